@@ -343,7 +343,7 @@ impl Bid {
 
 /// The largest amount in a request's units that any bid may have; keeps prices within 128 bits
 /// with room to spare.
-pub const UNITS_MAX: u64 = 1 << 44;
+pub const UNITS_MAX: u64 = 1 << 30;
 
 /// Whether a request's totals are within [`UNITS_MAX`].
 pub fn units_in_range(request: &Request) -> bool {

@@ -5,8 +5,12 @@
 //! happens arrives as an input, and what must be done leaves as an effect.
 
 pub mod bid;
+pub mod calendar;
 pub mod cluster;
 pub mod forecast;
+pub mod market;
+pub mod placement;
 pub mod refusal;
 pub mod resources;
+pub mod search;
 pub mod units;

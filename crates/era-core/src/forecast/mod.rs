@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
-use crate::resources::{PerResource, Resource};
+use crate::resources::PerResource;
 use crate::units::{Milli, Name, Time};
 
 /// Most steps in one curve.
@@ -100,6 +100,7 @@ pub struct Series {
 }
 
 static NOTHING: Curve = Curve { steps: Vec::new() };
+static NEVER: Series = Series { curves: Vec::new(), runs: Vec::new() };
 
 impl Series {
     /// A series from one curve per instant, in order of time; equal neighbours share a run.
@@ -147,9 +148,12 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// The curve of a pool's resource at an instant.
-    pub fn at(&self, pool: &Name, resource: Resource, time: Time) -> &Curve {
-        self.pools.get(pool).map_or(&NOTHING, |series| series[resource as usize].at(time))
+    /// The series of a pool, by resource.
+    pub fn of(&self, pool: &Name) -> PerResource<&Series> {
+        match self.pools.get(pool) {
+            Some(series) => series.each_ref(),
+            None => [&NEVER; 3],
+        }
     }
 
     /// Refuses what is not a forecast.
@@ -179,7 +183,7 @@ mod tests {
         let forecast = Forecast::default();
         assert_eq!(forecast.check(), Ok(()));
         let pool = Name::new("any").unwrap();
-        assert_eq!(forecast.at(&pool, Resource::Gpu, Time(0)).demand(Milli(0)), 0);
+        assert_eq!(forecast.of(&pool)[0].at(Time(0)).demand(Milli(0)), 0);
     }
 
     #[test]

@@ -1,0 +1,319 @@
+//! One node's line of the calendar: who has what there, and when.
+//!
+//! Two layers: *firm* bookings are promises and whatever may not be interrupted; *soft* ones are
+//! queue work that may be preempted and growth beyond a promise. A promise may be made across a
+//! soft booking, which then gives way; never across a firm one.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::profile::{CPU, GPU0, MEMORY, Profile, Row, Take};
+use crate::cluster::Node;
+use crate::resources::{Resources, WHOLE_GPU, suits};
+use crate::units::{HoldId, JobId, NodeId, Time};
+
+/// Who holds a booking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holder {
+    /// A replica of a job's part.
+    Job {
+        /// The job.
+        job: JobId,
+        /// Which request of its bid.
+        part: u16,
+        /// Which attempt at it.
+        attempt: u32,
+        /// Which replica.
+        rank: u32,
+    },
+    /// A replica of a hold's part.
+    Hold {
+        /// The hold.
+        hold: HoldId,
+        /// Which request of its bid.
+        part: u16,
+        /// Which replica.
+        rank: u32,
+    },
+    /// An announced absence of the node.
+    Maintenance,
+}
+
+/// Whether a booking may be made to give way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// It may not.
+    Firm,
+    /// It may, with grace.
+    Soft,
+}
+
+/// Something that is taken on a node for a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Booking {
+    /// Who has it.
+    pub holder: Holder,
+    /// From when.
+    pub from: Time,
+    /// Until when.
+    pub to: Time,
+    /// How firmly.
+    pub layer: Layer,
+    /// What.
+    pub take: Take,
+}
+
+/// Where a replica sits: a node, and which of its GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Seat {
+    /// The node.
+    pub node: NodeId,
+    /// Which GPUs, one bit each.
+    pub gpus: u64,
+}
+
+/// A node with its bookings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// The node as the cluster has it.
+    pub node: Arc<Node>,
+    pub(super) firm: Profile,
+    pub(super) soft: Profile,
+    bookings: Vec<Arc<Booking>>,
+}
+
+impl Lane {
+    /// A node with nothing but its maintenance windows.
+    pub fn new(node: Arc<Node>) -> Lane {
+        let width = GPU0 + node.capacity.gpus.len() + node.capacity.devices.len();
+        let mut lane = Lane {
+            node: node.clone(),
+            firm: Profile::new(width),
+            soft: Profile::new(width),
+            bookings: Vec::new(),
+        };
+        for (from, to) in &node.maintenance {
+            let everything = lane.everything();
+            lane.add(Booking {
+                holder: Holder::Maintenance,
+                from: *from,
+                to: *to,
+                layer: Layer::Firm,
+                take: everything,
+            });
+        }
+        lane
+    }
+
+    /// A take of all that the node has.
+    fn everything(&self) -> Take {
+        let capacity = &self.node.capacity;
+        let devices = capacity.devices.values().enumerate();
+        Take {
+            cpu: capacity.cpu,
+            memory: capacity.memory,
+            gpus: mask_of(capacity.gpus.len()),
+            gpu_share: WHOLE_GPU,
+            devices: devices.map(|(i, n)| (self.device_column(i), *n)).collect(),
+        }
+    }
+
+    fn device_column(&self, index: usize) -> usize {
+        GPU0 + self.node.capacity.gpus.len() + index
+    }
+
+    /// What a replica that sits on these GPUs takes here. Devices that the node does not have
+    /// are left out: whoever asks has checked that it fits.
+    pub fn take(&self, each: &Resources, gpus: u64) -> Take {
+        let kinds = self.node.capacity.devices.keys().enumerate();
+        let devices = kinds.filter_map(|(index, kind)| {
+            each.devices.get(kind).map(|count| (self.device_column(index), *count))
+        });
+        Take {
+            cpu: each.cpu,
+            memory: each.memory,
+            gpus,
+            gpu_share: each.gpu.min(WHOLE_GPU),
+            devices: devices.collect(),
+        }
+    }
+
+    /// The bookings, by start.
+    pub fn bookings(&self) -> &[Arc<Booking>] {
+        &self.bookings
+    }
+
+    /// Adds a booking.
+    pub fn add(&mut self, booking: Booking) {
+        self.layer_mut(booking.layer).add(booking.from, booking.to, &booking.take);
+        let key = (booking.from, booking.holder);
+        let at = self.bookings.partition_point(|b| (b.from, b.holder) < key);
+        self.bookings.insert(at, Arc::new(booking));
+    }
+
+    /// Takes a booking out, and returns it.
+    pub fn remove(&mut self, holder: Holder) -> Option<Arc<Booking>> {
+        let at = self.bookings.iter().position(|b| b.holder == holder)?;
+        let booking = self.bookings.remove(at);
+        self.layer_mut(booking.layer).remove(booking.from, booking.to, &booking.take);
+        Some(booking)
+    }
+
+    fn layer_mut(&mut self, layer: Layer) -> &mut Profile {
+        match layer {
+            Layer::Firm => &mut self.firm,
+            Layer::Soft => &mut self.soft,
+        }
+    }
+
+    /// Forgets the shape of what lies wholly before `now`; bookings stay until they are removed.
+    pub fn forget_before(&mut self, now: Time) {
+        // A booking that began earlier is still to be removed from its start on, so the profile
+        // may only be cut before the earliest live booking.
+        let earliest = self.bookings.iter().map(|b| b.from).min().unwrap_or(now).min(now);
+        self.firm.forget_before(earliest);
+        self.soft.forget_before(earliest);
+    }
+
+    /// The most that is taken: by firm bookings during `[from, to)`, by both layers together
+    /// during `[from, soft_to)`.
+    pub fn peak(&self, from: Time, to: Time, soft_to: Time) -> Row {
+        let mut row = self.firm.peak(from, to);
+        if self.soft.is_empty() || soft_to <= from {
+            return row;
+        }
+        // The layers add up, and their peaks may fall on different instants: walk both.
+        for (start, end, soft) in self.soft.steps(from, soft_to) {
+            let Some(soft) = soft else { continue };
+            let mut both = self.firm.peak(start.max(from), end.min(soft_to).min(to));
+            both.plus(soft);
+            row.raise(&both);
+        }
+        row
+    }
+
+    /// Whether any preemptible booking touches `[from, to)`.
+    pub fn has_soft(&self, from: Time, to: Time) -> bool {
+        self.soft.steps(from, to).any(|(_, _, row)| row.is_some_and(|r| r.iter().any(|v| *v > 0)))
+    }
+
+    /// How many such replicas fit beside `taken`, at most `most`.
+    pub fn count(&self, taken: &[u32], each: &Resources, most: u32) -> u32 {
+        let capacity = &self.node.capacity;
+        let mut count = most;
+        for (column, have, need) in
+            [(CPU, capacity.cpu, each.cpu), (MEMORY, capacity.memory, each.memory)]
+        {
+            let fitting = have.saturating_sub(taken[column]).checked_div(need);
+            count = count.min(fitting.unwrap_or(count));
+        }
+        if each.gpu > 0 && count > 0 {
+            count = count.min(self.count_by_gpus(taken, each));
+        }
+        if !each.devices.is_empty() && count > 0 {
+            count = count.min(self.count_by_devices(taken, each));
+        }
+        count
+    }
+
+    fn count_by_gpus(&self, taken: &[u32], each: &Resources) -> u32 {
+        let gpus = &taken[GPU0..GPU0 + self.node.capacity.gpus.len()];
+        let any_gpu = each.gpu_model.is_none() && each.gpu_memory.is_none();
+        let suitable = |index: usize| any_gpu || suits(&self.node.capacity.gpus[index], each);
+        if each.gpu >= WHOLE_GPU {
+            let free = gpus.iter().enumerate().filter(|(i, used)| **used == 0 && suitable(*i));
+            free.count() as u32 / (each.gpu / WHOLE_GPU)
+        } else {
+            let left = gpus.iter().enumerate().filter(|(i, _)| suitable(*i));
+            left.map(|(_, used)| WHOLE_GPU.saturating_sub(*used) / each.gpu).sum()
+        }
+    }
+
+    fn count_by_devices(&self, taken: &[u32], each: &Resources) -> u32 {
+        let kinds: Vec<_> = self.node.capacity.devices.iter().collect();
+        each.devices
+            .iter()
+            .filter(|(_, need)| **need > 0)
+            .map(|(kind, need)| match kinds.binary_search_by_key(&kind, |(k, _)| *k) {
+                Ok(index) => kinds[index].1.saturating_sub(taken[self.device_column(index)]) / need,
+                Err(_) => 0,
+            })
+            .min()
+            .unwrap_or(u32::MAX)
+    }
+
+    /// Chooses GPUs for one replica beside `taken`: whole ones by lowest index; for a share, the
+    /// GPU that has least left. `None` if it does not fit.
+    pub fn choose_gpus(&self, taken: &[u32], each: &Resources) -> Option<u64> {
+        if each.gpu == 0 {
+            return Some(0);
+        }
+        let gpus = &taken[GPU0..GPU0 + self.node.capacity.gpus.len()];
+        let mut fitting = gpus
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| suits(&self.node.capacity.gpus[*index], each));
+        if each.gpu < WHOLE_GPU {
+            let (index, _) = fitting
+                .filter(|(_, used)| **used + each.gpu <= WHOLE_GPU)
+                .min_by_key(|(index, used)| (WHOLE_GPU - **used, *index))?;
+            return Some(1 << index);
+        }
+        let mut mask = 0u64;
+        for _ in 0..each.gpu / WHOLE_GPU {
+            let (index, _) = fitting.find(|(_, used)| **used == 0)?;
+            mask |= 1 << index;
+        }
+        Some(mask)
+    }
+
+    /// Whether every column of `taken` is within what the node has.
+    pub fn within_capacity(&self, taken: &[u32]) -> bool {
+        let capacity = &self.node.capacity;
+        let gpus_end = GPU0 + capacity.gpus.len();
+        taken[CPU] <= capacity.cpu
+            && taken[MEMORY] <= capacity.memory
+            && taken[GPU0..gpus_end].iter().all(|used| *used <= WHOLE_GPU)
+            && taken[gpus_end..].iter().zip(capacity.devices.values()).all(|(used, n)| used <= n)
+    }
+
+    /// Everything that is taken, of both layers where `with_soft`.
+    pub(crate) fn taken(&self, with_soft: bool) -> Cow<'_, Profile> {
+        if !with_soft || self.soft.is_empty() {
+            return Cow::Borrowed(&self.firm);
+        }
+        let mut both = self.firm.clone();
+        for booking in self.bookings.iter().filter(|b| b.layer == Layer::Soft) {
+            both.add(booking.from, booking.to, &booking.take);
+        }
+        Cow::Owned(both)
+    }
+
+    /// Stretches of time, `[from, to)`, that touch `[from, to)` and during which at least one
+    /// such replica fits at every instant (though perhaps not on the same GPU throughout).
+    pub(crate) fn open_stretches(
+        &self,
+        profile: &Profile,
+        each: &Resources,
+        from: Time,
+        to: Time,
+    ) -> Vec<(Time, Time)> {
+        let empty = Row::zero(profile.width());
+        let mut open: Vec<(Time, Time)> = Vec::new();
+        for (start, end, row) in profile.steps(from, to) {
+            if self.count(row.unwrap_or(&empty), each, 1) == 0 {
+                continue;
+            }
+            match open.last_mut() {
+                Some(last) if last.1 == start => last.1 = end,
+                _ => open.push((start, end)),
+            }
+        }
+        open
+    }
+}
+
+/// The lowest `count` bits.
+pub fn mask_of(count: usize) -> u64 {
+    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
+}

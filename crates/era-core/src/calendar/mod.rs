@@ -1,0 +1,319 @@
+//! The calendar: what is promised on every node over time, and what a further promise would cost.
+//!
+//! All of it is derived: jobs, holds and the cluster decide what it says, and `check` builds it
+//! anew to compare. It exists because asking it is fast. It knows nothing of users or values.
+
+mod lane;
+mod profile;
+mod slots;
+
+use std::sync::Arc;
+
+pub use lane::{Booking, Holder, Lane, Layer, Seat, mask_of};
+pub use profile::{COLUMNS_MAX, CPU, GPU0, MEMORY, Profile, Row, Take};
+pub use slots::{CHUNK, Chunk, Pricing, Slots, sum_of_units};
+
+use crate::cluster::{Cluster, Health, Node, Pool};
+use crate::forecast::Forecast;
+use crate::market::{MarketRules, Mechanism, Weights};
+use crate::resources::{PerResource, Resource, Resources};
+use crate::units::{Name, NodeId, Span, Time};
+
+/// The rules and the forecast in force, with the mechanism that they name.
+pub struct Market {
+    /// The rules.
+    pub rules: MarketRules,
+    /// The published forecast.
+    pub forecast: Arc<Forecast>,
+    mechanism: Box<dyn Mechanism>,
+}
+
+impl Market {
+    /// A market by these rules.
+    pub fn new(rules: MarketRules, forecast: Arc<Forecast>) -> Market {
+        let mechanism = rules.build();
+        Market { rules, forecast, mechanism }
+    }
+
+    /// The mechanism.
+    pub fn mechanism(&self) -> &dyn Mechanism {
+        &*self.mechanism
+    }
+
+    /// What the prices of a pool depend on.
+    pub fn pricing(&self, pool: &Name) -> Pricing<'_> {
+        Pricing {
+            rules: &self.rules,
+            mechanism: &*self.mechanism,
+            expected: self.forecast.of(pool),
+        }
+    }
+}
+
+impl PartialEq for Market {
+    fn eq(&self, other: &Market) -> bool {
+        self.rules == other.rules && self.forecast == other.forecast
+    }
+}
+
+impl std::fmt::Debug for Market {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Market").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+/// One pool's part of the calendar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolCalendar {
+    /// The pool.
+    pub pool: Arc<Pool>,
+    /// What its units weigh in a price.
+    pub weights: Weights,
+    /// Its nodes, in the order of joining.
+    pub lanes: Vec<Arc<Lane>>,
+    /// Its price slots.
+    pub slots: Slots,
+    /// GPUs of its largest node: what a total of GPUs is split by.
+    pub gpus_per_node: u32,
+}
+
+impl PoolCalendar {
+    fn new(pool: Arc<Pool>, slot: Span, now: Time) -> PoolCalendar {
+        let weights = Weights::of(&pool.rates);
+        let slots = Slots::new(slot, now);
+        PoolCalendar { pool, weights, lanes: Vec::new(), slots, gpus_per_node: 0 }
+    }
+}
+
+/// The calendar of the whole cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calendar {
+    horizon: Span,
+    slot: Span,
+    now: Time,
+    market: Arc<Market>,
+    pools: Vec<Arc<PoolCalendar>>,
+    /// Where a node's lane is: pool, then place in it.
+    homes: imbl::OrdMap<NodeId, (u32, u32)>,
+}
+
+impl Calendar {
+    /// An empty calendar.
+    pub fn new(slot: Span, horizon: Span, now: Time, market: Arc<Market>) -> Calendar {
+        Calendar { horizon, slot, now, market, pools: Vec::new(), homes: imbl::OrdMap::new() }
+    }
+
+    /// The market in force.
+    pub fn market(&self) -> &Arc<Market> {
+        &self.market
+    }
+
+    /// The pools, by name.
+    pub fn pools(&self) -> &[Arc<PoolCalendar>] {
+        &self.pools
+    }
+
+    /// A pool.
+    pub fn pool(&self, name: &Name) -> Option<&Arc<PoolCalendar>> {
+        let index = self.pools.binary_search_by(|p| p.pool.name.cmp(name)).ok()?;
+        self.pools.get(index)
+    }
+
+    fn pool_index(&self, name: &Name) -> Option<usize> {
+        self.pools.binary_search_by(|p| p.pool.name.cmp(name)).ok()
+    }
+
+    /// A node's lane.
+    pub fn lane(&self, node: NodeId) -> Option<&Arc<Lane>> {
+        let (pool, lane) = self.homes.get(&node)?;
+        self.pools.get(*pool as usize)?.lanes.get(*lane as usize)
+    }
+
+    fn lane_mut(&mut self, node: NodeId) -> Option<&mut Lane> {
+        let (pool, lane) = *self.homes.get(&node)?;
+        let pool = Arc::make_mut(self.pools.get_mut(pool as usize)?);
+        pool.lanes.get_mut(lane as usize).map(Arc::make_mut)
+    }
+
+    /// Books a seat. A node that is not there (any more) is left alone.
+    pub fn book(
+        &mut self,
+        holder: Holder,
+        seat: Seat,
+        each: &Resources,
+        layer: Layer,
+        from: Time,
+        to: Time,
+    ) {
+        if let Some(lane) = self.lane_mut(seat.node) {
+            let take = lane.take(each, seat.gpus);
+            lane.add(Booking { holder, from, to, layer, take });
+        }
+    }
+
+    /// Takes a booking off a node.
+    pub fn unbook(&mut self, holder: Holder, node: NodeId) -> Option<Arc<Booking>> {
+        let now = self.now;
+        let lane = self.lane_mut(node)?;
+        let booking = lane.remove(holder);
+        lane.forget_before(now);
+        booking
+    }
+
+    /// Counts units as promised in a pool's slots during `[from, to)`, or gives them back.
+    pub fn promise(
+        &mut self,
+        pool: &Name,
+        from: Time,
+        to: Time,
+        units: &PerResource<u64>,
+        give_back: bool,
+    ) {
+        let Some(index) = self.pool_index(pool) else { return };
+        let market = self.market.clone();
+        let pool = Arc::make_mut(&mut self.pools[index]);
+        let pricing = market.pricing(&pool.pool.name);
+        pool.slots.promise(from, to, units, give_back, &pricing);
+    }
+
+    /// Lets time pass: slots that are over go, slots that come into the horizon are priced.
+    pub fn advance(&mut self, now: Time) {
+        if now <= self.now {
+            return;
+        }
+        self.now = now;
+        let until = now + self.horizon;
+        let market = self.market.clone();
+        for index in 0..self.pools.len() {
+            let slots = &self.pools[index].slots;
+            let covered = slots.end() > slots.slot_at(until);
+            let current = slots.slot_at(now) - slots.first() < CHUNK as i64;
+            if covered && current {
+                continue;
+            }
+            let pool = Arc::make_mut(&mut self.pools[index]);
+            let capacity = open_capacity(&pool.lanes, self.slot);
+            let pricing = market.pricing(&pool.pool.name);
+            pool.slots.extend(now, until, &pricing, capacity);
+        }
+    }
+
+    /// Takes over what changed in the cluster: nodes, pools, health, maintenance. Bookings stay
+    /// where they are; those of nodes that left are gone.
+    pub fn follow(&mut self, cluster: &Cluster) {
+        let market = self.market.clone();
+        let until = self.now + self.horizon;
+        let mut pools = Vec::new();
+        let mut homes = imbl::OrdMap::new();
+        for pool in cluster.pools() {
+            let mut calendar = match self.pool(&pool.name) {
+                Some(old) => PoolCalendar::clone(old),
+                None => PoolCalendar::new(pool.clone(), self.slot, self.now),
+            };
+            calendar.pool = pool.clone();
+            calendar.weights = Weights::of(&pool.rates);
+            calendar.lanes = cluster.nodes_of(&pool.name).map(|node| self.lane_for(node)).collect();
+            for (place, lane) in calendar.lanes.iter().enumerate() {
+                homes.insert(lane.node.id, (pools.len() as u32, place as u32));
+            }
+            let gpus = calendar.lanes.iter().map(|l| l.node.capacity.gpus.len()).max();
+            calendar.gpus_per_node = gpus.unwrap_or(0) as u32;
+            let pricing = market.pricing(&pool.name);
+            calendar.slots.extend(
+                self.now,
+                until,
+                &pricing,
+                open_capacity(&calendar.lanes, self.slot),
+            );
+            calendar.slots.reprice_all(&pricing, open_capacity(&calendar.lanes, self.slot));
+            pools.push(Arc::new(calendar));
+        }
+        self.pools = pools;
+        self.homes = homes;
+    }
+
+    /// The lane of a node as it is now, with the bookings that it had.
+    fn lane_for(&self, node: &Arc<Node>) -> Arc<Lane> {
+        let Some(old) = self.lane(node.id) else {
+            return Arc::new(Lane::new(node.clone()));
+        };
+        if old.node == *node {
+            return old.clone();
+        }
+        let same_shape =
+            old.node.capacity == node.capacity && old.node.maintenance == node.maintenance;
+        if same_shape {
+            let mut lane = Lane::clone(old);
+            lane.node = node.clone();
+            return Arc::new(lane);
+        }
+        let mut lane = Lane::new(node.clone());
+        let had = (old.node.capacity.gpus.len(), old.node.capacity.devices.len());
+        let has = (node.capacity.gpus.len(), node.capacity.devices.len());
+        // What was booked on a GPU that is gone has been taken off by whoever changed the node.
+        for booking in old.bookings() {
+            if booking.holder != Holder::Maintenance
+                && (had == has || booking.take.devices.is_empty())
+            {
+                lane.add(Booking::clone(booking));
+            }
+        }
+        Arc::new(lane)
+    }
+
+    /// Takes over other rules or another forecast.
+    pub fn reprice(&mut self, market: Arc<Market>) {
+        self.market = market;
+        let market = self.market.clone();
+        for pool in &mut self.pools {
+            let pool = Arc::make_mut(pool);
+            let pricing = market.pricing(&pool.pool.name);
+            pool.slots.reprice_all(&pricing, open_capacity(&pool.lanes, self.slot));
+        }
+    }
+
+    /// Whether two calendars say the same from `now` on.
+    pub fn agrees(&self, other: &Calendar) -> Result<(), String> {
+        if self.pools.len() != other.pools.len() {
+            return Err("pools differ".into());
+        }
+        for (a, b) in self.pools.iter().zip(&other.pools) {
+            let name = &a.pool.name;
+            if !a.slots.agrees_from(a.slots.slot_at(self.now), &b.slots) {
+                return Err(format!("slots of pool {name} differ"));
+            }
+            if a.lanes.len() != b.lanes.len() {
+                return Err(format!("nodes of pool {name} differ"));
+            }
+            for (x, y) in a.lanes.iter().zip(&b.lanes) {
+                let same = x.node == y.node
+                    && x.bookings() == y.bookings()
+                    && x.firm.agrees_from(self.now, &y.firm)
+                    && x.soft.agrees_from(self.now, &y.soft);
+                if !same {
+                    return Err(format!("node {} differs", x.node.id));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What could be promised at a time: all that the open nodes of the pool have, less those that
+/// are away for maintenance at any time of the slot.
+fn open_capacity(lanes: &[Arc<Lane>], slot: Span) -> impl Fn(Resource, Time) -> u64 + use<> {
+    let open: Vec<&Arc<Lane>> =
+        lanes.iter().filter(|l| l.node.health == Health::Up && !l.node.closed).collect();
+    let total: PerResource<u64> =
+        Resource::ALL.map(|r| open.iter().map(|l| l.node.capacity.amount(r)).sum());
+    let mut away = Vec::new();
+    for lane in open {
+        let amounts = Resource::ALL.map(|r| lane.node.capacity.amount(r));
+        away.extend(lane.node.maintenance.iter().map(|(from, to)| (*from, *to, amounts)));
+    }
+    move |resource, time| {
+        let gone = away.iter().filter(|(from, to, _)| *from < time + slot && time < *to);
+        total[resource as usize]
+            - gone.map(|(_, _, amounts)| amounts[resource as usize]).sum::<u64>()
+    }
+}

@@ -1,0 +1,430 @@
+//! A job from bid to settlement, as typed states.
+//!
+//! A job has one part for each request of its bid (queue work has one). A part is waiting, booked,
+//! active or done; what runs is an attempt at it, and only the newest attempt is listened to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bid::{Attributes, Bid, Request};
+use crate::calendar::Seat;
+use crate::placement::blocks;
+use crate::resources::Resources;
+use crate::units::{GroupId, HoldId, JobId, Money, Name, NodeId, Span, Time, UserId};
+
+/// One replica of one attempt: what an executor starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TaskId {
+    /// The job.
+    pub job: JobId,
+    /// Which request of its bid.
+    pub part: u16,
+    /// Which attempt, from 1. The fence against late messages.
+    pub attempt: u32,
+    /// Which replica.
+    pub rank: u32,
+}
+
+impl std::fmt::Display for TaskId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.{}.{}", self.job, self.part, self.attempt, self.rank)
+    }
+}
+
+/// What a user wants run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its number.
+    pub id: JobId,
+    /// Whose.
+    pub user: UserId,
+    /// The group that the user was in.
+    pub group: GroupId,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Name>,
+    /// Typed facts.
+    #[serde(default)]
+    pub attributes: Attributes,
+    /// The owner's own ranking of his jobs.
+    #[serde(default)]
+    pub priority: i32,
+    /// When it was accepted.
+    pub submitted: Time,
+    /// On which terms.
+    pub deal: Deal,
+    /// One for each request.
+    pub parts: Vec<Part>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+}
+
+/// On which terms a job runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deal {
+    /// A reservation.
+    Promise(Promise),
+    /// A place in a queue.
+    Queue(QueueTerms),
+}
+
+/// The terms of a reservation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promise {
+    /// What was bid.
+    pub bid: Bid,
+    /// Which alternative was accepted.
+    pub alternative: u8,
+    /// What happens when it needs longer.
+    pub overrun: Overrun,
+    /// Whether idle GPUs may be taken back.
+    pub release_when_idle: bool,
+}
+
+/// What happens when a job needs longer than it said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overrun {
+    /// It goes on at the market price while there is room and money.
+    #[default]
+    Extend,
+    /// It is told to stop one grace period before its promised end.
+    Stop,
+}
+
+/// The terms of queue work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueTerms {
+    /// Which queue.
+    pub queue: Name,
+    /// Whether it may be stopped, with grace, and started again.
+    #[serde(default)]
+    pub preemptible: bool,
+    /// Whether idle GPUs may be taken back.
+    #[serde(default)]
+    pub release_when_idle: bool,
+}
+
+/// How and when a job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// When.
+    pub at: Time,
+    /// How.
+    pub outcome: Outcome,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Every task exited with 0.
+    Succeeded,
+    /// A task exited with another code.
+    Failed {
+        /// The code.
+        code: i32,
+    },
+    /// Its owner gave it up before it started.
+    Cancelled,
+    /// Its owner gave back what was left of its time.
+    Released,
+    /// Its time was over.
+    LimitReached,
+    /// The promise could not be kept.
+    Broken {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Where and when a part runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The pool.
+    pub pool: Name,
+    /// Start.
+    pub from: Time,
+    /// End: of the promise, or of the enforced limit.
+    pub to: Time,
+    /// One for each promised replica.
+    pub seats: Vec<Seat>,
+    /// What a total of GPUs was split by.
+    pub gpus_per_node: u32,
+}
+
+/// One request of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// What was asked for.
+    pub request: Request,
+    /// What it does now.
+    pub phase: Phase,
+    /// Where and when, unless it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// The attempt that the plan is for; 0 before the first.
+    pub attempt: u32,
+    /// Its tasks, by rank, while active.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<Task>,
+    /// Growth beyond the promise; the first has the rank after the last promised one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extras: Vec<Extra>,
+    /// Why it is being stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+    /// Where it goes on after it was stopped because hardware was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Plan>,
+    /// What is kept in escrow for it.
+    pub escrow: Money,
+    /// Work that a checkpoint has saved.
+    #[serde(default)]
+    pub done: Span,
+    /// GPU thousandths times milliseconds received in earlier attempts.
+    #[serde(default)]
+    pub attained: u64,
+    /// The hole that conservative backfilling keeps for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hole: Option<Plan>,
+}
+
+/// What a part does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// In a queue. Not before this instant: an older attempt may still be stopping.
+    Waiting {
+        /// When it may start at the earliest.
+        not_before: Time,
+    },
+    /// Promised, not begun.
+    Booked,
+    /// Its tasks were sent out.
+    Active {
+        /// When.
+        since: Time,
+    },
+    /// Over.
+    Done {
+        /// When.
+        at: Time,
+    },
+}
+
+/// A task as the core knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Sent out, not confirmed.
+    Launching,
+    /// Confirmed to run.
+    Running,
+    /// Over, with this code.
+    Exited(i32),
+    /// Gone with its node.
+    Lost,
+}
+
+impl Task {
+    /// Whether it may still be running.
+    pub fn is_live(self) -> bool {
+        matches!(self, Task::Launching | Task::Running)
+    }
+}
+
+/// A replica beyond the promise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extra {
+    /// Its rank.
+    pub rank: u32,
+    /// Where it sits.
+    pub seat: Seat,
+    /// Since when.
+    pub since: Time,
+    /// What is kept in escrow for it.
+    pub escrow: Money,
+    /// What it does.
+    pub task: Task,
+    /// When it is gone, if it was told to stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_until: Option<Time>,
+}
+
+/// A stop that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// Why.
+    pub why: StopReason,
+    /// When nothing of it runs any more, whatever it does.
+    pub until: Time,
+}
+
+/// Why something is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// Its owner gave up.
+    Cancelled,
+    /// Its owner gave the rest back.
+    Released,
+    /// Its time is over.
+    Limit,
+    /// It gives way, and waits again.
+    Preempted,
+    /// Hardware under it was lost.
+    Lost,
+    /// One of its tasks failed.
+    Failed {
+        /// With this code.
+        code: i32,
+    },
+}
+
+impl Part {
+    /// A part that has a plan and waits for its start.
+    pub fn booked(request: Request, plan: Plan, escrow: Money) -> Part {
+        Part { phase: Phase::Booked, plan: Some(plan), escrow, ..Part::waiting(request, Time(0)) }
+    }
+
+    /// A part that waits in a queue.
+    pub fn waiting(request: Request, not_before: Time) -> Part {
+        Part {
+            request,
+            phase: Phase::Waiting { not_before },
+            plan: None,
+            attempt: 0,
+            tasks: Vec::new(),
+            extras: Vec::new(),
+            stop: None,
+            next: None,
+            escrow: Money::ZERO,
+            done: Span::ZERO,
+            attained: 0,
+            hole: None,
+        }
+    }
+
+    /// What a rank needs: for a total of GPUs, its node's part of it.
+    pub fn each_of(&self, plan: &Plan, rank: u32) -> Resources {
+        each_of(&self.request, plan.gpus_per_node, rank)
+    }
+
+    /// Whether anything of it may be running.
+    pub fn is_active(&self) -> bool {
+        matches!(self.phase, Phase::Active { .. })
+    }
+
+    /// Whether it is over.
+    pub fn is_done(&self) -> bool {
+        matches!(self.phase, Phase::Done { .. })
+    }
+
+    /// Whether any of its tasks, growth included, may still be running.
+    pub fn has_live_tasks(&self) -> bool {
+        self.tasks.iter().any(|t| t.is_live()) || self.extras.iter().any(|e| e.task.is_live())
+    }
+
+    /// The nodes that its plan uses, growth included.
+    pub fn uses_node(&self, node: NodeId) -> bool {
+        let planned = self.plan.iter().chain(&self.next).flat_map(|p| &p.seats);
+        planned.chain(self.extras.iter().map(|e| &e.seat)).any(|s| s.node == node)
+    }
+
+    /// GPU thousandths times milliseconds received until `now`.
+    pub fn attained(&self, now: Time) -> u64 {
+        let running = match self.phase {
+            Phase::Active { since } => {
+                let gpus = self.request.units()[2];
+                gpus.saturating_mul(now.since(since).0.max(0).unsigned_abs())
+            }
+            _ => 0,
+        };
+        self.attained.saturating_add(running)
+    }
+
+    /// How much of its duration is still to be run.
+    pub fn remaining(&self) -> Span {
+        Span((self.request.duration.0 - self.done.0).max(1))
+    }
+}
+
+/// What a rank of a request needs on nodes of so many GPUs.
+pub fn each_of(request: &Request, gpus_per_node: u32, rank: u32) -> Resources {
+    let mut first = 0;
+    for block in blocks(request, gpus_per_node) {
+        first += block.count;
+        if rank < first {
+            return block.each;
+        }
+    }
+    request.each.clone()
+}
+
+impl Job {
+    /// The queue it is in, unless it has a promise.
+    pub fn queue(&self) -> Option<&QueueTerms> {
+        match &self.deal {
+            Deal::Queue(terms) => Some(terms),
+            Deal::Promise(_) => None,
+        }
+    }
+
+    /// The promise it has, unless it is queue work.
+    pub fn promise(&self) -> Option<&Promise> {
+        match &self.deal {
+            Deal::Promise(promise) => Some(promise),
+            Deal::Queue(_) => None,
+        }
+    }
+
+    /// Whether it waits in its queue.
+    pub fn is_waiting(&self) -> bool {
+        self.ended.is_none() && self.parts.iter().any(|p| matches!(p.phase, Phase::Waiting { .. }))
+    }
+
+    /// One word for what it does.
+    pub fn state(&self) -> &'static str {
+        if self.ended.is_some() {
+            "ended"
+        } else if self.parts.iter().any(|p| p.stop.is_some()) {
+            "stopping"
+        } else if self.parts.iter().any(Part::is_active) {
+            "running"
+        } else if self.promise().is_some() {
+            "promised"
+        } else {
+            "waiting"
+        }
+    }
+}
+
+/// A binding quote: capacity and price are set aside until it expires.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Its number.
+    pub id: HoldId,
+    /// What was bid.
+    pub bid: Bid,
+    /// Which alternative fits.
+    pub alternative: u8,
+    /// A plan and a price for each request.
+    pub parts: Vec<(Plan, Money)>,
+    /// When it expires.
+    pub expires: Time,
+}
+
+impl Hold {
+    /// The price of the whole.
+    pub fn price(&self) -> Money {
+        Money(self.parts.iter().map(|(_, price)| price.0).sum())
+    }
+
+    /// The requests that the plans are for.
+    pub fn requests(&self) -> &[Request] {
+        &self.bid.one_of[usize::from(self.alternative)].all_of
+    }
+}

@@ -1,0 +1,455 @@
+//! The cheapest start at which a request fits in a pool.
+//!
+//! Exact, and lazy: chunks of slots are opened in the order of a lower bound of what any start
+//! in them could cost, starts are tried in the order of their price, and most searches end at
+//! the first one tried. When several cheap starts have no room, all starts with room are worked
+//! out at once, so that a full calendar costs one sweep and not one per start.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::bid::{Request, Shape};
+use crate::calendar::{CHUNK, Calendar, Lane, PoolCalendar, Pricing};
+use crate::cluster::Eligibility;
+use crate::market::StartRule;
+use crate::placement::{Gang, blocks};
+use crate::resources::{PerResource, Resources};
+use crate::units::Time;
+
+/// Starts without room that are tried one by one before all starts with room are worked out.
+const TRIES_MAX: u32 = 4;
+
+/// Closed intervals of instants, in order, or all of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Allowed {
+    /// Every start.
+    #[default]
+    All,
+    /// Only these.
+    Only(Vec<(Time, Time)>),
+}
+
+impl Allowed {
+    /// Whether a start is among them.
+    pub fn contains(&self, time: Time) -> bool {
+        match self {
+            Allowed::All => true,
+            Allowed::Only(intervals) => {
+                let after = intervals.partition_point(|(from, _)| *from <= time);
+                after.checked_sub(1).is_some_and(|i| time <= intervals[i].1)
+            }
+        }
+    }
+
+    /// Whether any start of `[from, to]` is among them.
+    fn touches(&self, from: Time, to: Time) -> bool {
+        match self {
+            Allowed::All => true,
+            Allowed::Only(intervals) => {
+                let first = intervals.partition_point(|(_, end)| *end < from);
+                intervals.get(first).is_some_and(|(start, _)| *start <= to)
+            }
+        }
+    }
+
+    /// Those that are in both.
+    pub fn and(self, other: Allowed) -> Allowed {
+        let (Allowed::Only(a), Allowed::Only(b)) = (&self, &other) else {
+            return if self == Allowed::All { other } else { self };
+        };
+        let (mut i, mut j, mut both) = (0, 0, Vec::new());
+        while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+            let (from, to) = (x.0.max(y.0), x.1.min(y.1));
+            if from <= to {
+                both.push((from, to));
+            }
+            if x.1 <= y.1 { i += 1 } else { j += 1 }
+        }
+        Allowed::Only(both)
+    }
+}
+
+/// A start with room, and its raw price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Found {
+    /// Raw price; see [`crate::market::Weights::price`].
+    pub raw: u128,
+    /// When.
+    pub start: Time,
+}
+
+/// A request to be placed in one pool.
+pub struct Search<'a> {
+    /// The calendar.
+    pub calendar: &'a Calendar,
+    /// The pool.
+    pub pool: &'a PoolCalendar,
+    /// The request.
+    pub request: &'a Request,
+    /// Which nodes it may use.
+    pub eligible: Eligibility<'a>,
+    /// The time.
+    pub now: Time,
+    /// Until when preemptible work is in the way.
+    pub soft_to: Time,
+    /// Whether preemptible work counts like any other, for as long as it may last.
+    pub with_soft: bool,
+    /// Starts that quotas and caps leave.
+    pub allowed: &'a Allowed,
+}
+
+impl<'a> Search<'a> {
+    /// The gang at a start.
+    pub fn gang(&self, start: Time) -> Gang<'a> {
+        Gang {
+            request: self.request,
+            eligible: self.eligible,
+            from: start,
+            to: start + self.request.duration,
+            soft_to: if self.with_soft { start + self.request.duration } else { self.soft_to },
+        }
+    }
+
+    /// The first instant in `[from, to]` at which it has room, slot boundary or not.
+    pub fn earliest(&self, from: Time, to: Time) -> Option<Time> {
+        if from > to {
+            return None;
+        }
+        if self.has_room(from) {
+            return Some(from);
+        }
+        // Room begins only where something ends.
+        let Allowed::Only(intervals) = self.starts_with_room(from, to) else { return None };
+        let simple = matches!(self.request.shape, Shape::Replicas { .. })
+            && self.request.constraints.same.is_none();
+        if simple && *self.allowed == Allowed::All {
+            return intervals.first().map(|(start, _)| *start);
+        }
+        // Enough nodes may not be the right nodes yet: try every change.
+        let lanes = self.pool.lanes.iter().filter(|l| self.eligible.allows(&l.node));
+        let mut points: Vec<Time> = intervals.iter().map(|(start, _)| *start).collect();
+        for lane in lanes {
+            points.extend(lane.taken(self.with_soft).changes(from, to));
+        }
+        if let Allowed::Only(allowed) = self.allowed {
+            points.extend(allowed.iter().map(|(start, _)| *start));
+        }
+        points.sort_unstable();
+        points.dedup();
+        let room = Allowed::Only(intervals);
+        points.into_iter().find(|p| room.contains(*p) && self.has_room(*p))
+    }
+
+    /// Whether the request may start then and has room.
+    fn has_room(&self, start: Time) -> bool {
+        self.allowed.contains(start) && self.gang(start).fits(self.pool)
+    }
+
+    /// The raw price of a start, wherever it lies in its slot.
+    pub fn price_at(&self, start: Time) -> Option<u128> {
+        let market = self.calendar.market();
+        let pricing = market.pricing(&self.pool.pool.name);
+        Costs::new(self.pool, self.request.units(), &pricing).total(start, self.request.duration.0)
+    }
+
+    /// The cheapest start with room in `[from, to]`, the earliest among equals. Starts are now,
+    /// and the slot boundaries.
+    pub fn cheapest(&self, from: Time, to: Time) -> Option<Found> {
+        let slots = &self.pool.slots;
+        let to = to.min(slots.start_of(slots.end()) - self.request.duration);
+        let from = from.max(self.now);
+        if from > to {
+            return None;
+        }
+        let market = self.calendar.market();
+        let pricing = market.pricing(&self.pool.pool.name);
+        let mut costs = Costs::new(self.pool, self.request.units(), &pricing);
+        let now_only = market.mechanism().starts() == StartRule::NowOnly;
+        let at_once = if from == self.now && (now_only || from != from.floor_to(slots.slot_len())) {
+            costs
+                .total(from, self.request.duration.0)
+                .map(|raw| Found { raw, start: from })
+                .filter(|found| self.has_room(found.start))
+        } else {
+            None
+        };
+        if now_only {
+            return at_once;
+        }
+        let first = slots.slot_at(from.ceil_to(slots.slot_len()));
+        let last = slots.slot_at(to);
+        let on_boundary = self.cheapest_boundary(&mut costs, first, last, at_once);
+        match (at_once, on_boundary) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The cheapest boundary with room among slots `first..=last`, unless it is no better than
+    /// `known`.
+    fn cheapest_boundary(
+        &self,
+        costs: &mut Costs<'_>,
+        first: i64,
+        last: i64,
+        known: Option<Found>,
+    ) -> Option<Found> {
+        let slots = &self.pool.slots;
+        let mut chunks = costs.bounds(first, last, self.request.duration.0);
+        let mut starts: BinaryHeap<Reverse<Found>> = BinaryHeap::new();
+        let mut tries = 0;
+        let mut room = Allowed::All;
+        loop {
+            // Open every chunk that may hold something better than the best known start.
+            while let Some(Reverse((bound, chunk))) = chunks.peek().copied() {
+                let chunk_start = slots.start_of(slots.first() + (chunk * CHUNK) as i64);
+                let may_be_better = starts
+                    .peek()
+                    .is_none_or(|Reverse(best)| (bound, chunk_start) < (best.raw, best.start));
+                if !may_be_better {
+                    break;
+                }
+                chunks.pop();
+                let chunk_end = chunk_start + crate::units::Span(slots.slot_len().0 * CHUNK as i64);
+                if room.touches(chunk_start, chunk_end) {
+                    costs.open(chunk, first, last, self.request.duration.0, |found| {
+                        if room.contains(found.start) {
+                            starts.push(Reverse(found));
+                        }
+                    });
+                }
+            }
+            let Reverse(found) = starts.pop()?;
+            if known.is_some_and(|known| known < found) {
+                return None;
+            }
+            if self.has_room(found.start) {
+                return Some(found);
+            }
+            tries += 1;
+            if tries == TRIES_MAX {
+                room = self.starts_with_room(slots.start_of(first), slots.start_of(last));
+                starts.retain(|Reverse(f)| room.contains(f.start));
+            }
+        }
+    }
+
+    /// All starts in `[from, to]` at which enough nodes have room. For requests with a demanded
+    /// topology, and near now where preemptible work is in the way, some of them may still have
+    /// none: whoever uses this asks again.
+    pub fn starts_with_room(&self, from: Time, to: Time) -> Allowed {
+        let Some(block) = blocks(self.request, self.pool.gpus_per_node).into_iter().next() else {
+            return Allowed::All;
+        };
+        let per_node = match self.request.shape {
+            Shape::Gpus { .. } => 1,
+            Shape::Replicas { .. } => {
+                self.request.constraints.per_node_max.unwrap_or(block.count).min(block.count)
+            }
+        };
+        // (instant, change of the number of replicas that could start then)
+        let mut changes: Vec<(Time, i64)> = Vec::new();
+        for lane in self.pool.lanes.iter().filter(|l| self.eligible.allows(&l.node)) {
+            self.lane_starts(lane, &block.each, per_node, from, to, &mut changes);
+        }
+        changes.sort_unstable();
+        let mut intervals: Vec<(Time, Time)> = Vec::new();
+        let (mut sum, mut open) = (0i64, None);
+        let mut index = 0;
+        while index < changes.len() {
+            let time = changes[index].0;
+            while changes.get(index).is_some_and(|c| c.0 == time) {
+                sum += changes[index].1;
+                index += 1;
+            }
+            let enough = sum >= i64::from(block.count);
+            match (open, enough) {
+                (None, true) => open = Some(time),
+                (Some(start), false) => {
+                    intervals.push((start, Time(time.0 - 1)));
+                    open = None;
+                }
+                _ => {}
+            }
+        }
+        intervals.extend(open.map(|start| (start, to)));
+        Allowed::Only(intervals)
+    }
+
+    /// How many replicas a node can take, as a step function of the start.
+    fn lane_starts(
+        &self,
+        lane: &Lane,
+        each: &Resources,
+        most: u32,
+        from: Time,
+        to: Time,
+        changes: &mut Vec<(Time, i64)>,
+    ) {
+        let duration = self.request.duration;
+        let profile = lane.taken(self.with_soft);
+        for (open_from, open_to) in lane.open_stretches(&profile, each, from, to + duration) {
+            let (first, last) = (open_from.max(from), (open_to - duration).min(to));
+            if first > last {
+                continue;
+            }
+            // The count changes where the run's start passes a change, or its end reaches one.
+            let mut points = vec![first];
+            for change in profile.changes(first, last + duration) {
+                points.push(change);
+                points.push(Time(change.0 - duration.0 + 1));
+            }
+            points.retain(|p| *p >= first && *p <= last);
+            points.sort_unstable();
+            points.dedup();
+            let mut before = 0;
+            for point in points {
+                let taken = profile.peak(point, point + duration);
+                let count = i64::from(lane.count(&taken, each, most));
+                if count != before {
+                    changes.push((point, count - before));
+                    before = count;
+                }
+            }
+            if before != 0 {
+                changes.push((Time(last.0 + 1), -before));
+            }
+        }
+    }
+}
+
+/// Prices of a request in a pool, worked out chunk by chunk as they are needed.
+struct Costs<'a> {
+    pool: &'a PoolCalendar,
+    units: PerResource<u64>,
+    pricing: &'a Pricing<'a>,
+    /// Prefix sums of the raw cost of a millisecond in each slot of a chunk.
+    chunks: Vec<Option<Box<[u128; CHUNK + 1]>>>,
+}
+
+impl<'a> Costs<'a> {
+    fn new(pool: &'a PoolCalendar, units: PerResource<u64>, pricing: &'a Pricing<'a>) -> Costs<'a> {
+        Costs { pool, units, pricing, chunks: Vec::new() }
+    }
+
+    fn chunk(&mut self, index: usize) -> &[u128; CHUNK + 1] {
+        if self.chunks.len() <= index {
+            self.chunks.resize_with(index + 1, || None);
+        }
+        self.chunks[index].get_or_insert_with(|| {
+            let mut prefix = Box::new([0; CHUNK + 1]);
+            let slots = &self.pool.slots;
+            slots.costs(index, &self.pool.weights, &self.units, self.pricing, &mut prefix);
+            prefix
+        })
+    }
+
+    /// The raw cost of a millisecond in a slot, by its offset from the first.
+    fn slot(&mut self, offset: usize) -> u128 {
+        let prefix = self.chunk(offset / CHUNK);
+        prefix[offset % CHUNK + 1] - prefix[offset % CHUNK]
+    }
+
+    /// The sum of the raw costs of a millisecond in each slot of `from..to`.
+    fn range(&mut self, from: usize, to: usize) -> u128 {
+        let (mut at, mut sum) = (from, 0);
+        while at < to {
+            let end = ((at / CHUNK + 1) * CHUNK).min(to);
+            let start = at / CHUNK * CHUNK;
+            let prefix = self.chunk(at / CHUNK);
+            sum += prefix[end - start] - prefix[at - start];
+            at = end;
+        }
+        sum
+    }
+
+    /// The raw price of `[start, start + ms)`, or `None` if a slot of it has no price.
+    fn total(&mut self, start: Time, ms: i64) -> Option<u128> {
+        let slots = &self.pool.slots;
+        let len = slots.slot_len().0;
+        let base = slots.first();
+        let end = Time(start.0 + ms);
+        let (first, last) = (slots.slot_at(start), slots.slot_at(Time(end.0 - 1)));
+        if first < base || last >= slots.end() {
+            return None;
+        }
+        let (from, to) = ((first - base) as usize, (last - base) as usize);
+        if from == to {
+            return Some(self.slot(from) * ms.unsigned_abs() as u128);
+        }
+        let head = slots.start_of(first + 1).since(start).0.unsigned_abs();
+        let tail = end.since(slots.start_of(last)).0.unsigned_abs();
+        Some(
+            self.slot(from) * u128::from(head)
+                + self.range(from + 1, to) * len.unsigned_abs() as u128
+                + self.slot(to) * u128::from(tail),
+        )
+    }
+
+    /// Whole slots of a run that starts on a boundary, and the milliseconds in its last slot.
+    fn split(&self, ms: i64) -> (usize, u128) {
+        let len = self.pool.slots.slot_len().0;
+        ((ms / len) as usize, (ms % len).unsigned_abs().into())
+    }
+
+    /// For each chunk that holds starts among slots `first..=last`: a lower bound of the raw
+    /// price of any of them.
+    fn bounds(&self, first: i64, last: i64, ms: i64) -> BinaryHeap<Reverse<(u128, usize)>> {
+        let slots = &self.pool.slots;
+        if first > last {
+            return BinaryHeap::new();
+        }
+        let (whole, tail) = self.split(ms);
+        let len = u128::from(slots.slot_len().0.unsigned_abs());
+        let first = (first - slots.first()) as usize / CHUNK;
+        let last = (last - slots.first()) as usize / CHUNK;
+        let end = (slots.end() - slots.first()) as usize / CHUNK;
+        // Chunks that every start of a chunk covers wholly, and all that any of them touches.
+        let covered = (whole / CHUNK).saturating_sub(1);
+        let touched = whole.div_ceil(CHUNK);
+        let upto = (last + touched + 1).min(end);
+        let (weights, units) = (&self.pool.weights, &self.units);
+        let least: Vec<u128> =
+            (first..upto).map(|c| slots.chunk(c).least(weights, units)).collect();
+        let mut sums = Vec::with_capacity(upto - first + 1);
+        let mut sum = 0;
+        sums.push(0);
+        for c in first..upto {
+            sum += slots.chunk(c).sum(weights, units);
+            sums.push(sum);
+        }
+        let mut heap = Vec::with_capacity(last - first + 1);
+        for c in first..=last {
+            let at = c - first;
+            let inner_end = (at + 1 + covered).min(upto - first);
+            let inner = sums[inner_end] - sums[(at + 1).min(inner_end)];
+            let edge = (whole - covered * CHUNK) as u128;
+            let near = (at + touched + 1).min(upto - first);
+            let cheapest = least[at..near].iter().copied().min().unwrap_or(0);
+            heap.push(Reverse((inner * len + cheapest * (edge * len + tail), c)));
+        }
+        BinaryHeap::from(heap)
+    }
+
+    /// Every start of a chunk among slots `first..=last`, with its raw price.
+    fn open(&mut self, chunk: usize, first: i64, last: i64, ms: i64, mut found: impl FnMut(Found)) {
+        let slots = &self.pool.slots;
+        let base = slots.first();
+        let (whole, tail) = self.split(ms);
+        let len = u128::from(slots.slot_len().0.unsigned_abs());
+        let from = ((first - base) as usize).max(chunk * CHUNK);
+        let to = ((last - base) as usize).min(chunk * CHUNK + CHUNK - 1);
+        if from > to {
+            return;
+        }
+        let limit = (slots.end() - base) as usize;
+        let mut sum = self.range(from, from + whole);
+        for offset in from..=to {
+            let end = offset + whole;
+            let last_slot = if end < limit { self.slot(end) } else { 0 };
+            let start = slots.start_of(base + offset as i64);
+            found(Found { raw: sum * len + last_slot * tail, start });
+            sum = sum + last_slot - self.slot(offset);
+        }
+    }
+}
