@@ -4,9 +4,12 @@
 //! draws a random number or depends on the order of a hash table: time and everything else that
 //! happens arrives as an input, and what must be done leaves as an effect.
 
+pub mod accounts;
 pub mod bid;
 pub mod cluster;
 pub mod forecast;
+pub mod ledger;
+pub mod quota;
 pub mod refusal;
 pub mod resources;
 pub mod units;
