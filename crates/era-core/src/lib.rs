@@ -4,12 +4,15 @@
 //! draws a random number or depends on the order of a hash table: time and everything else that
 //! happens arrives as an input, and what must be done leaves as an effect.
 
+pub mod accounts;
 pub mod bid;
 pub mod calendar;
 pub mod cluster;
 pub mod forecast;
 pub mod market;
 pub mod placement;
+pub mod ledger;
+pub mod quota;
 pub mod refusal;
 pub mod resources;
 pub mod search;
