@@ -1,0 +1,54 @@
+# Each target does the set-up that it needs; `make` alone lists them.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test soak lint fmt bench setup setup-lint
+
+# A Rust that was installed by rustup may not be on the PATH of a shell that is no login shell.
+export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: setup ## Show the core at work on a small seeded scenario
+	cargo run --release --locked -p era -- demo
+
+# The documentation's tests come first, so that the summary of all others is what is seen last.
+test: setup ## Run every test
+	cargo test --workspace --locked --doc
+	@if cargo nextest --version >/dev/null 2>&1; then \
+		set -- cargo nextest run --workspace --locked; \
+	else \
+		set -- cargo test --workspace --locked --lib --bins --tests; \
+	fi; \
+	echo "$$*"; "$$@"
+
+soak: export PROPTEST_CASES ?= 4096
+soak: test ## Run every test with far more random cases (PROPTEST_CASES=n)
+
+lint: setup-lint ## Check format, lints, documentation, licences and scripts
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	@if cargo deny --version >/dev/null 2>&1; then \
+		set -- cargo deny --locked check licenses bans sources; \
+	else \
+		set -- cargo test --workspace --locked --quiet --test licences; \
+	fi; \
+	echo "$$*"; "$$@"
+	@if command -v shellcheck >/dev/null 2>&1; then \
+		set -- shellcheck scripts/setup .ci/run; echo "$$*"; "$$@"; \
+	fi
+
+fmt: setup-lint ## Format the code
+	cargo fmt --all
+
+bench: setup ## Measure quotes and queues; one JSON object each on standard output
+	@cargo build --release --locked -p era
+	@cargo run --release --locked --quiet -p era -- bench quote --json
+	@cargo run --release --locked --quiet -p era -- bench queue --json
+
+setup:
+	@scripts/setup
+
+setup-lint:
+	@scripts/setup lint
