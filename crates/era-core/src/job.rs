@@ -173,6 +173,9 @@ pub struct Part {
     /// Growth beyond the promise; the first has the rank after the last promised one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extras: Vec<Extra>,
+    /// Whether preemptible work on its seats was told to give way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cleared: bool,
     /// Why it is being stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
@@ -299,6 +302,7 @@ impl Part {
             attempt: 0,
             tasks: Vec::new(),
             extras: Vec::new(),
+            cleared: false,
             stop: None,
             next: None,
             escrow: Money::ZERO,

@@ -104,8 +104,8 @@ pub enum Reason {
     RefundUnused,
     /// A promise was broken.
     RefundBroken,
-    /// Idle resources were given back by those who opted in.
-    RefundReturned,
+    /// What was set aside for queue work or growth and not used.
+    Returned,
 }
 
 /// One movement of credits.

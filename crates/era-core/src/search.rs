@@ -14,60 +14,11 @@ use crate::cluster::Eligibility;
 use crate::market::StartRule;
 use crate::placement::{Gang, blocks};
 use crate::resources::{PerResource, Resources};
+use crate::starts::Starts;
 use crate::units::Time;
 
 /// Starts without room that are tried one by one before all starts with room are worked out.
 const TRIES_MAX: u32 = 4;
-
-/// Closed intervals of instants, in order, or all of time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Allowed {
-    /// Every start.
-    #[default]
-    All,
-    /// Only these.
-    Only(Vec<(Time, Time)>),
-}
-
-impl Allowed {
-    /// Whether a start is among them.
-    pub fn contains(&self, time: Time) -> bool {
-        match self {
-            Allowed::All => true,
-            Allowed::Only(intervals) => {
-                let after = intervals.partition_point(|(from, _)| *from <= time);
-                after.checked_sub(1).is_some_and(|i| time <= intervals[i].1)
-            }
-        }
-    }
-
-    /// Whether any start of `[from, to]` is among them.
-    fn touches(&self, from: Time, to: Time) -> bool {
-        match self {
-            Allowed::All => true,
-            Allowed::Only(intervals) => {
-                let first = intervals.partition_point(|(_, end)| *end < from);
-                intervals.get(first).is_some_and(|(start, _)| *start <= to)
-            }
-        }
-    }
-
-    /// Those that are in both.
-    pub fn and(self, other: Allowed) -> Allowed {
-        let (Allowed::Only(a), Allowed::Only(b)) = (&self, &other) else {
-            return if self == Allowed::All { other } else { self };
-        };
-        let (mut i, mut j, mut both) = (0, 0, Vec::new());
-        while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-            let (from, to) = (x.0.max(y.0), x.1.min(y.1));
-            if from <= to {
-                both.push((from, to));
-            }
-            if x.1 <= y.1 { i += 1 } else { j += 1 }
-        }
-        Allowed::Only(both)
-    }
-}
 
 /// A start with room, and its raw price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,7 +46,7 @@ pub struct Search<'a> {
     /// Whether preemptible work counts like any other, for as long as it may last.
     pub with_soft: bool,
     /// Starts that quotas and caps leave.
-    pub allowed: &'a Allowed,
+    pub allowed: &'a Starts,
 }
 
 impl<'a> Search<'a> {
@@ -119,10 +70,10 @@ impl<'a> Search<'a> {
             return Some(from);
         }
         // Room begins only where something ends.
-        let Allowed::Only(intervals) = self.starts_with_room(from, to) else { return None };
+        let Starts::Only(intervals) = self.starts_with_room(from, to) else { return None };
         let simple = matches!(self.request.shape, Shape::Replicas { .. })
             && self.request.constraints.same.is_none();
-        if simple && *self.allowed == Allowed::All {
+        if simple && *self.allowed == Starts::All {
             return intervals.first().map(|(start, _)| *start);
         }
         // Enough nodes may not be the right nodes yet: try every change.
@@ -131,12 +82,12 @@ impl<'a> Search<'a> {
         for lane in lanes {
             points.extend(lane.taken(self.with_soft).changes(from, to));
         }
-        if let Allowed::Only(allowed) = self.allowed {
+        if let Starts::Only(allowed) = self.allowed {
             points.extend(allowed.iter().map(|(start, _)| *start));
         }
         points.sort_unstable();
         points.dedup();
-        let room = Allowed::Only(intervals);
+        let room = Starts::Only(intervals);
         points.into_iter().find(|p| room.contains(*p) && self.has_room(*p))
     }
 
@@ -198,7 +149,7 @@ impl<'a> Search<'a> {
         let mut chunks = costs.bounds(first, last, self.request.duration.0);
         let mut starts: BinaryHeap<Reverse<Found>> = BinaryHeap::new();
         let mut tries = 0;
-        let mut room = Allowed::All;
+        let mut room = Starts::All;
         loop {
             // Open every chunk that may hold something better than the best known start.
             while let Some(Reverse((bound, chunk))) = chunks.peek().copied() {
@@ -237,9 +188,9 @@ impl<'a> Search<'a> {
     /// All starts in `[from, to]` at which enough nodes have room. For requests with a demanded
     /// topology, and near now where preemptible work is in the way, some of them may still have
     /// none: whoever uses this asks again.
-    pub fn starts_with_room(&self, from: Time, to: Time) -> Allowed {
+    pub fn starts_with_room(&self, from: Time, to: Time) -> Starts {
         let Some(block) = blocks(self.request, self.pool.gpus_per_node).into_iter().next() else {
-            return Allowed::All;
+            return Starts::All;
         };
         let per_node = match self.request.shape {
             Shape::Gpus { .. } => 1,
@@ -273,7 +224,7 @@ impl<'a> Search<'a> {
             }
         }
         intervals.extend(open.map(|start| (start, to)));
-        Allowed::Only(intervals)
+        Starts::Only(intervals)
     }
 
     /// How many replicas a node can take, as a step function of the start.

@@ -17,6 +17,7 @@ use super::{Dimension, Period, Quota};
 use crate::accounts::Accounts;
 use crate::refusal::{Refusal, Scope};
 use crate::resources::{PerResource, Resource};
+use crate::starts::Starts;
 use crate::units::{GroupId, Money, Span, Time, UserId};
 
 const MS_PER_HOUR: u128 = 3_600_000;
@@ -47,33 +48,6 @@ pub struct Used {
     pub unit_ms: PerResource<u128>,
     /// What was spent. Wider than [`Money`], as the sum over a group may leave its range.
     pub micro_credits: u128,
-}
-
-/// At which instants of a range something may start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Starts {
-    /// At each of them.
-    All,
-    /// Only in these closed intervals, ascending and apart; at none if there are none.
-    Only(Vec<(Time, Time)>),
-}
-
-impl Starts {
-    /// Whether an instant of the range is one of them.
-    pub fn contains(&self, at: Time) -> bool {
-        match self {
-            Starts::All => true,
-            Starts::Only(intervals) => {
-                let after = intervals.partition_point(|(first, _)| *first <= at);
-                intervals[..after].last().is_some_and(|(_, last)| at <= *last)
-            }
-        }
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        matches!(self, Starts::Only(intervals) if intervals.is_empty())
-    }
 }
 
 impl Default for Usage {
