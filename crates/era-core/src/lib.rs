@@ -7,6 +7,7 @@
 pub mod bid;
 pub mod cluster;
 pub mod forecast;
+pub mod queue;
 pub mod refusal;
 pub mod resources;
 pub mod units;
