@@ -13,6 +13,7 @@ pub mod job;
 pub mod ledger;
 pub mod market;
 pub mod placement;
+pub mod queue;
 pub mod quota;
 pub mod refusal;
 pub mod resources;
