@@ -143,7 +143,7 @@ impl Accounts {
         let sums = match self.groups.get(&group.id) {
             Some(entry) => entry.sums.clone(),
             None if self.groups.len() >= GROUPS_MAX => {
-                return Err(Refusal::Limit { what: "groups", limit: GROUPS_MAX });
+                return Err(Refusal::Limit { what: "groups".into(), limit: GROUPS_MAX });
             }
             None => Sums::default(),
         };
@@ -157,7 +157,7 @@ impl Accounts {
         user.quota.validate()?;
         let old = self.users.get(&user.id);
         if old.is_none() && self.users.len() >= USERS_MAX {
-            return Err(Refusal::Limit { what: "users", limit: USERS_MAX });
+            return Err(Refusal::Limit { what: "users".into(), limit: USERS_MAX });
         }
         let entry = self.entry(user.group)?;
         let without_it = match old {
@@ -367,7 +367,7 @@ mod tests {
             accounts.put_group(group(id, Quota::UNLIMITED)).unwrap();
         }
         let refused = accounts.put_group(group(u32::MAX, Quota::UNLIMITED));
-        assert_eq!(refused, Err(Refusal::Limit { what: "groups", limit: GROUPS_MAX }));
+        assert_eq!(refused, Err(Refusal::Limit { what: "groups".into(), limit: GROUPS_MAX }));
         accounts.put_group(group(5, gpus(1))).unwrap();
     }
 

@@ -297,7 +297,7 @@ impl Bid {
     pub fn check(&self, now: Time, horizon: Span) -> Result<(), Refusal> {
         if self.one_of.is_empty() || self.one_of.len() > ALTERNATIVES_MAX {
             return Err(Refusal::TooMany {
-                what: "alternatives",
+                what: "alternatives".into(),
                 given: self.one_of.len(),
                 most: ALTERNATIVES_MAX,
             });
@@ -306,7 +306,7 @@ impl Bid {
             let requests = &alternative.all_of;
             if requests.is_empty() || requests.len() > REQUESTS_MAX {
                 return Err(Refusal::TooMany {
-                    what: "requests",
+                    what: "requests".into(),
                     given: requests.len(),
                     most: REQUESTS_MAX,
                 });
@@ -326,7 +326,7 @@ impl Bid {
         let steps = self.value.steps();
         if steps.is_empty() || steps.len() > VALUE_STEPS_MAX {
             return Err(Refusal::TooMany {
-                what: "value steps",
+                what: "value steps".into(),
                 given: steps.len(),
                 most: VALUE_STEPS_MAX,
             });

@@ -215,7 +215,7 @@ impl Cluster {
     /// A pool.
     pub fn pool(&self, name: &Name) -> Result<&Arc<Pool>, Refusal> {
         self.pools.get(name).ok_or_else(|| Refusal::Unknown {
-            kind: "pool",
+            kind: "pool".into(),
             name: name.clone(),
             known: self.pools.keys().cloned().collect(),
         })
@@ -229,7 +229,7 @@ impl Cluster {
     /// A domain.
     pub fn domain(&self, name: &Name) -> Result<&Arc<Domain>, Refusal> {
         self.domains.get(name).ok_or_else(|| Refusal::Unknown {
-            kind: "domain",
+            kind: "domain".into(),
             name: name.clone(),
             known: self.domains.keys().cloned().collect(),
         })
@@ -244,7 +244,7 @@ impl Cluster {
     pub fn put_pool(&mut self, pool: Pool) -> Result<(), Refusal> {
         let new = !self.pools.contains_key(&pool.name);
         if new && self.pools.len() >= POOLS_MAX {
-            return Err(Refusal::Limit { what: "pools", limit: POOLS_MAX });
+            return Err(Refusal::Limit { what: "pools".into(), limit: POOLS_MAX });
         }
         self.pools.insert(pool.name.clone(), Arc::new(pool));
         self.mark_nodes();
@@ -255,7 +255,7 @@ impl Cluster {
     pub fn put_domain(&mut self, domain: Domain) -> Result<(), Refusal> {
         let new = !self.domains.contains_key(&domain.name);
         if new && self.domains.len() >= POOLS_MAX {
-            return Err(Refusal::Limit { what: "domains", limit: POOLS_MAX });
+            return Err(Refusal::Limit { what: "domains".into(), limit: POOLS_MAX });
         }
         self.domains.insert(domain.name.clone(), Arc::new(domain));
         self.mark_nodes();
@@ -267,33 +267,39 @@ impl Cluster {
         self.domain(name)?;
         if self.nodes().any(|n| n.domain.as_ref() == Some(name)) {
             return Err(Refusal::InUse {
-                what: "domain",
+                what: "domain".into(),
                 name: name.clone(),
-                hint: "move its nodes out first",
+                hint: "move its nodes out first".into(),
             });
         }
         self.domains.remove(name);
         Ok(())
     }
 
-    /// Adds a node and gives it its number.
-    pub fn add_node(&mut self, mut node: Node) -> Result<NodeId, Refusal> {
-        self.pool(&node.pool)?;
-        if let Some(domain) = &node.domain {
-            self.domain(domain)?;
+    /// Adds nodes and gives them their numbers. All of them, or none.
+    pub fn add_nodes(&mut self, nodes: Vec<Node>) -> Result<Vec<NodeId>, Refusal> {
+        if self.nodes.len() + nodes.len() > NODES_MAX {
+            return Err(Refusal::Limit { what: "nodes".into(), limit: NODES_MAX });
         }
-        if self.nodes().any(|n| n.name == node.name) {
-            return Err(Refusal::Exists { what: "node", name: node.name });
+        let mut names: BTreeSet<Name> = self.nodes().map(|n| n.name.clone()).collect();
+        for node in &nodes {
+            self.pool(&node.pool)?;
+            if let Some(domain) = &node.domain {
+                self.domain(domain)?;
+            }
+            if !names.insert(node.name.clone()) {
+                return Err(Refusal::Exists { what: "node".into(), name: node.name.clone() });
+            }
         }
-        if self.nodes.len() >= NODES_MAX {
-            return Err(Refusal::Limit { what: "nodes", limit: NODES_MAX });
+        let mut ids = Vec::with_capacity(nodes.len());
+        for mut node in nodes {
+            node.id = NodeId(self.next_node);
+            self.next_node += 1;
+            ids.push(node.id);
+            self.nodes.insert(node.id, Arc::new(node));
         }
-        let id = NodeId(self.next_node);
-        self.next_node += 1;
-        node.id = id;
-        self.nodes.insert(id, Arc::new(node));
         self.mark_nodes();
-        Ok(id)
+        Ok(ids)
     }
 
     /// Takes a node out.
@@ -355,7 +361,7 @@ impl Cluster {
                 self.nodes().flat_map(|n| n.capacity.gpus.iter().map(|g| &g.model)).collect();
             if !known.contains(model) {
                 return Err(Refusal::Unknown {
-                    kind: "gpu.model",
+                    kind: "gpu.model".into(),
                     name: model.clone(),
                     known: known.into_iter().cloned().collect(),
                 });

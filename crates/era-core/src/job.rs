@@ -54,6 +54,9 @@ pub struct Job {
     pub deal: Deal,
     /// One for each request.
     pub parts: Vec<Part>,
+    /// How it is going to end: decided, while some of its parts are still stopping.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Outcome>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
@@ -248,6 +251,8 @@ pub struct Extra {
     pub seat: Seat,
     /// Since when.
     pub since: Time,
+    /// When its gang's run was to end.
+    pub to: Time,
     /// What is kept in escrow for it.
     pub escrow: Money,
     /// What it does.
@@ -267,7 +272,7 @@ pub struct Stop {
 }
 
 /// Why something is stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// Its owner gave up.
@@ -411,6 +416,8 @@ impl Job {
 pub struct Hold {
     /// Its number.
     pub id: HoldId,
+    /// The group that its user was in.
+    pub group: GroupId,
     /// What was bid.
     pub bid: Bid,
     /// Which alternative fits.

@@ -3,21 +3,41 @@
 //! A bid becomes a promise here. Nothing in this crate reads a clock, does IO, starts a thread,
 //! draws a random number or depends on the order of a hash table: time and everything else that
 //! happens arrives as an input, and what must be done leaves as an effect.
+//!
+//! [`step`] carries out one [`Input`]; [`quote`] asks what a bid would get; [`explain`] says why
+//! a job waits; [`check`] re-derives every invariant.
 
 pub mod accounts;
 pub mod bid;
 pub mod calendar;
+mod check;
 pub mod cluster;
+pub mod estimate;
+pub mod explain;
 pub mod forecast;
+pub mod input;
 pub mod job;
 pub mod ledger;
 pub mod market;
+pub mod output;
 pub mod placement;
 pub mod queue;
 pub mod quota;
+pub mod quote;
 pub mod refusal;
 pub mod resources;
+mod scheduler;
 pub mod search;
 pub mod settings;
 pub mod starts;
+mod state;
 pub mod units;
+
+pub use check::check;
+pub use explain::explain;
+pub use input::{Command, Input};
+pub use output::{Effect, Event, Output, Reply};
+pub use quote::quote;
+pub use refusal::Refusal;
+pub use scheduler::{next_wakeup, outstanding, step};
+pub use state::{CORE_VERSION, Snapshot, State, WrongVersion};

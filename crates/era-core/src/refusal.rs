@@ -3,6 +3,8 @@
 //! A refusal has a stable code for programs, a sentence for people that says what is wrong and
 //! what would be right, and the field that it is about. A refused input changes nothing.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::units::{GroupId, HoldId, JobId, Milli, Money, Name, NodeId, Span, Time, UserId};
@@ -36,7 +38,7 @@ pub enum Refusal {
     #[error("what is left of the window ({window}) is shorter than the duration ({duration})")]
     WindowTooShort { window: Span, duration: Span },
     #[error("{given} {what} given: give 1 to {most}")]
-    TooMany { what: &'static str, given: usize, most: usize },
+    TooMany { what: Cow<'static, str>, given: usize, most: usize },
     #[error("request {request} can only come after requests that stand before it")]
     BadOrder { request: usize },
     #[error("a value of {given} is out of range: give 0 to {most}")]
@@ -46,7 +48,7 @@ pub enum Refusal {
 
     // Names that nobody knows.
     #[error("no {kind} is called `{name}`: known are {}", list(known))]
-    Unknown { kind: &'static str, name: Name, known: Vec<Name> },
+    Unknown { kind: Cow<'static, str>, name: Name, known: Vec<Name> },
     #[error("there is no user {user}: create the account first")]
     UnknownUser { user: UserId },
     #[error("there is no group {group}: create it first")]
@@ -92,15 +94,15 @@ pub enum Refusal {
 
     // States.
     #[error("{job} is {state}: {hint}")]
-    WrongState { job: JobId, state: String, hint: &'static str },
+    WrongState { job: JobId, state: String, hint: Cow<'static, str> },
     #[error("{what} `{name}` exists already")]
-    Exists { what: &'static str, name: Name },
+    Exists { what: Cow<'static, str>, name: Name },
     #[error(
         "{node} still has running tasks or promises that fit nowhere else ({jobs:?}): drain it and wait, or report it lost"
     )]
     NodeBusy { node: NodeId, jobs: Vec<JobId> },
     #[error("{what} `{name}` is still in use: {hint}")]
-    InUse { what: &'static str, name: Name, hint: &'static str },
+    InUse { what: Cow<'static, str>, name: Name, hint: Cow<'static, str> },
     #[error("setting {field}: {problem}")]
     BadSetting { field: String, problem: String },
     #[error("formula: {problem}, at character {at}")]
@@ -114,7 +116,7 @@ pub enum Refusal {
     #[error("the time {given} is out of range")]
     BadTime { given: Time },
     #[error("the limit of {limit} {what} is reached")]
-    Limit { what: &'static str, limit: usize },
+    Limit { what: Cow<'static, str>, limit: usize },
 }
 
 /// Whose quota.
@@ -156,7 +158,7 @@ impl Refusal {
     }
 
     /// The field of the input that it is about, where there is one.
-    pub fn field(&self) -> Option<&'static str> {
+    pub fn field(&self) -> Option<&str> {
         Some(match self {
             Refusal::BadDuration { .. } => "duration",
             Refusal::BadReplicas { .. } => "shape",

@@ -71,9 +71,7 @@ impl<'a> Search<'a> {
         }
         // Room begins only where something ends.
         let Starts::Only(intervals) = self.starts_with_room(from, to) else { return None };
-        let simple = matches!(self.request.shape, Shape::Replicas { .. })
-            && self.request.constraints.same.is_none();
-        if simple && *self.allowed == Starts::All {
+        if self.is_simple() && *self.allowed == Starts::All {
             return intervals.first().map(|(start, _)| *start);
         }
         // Enough nodes may not be the right nodes yet: try every change.
@@ -183,6 +181,50 @@ impl<'a> Search<'a> {
                 starts.retain(|Reverse(f)| room.contains(f.start));
             }
         }
+    }
+
+    /// Every start with room in `[from, to]`, with its raw price.
+    pub fn each_with_room(&self, from: Time, to: Time, mut each: impl FnMut(Found)) {
+        let slots = &self.pool.slots;
+        let to = to.min(slots.start_of(slots.end()) - self.request.duration);
+        let from = from.max(self.now);
+        if from > to {
+            return;
+        }
+        let market = self.calendar.market();
+        let pricing = market.pricing(&self.pool.pool.name);
+        let mut costs = Costs::new(self.pool, self.request.units(), &pricing);
+        let now_only = market.mechanism().starts() == StartRule::NowOnly;
+        let room = self.starts_with_room(from, to);
+        let exact_from = self.soft_to;
+        let simple = self.is_simple();
+        let mut offer = |found: Found| {
+            let sure = simple && found.start >= exact_from && self.allowed.contains(found.start);
+            if room.contains(found.start) && (sure || self.has_room(found.start)) {
+                each(found);
+            }
+        };
+        let on_boundary = from == from.floor_to(slots.slot_len());
+        if from == self.now && (now_only || !on_boundary) {
+            let raw = costs.total(from, self.request.duration.0);
+            if let Some(raw) = raw {
+                offer(Found { raw, start: from });
+            }
+        }
+        if now_only {
+            return;
+        }
+        let first = slots.slot_at(from.ceil_to(slots.slot_len()));
+        let last = slots.slot_at(to);
+        for chunk in 0..((slots.end() - slots.first()) as usize / CHUNK) {
+            costs.open(chunk, first, last, self.request.duration.0, &mut offer);
+        }
+    }
+
+    /// Whether enough nodes are always the right nodes.
+    fn is_simple(&self) -> bool {
+        matches!(self.request.shape, Shape::Replicas { .. })
+            && self.request.constraints.same.is_none()
     }
 
     /// All starts in `[from, to]` at which enough nodes have room. For requests with a demanded

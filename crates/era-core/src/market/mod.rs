@@ -61,7 +61,7 @@ impl MechanismChoice {
             "surge" => MechanismChoice::Surge { low: Milli(500), high: Milli(5000) },
             _ => {
                 return Err(Refusal::Unknown {
-                    kind: "mechanism",
+                    kind: "mechanism".into(),
                     name: name.clone(),
                     known: Self::NAMES.iter().filter_map(|n| Name::new(n).ok()).collect(),
                 });

@@ -1,0 +1,196 @@
+//! Re-derives every invariant of a state from what decides it. Slow, for tests and doctors.
+
+use std::collections::BTreeMap;
+
+use crate::calendar::{Layer, Row};
+use crate::job::{Job, Part, Phase};
+use crate::ledger::Account;
+use crate::quota::usage::Usage;
+use crate::refusal::Scope;
+use crate::state::State;
+use crate::units::{Money, Span, Time};
+
+/// What is wrong with a state, if anything is.
+pub fn check(state: &State) -> Result<(), String> {
+    capacity_is_never_exceeded(state)?;
+    jobs_are_consistent(state)?;
+    derived_parts_follow(state)?;
+    money_is_conserved(state)?;
+    quotas_are_counted(state)?;
+    state.accounts.check()
+}
+
+/// Invariant 1: no node is promised or given more than it has, in any resource, GPU by GPU.
+fn capacity_is_never_exceeded(state: &State) -> Result<(), String> {
+    for lane in state.calendar.pools().iter().flat_map(|p| &p.lanes) {
+        let id = lane.node.id;
+        let ends: Vec<Time> = lane
+            .bookings()
+            .iter()
+            .flat_map(|b| [b.from, b.to])
+            .filter(|t| *t >= state.now)
+            .collect();
+        for at in ends.into_iter().chain([state.now]) {
+            let after = at + Span(1);
+            let firm = lane.peak(at, after, Time::MIN);
+            if !lane.within_capacity(&firm) {
+                return Err(format!("{id} has promised more than it has at {at}"));
+            }
+        }
+        let after = state.now + Span(1);
+        let given: Row = lane.peak(state.now, after, after);
+        if !lane.within_capacity(&given) {
+            return Err(format!("{id} gives more than it has at {}", state.now));
+        }
+    }
+    Ok(())
+}
+
+/// Invariants 2 and 7: plans are whole and on time, attempts follow one another.
+fn jobs_are_consistent(state: &State) -> Result<(), String> {
+    for job in state.jobs() {
+        for (index, part) in job.parts.iter().enumerate() {
+            part_is_consistent(state, job, part)
+                .map_err(|problem| format!("{} part {index}: {problem}", job.id))?;
+        }
+        let done = job.parts.iter().all(Part::is_done);
+        if job.ended.is_some() != done {
+            return Err(format!("{} ended, or not, unlike its parts", job.id));
+        }
+    }
+    Ok(())
+}
+
+fn part_is_consistent(state: &State, job: &Job, part: &Part) -> Result<(), String> {
+    let planned = part.plan.is_some();
+    match part.phase {
+        Phase::Waiting { .. } | Phase::Done { .. } if planned || !part.tasks.is_empty() => {
+            return Err("has a plan though it neither waits for its start nor runs".into());
+        }
+        Phase::Booked | Phase::Active { .. } if !planned => return Err("has no plan".into()),
+        Phase::Booked if part.plan.as_ref().is_some_and(|p| p.from < state.now) => {
+            return Err("should have started".into());
+        }
+        _ => {}
+    }
+    if part.next.is_some() && (part.stop.is_none() || job.promise().is_none()) {
+        return Err("goes on elsewhere though nothing stopped it".into());
+    }
+    let plans = part.plan.iter().chain(&part.next);
+    for plan in plans {
+        let seats = crate::placement::blocks(&part.request, plan.gpus_per_node);
+        let wanted: u32 = seats.iter().map(|b| b.count).sum();
+        if plan.seats.len() != wanted as usize {
+            return Err(format!("has {} seats of {wanted}", plan.seats.len()));
+        }
+        for (rank, seat) in plan.seats.iter().enumerate() {
+            let each = part.each_of(plan, rank as u32);
+            if seat.gpus.count_ones() != each.gpus_touched() {
+                return Err(format!("rank {rank} sits on {} GPUs", seat.gpus.count_ones()));
+            }
+        }
+        if let Some(promise) = job.promise() {
+            let window = part.request.window;
+            let extended = plan.to.since(plan.from) > part.request.duration;
+            let lost = part.stop.is_some();
+            if plan.from < window.earliest || (plan.to > window.deadline && !extended && !lost) {
+                return Err(format!("is planned outside its window: {:?}", promise.bid.value));
+            }
+        }
+    }
+    if part.is_active() && part.tasks.len() != part.plan.as_ref().map_or(0, |p| p.seats.len()) {
+        return Err("has other tasks than seats".into());
+    }
+    if part.extras.len() as u32 > part.request.shape.growth() {
+        return Err("has grown beyond its limit".into());
+    }
+    Ok(())
+}
+
+/// The calendar, the timers and the lists are what the rest of the state says.
+fn derived_parts_follow(state: &State) -> Result<(), String> {
+    let mut fresh = state.clone();
+    fresh.derive();
+    state.calendar.agrees(&fresh.calendar)?;
+    if state.timers != fresh.timers {
+        return Err(format!("timers differ: {:?} / {:?}", state.timers, fresh.timers));
+    }
+    if state.waiting != fresh.waiting || state.active != fresh.active {
+        return Err("lists of who waits or runs differ".into());
+    }
+    let levels = |s: &State| {
+        let used = s.level_use.iter().map(|(k, v)| (k.clone(), v.peak(s.now, Time::MAX)));
+        used.filter(|(_, peak)| *peak != [0; 3]).collect::<Vec<_>>()
+    };
+    if levels(state) != levels(&fresh) {
+        return Err("what levels have promised themselves differs".into());
+    }
+    let shadows =
+        state.calendar.pools().iter().flat_map(|p| &p.lanes).flat_map(|l| l.bookings()).any(|b| {
+            b.layer == Layer::Soft && matches!(b.holder, crate::calendar::Holder::Hold { .. })
+        });
+    if shadows { Err("a pass left a shadow behind".into()) } else { Ok(()) }
+}
+
+/// Invariant 6: every posting balances, and escrows hold what live jobs have paid for.
+fn money_is_conserved(state: &State) -> Result<(), String> {
+    state.ledger.check()?;
+    for (account, balance) in state.ledger.balances() {
+        let Account::Escrow(id) = account else { continue };
+        let held: i64 = state.jobs.get(&id).map_or(0, |job| {
+            let extras = job.parts.iter().flat_map(|p| &p.extras).map(|e| e.escrow.0);
+            job.parts.iter().map(|p| p.escrow.0).chain(extras).sum()
+        });
+        if balance != Money(held) {
+            return Err(format!("escrow of {id} holds {balance}, its parts {}", Money(held)));
+        }
+    }
+    let paid: i64 = state.jobs().flat_map(|j| &j.parts).map(|p| p.escrow.0).sum();
+    let extras: i64 =
+        state.jobs().flat_map(|j| &j.parts).flat_map(|p| &p.extras).map(|e| e.escrow.0).sum();
+    let escrows: i64 = state
+        .ledger
+        .balances()
+        .filter(|(account, _)| matches!(account, Account::Escrow(_)))
+        .map(|(_, balance)| balance.0)
+        .sum();
+    if paid + extras == escrows { Ok(()) } else { Err("escrows and parts differ".into()) }
+}
+
+/// What users and groups hold at a time is what their live plans say.
+fn quotas_are_counted(state: &State) -> Result<(), String> {
+    state.usage.check()?;
+    let mut fresh = Usage::new(state.usage.period());
+    fresh.forget_before(state.now);
+    let mut scopes: BTreeMap<Scope, ()> = BTreeMap::new();
+    let mut commit = |user, group, from: Time, to: Time, units| {
+        scopes.insert(Scope::User(user), ());
+        scopes.insert(Scope::Group(group), ());
+        fresh.commit(user, group, from, to.max(from), units).map_err(|e| e.to_string())
+    };
+    for job in state.jobs().filter(|j| j.ended.is_none()) {
+        for part in &job.parts {
+            if let Some(plan) = part.next.as_ref().or(part.plan.as_ref()) {
+                commit(job.user, job.group, plan.from, plan.to, part.request.units())?;
+            }
+            for extra in &part.extras {
+                let units = part.request.each.units(1);
+                commit(job.user, job.group, extra.since, extra.to, units)?;
+            }
+        }
+    }
+    for hold in state.holds() {
+        for ((plan, _), request) in hold.parts.iter().zip(hold.requests()) {
+            commit(hold.bid.user, hold.group, plan.from, plan.to, request.units())?;
+        }
+    }
+    let users = state.accounts.users().map(|u| Scope::User(u.id));
+    let groups = state.accounts.groups().map(|g| Scope::Group(g.id));
+    for scope in users.chain(groups).chain(scopes.into_keys()) {
+        let mine = state.usage.held(scope, state.now, Time::MAX);
+        if mine != fresh.held(scope, state.now, Time::MAX) {
+            return Err(format!("{scope} is counted to hold {mine:?}"));
+        }
+    }
+    Ok(())
+}

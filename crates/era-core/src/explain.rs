@@ -1,0 +1,196 @@
+//! Why a job waits, where it stands, and when it is likely to start: typed, and readable.
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::{Deal, Job, Phase};
+use crate::ledger::Account;
+use crate::market::fixed_price;
+use crate::refusal::Refusal;
+use crate::resources::Resource;
+use crate::scheduler::{admission, estimated_starts, ranked, running_by_queue};
+use crate::state::State;
+use crate::units::{JobId, Milli, Money, Span, Time};
+
+/// How many jobs ahead are planned on paper one by one; beyond, work is divided by capacity.
+const DEPTH: usize = 64;
+
+/// What can be said about a job at this moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Explanation {
+    /// It has a promise, or runs on one.
+    Promised {
+        /// The start that was told.
+        start: Time,
+        /// The end that was promised.
+        finish: Time,
+    },
+    /// It runs.
+    Running {
+        /// Since when.
+        since: Time,
+        /// Until when at most.
+        until: Time,
+    },
+    /// It waits.
+    Waiting {
+        /// 1 for the next one of its queue.
+        position: u32,
+        /// When it is likely to start.
+        start: Option<Estimate>,
+        /// Why not now.
+        reason: Reason,
+    },
+    /// It is over.
+    Ended {
+        /// Since when.
+        at: Time,
+    },
+}
+
+/// A likely start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// If runs take as long as such runs usually take.
+    pub likely: Time,
+    /// If they are all short.
+    pub earliest: Time,
+    /// If they all last until their limits.
+    pub latest: Time,
+}
+
+/// Why a job does not start now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "why", rename_all = "snake_case")]
+#[allow(missing_docs)] // the sentence above each variant says what its fields are
+pub enum Reason {
+    #[error("it may not start before {until}")]
+    NotBefore { until: Time },
+    #[error("its queue already runs {running} jobs, as many as it may")]
+    QueueFull { running: u32 },
+    #[error("its queue holds {held}m of {most}m GPUs")]
+    QueueGpus { held: u64, most: u64 },
+    #[error("its queue has used its share of {share} of the cluster, and others wait")]
+    ShareUsed { share: Milli },
+    #[error("{refusal}")]
+    Quota { refusal: Refusal },
+    #[error("the wallet holds {balance}; running until its limit may cost {needed}")]
+    Funds { balance: Money, needed: Money },
+    #[error("{resource} is short: {free} units are free, it needs {needed}")]
+    Short { resource: Resource, free: u64, needed: u64 },
+    #[error("enough is free in all, but not together on the right nodes")]
+    Fragmented,
+    #[error("it would delay a promise or a job ahead of it: {ahead} wait ahead")]
+    Behind { ahead: u32 },
+    #[error("it will start at the next scheduling pass")]
+    NextPass,
+}
+
+/// Explains a job.
+pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
+    let job = state.job(id)?;
+    if let Some(ended) = &job.ended {
+        return Ok(Explanation::Ended { at: ended.at });
+    }
+    let running = job.parts.iter().find_map(|p| match (p.phase, &p.plan) {
+        (Phase::Active { since }, Some(plan)) => Some((since, plan.to)),
+        _ => None,
+    });
+    if let Some((since, until)) = running {
+        return Ok(Explanation::Running { since, until });
+    }
+    if let Deal::Promise(_) = job.deal {
+        let plans = || job.parts.iter().filter_map(|p| p.plan.as_ref());
+        let start = plans().map(|p| p.from).min().unwrap_or_default();
+        let finish = plans().map(|p| p.to).max().unwrap_or_default();
+        return Ok(Explanation::Promised { start, finish });
+    }
+    let position = position(state, job)?;
+    Ok(Explanation::Waiting {
+        position,
+        start: estimate(state, job),
+        reason: reason(state, job, position)?,
+    })
+}
+
+/// The place of a waiting job in its queue, from 1.
+fn position(state: &State, job: &Job) -> Result<u32, Refusal> {
+    let Some(terms) = job.queue() else { return Ok(0) };
+    let order = ranked(state, state.queue(&terms.queue)?);
+    let ahead = order.iter().position(|rank| rank.job == job.id);
+    Ok(ahead.map_or(0, |n| n as u32 + 1))
+}
+
+fn reason(state: &State, job: &Job, position: u32) -> Result<Reason, Refusal> {
+    let Some(terms) = job.queue() else { return Ok(Reason::NextPass) };
+    let queue = state.queue(&terms.queue)?;
+    let running = running_by_queue(state, std::slice::from_ref(queue));
+    if let Err(reason) = admission(state, queue, job, &running[0]) {
+        return Ok(reason);
+    }
+    let part = &job.parts[0];
+    let units = part.request.units();
+    let cheapest = state
+        .cluster
+        .pools()
+        .filter_map(|pool| {
+            let density = state.settings.queue_density;
+            fixed_price(&pool.rates, &units, part.remaining().0, density)
+        })
+        .min();
+    let balance = state.ledger.balance(Account::Wallet(job.user));
+    if let Some(needed) = cheapest.filter(|needed| *needed > balance) {
+        return Ok(Reason::Funds { balance, needed });
+    }
+    let free = crate::scheduler::free_now(state);
+    for resource in Resource::ALL {
+        let (free, needed) = (free[resource as usize], units[resource as usize]);
+        if needed > free {
+            return Ok(Reason::Short { resource, free, needed });
+        }
+    }
+    let starts_now = estimated_starts(state, 1, |j| j.parts[0].remaining());
+    let alone = starts_now.first().filter(|(first, _)| *first == job.id);
+    Ok(match alone {
+        Some((_, Some(start))) if *start <= state.now => Reason::NextPass,
+        Some(_) => Reason::Fragmented,
+        None if position > 1 => Reason::Behind { ahead: position - 1 },
+        None => Reason::Fragmented,
+    })
+}
+
+/// When a waiting job is likely to start: by planning those ahead of it on paper, three times.
+fn estimate(state: &State, job: &Job) -> Option<Estimate> {
+    let estimates = &state.estimates;
+    let stated = |j: &Job| j.parts[0].request.duration;
+    let at = |lasting: &dyn Fn(&Job) -> Span| start_of(state, job, lasting);
+    let likely = at(&|j| estimates.expected(j.user, stated(j)))?;
+    let earliest = at(&|j| estimates.spread(j.user, stated(j)).0)?;
+    let latest = at(&|j| j.parts[0].remaining())?;
+    // Shorter runs need not mean an earlier start for everyone: order the three.
+    let mut ordered = [earliest, likely, latest];
+    ordered.sort_unstable();
+    Some(Estimate { earliest: ordered[0], likely: ordered[1], latest: ordered[2] })
+}
+
+fn start_of(state: &State, job: &Job, lasting: &dyn Fn(&Job) -> Span) -> Option<Time> {
+    let planned = estimated_starts(state, DEPTH, lasting);
+    if let Some((_, start)) = planned.iter().find(|(id, _)| *id == job.id) {
+        return *start;
+    }
+    // Too deep to plan one by one: the work of those ahead, divided by the cluster.
+    let last = planned.iter().filter_map(|(_, start)| *start).max().unwrap_or(state.now);
+    let queue = state.queue(&job.queue()?.queue).ok()?;
+    let ahead = ranked(state, queue);
+    let ahead = ahead.iter().skip(DEPTH).take_while(|rank| rank.job != job.id);
+    let work = |j: &Job| {
+        let units = j.parts[0].request.units();
+        let amount = if units[2] > 0 { units[2] } else { units[0] };
+        u128::from(amount) * u128::from(lasting(j).0.max(0).unsigned_abs())
+    };
+    let work: u128 = ahead.filter_map(|rank| state.job(rank.job).ok()).map(|j| work(j)).sum();
+    let resource = if job.parts[0].request.units()[2] > 0 { Resource::Gpu } else { Resource::Cpu };
+    let capacity: u64 = state.cluster.nodes().map(|n| n.capacity.amount(resource)).sum();
+    let span = work / u128::from(capacity.max(1));
+    Some(last + Span(i64::try_from(span).unwrap_or(i64::MAX)))
+}

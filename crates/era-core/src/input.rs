@@ -1,0 +1,380 @@
+//! Everything that can happen to the core: one closed enum, in a stable serialisation.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::accounts::{Actor, Group, User};
+use crate::bid::{Attributes, Bid, Request};
+use crate::cluster::{Domain, Pool};
+use crate::estimate::Estimates;
+use crate::forecast::Forecast;
+use crate::job::{Overrun, QueueTerms, TaskId};
+use crate::market::MarketRules;
+use crate::queue::{PolicyRule, Queue};
+use crate::quota::Quota;
+use crate::refusal::Scope;
+use crate::resources::Capacity;
+use crate::settings::Settings;
+use crate::units::{HoldId, JobId, Money, Name, NodeId, Span, Time, UserId};
+
+/// The version of the serialisation of inputs, events and effects. A journal segment names it.
+pub const WIRE_VERSION: u32 = 1;
+
+/// Something that happens, at a place in the order of all things that happen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// One more than the last one's.
+    pub seq: u64,
+    /// When. An instant before the last one's counts as that one's.
+    pub at: Time,
+    /// What.
+    pub command: Command,
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[allow(clippy::large_enum_variant)] // commands live one at a time
+pub enum Command {
+    // Users.
+    /// A job is handed in.
+    Submit {
+        /// Makes a repeated submission harmless.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<Name>,
+        /// The job.
+        job: NewJob,
+    },
+    /// A quote is made binding for a while.
+    Hold {
+        /// Makes a repetition harmless.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<Name>,
+        /// What is bid.
+        bid: Bid,
+    },
+    /// A hold is given up.
+    DropHold {
+        /// Which.
+        hold: HoldId,
+        /// By whom.
+        by: Actor,
+    },
+    /// A job is given up, whatever it does.
+    Cancel {
+        /// Which.
+        job: JobId,
+        /// By whom.
+        by: Actor,
+    },
+    /// What is left of a running reservation is given back.
+    Release {
+        /// Which.
+        job: JobId,
+        /// By whom.
+        by: Actor,
+    },
+    /// A running reservation is to last longer.
+    Extend {
+        /// Which.
+        job: JobId,
+        /// By whom.
+        by: Actor,
+        /// By how much.
+        span: Span,
+        /// At most for this price.
+        most: Money,
+    },
+    /// A waiting job is changed.
+    Edit {
+        /// Which.
+        job: JobId,
+        /// By whom.
+        by: Actor,
+        /// Its new priority.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<i32>,
+        /// Its new enforced limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<Span>,
+        /// Its new queue.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queue: Option<Name>,
+    },
+
+    // Executors.
+    /// A task runs.
+    Started {
+        /// Which.
+        task: TaskId,
+    },
+    /// A task is over.
+    Exited {
+        /// Which.
+        task: TaskId,
+        /// With this code.
+        code: i32,
+    },
+    /// A task is gone through no fault of its own, and certainly runs no more.
+    TaskLost {
+        /// Which.
+        task: TaskId,
+        /// Why.
+        reason: Name,
+    },
+    /// A job saved its work.
+    Checkpointed {
+        /// Any task of the attempt.
+        task: TaskId,
+        /// How much of its duration need not be run again.
+        done: Span,
+    },
+    /// A job's use of its resources crossed a threshold.
+    UsageCrossed {
+        /// Any task of the attempt.
+        task: TaskId,
+        /// Which threshold.
+        threshold: Threshold,
+    },
+
+    // The cluster.
+    /// Nodes join.
+    Join {
+        /// Them.
+        nodes: Vec<NewNode>,
+    },
+    /// A node leaves for good. Only when nothing runs there and its promises fit elsewhere.
+    Leave {
+        /// Which.
+        node: NodeId,
+    },
+    /// A node takes nothing new; its promises move where they can.
+    Drain {
+        /// Which.
+        node: NodeId,
+    },
+    /// A node takes work again: it was draining, or lost and came back.
+    Resume {
+        /// Which.
+        node: NodeId,
+    },
+    /// A node is cut off or dead.
+    Lost {
+        /// Which.
+        node: NodeId,
+    },
+    /// A node has more or less than before. What no longer fits is lost as with the node.
+    SetCapacity {
+        /// Which.
+        node: NodeId,
+        /// What it has now.
+        capacity: Capacity,
+    },
+    /// A node will be away. Promises move, or it is refused.
+    SetMaintenance {
+        /// Which.
+        node: NodeId,
+        /// When, in order.
+        windows: Vec<(Time, Time)>,
+    },
+    /// A node joins or leaves a domain.
+    SetDomain {
+        /// Which.
+        node: NodeId,
+        /// Its domain from now on.
+        domain: Option<Name>,
+    },
+    /// A pool is created or changed.
+    PutPool {
+        /// It.
+        pool: Pool,
+    },
+    /// A domain is created or changed.
+    PutDomain {
+        /// It.
+        domain: Domain,
+    },
+    /// An empty domain is removed.
+    RemoveDomain {
+        /// Its name.
+        name: Name,
+    },
+
+    // The house.
+    /// A group is created or changed.
+    PutGroup {
+        /// It.
+        group: Group,
+    },
+    /// A user is created or changed.
+    PutUser {
+        /// It.
+        user: User,
+    },
+    /// A quota is set: by an administrator, by a group administrator who divides the group's, or
+    /// by a billing rule.
+    SetQuota {
+        /// On whose authority.
+        by: Actor,
+        /// Whose.
+        scope: Scope,
+        /// To what.
+        quota: Quota,
+        /// Why, in a word.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Name>,
+    },
+    /// Credits are given to a user.
+    Grant {
+        /// To whom.
+        user: UserId,
+        /// How many.
+        amount: Money,
+    },
+    /// Credits are taken from a user.
+    Withdraw {
+        /// From whom.
+        user: UserId,
+        /// How many.
+        amount: Money,
+    },
+    /// A queue is created or changed.
+    PutQueue {
+        /// It.
+        queue: Queue,
+    },
+    /// A queue in which nothing waits is removed.
+    RemoveQueue {
+        /// Its name.
+        name: Name,
+    },
+    /// A new version of a policy is published.
+    PublishPolicy {
+        /// Its name.
+        name: Name,
+        /// What it says.
+        rule: PolicyRule,
+    },
+    /// An older version of a policy is put in force again.
+    RollBackPolicy {
+        /// Its name.
+        name: Name,
+        /// Which version.
+        version: u32,
+    },
+    /// The rules of the house change.
+    SetSettings {
+        /// To these.
+        settings: Settings,
+    },
+    /// The rules of the market change.
+    SetMarket {
+        /// To these.
+        rules: MarketRules,
+    },
+    /// A forecast is published.
+    PublishForecast {
+        /// It.
+        forecast: Arc<Forecast>,
+    },
+    /// Estimates are published.
+    PublishEstimates {
+        /// They.
+        estimates: Arc<Estimates>,
+    },
+
+    // The driver.
+    /// The queues are gone through, and whatever may start is started.
+    Pass,
+    /// Time has passed.
+    Tick,
+}
+
+/// A job as it is handed in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewJob {
+    /// Whose.
+    pub user: UserId,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Name>,
+    /// Typed facts.
+    #[serde(default)]
+    pub attributes: Attributes,
+    /// The owner's own ranking of his jobs.
+    #[serde(default)]
+    pub priority: i32,
+    /// On which terms.
+    pub terms: Terms,
+}
+
+/// On which terms a job is handed in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Terms {
+    /// With a bid.
+    Bid {
+        /// The bid.
+        bid: Bid,
+        /// The price that was quoted: the most that it may cost, below its value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        most: Option<Money>,
+        /// When it needs longer.
+        #[serde(default)]
+        overrun: Overrun,
+        /// Whether idle GPUs may be taken back.
+        #[serde(default)]
+        release_when_idle: bool,
+    },
+    /// With a hold.
+    Hold {
+        /// The hold.
+        hold: HoldId,
+        /// When it needs longer.
+        #[serde(default)]
+        overrun: Overrun,
+        /// Whether idle GPUs may be taken back.
+        #[serde(default)]
+        release_when_idle: bool,
+    },
+    /// For a queue. The request's duration is its enforced limit; its window's start is when it
+    /// may start, and its deadline is ignored.
+    Queue {
+        /// What is needed.
+        request: Request,
+        /// Where and how it waits.
+        queue: QueueTerms,
+    },
+}
+
+/// A node as it joins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewNode {
+    /// What people call it.
+    pub name: Name,
+    /// Its pool.
+    pub pool: Name,
+    /// What it has.
+    pub capacity: Capacity,
+    /// Labels.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub labels: std::collections::BTreeMap<Name, Name>,
+    /// Its rack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rack: Option<Name>,
+    /// Its domain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<Name>,
+}
+
+/// A threshold of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Threshold {
+    /// Its GPUs have been idle for long.
+    GpusIdle,
+}

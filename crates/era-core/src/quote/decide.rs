@@ -1,0 +1,389 @@
+//! The decision on a bid: which alternative, where, when, at what price.
+
+use std::cmp::Reverse;
+
+use super::{MenuLine, PartQuote, Quote, rearrange};
+use crate::bid::{Bid, Request, Window, units_in_range};
+use crate::calendar::{Calendar, Holder, Layer, Seat};
+use crate::cluster::Purpose;
+use crate::job::{Plan, each_of};
+use crate::market::Weights;
+use crate::quota::usage::Usage;
+use crate::refusal::Refusal;
+use crate::search::{Found, Search};
+use crate::starts::Starts;
+use crate::state::State;
+use crate::units::{HoldId, Money, Time, UserId};
+
+/// What is decided on a bid that is accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) alternative: usize,
+    /// A plan and a price for each request. Seats are left out where they were not asked for.
+    pub(crate) parts: Vec<(Plan, Money)>,
+    /// Promises that have to move for it.
+    pub(crate) moves: Vec<Move>,
+}
+
+/// A replica that has not started moves to another seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Move {
+    pub(crate) holder: Holder,
+    pub(crate) from: Seat,
+    pub(crate) to: Seat,
+}
+
+impl Decision {
+    pub(crate) fn price(&self) -> Money {
+        Money(self.parts.iter().map(|(_, price)| price.0).sum())
+    }
+
+    fn start(&self) -> Time {
+        self.parts.iter().map(|(plan, _)| plan.from).min().unwrap_or_default()
+    }
+
+    fn finish(&self) -> Time {
+        self.parts.iter().map(|(plan, _)| plan.to).max().unwrap_or_default()
+    }
+
+    pub(crate) fn quote(&self) -> Quote {
+        let part = |(plan, price): &(Plan, Money)| PartQuote {
+            pool: plan.pool.clone(),
+            start: plan.from,
+            finish: plan.to,
+            price: *price,
+        };
+        Quote {
+            price: self.price(),
+            start: self.start(),
+            finish: self.finish(),
+            alternative: self.alternative as u8,
+            parts: self.parts.iter().map(part).collect(),
+        }
+    }
+
+    /// What decides between two of them: the more it leaves of the value, then the cheaper, then
+    /// the earlier.
+    fn merit(&self, worth: Money) -> (i64, Reverse<Money>, Reverse<Time>) {
+        (worth.0.saturating_sub(self.price().0), Reverse(self.price()), Reverse(self.start()))
+    }
+}
+
+/// Decides on a bid. Refuses, or returns what maximises value minus price.
+pub(crate) fn decide(
+    state: &State,
+    bid: &Bid,
+    now: Time,
+    with_seats: bool,
+) -> Result<Decision, Refusal> {
+    bid.check(now, state.settings.horizon)?;
+    state.accounts.user(bid.user)?;
+    for request in bid.one_of.iter().flat_map(|a| &a.all_of) {
+        check_request(state, bid.user, request)?;
+    }
+    // The reason that is told is that of the alternative that came nearest.
+    let mut refusal = Refusal::NoRoom;
+    let mut best: Option<(Decision, Money)> = None;
+    for (index, alternative) in bid.one_of.iter().enumerate() {
+        let found = match &alternative.all_of[..] {
+            [request] => single(state, bid, index, request, now, with_seats),
+            requests => several(state, bid, index, requests, now),
+        };
+        match found {
+            Ok((decision, worth)) => {
+                let better = best.as_ref().is_none_or(|(b, w)| decision.merit(worth) > b.merit(*w));
+                if better {
+                    best = Some((decision, worth));
+                }
+            }
+            Err(r) => refusal = nearer(refusal, r),
+        }
+    }
+    let Some((decision, worth)) = best else { return Err(refusal) };
+    let price = decision.price();
+    if price > worth {
+        return Err(Refusal::TooDear { price, value: worth });
+    }
+    Ok(decision)
+}
+
+/// Of two refusals the one that says more.
+fn nearer(a: Refusal, b: Refusal) -> Refusal {
+    if a == Refusal::NoRoom { b } else { a }
+}
+
+/// What no time and no price could mend.
+fn check_request(state: &State, user: UserId, request: &Request) -> Result<(), Refusal> {
+    if !units_in_range(request) {
+        return Err(Refusal::TooLarge);
+    }
+    state.cluster.check_request(&state.eligibility(request, user, Purpose::Promise))?;
+    Usage::check_size(&state.accounts, user, request.units())
+}
+
+/// The window of a request, clipped to now, the horizon and an earlier request's finish.
+fn starts_of(state: &State, request: &Request, now: Time, after: Time) -> (Time, Time) {
+    let Window { earliest, deadline } = request.window;
+    let deadline = deadline.min(now + state.settings.horizon);
+    (earliest.max(now).max(after), deadline - request.duration)
+}
+
+/// A request in a pool, ready to be searched, and the starts that quotas and caps leave.
+struct Place<'a> {
+    pool: &'a crate::calendar::PoolCalendar,
+    allowed: Starts,
+}
+
+/// The pools that a request may use. Refused if quotas or caps leave no start in any.
+fn places<'a>(
+    state: &State,
+    calendar: &'a Calendar,
+    user: UserId,
+    request: &Request,
+    range: (Time, Time),
+) -> Result<Vec<Place<'a>>, Refusal> {
+    let units = request.units();
+    let duration = request.duration;
+    let by_quota = state.usage.allowed_starts(&state.accounts, user, range, duration, units)?;
+    if by_quota.is_empty() {
+        let (from, to) = range;
+        state.usage.room(&state.accounts, user, from, to + duration, units)?;
+        return Err(Refusal::NoRoom);
+    }
+    let eligible = state.eligibility(request, user, Purpose::Promise);
+    let mut places = Vec::new();
+    let mut refused = None;
+    for pool in calendar.pools() {
+        let named = request.constraints.pool.as_ref();
+        if named.is_some_and(|name| *name != pool.pool.name)
+            || !pool.lanes.iter().any(|l| eligible.allows(&l.node))
+        {
+            continue;
+        }
+        match state.level_starts(&pool.pool.name, user, range, duration, units) {
+            Ok(by_level) => places.push(Place { pool, allowed: by_quota.clone().and(by_level) }),
+            Err(refusal) => refused = Some(refusal),
+        }
+    }
+    match refused {
+        Some(refusal) if places.is_empty() => Err(refusal),
+        _ => Ok(places),
+    }
+}
+
+fn search<'a>(
+    state: &State,
+    calendar: &'a Calendar,
+    place: &'a Place<'a>,
+    user: UserId,
+    request: &'a Request,
+    now: Time,
+) -> Search<'a> {
+    Search {
+        calendar,
+        pool: place.pool,
+        request,
+        eligible: state.eligibility(request, user, Purpose::Promise),
+        now,
+        soft_to: now + state.settings.grace,
+        with_soft: false,
+        allowed: &place.allowed,
+    }
+}
+
+/// The best start of one request in any pool.
+fn single(
+    state: &State,
+    bid: &Bid,
+    alternative: usize,
+    request: &Request,
+    now: Time,
+    with_seats: bool,
+) -> Result<(Decision, Money), Refusal> {
+    let (from, to) = starts_of(state, request, now, now);
+    let places = places(state, &state.calendar, bid.user, request, (from, to))?;
+    let mut best: Option<(Decision, Money)> = None;
+    for place in &places {
+        let search = search(state, &state.calendar, place, bid.user, request, now);
+        // The value is the same for all starts of a step, so the cheapest of each will do.
+        let mut step_from = from;
+        for step in bid.value.steps() {
+            let step_to = to.min(step.by - request.duration);
+            if let Some(found) = search.cheapest(step_from, step_to) {
+                let plan = plan_of(request, place.pool, found, Vec::new());
+                let price = Weights::price(found.raw).ok_or(Refusal::TooLarge)?;
+                let decision =
+                    Decision { alternative, parts: vec![(plan, price)], moves: Vec::new() };
+                let better =
+                    best.as_ref().is_none_or(|(b, w)| decision.merit(step.worth) > b.merit(*w));
+                if better {
+                    best = Some((decision, step.worth));
+                }
+            }
+            step_from = step_from.max(Time(step_to.0.saturating_add(1)));
+        }
+    }
+    let Some((mut decision, worth)) = best else {
+        return rearrange::rearrange(state, bid, alternative, request, now);
+    };
+    if with_seats {
+        let plan = &mut decision.parts[0].0;
+        let place = places.iter().find(|p| p.pool.pool.name == plan.pool).ok_or(Refusal::NoRoom)?;
+        let search = search(state, &state.calendar, place, bid.user, request, now);
+        let gang = search.gang(plan.from);
+        plan.seats = gang.place(place.pool, state.choice()).ok_or(Refusal::NoRoom)?;
+    }
+    Ok((decision, worth))
+}
+
+pub(super) fn plan_of(
+    request: &Request,
+    pool: &crate::calendar::PoolCalendar,
+    found: Found,
+    seats: Vec<Seat>,
+) -> Plan {
+    Plan {
+        pool: pool.pool.name.clone(),
+        from: found.start,
+        to: found.start + request.duration,
+        seats,
+        gpus_per_node: pool.gpus_per_node,
+    }
+}
+
+/// Several requests together: one after the other, each at its cheapest start beside those
+/// before it. A heuristic: it may refuse what a cleverer order would place, never the reverse.
+fn several(
+    state: &State,
+    bid: &Bid,
+    alternative: usize,
+    requests: &[Request],
+    now: Time,
+) -> Result<(Decision, Money), Refusal> {
+    let mut best: Option<(Decision, Money)> = None;
+    let mut refusal = Refusal::NoRoom;
+    for step in bid.value.steps() {
+        match together(state, bid.user, alternative, requests, now, step.by) {
+            Ok(decision) => {
+                let better =
+                    best.as_ref().is_none_or(|(b, w)| decision.merit(step.worth) > b.merit(*w));
+                if better {
+                    best = Some((decision, step.worth));
+                }
+            }
+            Err(r) => refusal = nearer(refusal, r),
+        }
+    }
+    best.ok_or(refusal)
+}
+
+/// All requests, finished by `by`.
+fn together(
+    state: &State,
+    user: UserId,
+    alternative: usize,
+    requests: &[Request],
+    now: Time,
+    by: Time,
+) -> Result<Decision, Refusal> {
+    // A scratch state: what earlier requests take is not there for later ones.
+    let mut scratch = state.clone();
+    let group = state.accounts.user(user)?.group;
+    let mut parts: Vec<(Plan, Money)> = Vec::new();
+    for (index, request) in requests.iter().enumerate() {
+        let finished = request.after.iter().filter_map(|i| parts.get(usize::from(*i)));
+        let after = finished.map(|(plan, _)| plan.to).max().unwrap_or(now);
+        let (from, to) = starts_of(state, request, now, after);
+        let to = to.min(by - request.duration);
+        let places = places(&scratch, &scratch.calendar, user, request, (from, to))?;
+        let cheapest = places
+            .iter()
+            .filter_map(|place| {
+                let search = search(&scratch, &scratch.calendar, place, user, request, now);
+                search.cheapest(from, to).map(|found| (found, place))
+            })
+            .min_by_key(|(found, _)| *found);
+        let (found, place) = cheapest.ok_or(Refusal::NoRoom)?;
+        let gang = search(&scratch, &scratch.calendar, place, user, request, now).gang(found.start);
+        let seats = gang.place(place.pool, state.choice()).ok_or(Refusal::NoRoom)?;
+        let plan = plan_of(request, place.pool, found, seats);
+        let price = Weights::price(found.raw).ok_or(Refusal::TooLarge)?;
+        drop(places);
+        for (rank, seat) in plan.seats.iter().enumerate() {
+            // A holder that nobody else has: the scratch state is thrown away.
+            let holder =
+                Holder::Hold { hold: HoldId(u64::MAX), part: index as u16, rank: rank as u32 };
+            let each = each_of(request, plan.gpus_per_node, rank as u32);
+            scratch.calendar.book(holder, *seat, &each, Layer::Firm, plan.from, plan.to);
+        }
+        scratch.count_promise(user, request, &plan, false);
+        scratch.commit_plan(user, group, request, &plan);
+        parts.push((plan, price));
+    }
+    Ok(Decision { alternative, parts, moves: Vec::new() })
+}
+
+/// The flexibility menu of a request.
+pub(super) fn menu(
+    state: &State,
+    user: UserId,
+    request: &Request,
+    now: Time,
+) -> Result<Vec<MenuLine>, Refusal> {
+    state.accounts.user(user)?;
+    check_request(state, user, request)?;
+    let from = request.window.earliest.max(now);
+    let to = now + state.settings.horizon - request.duration;
+    let places = places(state, &state.calendar, user, request, (from, to))?;
+    let mut lines: Vec<(Time, u128)> = Vec::new();
+    for place in &places {
+        let search = search(state, &state.calendar, place, user, request, now);
+        search.each_with_room(from, to, |found| lines.push((found.start, found.raw)));
+    }
+    lines.sort_unstable();
+    let mut menu = Vec::new();
+    let mut cheapest = u128::MAX;
+    for (start, raw) in lines.into_iter().filter(|(_, raw)| Weights::price(*raw).is_some()) {
+        if raw < cheapest {
+            cheapest = raw;
+            let price = Weights::price(raw).ok_or(Refusal::TooLarge)?;
+            if menu.last().is_none_or(|last: &MenuLine| price < last.price) {
+                menu.push(MenuLine { by: start + request.duration, price, start });
+            }
+        }
+    }
+    Ok(menu)
+}
+
+/// The cheapest start of one request, whatever it is worth, in `[from, to]`.
+pub(super) fn cheapest(
+    state: &State,
+    user: UserId,
+    request: &Request,
+    now: Time,
+    (from, to): (Time, Time),
+) -> Option<(Found, Money)> {
+    if from > to {
+        return None;
+    }
+    let places = places(state, &state.calendar, user, request, (from, to)).ok()?;
+    let found = places
+        .iter()
+        .filter_map(|p| search(state, &state.calendar, p, user, request, now).cheapest(from, to))
+        .min()?;
+    Some((found, Weights::price(found.raw)?))
+}
+
+pub(super) fn window(state: &State, request: &Request, now: Time) -> (Time, Time) {
+    starts_of(state, request, now, now)
+}
+
+pub(super) fn search_places<'a>(
+    state: &'a State,
+    user: UserId,
+    request: &'a Request,
+    range: (Time, Time),
+) -> Result<Vec<(&'a crate::calendar::PoolCalendar, Starts)>, Refusal> {
+    let places = places(state, &state.calendar, user, request, range)?;
+    Ok(places.into_iter().map(|p| (p.pool, p.allowed)).collect())
+}

@@ -1,0 +1,150 @@
+//! What a bid would get: price, start and finish, or a refusal with counter-offers.
+//!
+//! Read-only, on a snapshot. `step` decides by the same function, so a quote that nothing came
+//! between is what an acceptance gives. The value of a bid is compared with prices here and
+//! nowhere else: prices come from the market, which never sees it.
+
+mod counter;
+mod decide;
+mod rearrange;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use counter::counter_offers;
+pub use counter::{CounterOffers, Offer};
+pub(crate) use decide::{Decision, Move, decide};
+
+use crate::bid::{Bid, Request};
+use crate::market::Weights;
+use crate::refusal::Refusal;
+use crate::resources::Resource;
+use crate::state::Snapshot;
+use crate::units::{Milli, Money, Name, Time};
+
+/// The answer to a bid that could be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quote {
+    /// The price of the whole.
+    pub price: Money,
+    /// When the first part starts.
+    pub start: Time,
+    /// When the last part finishes.
+    pub finish: Time,
+    /// Which alternative of the bid.
+    pub alternative: u8,
+    /// One for each request of it.
+    pub parts: Vec<PartQuote>,
+}
+
+/// What one request would get.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartQuote {
+    /// In which pool.
+    pub pool: Name,
+    /// From when.
+    pub start: Time,
+    /// Until when.
+    pub finish: Time,
+    /// For how much.
+    pub price: Money,
+}
+
+/// The answer to a bid that is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declined {
+    /// Why.
+    pub refusal: Refusal,
+    /// What would be possible.
+    pub counter: CounterOffers,
+}
+
+impl From<Refusal> for Declined {
+    fn from(refusal: Refusal) -> Declined {
+        Declined { refusal, counter: CounterOffers::default() }
+    }
+}
+
+/// What a bid would get at `now`.
+pub fn quote(snapshot: &Snapshot, bid: &Bid, now: Time) -> Result<Quote, Declined> {
+    let now = now.max(snapshot.now());
+    match decide(snapshot, bid, now, false) {
+        Ok(decision) => Ok(decision.quote()),
+        Err(refusal) => {
+            let counter = counter_offers(snapshot, bid, now, &refusal);
+            Err(Declined { refusal, counter })
+        }
+    }
+}
+
+/// One line of the flexibility menu: finished by this time for this price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MenuLine {
+    /// Finished by.
+    pub by: Time,
+    /// For how much.
+    pub price: Money,
+    /// Starting when.
+    pub start: Time,
+}
+
+/// The flexibility menu of a request: what each later deadline would save, as far as the horizon
+/// reaches. Later lines are cheaper; the first is the earliest possible finish.
+pub fn menu(snapshot: &Snapshot, bid: &Bid, now: Time) -> Result<Vec<MenuLine>, Declined> {
+    let now = now.max(snapshot.now());
+    let [alternative] = &bid.one_of[..] else {
+        return Err(Refusal::TooMany {
+            what: "alternatives".into(),
+            given: bid.one_of.len(),
+            most: 1,
+        }
+        .into());
+    };
+    let [request] = &alternative.all_of[..] else {
+        let given = alternative.all_of.len();
+        return Err(Refusal::TooMany { what: "requests".into(), given, most: 1 }.into());
+    };
+    bid.check(now, snapshot.settings().horizon)?;
+    Ok(decide::menu(snapshot, bid.user, request, now)?)
+}
+
+/// The price of the next whole unit of each resource in one slot of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotPrice {
+    /// When the slot starts.
+    pub from: Time,
+    /// Times the base rate, for cores, memory and GPUs.
+    pub density: [Milli; 3],
+    /// What is promised of each.
+    pub promised: [u64; 3],
+    /// What could be promised of each.
+    pub capacity: [u64; 3],
+}
+
+/// The forward price calendar of a pool over `[from, to)`, slot by slot.
+pub fn price_calendar(
+    snapshot: &Snapshot,
+    pool: &Name,
+    from: Time,
+    to: Time,
+) -> Result<Vec<SlotPrice>, Refusal> {
+    snapshot.cluster().pool(pool)?;
+    let Some(calendar) = snapshot.calendar().pool(pool) else { return Ok(Vec::new()) };
+    let slots = &calendar.slots;
+    let first = slots.slot_at(from.max(snapshot.now()));
+    let last = slots.slot_at(Time(to.0 - 1)).min(slots.end() - 1);
+    let line = |slot: i64| SlotPrice {
+        from: slots.start_of(slot),
+        density: Resource::ALL.map(|r| slots.density(r, slot).unwrap_or_default()),
+        promised: Resource::ALL.map(|r| slots.promised(r, slot)),
+        capacity: Resource::ALL.map(|r| slots.capacity(r, slot)),
+    };
+    Ok((first..=last).map(line).collect())
+}
+
+/// The cost of a request at base rates: what density 1 means.
+pub fn base_cost(snapshot: &Snapshot, pool: &Name, request: &Request) -> Result<Money, Refusal> {
+    let pool = snapshot.cluster().pool(pool)?;
+    let raw = Weights::of(&pool.rates).base(&request.units());
+    Weights::price(raw * u128::from(request.duration.0.max(0).unsigned_abs()))
+        .ok_or(Refusal::TooLarge)
+}

@@ -1,0 +1,178 @@
+//! Elastic jobs: growth into free capacity beyond the promise, and back.
+//!
+//! Growth is queue capacity: it pays what queue work pays, and gives way before anything else is
+//! preempted. The promised replicas are never touched.
+
+use super::Step;
+use super::tasks::gpu_list;
+use crate::cluster::Purpose;
+use crate::job::{Extra, Job, Task, TaskId};
+use crate::ledger::Account;
+use crate::output::{Effect, Event};
+use crate::placement::Gang;
+use crate::units::{JobId, Time};
+
+impl Step<'_> {
+    /// Lets every elastic job grow into what is free, oldest first.
+    pub(super) fn grow_all(&mut self) {
+        let elastic: Vec<(JobId, usize)> = self
+            .state
+            .active
+            .iter()
+            .filter_map(|id| self.state.jobs.get(id))
+            .flat_map(|job| job.parts.iter().enumerate().map(move |(i, p)| (job.id, i, p)))
+            .filter(|(_, _, part)| {
+                let grown = part.extras.len() as u32;
+                part.is_active()
+                    && part.stop.is_none()
+                    && grown < part.request.shape.growth()
+                    && part.tasks.iter().all(|t| *t == Task::Running)
+            })
+            .map(|(job, index, _)| (job, index))
+            .collect();
+        for (job, index) in elastic {
+            self.grow(job, index);
+        }
+    }
+
+    fn grow(&mut self, id: JobId, index: usize) {
+        let Some(mut job) = self.job(id) else { return };
+        let now = self.state.now;
+        let part = &job.parts[index];
+        let Some(plan) = part.plan.clone() else { return };
+        let least = self.state.settings.run_min.max(self.state.settings.grace);
+        // For a moment it is not worth starting.
+        if plan.to.since(now) <= least {
+            return;
+        }
+        let wanted = part.request.shape.growth() - part.extras.len() as u32;
+        let request = part.request.clone();
+        let Some(pool) = self.state.calendar.pool(&plan.pool) else { return };
+        let gang = Gang {
+            request: &request,
+            eligible: self.state.eligibility(&request, job.user, Purpose::Queue),
+            from: now,
+            to: now + least,
+            soft_to: plan.to,
+        };
+        let seats = gang.place_some(pool, wanted, self.state.choice());
+        let units = request.each.units(1);
+        let Ok(cost) = self.queue_price(&plan.pool, &units, plan.to.since(now)) else { return };
+        let mut grown = Vec::new();
+        for seat in seats {
+            let affordable = self.state.ledger.balance(Account::Wallet(job.user)) >= cost;
+            let (usage, accounts) = (&self.state.usage, &self.state.accounts);
+            let in_quota = usage.room(accounts, job.user, now, plan.to, units).is_ok();
+            if !affordable || !in_quota {
+                break;
+            }
+            self.escrow(&job, cost);
+            let committed = self.state.usage.commit(job.user, job.group, now, plan.to, units);
+            debug_assert!(committed.is_ok());
+            let part = &mut job.parts[index];
+            let rank = (plan.seats.len() as u32..)
+                .find(|rank| part.extras.iter().all(|e| e.rank != *rank))
+                .unwrap_or(u32::MAX);
+            let extra = Extra {
+                rank,
+                seat,
+                since: now,
+                to: plan.to,
+                escrow: cost,
+                task: Task::Launching,
+                stop_until: None,
+            };
+            self.state.seat_extra(id, index, part, &extra);
+            part.extras.push(extra);
+            grown.push((rank, seat));
+        }
+        if grown.is_empty() {
+            return;
+        }
+        let replicas = (plan.seats.len() + job.parts[index].extras.len()) as u32;
+        let attempt = job.parts[index].attempt;
+        for (rank, seat) in grown {
+            self.effects.push(Effect::Launch {
+                task: TaskId { job: id, part: index as u16, attempt, rank },
+                node: seat.node,
+                gpus: gpu_list(seat.gpus),
+                each: request.each.clone(),
+                replicas,
+                until: plan.to,
+            });
+        }
+        self.tell_size(&job, index, replicas);
+        self.state.put_job(job);
+    }
+
+    fn tell_size(&mut self, job: &Job, index: usize, replicas: u32) {
+        let (id, part, attempt) = (job.id, index as u16, job.parts[index].attempt);
+        self.events.push(Event::Resized { job: id, part, replicas });
+        self.effects.push(Effect::Resize { job: id, part, attempt, replicas });
+    }
+
+    /// Tells growth to be gone by `until`.
+    pub(super) fn stop_extras(&mut self, id: JobId, index: usize, ranks: &[u32], until: Time) {
+        let Some(mut job) = self.job(id) else { return };
+        let attempt = job.parts[index].attempt;
+        let mut stopped = false;
+        for at in 0..job.parts[index].extras.len() {
+            let extra = &mut job.parts[index].extras[at];
+            if !ranks.contains(&extra.rank) || extra.stop_until.is_some_and(|t| t <= until) {
+                continue;
+            }
+            extra.stop_until = Some(until);
+            let extra = extra.clone();
+            let part = index as u16;
+            let holder = crate::calendar::Holder::Job { job: id, part, attempt, rank: extra.rank };
+            self.state.calendar.unbook(holder, extra.seat.node);
+            self.state.seat_extra(id, index, &job.parts[index], &extra);
+            let task = TaskId { job: id, part, attempt, rank: extra.rank };
+            let why = crate::job::StopReason::Preempted;
+            self.effects.push(Effect::Stop { task, node: extra.seat.node, until, why });
+            stopped = true;
+        }
+        if stopped {
+            let staying = job.parts[index].extras.iter().filter(|e| e.stop_until.is_none()).count();
+            let promised = job.parts[index].tasks.len();
+            self.tell_size(&job, index, (promised + staying) as u32);
+            self.state.put_job(job);
+        }
+    }
+
+    /// All growth of a part has nothing left to do.
+    pub(super) fn stop_extras_now(&mut self, job: &mut Job, index: usize) {
+        let ranks: Vec<u32> = job.parts[index].extras.iter().map(|e| e.rank).collect();
+        if ranks.is_empty() {
+            return;
+        }
+        let limit = job.parts[index].plan.as_ref().map_or(Time::MAX, |p| p.to);
+        let until = (self.state.now + self.state.settings.grace).min(limit);
+        self.state.put_job(job.clone());
+        self.stop_extras(job.id, index, &ranks, until);
+        if let Some(fresh) = self.job(job.id) {
+            *job = fresh;
+        }
+    }
+
+    /// Growth that was told to stop is gone.
+    pub(super) fn extras_gone(&mut self, id: JobId, index: u16) {
+        let Some(mut job) = self.job(id) else { return };
+        let index = usize::from(index);
+        let now = self.state.now;
+        let gone: Vec<u32> = job.parts[index]
+            .extras
+            .iter()
+            .filter(|e| e.stop_until.is_some_and(|t| t <= now))
+            .map(|e| e.rank)
+            .collect();
+        for rank in gone {
+            self.remove_extra(&mut job, index, rank);
+        }
+        if job.parts[index].is_active() {
+            self.finish_if_quiet(job, index);
+        } else {
+            self.state.put_job(job);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The state machine: one input in; events, effects and an answer out.
+//!
+//! A step lets time pass first, so that whatever was due happens in its order, and then carries
+//! out the command. A command is checked as a whole before anything is changed: a refusal leaves
+//! the state as it was.
+
+mod admin;
+mod change;
+mod grow;
+mod nodes;
+mod pass;
+mod rank;
+mod settle;
+mod submit;
+mod tasks;
+
+use std::sync::Arc;
+
+pub(crate) use pass::{admission, estimated_starts, running_by_queue};
+pub(crate) use rank::{free_now, ranked};
+
+use crate::input::{Command, Input};
+use crate::job::{Job, Part, Phase, TaskId};
+use crate::output::{Effect, Event, Output, Reply};
+use crate::quote::CounterOffers;
+use crate::refusal::Refusal;
+use crate::state::{State, Timer};
+use crate::units::{JobId, Name, Time};
+
+/// Carries out one input.
+pub fn step(state: &mut State, input: Input) -> Output {
+    let expected = state.seq + 1;
+    if input.seq != expected {
+        return refused(Refusal::OutOfOrder { given: input.seq, expected });
+    }
+    if input.at < Time(0) || input.at > Time::LATEST {
+        return refused(Refusal::BadTime { given: input.at });
+    }
+    state.seq = input.seq;
+    state.now = state.now.max(input.at);
+    state.calendar.advance(state.now);
+    let mut step = Step { state, events: Vec::new(), effects: Vec::new() };
+    step.let_time_pass();
+    let reply = match step.carry_out(input.command) {
+        Ok(reply) => reply,
+        Err((refusal, counter)) => {
+            step.events.push(Event::Refused { refusal: refusal.clone() });
+            Reply::Refused { refusal, counter }
+        }
+    };
+    Output { events: step.events, effects: step.effects, reply }
+}
+
+fn refused(refusal: Refusal) -> Output {
+    let reply = Reply::Refused { refusal, counter: CounterOffers::default() };
+    Output { events: Vec::new(), effects: Vec::new(), reply }
+}
+
+/// What was sent out and is not yet confirmed, found again in the state alone.
+pub fn outstanding(state: &State) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for id in &state.active {
+        let Ok(job) = state.job(*id) else { continue };
+        for (index, part) in job.parts.iter().enumerate().filter(|(_, p)| p.is_active()) {
+            tasks::outstanding(job, index, part, &mut effects);
+        }
+    }
+    effects
+}
+
+/// When something happens by itself next: a tick is needed then.
+pub fn next_wakeup(state: &State) -> Option<Time> {
+    state.timers.get_min().map(|(time, _)| *time)
+}
+
+/// A step under way.
+pub(crate) struct Step<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) events: Vec<Event>,
+    pub(crate) effects: Vec<Effect>,
+}
+
+/// A refusal with what would be possible instead.
+type Refused = (Refusal, CounterOffers);
+
+impl Step<'_> {
+    fn carry_out(&mut self, command: Command) -> Result<Reply, Refused> {
+        let plain = |refusal: Refusal| (refusal, CounterOffers::default());
+        let done = |result: Result<(), Refusal>| result.map(|()| Reply::Done);
+        match command {
+            Command::Submit { key, job } => return self.submit_once(key, job),
+            Command::Hold { key, bid } => return self.hold_once(key, bid),
+            Command::DropHold { hold, by } => done(self.drop_hold(hold, by)),
+            Command::Cancel { job, by } => done(self.cancel(job, by)),
+            Command::Release { job, by } => done(self.release(job, by)),
+            Command::Extend { job, by, span, most } => done(self.extend(job, by, span, most)),
+            Command::Edit { job, by, priority, limit, queue } => {
+                done(self.edit(job, by, priority, limit, queue))
+            }
+            Command::Started { task } => Ok(self.started(task)),
+            Command::Exited { task, code } => Ok(self.exited(task, code)),
+            Command::TaskLost { task, reason } => Ok(self.task_lost(task, &reason)),
+            Command::Checkpointed { task, done } => Ok(self.checkpointed(task, done)),
+            Command::UsageCrossed { task, threshold } => Ok(self.usage_crossed(task, threshold)),
+            Command::Join { nodes } => self.join(nodes),
+            Command::Leave { node } => done(self.leave(node)),
+            Command::Drain { node } => done(self.drain(node)),
+            Command::Resume { node } => done(self.resume(node)),
+            Command::Lost { node } => done(self.lost(node)),
+            Command::SetCapacity { node, capacity } => done(self.set_capacity(node, capacity)),
+            Command::SetMaintenance { node, windows } => done(self.set_maintenance(node, windows)),
+            Command::SetDomain { node, domain } => done(self.set_domain(node, domain)),
+            Command::PutPool { pool } => done(self.put_pool(pool)),
+            Command::PutDomain { domain } => done(self.put_domain(domain)),
+            Command::RemoveDomain { name } => done(self.remove_domain(&name)),
+            Command::PutGroup { group } => done(self.put_group(group)),
+            Command::PutUser { user } => done(self.put_user(user)),
+            Command::SetQuota { by, scope, quota, .. } => done(self.set_quota(by, scope, quota)),
+            Command::Grant { user, amount } => done(self.grant(user, amount)),
+            Command::Withdraw { user, amount } => done(self.withdraw(user, amount)),
+            Command::PutQueue { queue } => done(self.put_queue(queue)),
+            Command::RemoveQueue { name } => done(self.remove_queue(&name)),
+            Command::PublishPolicy { name, rule } => done(self.publish_policy(name, rule)),
+            Command::RollBackPolicy { name, version } => {
+                done(self.roll_back_policy(&name, version))
+            }
+            Command::SetSettings { settings } => done(self.set_settings(settings)),
+            Command::SetMarket { rules } => done(self.set_market(rules)),
+            Command::PublishForecast { forecast } => done(self.publish_forecast(forecast)),
+            Command::PublishEstimates { estimates } => done(self.publish_estimates(estimates)),
+            Command::Pass => {
+                self.pass();
+                Ok(Reply::Done)
+            }
+            Command::Tick => Ok(Reply::Done),
+        }
+        .map_err(plain)
+    }
+
+    /// Does all that was due until now, in the order in which it was due.
+    fn let_time_pass(&mut self) {
+        while let Some((time, timer)) = self.state.timers.get_min().copied() {
+            if time > self.state.now {
+                return;
+            }
+            self.state.timers.remove(&(time, timer));
+            match timer {
+                Timer::ExtraGone { job, part } => self.extras_gone(job, part),
+                Timer::StopOver { job, part } => self.stop_over(job, part),
+                Timer::Hold(hold) => self.end_hold(hold),
+                Timer::Clear { job, part } => self.clear_seats(job, part),
+                Timer::Start { job, part } => self.start_promise(job, part),
+                Timer::Overrun { job, part } => self.overrun(job, part),
+                Timer::Forget(job) => self.forget(job),
+            }
+        }
+    }
+
+    /// An ended job leaves the state, with the keys of its time.
+    fn forget(&mut self, job: JobId) {
+        self.state.remove_job(job);
+        self.events.push(Event::Forgotten { jobs: vec![job] });
+        let (now, remember) = (self.state.now, self.state.settings.remember);
+        let old: Vec<_> = self
+            .state
+            .keys
+            .iter()
+            .filter(|(_, used)| used.at + remember <= now)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in old {
+            self.state.keys.remove(&key);
+        }
+        let half_life = self.state.settings.fair_half_life;
+        self.state.shares.forget(now, half_life);
+        self.state.usage.forget_before(now);
+    }
+
+    /// A copy of a job to change. Whoever changes it puts it back with [`State::put_job`].
+    fn job(&self, id: JobId) -> Option<Job> {
+        self.state.jobs.get(&id).map(|job| Job::clone(job))
+    }
+
+    /// The newest attempt's part that a report is about; `None` if the report is too late.
+    fn reported(&self, task: TaskId) -> Option<(Arc<Job>, usize)> {
+        let job = self.state.jobs.get(&task.job)?;
+        let index = usize::from(task.part);
+        let part: &Part = job.parts.get(index)?;
+        let current = matches!(part.phase, Phase::Active { .. }) && part.attempt == task.attempt;
+        let known = (task.rank as usize) < part.tasks.len()
+            || part.extras.iter().any(|e| e.rank == task.rank);
+        (current && known && job.ended.is_none()).then(|| (job.clone(), index))
+    }
+
+    fn ignore(&mut self, task: TaskId) -> Reply {
+        self.events.push(Event::Ignored { task });
+        Reply::Ignored
+    }
+
+    fn changed(&mut self, what: &str, name: Option<Name>) {
+        if let Ok(what) = Name::new(what) {
+            self.events.push(Event::Changed { what, name });
+        }
+    }
+}

@@ -1,0 +1,683 @@
+//! A scheduling pass: goes through the queues and starts what may start.
+//!
+//! 1. Rank what waits, level by level; whoever's patience is over goes first.
+//! 2. Let queues that preempt make room for what they rank higher.
+//! 3. Start jobs in order, within each queue's share. What does not fit keeps a place in the
+//!    calendar, as the backfill rule says, and what comes later goes around it.
+//! 4. Let queues that borrow use what others left.
+//! 5. Let elastic jobs grow into what is still free.
+//!
+//! Enforced limits decide what may run ahead of a promise; predictions only rank.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Step;
+use super::rank::{Rank, rank_jobs, ranked};
+use crate::bid::{Request, Shape};
+use crate::calendar::{Calendar, Holder, Layer, PoolCalendar};
+use crate::cluster::{Health, Purpose};
+use crate::explain::Reason;
+use crate::job::{Job, Phase, Plan, StopReason, each_of};
+use crate::ledger::Account;
+use crate::placement::Gang;
+use crate::queue::Queue;
+use crate::resources::{PerResource, Resource};
+use crate::search::Search;
+use crate::settings::Backfill;
+use crate::starts::Starts;
+use crate::state::{State, layer_of};
+use crate::units::{HoldId, JobId, Name, Span, Time};
+
+/// How far ahead a place for a waiting job is looked for.
+const REACH: Span = Span::from_days(3660);
+
+impl Step<'_> {
+    pub(super) fn pass(&mut self) {
+        let queues = self.state.queues.clone();
+        for queue in queues.iter().filter(|q| q.preempts) {
+            self.preempt(queue);
+        }
+        let order = service_order(self.state, &queues);
+        let mut pass = Pass::new(self.state, &queues);
+        let mut deferred = Vec::new();
+        for (queue, rank) in order {
+            match self.try_job(&mut pass, &queues[queue], queue, rank.job, Turn::Own(rank)) {
+                Tried::BeyondShare if queues[queue].borrows => deferred.push((queue, rank)),
+                _ => {}
+            }
+        }
+        for (queue, rank) in deferred {
+            self.try_job(&mut pass, &queues[queue], queue, rank.job, Turn::Borrowed);
+        }
+        self.remove_shadows(pass);
+        self.state.freed = false;
+        self.grow_all();
+    }
+
+    /// Starts a job if it may and can; otherwise keeps a place for it as the rules say.
+    fn try_job(
+        &mut self,
+        pass: &mut Pass,
+        queue: &Queue,
+        index: usize,
+        id: JobId,
+        turn: Turn,
+    ) -> Tried {
+        let Some(job) = self.state.jobs.get(&id).cloned() else { return Tried::NotNow };
+        if pass.hopeless(&job) {
+            return Tried::NotNow;
+        }
+        match admission(self.state, queue, &job, &pass.running[index]) {
+            Err(Reason::ShareUsed { .. }) if turn == Turn::Borrowed || turn.is_aged() => {}
+            Err(Reason::ShareUsed { .. }) => return Tried::BeyondShare,
+            Err(_) => return Tried::NotNow,
+            Ok(()) => {}
+        }
+        if let Some(plan) = self.room_now(pass, &job) {
+            if self.affordable(&job, &plan) {
+                pass.count(index, &job, &plan);
+                self.start_queued(Job::clone(&job), plan);
+                return Tried::Started;
+            }
+            return Tried::NotNow;
+        }
+        pass.failed(&job);
+        self.keep_place(pass, &job);
+        Tried::NotNow
+    }
+
+    fn affordable(&self, job: &Job, plan: &Plan) -> bool {
+        let units = job.parts[0].request.units();
+        let span = plan.to.since(plan.from);
+        let cost = self.queue_price(&plan.pool, &units, span);
+        cost.is_ok_and(|cost| self.state.ledger.balance(Account::Wallet(job.user)) >= cost)
+    }
+
+    /// Seats for a job that starts at once, around promises and the places kept for others.
+    fn room_now(&self, pass: &Pass, job: &Job) -> Option<Plan> {
+        let part = &job.parts[0];
+        let now = self.state.now;
+        let to = now + part.remaining();
+        let preemptible = job.queue().is_some_and(|q| q.preemptible);
+        // Preemptible work may run ahead of a promise, though not for a moment only.
+        let least = self.state.settings.run_min.max(self.state.settings.grace);
+        let firm_to = if preemptible { to.min(now + least) } else { to };
+        for (index, pool) in self.state.calendar.pools().iter().enumerate() {
+            if !pass.open[index] || !pass.might_fit(index, &part.request) {
+                continue;
+            }
+            let gang = Gang {
+                request: &part.request,
+                eligible: self.state.eligibility(&part.request, job.user, Purpose::Queue),
+                from: now,
+                to: firm_to,
+                soft_to: to,
+            };
+            let named = part.request.constraints.pool.as_ref();
+            if named.is_some_and(|name| *name != pool.pool.name) {
+                continue;
+            }
+            if let Some(seats) = gang.place(pool, self.state.choice()) {
+                let pool_name = pool.pool.name.clone();
+                let gpus_per_node = pool.gpus_per_node;
+                return Some(Plan { pool: pool_name, from: now, to, seats, gpus_per_node });
+            }
+        }
+        None
+    }
+
+    fn start_queued(&mut self, mut job: Job, plan: Plan) {
+        let request = job.parts[0].request.clone();
+        let units = request.units();
+        let span = plan.to.since(plan.from);
+        let Ok(cost) = self.queue_price(&plan.pool, &units, span) else { return };
+        self.escrow(&job, cost);
+        job.parts[0].escrow = cost;
+        let attempt = job.parts[0].attempt + 1;
+        self.state.seat_plan(&job, 0, &request, &plan, attempt);
+        self.state.commit_plan(job.user, job.group, &request, &plan);
+        job.parts[0].plan = Some(plan);
+        self.launch(&mut job, 0);
+        self.state.put_job(job);
+    }
+
+    /// What does not fit now keeps a place, so that what comes later does not push it back.
+    fn keep_place(&mut self, pass: &mut Pass, job: &Arc<Job>) {
+        let pools: Vec<usize> = eligible_pools(self.state, job);
+        match self.state.settings.backfill {
+            Backfill::None => pools.iter().for_each(|p| pass.open[*p] = false),
+            Backfill::Easy => {
+                if pools.iter().all(|p| pass.headed[*p]) {
+                    return;
+                }
+                if let Some(plan) = earliest_place(self.state, &self.state.calendar, job, None) {
+                    let at = pools
+                        .iter()
+                        .find(|p| self.state.calendar.pools()[**p].pool.name == plan.pool);
+                    if let Some(at) = at.filter(|p| !pass.headed[**p]) {
+                        pass.headed[*at] = true;
+                        self.add_shadow(pass, job, plan);
+                    }
+                }
+            }
+            Backfill::Conservative => self.keep_hole(pass, job),
+        }
+    }
+
+    /// Conservative backfilling: a hole once found is kept, and only moves up when something
+    /// came free, or elsewhere when it is no longer there.
+    fn keep_hole(&mut self, pass: &mut Pass, job: &Arc<Job>) {
+        let kept = job.parts[0].hole.clone();
+        let still_there = kept.as_ref().is_some_and(|hole| hole_is_free(self.state, job, hole));
+        let plan = match kept {
+            Some(hole) if still_there && !self.state.freed => Some(hole),
+            _ => earliest_place(self.state, &self.state.calendar, job, None),
+        };
+        if plan != job.parts[0].hole {
+            let mut changed = Job::clone(job);
+            changed.parts[0].hole = plan.clone();
+            self.state.put_job(changed);
+        }
+        if let Some(plan) = plan {
+            self.add_shadow(pass, job, plan);
+        }
+    }
+
+    fn add_shadow(&mut self, pass: &mut Pass, job: &Job, plan: Plan) {
+        let request = job.parts[0].request.clone();
+        pass.shadows.push((request, plan));
+        let index = pass.shadows.len() - 1;
+        let (request, plan) = &pass.shadows[index];
+        book_shadow(&mut self.state.calendar, index, request, plan);
+    }
+
+    fn remove_shadows(&mut self, pass: Pass) {
+        for (index, (_, plan)) in pass.shadows.iter().enumerate() {
+            for (rank, seat) in plan.seats.iter().enumerate() {
+                self.state.calendar.unbook(shadow(index, rank), seat.node);
+            }
+        }
+    }
+
+    /// Stops preemptible jobs of a queue that stand in the way of what it ranks higher.
+    fn preempt(&mut self, queue: &Queue) {
+        let running: Vec<Arc<Job>> = self
+            .state
+            .active
+            .iter()
+            .filter_map(|id| self.state.jobs.get(id))
+            .filter(|job| {
+                job.queue().is_some_and(|q| q.preemptible && q.queue == queue.name)
+                    && job.parts[0].stop.is_none()
+            })
+            .cloned()
+            .collect();
+        if running.is_empty() || self.state.waiting.get(&queue.name).is_none() {
+            return;
+        }
+        let waiting = self.state.waiting.get(&queue.name).cloned().unwrap_or_default();
+        let ranks = rank_jobs(self.state, queue, running.iter().chain(waiting.values()));
+        let mut scratch = self.state.calendar.clone();
+        for job in &running {
+            unseat(&mut scratch, job);
+        }
+        let mut victims = Vec::new();
+        for rank in ranks {
+            let Ok(job) = self.state.job(rank.job) else { continue };
+            let kept = if job.parts[0].is_active() {
+                let stays = reseat(&mut scratch, job, self.state.now);
+                if !stays {
+                    victims.push(job.id);
+                }
+                stays
+            } else {
+                claim(self.state, &mut scratch, job)
+            };
+            // Whoever can have nothing at all does not hold up the rest.
+            let _ = kept;
+        }
+        for id in victims {
+            if let Some(mut job) = self.job(id) {
+                self.stop_part(&mut job, 0, StopReason::Preempted);
+                self.finish_if_quiet(job, 0);
+            }
+        }
+    }
+}
+
+/// On whose account a job is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// Within its queue's share.
+    Own(Rank),
+    /// From what others left.
+    Borrowed,
+}
+
+impl Turn {
+    fn is_aged(self) -> bool {
+        matches!(self, Turn::Own(rank) if rank.is_aged())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tried {
+    Started,
+    BeyondShare,
+    NotNow,
+}
+
+/// All waiting jobs in the order in which they are served, with the index of their queue.
+pub(super) fn service_order(state: &State, queues: &[Queue]) -> Vec<(usize, Rank)> {
+    let depth = state.settings.pass_depth as usize;
+    let mut aged = Vec::new();
+    let mut order = Vec::new();
+    for (index, queue) in queues.iter().enumerate() {
+        for rank in ranked(state, queue).into_iter().take(depth) {
+            if rank.is_aged() {
+                aged.push((index, rank));
+            } else {
+                order.push((index, rank));
+            }
+        }
+    }
+    aged.sort_by_key(|(_, rank)| rank.job);
+    aged.extend(order);
+    aged
+}
+
+/// What the jobs of a queue hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Running {
+    jobs: u32,
+    units: PerResource<u64>,
+}
+
+/// What each queue's running jobs hold.
+pub(crate) fn running_by_queue(state: &State, queues: &[Queue]) -> Vec<Running> {
+    let mut running = vec![Running::default(); queues.len()];
+    let places: BTreeMap<&Name, usize> =
+        queues.iter().enumerate().map(|(i, q)| (&q.name, i)).collect();
+    for job in state.active.iter().filter_map(|id| state.jobs.get(id)) {
+        let place = job.queue().and_then(|q| places.get(&q.queue));
+        if let Some(place) = place {
+            let units = job.parts[0].request.units();
+            running[*place].jobs += 1;
+            running[*place].units = [0, 1, 2].map(|r| running[*place].units[r] + units[r]);
+        }
+    }
+    running
+}
+
+/// Whether a job may start as far as its queue, its quotas and its own times go.
+pub(crate) fn admission(
+    state: &State,
+    queue: &Queue,
+    job: &Job,
+    running: &Running,
+) -> Result<(), Reason> {
+    let part = &job.parts[0];
+    let now = state.now;
+    if let Phase::Waiting { not_before } = part.phase
+        && not_before > now
+    {
+        return Err(Reason::NotBefore { until: not_before });
+    }
+    if running.jobs >= queue.running_max {
+        return Err(Reason::QueueFull { running: running.jobs });
+    }
+    let units = part.request.units();
+    if queue.gpus_max.is_some_and(|most| running.units[2] + units[2] > most) {
+        return Err(Reason::QueueGpus {
+            held: running.units[2],
+            most: queue.gpus_max.unwrap_or(0),
+        });
+    }
+    let to = now + part.remaining();
+    let quota = state.usage.room(&state.accounts, job.user, now, to, units).and_then(|()| {
+        let hours = super::submit::unit_ms(&units, part.remaining().0);
+        let none = crate::units::Money::ZERO;
+        state.usage.check_period(&state.accounts, job.user, now, hours, none)
+    });
+    if let Err(refusal) = quota {
+        return Err(Reason::Quota { refusal });
+    }
+    if queue.share.0 < 1000 {
+        let over = Resource::ALL.iter().any(|r| {
+            let total: u64 = state.cluster.nodes().map(|n| n.capacity.amount(*r)).sum();
+            let r = *r as usize;
+            units[r] > 0 && running.units[r] + units[r] > queue.share.of(total)
+        });
+        if over {
+            return Err(Reason::ShareUsed { share: queue.share });
+        }
+    }
+    Ok(())
+}
+
+/// A pass under way.
+struct Pass {
+    running: Vec<Running>,
+    /// Whether a pool still takes jobs: strict order closes it at the first that does not fit.
+    open: Vec<bool>,
+    /// Whether a pool has a first waiting job that others must not delay.
+    headed: Vec<bool>,
+    /// What is free now on each node of each pool, at most.
+    free: Vec<Vec<Free>>,
+    /// Plain requests that did not fit: whatever asks for no less does not fit either.
+    misfits: Vec<Misfit>,
+    shadows: Vec<(Request, Plan)>,
+}
+
+/// What is free on a node now.
+#[derive(Clone, Copy, Debug)]
+struct Free {
+    cpu: u32,
+    memory: u32,
+    whole_gpus: u32,
+    gpu: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Misfit {
+    cpu: u32,
+    memory: u32,
+    gpu: u32,
+    count: u32,
+    duration: Span,
+    preemptible: bool,
+}
+
+impl Pass {
+    fn new(state: &State, queues: &[Queue]) -> Pass {
+        let pools = state.calendar.pools();
+        Pass {
+            running: running_by_queue(state, queues),
+            open: vec![true; pools.len()],
+            headed: vec![false; pools.len()],
+            free: pools
+                .iter()
+                .map(|p| p.lanes.iter().map(|l| free_on(l, state.now)).collect())
+                .collect(),
+            misfits: Vec::new(),
+            shadows: Vec::new(),
+        }
+    }
+
+    /// Whether a pool could hold the request if all that is free now stayed free.
+    fn might_fit(&self, pool: usize, request: &Request) -> bool {
+        let Shape::Replicas { min, .. } = request.shape else { return true };
+        let each = &request.each;
+        let mut left = min;
+        for free in &self.free[pool] {
+            let gpus = match each.gpu {
+                0 => u32::MAX,
+                gpu if gpu < 1000 => free.gpu / gpu,
+                gpu => free.whole_gpus / (gpu / 1000),
+            };
+            let cpu = free.cpu.checked_div(each.cpu).unwrap_or(u32::MAX);
+            let memory = free.memory.checked_div(each.memory).unwrap_or(u32::MAX);
+            let count = gpus.min(cpu).min(memory);
+            if count >= left {
+                return true;
+            }
+            left -= count;
+        }
+        false
+    }
+
+    fn count(&mut self, queue: usize, job: &Job, plan: &Plan) {
+        let units = job.parts[0].request.units();
+        self.running[queue].jobs += 1;
+        self.running[queue].units = [0, 1, 2].map(|r| self.running[queue].units[r] + units[r]);
+        let _ = plan;
+    }
+
+    fn misfit(job: &Job) -> Option<Misfit> {
+        let part = &job.parts[0];
+        let Shape::Replicas { min, .. } = part.request.shape else { return None };
+        let each = &part.request.each;
+        let plain = part.request.constraints.is_empty()
+            && each.devices.is_empty()
+            && each.gpu_model.is_none()
+            && each.gpu_memory.is_none();
+        plain.then(|| Misfit {
+            cpu: each.cpu,
+            memory: each.memory,
+            gpu: each.gpu,
+            count: min,
+            duration: part.remaining(),
+            preemptible: job.queue().is_some_and(|q| q.preemptible),
+        })
+    }
+
+    /// Whether something no larger has failed in this pass: capacity only shrinks during one.
+    fn hopeless(&self, job: &Job) -> bool {
+        let Some(m) = Pass::misfit(job) else { return false };
+        let same_kind =
+            |f: &Misfit| (f.gpu < 1000) == (m.gpu < 1000) && f.preemptible == m.preemptible;
+        self.misfits.iter().any(|f| {
+            same_kind(f)
+                && f.cpu <= m.cpu
+                && f.memory <= m.memory
+                && f.gpu <= m.gpu
+                && f.count <= m.count
+                && f.duration <= m.duration
+        })
+    }
+
+    fn failed(&mut self, job: &Job) {
+        let Some(m) = Pass::misfit(job) else { return };
+        self.misfits.retain(|f| {
+            let covered = (f.gpu < 1000) == (m.gpu < 1000)
+                && f.preemptible == m.preemptible
+                && m.cpu <= f.cpu
+                && m.memory <= f.memory
+                && m.gpu <= f.gpu
+                && m.count <= f.count
+                && m.duration <= f.duration;
+            !covered
+        });
+        if self.misfits.len() < 256 {
+            self.misfits.push(m);
+        }
+    }
+}
+
+fn free_on(lane: &crate::calendar::Lane, now: Time) -> Free {
+    if lane.node.health != Health::Up {
+        return Free { cpu: 0, memory: 0, whole_gpus: 0, gpu: 0 };
+    }
+    let after = now + Span(1);
+    let taken = lane.peak(now, after, after);
+    let capacity = &lane.node.capacity;
+    let gpus = &taken[crate::calendar::GPU0..][..capacity.gpus.len()];
+    Free {
+        cpu: capacity.cpu.saturating_sub(taken[crate::calendar::CPU]),
+        memory: capacity.memory.saturating_sub(taken[crate::calendar::MEMORY]),
+        whole_gpus: gpus.iter().filter(|used| **used == 0).count() as u32,
+        gpu: gpus.iter().map(|used| 1000u32.saturating_sub(*used)).sum(),
+    }
+}
+
+/// The pools in which a job could run at all.
+fn eligible_pools(state: &State, job: &Job) -> Vec<usize> {
+    let eligible = state.eligibility(&job.parts[0].request, job.user, Purpose::Queue);
+    let could = |pool: &Arc<PoolCalendar>| pool.lanes.iter().any(|l| eligible.allows(&l.node));
+    let pools = state.calendar.pools().iter().enumerate();
+    pools.filter(|(_, pool)| could(pool)).map(|(index, _)| index).collect()
+}
+
+/// A holder that only exists during a pass.
+fn shadow(index: usize, rank: usize) -> Holder {
+    let hold = HoldId(u64::MAX - index as u64);
+    Holder::Hold { hold, part: u16::MAX, rank: rank as u32 }
+}
+
+fn book_shadow(calendar: &mut Calendar, index: usize, request: &Request, plan: &Plan) {
+    for (rank, seat) in plan.seats.iter().enumerate() {
+        let each = each_of(request, plan.gpus_per_node, rank as u32);
+        calendar.book(shadow(index, rank), *seat, &each, Layer::Soft, plan.from, plan.to);
+    }
+}
+
+/// The earliest place for a waiting job, as if everything lasted as long as it may; `lasting`
+/// overrides how long the job itself does.
+fn earliest_place(
+    state: &State,
+    calendar: &Calendar,
+    job: &Job,
+    lasting: Option<Span>,
+) -> Option<Plan> {
+    let part = &job.parts[0];
+    let request = Request { duration: lasting.unwrap_or(part.remaining()), ..part.request.clone() };
+    let from = match part.phase {
+        Phase::Waiting { not_before } => not_before.max(state.now),
+        _ => state.now,
+    };
+    let mut best: Option<(Time, &Arc<PoolCalendar>)> = None;
+    for pool in calendar.pools() {
+        let named = request.constraints.pool.as_ref();
+        if named.is_some_and(|name| *name != pool.pool.name) {
+            continue;
+        }
+        let search = queue_search(state, calendar, pool, &request, job);
+        if let Some(start) = search.earliest(from, from + REACH)
+            && best.is_none_or(|(b, _)| start < b)
+        {
+            best = Some((start, pool));
+        }
+    }
+    let (start, pool) = best?;
+    let gang = queue_search(state, calendar, pool, &request, job).gang(start);
+    Some(Plan {
+        pool: pool.pool.name.clone(),
+        from: start,
+        to: start + request.duration,
+        seats: gang.place(pool, state.choice())?,
+        gpus_per_node: pool.gpus_per_node,
+    })
+}
+
+fn queue_search<'a>(
+    state: &'a State,
+    calendar: &'a Calendar,
+    pool: &'a PoolCalendar,
+    request: &'a Request,
+    job: &Job,
+) -> Search<'a> {
+    static ALL: Starts = Starts::All;
+    Search {
+        calendar,
+        pool,
+        request,
+        eligible: state.eligibility(request, job.user, Purpose::Queue),
+        now: state.now,
+        soft_to: Time::MIN,
+        with_soft: true,
+        allowed: &ALL,
+    }
+}
+
+/// Whether a hole that was kept is still free, and not in the past.
+fn hole_is_free(state: &State, job: &Job, hole: &Plan) -> bool {
+    let request = &job.parts[0].request;
+    let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Row> = BTreeMap::new();
+    hole.from >= state.now
+        && hole.seats.iter().enumerate().all(|(rank, seat)| {
+            let Some(lane) = state.calendar.lane(seat.node) else { return false };
+            let each = each_of(request, hole.gpus_per_node, rank as u32);
+            let row =
+                rows.entry(seat.node).or_insert_with(|| lane.peak(hole.from, hole.to, hole.to));
+            row.add(&lane.take(&each, seat.gpus));
+            lane.node.health == Health::Up && lane.within_capacity(row)
+        })
+}
+
+fn unseat(calendar: &mut Calendar, job: &Job) {
+    let part = &job.parts[0];
+    for (rank, seat) in part.plan.iter().flat_map(|p| &p.seats).enumerate() {
+        let (job, attempt, rank) = (job.id, part.attempt, rank as u32);
+        calendar.unbook(Holder::Job { job, part: 0, attempt, rank }, seat.node);
+    }
+}
+
+/// Seats a running job where it was, if nobody took its place.
+fn reseat(calendar: &mut Calendar, job: &Job, now: Time) -> bool {
+    let part = &job.parts[0];
+    let Some(plan) = &part.plan else { return false };
+    let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Row> = BTreeMap::new();
+    let after = now + Span(1);
+    let free = plan.seats.iter().enumerate().all(|(rank, seat)| {
+        let Some(lane) = calendar.lane(seat.node) else { return false };
+        let row = rows.entry(seat.node).or_insert_with(|| lane.peak(now, after, after));
+        row.add(&lane.take(&part.each_of(plan, rank as u32), seat.gpus));
+        lane.within_capacity(row)
+    });
+    if free {
+        for (rank, seat) in plan.seats.iter().enumerate() {
+            let each = part.each_of(plan, rank as u32);
+            let (job, attempt, rank) = (job.id, part.attempt, rank as u32);
+            let holder = Holder::Job { job, part: 0, attempt, rank };
+            calendar.book(holder, *seat, &each, Layer::Soft, plan.from, plan.to);
+        }
+    }
+    free
+}
+
+/// Takes a place for a waiting job in a scratch calendar, if there is one now.
+fn claim(state: &State, calendar: &mut Calendar, job: &Job) -> bool {
+    let part = &job.parts[0];
+    if matches!(part.phase, Phase::Waiting { not_before } if not_before > state.now) {
+        return false;
+    }
+    let now = state.now;
+    let to = now + part.remaining();
+    let least = state.settings.run_min.max(state.settings.grace);
+    let preemptible = job.queue().is_some_and(|q| q.preemptible);
+    let firm_to = if preemptible { to.min(now + least) } else { to };
+    let mut found = None;
+    for pool in calendar.pools() {
+        let gang = Gang {
+            request: &part.request,
+            eligible: state.eligibility(&part.request, job.user, Purpose::Queue),
+            from: now,
+            to: firm_to,
+            soft_to: to,
+        };
+        if let Some(seats) = gang.place(pool, state.choice()) {
+            found = Some((seats, pool.gpus_per_node));
+            break;
+        }
+    }
+    let Some((seats, gpus_per_node)) = found else { return false };
+    for (rank, seat) in seats.into_iter().enumerate() {
+        let each = each_of(&part.request, gpus_per_node, rank as u32);
+        let (job_id, attempt, rank) = (job.id, part.attempt + 1, rank as u32);
+        let holder = Holder::Job { job: job_id, part: 0, attempt, rank };
+        calendar.book(holder, seat, &each, layer_of(&job.deal), now, to);
+    }
+    true
+}
+
+/// Where the first `depth` waiting jobs would start if each lasted as long as `lasting` says,
+/// in the order of service: a plan on paper.
+pub(crate) fn estimated_starts(
+    state: &State,
+    depth: usize,
+    lasting: impl Fn(&Job) -> Span,
+) -> Vec<(JobId, Option<Time>)> {
+    let mut calendar = state.calendar.clone();
+    let mut starts = Vec::new();
+    let order = service_order(state, &state.queues);
+    for (index, (_, rank)) in order.into_iter().take(depth).enumerate() {
+        let Ok(job) = state.job(rank.job) else { continue };
+        let plan = earliest_place(state, &calendar, job, Some(lasting(job)));
+        if let Some(plan) = &plan {
+            book_shadow(&mut calendar, index, &job.parts[0].request, plan);
+        }
+        starts.push((rank.job, plan.map(|p| p.from)));
+    }
+    starts
+}

@@ -1,0 +1,202 @@
+//! The order of a queue: its policy, and age ahead of everything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::job::Job;
+use crate::queue::fixed::Fixed;
+use crate::queue::formula::{Inputs, Var};
+use crate::queue::{PolicyRule, Queue};
+use crate::resources::{PerResource, Resource};
+use crate::state::State;
+use crate::units::{JobId, Time, UserId};
+
+/// What orders a job in its queue: smaller goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    /// False for those whose patience is over: they go first, oldest before all.
+    young: bool,
+    /// The policy's.
+    key: i64,
+    /// The oldest among equals.
+    pub(crate) job: JobId,
+}
+
+impl Rank {
+    pub(crate) fn is_aged(&self) -> bool {
+        !self.young
+    }
+}
+
+/// What is the same for all jobs of a ranking, or for all jobs of a user.
+struct Context<'a> {
+    state: &'a State,
+    queue: &'a Queue,
+    rule: Arc<PolicyRule>,
+    free: PerResource<u64>,
+    total_use: (u128, u64),
+    users: BTreeMap<UserId, Owner>,
+}
+
+#[derive(Clone, Copy)]
+struct Owner {
+    user_level: u8,
+    group_level: u8,
+    used: u64,
+    debt: Fixed,
+    error: Fixed,
+}
+
+/// The waiting jobs of a queue, first to be served first.
+pub(crate) fn ranked(state: &State, queue: &Queue) -> Vec<Rank> {
+    let jobs = state.waiting.get(&queue.name);
+    rank_jobs(state, queue, jobs.into_iter().flat_map(|jobs| jobs.values()))
+}
+
+/// Any jobs, as this queue would order them.
+pub(crate) fn rank_jobs<'a>(
+    state: &State,
+    queue: &Queue,
+    jobs: impl Iterator<Item = &'a Arc<Job>>,
+) -> Vec<Rank> {
+    let rule = match state.policies.current(&queue.policy) {
+        Ok(rule) => rule.clone(),
+        Err(_) => Arc::new(PolicyRule::Fifo),
+    };
+    let needs_free = matches!(*rule, PolicyRule::Priority { .. });
+    let half_life = state.settings.fair_half_life;
+    let mut context = Context {
+        state,
+        queue,
+        rule,
+        free: if needs_free { free_now(state) } else { [0; 3] },
+        total_use: state.shares.total(state.now, half_life),
+        users: BTreeMap::new(),
+    };
+    let mut ranks: Vec<Rank> = jobs.map(|job| context.rank(job)).collect();
+    ranks.sort_unstable();
+    ranks
+}
+
+impl Context<'_> {
+    fn rank(&mut self, job: &Job) -> Rank {
+        let now = self.state.now;
+        let aged = self.queue.ages && now.since(job.submitted) >= self.state.settings.patience;
+        let key = if aged { 0 } else { self.key(job, now) };
+        Rank { young: !aged, key, job: job.id }
+    }
+
+    fn key(&mut self, job: &Job, now: Time) -> i64 {
+        let part = &job.parts[0];
+        let estimates = &self.state.estimates;
+        match &*self.rule {
+            PolicyRule::Fifo => 0,
+            PolicyRule::Sjf => estimates.expected(job.user, part.request.duration).0,
+            PolicyRule::Srtf => remaining(self.state, job, now),
+            PolicyRule::Las { limits } => {
+                // Limits are in GPU-seconds, service in GPU thousandths times milliseconds.
+                let class = limits.partition_point(|l| l * 1_000_000 <= part.attained(now));
+                (2 * class + usize::from(!part.is_active())) as i64
+            }
+            PolicyRule::FairShare => i64::try_from(self.owner(job).used).unwrap_or(i64::MAX),
+            PolicyRule::Priority { formula } => {
+                let formula = formula.clone();
+                let inputs = self.inputs(job, now);
+                // The highest value goes first.
+                formula.eval(&inputs).0.saturating_neg()
+            }
+        }
+    }
+
+    fn owner(&mut self, job: &Job) -> Owner {
+        let state = self.state;
+        let total = self.total_use;
+        *self.users.entry(job.user).or_insert_with(|| {
+            let half_life = state.settings.fair_half_life;
+            let error = state.errors.get(&job.user).map_or(1000, |e| e.0);
+            Owner {
+                user_level: state.accounts.user(job.user).map_or(0, |u| u.level),
+                group_level: state.accounts.group(job.group).map_or(0, |g| g.level),
+                used: state.shares.of(job.user, state.now, half_life),
+                debt: state.shares.debt(job.user, state.now, half_life, total),
+                error: Fixed::ratio(i64::from(error), 1000),
+            }
+        })
+    }
+
+    fn inputs<'j>(&mut self, job: &'j Job, now: Time) -> Inputs<'j> {
+        let owner = self.owner(job);
+        let part = &job.parts[0];
+        let units = part.request.units();
+        let seconds = |ms: i64| Fixed::ratio(ms, 1000);
+        let wide = |n: u64, per: i64| Fixed::ratio(i64::try_from(n).unwrap_or(i64::MAX), per);
+        let stated = part.request.duration;
+        let attributes = &job.attributes;
+        let mut inputs = Inputs {
+            field: attributes.field.as_ref(),
+            framework: attributes.framework.as_ref(),
+            network: attributes.network.as_ref(),
+            ..Inputs::default()
+        };
+        for (var, value) in [
+            (Var::UserLevel, Fixed::from(u32::from(owner.user_level))),
+            (Var::GroupLevel, Fixed::from(u32::from(owner.group_level))),
+            (Var::Priority, Fixed::from(job.priority)),
+            (Var::Wait, seconds(now.since(job.submitted).0)),
+            (Var::Gpus, wide(units[2], 1000)),
+            (Var::Cpus, wide(units[0], 1000)),
+            (Var::Memory, wide(units[1], 1024)),
+            (Var::Replicas, Fixed::from(part.request.shape.promised())),
+            (Var::Stated, seconds(stated.0)),
+            (Var::Predicted, seconds(self.state.estimates.expected(job.user, stated).0)),
+            (Var::Remaining, seconds(remaining(self.state, job, now))),
+            (Var::Attained, wide(part.attained(now), 1_000_000)),
+            (Var::Error, owner.error),
+            (Var::Debt, owner.debt),
+            (Var::FreeGpus, wide(self.free[2], 1000)),
+            (Var::FreeCpus, wide(self.free[0], 1000)),
+            (Var::FreeMemory, wide(self.free[1], 1024)),
+            (Var::Parameters, wide(attributes.parameters_k.unwrap_or(0), 1000)),
+            (Var::Data, wide(attributes.data_mib.unwrap_or(0), 1024)),
+            (Var::Attempts, Fixed::from(part.attempt)),
+        ] {
+            inputs.set(var, value);
+        }
+        inputs
+    }
+}
+
+/// How long a job is expected to run still.
+fn remaining(state: &State, job: &Job, now: Time) -> i64 {
+    let part = &job.parts[0];
+    let expected = state.estimates.expected(job.user, part.request.duration).0;
+    let ran = match part.phase {
+        crate::job::Phase::Active { since } => now.since(since).0,
+        _ => 0,
+    };
+    (expected - part.done.0 - ran).max(0)
+}
+
+/// What nobody uses at this moment, cluster-wide.
+pub(crate) fn free_now(state: &State) -> PerResource<u64> {
+    let now = state.now;
+    let mut free = [0u64; 3];
+    for lane in state.calendar.pools().iter().flat_map(|p| &p.lanes) {
+        if lane.node.health != crate::cluster::Health::Up {
+            continue;
+        }
+        let at = crate::units::Span(1);
+        let taken = lane.peak(now, now + at, now + at);
+        let gpus: u64 = taken[crate::calendar::GPU0..]
+            .iter()
+            .take(lane.node.capacity.gpus.len())
+            .map(|used| u64::from(*used))
+            .sum();
+        let used = [u64::from(taken[0]), u64::from(taken[1]), gpus];
+        for resource in Resource::ALL {
+            let r = resource as usize;
+            free[r] += lane.node.capacity.amount(resource).saturating_sub(used[r]);
+        }
+    }
+    free
+}

@@ -1,0 +1,144 @@
+//! Money: what was used is earned, what was not is refunded by rule.
+
+use super::Step;
+use super::submit::unit_ms;
+use crate::job::{Extra, Job, Plan};
+use crate::ledger::{Account, Posting, Reason};
+use crate::market::fixed_price;
+use crate::output::Event;
+use crate::queue::fair::dominant_share;
+use crate::refusal::Refusal;
+use crate::resources::{PerResource, Resource};
+use crate::units::{JobId, Milli, Money, Name, Span, Time};
+
+/// Why a part of a promise is over, as far as money goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settlement {
+    /// It ended, early or not.
+    Used,
+    /// It could not be kept.
+    Broken,
+}
+
+impl Step<'_> {
+    /// Posts what was checked before to be possible.
+    pub(super) fn post(&mut self, job: Option<JobId>, posting: Posting) {
+        if posting.amount <= Money::ZERO {
+            return;
+        }
+        let posted = self.state.ledger.post(self.state.now, job, posting);
+        debug_assert!(posted.is_ok(), "a posting was checked before: {posted:?}");
+        if let Ok(posting) = posted {
+            self.events.push(Event::Posted { job, posting });
+        }
+    }
+
+    fn from_escrow(&mut self, job: &Job, to: Account, amount: Money, reason: Reason) {
+        let from = Account::Escrow(job.id);
+        self.post(Some(job.id), Posting { from, to, amount, reason });
+    }
+
+    /// Settles a part of a promise at the end of its run, or without one.
+    pub(super) fn settle_promise(&mut self, job: &mut Job, part: usize, how: Settlement) {
+        let now = self.state.now;
+        let settings = self.state.settings.clone();
+        let escrow = std::mem::take(&mut job.parts[part].escrow);
+        let Some(plan) = job.parts[part].plan.clone() else { return };
+        let whole = plan.to.since(plan.from).0.max(1);
+        let unused = plan.to.since(now.clamp(plan.from, plan.to)).0;
+        let (refund, reason) = match how {
+            Settlement::Used => (
+                escrow.part(unused, whole).part(i64::from(settings.refund_unused.0), 1000),
+                Reason::RefundUnused,
+            ),
+            Settlement::Broken => {
+                (escrow.part(i64::from(settings.refund_broken.0), 1000), Reason::RefundBroken)
+            }
+        };
+        self.from_escrow(job, Account::Wallet(job.user), refund, reason);
+        let earned = Money(escrow.0 - refund.0);
+        self.from_escrow(job, Account::Revenue, earned, Reason::Earned);
+        let units = job.parts[part].request.units();
+        // Counted in the period in which it was charged.
+        let charged_at = job.submitted;
+        self.state.usage.unspend(job.user, job.group, charged_at, refund);
+        let hours = unit_ms(&units, unused);
+        self.state.usage.refund_hours(job.user, job.group, charged_at, hours);
+        self.count_use(job, &plan.pool, &units, Span(whole - unused));
+    }
+
+    /// What running queue work until its limit can cost at most.
+    pub(super) fn queue_price(
+        &self,
+        pool: &Name,
+        units: &PerResource<u64>,
+        span: Span,
+    ) -> Result<Money, Refusal> {
+        let rates = self.state.cluster.pool(pool)?.rates;
+        let density = self.state.settings.queue_density;
+        fixed_price(&rates, units, span.0, density).ok_or(Refusal::TooLarge)
+    }
+
+    /// Sets aside what a run without a promise can cost at most.
+    pub(super) fn escrow(&mut self, job: &Job, amount: Money) {
+        let (from, to) = (Account::Wallet(job.user), Account::Escrow(job.id));
+        self.post(Some(job.id), Posting { from, to, amount, reason: Reason::QueueEscrow });
+    }
+
+    /// Settles a run without a promise: what was used is paid, the rest comes back.
+    fn settle_use(
+        &mut self,
+        job: &Job,
+        pool: &Name,
+        units: &PerResource<u64>,
+        used: Span,
+        escrow: Money,
+    ) {
+        let now = self.state.now;
+        let cost = self.queue_price(pool, units, used).unwrap_or(escrow).min(escrow);
+        self.from_escrow(job, Account::Revenue, cost, Reason::Earned);
+        let rest = Money(escrow.0 - cost.0);
+        self.from_escrow(job, Account::Wallet(job.user), rest, Reason::Returned);
+        self.state.usage.spend(job.user, job.group, now, cost);
+        self.state.usage.charge_hours(job.user, job.group, now, unit_ms(units, used.0));
+        self.count_use(job, pool, units, used);
+    }
+
+    /// Settles the run of queue work that started at `since`.
+    pub(super) fn settle_queue(&mut self, job: &mut Job, plan: &Plan, since: Time) {
+        let escrow = std::mem::take(&mut job.parts[0].escrow);
+        let used = self.state.now.min(plan.to).since(since);
+        let units = job.parts[0].request.units();
+        self.settle_use(job, &plan.pool, &units, used, escrow);
+    }
+
+    /// Settles a replica beyond the promise.
+    pub(super) fn settle_extra(&mut self, job: &Job, part: usize, plan: &Plan, extra: &Extra) {
+        let used = self.state.now.min(plan.to).since(extra.since);
+        let units = job.parts[part].request.each.units(1);
+        self.settle_use(job, &plan.pool, &units, used, extra.escrow);
+    }
+
+    /// Counts use towards the owner's fair share.
+    fn count_use(&mut self, job: &Job, pool: &Name, units: &PerResource<u64>, used: Span) {
+        let capacity: PerResource<u64> = Resource::ALL.map(|r| {
+            self.state
+                .calendar
+                .pool(pool)
+                .map_or(0, |p| p.lanes.iter().map(|l| l.node.capacity.amount(r)).sum())
+        });
+        let share = dominant_share(units, &capacity);
+        let amount = share.saturating_mul(used.0.max(0).unsigned_abs());
+        let half_life = self.state.settings.fair_half_life;
+        self.state.shares.add(job.user, self.state.now, amount, half_life);
+    }
+
+    /// Learns how long a run took compared with what was stated: a moving mean of eight.
+    pub(super) fn note_duration(&mut self, job: &Job, stated: Span, took: Span) {
+        let ratio = (i128::from(took.0.max(0)) * 1000 / i128::from(stated.0.max(1))).min(1_000_000);
+        let ratio = u32::try_from(ratio).unwrap_or(1000);
+        let before = self.state.errors.get(&job.user).copied();
+        let mean = before.map_or(ratio, |old| (old.0 * 7 + ratio) / 8);
+        self.state.errors.insert(job.user, Milli(mean));
+    }
+}

@@ -1,0 +1,394 @@
+//! Submissions and holds: a bid becomes a promise, a job goes into a queue.
+
+use std::sync::Arc;
+
+use super::{Refused, Step};
+use crate::accounts::Actor;
+use crate::bid::{Bid, Request, units_in_range};
+use crate::calendar::{Holder, Seat};
+use crate::cluster::Purpose;
+use crate::input::{NewJob, Terms};
+use crate::job::{Deal, Hold, Job, Part, Plan, Promise, QueueTerms};
+use crate::ledger::{Account, Posting, Reason};
+use crate::output::{Event, Reply};
+use crate::quota::usage::Usage;
+use crate::quote::{CounterOffers, Decision, Move, PartQuote, Quote, counter_offers, decide};
+use crate::refusal::Refusal;
+use crate::resources::PerResource;
+use crate::state::{Timer, UsedKey};
+use crate::units::{HoldId, JobId, Money, Name, Time, UserId};
+
+/// Most jobs that may be in the state at a time.
+const JOBS_MAX: usize = 4_000_000;
+/// Most idempotency keys of one user that are remembered.
+const KEYS_MAX: usize = 1_000_000;
+
+impl Step<'_> {
+    pub(super) fn submit_once(&mut self, key: Option<Name>, job: NewJob) -> Result<Reply, Refused> {
+        let fingerprint = key.as_ref().map_or(0, |_| fingerprint(&job));
+        if let Some(reply) = self.seen(job.user, key.as_ref(), fingerprint)? {
+            return Ok(reply);
+        }
+        let user = job.user;
+        let reply = self.submit(job)?;
+        self.remember(user, key, fingerprint, &reply);
+        Ok(reply)
+    }
+
+    pub(super) fn hold_once(&mut self, key: Option<Name>, bid: Bid) -> Result<Reply, Refused> {
+        let fingerprint = key.as_ref().map_or(0, |_| fingerprint(&bid));
+        if let Some(reply) = self.seen(bid.user, key.as_ref(), fingerprint)? {
+            return Ok(reply);
+        }
+        let user = bid.user;
+        let reply = self.make_hold(bid)?;
+        self.remember(user, key, fingerprint, &reply);
+        Ok(reply)
+    }
+
+    /// The answer that a key got before.
+    fn seen(
+        &self,
+        user: UserId,
+        key: Option<&Name>,
+        fingerprint: u64,
+    ) -> Result<Option<Reply>, Refused> {
+        let Some(key) = key else { return Ok(None) };
+        match self.state.keys.get(&(user, key.clone())) {
+            None if self.state.keys.len() >= KEYS_MAX => {
+                Err(plain(Refusal::Limit { what: "idempotency keys".into(), limit: KEYS_MAX }))
+            }
+            None => Ok(None),
+            Some(used) if used.fingerprint == fingerprint => Ok(Some(used.reply.clone())),
+            Some(_) => Err(plain(Refusal::KeyReused)),
+        }
+    }
+
+    fn remember(&mut self, user: UserId, key: Option<Name>, fingerprint: u64, reply: &Reply) {
+        if let Some(key) = key {
+            let used = UsedKey { at: self.state.now, fingerprint, reply: reply.clone() };
+            self.state.keys.insert((user, key), Arc::new(used));
+        }
+    }
+
+    fn submit(&mut self, new: NewJob) -> Result<Reply, Refused> {
+        self.state.accounts.user(new.user).map_err(plain)?;
+        if self.state.jobs.len() >= JOBS_MAX {
+            return Err(plain(Refusal::Limit { what: "jobs".into(), limit: JOBS_MAX }));
+        }
+        match new.terms.clone() {
+            Terms::Bid { bid, most, overrun, release_when_idle } => {
+                if bid.user != new.user {
+                    return Err(plain(Refusal::UnknownUser { user: bid.user }));
+                }
+                let decision = self.decide(&bid, most)?;
+                let requests = &bid.one_of[decision.alternative].all_of;
+                self.can_pay(bid.user, requests, &decision.parts).map_err(plain)?;
+                self.make_moves(&decision.moves);
+                let alternative = decision.alternative as u8;
+                let terms = Promise { bid, alternative, overrun, release_when_idle };
+                Ok(self.promise(new, terms, decision.parts))
+            }
+            Terms::Hold { hold, overrun, release_when_idle } => {
+                let held = self.state.hold(hold).map_err(plain)?.clone();
+                if held.bid.user != new.user {
+                    return Err(plain(Refusal::UnknownHold { hold }));
+                }
+                self.can_pay(new.user, held.requests(), &held.parts).map_err(plain)?;
+                self.end_hold(hold);
+                let Hold { bid, alternative, parts, .. } = Hold::clone(&held);
+                let terms = Promise { bid, alternative, overrun, release_when_idle };
+                Ok(self.promise(new, terms, parts))
+            }
+            Terms::Queue { request, queue } => self.enqueue(new, request, queue).map_err(plain),
+        }
+    }
+
+    /// Decides on a bid; what is refused is told with counter-offers, and recorded as demand.
+    fn decide(&mut self, bid: &Bid, most: Option<Money>) -> Result<Decision, Refused> {
+        let now = self.state.now;
+        let decision = match decide(self.state, bid, now, true) {
+            Ok(decision) => decision,
+            Err(refusal) => {
+                let counter = counter_offers(self.state, bid, now, &refusal);
+                let price = counter.value;
+                self.events.push(Event::BidDeclined { user: bid.user, price });
+                return Err((refusal, counter));
+            }
+        };
+        let price = decision.price();
+        if let Some(most) = most.filter(|most| price > *most) {
+            let counter = CounterOffers { value: Some(price), ..CounterOffers::default() };
+            self.events.push(Event::BidDeclined { user: bid.user, price: Some(price) });
+            return Err((Refusal::PriceRose { price, most }, counter));
+        }
+        Ok(decision)
+    }
+
+    /// Whether the wallet and the quotas of the period cover it.
+    fn can_pay(
+        &self,
+        user: UserId,
+        requests: &[Request],
+        parts: &[(Plan, Money)],
+    ) -> Result<(), Refusal> {
+        let price = Money(parts.iter().map(|(_, price)| price.0).sum());
+        let mut hours = [0u128; 3];
+        for (request, (plan, _)) in requests.iter().zip(parts) {
+            let part = unit_ms(&request.units(), plan.to.since(plan.from).0);
+            hours = [0, 1, 2].map(|r| hours[r] + part[r]);
+        }
+        let (usage, accounts) = (&self.state.usage, &self.state.accounts);
+        usage.check_period(accounts, user, self.state.now, hours, price)?;
+        let balance = self.state.ledger.balance(Account::Wallet(user));
+        if balance < price {
+            return Err(Refusal::Funds { balance, needed: price });
+        }
+        Ok(())
+    }
+
+    fn promise(&mut self, new: NewJob, terms: Promise, parts: Vec<(Plan, Money)>) -> Reply {
+        let id = JobId(self.state.next_job);
+        self.state.next_job += 1;
+        let now = self.state.now;
+        let user = new.user;
+        let group = self.state.group_of(user);
+        let requests = terms.bid.one_of[usize::from(terms.alternative)].all_of.clone();
+        let alternative = terms.alternative;
+        let mut job = Job {
+            id,
+            user,
+            group,
+            name: new.name,
+            attributes: new.attributes,
+            priority: new.priority,
+            submitted: now,
+            deal: Deal::Promise(terms),
+            parts: Vec::new(),
+            verdict: None,
+            ended: None,
+        };
+        let plans: Vec<Plan> = parts.iter().map(|(plan, _)| plan.clone()).collect();
+        let quote = quote_of(alternative, &parts);
+        for (index, ((plan, price), request)) in parts.into_iter().zip(requests).enumerate() {
+            self.state.seat_plan(&job, index, &request, &plan, 1);
+            self.state.count_promise(user, &request, &plan, false);
+            self.state.commit_plan(user, group, &request, &plan);
+            self.charge(&job, &request, &plan, price);
+            job.parts.push(Part::booked(request, plan, price));
+        }
+        let price = quote.price;
+        self.events.push(Event::Promised { job: id, user, price, parts: plans });
+        let starts_now: Vec<u16> = (0..job.parts.len() as u16)
+            .filter(|i| job.parts[usize::from(*i)].plan.as_ref().is_some_and(|p| p.from <= now))
+            .collect();
+        self.state.put_job(job);
+        for part in starts_now {
+            self.start_promise(id, part);
+        }
+        Reply::Accepted { job: id, quote: Some(quote) }
+    }
+
+    /// Takes the price of a part into escrow.
+    fn charge(&mut self, job: &Job, request: &Request, plan: &Plan, price: Money) {
+        let now = self.state.now;
+        self.post(
+            Some(job.id),
+            Posting {
+                from: Account::Wallet(job.user),
+                to: Account::Escrow(job.id),
+                amount: price,
+                reason: Reason::Charge,
+            },
+        );
+        self.state.usage.spend(job.user, job.group, now, price);
+        let hours = unit_ms(&request.units(), plan.to.since(plan.from).0);
+        self.state.usage.charge_hours(job.user, job.group, now, hours);
+    }
+
+    fn make_hold(&mut self, bid: Bid) -> Result<Reply, Refused> {
+        self.state.accounts.user(bid.user).map_err(plain)?;
+        let most = self.state.settings.holds_max;
+        let mine = self.state.holds.values().filter(|h| h.bid.user == bid.user).count();
+        if mine >= most as usize {
+            return Err(plain(Refusal::TooManyHolds { most }));
+        }
+        let decision = self.decide(&bid, None)?;
+        let requests = &bid.one_of[decision.alternative].all_of;
+        self.can_pay(bid.user, requests, &decision.parts).map_err(plain)?;
+        let quote = decision.quote();
+        self.make_moves(&decision.moves);
+        let id = HoldId(self.state.next_hold);
+        self.state.next_hold += 1;
+        let expires = self.state.now + self.state.settings.hold_for;
+        let (user, alternative) = (bid.user, decision.alternative as u8);
+        let group = self.state.group_of(user);
+        let hold = Hold { id, group, bid, alternative, parts: decision.parts, expires };
+        for (index, (plan, _)) in hold.parts.iter().enumerate() {
+            let request = &hold.requests()[index];
+            self.state.seat_hold(id, index, request, plan);
+            self.state.count_promise(user, request, plan, false);
+            self.state.commit_plan(user, group, request, plan);
+        }
+        self.events.push(Event::Held { hold: id, user, price: quote.price, expires });
+        self.state.timers.insert((expires, Timer::Hold(id)));
+        self.state.holds.insert(id, Arc::new(hold));
+        Ok(Reply::Held { hold: id, expires, quote })
+    }
+
+    pub(super) fn drop_hold(&mut self, hold: HoldId, by: Actor) -> Result<(), Refusal> {
+        let held = self.state.hold(hold)?;
+        if by != Actor::Administrator && by != Actor::User(held.bid.user) {
+            return Err(Refusal::UnknownHold { hold });
+        }
+        self.end_hold(hold);
+        Ok(())
+    }
+
+    /// A hold is over: its capacity is free again.
+    pub(super) fn end_hold(&mut self, id: HoldId) {
+        let Some(hold) = self.state.holds.remove(&id) else { return };
+        let user = hold.bid.user;
+        let group = hold.group;
+        for (index, (plan, _)) in hold.parts.iter().enumerate() {
+            let request = &hold.requests()[index];
+            self.state.unseat_hold(id, index, plan);
+            self.state.count_promise(user, request, plan, true);
+            self.state.release_plan(user, group, request, plan);
+        }
+        self.state.timers.remove(&(hold.expires, Timer::Hold(id)));
+        self.events.push(Event::HoldEnded { hold: id });
+    }
+
+    /// Moves promises that have not started to the seats that were found for them.
+    pub(super) fn make_moves(&mut self, moves: &[Move]) {
+        // All leave before any arrives: one may take another's seat.
+        let leaving: Vec<_> = moves
+            .iter()
+            .filter_map(|m| self.state.calendar.unbook(m.holder, m.from.node).map(|b| (m, b)))
+            .collect();
+        for (moved, booking) in leaving {
+            let Move { holder, to, .. } = *moved;
+            let (from, until) = (booking.from, booking.to);
+            match holder {
+                Holder::Job { job, part, rank, .. } => {
+                    let Some(mut changed) = self.job(job) else { continue };
+                    let Some(slot) = seat_of(&mut changed.parts[usize::from(part)], rank) else {
+                        continue;
+                    };
+                    let old = std::mem::replace(slot, to);
+                    let each = changed.parts[usize::from(part)].request.each.clone();
+                    let layer = booking.layer;
+                    self.state.calendar.book(holder, to, &each, layer, from, until);
+                    self.events.push(Event::Moved { job, part, rank, from: old, to });
+                    self.state.put_job(changed);
+                }
+                Holder::Hold { hold, part, rank } => {
+                    let Some(held) = self.state.holds.get(&hold).cloned() else { continue };
+                    let mut held = Hold::clone(&held);
+                    held.parts[usize::from(part)].0.seats[rank as usize] = to;
+                    let each = held.requests()[usize::from(part)].each.clone();
+                    self.state.calendar.book(holder, to, &each, booking.layer, from, until);
+                    self.events.push(Event::HoldMoved { hold, part, rank, to });
+                    self.state.holds.insert(hold, Arc::new(held));
+                }
+                Holder::Maintenance => {}
+            }
+        }
+    }
+
+    fn enqueue(
+        &mut self,
+        new: NewJob,
+        request: Request,
+        terms: QueueTerms,
+    ) -> Result<Reply, Refusal> {
+        let queue = self.state.queue(&terms.queue)?.clone();
+        check_queue_request(self.state, new.user, &request)?;
+        let waiting = self.state.waiting.get(&queue.name).map_or(0, |set| set.len());
+        if waiting >= queue.waiting_max as usize {
+            let limit = queue.waiting_max as usize;
+            return Err(Refusal::Limit { what: "waiting jobs".into(), limit });
+        }
+        let id = JobId(self.state.next_job);
+        self.state.next_job += 1;
+        let now = self.state.now;
+        let group = self.state.accounts.user(new.user)?.group;
+        let not_before = request.window.earliest.max(Time(0));
+        let job = Job {
+            id,
+            user: new.user,
+            group,
+            name: new.name,
+            attributes: new.attributes,
+            priority: new.priority,
+            submitted: now,
+            deal: Deal::Queue(terms),
+            parts: vec![Part::waiting(request, not_before)],
+            verdict: None,
+            ended: None,
+        };
+        self.events.push(Event::Queued { job: id, user: job.user, queue: queue.name });
+        self.state.put_job(job);
+        Ok(Reply::Accepted { job: id, quote: None })
+    }
+}
+
+/// What no waiting could mend about a job for a queue.
+pub(super) fn check_queue_request(
+    state: &crate::state::State,
+    user: UserId,
+    request: &Request,
+) -> Result<(), Refusal> {
+    request.check_shape()?;
+    if request.window.earliest > Time::LATEST || request.window.earliest < Time(0) {
+        return Err(Refusal::BadTime { given: request.window.earliest });
+    }
+    if !request.after.is_empty() {
+        return Err(Refusal::BadOrder { request: 0 });
+    }
+    if !units_in_range(request) {
+        return Err(Refusal::TooLarge);
+    }
+    state.cluster.check_request(&state.eligibility(request, user, Purpose::Queue))?;
+    Usage::check_size(&state.accounts, user, request.units())
+}
+
+fn plain(refusal: Refusal) -> Refused {
+    (refusal, CounterOffers::default())
+}
+
+fn quote_of(alternative: u8, parts: &[(Plan, Money)]) -> Quote {
+    let part = |(plan, price): &(Plan, Money)| PartQuote {
+        pool: plan.pool.clone(),
+        start: plan.from,
+        finish: plan.to,
+        price: *price,
+    };
+    Quote {
+        price: Money(parts.iter().map(|(_, price)| price.0).sum()),
+        start: parts.iter().map(|(plan, _)| plan.from).min().unwrap_or_default(),
+        finish: parts.iter().map(|(plan, _)| plan.to).max().unwrap_or_default(),
+        alternative,
+        parts: parts.iter().map(part).collect(),
+    }
+}
+
+fn seat_of(part: &mut Part, rank: u32) -> Option<&mut Seat> {
+    let plan = if part.next.is_some() { part.next.as_mut() } else { part.plan.as_mut() };
+    plan?.seats.get_mut(rank as usize)
+}
+
+/// Units times milliseconds.
+pub(super) fn unit_ms(units: &PerResource<u64>, ms: i64) -> PerResource<u128> {
+    units.map(|u| u128::from(u) * u128::from(ms.max(0).unsigned_abs()))
+}
+
+/// FNV-1a of the canonical serialisation: tells a repeated request from another one under the
+/// same key. Only a user's own requests are compared, so nothing is gained by a collision.
+fn fingerprint(value: &impl serde::Serialize) -> u64 {
+    let bytes = serde_json::to_vec(value).unwrap_or_default();
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

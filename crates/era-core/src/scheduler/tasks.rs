@@ -1,0 +1,414 @@
+//! Runs: from the launch of an attempt to its end, as executors report it.
+
+use super::Step;
+use super::settle::Settlement;
+use crate::calendar::Holder;
+use crate::input::Threshold;
+use crate::job::{Ended, Extra, Job, Outcome, Part, Phase, Plan, Stop, StopReason, Task, TaskId};
+use crate::output::{Effect, Event, News, Reply};
+use crate::units::{JobId, Name, Span, Time};
+
+/// The indices of the bits that are set.
+pub(super) fn gpu_list(mask: u64) -> Vec<u8> {
+    (0..64).filter(|i| mask >> i & 1 == 1).collect()
+}
+
+fn launch_effect(job: JobId, index: usize, part: &Part, plan: &Plan, rank: u32) -> Effect {
+    let replicas = (plan.seats.len() + part.extras.len()) as u32;
+    let extra = part.extras.iter().find(|e| e.rank == rank);
+    let seat = extra.map_or_else(|| plan.seats[rank as usize], |e| e.seat);
+    Effect::Launch {
+        task: TaskId { job, part: index as u16, attempt: part.attempt, rank },
+        node: seat.node,
+        gpus: gpu_list(seat.gpus),
+        each: part.each_of(plan, rank),
+        replicas,
+        until: plan.to,
+    }
+}
+
+/// The effects of an active part that are not confirmed.
+pub(super) fn outstanding(job: &Job, index: usize, part: &Part, effects: &mut Vec<Effect>) {
+    let Some(plan) = &part.plan else { return };
+    let task = |rank| TaskId { job: job.id, part: index as u16, attempt: part.attempt, rank };
+    let seats = plan.seats.iter().enumerate().map(|(rank, seat)| (rank as u32, *seat));
+    for ((rank, seat), state) in seats.zip(&part.tasks) {
+        match part.stop {
+            Some(Stop { why, until }) if state.is_live() => {
+                effects.push(Effect::Stop { task: task(rank), node: seat.node, until, why });
+            }
+            None if *state == Task::Launching => {
+                effects.push(launch_effect(job.id, index, part, plan, rank));
+            }
+            _ => {}
+        }
+    }
+    for extra in part.extras.iter().filter(|e| e.task.is_live()) {
+        let stop = part.stop.map(|s| (s.until, s.why));
+        match stop.or(extra.stop_until.map(|until| (until, StopReason::Preempted))) {
+            Some((until, why)) => {
+                let node = extra.seat.node;
+                effects.push(Effect::Stop { task: task(extra.rank), node, until, why });
+            }
+            None if extra.task == Task::Launching => {
+                effects.push(launch_effect(job.id, index, part, plan, extra.rank));
+            }
+            None => {}
+        }
+    }
+}
+
+impl Step<'_> {
+    /// Sends out all tasks of a part that has a plan.
+    pub(super) fn launch(&mut self, job: &mut Job, index: usize) {
+        let now = self.state.now;
+        let part = &mut job.parts[index];
+        let Some(plan) = part.plan.clone() else { return };
+        part.attempt += 1;
+        part.phase = Phase::Active { since: now };
+        part.tasks = vec![Task::Launching; plan.seats.len()];
+        part.stop = None;
+        part.hole = None;
+        part.cleared = false;
+        for rank in 0..plan.seats.len() as u32 {
+            self.effects.push(launch_effect(job.id, index, part, &plan, rank));
+        }
+        let attempt = part.attempt;
+        self.events.push(Event::Launched { job: job.id, part: index as u16, attempt, plan });
+    }
+
+    /// A promise's time has come.
+    pub(super) fn start_promise(&mut self, id: JobId, index: u16) {
+        let Some(mut job) = self.job(id) else { return };
+        if job.parts[usize::from(index)].phase != Phase::Booked {
+            return;
+        }
+        self.launch(&mut job, usize::from(index));
+        self.state.put_job(job);
+    }
+
+    pub(super) fn started(&mut self, task: TaskId) -> Reply {
+        let Some((job, index)) = self.reported(task) else { return self.ignore(task) };
+        let mut job = Job::clone(&job);
+        let part = &mut job.parts[index];
+        let state = match part.tasks.get_mut(task.rank as usize) {
+            Some(state) => state,
+            None => match part.extras.iter_mut().find(|e| e.rank == task.rank) {
+                Some(extra) => &mut extra.task,
+                None => return self.ignore(task),
+            },
+        };
+        if *state != Task::Launching {
+            return self.ignore(task);
+        }
+        *state = Task::Running;
+        let all_run = part.tasks.iter().all(|t| *t == Task::Running);
+        if all_run && (task.rank as usize) < part.tasks.len() {
+            let attempt = part.attempt;
+            self.events.push(Event::Running { job: job.id, part: task.part, attempt });
+            let (user, job) = (job.user, job.id);
+            self.effects.push(Effect::Notify { user, job, news: News::Started });
+        }
+        self.state.put_job(job);
+        Reply::Done
+    }
+
+    pub(super) fn exited(&mut self, task: TaskId, code: i32) -> Reply {
+        let Some((job, index)) = self.reported(task) else { return self.ignore(task) };
+        let mut job = Job::clone(&job);
+        let part = &mut job.parts[index];
+        let Some(state) = part.tasks.get_mut(task.rank as usize) else {
+            return self.extra_exited(job, index, task, Some(code));
+        };
+        if !state.is_live() {
+            return self.ignore(task);
+        }
+        *state = Task::Exited(code);
+        self.events.push(Event::TaskEnded { task, code: Some(code) });
+        if part.stop.is_none() && code != 0 {
+            self.stop_part(&mut job, index, StopReason::Failed { code });
+        } else if part.stop.is_none() && part.tasks.iter().all(|t| !t.is_live()) {
+            // The promised ranks are done; growth has nothing left to help with.
+            self.stop_extras_now(&mut job, index);
+        }
+        self.finish_if_quiet(job, index);
+        Reply::Done
+    }
+
+    /// A task is certainly gone through no fault of its own: its gang is lost.
+    pub(super) fn task_lost(&mut self, task: TaskId, reason: &Name) -> Reply {
+        let Some((job, index)) = self.reported(task) else { return self.ignore(task) };
+        let mut job = Job::clone(&job);
+        let part = &mut job.parts[index];
+        let Some(state) = part.tasks.get_mut(task.rank as usize) else {
+            return self.extra_exited(job, index, task, None);
+        };
+        if !state.is_live() {
+            return self.ignore(task);
+        }
+        *state = Task::Lost;
+        self.events.push(Event::TaskEnded { task, code: None });
+        match part.stop {
+            Some(_) => self.finish_if_quiet(job, index),
+            None => {
+                let until = self.state.now + self.state.settings.grace;
+                self.state.put_job(job);
+                self.gang_lost(task.job, index, until, reason.as_str());
+            }
+        }
+        Reply::Done
+    }
+
+    fn extra_exited(
+        &mut self,
+        mut job: Job,
+        index: usize,
+        task: TaskId,
+        code: Option<i32>,
+    ) -> Reply {
+        let live = job.parts[index].extras.iter().any(|e| e.rank == task.rank && e.task.is_live());
+        if !live {
+            return self.ignore(task);
+        }
+        self.events.push(Event::TaskEnded { task, code });
+        self.remove_extra(&mut job, index, task.rank);
+        self.finish_if_quiet(job, index);
+        Reply::Done
+    }
+
+    pub(super) fn checkpointed(&mut self, task: TaskId, done: Span) -> Reply {
+        let Some((job, index)) = self.reported(task) else { return self.ignore(task) };
+        let mut job = Job::clone(&job);
+        let part = &mut job.parts[index];
+        // Work is only ever saved, and never more than there is.
+        if done <= part.done || done >= part.request.duration {
+            return self.ignore(task);
+        }
+        part.done = done;
+        let (id, part) = (job.id, task.part);
+        self.events.push(Event::Checkpointed { job: id, part, done_ms: done.0 });
+        self.state.put_job(job);
+        Reply::Done
+    }
+
+    pub(super) fn usage_crossed(&mut self, task: TaskId, threshold: Threshold) -> Reply {
+        let Some((job, index)) = self.reported(task) else { return self.ignore(task) };
+        let Threshold::GpusIdle = threshold;
+        let opted_in = match &job.deal {
+            crate::job::Deal::Promise(p) => p.release_when_idle,
+            crate::job::Deal::Queue(q) => q.release_when_idle,
+        };
+        let released = opted_in && job.parts[index].stop.is_none();
+        self.events.push(Event::IdleReported { job: job.id, released });
+        let (user, id) = (job.user, job.id);
+        self.effects.push(Effect::Notify { user, job: id, news: News::Idle });
+        if released {
+            let mut job = Job::clone(&job);
+            self.stop_part(&mut job, index, StopReason::Released);
+            self.finish_if_quiet(job, index);
+        }
+        Reply::Done
+    }
+
+    /// Tells all live tasks of a part to stop.
+    pub(super) fn stop_part(&mut self, job: &mut Job, index: usize, why: StopReason) {
+        let grace = self.state.settings.grace;
+        let limit = job.parts[index].plan.as_ref().map_or(Time::MAX, |p| p.to);
+        let until = (self.state.now + grace).min(limit).max(self.state.now);
+        self.stop_part_until(job, index, why, until);
+    }
+
+    pub(super) fn stop_part_until(
+        &mut self,
+        job: &mut Job,
+        index: usize,
+        why: StopReason,
+        until: Time,
+    ) {
+        let part = &mut job.parts[index];
+        part.stop = Some(Stop { why, until });
+        let attempt = part.attempt;
+        self.events.push(Event::Stopping { job: job.id, part: index as u16, attempt, why, until });
+        let mut effects = Vec::new();
+        outstanding(job, index, &job.parts[index], &mut effects);
+        self.effects.append(&mut effects);
+    }
+
+    /// The time of a stop is over: whatever of it did not report is gone by its guard.
+    pub(super) fn stop_over(&mut self, id: JobId, index: u16) {
+        let Some(mut job) = self.job(id) else { return };
+        let index = usize::from(index);
+        let part = &mut job.parts[index];
+        if !part.is_active() || part.stop.is_none_or(|s| s.until > self.state.now) {
+            return;
+        }
+        for task in part.tasks.iter_mut().filter(|t| t.is_live()) {
+            *task = Task::Lost;
+        }
+        for extra in part.extras.iter_mut() {
+            extra.task = Task::Lost;
+        }
+        self.finish_if_quiet(job, index);
+    }
+
+    /// Ends an attempt when nothing of it runs any more.
+    pub(super) fn finish_if_quiet(&mut self, mut job: Job, index: usize) {
+        let part = &job.parts[index];
+        if part.has_live_tasks() {
+            self.state.put_job(job);
+            return;
+        }
+        let ranks: Vec<u32> = part.extras.iter().map(|e| e.rank).collect();
+        for rank in ranks {
+            self.remove_extra(&mut job, index, rank);
+        }
+        let why = job.parts[index].stop.map(|s| s.why);
+        match why {
+            None => self.finish(job, index, Outcome::Succeeded),
+            Some(StopReason::Failed { code }) => self.finish(job, index, Outcome::Failed { code }),
+            Some(StopReason::Cancelled) => self.finish(job, index, Outcome::Cancelled),
+            Some(StopReason::Released) => self.finish(job, index, Outcome::Released),
+            Some(StopReason::Limit) => self.finish(job, index, Outcome::LimitReached),
+            Some(StopReason::Preempted) => self.requeue(job, index),
+            Some(StopReason::Lost) => self.go_on_elsewhere(job, index),
+        }
+    }
+
+    /// Takes a part's run off the calendar and settles it. The part is left without a plan.
+    fn close_run(&mut self, job: &mut Job, index: usize, how: Settlement) {
+        let now = self.state.now;
+        let Some(plan) = job.parts[index].plan.clone() else { return };
+        let attempt = job.parts[index].attempt_of_plan();
+        let since = match job.parts[index].phase {
+            Phase::Active { since } => since,
+            _ => now,
+        };
+        self.state.unseat_plan(job.id, index, &plan, attempt);
+        let request = job.parts[index].request.clone();
+        if job.parts[index].next.is_none() {
+            self.state.release_plan(job.user, job.group, &request, &plan);
+        }
+        if job.promise().is_some() {
+            if job.parts[index].next.is_none() {
+                self.state.count_promise(job.user, &request, &plan, true);
+                self.settle_promise(job, index, how);
+            }
+        } else {
+            self.settle_queue(job, &plan, since);
+        }
+        let part = &mut job.parts[index];
+        part.attained = part.attained(now);
+        part.plan = None;
+        part.tasks.clear();
+        part.stop = None;
+    }
+
+    /// A part is over. So is the job, if it was the last one or did not succeed.
+    pub(super) fn finish(&mut self, mut job: Job, index: usize, outcome: Outcome) {
+        let now = self.state.now;
+        if let (Phase::Active { since }, Outcome::Succeeded) = (job.parts[index].phase, &outcome) {
+            let (stated, done) = (job.parts[index].request.duration, job.parts[index].done);
+            self.note_duration(&job, stated, Span(now.since(since).0 + done.0));
+        }
+        let how = match outcome {
+            Outcome::Broken { .. } => Settlement::Broken,
+            _ => Settlement::Used,
+        };
+        self.close_run(&mut job, index, how);
+        job.parts[index].phase = Phase::Done { at: now };
+        self.events.push(Event::PartDone { job: job.id, part: index as u16 });
+        if outcome == Outcome::Succeeded && !job.parts.iter().all(Part::is_done) {
+            self.state.put_job(job);
+            return;
+        }
+        self.end_job(job, outcome);
+    }
+
+    /// A job is over: parts that have not begun are given back, those that run are stopped, and
+    /// the job has ended when the last one is quiet.
+    pub(super) fn end_job(&mut self, mut job: Job, outcome: Outcome) {
+        let now = self.state.now;
+        let outcome = job.verdict.get_or_insert(outcome).clone();
+        let broken = matches!(outcome, Outcome::Broken { .. });
+        for index in 0..job.parts.len() {
+            match job.parts[index].phase {
+                Phase::Booked => {
+                    let how = if broken { Settlement::Broken } else { Settlement::Used };
+                    self.close_run(&mut job, index, how);
+                    job.parts[index].phase = Phase::Done { at: now };
+                }
+                Phase::Waiting { .. } => job.parts[index].phase = Phase::Done { at: now },
+                Phase::Active { .. } if job.parts[index].stop.is_none() => {
+                    let why = match outcome {
+                        Outcome::Failed { code } => StopReason::Failed { code },
+                        Outcome::Released => StopReason::Released,
+                        _ => StopReason::Cancelled,
+                    };
+                    self.stop_part(&mut job, index, why);
+                }
+                _ => {}
+            }
+        }
+        if !job.parts.iter().all(Part::is_done) {
+            self.state.put_job(job);
+            return;
+        }
+        self.events.push(Event::Ended { job: job.id, outcome: outcome.clone() });
+        let news = if broken { News::Broken } else { News::Ended };
+        self.effects.push(Effect::Notify { user: job.user, job: job.id, news });
+        job.verdict = None;
+        job.ended = Some(Ended { at: now, outcome });
+        self.state.put_job(job);
+    }
+
+    /// Queue work goes back to its queue, with its age and its checkpoint.
+    fn requeue(&mut self, mut job: Job, index: usize) {
+        let now = self.state.now;
+        self.close_run(&mut job, index, Settlement::Used);
+        job.parts[index].phase = Phase::Waiting { not_before: now };
+        self.events.push(Event::Requeued { job: job.id, not_before: now });
+        let (user, id) = (job.user, job.id);
+        self.effects.push(Effect::Notify { user, job: id, news: News::Preempted });
+        self.state.put_job(job);
+    }
+
+    /// The old attempt of a part under which hardware was lost is gone.
+    fn go_on_elsewhere(&mut self, mut job: Job, index: usize) {
+        if job.promise().is_none() {
+            return self.requeue(job, index);
+        }
+        let Some(next) = job.parts[index].next.clone() else {
+            let reason = "hardware was lost and no room was left in the window".to_owned();
+            return self.finish(job, index, Outcome::Broken { reason });
+        };
+        self.close_run(&mut job, index, Settlement::Used);
+        let part = &mut job.parts[index];
+        part.plan = part.next.take();
+        part.phase = Phase::Booked;
+        part.cleared = false;
+        let due = next.from <= self.state.now;
+        let id = job.id;
+        self.state.put_job(job);
+        if due {
+            self.start_promise(id, index as u16);
+        }
+    }
+
+    /// A replica beyond the promise is gone: it is settled and its seat is free.
+    pub(super) fn remove_extra(&mut self, job: &mut Job, index: usize, rank: u32) {
+        let part = &mut job.parts[index];
+        let Some(at) = part.extras.iter().position(|e| e.rank == rank) else { return };
+        let extra: Extra = part.extras.remove(at);
+        let attempt = part.attempt;
+        let holder = Holder::Job { job: job.id, part: index as u16, attempt, rank };
+        self.state.calendar.unbook(holder, extra.seat.node);
+        self.state.freed = true;
+        let units = job.parts[index].request.each.units(1);
+        self.state.usage.release(job.user, job.group, extra.since, extra.to, units);
+        if let Some(plan) = job.parts[index].plan.clone() {
+            self.settle_extra(job, index, &plan, &extra);
+            let replicas = (plan.seats.len() + job.parts[index].extras.len()) as u32;
+            self.events.push(Event::Resized { job: job.id, part: index as u16, replicas });
+        }
+    }
+}

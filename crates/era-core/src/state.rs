@@ -1,0 +1,669 @@
+//! The whole state of the core, and the bookkeeping that keeps its derived parts true.
+//!
+//! What decides is small: the cluster, the accounts, the jobs, the holds, the rules. The calendar,
+//! the timers and the lists of who waits follow from it and are rebuilt when a state is loaded.
+//! Every map shares structure, so a clone is a snapshot and costs next to nothing.
+
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+use serde::{Deserialize, Serialize};
+
+use crate::accounts::Accounts;
+use crate::bid::Request;
+use crate::calendar::{Calendar, Holder, Layer, Market};
+use crate::cluster::{Cluster, Eligibility, Purpose};
+use crate::estimate::Estimates;
+use crate::forecast::Forecast;
+use crate::job::{Deal, Ended, Hold, Job, Part, Phase, Plan, each_of};
+use crate::ledger::Ledger;
+use crate::market::MarketRules;
+use crate::output::Reply;
+use crate::placement::Choice;
+use crate::queue::fair::FairShares;
+use crate::queue::{Policies, Queue};
+use crate::quota::steps::Steps;
+use crate::quota::usage::Usage;
+use crate::refusal::Refusal;
+use crate::resources::{PerResource, Resource};
+use crate::settings::Settings;
+use crate::starts::Starts;
+use crate::units::{GroupId, HoldId, JobId, Milli, Name, Span, Time, UserId};
+
+/// The version of the core. A journal segment names it: a binary replays segments of its own.
+pub const CORE_VERSION: u32 = 1;
+
+/// Everything that the core knows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Image", into = "Image")]
+pub struct State {
+    pub(crate) seq: u64,
+    pub(crate) now: Time,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) cluster: Cluster,
+    pub(crate) accounts: Accounts,
+    pub(crate) ledger: Ledger,
+    pub(crate) usage: Usage,
+    pub(crate) jobs: OrdMap<JobId, Arc<Job>>,
+    pub(crate) holds: OrdMap<HoldId, Arc<Hold>>,
+    pub(crate) queues: Arc<Vec<Queue>>,
+    pub(crate) policies: Arc<Policies>,
+    pub(crate) shares: FairShares,
+    /// How long each user's jobs took, as a ratio to what he stated: a moving mean.
+    pub(crate) errors: OrdMap<UserId, Milli>,
+    pub(crate) estimates: Arc<Estimates>,
+    pub(crate) keys: OrdMap<(UserId, Name), Arc<UsedKey>>,
+    pub(crate) next_job: u64,
+    pub(crate) next_hold: u64,
+    /// Whether capacity came free since the last pass: conservative holes may move up then.
+    pub(crate) freed: bool,
+
+    // Derived.
+    pub(crate) calendar: Calendar,
+    pub(crate) timers: OrdSet<(Time, Timer)>,
+    pub(crate) waiting: OrdMap<Name, OrdMap<JobId, Arc<Job>>>,
+    pub(crate) active: OrdSet<JobId>,
+    /// What each capped level has promised itself in each pool, over time.
+    pub(crate) level_use: OrdMap<(Name, u8), Arc<Steps>>,
+}
+
+/// A snapshot for readers: it shares structure with the state it was taken of.
+pub type Snapshot = State;
+
+/// An idempotency key that was used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct UsedKey {
+    pub(crate) at: Time,
+    /// Of the request that used it.
+    pub(crate) fingerprint: u64,
+    pub(crate) reply: Reply,
+}
+
+/// What happens by itself when its time comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// Growth that was told to stop is gone.
+    ExtraGone { job: JobId, part: u16 },
+    /// What was told to stop is gone.
+    StopOver { job: JobId, part: u16 },
+    /// A hold expires.
+    Hold(HoldId),
+    /// Work in the way of a promise is told to give way.
+    Clear { job: JobId, part: u16 },
+    /// A promise starts.
+    Start { job: JobId, part: u16 },
+    /// A run's time is nearly over.
+    Overrun { job: JobId, part: u16 },
+    /// An ended job is forgotten.
+    Forget(JobId),
+}
+
+/// What is stored of a state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Image {
+    core_version: u32,
+    seq: u64,
+    now: Time,
+    settings: Arc<Settings>,
+    market: MarketRules,
+    forecast: Arc<Forecast>,
+    cluster: Cluster,
+    accounts: Accounts,
+    ledger: Ledger,
+    usage: Usage,
+    jobs: Vec<Arc<Job>>,
+    holds: Vec<Arc<Hold>>,
+    queues: Arc<Vec<Queue>>,
+    policies: Arc<Policies>,
+    shares: FairShares,
+    errors: OrdMap<UserId, Milli>,
+    estimates: Arc<Estimates>,
+    keys: Vec<((UserId, Name), Arc<UsedKey>)>,
+    next_job: u64,
+    next_hold: u64,
+    freed: bool,
+}
+
+impl From<State> for Image {
+    fn from(state: State) -> Image {
+        let market = state.calendar.market();
+        Image {
+            core_version: CORE_VERSION,
+            seq: state.seq,
+            now: state.now,
+            market: market.rules.clone(),
+            forecast: market.forecast.clone(),
+            settings: state.settings,
+            cluster: state.cluster,
+            accounts: state.accounts,
+            ledger: state.ledger,
+            usage: state.usage,
+            jobs: state.jobs.values().cloned().collect(),
+            holds: state.holds.values().cloned().collect(),
+            queues: state.queues,
+            policies: state.policies,
+            shares: state.shares,
+            errors: state.errors,
+            estimates: state.estimates,
+            keys: state.keys.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+            next_job: state.next_job,
+            next_hold: state.next_hold,
+            freed: state.freed,
+        }
+    }
+}
+
+/// Why a stored state cannot be loaded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the state was written by core version {found}, this is version {CORE_VERSION}: migrate it"
+)]
+pub struct WrongVersion {
+    found: u32,
+}
+
+impl TryFrom<Image> for State {
+    type Error = WrongVersion;
+    fn try_from(image: Image) -> Result<State, WrongVersion> {
+        if image.core_version != CORE_VERSION {
+            return Err(WrongVersion { found: image.core_version });
+        }
+        let market = Arc::new(Market::new(image.market, image.forecast));
+        let (slot, horizon) = (image.settings.slot, image.settings.horizon);
+        let mut state = State {
+            seq: image.seq,
+            now: image.now,
+            calendar: Calendar::new(slot, horizon, image.now, market),
+            settings: image.settings,
+            cluster: image.cluster,
+            accounts: image.accounts,
+            ledger: image.ledger,
+            usage: image.usage,
+            jobs: image.jobs.into_iter().map(|j| (j.id, j)).collect(),
+            holds: image.holds.into_iter().map(|h| (h.id, h)).collect(),
+            queues: image.queues,
+            policies: image.policies,
+            shares: image.shares,
+            errors: image.errors,
+            estimates: image.estimates,
+            keys: image.keys.into_iter().collect(),
+            next_job: image.next_job,
+            next_hold: image.next_hold,
+            freed: image.freed,
+            timers: OrdSet::new(),
+            waiting: OrdMap::new(),
+            active: OrdSet::new(),
+            level_use: OrdMap::new(),
+        };
+        state.derive();
+        Ok(state)
+    }
+}
+
+impl Default for State {
+    fn default() -> State {
+        State::new(Settings::default(), MarketRules::default())
+    }
+}
+
+impl State {
+    /// An empty cluster with these rules, and one queue called `default`.
+    pub fn new(settings: Settings, market: MarketRules) -> State {
+        let market = Arc::new(Market::new(market, Arc::default()));
+        let calendar = Calendar::new(settings.slot, settings.horizon, Time(0), market);
+        let queues = match (Name::new("default"), Name::new("fifo")) {
+            (Ok(name), Ok(policy)) => vec![Queue::new(name, policy)],
+            _ => Vec::new(),
+        };
+        State {
+            seq: 0,
+            now: Time(0),
+            settings: Arc::new(settings),
+            cluster: Cluster::default(),
+            accounts: Accounts::default(),
+            ledger: Ledger::default(),
+            usage: Usage::default(),
+            jobs: OrdMap::new(),
+            holds: OrdMap::new(),
+            queues: Arc::new(queues),
+            policies: Arc::default(),
+            shares: FairShares::default(),
+            errors: OrdMap::new(),
+            estimates: Arc::default(),
+            keys: OrdMap::new(),
+            next_job: 1,
+            next_hold: 1,
+            freed: false,
+            calendar,
+            timers: OrdSet::new(),
+            waiting: OrdMap::new(),
+            active: OrdSet::new(),
+            level_use: OrdMap::new(),
+        }
+    }
+
+    /// The number of the last input.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// The time of the last input.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// A snapshot for readers.
+    pub fn snapshot(&self) -> Snapshot {
+        self.clone()
+    }
+
+    /// The rules of the house.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The machines.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// What is promised where and when.
+    pub fn calendar(&self) -> &Calendar {
+        &self.calendar
+    }
+
+    /// The accounts of users and groups.
+    pub fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// The credits.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What users and groups hold and have used.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// The jobs that are remembered.
+    pub fn jobs(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.jobs.values()
+    }
+
+    /// A job.
+    pub fn job(&self, job: JobId) -> Result<&Arc<Job>, Refusal> {
+        self.jobs.get(&job).ok_or(Refusal::UnknownJob { job })
+    }
+
+    /// The holds that bind.
+    pub fn holds(&self) -> impl Iterator<Item = &Arc<Hold>> {
+        self.holds.values()
+    }
+
+    /// A hold.
+    pub fn hold(&self, hold: HoldId) -> Result<&Arc<Hold>, Refusal> {
+        self.holds.get(&hold).ok_or(Refusal::UnknownHold { hold })
+    }
+
+    /// The queues, lowest level first.
+    pub fn queues(&self) -> &[Queue] {
+        &self.queues
+    }
+
+    /// A queue.
+    pub fn queue(&self, name: &Name) -> Result<&Queue, Refusal> {
+        self.queues.iter().find(|q| q.name == *name).ok_or_else(|| Refusal::Unknown {
+            kind: "queue".into(),
+            name: name.clone(),
+            known: self.queues.iter().map(|q| q.name.clone()).collect(),
+        })
+    }
+
+    /// The policies.
+    pub fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// The jobs that wait in a queue, oldest first.
+    pub fn waiting(&self, queue: &Name) -> impl Iterator<Item = JobId> {
+        self.waiting.get(queue).into_iter().flat_map(|jobs| jobs.keys().copied())
+    }
+
+    /// Whether two states are the same but for the clock and the count of inputs.
+    pub fn same_but_clock(&self, other: &State) -> bool {
+        let mut other = other.clone();
+        other.seq = self.seq;
+        other.now = self.now;
+        other.calendar.advance(self.now);
+        let mut mine = self.clone();
+        mine.calendar.advance(other.now);
+        mine == other
+    }
+
+    /// The group of a user that is known to exist.
+    pub(crate) fn group_of(&self, user: UserId) -> GroupId {
+        self.accounts.user(user).map_or(GroupId(0), |u| u.group)
+    }
+
+    /// How nodes are chosen.
+    pub(crate) fn choice(&self) -> Choice<'_> {
+        Choice { scorer: self.settings.scorer, typical: &self.settings.typical }
+    }
+
+    /// Which nodes a request of a user may use.
+    pub(crate) fn eligibility<'a>(
+        &self,
+        request: &'a Request,
+        user: UserId,
+        purpose: Purpose,
+    ) -> Eligibility<'a> {
+        let level = self.accounts.user(user).map_or(0, |u| u.level);
+        Eligibility {
+            each: &request.each,
+            constraints: &request.constraints,
+            level,
+            gpus: request.units()[Resource::Gpu as usize],
+            purpose,
+        }
+    }
+
+    /// Builds all that follows from the rest.
+    pub(crate) fn derive(&mut self) {
+        let market = self.calendar.market().clone();
+        // A horizon that was shortened still covers what was promised under the longer one.
+        let promised = self.jobs.values().filter(|j| j.ended.is_none()).flat_map(|j| &j.parts);
+        let last = promised.flat_map(|p| p.plan.iter().chain(&p.next)).map(|plan| plan.to).max();
+        let held = self.holds.values().flat_map(|h| &h.parts).map(|(plan, _)| plan.to).max();
+        let reach = last.max(held).map_or(Span::ZERO, |to| to.since(self.now));
+        let horizon = self.settings.horizon.max(reach);
+        self.calendar = Calendar::new(self.settings.slot, horizon, self.now, market);
+        self.calendar.follow(&self.cluster);
+        self.timers = OrdSet::new();
+        self.waiting = OrdMap::new();
+        self.active = OrdSet::new();
+        self.level_use = OrdMap::new();
+        for hold in self.holds.clone().values() {
+            for (part, (plan, _)) in hold.parts.iter().enumerate() {
+                let request = &hold.requests()[part];
+                self.seat_hold(hold.id, part, request, plan);
+                self.count_promise(hold.bid.user, request, plan, false);
+            }
+            self.timers.insert((hold.expires, Timer::Hold(hold.id)));
+        }
+        for job in self.jobs.clone().values() {
+            for (index, part) in job.parts.iter().enumerate() {
+                self.seat_part(job, index, part);
+            }
+            self.index_job(None, Some(job));
+        }
+    }
+
+    /// Books all seats of a part: its plan, its growth, and where it goes on.
+    fn seat_part(&mut self, job: &Job, index: usize, part: &Part) {
+        if part.is_done() {
+            return;
+        }
+        if let Some(plan) = &part.plan {
+            self.seat_plan(job, index, &part.request, plan, part.attempt_of_plan());
+            for extra in &part.extras {
+                self.seat_extra(job.id, index, part, extra);
+            }
+            if job.promise().is_some() && part.next.is_none() {
+                self.count_promise(job.user, &part.request, plan, false);
+            }
+        }
+        if let Some(next) = &part.next {
+            self.seat_plan(job, index, &part.request, next, part.attempt + 1);
+            self.count_promise(job.user, &part.request, next, false);
+        }
+    }
+
+    /// Books the seats of a plan.
+    pub(crate) fn seat_plan(
+        &mut self,
+        job: &Job,
+        part: usize,
+        request: &Request,
+        plan: &Plan,
+        attempt: u32,
+    ) {
+        let layer = layer_of(&job.deal);
+        for (rank, seat) in plan.seats.iter().enumerate() {
+            let holder = Holder::Job { job: job.id, part: part as u16, attempt, rank: rank as u32 };
+            let each = each_of(request, plan.gpus_per_node, rank as u32);
+            self.calendar.book(holder, *seat, &each, layer, plan.from, plan.to);
+        }
+    }
+
+    /// Takes the seats of a plan off the calendar.
+    pub(crate) fn unseat_plan(&mut self, job: JobId, part: usize, plan: &Plan, attempt: u32) {
+        for (rank, seat) in plan.seats.iter().enumerate() {
+            let holder = Holder::Job { job, part: part as u16, attempt, rank: rank as u32 };
+            self.calendar.unbook(holder, seat.node);
+        }
+        self.freed = true;
+    }
+
+    /// Books a growth seat.
+    pub(crate) fn seat_extra(
+        &mut self,
+        job: JobId,
+        part: usize,
+        of: &Part,
+        extra: &crate::job::Extra,
+    ) {
+        let holder = Holder::Job { job, part: part as u16, attempt: of.attempt, rank: extra.rank };
+        let to = extra.stop_until.unwrap_or(extra.to);
+        self.calendar.book(holder, extra.seat, &of.request.each, Layer::Soft, extra.since, to);
+    }
+
+    /// Books the seats of a hold's plan.
+    pub(crate) fn seat_hold(&mut self, hold: HoldId, part: usize, request: &Request, plan: &Plan) {
+        for (rank, seat) in plan.seats.iter().enumerate() {
+            let holder = Holder::Hold { hold, part: part as u16, rank: rank as u32 };
+            let each = each_of(request, plan.gpus_per_node, rank as u32);
+            self.calendar.book(holder, *seat, &each, Layer::Firm, plan.from, plan.to);
+        }
+    }
+
+    /// Takes the seats of a hold's plan off the calendar.
+    pub(crate) fn unseat_hold(&mut self, hold: HoldId, part: usize, plan: &Plan) {
+        for (rank, seat) in plan.seats.iter().enumerate() {
+            let holder = Holder::Hold { hold, part: part as u16, rank: rank as u32 };
+            self.calendar.unbook(holder, seat.node);
+        }
+        self.freed = true;
+    }
+
+    /// Counts a promise in its pool's prices and its level's cap, or gives it back.
+    pub(crate) fn count_promise(
+        &mut self,
+        user: UserId,
+        request: &Request,
+        plan: &Plan,
+        give_back: bool,
+    ) {
+        let units = request.units();
+        self.calendar.promise(&plan.pool, plan.from, plan.to, &units, give_back);
+        let level = self.accounts.user(user).map_or(0, |u| u.level);
+        let capped = self.cluster.pool(&plan.pool).is_ok_and(|p| p.level_caps.contains_key(&level));
+        if !capped {
+            return;
+        }
+        let steps = self.level_use.entry((plan.pool.clone(), level)).or_default();
+        let steps = Arc::make_mut(steps);
+        let counted = if give_back {
+            steps.remove(plan.from, plan.to, units)
+        } else {
+            steps.add(plan.from, plan.to, units)
+        };
+        debug_assert!(counted, "a level's promises are counted once");
+    }
+
+    /// The starts in `[from, to]` that the cap on the user's level leaves in a pool.
+    pub(crate) fn level_starts(
+        &self,
+        pool: &Name,
+        user: UserId,
+        (from, to): (Time, Time),
+        duration: Span,
+        units: PerResource<u64>,
+    ) -> Result<Starts, Refusal> {
+        let level = self.accounts.user(user)?.level;
+        let Some(share) = self.cluster.pool(pool)?.level_caps.get(&level).copied() else {
+            return Ok(Starts::All);
+        };
+        let resource = self.capped_resource(pool);
+        let capacity: u64 = self.cluster.nodes_of(pool).map(|n| n.capacity.amount(resource)).sum();
+        let limit = share.of(capacity);
+        let refusal = Refusal::LevelShare { level, share, pool: pool.clone() };
+        let asked = units[resource as usize];
+        if asked > limit {
+            return Err(refusal);
+        }
+        let Some(steps) = self.level_use.get(&(pool.clone(), level)) else {
+            return Ok(Starts::All);
+        };
+        let mut left = Vec::new();
+        let blocks = |held: PerResource<u64>| held[resource as usize] + asked > limit;
+        steps.starts_clear_of(blocks, (from, to), duration, &mut left);
+        if left.is_empty() { Err(refusal) } else { Ok(Starts::Only(left)) }
+    }
+
+    /// What a level's cap is counted in: GPUs, or cores where the pool has none.
+    fn capped_resource(&self, pool: &Name) -> Resource {
+        let has_gpus = self.cluster.nodes_of(pool).any(|n| !n.capacity.gpus.is_empty());
+        if has_gpus { Resource::Gpu } else { Resource::Cpu }
+    }
+
+    /// Replaces a job, and keeps timers and lists true.
+    pub(crate) fn put_job(&mut self, job: Job) {
+        let job = Arc::new(job);
+        let before = self.jobs.insert(job.id, job.clone());
+        self.index_job(before.as_ref(), Some(&job));
+    }
+
+    /// Forgets a job.
+    pub(crate) fn remove_job(&mut self, id: JobId) {
+        let before = self.jobs.remove(&id);
+        self.index_job(before.as_ref(), None);
+    }
+
+    fn index_job(&mut self, before: Option<&Arc<Job>>, after: Option<&Arc<Job>>) {
+        let grace = self.settings.grace;
+        let remember = self.settings.remember;
+        if let Some(job) = before {
+            for timer in timers_of(job, grace, remember) {
+                self.timers.remove(&timer);
+            }
+            if let (Some(queue), true) = (job.queue(), job.is_waiting()) {
+                let empty = self.waiting.get_mut(&queue.queue).is_some_and(|set| {
+                    set.remove(&job.id);
+                    set.is_empty()
+                });
+                if empty {
+                    self.waiting.remove(&queue.queue);
+                }
+            }
+            self.active.remove(&job.id);
+        }
+        if let Some(job) = after {
+            self.timers.extend(timers_of(job, grace, remember));
+            if let (Some(queue), true) = (job.queue(), job.is_waiting()) {
+                let waiting = self.waiting.entry(queue.queue.clone()).or_default();
+                waiting.insert(job.id, job.clone());
+            }
+            if job.parts.iter().any(Part::is_active) {
+                self.active.insert(job.id);
+            }
+        }
+    }
+
+    /// Units held by a part's plan, for quotas.
+    pub(crate) fn commit_plan(
+        &mut self,
+        user: UserId,
+        group: GroupId,
+        request: &Request,
+        plan: &Plan,
+    ) {
+        // Refused only beyond the range of numbers, which the limits of a bid keep far away.
+        let counted = self.usage.commit(user, group, plan.from, plan.to, request.units());
+        debug_assert!(counted.is_ok());
+    }
+
+    /// Gives back what [`State::commit_plan`] counted.
+    pub(crate) fn release_plan(
+        &mut self,
+        user: UserId,
+        group: GroupId,
+        request: &Request,
+        plan: &Plan,
+    ) {
+        self.usage.release(user, group, plan.from, plan.to, request.units());
+    }
+}
+
+impl Part {
+    /// The attempt number under which the plan's seats are booked: the coming one while it waits
+    /// for its start.
+    pub(crate) fn attempt_of_plan(&self) -> u32 {
+        match self.phase {
+            Phase::Booked => self.attempt + 1,
+            _ => self.attempt,
+        }
+    }
+}
+
+/// How firmly a deal's seats are booked.
+pub(crate) fn layer_of(deal: &Deal) -> Layer {
+    match deal {
+        Deal::Queue(terms) if terms.preemptible => Layer::Soft,
+        _ => Layer::Firm,
+    }
+}
+
+/// When the stop signal of a run comes: one grace period before its end, or half-way through
+/// where it is shorter than two of them.
+pub(crate) fn stop_signal(from: Time, to: Time, grace: Span) -> Time {
+    let half = Time(from.0 + (to.0 - from.0) / 2);
+    (to - grace).max(half)
+}
+
+/// What happens to a job by itself, and when.
+pub(crate) fn timers_of(job: &Job, grace: Span, remember: Span) -> Vec<(Time, Timer)> {
+    let id = job.id;
+    if let Some(Ended { at, .. }) = job.ended {
+        return vec![(at + remember, Timer::Forget(id))];
+    }
+    let mut timers = Vec::new();
+    for (index, part) in job.parts.iter().enumerate() {
+        let index = index as u16;
+        for extra in &part.extras {
+            if let Some(until) = extra.stop_until {
+                timers.push((until, Timer::ExtraGone { job: id, part: index }));
+            }
+        }
+        let Some(plan) = &part.plan else { continue };
+        match (part.phase, part.stop) {
+            (Phase::Booked, _) => {
+                if !part.cleared {
+                    timers.push((plan.from - grace, Timer::Clear { job: id, part: index }));
+                }
+                timers.push((plan.from, Timer::Start { job: id, part: index }));
+            }
+            (Phase::Active { .. }, Some(stop)) => {
+                timers.push((stop.until, Timer::StopOver { job: id, part: index }));
+            }
+            (Phase::Active { since }, None) => {
+                let signal = stop_signal(since, plan.to, grace);
+                timers.push((signal, Timer::Overrun { job: id, part: index }));
+            }
+            _ => {}
+        }
+    }
+    timers
+}
