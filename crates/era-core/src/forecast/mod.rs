@@ -1,8 +1,15 @@
 //! Published forecasts: how much demand is still to come, and what it will be worth.
 //!
 //! A forecast is a value that enters the core as an input. The core evaluates it; it never
-//! learns inside `step`. The pure learners stand beside it, for whoever publishes one. An empty
-//! forecast is a valid one: it says that no further demand is expected.
+//! learns inside `step`. The pure learners stand beside it, for whoever publishes one: both read
+//! a [`history`], [`spread`] simply and [`relaxation`] better. An empty forecast is a valid one:
+//! it says that no further demand is expected.
+
+mod flow;
+pub mod history;
+mod outlook;
+pub mod relaxation;
+pub mod spread;
 
 use std::collections::BTreeMap;
 
