@@ -55,7 +55,7 @@ pub enum Reply {
         /// Why.
         refusal: Refusal,
         /// What would be possible.
-        counter: CounterOffers,
+        counter: Box<CounterOffers>,
     },
 }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
-use crate::resources::PerResource;
+use crate::resources::{PerResource, Resource};
 use crate::units::{Milli, Name, Time};
 
 /// Most steps in one curve.
@@ -155,6 +155,11 @@ pub struct Forecast {
 }
 
 impl Forecast {
+    /// The curve of a pool's resource at an instant.
+    pub fn at(&self, pool: &Name, resource: Resource, time: Time) -> &Curve {
+        self.of(pool)[resource as usize].at(time)
+    }
+
     /// The series of a pool, by resource.
     pub fn of(&self, pool: &Name) -> PerResource<&Series> {
         match self.pools.get(pool) {

@@ -55,12 +55,12 @@ pub struct Declined {
     /// Why.
     pub refusal: Refusal,
     /// What would be possible.
-    pub counter: CounterOffers,
+    pub counter: Box<CounterOffers>,
 }
 
 impl From<Refusal> for Declined {
     fn from(refusal: Refusal) -> Declined {
-        Declined { refusal, counter: CounterOffers::default() }
+        Declined { refusal, counter: Box::default() }
     }
 }
 
@@ -71,7 +71,7 @@ pub fn quote(snapshot: &Snapshot, bid: &Bid, now: Time) -> Result<Quote, Decline
         Ok(decision) => Ok(decision.quote()),
         Err(refusal) => {
             let counter = counter_offers(snapshot, bid, now, &refusal);
-            Err(Declined { refusal, counter })
+            Err(Declined { refusal, counter: Box::new(counter) })
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) use rank::{free_now, ranked};
 use crate::input::{Command, Input};
 use crate::job::{Job, Part, Phase, TaskId};
 use crate::output::{Effect, Event, Output, Reply};
-use crate::quote::CounterOffers;
+use crate::quote::Declined;
 use crate::refusal::Refusal;
 use crate::state::{State, Timer};
 use crate::units::{JobId, Name, Time};
@@ -43,7 +43,7 @@ pub fn step(state: &mut State, input: Input) -> Output {
     step.let_time_pass();
     let reply = match step.carry_out(input.command) {
         Ok(reply) => reply,
-        Err((refusal, counter)) => {
+        Err(Declined { refusal, counter }) => {
             step.events.push(Event::Refused { refusal: refusal.clone() });
             Reply::Refused { refusal, counter }
         }
@@ -52,7 +52,7 @@ pub fn step(state: &mut State, input: Input) -> Output {
 }
 
 fn refused(refusal: Refusal) -> Output {
-    let reply = Reply::Refused { refusal, counter: CounterOffers::default() };
+    let reply = Reply::Refused { refusal, counter: Box::default() };
     Output { events: Vec::new(), effects: Vec::new(), reply }
 }
 
@@ -80,12 +80,8 @@ pub(crate) struct Step<'a> {
     pub(crate) effects: Vec<Effect>,
 }
 
-/// A refusal with what would be possible instead.
-type Refused = (Refusal, CounterOffers);
-
 impl Step<'_> {
-    fn carry_out(&mut self, command: Command) -> Result<Reply, Refused> {
-        let plain = |refusal: Refusal| (refusal, CounterOffers::default());
+    fn carry_out(&mut self, command: Command) -> Result<Reply, Declined> {
         let done = |result: Result<(), Refusal>| result.map(|()| Reply::Done);
         match command {
             Command::Submit { key, job } => return self.submit_once(key, job),
@@ -134,7 +130,7 @@ impl Step<'_> {
             }
             Command::Tick => Ok(Reply::Done),
         }
-        .map_err(plain)
+        .map_err(Declined::from)
     }
 
     /// Does all that was due until now, in the order in which it was due.

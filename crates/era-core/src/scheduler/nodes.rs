@@ -296,10 +296,10 @@ impl Step<'_> {
         let mut best: Option<(Time, &Arc<PoolCalendar>)> = None;
         for pool in self.state.calendar.pools() {
             let search = self.search(pool, user, request);
-            if let Some(start) = search.earliest(from, latest) {
-                if best.is_none_or(|(b, _)| start < b) {
-                    best = Some((start, pool));
-                }
+            if let Some(start) = search.earliest(from, latest)
+                && best.is_none_or(|(b, _)| start < b)
+            {
+                best = Some((start, pool));
             }
         }
         let (start, pool) = best?;

@@ -33,7 +33,7 @@ impl Step<'_> {
         }
     }
 
-    fn from_escrow(&mut self, job: &Job, to: Account, amount: Money, reason: Reason) {
+    fn pay_out(&mut self, job: &Job, to: Account, amount: Money, reason: Reason) {
         let from = Account::Escrow(job.id);
         self.post(Some(job.id), Posting { from, to, amount, reason });
     }
@@ -55,9 +55,9 @@ impl Step<'_> {
                 (escrow.part(i64::from(settings.refund_broken.0), 1000), Reason::RefundBroken)
             }
         };
-        self.from_escrow(job, Account::Wallet(job.user), refund, reason);
+        self.pay_out(job, Account::Wallet(job.user), refund, reason);
         let earned = Money(escrow.0 - refund.0);
-        self.from_escrow(job, Account::Revenue, earned, Reason::Earned);
+        self.pay_out(job, Account::Revenue, earned, Reason::Earned);
         let units = job.parts[part].request.units();
         // Counted in the period in which it was charged.
         let charged_at = job.submitted;
@@ -96,9 +96,9 @@ impl Step<'_> {
     ) {
         let now = self.state.now;
         let cost = self.queue_price(pool, units, used).unwrap_or(escrow).min(escrow);
-        self.from_escrow(job, Account::Revenue, cost, Reason::Earned);
+        self.pay_out(job, Account::Revenue, cost, Reason::Earned);
         let rest = Money(escrow.0 - cost.0);
-        self.from_escrow(job, Account::Wallet(job.user), rest, Reason::Returned);
+        self.pay_out(job, Account::Wallet(job.user), rest, Reason::Returned);
         self.state.usage.spend(job.user, job.group, now, cost);
         self.state.usage.charge_hours(job.user, job.group, now, unit_ms(units, used.0));
         self.count_use(job, pool, units, used);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Refused, Step};
+use super::Step;
 use crate::accounts::Actor;
 use crate::bid::{Bid, Request, units_in_range};
 use crate::calendar::{Holder, Seat};
@@ -12,7 +12,9 @@ use crate::job::{Deal, Hold, Job, Part, Plan, Promise, QueueTerms};
 use crate::ledger::{Account, Posting, Reason};
 use crate::output::{Event, Reply};
 use crate::quota::usage::Usage;
-use crate::quote::{CounterOffers, Decision, Move, PartQuote, Quote, counter_offers, decide};
+use crate::quote::{
+    CounterOffers, Decision, Declined, Move, PartQuote, Quote, counter_offers, decide,
+};
 use crate::refusal::Refusal;
 use crate::resources::PerResource;
 use crate::state::{Timer, UsedKey};
@@ -24,7 +26,11 @@ const JOBS_MAX: usize = 4_000_000;
 const KEYS_MAX: usize = 1_000_000;
 
 impl Step<'_> {
-    pub(super) fn submit_once(&mut self, key: Option<Name>, job: NewJob) -> Result<Reply, Refused> {
+    pub(super) fn submit_once(
+        &mut self,
+        key: Option<Name>,
+        job: NewJob,
+    ) -> Result<Reply, Declined> {
         let fingerprint = key.as_ref().map_or(0, |_| fingerprint(&job));
         if let Some(reply) = self.seen(job.user, key.as_ref(), fingerprint)? {
             return Ok(reply);
@@ -35,7 +41,7 @@ impl Step<'_> {
         Ok(reply)
     }
 
-    pub(super) fn hold_once(&mut self, key: Option<Name>, bid: Bid) -> Result<Reply, Refused> {
+    pub(super) fn hold_once(&mut self, key: Option<Name>, bid: Bid) -> Result<Reply, Declined> {
         let fingerprint = key.as_ref().map_or(0, |_| fingerprint(&bid));
         if let Some(reply) = self.seen(bid.user, key.as_ref(), fingerprint)? {
             return Ok(reply);
@@ -52,15 +58,15 @@ impl Step<'_> {
         user: UserId,
         key: Option<&Name>,
         fingerprint: u64,
-    ) -> Result<Option<Reply>, Refused> {
+    ) -> Result<Option<Reply>, Declined> {
         let Some(key) = key else { return Ok(None) };
         match self.state.keys.get(&(user, key.clone())) {
             None if self.state.keys.len() >= KEYS_MAX => {
-                Err(plain(Refusal::Limit { what: "idempotency keys".into(), limit: KEYS_MAX }))
+                Err(Refusal::Limit { what: "idempotency keys".into(), limit: KEYS_MAX }.into())
             }
             None => Ok(None),
             Some(used) if used.fingerprint == fingerprint => Ok(Some(used.reply.clone())),
-            Some(_) => Err(plain(Refusal::KeyReused)),
+            Some(_) => Err(Refusal::KeyReused.into()),
         }
     }
 
@@ -71,41 +77,41 @@ impl Step<'_> {
         }
     }
 
-    fn submit(&mut self, new: NewJob) -> Result<Reply, Refused> {
-        self.state.accounts.user(new.user).map_err(plain)?;
+    fn submit(&mut self, new: NewJob) -> Result<Reply, Declined> {
+        self.state.accounts.user(new.user)?;
         if self.state.jobs.len() >= JOBS_MAX {
-            return Err(plain(Refusal::Limit { what: "jobs".into(), limit: JOBS_MAX }));
+            return Err(Refusal::Limit { what: "jobs".into(), limit: JOBS_MAX }.into());
         }
         match new.terms.clone() {
             Terms::Bid { bid, most, overrun, release_when_idle } => {
                 if bid.user != new.user {
-                    return Err(plain(Refusal::UnknownUser { user: bid.user }));
+                    return Err(Refusal::UnknownUser { user: bid.user }.into());
                 }
                 let decision = self.decide(&bid, most)?;
                 let requests = &bid.one_of[decision.alternative].all_of;
-                self.can_pay(bid.user, requests, &decision.parts).map_err(plain)?;
+                self.can_pay(bid.user, requests, &decision.parts)?;
                 self.make_moves(&decision.moves);
                 let alternative = decision.alternative as u8;
                 let terms = Promise { bid, alternative, overrun, release_when_idle };
                 Ok(self.promise(new, terms, decision.parts))
             }
             Terms::Hold { hold, overrun, release_when_idle } => {
-                let held = self.state.hold(hold).map_err(plain)?.clone();
+                let held = self.state.hold(hold)?.clone();
                 if held.bid.user != new.user {
-                    return Err(plain(Refusal::UnknownHold { hold }));
+                    return Err(Refusal::UnknownHold { hold }.into());
                 }
-                self.can_pay(new.user, held.requests(), &held.parts).map_err(plain)?;
+                self.can_pay(new.user, held.requests(), &held.parts)?;
                 self.end_hold(hold);
                 let Hold { bid, alternative, parts, .. } = Hold::clone(&held);
                 let terms = Promise { bid, alternative, overrun, release_when_idle };
                 Ok(self.promise(new, terms, parts))
             }
-            Terms::Queue { request, queue } => self.enqueue(new, request, queue).map_err(plain),
+            Terms::Queue { request, queue } => Ok(self.enqueue(new, request, queue)?),
         }
     }
 
     /// Decides on a bid; what is refused is told with counter-offers, and recorded as demand.
-    fn decide(&mut self, bid: &Bid, most: Option<Money>) -> Result<Decision, Refused> {
+    fn decide(&mut self, bid: &Bid, most: Option<Money>) -> Result<Decision, Declined> {
         let now = self.state.now;
         let decision = match decide(self.state, bid, now, true) {
             Ok(decision) => decision,
@@ -113,14 +119,15 @@ impl Step<'_> {
                 let counter = counter_offers(self.state, bid, now, &refusal);
                 let price = counter.value;
                 self.events.push(Event::BidDeclined { user: bid.user, price });
-                return Err((refusal, counter));
+                return Err(Declined { refusal, counter: Box::new(counter) });
             }
         };
         let price = decision.price();
         if let Some(most) = most.filter(|most| price > *most) {
             let counter = CounterOffers { value: Some(price), ..CounterOffers::default() };
             self.events.push(Event::BidDeclined { user: bid.user, price: Some(price) });
-            return Err((Refusal::PriceRose { price, most }, counter));
+            let refusal = Refusal::PriceRose { price, most };
+            return Err(Declined { refusal, counter: Box::new(counter) });
         }
         Ok(decision)
     }
@@ -206,16 +213,16 @@ impl Step<'_> {
         self.state.usage.charge_hours(job.user, job.group, now, hours);
     }
 
-    fn make_hold(&mut self, bid: Bid) -> Result<Reply, Refused> {
-        self.state.accounts.user(bid.user).map_err(plain)?;
+    fn make_hold(&mut self, bid: Bid) -> Result<Reply, Declined> {
+        self.state.accounts.user(bid.user)?;
         let most = self.state.settings.holds_max;
         let mine = self.state.holds.values().filter(|h| h.bid.user == bid.user).count();
         if mine >= most as usize {
-            return Err(plain(Refusal::TooManyHolds { most }));
+            return Err(Refusal::TooManyHolds { most }.into());
         }
         let decision = self.decide(&bid, None)?;
         let requests = &bid.one_of[decision.alternative].all_of;
-        self.can_pay(bid.user, requests, &decision.parts).map_err(plain)?;
+        self.can_pay(bid.user, requests, &decision.parts)?;
         let quote = decision.quote();
         self.make_moves(&decision.moves);
         let id = HoldId(self.state.next_hold);
@@ -352,10 +359,6 @@ pub(super) fn check_queue_request(
     }
     state.cluster.check_request(&state.eligibility(request, user, Purpose::Queue))?;
     Usage::check_size(&state.accounts, user, request.units())
-}
-
-fn plain(refusal: Refusal) -> Refused {
-    (refusal, CounterOffers::default())
 }
 
 fn quote_of(alternative: u8, parts: &[(Plan, Money)]) -> Quote {

@@ -1,0 +1,4 @@
+//! The core as a whole, driven through `step` and `quote`.
+
+mod bed;
+mod promises;
