@@ -1,5 +1,6 @@
 //! Benchmarks: the same seeded work each time, one JSON object each.
 
+mod queue;
 mod quote;
 mod world;
 
@@ -23,13 +24,37 @@ pub(crate) enum Bench {
         #[arg(long)]
         quick: bool,
     },
+    /// Ranking 100,000 waiting jobs, and a scheduling pass over 10,000
+    Queue {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        /// The seed of cluster and jobs
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
 }
 
 /// Runs a benchmark and prints what it measured.
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Quote { json, seed, quick } => quote::run(*json, *seed, *quick),
+        Bench::Queue { json, seed } => queue::run(*json, *seed),
     }
+}
+
+/// Prints a report: one line for programs, several for people.
+fn print(report: &serde_json::Value, json: bool) {
+    let text = if json { report.to_string() } else { format!("{report:#}") };
+    #[allow(clippy::print_stdout)] // the report is what the command is for
+    {
+        println!("{text}");
+    }
+}
+
+/// How many cores the machine has.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(0, usize::from)
 }
 
 /// Times of single calls, in order of size.

@@ -8,7 +8,7 @@ use era_core::{Reply, quote};
 use serde_json::json;
 
 use super::world::{NOW, Scale, load_of, loaded, random_bid, send, submit};
-use super::{Times, resident_mb};
+use super::{Times, cores, print, resident_mb};
 use crate::seeded::Seeded;
 
 const MONTH: Span = Span::from_days(30);
@@ -63,14 +63,10 @@ pub(super) fn run(json: bool, seed: u64, quick: bool) -> Result<()> {
         "state_mb": state_mb.map(f64::round),
         "load": (load * 1000.0).round() / 1000.0,
         "scaling": scaling,
-        "cores": std::thread::available_parallelism().map_or(0, usize::from),
+        "cores": cores(),
         "seed": seed,
     });
-    let text = if json { report.to_string() } else { format!("{report:#}") };
-    #[allow(clippy::print_stdout)] // the report is what the command is for
-    {
-        println!("{text}");
-    }
+    print(&report, json);
     Ok(())
 }
 

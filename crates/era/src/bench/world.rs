@@ -19,8 +19,8 @@ use crate::seeded::Seeded;
 
 /// When every benchmark starts: a slot boundary.
 pub(super) const NOW: Time = Time::from_s(1_800_000_000);
-/// Who bids.
-pub(super) const USER: UserId = UserId(1);
+/// How many users bid, ten to a group.
+const USERS: u32 = 100;
 
 /// What a benchmark runs on.
 #[derive(Clone, Copy)]
@@ -78,11 +78,17 @@ pub(super) fn random_bid(seeded: &mut Seeded, horizon: Span, window_max: Span) -
     let window = seeded.range(least, window_max.0.min(horizon.0).max(least + 1));
     let earliest = NOW + Span(seeded.range(0, (horizon.0 - window).max(1)));
     let window = Window { earliest, deadline: earliest + Span(window) };
-    Bid::single(USER, request(gpus, duration, window), Money::credits(10_000_000))
+    let user = random_user(seeded);
+    Bid::single(user, request(gpus, duration, window), Money::credits(10_000_000))
+}
+
+/// Any of the users.
+pub(super) fn random_user(seeded: &mut Seeded) -> UserId {
+    UserId(seeded.range(0, i64::from(USERS)) as u32)
 }
 
 /// Whole seconds between two numbers of minutes.
-fn log_uniform(seeded: &mut Seeded, from_min: f64, to_min: f64) -> Span {
+pub(super) fn log_uniform(seeded: &mut Seeded, from_min: f64, to_min: f64) -> Span {
     let ratio = (to_min / from_min).ln();
     Span::from_s((from_min * 60.0 * (seeded.unit() * ratio).exp()) as i64)
 }
@@ -103,12 +109,14 @@ pub(super) fn cluster(scale: Scale) -> State {
         must(&mut state, Command::Join { nodes: some.to_vec() });
     }
     let quota = Quota::default();
-    let group = Group { id: GroupId(1), level: 0, quota };
-    must(&mut state, Command::PutGroup { group });
-    let user = User { id: USER, group: GroupId(1), level: 0, group_admin: false, quota };
-    must(&mut state, Command::PutUser { user });
-    for _ in 0..1000 {
-        must(&mut state, Command::Grant { user: USER, amount: Money::MOST });
+    for number in 0..USERS {
+        let (id, group) = (UserId(number), GroupId(number / 10));
+        must(&mut state, Command::PutGroup { group: Group { id: group, level: 0, quota } });
+        let user = User { id, group, level: 0, group_admin: false, quota };
+        must(&mut state, Command::PutUser { user });
+        for _ in 0..50 {
+            must(&mut state, Command::Grant { user: id, amount: Money::MOST });
+        }
     }
     let forecast = Arc::new(forecast(scale));
     must(&mut state, Command::PublishForecast { forecast });
@@ -152,8 +160,10 @@ fn forecast(scale: Scale) -> Forecast {
 }
 
 pub(super) fn submit(bid: Bid) -> Command {
+    let user = bid.user;
     let terms = Terms::Bid { bid, most: None, overrun: Overrun::Stop, release_when_idle: false };
-    let job = NewJob { user: USER, name: None, attributes: Default::default(), priority: 0, terms };
+    let attributes = Default::default();
+    let job = NewJob { user, name: None, attributes, priority: 0, terms };
     Command::Submit { key: None, job }
 }
 
@@ -184,7 +194,7 @@ pub(super) fn loaded(scale: Scale, seed: u64) -> State {
             let earliest = NOW + Span(seeded.range(0, latest));
             let deadline = earliest + Span(duration.0 + slack.0);
             let request = request(gpus, duration, Window { earliest, deadline });
-            let bid = Bid::single(USER, request, Money::MOST);
+            let bid = Bid::single(random_user(&mut seeded), request, Money::MOST);
             if matches!(send(&mut state, submit(bid)).reply, Reply::Accepted { .. }) {
                 break;
             }
