@@ -18,7 +18,7 @@ use crate::starts::Starts;
 use crate::units::Time;
 
 /// Starts without room that are tried one by one before all starts with room are worked out.
-const TRIES_MAX: u32 = 4;
+const TRIES_MAX: u32 = 24;
 
 /// A start with room, and its raw price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

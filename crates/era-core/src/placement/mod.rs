@@ -89,6 +89,16 @@ impl Gang<'_> {
         lane.room(self.from, self.to, self.soft_to, each, most, taken)
     }
 
+    /// The nodes that may have enough whole GPUs free; all of them where a share is asked for.
+    fn perhaps(&self, pool: &PoolCalendar, each: &Resources) -> Perhaps {
+        match each.whole_gpus() {
+            Some(gpus) if gpus > 0 => {
+                Perhaps { free: pool.gpus_perhaps_free(self.from, self.to), gpus }
+            }
+            _ => Perhaps { free: None, gpus: 0 },
+        }
+    }
+
     fn per_node(&self, most: u32) -> u32 {
         self.request.constraints.per_node_max.map_or(most, |cap| cap.min(most))
     }
@@ -107,8 +117,9 @@ impl Gang<'_> {
     fn fits_anywhere(&self, pool: &PoolCalendar, replicas: u32) -> bool {
         let mut left = replicas;
         let mut taken = Row::zero(0);
-        for lane in &pool.lanes {
-            if !lane.admits(&self.eligible) {
+        let perhaps = self.perhaps(pool, &self.request.each);
+        for (index, lane) in pool.lanes.iter().enumerate() {
+            if !perhaps.at(index) || !lane.admits(&self.eligible) {
                 continue;
             }
             left -= self.room(lane, &self.request.each, self.per_node(left), &mut taken);
@@ -122,7 +133,11 @@ impl Gang<'_> {
     fn fits_together(&self, pool: &PoolCalendar, replicas: u32, topology: Topology) -> bool {
         let mut sums: std::collections::BTreeMap<Near<'_>, u32> = Default::default();
         let mut taken = Row::zero(0);
-        for lane in pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
+        let perhaps = self.perhaps(pool, &self.request.each);
+        for (index, lane) in pool.lanes.iter().enumerate() {
+            if !perhaps.at(index) || !lane.admits(&self.eligible) {
+                continue;
+            }
             let count = self.room(lane, &self.request.each, self.per_node(replicas), &mut taken);
             let sum = sums.entry(near(lane, topology)).or_default();
             *sum += count;
@@ -211,8 +226,10 @@ impl Gang<'_> {
         };
         let mut options = Vec::new();
         let mut taken = Row::zero(0);
+        let perhaps = self.perhaps(pool, &block.each);
         for (index, lane) in pool.lanes.iter().enumerate() {
-            if !lane.admits(&self.eligible) || exclude.contains(&lane.node.id) {
+            if !perhaps.at(index) || !lane.admits(&self.eligible) || exclude.contains(&lane.node.id)
+            {
                 continue;
             }
             let count = self.room(lane, &block.each, most, &mut taken);
@@ -280,6 +297,18 @@ impl Gang<'_> {
         }
         debug_assert_eq!(seats.len(), wanted as usize, "what was counted must also be seated");
         seats
+    }
+}
+
+/// Which nodes are worth a look.
+struct Perhaps {
+    free: Option<Vec<u32>>,
+    gpus: u32,
+}
+
+impl Perhaps {
+    fn at(&self, index: usize) -> bool {
+        self.free.as_ref().is_none_or(|free| free[index].count_ones() >= self.gpus)
     }
 }
 
