@@ -32,6 +32,7 @@ pub mod settings;
 pub mod starts;
 mod state;
 pub mod units;
+pub mod wire;
 
 pub use check::check;
 pub use explain::explain;
