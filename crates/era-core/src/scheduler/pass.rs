@@ -40,6 +40,7 @@ impl Step<'_> {
         }
         let order = service_order(self.state, &queues);
         let mut pass = Pass::new(self.state, &queues);
+        self.book_holes(&mut pass, &order);
         let mut deferred = Vec::new();
         for (queue, rank) in order {
             match self.try_job(&mut pass, &queues[queue], queue, rank.job, Turn::Own(rank)) {
@@ -65,7 +66,10 @@ impl Step<'_> {
         turn: Turn,
     ) -> Tried {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return Tried::NotNow };
-        if pass.hopeless(&job) {
+        self.drop_shadow(pass, id);
+        // Where every waiting job keeps a hole, none may be passed over.
+        let each_keeps_a_hole = self.state.settings.backfill == Backfill::Conservative;
+        if !each_keeps_a_hole && pass.hopeless(&job) {
             return Tried::NotNow;
         }
         match admission(self.state, queue, &job, &pass.running[index]) {
@@ -184,19 +188,37 @@ impl Step<'_> {
         }
     }
 
-    fn add_shadow(&mut self, pass: &mut Pass, job: &Job, plan: Plan) {
-        let request = job.parts[0].request.clone();
-        pass.shadows.push((request, plan));
-        let index = pass.shadows.len() - 1;
-        let (request, plan) = &pass.shadows[index];
-        book_shadow(&mut self.state.calendar, index, request, plan);
+    /// Books the holes that waiting jobs keep from earlier passes, for as long as this one lasts.
+    fn book_holes(&mut self, pass: &mut Pass, order: &[(usize, Rank)]) {
+        if self.state.settings.backfill != Backfill::Conservative {
+            return;
+        }
+        for (_, rank) in order {
+            let Some(job) = self.state.jobs.get(&rank.job).cloned() else { continue };
+            if let Some(hole) = job.parts[0].hole.clone()
+                && hole_is_free(self.state, &job, &hole)
+            {
+                self.add_shadow(pass, &job, hole);
+            }
+        }
     }
 
-    fn remove_shadows(&mut self, pass: Pass) {
-        for (index, (_, plan)) in pass.shadows.iter().enumerate() {
-            for (rank, seat) in plan.seats.iter().enumerate() {
-                self.state.calendar.unbook(shadow(index, rank), seat.node);
-            }
+    fn add_shadow(&mut self, pass: &mut Pass, job: &Job, plan: Plan) {
+        book_shadow(&mut self.state.calendar, job.id, &job.parts[0].request, &plan);
+        pass.shadows.insert(job.id, plan);
+    }
+
+    fn drop_shadow(&mut self, pass: &mut Pass, job: JobId) {
+        let Some(plan) = pass.shadows.remove(&job) else { return };
+        for (rank, seat) in plan.seats.iter().enumerate() {
+            self.state.calendar.unbook(shadow(job, rank), seat.node);
+        }
+    }
+
+    fn remove_shadows(&mut self, mut pass: Pass) {
+        while let Some((job, _)) = pass.shadows.first_key_value() {
+            let job = *job;
+            self.drop_shadow(&mut pass, job);
         }
     }
 
@@ -364,7 +386,8 @@ struct Pass {
     free: Vec<Vec<Free>>,
     /// Plain requests that did not fit: whatever asks for no less does not fit either.
     misfits: Vec<Misfit>,
-    shadows: Vec<(Request, Plan)>,
+    /// Places that are kept in the calendar while the pass lasts.
+    shadows: BTreeMap<JobId, Plan>,
 }
 
 /// What is free on a node now.
@@ -398,7 +421,7 @@ impl Pass {
                 .map(|p| p.lanes.iter().map(|l| free_on(l, state.now)).collect())
                 .collect(),
             misfits: Vec::new(),
-            shadows: Vec::new(),
+            shadows: BTreeMap::new(),
         }
     }
 
@@ -506,15 +529,15 @@ fn eligible_pools(state: &State, job: &Job) -> Vec<usize> {
 }
 
 /// A holder that only exists during a pass.
-fn shadow(index: usize, rank: usize) -> Holder {
-    let hold = HoldId(u64::MAX - index as u64);
+fn shadow(job: JobId, rank: usize) -> Holder {
+    let hold = HoldId(u64::MAX - job.0);
     Holder::Hold { hold, part: u16::MAX, rank: rank as u32 }
 }
 
-fn book_shadow(calendar: &mut Calendar, index: usize, request: &Request, plan: &Plan) {
+fn book_shadow(calendar: &mut Calendar, job: JobId, request: &Request, plan: &Plan) {
     for (rank, seat) in plan.seats.iter().enumerate() {
         let each = each_of(request, plan.gpus_per_node, rank as u32);
-        calendar.book(shadow(index, rank), *seat, &each, Layer::Soft, plan.from, plan.to);
+        calendar.book(shadow(job, rank), *seat, &each, Layer::Soft, plan.from, plan.to);
     }
 }
 
@@ -666,11 +689,11 @@ pub(crate) fn estimated_starts(
     let mut calendar = state.calendar.clone();
     let mut starts = Vec::new();
     let order = service_order(state, &state.queues);
-    for (index, (_, rank)) in order.into_iter().take(depth).enumerate() {
+    for (_, rank) in order.into_iter().take(depth) {
         let Ok(job) = state.job(rank.job) else { continue };
         let plan = earliest_place(state, &calendar, job, Some(lasting(job)));
         if let Some(plan) = &plan {
-            book_shadow(&mut calendar, index, &job.parts[0].request, plan);
+            book_shadow(&mut calendar, job.id, &job.parts[0].request, plan);
         }
         starts.push((rank.job, plan.map(|p| p.from)));
     }
