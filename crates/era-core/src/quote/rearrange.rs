@@ -4,6 +4,8 @@
 //! One step deep and greedy: a node is cleared for a replica by moving the fewest promises off
 //! it, each to a seat that is free as things are. It may miss what a deeper search would find.
 
+use std::cmp::Reverse;
+
 use super::decide::{Decision, Move, plan_of, search_places, window};
 use crate::bid::{Bid, Request, Shape};
 use crate::calendar::{Booking, Calendar, Holder, Layer, Seat};
@@ -42,26 +44,36 @@ pub(super) fn rearrange(
     if from > to {
         return Err(Refusal::NoRoom);
     }
-    for (pool, allowed) in search_places(state, bid.user, request, (from, to))? {
-        let search = Search {
-            calendar: &state.calendar,
-            pool,
-            request,
-            eligible: state.eligibility(request, bid.user, Purpose::Promise),
-            now,
-            soft_to: now + state.settings.grace,
-            with_soft: false,
-            allowed: &allowed,
-        };
-        for found in starts_to_try(&search, &allowed, from, to) {
+    let places = search_places(state, bid.user, request, (from, to))?;
+    let search_in = |place: usize| Search {
+        calendar: &state.calendar,
+        pool: places[place].0,
+        request,
+        eligible: state.eligibility(request, bid.user, Purpose::Promise),
+        now,
+        soft_to: now + state.settings.grace,
+        with_soft: false,
+        allowed: &places[place].1,
+    };
+    // Which starts are tried does not depend on the value; of those that could be had, the value
+    // picks as it does among starts with room.
+    let mut tries = Vec::new();
+    for (place, (_, allowed)) in places.iter().enumerate() {
+        for found in starts_to_try(&search_in(place), allowed, from, to) {
             let worth = bid.value.at(found.start + request.duration);
             let Some(price) = Weights::price(found.raw).filter(|price| *price <= worth) else {
                 continue;
             };
-            if let Some((seats, moves)) = make_room(state, &search, &pool.pool.name, found.start) {
-                let plan = plan_of(request, pool, found, seats);
-                return Ok((Decision { alternative, parts: vec![(plan, price)], moves }, worth));
-            }
+            let left = Weights::raw_of(worth) - found.raw;
+            tries.push((Reverse(left), found, place, price, worth));
+        }
+    }
+    tries.sort_unstable();
+    for (_, found, place, price, worth) in tries {
+        let (pool, search) = (places[place].0, search_in(place));
+        if let Some((seats, moves)) = make_room(state, &search, &pool.pool.name, found.start) {
+            let plan = plan_of(request, pool, found, seats);
+            return Ok((Decision { alternative, parts: vec![(plan, price)], moves }, worth));
         }
     }
     Err(Refusal::NoRoom)

@@ -8,16 +8,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::bed::Bed;
-use crate::worlds::{Act, act, ask, with_bid, world};
-
-/// A part of the cases that are asked for: each of these drives a world through a history.
-pub(crate) fn some_cases(part: u32) -> ProptestConfig {
-    let config = ProptestConfig::default();
-    ProptestConfig { cases: (config.cases / part).max(1), ..config }
-}
+use crate::worlds::{Act, act, ask, some_cases, with_bid, world};
 
 /// When and at what price everything that was promised or held takes place.
-fn told(state: &State) -> Vec<(String, Time, Time, Money)> {
+pub(crate) fn told(state: &State) -> Vec<(String, Time, Time, Money)> {
     let mut told = Vec::new();
     for job in state.jobs().filter(|job| job.promise().is_some() && job.ended.is_none()) {
         for part in &job.parts {

@@ -3,4 +3,5 @@
 mod against_oracle;
 mod bed;
 mod promises;
+mod rearranging;
 mod worlds;

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use era_core::bid::{Bid, Constraints, Request, Shape, Topology, Value, ValueStep, Window};
-use era_core::cluster::{Domain, DomainKeep, Keep, Pool, Rates};
+use era_core::cluster::{Domain, DomainKeep, Keep, Node, Pool, Rates};
 use era_core::forecast::{Curve, Forecast, Series};
 use era_core::input::{NewJob, NewNode, Terms};
-use era_core::job::{Overrun, Part, QueueTerms, TaskId};
+use era_core::job::{Job, Overrun, Part, QueueTerms, TaskId};
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::placement::Scorer;
 use era_core::resources::{Capacity, Gpu, Resources};
@@ -112,6 +112,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         horizon: Span::from_min(horizon_min),
         grace: Span::from_s(grace_s),
         run_min: Span::from_min(1),
+        holds_max: 16,
         scorer,
         ..Settings::default()
     })
@@ -336,6 +337,26 @@ impl World {
     }
 }
 
+/// A world with a history behind it.
+pub fn lived_in() -> impl Strategy<Value = (World, Vec<Act>)> {
+    (world(), vec(act(), 0..25))
+}
+
+/// The bench of a world after its history.
+pub fn bed_of((world, acts): &(World, Vec<Act>)) -> Bed {
+    let mut bed = world.bed();
+    for act in acts {
+        bed.act(act);
+    }
+    bed
+}
+
+/// A part of the cases that are asked for: each of these drives a world through a history.
+pub fn some_cases(part: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    ProptestConfig { cases: (config.cases / part).max(1), ..config }
+}
+
 /// A job with a bid.
 pub fn with_bid(bid: Bid) -> NewJob {
     let user = bid.user;
@@ -356,7 +377,7 @@ fn live_tasks(state: &State) -> Vec<(JobId, Vec<TaskId>)> {
         live.map(move |(rank, _)| TaskId { job, part: index as u16, attempt, rank: rank as u32 })
             .collect::<Vec<_>>()
     };
-    let of = |job: &Arc<era_core::job::Job>| {
+    let of = |job: &Arc<Job>| {
         let parts = job.parts.iter().enumerate();
         parts.flat_map(|(index, part)| tasks(job.id, index, part)).collect::<Vec<_>>()
     };
@@ -389,7 +410,8 @@ impl Bed {
                 }
             }
             Act::Enqueue(ask, preemptible) => {
-                let preemptible = *preemptible;
+                let maintained = |n: &Arc<Node>| !n.maintenance.is_empty();
+                let preemptible = *preemptible && !self.state.cluster().nodes().any(maintained);
                 let queue =
                     QueueTerms { queue: name("default"), preemptible, release_when_idle: false };
                 let terms = Terms::Queue { request: ask.request(self.at), queue };
@@ -423,7 +445,14 @@ impl Bed {
             Act::Lose(index) => {
                 self.send(Command::Lost { node: node(self, *index) });
             }
+            // Maintenance and preemptible work are not mixed: who gives way to an absence is not
+            // a matter of prices.
             Act::Maintain(index, windows) => {
+                let soft =
+                    |j: &Arc<Job>| j.ended.is_none() && j.queue().is_some_and(|q| q.preemptible);
+                if self.state.jobs().any(soft) {
+                    return;
+                }
                 let mut at = self.at;
                 let windows = windows.iter().map(|(gap, len)| {
                     let from = at + *gap;
