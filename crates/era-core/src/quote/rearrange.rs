@@ -128,6 +128,7 @@ fn make_room(
             seats.push(seat);
         }
     }
+    scratch.moves.retain(|m| m.from != m.to);
     (seats.len() == wanted as usize).then_some((seats, scratch.moves))
 }
 
@@ -171,11 +172,10 @@ impl Scratch<'_> {
         rank: usize,
         now: Time,
     ) -> Option<Seat> {
-        let before = (self.calendar.clone(), self.moves.len());
+        let before = (self.calendar.clone(), self.moves.clone());
         let seat = self.try_clear(gang, pool, node, rank, now);
         if seat.is_none() {
-            self.calendar = before.0;
-            self.moves.truncate(before.1);
+            (self.calendar, self.moves) = before;
         }
         seat
     }
@@ -217,7 +217,11 @@ impl Scratch<'_> {
         for booking in removed {
             let from = Seat { node, gpus: booking.take.gpus };
             let to = self.reseat(pool, &booking, gang)?;
-            self.moves.push(Move { holder: booking.holder, from, to });
+            // What was moved before moves on from where it really sits.
+            match self.moves.iter_mut().find(|m| m.holder == booking.holder) {
+                Some(earlier) => earlier.to = to,
+                None => self.moves.push(Move { holder: booking.holder, from, to }),
+            }
         }
         Some(seat)
     }

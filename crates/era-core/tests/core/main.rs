@@ -2,6 +2,7 @@
 
 mod against_oracle;
 mod bed;
+mod posted_prices;
 mod promises;
 mod rearranging;
 mod worlds;
