@@ -5,4 +5,5 @@ mod bed;
 mod posted_prices;
 mod promises;
 mod rearranging;
+mod several;
 mod worlds;
