@@ -134,7 +134,7 @@ fn pool(of: &'static str) -> impl Strategy<Value = Pool> {
 fn node() -> impl Strategy<Value = NewNode> {
     let gpus = vec(prop_oneof![3 => Just(("h100", 800)), 1 => Just(("a100", 400))], 0..5);
     let place = (weighted(0.5, 0..2u8), weighted(0.5, 0..2u8), weighted(0.4, Just(())));
-    (any::<bool>(), 2u32..12, 4u32..40, gpus, place, prop_oneof![3 => Just(0u32), 1 => 1u32..3])
+    (any::<bool>(), 4u32..20, 8u32..64, gpus, place, prop_oneof![3 => Just(0u32), 1 => 1u32..3])
         .prop_map(|(second, cpu, memory, gpus, (label, rack, domain), devices)| NewNode {
             name: name("node"),
             pool: name(if second { "b" } else { "a" }),
@@ -203,8 +203,8 @@ fn each() -> impl Strategy<Value = Resources> {
         2 => Just(0u32), 1 => Just(100), 1 => Just(350), 2 => Just(500), 4 => Just(1000),
         2 => Just(2000), 1 => Just(3000)
     ];
-    let filter = (weighted(0.15, any::<bool>()), weighted(0.1, 300u32..900));
-    (0u32..5, 0u32..14, gpu, filter, weighted(0.08, 0u32..3)).prop_map(
+    let filter = (weighted(0.1, any::<bool>()), weighted(0.08, 300u32..900));
+    (0u32..4, 0u32..6, gpu, filter, weighted(0.05, 0u32..3)).prop_map(
         |(cpu, memory, gpu, (model, gpu_memory), devices)| Resources {
             cpu: cpu * 37,
             memory: memory + u32::from(cpu == 0 && gpu == 0 && memory == 0),
@@ -219,15 +219,15 @@ fn each() -> impl Strategy<Value = Resources> {
 fn constraints() -> impl Strategy<Value = Constraints> {
     let same = prop_oneof![Just(Topology::Node), Just(Topology::Rack), Just(Topology::Domain)];
     (
-        weighted(0.15, any::<bool>()),
-        weighted(0.08, Just(())),
-        weighted(0.12, 0u8..2),
-        weighted(0.15, same),
-        weighted(0.12, 1u32..3),
-        weighted(0.15, Just(())),
+        weighted(0.1, weighted(0.3, Just(()))),
+        weighted(0.05, Just(())),
+        weighted(0.08, 0u8..2),
+        weighted(0.1, same),
+        weighted(0.08, 1u32..3),
+        weighted(0.3, Just(())),
     )
         .prop_map(|(pool, domain, label, same, per_node_max, spread)| Constraints {
-            pool: pool.map(|second| name(if second { "b" } else { "a" })),
+            pool: pool.map(|second| name(if second.is_some() { "b" } else { "a" })),
             domain: domain.map(|()| name("d")),
             labels: label.map(|l| (name("zone"), name(&format!("z{l}")))).into_iter().collect(),
             same,
@@ -237,7 +237,7 @@ fn constraints() -> impl Strategy<Value = Constraints> {
 }
 
 fn worth() -> impl Strategy<Value = Worth> {
-    let money = || (0u32..8, 1i64..10).prop_map(|(e, n)| Money(n * 10i64.pow(e)));
+    let money = || (2u32..9, 1i64..10).prop_map(|(e, n)| Money(n * 10i64.pow(e)));
     prop_oneof![
         3 => money().prop_map(Worth::Flat),
         1 => vec((0u16..1100, money()), 1..4).prop_map(Worth::Steps),
@@ -246,13 +246,34 @@ fn worth() -> impl Strategy<Value = Worth> {
 
 /// A bid of one request.
 pub fn ask() -> impl Strategy<Value = Ask> {
+    prop_oneof![4 => any_ask(), 1 => scattered()]
+}
+
+/// A bid that leaves every node partly full for a while: others can be had only by moving it.
+fn scattered() -> impl Strategy<Value = Ask> {
+    let gpu = prop_oneof![Just(500u32), Just(1000), Just(1000), Just(2000)];
+    (gpu, 1u32..5, span_s(600..3000), span_s(60..2000)).prop_map(
+        |(gpu, replicas, duration, earliest)| Ask {
+            user: ALICE,
+            shape: Shape::gang(replicas),
+            each: Resources { gpu, ..Resources::default() },
+            duration,
+            earliest,
+            slack: Span::from_min(1),
+            constraints: Constraints { spread: true, ..Constraints::default() },
+            worth: Worth::Flat(Money::credits(1000)),
+        },
+    )
+}
+
+fn any_ask() -> impl Strategy<Value = Ask> {
     let shape = prop_oneof![
-        5 => (1u32..7, prop_oneof![3 => Just(0u32), 1 => 1u32..3])
+        5 => (prop_oneof![3 => 1u32..3, 1 => 3u32..7], prop_oneof![3 => Just(0u32), 1 => 1u32..3])
             .prop_map(|(min, more)| Shape::Replicas { min, max: min + more }),
         1 => (1u32..8).prop_map(|total| Shape::Gpus { total }),
     ];
-    let earliest = prop_oneof![2 => Just(Span(-1)), 1 => Just(Span::ZERO), 3 => span_s(0..7200)];
-    let slack = prop_oneof![1 => Just(Span::ZERO), 3 => span_s(0..3600), 2 => span_s(0..18_000)];
+    let earliest = prop_oneof![2 => Just(Span(-1)), 1 => Just(Span::ZERO), 3 => span_s(0..5000)];
+    let slack = prop_oneof![1 => Just(Span::ZERO), 4 => span_s(0..3600), 2 => span_s(0..18_000)];
     let who = prop_oneof![Just(ALICE), Just(BOB)];
     (who, shape, each(), span_s(1..3000), earliest, slack, constraints(), worth()).prop_map(
         |(user, shape, each, duration, earliest, slack, constraints, worth)| {
@@ -278,7 +299,7 @@ pub fn act() -> impl Strategy<Value = Act> {
         1 => (0usize..8).prop_map(Act::Exit),
         1 => (0usize..8).prop_map(Act::Cancel),
         1 => (0usize..8).prop_map(Act::Drain),
-        1 => (0usize..8).prop_map(Act::Resume),
+        2 => (0usize..8).prop_map(Act::Resume),
         1 => (0usize..8).prop_map(Act::Lose),
         1 => (0usize..8, windows).prop_map(|(node, windows)| Act::Maintain(node, windows)),
     ]
