@@ -19,6 +19,8 @@ pub mod input;
 pub mod job;
 pub mod ledger;
 pub mod market;
+#[cfg(feature = "oracle")]
+pub mod oracle;
 pub mod output;
 pub mod placement;
 pub mod queue;

@@ -355,11 +355,14 @@ fn open_capacity(lanes: &[Arc<Lane>], slot: Span) -> impl Fn(Resource, Time) -> 
     let mut away = Vec::new();
     for lane in open {
         let amounts = Resource::ALL.map(|r| lane.node.capacity.amount(r));
-        away.extend(lane.node.maintenance.iter().map(|(from, to)| (*from, *to, amounts)));
+        if !lane.node.maintenance.is_empty() {
+            away.push((lane.node.maintenance.clone(), amounts));
+        }
     }
     move |resource, time| {
-        let gone = away.iter().filter(|(from, to, _)| *from < time + slot && time < *to);
-        total[resource as usize]
-            - gone.map(|(_, _, amounts)| amounts[resource as usize]).sum::<u64>()
+        // A node that is away twice in a slot is still missed once.
+        let touches = |(from, to): &(Time, Time)| *from < time + slot && time < *to;
+        let gone = away.iter().filter(|(windows, _)| windows.iter().any(touches));
+        total[resource as usize] - gone.map(|(_, amounts)| amounts[resource as usize]).sum::<u64>()
     }
 }

@@ -150,6 +150,20 @@ impl Gang<'_> {
 
     /// Whole nodes and one part of another node.
     fn fits_split(&self, pool: &PoolCalendar) -> bool {
+        match self.request.constraints.same {
+            None => self.fits_split_on(pool, |_| true),
+            Some(topology) => self.place_of_split(pool, topology).is_some(),
+        }
+    }
+
+    /// A place that holds a whole total of GPUs.
+    fn place_of_split<'a>(&self, pool: &'a PoolCalendar, same: Topology) -> Option<Near<'a>> {
+        let places: std::collections::BTreeSet<Near<'a>> =
+            pool.lanes.iter().map(|l| near(l, same)).collect();
+        places.into_iter().find(|p| self.fits_split_on(pool, |l| near(l, same) == *p))
+    }
+
+    fn fits_split_on(&self, pool: &PoolCalendar, here: impl Fn(&Lane) -> bool) -> bool {
         let blocks = blocks(self.request, pool.gpus_per_node);
         let (whole, rest) = match &blocks[..] {
             [one] if one.each.gpu == pool.gpus_per_node * WHOLE_GPU => (Some(one), None),
@@ -159,7 +173,7 @@ impl Gang<'_> {
         };
         let wanted = whole.map_or(0, |w| w.count);
         let (mut found, mut rest_found) = (0, rest.is_none());
-        for lane in pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
+        for lane in pool.lanes.iter().filter(|l| l.admits(&self.eligible) && here(l)) {
             let taken = lane.peak(self.from, self.to, self.soft_to);
             if found < wanted && whole.is_some_and(|w| lane.count(&taken, &w.each, 1) > 0) {
                 found += 1;
@@ -178,6 +192,12 @@ impl Gang<'_> {
         let mut seats = Vec::new();
         let mut used: Vec<NodeId> = Vec::new();
         let distinct = matches!(self.request.shape, Shape::Gpus { .. });
+        if let (true, Some(same)) = (distinct, self.request.constraints.same) {
+            // Its parts are placed one by one, so the place that holds all of them comes first.
+            let place = self.place_of_split(pool, same)?;
+            let outside = pool.lanes.iter().filter(|l| near(l, same) != place);
+            used.extend(outside.map(|l| l.node.id));
+        }
         for block in blocks(self.request, pool.gpus_per_node) {
             let exclude = if distinct { &used[..] } else { &[] };
             let placed = self.place_block(pool, &block, exclude, choice)?;

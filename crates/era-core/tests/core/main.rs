@@ -2,5 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on should stop
 
+mod against_oracle;
 mod bed;
+mod posted_prices;
 mod promises;
+mod rearranging;
+mod several;
+mod worlds;
