@@ -1,0 +1,120 @@
+//! Where the story plays: a small cluster, three users, and what is expected of the day.
+
+use std::sync::Arc;
+
+use era_core::Command;
+use era_core::accounts::{Group, User};
+use era_core::bid::{Constraints, Request, Shape, Window};
+use era_core::cluster::{Pool, Rates};
+use era_core::forecast::{Curve, Forecast, Series};
+use era_core::input::NewNode;
+use era_core::quota::Quota;
+use era_core::resources::{Capacity, Gpu, Resources};
+use era_core::units::{GroupId, Milli, Money, Span, Time, UserId};
+
+use super::random::Random;
+use super::tell::USERS;
+use super::world::{World, name};
+
+/// Monday, 16 November 2026.
+const DAY: Time = Time::from_s(1_794_787_200);
+/// What each user begins with.
+pub(super) const WALLET: Money = Money::credits(3_000);
+
+/// A time of the day; hours may go on into the next.
+pub(super) fn at(hour: i64, minute: i64) -> Time {
+    DAY + Span::from_h(hour) + Span::from_min(minute)
+}
+
+/// Pools, nodes, users and the forecast.
+pub(super) fn furnish(world: &mut World, random: &mut Random) -> anyhow::Result<()> {
+    for pool in ["gpu", "cpu"] {
+        let pool = Pool {
+            name: name(pool)?,
+            rates: Rates::default(),
+            closed_share: Milli(0),
+            level_caps: Default::default(),
+        };
+        world.set_up(Command::PutPool { pool })?;
+    }
+    let mut nodes = Vec::new();
+    for (node, rack) in [("a1", "a"), ("a2", "a"), ("b1", "b"), ("b2", "b")] {
+        nodes.push(new_node(node, "gpu", rack, 8)?);
+    }
+    nodes.push(new_node("cpu1", "cpu", "b", 0)?);
+    world.set_up(Command::Join { nodes })?;
+    let quota = Quota::default();
+    for (index, _) in USERS.iter().enumerate() {
+        let (id, group) = (UserId(index as u32 + 1), GroupId(index as u32 / 2 + 1));
+        world.set_up(Command::PutGroup { group: Group { id: group, level: 1, quota } })?;
+        let user = User { id, group, level: 1, group_admin: false, quota };
+        world.set_up(Command::PutUser { user })?;
+        world.set_up(Command::Grant { user: id, amount: WALLET })?;
+    }
+    let forecast = Arc::new(expected(random)?);
+    world.set_up(Command::PublishForecast { forecast })
+}
+
+fn new_node(node: &str, pool: &str, rack: &str, gpus: usize) -> anyhow::Result<NewNode> {
+    let gpu = Gpu { model: name("h100")?, memory: 81_920 };
+    let capacity = Capacity {
+        cpu: 64_000,
+        memory: 512 * 1024,
+        gpus: vec![gpu; gpus],
+        devices: Default::default(),
+    };
+    Ok(NewNode {
+        name: name(node)?,
+        pool: name(pool)?,
+        capacity,
+        labels: Default::default(),
+        rack: Some(name(rack)?),
+        domain: None,
+    })
+}
+
+/// Demand for GPUs by the hour: some in the morning, much in the afternoon, little at night. Each
+/// curve says how many GPUs are wanted at how many times the base rate.
+fn expected(random: &mut Random) -> anyhow::Result<Forecast> {
+    let mut curves = Vec::new();
+    for hour in 8..32 {
+        let parts: &[(u32, i64)] = match hour {
+            8..11 => &[(1_500, 4), (900, 6), (700, 10)],
+            11..13 => &[(2_500, 6), (1_500, 8), (900, 12)],
+            13..17 => &[(4_000, 10), (2_600, 10), (1_800, 10), (1_200, 6)],
+            17..19 => &[(2_500, 8), (1_400, 10), (900, 10)],
+            19..23 => &[(1_200, 4), (800, 8)],
+            _ => &[(700, 4)],
+        };
+        let parts = parts.iter().map(|(density, gpus)| {
+            let gpus = (gpus * 1000 + random.between(-1_200, 1_200)).unsigned_abs();
+            (Milli(*density), gpus)
+        });
+        curves.push((at(hour, 0), Curve::from_parts(parts)));
+    }
+    curves.push((at(32, 0), Curve::default()));
+    let series = [Series::default(), Series::default(), Series::from_curves(curves)];
+    Ok(Forecast { pools: [(name("gpu")?, series)].into() })
+}
+
+/// Like replicas of so many GPUs, with the cores and memory that go with them.
+pub(super) fn gang(
+    replicas: u32,
+    gpus: u32,
+    duration: Span,
+    (earliest, deadline): (Time, Time),
+) -> Request {
+    Request {
+        shape: Shape::gang(replicas),
+        each: Resources {
+            cpu: gpus * 4_000,
+            memory: gpus * 32 * 1024,
+            gpu: gpus * 1_000,
+            ..Resources::default()
+        },
+        duration,
+        window: Window { earliest, deadline },
+        constraints: Constraints::default(),
+        after: Vec::new(),
+    }
+}
