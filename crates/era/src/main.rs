@@ -39,7 +39,8 @@ fn main() -> ExitCode {
         // Whoever reads us has seen enough, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let hint = "hint: `era --help` lists the commands, `era <COMMAND> --help` their options";
+            let hint =
+                "hint: `era --help` lists the commands, `era <COMMAND> --help` their options";
             // If even standard error is closed, the exit code has to do.
             let _ = writeln!(std::io::stderr(), "error: {error:#}\n{hint}");
             ExitCode::FAILURE

@@ -27,10 +27,7 @@ pub(super) fn menu(page: &mut Page, menu: &[MenuLine], deadlines: &[Time]) {
         let level = usize::try_from(line.price.0 * 8 / dearest).unwrap_or(0);
         let gap = " ".repeat(usize::try_from(BAR - cells).unwrap_or(0));
         let bar = page.paint.heat(level, 8, &bar);
-        let runs = page.paint.tone(
-            Tone::Quiet,
-            &format!("runs {}", stretch(line.start, line.by)),
-        );
+        let runs = page.paint.tone(Tone::Quiet, &format!("runs {}", stretch(line.start, line.by)));
         page.line(&format!(
             "      by {}  {bar}{gap} {:>9}  {runs}",
             clock(*by),
@@ -43,19 +40,27 @@ pub(super) fn menu(page: &mut Page, menu: &[MenuLine], deadlines: &[Time]) {
 pub(super) fn fares(page: &mut Page, slots: &[SlotPrice], rate: Money) {
     let mut hours: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     for slot in slots {
-        let price = i64::from(slot.density[2].0) * rate.0 / 1000;
-        hours.entry(slot.from.0.div_euclid(3_600_000)).or_default().push(price);
+        let prices = hours.entry(slot.from.0.div_euclid(3_600_000)).or_default();
+        // A slot with no GPU left has no fare.
+        if slot.capacity[2].saturating_sub(slot.promised[2]) >= 1000 {
+            prices.push(i64::from(slot.density[2].0) * rate.0 / 1000);
+        }
     }
-    let mean = |prices: &Vec<i64>| prices.iter().sum::<i64>() / prices.len().max(1) as i64;
-    let fares: Vec<(i64, i64)> = hours.iter().map(|(hour, p)| (hour.rem_euclid(24), mean(p))).collect();
-    let dearest = fares.iter().map(|(_, fare)| *fare).max().unwrap_or(1).max(1);
+    let mean = |p: &Vec<i64>| (!p.is_empty()).then(|| p.iter().sum::<i64>() / p.len() as i64);
+    let fares: Vec<_> = hours.iter().map(|(hour, p)| (hour.rem_euclid(24), mean(p))).collect();
+    let dearest = fares.iter().filter_map(|(_, fare)| *fare).max().unwrap_or(1).max(1);
     let (mut bars, mut prices, mut labels) = (String::new(), String::new(), String::new());
     for (hour, fare) in fares {
+        labels.push_str(&format!("{hour:02} "));
+        let Some(fare) = fare else {
+            bars.push_str(&page.paint.tone(Tone::Quiet, "×× "));
+            prices.push_str(" - ");
+            continue;
+        };
         let level = usize::try_from(fare * 7 / dearest).unwrap_or(0).min(7);
         bars.push_str(&page.paint.heat(level, 7, &BLOCKS[level].repeat(2)));
         bars.push(' ');
         prices.push_str(&format!("{:>2} ", (fare + 500_000) / 1_000_000));
-        labels.push_str(&format!("{hour:02} "));
     }
     page.line(&format!("      {bars}"));
     page.line(&format!("      {prices}"));
@@ -107,7 +112,8 @@ pub(super) fn day(page: &mut Page, world: &World, letters: &Letters, from: Time,
         for pair in (0..gpus.max(1)).step_by(2) {
             let cell = |column: i64| {
                 let at = from + Span(column * COLUMN.0 + COLUMN.0 / 2);
-                let lost = |o: &super::world::Outage| o.node == node.id && o.from <= at && at < o.to;
+                let lost =
+                    |o: &super::world::Outage| o.node == node.id && o.from <= at && at < o.to;
                 if world.outages.iter().any(lost) {
                     return Cell::Lost;
                 }

@@ -46,7 +46,9 @@ fn show(seed: u64, paint: Paint) -> anyhow::Result<String> {
     let mut page = Page::new(paint);
     page.title("ERA, a day of a small cluster", &format!("Monday 16 November 2026 · seed {seed}"));
     page.line("");
-    page.line("Four nodes of 8 GPUs in two racks, and one of 64 cores without. Ada, Bob and Chen have");
+    page.line(
+        "Four nodes of 8 GPUs in two racks, and one of 64 cores without. Ada, Bob and Chen have",
+    );
     page.line(&format!(
         "{} credits each. The published forecast expects a busy afternoon. It is 08:00.",
         credits(WALLET)

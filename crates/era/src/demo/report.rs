@@ -10,11 +10,11 @@ use super::chart::{self, Letters};
 use super::paint::Tone;
 use super::story::Story;
 use super::tell::{job_name, user_name};
-use super::text::{Page, clock, credits};
+use super::text::{Page, credits, minute};
 use super::world::World;
 
 /// Lines of a statement that are shown.
-const STATEMENT_LINES: usize = 12;
+const STATEMENT_LINES: usize = 14;
 
 /// The whole report on `[from, to)`.
 pub(super) fn report(story: &mut Story, from: Time, to: Time) -> anyhow::Result<()> {
@@ -25,7 +25,7 @@ pub(super) fn report(story: &mut Story, from: Time, to: Time) -> anyhow::Result<
     page.line("");
     legend(page, world, &letters);
     page.section("What it came to");
-    let user = dearest_user(world);
+    let user = whose_statement(world);
     statement(page, world, user);
     page.line("");
     totals(page, world, from, to)
@@ -33,9 +33,11 @@ pub(super) fn report(story: &mut Story, from: Time, to: Time) -> anyhow::Result<
 
 fn legend(page: &mut Page, world: &World, letters: &Letters) {
     const ACROSS: usize = 3;
-    let entries: Vec<String> = world
-        .state
-        .jobs()
+    let (promises, queued): (Vec<_>, Vec<_>) =
+        world.state.jobs().partition(|job| job.promise().is_some());
+    let entries: Vec<String> = promises
+        .into_iter()
+        .chain(queued)
         .map(|job| {
             let text = format!("{} {}, {}", user_name(job.user), job_name(job), fate(job));
             format!("{} {text:<27}", letters.bar(page, job.id, 1))
@@ -58,11 +60,10 @@ fn fate(job: &Job) -> &'static str {
     }
 }
 
-/// The user who spent most.
-fn dearest_user(world: &World) -> UserId {
-    let users = world.state.accounts().users().map(|user| user.id);
-    let balance = |user: &UserId| world.state.ledger().balance(Account::Wallet(*user));
-    users.min_by_key(balance).unwrap_or(UserId(1))
+/// Whoever had a promise broken has the statement with most to see.
+fn whose_statement(world: &World) -> UserId {
+    let broken = world.state.jobs().find(|job| fate(job) == "broken");
+    broken.map_or(UserId(1), |job| job.user)
 }
 
 fn statement(page: &mut Page, world: &World, user: UserId) {
@@ -70,7 +71,7 @@ fn statement(page: &mut Page, world: &World, user: UserId) {
     page.line("");
     let lines: Vec<_> = world.state.ledger().statement(user).collect();
     let left_out = lines.len().saturating_sub(STATEMENT_LINES);
-    for line in lines.into_iter().skip(left_out) {
+    for line in lines.into_iter().take(STATEMENT_LINES) {
         let job = line.job.and_then(|id| world.state.job(id).ok());
         let job = job.map_or_else(String::new, |job| job_name(job));
         let gets = line.posting.to == Account::Wallet(user);
@@ -78,13 +79,13 @@ fn statement(page: &mut Page, world: &World, user: UserId) {
         let sign = if gets { "+" } else { "" };
         let shown = format!("{:>11}", format!("{sign}{}", credits(amount)));
         let shown = page.paint.tone(if gets { Tone::Good } else { Tone::Warn }, &shown);
-        let (time, why) = (clock(line.at), why(line.posting.reason));
+        let (time, why) = (minute(line.at), why(line.posting.reason));
         let balance = credits(line.balance_after);
-        let time = page.paint.tone(Tone::Quiet, &format!("{time:<8}"));
+        let time = page.paint.tone(Tone::Quiet, &format!("{time:<6}"));
         page.line(&format!("    {time} {why:<28} {job:<12} {shown} {balance:>12}"));
     }
     if left_out > 0 {
-        page.quiet(&format!("    and {left_out} before"));
+        page.quiet(&format!("    and {left_out} more lines"));
     }
 }
 
@@ -105,13 +106,12 @@ fn why(reason: Reason) -> &'static str {
 fn totals(page: &mut Page, world: &World, from: Time, to: Time) -> anyhow::Result<()> {
     let replay = world.replay()?;
     let promises: Vec<_> = world.state.jobs().filter(|job| job.promise().is_some()).collect();
-    let ended = |job: &&&std::sync::Arc<Job>| job.ended.is_some();
-    let broken = |job: &&&std::sync::Arc<Job>| fate(job) == "broken";
-    let (made, over, lost) = (
-        promises.len(),
-        promises.iter().filter(ended).count(),
-        promises.iter().filter(broken).count(),
-    );
+    let counted = |which: &dyn Fn(&Job) -> bool| promises.iter().filter(|j| which(j)).count();
+    let broken = |job: &Job| fate(job) == "broken";
+    let moved = |job: &Job| world.replanned.contains(&job.id) && !broken(job);
+    let kept = |job: &Job| job.ended.is_some() && !broken(job) && !moved(job);
+    let (made, kept) = (promises.len(), counted(&kept));
+    let (moved, lost) = (counted(&moved), counted(&broken));
     let (used, promised, there) = gpu_time(world, from, to);
     let percent = |part: i64| part * 100 / there.max(1);
     let sum: i64 = world.state.ledger().balances().map(|(_, balance)| balance.0).sum();
@@ -121,7 +121,9 @@ fn totals(page: &mut Page, world: &World, from: Time, to: Time) -> anyhow::Resul
     let rows = [
         (
             "promises",
-            format!("{made} made, {over} over: {} kept, {lost} broken by lost hardware and refunded", over - lost),
+            format!(
+                "{made} made: {kept} kept as told; with the node, {moved} re-planned, {lost} refunded"
+            ),
         ),
         (
             "GPU time",
@@ -134,16 +136,10 @@ fn totals(page: &mut Page, world: &World, from: Time, to: Time) -> anyhow::Resul
         ),
         ("ledger", format!("{revenue} earned; all accounts together {}", credits(Money(sum)))),
         ("effects", format!("{left} wait to be confirmed")),
-        (
-            "check",
-            format!("all invariants hold, after each of {} inputs", replay.inputs),
-        ),
+        ("check", format!("all invariants hold, after each of {} inputs", replay.inputs)),
         (
             "replay",
-            format!(
-                "the journal was replayed: {} events agreed byte for byte",
-                replay.events
-            ),
+            format!("the journal was replayed: {} events agreed byte for byte", replay.events),
         ),
     ];
     for (what, text) in rows {
@@ -175,4 +171,3 @@ fn gpu_time(world: &World, from: Time, to: Time) -> (i64, i64, i64) {
     }
     (used, promised, there)
 }
-

@@ -73,26 +73,25 @@ fn new_node(node: &str, pool: &str, rack: &str, gpus: usize) -> anyhow::Result<N
     })
 }
 
-/// Demand for GPUs by the hour: some in the morning, much in the afternoon, little at night. Each
-/// curve says how many GPUs are wanted at how many times the base rate.
+/// What the cheapest of the expected demand would pay from 08:00 on, hour by hour, in thousandths
+/// of the base rate: a busy afternoon, and nobody at night.
+const EXPECTED: [i64; 15] =
+    [600, 700, 850, 1_000, 1_100, 1_600, 2_000, 2_200, 1_800, 1_300, 950, 800, 700, 600, 550];
+
+/// The forecast: a curve an hour, each with a little more demand than there are GPUs. The few
+/// that want one most would pay three times as much as the many who want one least.
 fn expected(random: &mut Random) -> anyhow::Result<Forecast> {
     let mut curves = Vec::new();
-    for hour in 8..32 {
-        let parts: &[(u32, i64)] = match hour {
-            8..11 => &[(1_500, 4), (900, 6), (700, 10)],
-            11..13 => &[(2_500, 6), (1_500, 8), (900, 12)],
-            13..17 => &[(4_000, 10), (2_600, 10), (1_800, 10), (1_200, 6)],
-            17..19 => &[(2_500, 8), (1_400, 10), (900, 10)],
-            19..23 => &[(1_200, 4), (800, 8)],
-            _ => &[(700, 4)],
-        };
-        let parts = parts.iter().map(|(density, gpus)| {
-            let gpus = (gpus * 1000 + random.between(-1_200, 1_200)).unsigned_abs();
-            (Milli(*density), gpus)
+    for (hour, least) in (8..).zip(EXPECTED) {
+        let least = least * random.between(92, 108) / 100;
+        let parts = [(300, 8), (200, 8), (140, 8), (100, 12)];
+        let parts = parts.map(|(percent, gpus)| {
+            let density = u32::try_from(least * percent / 100).unwrap_or(u32::MAX);
+            (Milli(density), gpus * 1000)
         });
         curves.push((at(hour, 0), Curve::from_parts(parts)));
     }
-    curves.push((at(32, 0), Curve::default()));
+    curves.push((at(8 + EXPECTED.len() as i64, 0), Curve::default()));
     let series = [Series::default(), Series::default(), Series::from_curves(curves)];
     Ok(Forecast { pools: [(name("gpu")?, series)].into() })
 }

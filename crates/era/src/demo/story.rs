@@ -2,10 +2,11 @@
 //! the core's, and is told from its replies and events.
 
 use era_core::bid::{Alternative, Bid, Request, Value};
+use era_core::explain::{Explanation, Reason};
 use era_core::input::{NewJob, Terms};
 use era_core::job::{Overrun, QueueTerms};
 use era_core::quote::{CounterOffers, base_cost, menu, price_calendar};
-use era_core::resources::Resources;
+use era_core::resources::{Resource, Resources};
 use era_core::units::{JobId, Money, Span, UserId};
 use era_core::{Command, Reply, explain, quote};
 
@@ -53,7 +54,7 @@ impl Story {
         self.page.line("ada: two nodes of 8 GPUs for 2h, not before 12:00. What would it cost?");
         self.page.line("");
         let lines = menu(&self.world.state, &bid, self.world.now).map_err(|d| d.refusal)?;
-        let deadlines = [14, 16, 18, 19, 20, 22, 24, 26].map(|hour| at(hour, 0));
+        let deadlines = [14, 18, 19, 20, 21, 22, 24, 26].map(|hour| at(hour, 0));
         chart::menu(&mut self.page, &lines, &deadlines);
         self.page.line("");
         let (price, when) = (credits(quoted.price), stretch(quoted.start, quoted.finish));
@@ -168,7 +169,7 @@ impl Story {
         }
         if let Some((size, offer)) = &counter.size {
             let (price, when) = (credits(offer.price), stretch(offer.start, offer.finish));
-            self.page.more(&format!("instead: {size} replicas, {when} for {price}"));
+            self.page.more(&format!("instead: {}, {when} for {price}", plural(*size, "replica")));
         }
         if let Some((span, offer)) = &counter.duration {
             let (price, when) = (credits(offer.price), stretch(offer.start, offer.finish));
@@ -220,17 +221,28 @@ impl Story {
 
     /// Why a job waits, and until when.
     fn explain(&mut self, id: JobId) -> anyhow::Result<()> {
-        use era_core::explain::Explanation;
-        let Explanation::Waiting { position, start, reason } = explain(&self.world.state, id)? else {
+        let Explanation::Waiting { position, start, reason } = explain(&self.world.state, id)?
+        else {
             return Ok(());
         };
         let job = self.world.state.job(id)?.clone();
-        let likely = start.map_or_else(String::new, |s| {
-            format!(", likely to start at {} ({})", clock(s.likely), stretch(s.earliest, s.latest))
+        let likely = start.map_or_else(String::new, |start| {
+            let spread = match (start.earliest, start.latest) {
+                (earliest, latest) if earliest < latest => {
+                    format!(" ({})", stretch(earliest, latest))
+                }
+                _ => String::new(),
+            };
+            format!(", likely to start at {}{spread}", clock(start.likely))
         });
         let text = format!("waits as number {position}{likely}:");
         self.page.entry(self.world.now, user_name(job.user), &job_name(&job), Mark::Asks, &text);
-        self.page.more(&reason.to_string());
+        self.page.more(&match reason {
+            Reason::Short { resource: Resource::Gpu, free, needed } => {
+                format!("{} of the {} that it needs are free", free / 1000, gpus(needed))
+            }
+            other => other.to_string(),
+        });
         Ok(())
     }
 
@@ -260,9 +272,10 @@ impl Story {
     /// Bids and queue work as the seed has it, while early ends bring money and room back.
     fn afternoon(&mut self) -> anyhow::Result<()> {
         self.page.section("The busy afternoon: more bids, early ends, refunds");
-        let names = ["segment", "whisper", "bert", "diffusion", "clip", "yolo"];
+        let names =
+            ["segment", "whisper", "bert", "diffusion", "clip", "yolo", "gpt-mini", "vit", "ocr"];
         for (index, called) in names.into_iter().enumerate() {
-            let minute = index as i64 * 40 + self.random.between(5, 30);
+            let minute = index as i64 * 35 + self.random.between(5, 30);
             self.world.until(at(12, minute))?;
             tell(&mut self.page, &mut self.world);
             let user = self.random.pick(&[ADA, BOB, CHEN]);
@@ -272,7 +285,8 @@ impl Story {
                 self.enqueue(user, called, gpus, length, false)?;
                 self.world.pass()?;
             } else {
-                let deadline = (self.world.now + length + Span::from_h(2)).floor_to(Span::from_h(1));
+                let deadline =
+                    (self.world.now + length + Span::from_h(2)).floor_to(Span::from_h(1));
                 let request = gang(1, gpus, length, (self.world.now, deadline));
                 let base = base_cost(&self.world.state, &name("gpu")?, &request)?;
                 let worth = base.0 / 1_000_000 * self.random.between(8, 40) / 10;
@@ -305,6 +319,10 @@ fn wanted(request: &Request) -> String {
     };
     let times = if replicas > 1 { format!("{replicas} × ") } else { String::new() };
     format!("{times}{each} for {}", request.duration)
+}
+
+fn gpus(thousandths: u64) -> String {
+    plural(u32::try_from(thousandths / 1000).unwrap_or(u32::MAX), "GPU")
 }
 
 fn plural(count: u32, what: &str) -> String {

@@ -54,14 +54,17 @@ impl Page {
 
     /// What somebody does or something becomes, at a time.
     pub(super) fn entry(&mut self, at: Time, who: &str, what: &str, mark: Mark, text: &str) {
-        let time = self.paint.tone(Tone::Quiet, &clock(at));
+        let time = self.paint.tone(Tone::Quiet, &minute(at));
         let mark = self.paint.tone(mark.tone(), mark.sign());
-        self.line(&format!("{time}  {who:<5} {what:<11} {mark} {text}"));
+        let mut lines = text.lines();
+        let first = lines.next().unwrap_or_default();
+        self.line(&format!("{time}  {who:<5} {what:<10} {mark} {first}"));
+        lines.for_each(|line| self.more(line));
     }
 
     /// More about the entry above.
     pub(super) fn more(&mut self, text: &str) {
-        self.line(&format!("{:28}{text}", ""));
+        self.line(&format!("{:26}{text}", ""));
     }
 
     pub(super) fn quiet(&mut self, text: &str) {
@@ -110,9 +113,14 @@ pub(super) fn clock(time: Time) -> String {
     if s == 0 { format!("{h:02}:{min:02}") } else { format!("{h:02}:{min:02}:{s:02}") }
 }
 
+/// `08:00`, whatever the seconds.
+pub(super) fn minute(time: Time) -> String {
+    clock(time.floor_to(Span::from_min(1)))
+}
+
 /// `08:00–11:00`.
 pub(super) fn stretch(from: Time, to: Time) -> String {
-    format!("{}–{}", clock(from), clock(to))
+    format!("{}–{}", minute(from), minute(to))
 }
 
 /// A length of time to the minute, which is enough for people.

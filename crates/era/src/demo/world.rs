@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, anyhow, ensure};
-use era_core::job::TaskId;
+use era_core::job::{StopReason, TaskId};
 use era_core::market::MarketRules;
 use era_core::settings::Settings;
 use era_core::units::{JobId, Name, NodeId, Span, Time};
@@ -30,7 +30,8 @@ struct Line {
 #[derive(Clone, Copy)]
 enum Due {
     Start(TaskId),
-    Exit(TaskId, i32),
+    Exit(TaskId),
+    Stop(TaskId, StopReason),
 }
 
 /// GPUs that a task held on a node for a while.
@@ -54,6 +55,8 @@ pub(super) struct Outage {
 pub(super) struct News {
     pub(super) at: Time,
     pub(super) events: Vec<Event>,
+    /// How much work those who went back to their queue had saved.
+    pub(super) saved: BTreeMap<JobId, Span>,
 }
 
 pub(super) struct World {
@@ -61,6 +64,8 @@ pub(super) struct World {
     pub(super) now: Time,
     pub(super) stints: Vec<Stint>,
     pub(super) outages: Vec<Outage>,
+    /// Promises that were given another start because hardware was lost.
+    pub(super) replanned: BTreeSet<JobId>,
     journal: Vec<Line>,
     news: Vec<News>,
     due: BTreeMap<(Time, u64), Due>,
@@ -84,6 +89,7 @@ impl World {
             now,
             stints: Vec::new(),
             outages: Vec::new(),
+            replanned: BTreeSet::new(),
             journal: Vec::new(),
             news: Vec::new(),
             due: BTreeMap::new(),
@@ -102,7 +108,18 @@ impl World {
         let output = step(&mut self.state, input);
         check(&self.state).map_err(|problem| anyhow!("after input {seq}: {problem}"))?;
         self.journal.push(Line { input: line, events: serde_json::to_string(&output.events)? });
-        self.news.push(News { at: self.now, events: output.events });
+        self.replanned.extend(output.events.iter().filter_map(|event| match event {
+            Event::Replanned { job, .. } => Some(*job),
+            _ => None,
+        }));
+        let saved = output.events.iter().filter_map(|event| match event {
+            Event::Requeued { job, .. } => {
+                Some((*job, self.state.job(*job).ok()?.parts.first()?.done))
+            }
+            _ => None,
+        });
+        let saved = saved.collect();
+        self.news.push(News { at: self.now, events: output.events, saved });
         for effect in output.effects {
             self.perform(effect);
         }
@@ -123,7 +140,7 @@ impl World {
                 self.running.insert(task, Stint { job: task.job, node, gpus, from, to });
                 self.later(LAUNCH_TAKES, Due::Start(task));
             }
-            Effect::Stop { task, .. } => self.later(STOP_TAKES, Due::Exit(task, STOPPED)),
+            Effect::Stop { task, why, .. } => self.later(STOP_TAKES, Due::Stop(task, why)),
             // Nobody is there to be told, and no guard to be moved.
             _ => {}
         }
@@ -144,7 +161,8 @@ impl World {
             self.now = self.now.max(next);
             match due.filter(|(at, _)| *at == next).and_then(|key| self.due.remove(&key)) {
                 Some(Due::Start(task)) => self.started(task)?,
-                Some(Due::Exit(task, code)) => self.exited(task, code)?,
+                Some(Due::Exit(task)) => self.exited(task, 0)?,
+                Some(Due::Stop(task, why)) => self.stopped(task, why)?,
                 None => {
                     self.send(Command::Tick)?;
                     self.pass()?;
@@ -158,7 +176,8 @@ impl World {
 
     /// A scheduling pass, if anybody waits.
     pub(super) fn pass(&mut self) -> anyhow::Result<()> {
-        let waits = self.state.queues().iter().any(|q| self.state.waiting(&q.name).next().is_some());
+        let waits =
+            self.state.queues().iter().any(|q| self.state.waiting(&q.name).next().is_some());
         if waits {
             self.send(Command::Pass)?;
         }
@@ -173,8 +192,20 @@ impl World {
         let part = &self.state.job(task.job)?.parts[usize::from(task.part)];
         let work = self.work.get(&(task.job, task.part)).copied();
         let work = work.unwrap_or(Span(part.request.duration.0 - 60_000));
-        self.later(Span((work.0 - part.done.0).max(1)), Due::Exit(task, 0));
+        self.later(Span((work.0 - part.done.0).max(1)), Due::Exit(task));
         Ok(())
+    }
+
+    /// A task obeys a stop signal; whoever will go on later saves its work first.
+    fn stopped(&mut self, task: TaskId, why: StopReason) -> anyhow::Result<()> {
+        let Some(stint) = self.running.get(&task) else { return Ok(()) };
+        let ran = self.now.since(stint.from);
+        let part = &self.state.job(task.job)?.parts[usize::from(task.part)];
+        if why == StopReason::Preempted {
+            let done = Span(part.done.0 + ran.0);
+            self.send(Command::Checkpointed { task, done })?;
+        }
+        self.exited(task, STOPPED)
     }
 
     fn exited(&mut self, task: TaskId, code: i32) -> anyhow::Result<()> {
