@@ -85,7 +85,7 @@ pub(super) struct Replay {
 impl World {
     pub(super) fn new(now: Time) -> World {
         World {
-            state: State::new(Settings::default(), MarketRules::default()),
+            state: State::new(settings(), MarketRules::default()),
             now,
             stints: Vec::new(),
             outages: Vec::new(),
@@ -272,7 +272,7 @@ impl World {
 
     /// Plays the journal through a fresh core and compares every event, byte for byte.
     pub(super) fn replay(&self) -> anyhow::Result<Replay> {
-        let mut state = State::new(Settings::default(), MarketRules::default());
+        let mut state = State::new(settings(), MarketRules::default());
         let mut events = 0;
         for line in &self.journal {
             let input: Input = serde_json::from_str(&line.input)?;
@@ -285,6 +285,11 @@ impl World {
         ensure!(state == self.state, "the replayed state differs");
         Ok(Replay { inputs: self.journal.len(), events })
     }
+}
+
+/// The rules of the house as they come, but for a horizon that is enough for a day.
+fn settings() -> Settings {
+    Settings { horizon: Span::from_days(2), ..Settings::default() }
 }
 
 /// A name that the scenario spells right.
