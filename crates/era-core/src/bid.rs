@@ -140,6 +140,11 @@ pub struct Constraints {
 }
 
 impl Constraints {
+    /// Whether nothing is said about which nodes will do.
+    pub fn is_anywhere(&self) -> bool {
+        self.pool.is_none() && self.domain.is_none() && self.labels.is_empty()
+    }
+
     /// Whether any node will do.
     pub fn is_empty(&self) -> bool {
         *self == Constraints::default()

@@ -1,7 +1,9 @@
 //! The one binary of ERA. It reads arguments, runs one command and turns an error into an exit
 //! code: 2 for bad usage (clap's own), 1 for everything else.
 
+mod bench;
 mod demo;
+mod seeded;
 mod version;
 
 use std::io::{ErrorKind, Write};
@@ -10,17 +12,20 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 /// An economic scheduler for GPU clusters.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "era", version, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
-/// Each command is a struct of arguments with a `run` of its own.
-#[derive(Debug, Subcommand)]
+/// Each command is a type of arguments with a `run` of its own.
+#[derive(Subcommand)]
 enum Command {
     Demo(demo::Demo),
+    /// Measure the core on seeded work
+    #[command(subcommand)]
+    Bench(bench::Bench),
     Version(version::Version),
 }
 
@@ -28,6 +33,7 @@ impl Command {
     fn run(self) -> anyhow::Result<()> {
         match self {
             Command::Demo(demo) => demo.run(),
+            Command::Bench(bench) => bench::run(&bench),
             Command::Version(version) => version.run(),
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub use lane::{Booking, Holder, Lane, Layer, Seat, mask_of};
 pub use profile::{COLUMNS_MAX, CPU, GPU0, MEMORY, Profile, Row, Take};
-pub use slots::{CHUNK, Chunk, Pricing, Slots, sum_of_units};
+pub use slots::{CHUNK, Chunk, Pricing, Slots};
 
 use crate::cluster::{Cluster, Health, Node, Pool};
 use crate::forecast::Forecast;
@@ -243,9 +243,7 @@ impl Calendar {
         let same_shape =
             old.node.capacity == node.capacity && old.node.maintenance == node.maintenance;
         if same_shape {
-            let mut lane = Lane::clone(old);
-            lane.node = node.clone();
-            return Arc::new(lane);
+            return Arc::new(old.with_node(node.clone()));
         }
         let mut lane = Lane::new(node.clone());
         let had = (old.node.capacity.gpus.len(), old.node.capacity.devices.len());

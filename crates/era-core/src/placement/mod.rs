@@ -83,11 +83,10 @@ pub fn blocks(request: &Request, gpus_per_node: u32) -> Vec<Block> {
 }
 
 impl Gang<'_> {
-    /// How many replicas of `each` this node can take, at most `most`, and what is taken there.
-    fn room(&self, lane: &Lane, each: &Resources, most: u32) -> (u32, Row) {
-        let taken = lane.peak(self.from, self.to, self.soft_to);
-        let count = lane.count(&taken, each, most);
-        (count, taken)
+    /// How many replicas of `each` this node can take, at most `most`; `taken` becomes what is
+    /// taken there.
+    fn room(&self, lane: &Lane, each: &Resources, most: u32, taken: &mut Row) -> u32 {
+        lane.room(self.from, self.to, self.soft_to, each, most, taken)
     }
 
     fn per_node(&self, most: u32) -> u32 {
@@ -107,11 +106,12 @@ impl Gang<'_> {
 
     fn fits_anywhere(&self, pool: &PoolCalendar, replicas: u32) -> bool {
         let mut left = replicas;
+        let mut taken = Row::zero(0);
         for lane in &pool.lanes {
-            if !self.eligible.allows(&lane.node) {
+            if !lane.admits(&self.eligible) {
                 continue;
             }
-            left -= self.room(lane, &self.request.each, self.per_node(left)).0;
+            left -= self.room(lane, &self.request.each, self.per_node(left), &mut taken);
             if left == 0 {
                 return true;
             }
@@ -121,8 +121,9 @@ impl Gang<'_> {
 
     fn fits_together(&self, pool: &PoolCalendar, replicas: u32, topology: Topology) -> bool {
         let mut sums: std::collections::BTreeMap<Near<'_>, u32> = Default::default();
-        for lane in pool.lanes.iter().filter(|l| self.eligible.allows(&l.node)) {
-            let (count, _) = self.room(lane, &self.request.each, self.per_node(replicas));
+        let mut taken = Row::zero(0);
+        for lane in pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
+            let count = self.room(lane, &self.request.each, self.per_node(replicas), &mut taken);
             let sum = sums.entry(near(lane, topology)).or_default();
             *sum += count;
             if *sum >= replicas {
@@ -143,7 +144,7 @@ impl Gang<'_> {
         };
         let wanted = whole.map_or(0, |w| w.count);
         let (mut found, mut rest_found) = (0, rest.is_none());
-        for lane in pool.lanes.iter().filter(|l| self.eligible.allows(&l.node)) {
+        for lane in pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
             let taken = lane.peak(self.from, self.to, self.soft_to);
             if found < wanted && whole.is_some_and(|w| lane.count(&taken, &w.each, 1) > 0) {
                 found += 1;
@@ -209,11 +210,12 @@ impl Gang<'_> {
             Shape::Replicas { .. } => self.per_node(block.count),
         };
         let mut options = Vec::new();
+        let mut taken = Row::zero(0);
         for (index, lane) in pool.lanes.iter().enumerate() {
-            if !self.eligible.allows(&lane.node) || exclude.contains(&lane.node.id) {
+            if !lane.admits(&self.eligible) || exclude.contains(&lane.node.id) {
                 continue;
             }
-            let (count, taken) = self.room(lane, &block.each, most);
+            let count = self.room(lane, &block.each, most, &mut taken);
             if count > 0 {
                 options.push(Candidate::new(self, index, lane, &taken, count, block, choice));
             }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Step;
-use super::rank::{Rank, rank_jobs, ranked};
+use super::rank::{Rank, rank_jobs, ranked, rule_of};
 use crate::bid::{Request, Shape};
 use crate::calendar::{Calendar, Holder, Layer, PoolCalendar};
 use crate::cluster::{Health, Purpose};
@@ -76,7 +76,7 @@ impl Step<'_> {
         }
         if let Some(plan) = self.room_now(pass, &job) {
             if self.affordable(&job, &plan) {
-                pass.count(index, &job, &plan);
+                pass.count(index, &job);
                 self.start_queued(Job::clone(&job), plan);
                 return Tried::Started;
             }
@@ -217,7 +217,9 @@ impl Step<'_> {
             return;
         }
         let waiting = self.state.waiting.get(&queue.name).cloned().unwrap_or_default();
-        let ranks = rank_jobs(self.state, queue, running.iter().chain(waiting.values()));
+        let rule = rule_of(self.state, queue);
+        let jobs = running.iter().chain(waiting.values());
+        let ranks = rank_jobs(self.state, queue, &rule, jobs);
         let mut scratch = self.state.calendar.clone();
         for job in &running {
             unseat(&mut scratch, job);
@@ -225,17 +227,12 @@ impl Step<'_> {
         let mut victims = Vec::new();
         for rank in ranks {
             let Ok(job) = self.state.job(rank.job) else { continue };
-            let kept = if job.parts[0].is_active() {
-                let stays = reseat(&mut scratch, job, self.state.now);
-                if !stays {
-                    victims.push(job.id);
-                }
-                stays
-            } else {
-                claim(self.state, &mut scratch, job)
-            };
-            // Whoever can have nothing at all does not hold up the rest.
-            let _ = kept;
+            // Whoever finds no place does not hold up the rest.
+            if !job.parts[0].is_active() {
+                claim(self.state, &mut scratch, job);
+            } else if !reseat(&mut scratch, job, self.state.now) {
+                victims.push(job.id);
+            }
         }
         for id in victims {
             if let Some(mut job) = self.job(id) {
@@ -427,11 +424,10 @@ impl Pass {
         false
     }
 
-    fn count(&mut self, queue: usize, job: &Job, plan: &Plan) {
+    fn count(&mut self, queue: usize, job: &Job) {
         let units = job.parts[0].request.units();
         self.running[queue].jobs += 1;
         self.running[queue].units = [0, 1, 2].map(|r| self.running[queue].units[r] + units[r]);
-        let _ = plan;
     }
 
     fn misfit(job: &Job) -> Option<Misfit> {
@@ -627,10 +623,10 @@ fn reseat(calendar: &mut Calendar, job: &Job, now: Time) -> bool {
 }
 
 /// Takes a place for a waiting job in a scratch calendar, if there is one now.
-fn claim(state: &State, calendar: &mut Calendar, job: &Job) -> bool {
+fn claim(state: &State, calendar: &mut Calendar, job: &Job) {
     let part = &job.parts[0];
     if matches!(part.phase, Phase::Waiting { not_before } if not_before > state.now) {
-        return false;
+        return;
     }
     let now = state.now;
     let to = now + part.remaining();
@@ -651,14 +647,13 @@ fn claim(state: &State, calendar: &mut Calendar, job: &Job) -> bool {
             break;
         }
     }
-    let Some((seats, gpus_per_node)) = found else { return false };
+    let Some((seats, gpus_per_node)) = found else { return };
     for (rank, seat) in seats.into_iter().enumerate() {
         let each = each_of(&part.request, gpus_per_node, rank as u32);
         let (job_id, attempt, rank) = (job.id, part.attempt + 1, rank as u32);
         let holder = Holder::Job { job: job_id, part: 0, attempt, rank };
         calendar.book(holder, seat, &each, layer_of(&job.deal), now, to);
     }
-    true
 }
 
 /// Where the first `depth` waiting jobs would start if each lasted as long as `lasting` says,

@@ -6,7 +6,6 @@
 
 mod chart;
 mod paint;
-mod random;
 mod report;
 mod setting;
 mod story;

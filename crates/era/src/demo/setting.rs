@@ -12,9 +12,9 @@ use era_core::quota::Quota;
 use era_core::resources::{Capacity, Gpu, Resources};
 use era_core::units::{GroupId, Milli, Money, Span, Time, UserId};
 
-use super::random::Random;
 use super::tell::USERS;
 use super::world::{World, name};
+use crate::seeded::Seeded;
 
 /// Monday, 16 November 2026.
 const DAY: Time = Time::from_s(1_794_787_200);
@@ -27,7 +27,7 @@ pub(super) fn at(hour: i64, minute: i64) -> Time {
 }
 
 /// Pools, nodes, users and the forecast.
-pub(super) fn furnish(world: &mut World, random: &mut Random) -> anyhow::Result<()> {
+pub(super) fn furnish(world: &mut World, random: &mut Seeded) -> anyhow::Result<()> {
     for pool in ["gpu", "cpu"] {
         let pool = Pool {
             name: name(pool)?,
@@ -80,10 +80,10 @@ const EXPECTED: [i64; 15] =
 
 /// The forecast: a curve an hour, each with a little more demand than there are GPUs. The few
 /// that want one most would pay three times as much as the many who want one least.
-fn expected(random: &mut Random) -> anyhow::Result<Forecast> {
+fn expected(random: &mut Seeded) -> anyhow::Result<Forecast> {
     let mut curves = Vec::new();
     for (hour, least) in (8..).zip(EXPECTED) {
-        let least = least * random.between(92, 108) / 100;
+        let least = least * random.range(92, 109) / 100;
         let parts = [(300, 8), (200, 8), (140, 8), (100, 12)];
         let parts = parts.map(|(percent, gpus)| {
             let density = u32::try_from(least * percent / 100).unwrap_or(u32::MAX);

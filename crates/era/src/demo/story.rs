@@ -11,11 +11,11 @@ use era_core::units::{JobId, Money, Span, UserId};
 use era_core::{Command, Reply, explain, quote};
 
 use super::chart;
-use super::random::Random;
 use super::setting::{at, furnish, gang};
 use super::tell::{job_name, tell, user_name};
 use super::text::{Mark, Page, about, clock, credits, stretch};
 use super::world::{World, name};
+use crate::seeded::Seeded;
 
 const ADA: UserId = UserId(1);
 const BOB: UserId = UserId(2);
@@ -24,12 +24,12 @@ const CHEN: UserId = UserId(3);
 pub(super) struct Story {
     pub(super) world: World,
     pub(super) page: Page,
-    random: Random,
+    random: Seeded,
 }
 
 impl Story {
     pub(super) fn new(seed: u64, page: Page) -> anyhow::Result<Story> {
-        let mut random = Random::new(seed);
+        let mut random = Seeded::new(seed);
         let mut world = World::new(at(8, 0));
         furnish(&mut world, &mut random)?;
         world.take_news();
@@ -81,7 +81,7 @@ impl Story {
         let tuning = gang(1, 8, h3, (at(12, 0), at(17, 0)));
         let tuned = self.bid(BOB, "llama-ft", vec![tuning], 1_200)?;
         if let Some(job) = tuned {
-            let work = Span::from_min(self.random.between(100, 140));
+            let work = Span::from_min(self.random.range(100, 141));
             self.world.really_takes(job, 0, work);
         }
         let mut prepare = gang(1, 0, h1, (at(8, 0), at(14, 0)));
@@ -152,7 +152,7 @@ impl Story {
     fn vary(&mut self, id: JobId) -> anyhow::Result<()> {
         let job = self.world.state.job(id)?.clone();
         for (index, part) in job.parts.iter().enumerate() {
-            let percent = self.random.between(88, 97);
+            let percent = self.random.range(88, 98);
             let work = Span(part.request.duration.0 * percent / 100);
             self.world.really_takes(id, index as u16, work);
         }
@@ -184,7 +184,7 @@ impl Story {
         self.enqueue(CHEN, "grid", 8, Span::from_h(9), true)?;
         for (user, called) in [(BOB, "tune-1"), (ADA, "tune-2"), (BOB, "tune-3")] {
             let gpus = self.random.pick(&[2, 4]);
-            let limit = Span::from_min(self.random.between(5, 9) * 10);
+            let limit = Span::from_min(self.random.range(5, 10) * 10);
             self.enqueue(user, called, gpus, limit, false)?;
         }
         let late = self.enqueue(ADA, "eval", 8, Span::from_min(90), false)?;
@@ -275,12 +275,12 @@ impl Story {
         let names =
             ["segment", "whisper", "bert", "diffusion", "clip", "yolo", "gpt-mini", "vit", "ocr"];
         for (index, called) in names.into_iter().enumerate() {
-            let minute = index as i64 * 35 + self.random.between(5, 30);
+            let minute = index as i64 * 35 + self.random.range(5, 31);
             self.world.until(at(12, minute))?;
             tell(&mut self.page, &mut self.world);
             let user = self.random.pick(&[ADA, BOB, CHEN]);
             let gpus = self.random.pick(&[2, 4, 8]);
-            let length = Span::from_min(self.random.between(6, 15) * 10);
+            let length = Span::from_min(self.random.range(6, 16) * 10);
             if index % 2 == 1 {
                 self.enqueue(user, called, gpus, length, false)?;
                 self.world.pass()?;
@@ -289,7 +289,7 @@ impl Story {
                     (self.world.now + length + Span::from_h(2)).floor_to(Span::from_h(1));
                 let request = gang(1, gpus, length, (self.world.now, deadline));
                 let base = base_cost(&self.world.state, &name("gpu")?, &request)?;
-                let worth = base.0 / 1_000_000 * self.random.between(8, 40) / 10;
+                let worth = base.0 / 1_000_000 * self.random.range(8, 41) / 10;
                 self.bid(user, called, vec![request], worth)?;
             }
             tell(&mut self.page, &mut self.world);
