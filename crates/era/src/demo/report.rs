@@ -108,8 +108,11 @@ fn totals(page: &mut Page, world: &World, from: Time, to: Time) -> anyhow::Resul
     let promises: Vec<_> = world.state.jobs().filter(|job| job.promise().is_some()).collect();
     let counted = |which: &dyn Fn(&Job) -> bool| promises.iter().filter(|j| which(j)).count();
     let broken = |job: &Job| fate(job) == "broken";
-    let moved = |job: &Job| world.replanned.contains(&job.id) && !broken(job);
+    let moved =
+        |job: &Job| job.ended.is_some() && world.replanned.contains(&job.id) && !broken(job);
     let kept = |job: &Job| job.ended.is_some() && !broken(job) && !moved(job);
+    let open = counted(&|job| job.ended.is_none());
+    let open = if open > 0 { format!(", {open} still open") } else { String::new() };
     let (made, kept) = (promises.len(), counted(&kept));
     let (moved, lost) = (counted(&moved), counted(&broken));
     let (used, promised, there) = gpu_time(world, from, to);
@@ -122,7 +125,7 @@ fn totals(page: &mut Page, world: &World, from: Time, to: Time) -> anyhow::Resul
         (
             "promises",
             format!(
-                "{made} made: {kept} kept as told; with the node, {moved} re-planned, {lost} refunded"
+                "{made} made: {kept} kept as told{open}; with the node, {moved} re-planned, {lost} refunded"
             ),
         ),
         (

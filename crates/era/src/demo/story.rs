@@ -279,7 +279,7 @@ impl Story {
             self.world.until(at(12, minute))?;
             tell(&mut self.page, &mut self.world);
             let user = self.random.pick(&[ADA, BOB, CHEN]);
-            let gpus = self.random.pick(&[2, 4, 8]);
+            let gpus = self.random.pick(&[4, 8, 8]);
             let length = Span::from_min(self.random.range(6, 16) * 10);
             if index % 2 == 1 {
                 self.enqueue(user, called, gpus, length, false)?;
