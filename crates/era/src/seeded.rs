@@ -21,7 +21,12 @@ impl Seeded {
     /// A number in `[from, to)`.
     pub(crate) fn range(&mut self, from: i64, to: i64) -> i64 {
         let width = to.abs_diff(from).max(1);
-        from + (u128::from(self.next()) * u128::from(width) >> 64) as i64
+        from + ((u128::from(self.next()) * u128::from(width)) >> 64) as i64
+    }
+
+    /// One of these.
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.range(0, from.len() as i64) as usize]
     }
 
     /// A number in `[0, 1)`.
