@@ -83,6 +83,13 @@ pub fn quote(state: &State, bid: &Bid, now: Time) -> OracleAnswer {
     }
 }
 
+/// Whether a request has room from now on: what a scheduling pass asks of every waiting job, here
+/// by a look at every booking of every node.
+pub fn has_room_now(state: &State, request: &Request, level: u8) -> bool {
+    let now = state.now();
+    state.cluster().pools().any(|pool| fits(state, &pool.name, request, level, now, now))
+}
+
 /// Now, if the window has begun, and every slot boundary from which the run ends in time: by the
 /// deadline, the horizon, and the last instant at which it is worth anything.
 fn starts(state: &State, bid: &Bid, request: &Request, now: Time) -> Vec<Time> {

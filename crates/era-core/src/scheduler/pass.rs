@@ -384,6 +384,8 @@ struct Pass {
     headed: Vec<bool>,
     /// What is free now on each node of each pool, at most.
     free: Vec<Vec<Free>>,
+    /// Whether any node is kept for large jobs or high levels.
+    any_kept: bool,
     /// Plain requests that did not fit: whatever asks for no less does not fit either.
     misfits: Vec<Misfit>,
     /// Places that are kept in the calendar while the pass lasts.
@@ -420,6 +422,7 @@ impl Pass {
                 .iter()
                 .map(|p| p.lanes.iter().map(|l| free_on(l, state.now)).collect())
                 .collect(),
+            any_kept: state.cluster.nodes().any(|n| n.kept.is_some()),
             misfits: Vec::new(),
             shadows: BTreeMap::new(),
         }
@@ -472,7 +475,12 @@ impl Pass {
     }
 
     /// Whether something no larger has failed in this pass: capacity only shrinks during one.
+    /// Where nodes are kept for large jobs or high levels, a larger one may fit where a smaller
+    /// one may not go, and nothing can be said.
     fn hopeless(&self, job: &Job) -> bool {
+        if self.any_kept {
+            return false;
+        }
         let Some(m) = Pass::misfit(job) else { return false };
         let same_kind =
             |f: &Misfit| (f.gpu < 1000) == (m.gpu < 1000) && f.preemptible == m.preemptible;

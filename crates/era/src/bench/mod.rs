@@ -81,10 +81,14 @@ impl Times {
         self.0.get(index).map_or(0.0, |t| (t.as_nanos() as f64 / 100.0).round() / 10.0)
     }
 
+    /// All calls together, in seconds.
+    fn total_s(&self) -> f64 {
+        self.0.iter().sum::<Duration>().as_secs_f64()
+    }
+
     /// Calls a second.
     fn per_second(&self) -> f64 {
-        let total: Duration = self.0.iter().sum();
-        (self.0.len() as f64 / total.as_secs_f64()).round()
+        (self.0.len() as f64 / self.total_s()).round()
     }
 }
 

@@ -11,7 +11,7 @@ use era_core::job::QueueTerms;
 use era_core::queue::PolicyRule;
 use era_core::queue::formula::Formula;
 use era_core::units::{Span, Time};
-use era_core::{Command, Effect, Reply, State};
+use era_core::{Command, Effect, Reply, State, oracle};
 use serde_json::json;
 
 use super::world::{Scale, cluster, loaded, log_uniform, name, random_user, request, send};
@@ -26,6 +26,7 @@ pub(super) fn run(json: bool, seed: u64) -> Result<()> {
     let report = json!({
         "rank_100k_ms": rank_100k_ms(seed)?,
         "cycle_10k_ms": cycle_10k_ms(seed),
+        "oracle_ratio": against_oracle(seed),
         "cores": cores(),
         "seed": seed,
     });
@@ -107,6 +108,35 @@ fn cycle_10k_ms(seed: u64) -> f64 {
         }
         fill(&mut state, &mut running)
     }))
+}
+
+/// How many times as fast as asking the naive oracle about every waiting job, on 20 full nodes.
+fn against_oracle(seed: u64) -> f64 {
+    let scale = Scale { nodes: 20, reservations: 200, horizon: Span::from_days(1), load: 0.6 };
+    let mut state = loaded(scale, seed);
+    let mut seeded = Seeded::new(seed ^ 0x0ac1e);
+    for _ in 0..1_000 {
+        enqueue(&mut state, &mut seeded);
+    }
+    send(&mut state, Command::Pass);
+    let waiting: Vec<_> = state
+        .waiting(&name("default"))
+        .filter_map(|id| state.job(id).ok())
+        .map(|job| job.parts[0].request.clone())
+        .collect();
+    let naive = median((0..5).map(|_| {
+        let start = Instant::now();
+        for request in &waiting {
+            black_box(oracle::has_room_now(&state, request, 0));
+        }
+        start.elapsed().as_secs_f64() * 1e6
+    }));
+    let ours = median((0..11).map(|_| {
+        let start = Instant::now();
+        send(&mut state, Command::Pass);
+        start.elapsed().as_secs_f64() * 1e6
+    }));
+    (naive / ours).round()
 }
 
 fn median(times: impl Iterator<Item = f64>) -> f64 {
