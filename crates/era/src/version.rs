@@ -8,7 +8,7 @@ pub(crate) struct Version {}
 
 impl Version {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let (core, wire) = (era_core::CORE_VERSION, era_core::input::WIRE_VERSION);
+        let (core, wire) = (era_core::CORE_VERSION, era_core::wire::WIRE_VERSION);
         let version = env!("CARGO_PKG_VERSION");
         writeln!(std::io::stdout(), "era {version} (core {core}, wire {wire})")?;
         Ok(())
