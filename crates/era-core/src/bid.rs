@@ -246,6 +246,11 @@ impl Request {
             Shape::Gpus { .. } if self.each.gpu != WHOLE_GPU => {
                 return Err(Refusal::BadGpuTotal { each: self.each.gpu });
             }
+            Shape::Gpus { .. }
+                if self.constraints.same.is_some() || self.constraints.per_node_max.is_some() =>
+            {
+                return Err(Refusal::TotalTogether);
+            }
             _ => {}
         }
         if self.each.is_empty() {
@@ -258,7 +263,11 @@ impl Request {
             return Err(Refusal::GpuFilterWithoutGpu);
         }
         if self.constraints.per_node_max == Some(0) {
-            return Err(Refusal::BadReplicas { min: 0, max: 0, most: REPLICAS_MAX });
+            return Err(Refusal::TooMany {
+                what: "replicas on a node".into(),
+                given: 0,
+                most: REPLICAS_MAX as usize,
+            });
         }
         Ok(())
     }

@@ -103,7 +103,7 @@ pub struct Pool {
     /// The share of its nodes, rounded down, that promises never use.
     pub closed_share: Milli,
     /// The largest share of it that a level may have promised at a time, for the levels named.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "crate::units::numbered")]
     pub level_caps: BTreeMap<u8, Milli>,
 }
 
@@ -370,6 +370,12 @@ impl Cluster {
         if self.nodes().any(|n| ask.would_allow(n)) {
             return Ok(());
         }
+        let asked = ask.each.to_string();
+        if self.nodes().any(|n| n.capacity.could_hold(ask.each)) {
+            let best = "nodes that could are not in the pool or domain, lack a label, are kept for \
+                        larger jobs or higher levels, or are closed to promises";
+            return Err(Refusal::NeverFits { asked, best: best.into() });
+        }
         let best = self
             .nodes()
             .max_by_key(|n| (n.capacity.gpus.len(), n.capacity.cpu, n.capacity.memory))
@@ -381,6 +387,6 @@ impl Cluster {
                     crate::resources::show_mib(n.capacity.memory),
                 )
             });
-        Err(Refusal::NeverFits { asked: ask.each.to_string(), best })
+        Err(Refusal::NeverFits { asked, best })
     }
 }

@@ -231,7 +231,7 @@ impl Step<'_> {
         }
         if is_promise {
             let remaining = Request { duration: job.parts[index].remaining(), ..request };
-            let next = self.replan(job.user, &remaining, fence);
+            let next = self.replan(&job, index, &remaining, fence);
             if let Some(next) = &next {
                 let attempt = job.parts[index].attempt + 1;
                 self.state.seat_plan(&job, index, &remaining, next, attempt);
@@ -287,12 +287,16 @@ impl Step<'_> {
         self.open_books(job, index);
     }
 
-    /// The earliest room for what is left of a promise, from `from` on and within its window.
-    fn replan(&self, user: UserId, request: &Request, from: Time) -> Option<Plan> {
+    /// The earliest room for what is left of a promise, from `from` on, within its window and
+    /// between the parts that it has to keep order with.
+    fn replan(&self, job: &Job, index: usize, request: &Request, from: Time) -> Option<Plan> {
+        let user = job.user;
         // Prices, and so promises, reach no further than the horizon.
         let deadline = request.window.deadline.min(self.state.now + self.state.settings.horizon);
+        let deadline = job.starts_after(index).map_or(deadline, |start| start.min(deadline));
         let latest = deadline - request.duration;
         let from = from.max(request.window.earliest).max(self.state.now);
+        let from = job.finished_before(index).map_or(from, |finish| finish.max(from));
         let mut best: Option<(Time, &Arc<PoolCalendar>)> = None;
         for pool in self.state.calendar.pools() {
             let search = self.search(pool, user, request);
@@ -438,7 +442,7 @@ impl Step<'_> {
             (None, Effort::Whatever) => {
                 // Not before the old attempt is certainly gone.
                 let fence = job.parts[index].stop.map_or(self.state.now, |s| s.until);
-                (self.replan(job.user, request, fence), true)
+                (self.replan(&job, index, request, fence), true)
             }
         };
         if let Some(new) = &new {
@@ -613,8 +617,11 @@ impl Step<'_> {
                 return bad("rates", format!("give 0 to {RATE_MAX} an hour"));
             }
         }
-        if pool.closed_share > Milli::ONE || pool.level_caps.values().any(|c| *c > Milli::ONE) {
-            return bad("closed_share", "shares are at most 1000 thousandths".into());
+        if pool.closed_share > Milli::ONE {
+            return bad("closed_share", "give at most 1000 thousandths".into());
+        }
+        if pool.level_caps.values().any(|cap| *cap > Milli::ONE) {
+            return bad("level_caps", "give at most 1000 thousandths".into());
         }
         let name = pool.name.clone();
         self.state.cluster.put_pool(pool)?;
@@ -627,7 +634,7 @@ impl Step<'_> {
         if domain.keep.is_some_and(|k| k.share > Milli::ONE) {
             return Err(Refusal::BadSetting {
                 field: "keep.share".into(),
-                problem: "at most 1000 thousandths".into(),
+                problem: "give at most 1000 thousandths".into(),
             });
         }
         let name = domain.name.clone();

@@ -85,7 +85,8 @@ impl Step<'_> {
         match new.terms.clone() {
             Terms::Bid { bid, most, overrun, release_when_idle } => {
                 if bid.user != new.user {
-                    return Err(Refusal::UnknownUser { user: bid.user }.into());
+                    let (user, bidder) = (new.user, bid.user);
+                    return Err(Refusal::OthersBid { user, bidder }.into());
                 }
                 let decision = self.decide(&bid, most)?;
                 let requests = &bid.one_of[decision.alternative].all_of;
