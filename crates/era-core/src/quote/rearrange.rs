@@ -8,7 +8,7 @@ use super::decide::{Decision, Move, plan_of, search_places, window};
 use crate::bid::{Bid, Request, Shape};
 use crate::calendar::{Booking, Calendar, Holder, Layer, Seat};
 use crate::cluster::{Eligibility, Purpose};
-use crate::market::Weights;
+use crate::market::{StartRule, Weights};
 use crate::placement::Gang;
 use crate::refusal::Refusal;
 use crate::search::{Found, Search};
@@ -69,7 +69,8 @@ fn starts_to_try(search: &Search<'_>, allowed: &Starts, from: Time, to: Time) ->
     if from == search.now {
         starts.push(from);
     }
-    if first <= last {
+    let now_only = search.calendar.market().mechanism().starts() == StartRule::NowOnly;
+    if first <= last && !now_only {
         let slots = last.since(first).0 / slot.0;
         let stride = (slots / STARTS_MAX as i64).max(1);
         starts.extend((0..=slots).step_by(stride as usize).map(|n| Time(first.0 + n * slot.0)));

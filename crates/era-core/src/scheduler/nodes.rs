@@ -201,14 +201,18 @@ impl Step<'_> {
         let part = &mut job.parts[index];
         let seats = part.plan.as_ref().map_or(&[][..], |p| &p.seats);
         let gang_hit = seats.iter().zip(&part.tasks).any(|(s, t)| s.node == node && t.is_live());
+        // Whenever growth there was to be gone, it is not before its lease has lapsed.
+        let mut gone = Vec::new();
         for extra in part.extras.iter_mut().filter(|e| e.seat.node == node) {
-            extra.stop_until = Some(fence);
+            extra.stop_until = None;
+            gone.push(extra.rank);
         }
         let stopping = part.stop;
         if let (Some(stop), true) = (&mut part.stop, gang_hit) {
             stop.until = stop.until.max(fence);
         }
         self.state.put_job(job);
+        self.stop_extras(id, index, &gone, fence);
         if gang_hit && stopping.is_none() {
             self.gang_lost(id, index, fence, "its node was lost");
         }
@@ -658,8 +662,13 @@ impl Step<'_> {
             return;
         }
         part.cleared = true;
-        let Some(plan) = part.plan.clone() else { return };
+        if part.plan.is_none() {
+            return;
+        }
         self.state.put_job(job);
+        self.sit_beside(id, usize::from(index));
+        let plan = self.state.jobs.get(&id).and_then(|j| j.parts[usize::from(index)].plan.clone());
+        let Some(plan) = plan else { return };
         let nodes: BTreeSet<NodeId> = plan.seats.iter().map(|s| s.node).collect();
         for node in nodes {
             self.clear_node(node, plan.from);
@@ -691,6 +700,7 @@ impl Step<'_> {
             };
             leaving.push(victim.holder);
         }
+        self.spare(node, at, &mut leaving);
         for holder in leaving {
             let Holder::Job { job, part, rank, .. } = holder else { continue };
             if self.is_growth(holder) {
@@ -705,7 +715,7 @@ impl Step<'_> {
         }
     }
 
-    fn is_growth(&self, holder: Holder) -> bool {
+    pub(super) fn is_growth(&self, holder: Holder) -> bool {
         let Holder::Job { job, part, rank, .. } = holder else { return false };
         let part = self.state.jobs.get(&job).and_then(|j| j.parts.get(usize::from(part)));
         part.is_some_and(|p| p.extras.iter().any(|e| e.rank == rank))

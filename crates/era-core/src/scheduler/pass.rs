@@ -20,6 +20,7 @@ use crate::cluster::{Health, Purpose};
 use crate::explain::Reason;
 use crate::job::{Job, Phase, Plan, StopReason, each_of};
 use crate::ledger::Account;
+use crate::market::fixed_price;
 use crate::placement::Gang;
 use crate::queue::Queue;
 use crate::resources::{PerResource, Resource};
@@ -27,7 +28,7 @@ use crate::search::Search;
 use crate::settings::Backfill;
 use crate::starts::Starts;
 use crate::state::{State, layer_of};
-use crate::units::{HoldId, JobId, Name, Span, Time};
+use crate::units::{HoldId, JobId, Money, Name, Span, Time};
 
 /// How far ahead a place for a waiting job is looked for.
 const REACH: Span = Span::from_days(3660);
@@ -65,7 +66,9 @@ impl Step<'_> {
         turn: Turn,
     ) -> Tried {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return Tried::NotNow };
-        if pass.hopeless(&job) {
+        let hopeless = pass.hopeless(&job);
+        // Conservatively, even what cannot start now keeps a place.
+        if hopeless && self.state.settings.backfill != Backfill::Conservative {
             return Tried::NotNow;
         }
         match admission(self.state, queue, &job, &pass.running[index]) {
@@ -74,7 +77,8 @@ impl Step<'_> {
             Err(_) => return Tried::NotNow,
             Ok(()) => {}
         }
-        if let Some(plan) = self.room_now(pass, &job) {
+        let room = if hopeless { None } else { self.room_now(pass, &job) };
+        if let Some(plan) = room {
             if self.affordable(&job, &plan) {
                 pass.count(index, &job, &plan);
                 self.start_queued(Job::clone(&job), plan);
@@ -225,17 +229,12 @@ impl Step<'_> {
         let mut victims = Vec::new();
         for rank in ranks {
             let Ok(job) = self.state.job(rank.job) else { continue };
-            let kept = if job.parts[0].is_active() {
-                let stays = reseat(&mut scratch, job, self.state.now);
-                if !stays {
-                    victims.push(job.id);
-                }
-                stays
-            } else {
-                claim(self.state, &mut scratch, job)
-            };
             // Whoever can have nothing at all does not hold up the rest.
-            let _ = kept;
+            if !job.parts[0].is_active() {
+                claim(self.state, &mut scratch, job);
+            } else if !reseat(&mut scratch, job, self.state.now) {
+                victims.push(job.id);
+            }
         }
         for id in victims {
             if let Some(mut job) = self.job(id) {
@@ -337,7 +336,7 @@ pub(crate) fn admission(
     let to = now + part.remaining();
     let quota = state.usage.room(&state.accounts, job.user, now, to, units).and_then(|()| {
         let hours = super::submit::unit_ms(&units, part.remaining().0);
-        let none = crate::units::Money::ZERO;
+        let none = Money::ZERO;
         state.usage.check_period(&state.accounts, job.user, now, hours, none)
     });
     if let Err(refusal) = quota {
@@ -626,54 +625,95 @@ fn reseat(calendar: &mut Calendar, job: &Job, now: Time) -> bool {
     free
 }
 
-/// Takes a place for a waiting job in a scratch calendar, if there is one now.
-fn claim(state: &State, calendar: &mut Calendar, job: &Job) -> bool {
+/// Lets a run end on paper when it has lasted as long as `lasting`, if it is not to end before.
+fn shorten(calendar: &mut Calendar, job: &Job, lasting: Span, now: Time) {
     let part = &job.parts[0];
-    if matches!(part.phase, Phase::Waiting { not_before } if not_before > state.now) {
-        return false;
+    let (Phase::Active { since }, Some(plan)) = (part.phase, &part.plan) else { return };
+    let to = (since + lasting).max(now + Span(1));
+    if to >= plan.to {
+        return;
     }
+    unseat(calendar, job);
+    for (rank, seat) in plan.seats.iter().enumerate() {
+        let each = part.each_of(plan, rank as u32);
+        let (id, attempt, rank) = (job.id, part.attempt, rank as u32);
+        let holder = Holder::Job { job: id, part: 0, attempt, rank };
+        calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, to);
+    }
+}
+
+/// A place for a waiting job at this moment, if it lasts as long as `lasting`.
+pub(crate) fn place_now(
+    state: &State,
+    calendar: &Calendar,
+    job: &Job,
+    lasting: Span,
+) -> Option<Plan> {
+    let part = &job.parts[0];
     let now = state.now;
-    let to = now + part.remaining();
+    if matches!(part.phase, Phase::Waiting { not_before } if not_before > now) {
+        return None;
+    }
+    let to = now + lasting;
     let least = state.settings.run_min.max(state.settings.grace);
     let preemptible = job.queue().is_some_and(|q| q.preemptible);
     let firm_to = if preemptible { to.min(now + least) } else { to };
-    let mut found = None;
-    for pool in calendar.pools() {
-        let gang = Gang {
-            request: &part.request,
-            eligible: state.eligibility(&part.request, job.user, Purpose::Queue),
-            from: now,
-            to: firm_to,
-            soft_to: to,
-        };
-        if let Some(seats) = gang.place(pool, state.choice()) {
-            found = Some((seats, pool.gpus_per_node));
-            break;
-        }
-    }
-    let Some((seats, gpus_per_node)) = found else { return false };
-    for (rank, seat) in seats.into_iter().enumerate() {
-        let each = each_of(&part.request, gpus_per_node, rank as u32);
-        let (job_id, attempt, rank) = (job.id, part.attempt + 1, rank as u32);
-        let holder = Holder::Job { job: job_id, part: 0, attempt, rank };
-        calendar.book(holder, seat, &each, layer_of(&job.deal), now, to);
-    }
-    true
+    let gang = Gang {
+        request: &part.request,
+        eligible: state.eligibility(&part.request, job.user, Purpose::Queue),
+        from: now,
+        to: firm_to,
+        soft_to: to,
+    };
+    calendar.pools().iter().find_map(|pool| {
+        let seats = gang.place(pool, state.choice())?;
+        let gpus_per_node = pool.gpus_per_node;
+        Some(Plan { pool: pool.pool.name.clone(), from: now, to, seats, gpus_per_node })
+    })
 }
 
-/// Where the first `depth` waiting jobs would start if each lasted as long as `lasting` says,
-/// in the order of service: a plan on paper.
+/// Takes a place for a waiting job in a scratch calendar, if there is one now and nothing but
+/// room keeps the job from starting.
+fn claim(state: &State, calendar: &mut Calendar, job: &Job) {
+    let part = &job.parts[0];
+    let (now, units) = (state.now, part.request.units());
+    let hours = super::submit::unit_ms(&units, part.remaining().0);
+    let within = state.usage.check_period(&state.accounts, job.user, now, hours, Money::ZERO);
+    let Some(plan) = place_now(state, calendar, job, part.remaining()) else { return };
+    let rates = state.cluster.pool(&plan.pool).map(|pool| pool.rates).unwrap_or_default();
+    let density = state.settings.queue_density;
+    let cost = fixed_price(&rates, &units, part.remaining().0, density);
+    let balance = state.ledger.balance(Account::Wallet(job.user));
+    if within.is_err() || cost.is_none_or(|cost| cost > balance) {
+        return;
+    }
+    for (rank, seat) in plan.seats.iter().enumerate() {
+        let each = each_of(&part.request, plan.gpus_per_node, rank as u32);
+        let (job_id, attempt, rank) = (job.id, part.attempt + 1, rank as u32);
+        let holder = Holder::Job { job: job_id, part: 0, attempt, rank };
+        calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, plan.to);
+    }
+}
+
+/// Where the first `depth` waiting jobs would start if they, and the queue work that runs, lasted
+/// as long as `lasting` says, in the order of service: a plan on paper.
 pub(crate) fn estimated_starts(
     state: &State,
     depth: usize,
     lasting: impl Fn(&Job) -> Span,
 ) -> Vec<(JobId, Option<Time>)> {
     let mut calendar = state.calendar.clone();
+    for job in state.active.iter().filter_map(|id| state.jobs.get(id)) {
+        if job.queue().is_some() && job.parts[0].stop.is_none() {
+            shorten(&mut calendar, job, lasting(job), state.now);
+        }
+    }
     let mut starts = Vec::new();
     let order = service_order(state, &state.queues);
     for (index, (_, rank)) in order.into_iter().take(depth).enumerate() {
         let Ok(job) = state.job(rank.job) else { continue };
-        let plan = earliest_place(state, &calendar, job, Some(lasting(job)));
+        let plan = place_now(state, &calendar, job, lasting(job))
+            .or_else(|| earliest_place(state, &calendar, job, Some(lasting(job))));
         if let Some(plan) = &plan {
             book_shadow(&mut calendar, index, &job.parts[0].request, plan);
         }

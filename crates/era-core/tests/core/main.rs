@@ -1,9 +1,20 @@
 //! The core as a whole, driven through `step` and `quote`.
 
+mod backfill;
+mod bad_input;
 mod bed;
 mod changes;
+mod elastic;
+mod explanations;
+mod house;
+mod machines;
+mod orders;
+mod placement;
 mod promises;
+mod reports;
+mod settlement;
 mod submissions;
+mod transcripts;
 mod verbs;
 mod wire;
 mod wire_examples;

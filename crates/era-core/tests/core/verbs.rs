@@ -6,13 +6,13 @@ use era_core::accounts::{Actor, Group, User};
 use era_core::bid::{Bid, Request};
 use era_core::explain::{Explanation, Reason};
 use era_core::input::{NewJob, Terms};
-use era_core::job::{Outcome, Overrun, QueueTerms, TaskId};
+use era_core::job::{Outcome, Overrun, QueueTerms, StopReason, TaskId};
 use era_core::queue::Queue;
 use era_core::quota::Quota;
 use era_core::refusal::Scope;
 use era_core::settings::Settings;
 use era_core::units::{GroupId, HoldId, JobId, Money, NodeId, UserId};
-use era_core::{Command, Event, Refusal, Reply, explain};
+use era_core::{Command, Effect, Event, Refusal, Reply, explain};
 
 use crate::bed::{ALICE, BOB, Bed, LAB, bid, name, new_job};
 
@@ -185,6 +185,15 @@ impl Bed {
             let task = self.task(job, rank);
             self.done(Command::Exited { task, code: 0 });
         }
+    }
+
+    /// Takes all stops out, and leaves nothing.
+    pub fn take_stops(&mut self) -> Vec<(TaskId, StopReason)> {
+        let stop = |effect: Effect| match effect {
+            Effect::Stop { task, why, .. } => Some((task, why)),
+            _ => None,
+        };
+        self.effects.drain(..).filter_map(stop).collect()
     }
 
     /// Whether an event came out.
