@@ -367,6 +367,17 @@ impl Cluster {
                 });
             }
         }
+        for (device, _) in ask.each.devices.iter().filter(|(_, count)| **count > 0) {
+            let known: BTreeSet<&Name> =
+                self.nodes().flat_map(|n| n.capacity.devices.keys()).collect();
+            if !known.contains(device) {
+                return Err(Refusal::Unknown {
+                    kind: "device".into(),
+                    name: device.clone(),
+                    known: known.into_iter().cloned().collect(),
+                });
+            }
+        }
         if self.nodes().any(|n| ask.would_allow(n)) {
             return Ok(());
         }
@@ -380,9 +391,11 @@ impl Cluster {
             .nodes()
             .max_by_key(|n| (n.capacity.gpus.len(), n.capacity.cpu, n.capacity.memory))
             .map_or("there are no nodes".to_owned(), |n| {
+                let largest = n.capacity.gpus.iter().map(|g| g.memory).max().unwrap_or(0);
                 format!(
-                    "the largest node has {} GPUs, {} cores and {} of memory",
+                    "the largest node has {} GPUs of {}, {} cores and {} of memory",
                     n.capacity.gpus.len(),
+                    crate::resources::show_mib(largest),
                     crate::resources::show_milli(n.capacity.cpu),
                     crate::resources::show_mib(n.capacity.memory),
                 )

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::Step;
+use super::submit::unit_ms;
 use super::tasks::gpu_list;
 use crate::bid::{REPLICAS_MAX, Topology};
 use crate::calendar::{PoolCalendar, Seat};
@@ -72,7 +73,9 @@ impl Step<'_> {
         for seat in seats {
             let affordable = self.state.ledger.balance(Account::Wallet(job.user)) >= cost;
             let (usage, accounts) = (&self.state.usage, &self.state.accounts);
-            let in_quota = usage.room(accounts, job.user, now, plan.to, units).is_ok();
+            let hours = unit_ms(&units, plan.to.since(now).0);
+            let in_quota = usage.room(accounts, job.user, now, plan.to, units).is_ok()
+                && usage.check_period(accounts, job.user, now, hours, cost).is_ok();
             if !affordable || !in_quota {
                 break;
             }
@@ -115,7 +118,7 @@ impl Step<'_> {
         self.state.put_job(job);
     }
 
-    fn tell_size(&mut self, job: &Job, index: usize, replicas: u32) {
+    pub(super) fn tell_size(&mut self, job: &Job, index: usize, replicas: u32) {
         let (id, part, attempt) = (job.id, index as u16, job.parts[index].attempt);
         self.events.push(Event::Resized { job: id, part, replicas });
         self.effects.push(Effect::Resize { job: id, part, attempt, replicas });

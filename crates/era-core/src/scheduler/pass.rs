@@ -94,8 +94,10 @@ impl Step<'_> {
     fn affordable(&self, job: &Job, plan: &Plan) -> bool {
         let units = job.parts[0].request.units();
         let span = plan.to.since(plan.from);
-        let cost = self.queue_price(&plan.pool, &units, span);
-        cost.is_ok_and(|cost| self.state.ledger.balance(Account::Wallet(job.user)) >= cost)
+        let Ok(cost) = self.queue_price(&plan.pool, &units, span) else { return false };
+        let (usage, accounts) = (&self.state.usage, &self.state.accounts);
+        self.state.ledger.balance(Account::Wallet(job.user)) >= cost
+            && usage.check_period(accounts, job.user, self.state.now, [0; 3], cost).is_ok()
     }
 
     /// Seats for a job that starts at once, around promises and the places kept for others.
@@ -336,8 +338,8 @@ pub(crate) fn admission(
     let to = now + part.remaining();
     let quota = state.usage.room(&state.accounts, job.user, now, to, units).and_then(|()| {
         let hours = super::submit::unit_ms(&units, part.remaining().0);
-        let none = Money::ZERO;
-        state.usage.check_period(&state.accounts, job.user, now, hours, none)
+        let cost = cheapest_run(state, job);
+        state.usage.check_period(&state.accounts, job.user, now, hours, cost)
     });
     if let Err(refusal) = quota {
         return Err(Reason::Quota { refusal });
@@ -353,6 +355,20 @@ pub(crate) fn admission(
         }
     }
     Ok(())
+}
+
+/// What running until its limit costs a waiting job where it is cheapest; nothing where no quota
+/// of credits asks for it.
+fn cheapest_run(state: &State, job: &Job) -> Money {
+    let quotas = state.accounts.quotas(job.user);
+    if !quotas.is_ok_and(|quotas| quotas.iter().any(|(_, quota)| quota.credits.is_some())) {
+        return Money::ZERO;
+    }
+    let (units, span) = (job.parts[0].request.units(), job.parts[0].remaining());
+    let density = state.settings.queue_density;
+    let pools = eligible_pools(state, job).into_iter().map(|p| &state.calendar.pools()[p].pool);
+    let costs = pools.filter_map(|pool| fixed_price(&pool.rates, &units, span.0, density));
+    costs.min().unwrap_or(Money::ZERO)
 }
 
 /// A pass under way.
@@ -678,7 +694,8 @@ fn claim(state: &State, calendar: &mut Calendar, job: &Job) {
     let part = &job.parts[0];
     let (now, units) = (state.now, part.request.units());
     let hours = super::submit::unit_ms(&units, part.remaining().0);
-    let within = state.usage.check_period(&state.accounts, job.user, now, hours, Money::ZERO);
+    let credits = cheapest_run(state, job);
+    let within = state.usage.check_period(&state.accounts, job.user, now, hours, credits);
     let Some(plan) = place_now(state, calendar, job, part.remaining()) else { return };
     let rates = state.cluster.pool(&plan.pool).map(|pool| pool.rates).unwrap_or_default();
     let density = state.settings.queue_density;

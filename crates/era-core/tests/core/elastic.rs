@@ -65,6 +65,7 @@ fn growth_is_charged_as_queue_use() {
     bed.until(min(90));
     bed.exit(&extra, 0);
     assert_eq!(bed.wallet(ALICE), before.plus(credits(4)).unwrap(), "half of it was used");
+    assert!(bed.effects.contains(&Effect::Resize { job, part: 0, attempt: 1, replicas: 1 }));
     assert_eq!(bed.is(job), "running", "growth that ends does not end the job");
     assert_eq!(grown(&bed, job), 0);
 }

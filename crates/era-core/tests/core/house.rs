@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use era_core::accounts::{Actor, Group, User};
-use era_core::bid::Bid;
+use era_core::bid::{Bid, Shape};
 use era_core::estimate::{Estimates, Ratio};
+use era_core::explain::Reason;
 use era_core::forecast::{Curve, Forecast, Series};
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::queue::formula::Formula;
@@ -124,6 +125,31 @@ fn queued_work_waits_for_quota_where_a_bid_is_refused() {
 }
 
 #[test]
+fn queue_work_and_growth_stay_within_the_credits_of_a_period() {
+    let mut bed = Bed::new(1);
+    bed.alice_may(Quota { credits: Some(credits(10)), ..Quota::UNLIMITED });
+    // Each may cost four; a third would pass ten if all of them ran until their limits.
+    let jobs = [(); 3].map(|()| bed.enqueue(ALICE, gang(1, "gpu=1", 60, (0, 1)), false));
+    bed.pass();
+    assert_eq!(bed.running(), jobs[..2]);
+    assert!(matches!(bed.reason(jobs[2]), Reason::Quota { refusal: Refusal::QuotaPeriod { .. } }));
+    bed.run(jobs[0]);
+    bed.until(min(15));
+    bed.finish(jobs[0]);
+    bed.pass();
+    assert_eq!(bed.is(jobs[2]), "running", "the first used one of its four");
+
+    let mut bed = Bed::new(1);
+    let mut elastic = gang(1, "gpu=1", 60, (0, 60));
+    elastic.shape = Shape::Replicas { min: 1, max: 8 };
+    let job = bed.promise(elastic);
+    bed.run(job);
+    bed.alice_may(Quota { credits: Some(credits(10)), ..Quota::UNLIMITED });
+    bed.pass();
+    assert_eq!(bed.state.job(job).unwrap().parts[0].extras.len(), 1, "4 + 4 of 10");
+}
+
+#[test]
 fn credits_are_granted_and_withdrawn_and_a_statement_shows_them() {
     let mut bed = Bed::new(1);
     let before = bed.wallet(ALICE);
@@ -194,7 +220,8 @@ fn a_policy_has_versions_and_goes_back_to_any_that_is_kept() {
 #[test]
 fn settings_are_checked_one_by_one_and_count_at_once() {
     let mut bed = Bed::new(1);
-    let edits: [(&str, fn(&mut Settings)); 12] = [
+    type Edit = fn(&mut Settings);
+    let edits: [(&str, Edit); 12] = [
         ("slot", |s| s.slot = Span(0)),
         ("horizon", |s| s.horizon = Span::from_days(367)),
         ("horizon", |s| s.slot = Span::from_s(1)),

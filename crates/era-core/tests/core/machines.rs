@@ -181,8 +181,8 @@ fn a_domain_is_drawn_at_run_time_and_removed_when_it_is_empty() {
 #[test]
 fn a_domain_keeps_nodes_for_large_or_high_level_jobs() {
     let mut bed = Bed::new(2);
-    let keep = Keep { gpus_min: 8000, level_min: 5 };
-    let keep = Some(DomainKeep { share: Milli(500), keep });
+    let large_or_high = Keep { gpus_min: 8000, level_min: 5 };
+    let keep = Some(DomainKeep { share: Milli(500), keep: large_or_high });
     bed.done(Command::PutDomain { domain: Domain { name: name("east"), keep } });
     for node in [0, 1] {
         bed.done(Command::SetDomain { node: n(node), domain: Some(name("east")) });
@@ -199,7 +199,7 @@ fn a_domain_keeps_nodes_for_large_or_high_level_jobs() {
     let his = Bid { user: BOB, ..bid(gang(1, "gpu=5", 60, (100, 160))) };
     let Reply::Accepted { job, .. } = bed.submit(his) else { panic!() };
     assert_eq!(bed.nodes_of(job), [0], "a high level may");
-    let keep = Some(DomainKeep { share: Milli(1001), keep: keep.unwrap().keep });
+    let keep = Some(DomainKeep { share: Milli(1001), keep: large_or_high });
     let refusal = bed.refused(Command::PutDomain { domain: Domain { name: name("x"), keep } });
     assert_eq!(refusal.field(), Some("keep.share"));
 }

@@ -38,6 +38,17 @@ fn a_key_is_refused_for_another_request_and_is_its_users_own() {
 }
 
 #[test]
+fn a_key_is_forgotten_after_a_day() {
+    let mut bed = Bed::new(1);
+    bed.send(submit("once", 30));
+    bed.until(min(24 * 60));
+    let fresh = bid(gang(1, "gpu=2", 30, (24 * 60, 48 * 60)));
+    let job = with_bid(fresh, None, Overrun::Stop, false);
+    let reply = bed.send(Command::Submit { key: Some(name("once")), job });
+    assert!(matches!(reply, Reply::Accepted { job: JobId(2), .. }), "{reply:?}");
+}
+
+#[test]
 fn a_refused_submission_leaves_its_key_unused() {
     let mut bed = Bed::new(1);
     let mut poor = bid(gang(1, "gpu=1", 30, (0, 600)));
@@ -66,11 +77,11 @@ fn the_quoted_price_is_the_most_that_a_submission_may_cost() {
     let mut bed = Bed::new(1);
     let wish = bid(gang(1, "gpu=1", 60, (0, 600)));
     let told = quote(&bed.state, &wish, bed.at).unwrap();
-    let less = Some(told.price.minus(credits(1)).unwrap());
-    let job = with_bid(wish.clone(), less, Overrun::Stop, false);
+    let most = told.price.minus(credits(1)).unwrap();
+    let job = with_bid(wish.clone(), Some(most), Overrun::Stop, false);
     let reply = bed.send(Command::Submit { key: None, job });
     let Reply::Refused { refusal, counter } = reply else { panic!("{reply:?}") };
-    assert_eq!(refusal, Refusal::PriceRose { price: told.price, most: less.unwrap() });
+    assert_eq!(refusal, Refusal::PriceRose { price: told.price, most });
     assert_eq!(counter.value, Some(told.price));
     bed.accept(with_bid(wish, Some(told.price), Overrun::Stop, false));
 }
@@ -182,8 +193,8 @@ fn a_hold_sets_capacity_and_price_aside_until_it_is_accepted() {
     let his = Bid { user: BOB, ..bid(gang(1, "gpu=1", 60, (10, 70))) };
     assert!(matches!(bed.submit(his), Reply::Refused { refusal: Refusal::NoRoom, .. }));
     // Prices rise meanwhile; the hold stands.
-    let mut rules = era_core::market::MarketRules::default();
-    rules.floor = era_core::units::Milli(50_000);
+    let floor = era_core::units::Milli(50_000);
+    let rules = era_core::market::MarketRules { floor, ..Default::default() };
     bed.done(Command::SetMarket { rules });
     bed.at = bed.at + Span::from_s(59);
     let Reply::Accepted { job, quote } = bed.accept_hold(ALICE, hold) else { panic!() };

@@ -285,7 +285,7 @@ fn a_day_at_a_small_cluster() {
 
 #[test]
 fn a_node_is_lost_and_its_work_goes_on() {
-    let mut script = Script::new("Three nodes: one is lost under a promise and queue work", 3);
+    let mut script = Script::new("Three nodes: one of them is lost under a gang of two", 3);
     let words = "Alice bids 1000 for a gang of two nodes for an hour, within three";
     let gang_of_two = worth(ALICE, gang(2, "gpu=8", 60, (0, 180)), 1000);
     let job = script.submit(words, gang_of_two).unwrap();

@@ -338,7 +338,7 @@ pub(crate) fn refusals() -> Vec<Refusal> {
         Refusal::UnknownHold { hold: HOLD },
         Refusal::NeverFits {
             asked: "gpu: 16".into(),
-            best: "the largest node has 8 GPUs, 64 cores and 512Gi of memory".into(),
+            best: "the largest node has 8 GPUs of 80Gi, 64 cores and 512Gi of memory".into(),
         },
         Refusal::NoRoom,
         Refusal::TooDear { price: credits(9), value: credits(8) },
