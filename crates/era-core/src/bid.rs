@@ -140,6 +140,11 @@ pub struct Constraints {
 }
 
 impl Constraints {
+    /// Whether nothing is said about which nodes will do.
+    pub fn is_anywhere(&self) -> bool {
+        self.pool.is_none() && self.domain.is_none() && self.labels.is_empty()
+    }
+
     /// Whether any node will do.
     pub fn is_empty(&self) -> bool {
         *self == Constraints::default()
@@ -245,11 +250,6 @@ impl Request {
             }
             Shape::Gpus { .. } if self.each.gpu != WHOLE_GPU => {
                 return Err(Refusal::BadGpuTotal { each: self.each.gpu });
-            }
-            Shape::Gpus { .. }
-                if self.constraints.same.is_some() || self.constraints.per_node_max.is_some() =>
-            {
-                return Err(Refusal::TotalTogether);
             }
             _ => {}
         }

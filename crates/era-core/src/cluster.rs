@@ -176,13 +176,18 @@ impl Eligibility<'_> {
 
     /// The same, leaving aside whether the node is up: for what is already promised there.
     pub fn would_allow(&self, node: &Node) -> bool {
-        let c = self.constraints;
         (self.purpose == Purpose::Queue || !node.closed)
             && node.kept.is_none_or(|k| self.gpus >= k.gpus_min || self.level >= k.level_min)
-            && c.pool.as_ref().is_none_or(|p| *p == node.pool)
+            && self.names(node)
+            && node.capacity.could_hold(self.each)
+    }
+
+    /// Whether the node is where the constraints say.
+    pub fn names(&self, node: &Node) -> bool {
+        let c = self.constraints;
+        c.pool.as_ref().is_none_or(|p| *p == node.pool)
             && c.domain.as_ref().is_none_or(|d| Some(d) == node.domain.as_ref())
             && c.labels.iter().all(|(k, v)| node.labels.get(k) == Some(v))
-            && node.capacity.could_hold(self.each)
     }
 }
 

@@ -5,11 +5,14 @@ use serde::{Deserialize, Serialize};
 use crate::job::{Deal, Job, Phase};
 use crate::ledger::Account;
 use crate::market::fixed_price;
+use crate::queue::PolicyRule;
 use crate::refusal::Refusal;
 use crate::resources::{Resource, show_mib};
-use crate::scheduler::{admission, estimated_starts, place_now, ranked, running_by_queue};
+use crate::scheduler::{
+    admission, estimated_starts, place_now, ranked, ranked_by, running_by_queue,
+};
 use crate::state::State;
-use crate::units::{JobId, Milli, Money, Span, Time};
+use crate::units::{JobId, Milli, Money, Name, Span, Time};
 
 /// How many jobs ahead are planned on paper one by one; beyond, work is divided by capacity.
 const DEPTH: usize = 64;
@@ -123,6 +126,24 @@ pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
         start: estimate(state, job),
         reason: reason(state, job, position)?,
     })
+}
+
+/// The waiting jobs of a queue in the order of service; under another rule than its own where one
+/// is given, to see what it would change.
+pub fn queue_order(
+    state: &State,
+    queue: &Name,
+    rule: Option<&PolicyRule>,
+) -> Result<Vec<JobId>, Refusal> {
+    let queue = state.queue(queue)?;
+    let ranks = match rule {
+        None => ranked(state, queue),
+        Some(rule) => {
+            rule.check()?;
+            ranked_by(state, queue, rule)
+        }
+    };
+    Ok(ranks.into_iter().map(|rank| rank.job).collect())
 }
 
 /// The place of a waiting job in its queue, from 1.

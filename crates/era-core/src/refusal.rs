@@ -21,10 +21,6 @@ pub enum Refusal {
     BadReplicas { min: u32, max: u32, most: u32 },
     #[error("a total of GPUs is split by whole ones: ask for `gpu: 1` with each, not {each}m")]
     BadGpuTotal { each: u32 },
-    #[error(
-        "a total of GPUs is split over nodes: leave out `same` and `per_node_max`, or give replicas"
-    )]
-    TotalTogether,
     #[error("the request asks for no resource: give cpu, memory, gpu or a device")]
     NothingAsked,
     #[error(
@@ -190,7 +186,6 @@ impl Refusal {
         Some(match self {
             Refusal::BadDuration { .. } => "duration",
             Refusal::BadReplicas { .. } => "shape",
-            Refusal::TotalTogether => "constraints",
             Refusal::BadGpuTotal { .. }
             | Refusal::NothingAsked
             | Refusal::BrokenGpu { .. }

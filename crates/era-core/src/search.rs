@@ -18,7 +18,7 @@ use crate::starts::Starts;
 use crate::units::Time;
 
 /// Starts without room that are tried one by one before all starts with room are worked out.
-const TRIES_MAX: u32 = 4;
+const TRIES_MAX: u32 = 24;
 
 /// A start with room, and its raw price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,7 @@ impl<'a> Search<'a> {
             return intervals.first().map(|(start, _)| *start);
         }
         // Enough nodes may not be the right nodes yet: try every change.
-        let lanes = self.pool.lanes.iter().filter(|l| self.eligible.allows(&l.node));
+        let lanes = self.pool.lanes.iter().filter(|l| l.admits(&self.eligible));
         let mut points: Vec<Time> = intervals.iter().map(|(start, _)| *start).collect();
         for lane in lanes {
             points.extend(lane.taken(self.with_soft).changes(from, to));
@@ -242,7 +242,7 @@ impl<'a> Search<'a> {
         };
         // (instant, change of the number of replicas that could start then)
         let mut changes: Vec<(Time, i64)> = Vec::new();
-        for lane in self.pool.lanes.iter().filter(|l| self.eligible.allows(&l.node)) {
+        for lane in self.pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
             self.lane_starts(lane, &block.each, per_node, from, to, &mut changes);
         }
         changes.sort_unstable();

@@ -202,7 +202,12 @@ fn single(
 ) -> Result<(Decision, Money), Refusal> {
     let (from, to) = starts_of(state, request, now, now);
     let places = places(state, &state.calendar, bid.user, request, (from, to))?;
-    let mut best: Option<(Decision, Money)> = None;
+    // Prices are compared as they are before rounding, here as within a search.
+    let merit = |found: Found, worth: Money| {
+        let gain = Weights::raw_of(worth) as i128 - found.raw as i128;
+        (gain, Reverse(found.raw), Reverse(found.start))
+    };
+    let mut best: Option<(Found, Decision, Money)> = None;
     for place in &places {
         let search = search(state, &state.calendar, place, bid.user, request, now);
         // The value is the same for all starts of a step, so the cheapest of each will do.
@@ -210,20 +215,20 @@ fn single(
         for step in bid.value.steps() {
             let step_to = to.min(step.by - request.duration);
             if let Some(found) = search.cheapest(step_from, step_to) {
-                let plan = plan_of(request, place.pool, found, Vec::new());
                 let price = Weights::price(found.raw).ok_or(Refusal::TooLarge)?;
-                let decision =
-                    Decision { alternative, parts: vec![(plan, price)], moves: Vec::new() };
                 let better =
-                    best.as_ref().is_none_or(|(b, w)| decision.merit(step.worth) > b.merit(*w));
+                    best.as_ref().is_none_or(|(b, _, w)| merit(found, step.worth) > merit(*b, *w));
                 if better {
-                    best = Some((decision, step.worth));
+                    let plan = plan_of(request, place.pool, found, Vec::new());
+                    let decision =
+                        Decision { alternative, parts: vec![(plan, price)], moves: Vec::new() };
+                    best = Some((found, decision, step.worth));
                 }
             }
             step_from = step_from.max(Time(step_to.0.saturating_add(1)));
         }
     }
-    let Some((mut decision, worth)) = best else {
+    let Some((_, mut decision, worth)) = best else {
         return rearrange::rearrange(state, bid, alternative, request, now);
     };
     if with_seats {

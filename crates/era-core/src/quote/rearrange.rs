@@ -4,6 +4,8 @@
 //! One step deep and greedy: a node is cleared for a replica by moving the fewest promises off
 //! it, each to a seat that is free as things are. It may miss what a deeper search would find.
 
+use std::cmp::Reverse;
+
 use super::decide::{Decision, Move, plan_of, search_places, window};
 use crate::bid::{Bid, Request, Shape};
 use crate::calendar::{Booking, Calendar, Holder, Layer, Seat};
@@ -36,26 +38,42 @@ pub(super) fn rearrange(
         return Err(Refusal::NoRoom);
     }
     let (from, to) = window(state, request, now);
-    for (pool, allowed) in search_places(state, bid.user, request, (from, to))? {
-        let search = Search {
-            calendar: &state.calendar,
-            pool,
-            request,
-            eligible: state.eligibility(request, bid.user, Purpose::Promise),
-            now,
-            soft_to: now + state.settings.grace,
-            with_soft: false,
-            allowed: &allowed,
-        };
-        for found in starts_to_try(&search, &allowed, from, to) {
+    // Nobody wants a run that ends when it is worth nothing any more.
+    let last_step = bid.value.steps().last().map_or(Time::MIN, |step| step.by);
+    let to = to.min(last_step - request.duration);
+    if from > to {
+        return Err(Refusal::NoRoom);
+    }
+    let places = search_places(state, bid.user, request, (from, to))?;
+    let search_in = |place: usize| Search {
+        calendar: &state.calendar,
+        pool: places[place].0,
+        request,
+        eligible: state.eligibility(request, bid.user, Purpose::Promise),
+        now,
+        soft_to: now + state.settings.grace,
+        with_soft: false,
+        allowed: &places[place].1,
+    };
+    // Which starts are tried does not depend on the value; of those that could be had, the value
+    // picks as it does among starts with room.
+    let mut tries = Vec::new();
+    for (place, (_, allowed)) in places.iter().enumerate() {
+        for found in starts_to_try(&search_in(place), allowed, from, to) {
             let worth = bid.value.at(found.start + request.duration);
             let Some(price) = Weights::price(found.raw).filter(|price| *price <= worth) else {
                 continue;
             };
-            if let Some((seats, moves)) = make_room(state, &search, &pool.pool.name, found.start) {
-                let plan = plan_of(request, pool, found, seats);
-                return Ok((Decision { alternative, parts: vec![(plan, price)], moves }, worth));
-            }
+            let left = Weights::raw_of(worth) - found.raw;
+            tries.push((Reverse(left), found, place, price, worth));
+        }
+    }
+    tries.sort_unstable();
+    for (_, found, place, price, worth) in tries {
+        let (pool, search) = (places[place].0, search_in(place));
+        if let Some((seats, moves)) = make_room(state, &search, &pool.pool.name, found.start) {
+            let plan = plan_of(request, pool, found, seats);
+            return Ok((Decision { alternative, parts: vec![(plan, price)], moves }, worth));
         }
     }
     Err(Refusal::NoRoom)
@@ -110,6 +128,7 @@ fn make_room(
             seats.push(seat);
         }
     }
+    scratch.moves.retain(|m| m.from != m.to);
     (seats.len() == wanted as usize).then_some((seats, scratch.moves))
 }
 
@@ -153,11 +172,10 @@ impl Scratch<'_> {
         rank: usize,
         now: Time,
     ) -> Option<Seat> {
-        let before = (self.calendar.clone(), self.moves.len());
+        let before = (self.calendar.clone(), self.moves.clone());
         let seat = self.try_clear(gang, pool, node, rank, now);
         if seat.is_none() {
-            self.calendar = before.0;
-            self.moves.truncate(before.1);
+            (self.calendar, self.moves) = before;
         }
         seat
     }
@@ -199,7 +217,11 @@ impl Scratch<'_> {
         for booking in removed {
             let from = Seat { node, gpus: booking.take.gpus };
             let to = self.reseat(pool, &booking, gang)?;
-            self.moves.push(Move { holder: booking.holder, from, to });
+            // What was moved before moves on from where it really sits.
+            match self.moves.iter_mut().find(|m| m.holder == booking.holder) {
+                Some(earlier) => earlier.to = to,
+                None => self.moves.push(Move { holder: booking.holder, from, to }),
+            }
         }
         Some(seat)
     }

@@ -18,7 +18,7 @@ mod tasks;
 use std::sync::Arc;
 
 pub(crate) use pass::{admission, estimated_starts, place_now, running_by_queue};
-pub(crate) use rank::{free_now, ranked};
+pub(crate) use rank::{free_now, ranked, ranked_by};
 
 use crate::input::{Command, Input};
 use crate::job::{Job, Part, Phase, TaskId};

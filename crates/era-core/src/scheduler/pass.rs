@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Step;
-use super::rank::{Rank, rank_jobs, ranked};
+use super::rank::{Rank, rank_jobs, ranked, rule_of};
 use crate::bid::{Request, Shape};
 use crate::calendar::{Calendar, Holder, Layer, PoolCalendar};
 use crate::cluster::{Health, Purpose};
@@ -41,6 +41,7 @@ impl Step<'_> {
         }
         let order = service_order(self.state, &queues);
         let mut pass = Pass::new(self.state, &queues);
+        self.book_holes(&mut pass, &order);
         let mut deferred = Vec::new();
         for (queue, rank) in order {
             match self.try_job(&mut pass, &queues[queue], queue, rank.job, Turn::Own(rank)) {
@@ -66,9 +67,10 @@ impl Step<'_> {
         turn: Turn,
     ) -> Tried {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return Tried::NotNow };
-        let hopeless = pass.hopeless(&job);
-        // Conservatively, even what cannot start now keeps a place.
-        if hopeless && self.state.settings.backfill != Backfill::Conservative {
+        self.drop_shadow(pass, id);
+        // Where every waiting job keeps a hole, none may be passed over.
+        let each_keeps_a_hole = self.state.settings.backfill == Backfill::Conservative;
+        if !each_keeps_a_hole && pass.hopeless(&job) {
             return Tried::NotNow;
         }
         match admission(self.state, queue, &job, &pass.running[index]) {
@@ -77,10 +79,9 @@ impl Step<'_> {
             Err(_) => return Tried::NotNow,
             Ok(()) => {}
         }
-        let room = if hopeless { None } else { self.room_now(pass, &job) };
-        if let Some(plan) = room {
+        if let Some(plan) = self.room_now(pass, &job) {
             if self.affordable(&job, &plan) {
-                pass.count(index, &job, &plan);
+                pass.count(index, &job);
                 self.start_queued(Job::clone(&job), plan);
                 return Tried::Started;
             }
@@ -190,19 +191,37 @@ impl Step<'_> {
         }
     }
 
-    fn add_shadow(&mut self, pass: &mut Pass, job: &Job, plan: Plan) {
-        let request = job.parts[0].request.clone();
-        pass.shadows.push((request, plan));
-        let index = pass.shadows.len() - 1;
-        let (request, plan) = &pass.shadows[index];
-        book_shadow(&mut self.state.calendar, index, request, plan);
+    /// Books the holes that waiting jobs keep from earlier passes, for as long as this one lasts.
+    fn book_holes(&mut self, pass: &mut Pass, order: &[(usize, Rank)]) {
+        if self.state.settings.backfill != Backfill::Conservative {
+            return;
+        }
+        for (_, rank) in order {
+            let Some(job) = self.state.jobs.get(&rank.job).cloned() else { continue };
+            if let Some(hole) = job.parts[0].hole.clone()
+                && hole_is_free(self.state, &job, &hole)
+            {
+                self.add_shadow(pass, &job, hole);
+            }
+        }
     }
 
-    fn remove_shadows(&mut self, pass: Pass) {
-        for (index, (_, plan)) in pass.shadows.iter().enumerate() {
-            for (rank, seat) in plan.seats.iter().enumerate() {
-                self.state.calendar.unbook(shadow(index, rank), seat.node);
-            }
+    fn add_shadow(&mut self, pass: &mut Pass, job: &Job, plan: Plan) {
+        book_shadow(&mut self.state.calendar, job.id, &job.parts[0].request, &plan);
+        pass.shadows.insert(job.id, plan);
+    }
+
+    fn drop_shadow(&mut self, pass: &mut Pass, job: JobId) {
+        let Some(plan) = pass.shadows.remove(&job) else { return };
+        for (rank, seat) in plan.seats.iter().enumerate() {
+            self.state.calendar.unbook(shadow(job, rank), seat.node);
+        }
+    }
+
+    fn remove_shadows(&mut self, mut pass: Pass) {
+        while let Some((job, _)) = pass.shadows.first_key_value() {
+            let job = *job;
+            self.drop_shadow(&mut pass, job);
         }
     }
 
@@ -223,7 +242,9 @@ impl Step<'_> {
             return;
         }
         let waiting = self.state.waiting.get(&queue.name).cloned().unwrap_or_default();
-        let ranks = rank_jobs(self.state, queue, running.iter().chain(waiting.values()));
+        let rule = rule_of(self.state, queue);
+        let jobs = running.iter().chain(waiting.values());
+        let ranks = rank_jobs(self.state, queue, &rule, jobs);
         let mut scratch = self.state.calendar.clone();
         for job in &running {
             unseat(&mut scratch, job);
@@ -231,7 +252,7 @@ impl Step<'_> {
         let mut victims = Vec::new();
         for rank in ranks {
             let Ok(job) = self.state.job(rank.job) else { continue };
-            // Whoever can have nothing at all does not hold up the rest.
+            // Whoever finds no place does not hold up the rest.
             if !job.parts[0].is_active() {
                 claim(self.state, &mut scratch, job);
             } else if !reseat(&mut scratch, job, self.state.now) {
@@ -380,9 +401,12 @@ struct Pass {
     headed: Vec<bool>,
     /// What is free now on each node of each pool, at most.
     free: Vec<Vec<Free>>,
+    /// Whether any node is kept for large jobs or high levels.
+    any_kept: bool,
     /// Plain requests that did not fit: whatever asks for no less does not fit either.
     misfits: Vec<Misfit>,
-    shadows: Vec<(Request, Plan)>,
+    /// Places that are kept in the calendar while the pass lasts.
+    shadows: BTreeMap<JobId, Plan>,
 }
 
 /// What is free on a node now.
@@ -415,8 +439,9 @@ impl Pass {
                 .iter()
                 .map(|p| p.lanes.iter().map(|l| free_on(l, state.now)).collect())
                 .collect(),
+            any_kept: state.cluster.nodes().any(|n| n.kept.is_some()),
             misfits: Vec::new(),
-            shadows: Vec::new(),
+            shadows: BTreeMap::new(),
         }
     }
 
@@ -442,11 +467,10 @@ impl Pass {
         false
     }
 
-    fn count(&mut self, queue: usize, job: &Job, plan: &Plan) {
+    fn count(&mut self, queue: usize, job: &Job) {
         let units = job.parts[0].request.units();
         self.running[queue].jobs += 1;
         self.running[queue].units = [0, 1, 2].map(|r| self.running[queue].units[r] + units[r]);
-        let _ = plan;
     }
 
     fn misfit(job: &Job) -> Option<Misfit> {
@@ -468,7 +492,12 @@ impl Pass {
     }
 
     /// Whether something no larger has failed in this pass: capacity only shrinks during one.
+    /// Where nodes are kept for large jobs or high levels, a larger one may fit where a smaller
+    /// one may not go, and nothing can be said.
     fn hopeless(&self, job: &Job) -> bool {
+        if self.any_kept {
+            return false;
+        }
         let Some(m) = Pass::misfit(job) else { return false };
         let same_kind =
             |f: &Misfit| (f.gpu < 1000) == (m.gpu < 1000) && f.preemptible == m.preemptible;
@@ -525,15 +554,15 @@ fn eligible_pools(state: &State, job: &Job) -> Vec<usize> {
 }
 
 /// A holder that only exists during a pass.
-fn shadow(index: usize, rank: usize) -> Holder {
-    let hold = HoldId(u64::MAX - index as u64);
+fn shadow(job: JobId, rank: usize) -> Holder {
+    let hold = HoldId(u64::MAX - job.0);
     Holder::Hold { hold, part: u16::MAX, rank: rank as u32 }
 }
 
-fn book_shadow(calendar: &mut Calendar, index: usize, request: &Request, plan: &Plan) {
+fn book_shadow(calendar: &mut Calendar, job: JobId, request: &Request, plan: &Plan) {
     for (rank, seat) in plan.seats.iter().enumerate() {
         let each = each_of(request, plan.gpus_per_node, rank as u32);
-        calendar.book(shadow(index, rank), *seat, &each, Layer::Soft, plan.from, plan.to);
+        calendar.book(shadow(job, rank), *seat, &each, Layer::Soft, plan.from, plan.to);
     }
 }
 
@@ -727,12 +756,12 @@ pub(crate) fn estimated_starts(
     }
     let mut starts = Vec::new();
     let order = service_order(state, &state.queues);
-    for (index, (_, rank)) in order.into_iter().take(depth).enumerate() {
+    for (_, rank) in order.into_iter().take(depth) {
         let Ok(job) = state.job(rank.job) else { continue };
         let plan = place_now(state, &calendar, job, lasting(job))
             .or_else(|| earliest_place(state, &calendar, job, Some(lasting(job))));
         if let Some(plan) = &plan {
-            book_shadow(&mut calendar, index, &job.parts[0].request, plan);
+            book_shadow(&mut calendar, job.id, &job.parts[0].request, plan);
         }
         starts.push((rank.job, plan.map(|p| p.from)));
     }

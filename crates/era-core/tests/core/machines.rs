@@ -7,7 +7,7 @@ use era_core::bid::Bid;
 use era_core::cluster::{Domain, DomainKeep, Health, Keep};
 use era_core::input::NewNode;
 use era_core::job::{Outcome, StopReason};
-use era_core::resources::Capacity;
+use era_core::resources::{Capacity, GPUS_PER_NODE_MAX};
 use era_core::units::{Milli, Money, NodeId, Span};
 use era_core::{Command, Event, Refusal, Reply, quote};
 
@@ -31,9 +31,9 @@ fn nodes_join_all_or_none_and_are_numbered_in_order() {
     assert!(matches!(bed.refused(Command::Join { nodes: vec![unzoned] }), Refusal::Unknown { .. }));
     assert!(matches!(bed.refused(Command::Join { nodes: vec![] }), Refusal::TooMany { .. }));
     let mut large = node(9);
-    large.capacity.gpus = vec![large.capacity.gpus[0].clone(); 65];
+    large.capacity.gpus = vec![large.capacity.gpus[0].clone(); GPUS_PER_NODE_MAX + 1];
     let refusal = bed.refused(Command::Join { nodes: vec![large] });
-    assert_eq!(refusal.to_string(), "setting capacity: a node has at most 64 GPUs");
+    assert_eq!(refusal.to_string(), "setting capacity: a node has at most 32 GPUs");
     assert_eq!(bed.state.cluster().len(), 4);
 }
 

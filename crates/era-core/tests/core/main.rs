@@ -1,7 +1,8 @@
 //! The core as a whole, driven through `step` and `quote`.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so
+#![allow(clippy::unwrap_used)] // a test that cannot go on should stop
 
+mod against_oracle;
 mod backfill;
 mod bad_input;
 mod bed;
@@ -12,11 +13,15 @@ mod house;
 mod machines;
 mod orders;
 mod placement;
+mod posted_prices;
 mod promises;
+mod rearranging;
 mod reports;
 mod settlement;
+mod several;
 mod submissions;
 mod transcripts;
 mod verbs;
 mod wire;
 mod wire_examples;
+mod worlds;

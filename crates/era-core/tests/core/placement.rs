@@ -228,7 +228,7 @@ fn a_total_of_gpus_is_whole_nodes_and_one_part() {
     assert_eq!(sizes(&bed, job), [8]);
     let mut together = total(12);
     together.constraints.same = Some(Topology::Node);
-    assert_eq!(refusal(&mut bed, together), Refusal::TotalTogether);
+    assert_eq!(refusal(&mut bed, together), Refusal::NoRoom, "no node has twelve");
 }
 
 /// Where each scorer puts one GPU when three nodes have 8, 4 and 5 free.

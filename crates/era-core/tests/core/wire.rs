@@ -96,8 +96,7 @@ number_of!(reply_number, REPLIES, Reply:
 );
 
 number_of!(refusal_number, REFUSALS, Refusal:
-    Refusal::BadDuration { .. }, Refusal::BadReplicas { .. }, Refusal::BadGpuTotal { .. },
-    Refusal::TotalTogether, Refusal::NothingAsked, Refusal::BrokenGpu { .. },
+    Refusal::BadDuration { .. }, Refusal::BadReplicas { .. }, Refusal::BadGpuTotal { .. }, Refusal::NothingAsked, Refusal::BrokenGpu { .. },
     Refusal::GpuFilterWithoutGpu, Refusal::TooLarge, Refusal::BadWindow { .. },
     Refusal::WindowPast { .. }, Refusal::BeyondHorizon { .. }, Refusal::WindowTooShort { .. },
     Refusal::TooMany { .. }, Refusal::BadOrder { .. }, Refusal::BadValue { .. },

@@ -312,7 +312,6 @@ pub(crate) fn refusals() -> Vec<Refusal> {
         Refusal::BadDuration { given: Span(0), most: Span::from_days(366) },
         Refusal::BadReplicas { min: 4, max: 2, most: 16_384 },
         Refusal::BadGpuTotal { each: 500 },
-        Refusal::TotalTogether,
         Refusal::NothingAsked,
         Refusal::BrokenGpu { given: 1500 },
         Refusal::GpuFilterWithoutGpu,
