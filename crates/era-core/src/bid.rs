@@ -263,7 +263,11 @@ impl Request {
             return Err(Refusal::GpuFilterWithoutGpu);
         }
         if self.constraints.per_node_max == Some(0) {
-            return Err(Refusal::BadReplicas { min: 0, max: 0, most: REPLICAS_MAX });
+            return Err(Refusal::TooMany {
+                what: "replicas on a node".into(),
+                given: 0,
+                most: REPLICAS_MAX as usize,
+            });
         }
         Ok(())
     }

@@ -395,6 +395,20 @@ impl Job {
         self.ended.is_none() && self.parts.iter().any(|p| matches!(p.phase, Phase::Waiting { .. }))
     }
 
+    /// When the first part starts that may only start after this one has finished.
+    pub fn starts_after(&self, part: usize) -> Option<Time> {
+        let follows = |p: &&Part| p.request.after.iter().any(|i| usize::from(*i) == part);
+        let plans = self.parts.iter().filter(follows).filter_map(|p| p.plan.as_ref());
+        plans.map(|plan| plan.from).min()
+    }
+
+    /// When the last of the parts that this one must wait for has finished.
+    pub fn finished_before(&self, part: usize) -> Option<Time> {
+        let before = self.parts[part].request.after.iter().map(|i| &self.parts[usize::from(*i)]);
+        let plans = before.filter_map(|p| p.next.as_ref().or(p.plan.as_ref()));
+        plans.map(|plan| plan.to).max()
+    }
+
     /// One word for what it does.
     pub fn state(&self) -> &'static str {
         if self.ended.is_some() {

@@ -201,14 +201,18 @@ impl Step<'_> {
         let part = &mut job.parts[index];
         let seats = part.plan.as_ref().map_or(&[][..], |p| &p.seats);
         let gang_hit = seats.iter().zip(&part.tasks).any(|(s, t)| s.node == node && t.is_live());
+        // Whenever growth there was to be gone, it is not before its lease has lapsed.
+        let mut gone = Vec::new();
         for extra in part.extras.iter_mut().filter(|e| e.seat.node == node) {
-            extra.stop_until = Some(fence);
+            extra.stop_until = None;
+            gone.push(extra.rank);
         }
         let stopping = part.stop;
         if let (Some(stop), true) = (&mut part.stop, gang_hit) {
             stop.until = stop.until.max(fence);
         }
         self.state.put_job(job);
+        self.stop_extras(id, index, &gone, fence);
         if gang_hit && stopping.is_none() {
             self.gang_lost(id, index, fence, "its node was lost");
         }
@@ -231,7 +235,7 @@ impl Step<'_> {
         }
         if is_promise {
             let remaining = Request { duration: job.parts[index].remaining(), ..request };
-            let next = self.replan(job.user, &remaining, fence);
+            let next = self.replan(&job, index, &remaining, fence);
             if let Some(next) = &next {
                 let attempt = job.parts[index].attempt + 1;
                 self.state.seat_plan(&job, index, &remaining, next, attempt);
@@ -287,12 +291,16 @@ impl Step<'_> {
         self.open_books(job, index);
     }
 
-    /// The earliest room for what is left of a promise, from `from` on and within its window.
-    fn replan(&self, user: UserId, request: &Request, from: Time) -> Option<Plan> {
+    /// The earliest room for what is left of a promise, from `from` on, within its window and
+    /// between the parts that it has to keep order with.
+    fn replan(&self, job: &Job, index: usize, request: &Request, from: Time) -> Option<Plan> {
+        let user = job.user;
         // Prices, and so promises, reach no further than the horizon.
         let deadline = request.window.deadline.min(self.state.now + self.state.settings.horizon);
+        let deadline = job.starts_after(index).map_or(deadline, |start| start.min(deadline));
         let latest = deadline - request.duration;
         let from = from.max(request.window.earliest).max(self.state.now);
+        let from = job.finished_before(index).map_or(from, |finish| finish.max(from));
         let mut best: Option<(Time, &Arc<PoolCalendar>)> = None;
         for pool in self.state.calendar.pools() {
             let search = self.search(pool, user, request);
@@ -438,7 +446,7 @@ impl Step<'_> {
             (None, Effort::Whatever) => {
                 // Not before the old attempt is certainly gone.
                 let fence = job.parts[index].stop.map_or(self.state.now, |s| s.until);
-                (self.replan(job.user, request, fence), true)
+                (self.replan(&job, index, request, fence), true)
             }
         };
         if let Some(new) = &new {
@@ -613,8 +621,11 @@ impl Step<'_> {
                 return bad("rates", format!("give 0 to {RATE_MAX} an hour"));
             }
         }
-        if pool.closed_share > Milli::ONE || pool.level_caps.values().any(|c| *c > Milli::ONE) {
-            return bad("closed_share", "shares are at most 1000 thousandths".into());
+        if pool.closed_share > Milli::ONE {
+            return bad("closed_share", "give at most 1000 thousandths".into());
+        }
+        if pool.level_caps.values().any(|cap| *cap > Milli::ONE) {
+            return bad("level_caps", "give at most 1000 thousandths".into());
         }
         let name = pool.name.clone();
         self.state.cluster.put_pool(pool)?;
@@ -627,7 +638,7 @@ impl Step<'_> {
         if domain.keep.is_some_and(|k| k.share > Milli::ONE) {
             return Err(Refusal::BadSetting {
                 field: "keep.share".into(),
-                problem: "at most 1000 thousandths".into(),
+                problem: "give at most 1000 thousandths".into(),
             });
         }
         let name = domain.name.clone();
@@ -651,8 +662,13 @@ impl Step<'_> {
             return;
         }
         part.cleared = true;
-        let Some(plan) = part.plan.clone() else { return };
+        if part.plan.is_none() {
+            return;
+        }
         self.state.put_job(job);
+        self.sit_beside(id, usize::from(index));
+        let plan = self.state.jobs.get(&id).and_then(|j| j.parts[usize::from(index)].plan.clone());
+        let Some(plan) = plan else { return };
         let nodes: BTreeSet<NodeId> = plan.seats.iter().map(|s| s.node).collect();
         for node in nodes {
             self.clear_node(node, plan.from);
@@ -684,6 +700,7 @@ impl Step<'_> {
             };
             leaving.push(victim.holder);
         }
+        self.spare(node, at, &mut leaving);
         for holder in leaving {
             let Holder::Job { job, part, rank, .. } = holder else { continue };
             if self.is_growth(holder) {
@@ -698,7 +715,7 @@ impl Step<'_> {
         }
     }
 
-    fn is_growth(&self, holder: Holder) -> bool {
+    pub(super) fn is_growth(&self, holder: Holder) -> bool {
         let Holder::Job { job, part, rank, .. } = holder else { return false };
         let part = self.state.jobs.get(&job).and_then(|j| j.parts.get(usize::from(part)));
         part.is_some_and(|p| p.extras.iter().any(|e| e.rank == rank))

@@ -20,6 +20,7 @@ use crate::cluster::{Health, Purpose};
 use crate::explain::Reason;
 use crate::job::{Job, Phase, Plan, StopReason, each_of};
 use crate::ledger::Account;
+use crate::market::fixed_price;
 use crate::placement::Gang;
 use crate::queue::Queue;
 use crate::resources::{PerResource, Resource};
@@ -27,7 +28,7 @@ use crate::search::Search;
 use crate::settings::Backfill;
 use crate::starts::Starts;
 use crate::state::{State, layer_of};
-use crate::units::{HoldId, JobId, Name, Span, Time};
+use crate::units::{HoldId, JobId, Money, Name, Span, Time};
 
 /// How far ahead a place for a waiting job is looked for.
 const REACH: Span = Span::from_days(3660);
@@ -94,8 +95,10 @@ impl Step<'_> {
     fn affordable(&self, job: &Job, plan: &Plan) -> bool {
         let units = job.parts[0].request.units();
         let span = plan.to.since(plan.from);
-        let cost = self.queue_price(&plan.pool, &units, span);
-        cost.is_ok_and(|cost| self.state.ledger.balance(Account::Wallet(job.user)) >= cost)
+        let Ok(cost) = self.queue_price(&plan.pool, &units, span) else { return false };
+        let (usage, accounts) = (&self.state.usage, &self.state.accounts);
+        self.state.ledger.balance(Account::Wallet(job.user)) >= cost
+            && usage.check_period(accounts, job.user, self.state.now, [0; 3], cost).is_ok()
     }
 
     /// Seats for a job that starts at once, around promises and the places kept for others.
@@ -356,8 +359,8 @@ pub(crate) fn admission(
     let to = now + part.remaining();
     let quota = state.usage.room(&state.accounts, job.user, now, to, units).and_then(|()| {
         let hours = super::submit::unit_ms(&units, part.remaining().0);
-        let none = crate::units::Money::ZERO;
-        state.usage.check_period(&state.accounts, job.user, now, hours, none)
+        let cost = cheapest_run(state, job);
+        state.usage.check_period(&state.accounts, job.user, now, hours, cost)
     });
     if let Err(refusal) = quota {
         return Err(Reason::Quota { refusal });
@@ -373,6 +376,20 @@ pub(crate) fn admission(
         }
     }
     Ok(())
+}
+
+/// What running until its limit costs a waiting job where it is cheapest; nothing where no quota
+/// of credits asks for it.
+fn cheapest_run(state: &State, job: &Job) -> Money {
+    let quotas = state.accounts.quotas(job.user);
+    if !quotas.is_ok_and(|quotas| quotas.iter().any(|(_, quota)| quota.credits.is_some())) {
+        return Money::ZERO;
+    }
+    let (units, span) = (job.parts[0].request.units(), job.parts[0].remaining());
+    let density = state.settings.queue_density;
+    let pools = eligible_pools(state, job).into_iter().map(|p| &state.calendar.pools()[p].pool);
+    let costs = pools.filter_map(|pool| fixed_price(&pool.rates, &units, span.0, density));
+    costs.min().unwrap_or(Money::ZERO)
 }
 
 /// A pass under way.
@@ -653,53 +670,96 @@ fn reseat(calendar: &mut Calendar, job: &Job, now: Time) -> bool {
     free
 }
 
-/// Takes a place for a waiting job in a scratch calendar, if there is one now.
-fn claim(state: &State, calendar: &mut Calendar, job: &Job) {
+/// Lets a run end on paper when it has lasted as long as `lasting`, if it is not to end before.
+fn shorten(calendar: &mut Calendar, job: &Job, lasting: Span, now: Time) {
     let part = &job.parts[0];
-    if matches!(part.phase, Phase::Waiting { not_before } if not_before > state.now) {
+    let (Phase::Active { since }, Some(plan)) = (part.phase, &part.plan) else { return };
+    let to = (since + lasting).max(now + Span(1));
+    if to >= plan.to {
         return;
     }
-    let now = state.now;
-    let to = now + part.remaining();
-    let least = state.settings.run_min.max(state.settings.grace);
-    let preemptible = job.queue().is_some_and(|q| q.preemptible);
-    let firm_to = if preemptible { to.min(now + least) } else { to };
-    let mut found = None;
-    for pool in calendar.pools() {
-        let gang = Gang {
-            request: &part.request,
-            eligible: state.eligibility(&part.request, job.user, Purpose::Queue),
-            from: now,
-            to: firm_to,
-            soft_to: to,
-        };
-        if let Some(seats) = gang.place(pool, state.choice()) {
-            found = Some((seats, pool.gpus_per_node));
-            break;
-        }
-    }
-    let Some((seats, gpus_per_node)) = found else { return };
-    for (rank, seat) in seats.into_iter().enumerate() {
-        let each = each_of(&part.request, gpus_per_node, rank as u32);
-        let (job_id, attempt, rank) = (job.id, part.attempt + 1, rank as u32);
-        let holder = Holder::Job { job: job_id, part: 0, attempt, rank };
-        calendar.book(holder, seat, &each, layer_of(&job.deal), now, to);
+    unseat(calendar, job);
+    for (rank, seat) in plan.seats.iter().enumerate() {
+        let each = part.each_of(plan, rank as u32);
+        let (id, attempt, rank) = (job.id, part.attempt, rank as u32);
+        let holder = Holder::Job { job: id, part: 0, attempt, rank };
+        calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, to);
     }
 }
 
-/// Where the first `depth` waiting jobs would start if each lasted as long as `lasting` says,
-/// in the order of service: a plan on paper.
+/// A place for a waiting job at this moment, if it lasts as long as `lasting`.
+pub(crate) fn place_now(
+    state: &State,
+    calendar: &Calendar,
+    job: &Job,
+    lasting: Span,
+) -> Option<Plan> {
+    let part = &job.parts[0];
+    let now = state.now;
+    if matches!(part.phase, Phase::Waiting { not_before } if not_before > now) {
+        return None;
+    }
+    let to = now + lasting;
+    let least = state.settings.run_min.max(state.settings.grace);
+    let preemptible = job.queue().is_some_and(|q| q.preemptible);
+    let firm_to = if preemptible { to.min(now + least) } else { to };
+    let gang = Gang {
+        request: &part.request,
+        eligible: state.eligibility(&part.request, job.user, Purpose::Queue),
+        from: now,
+        to: firm_to,
+        soft_to: to,
+    };
+    calendar.pools().iter().find_map(|pool| {
+        let seats = gang.place(pool, state.choice())?;
+        let gpus_per_node = pool.gpus_per_node;
+        Some(Plan { pool: pool.pool.name.clone(), from: now, to, seats, gpus_per_node })
+    })
+}
+
+/// Takes a place for a waiting job in a scratch calendar, if there is one now and nothing but
+/// room keeps the job from starting.
+fn claim(state: &State, calendar: &mut Calendar, job: &Job) {
+    let part = &job.parts[0];
+    let (now, units) = (state.now, part.request.units());
+    let hours = super::submit::unit_ms(&units, part.remaining().0);
+    let credits = cheapest_run(state, job);
+    let within = state.usage.check_period(&state.accounts, job.user, now, hours, credits);
+    let Some(plan) = place_now(state, calendar, job, part.remaining()) else { return };
+    let rates = state.cluster.pool(&plan.pool).map(|pool| pool.rates).unwrap_or_default();
+    let density = state.settings.queue_density;
+    let cost = fixed_price(&rates, &units, part.remaining().0, density);
+    let balance = state.ledger.balance(Account::Wallet(job.user));
+    if within.is_err() || cost.is_none_or(|cost| cost > balance) {
+        return;
+    }
+    for (rank, seat) in plan.seats.iter().enumerate() {
+        let each = each_of(&part.request, plan.gpus_per_node, rank as u32);
+        let (job_id, attempt, rank) = (job.id, part.attempt + 1, rank as u32);
+        let holder = Holder::Job { job: job_id, part: 0, attempt, rank };
+        calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, plan.to);
+    }
+}
+
+/// Where the first `depth` waiting jobs would start if they, and the queue work that runs, lasted
+/// as long as `lasting` says, in the order of service: a plan on paper.
 pub(crate) fn estimated_starts(
     state: &State,
     depth: usize,
     lasting: impl Fn(&Job) -> Span,
 ) -> Vec<(JobId, Option<Time>)> {
     let mut calendar = state.calendar.clone();
+    for job in state.active.iter().filter_map(|id| state.jobs.get(id)) {
+        if job.queue().is_some() && job.parts[0].stop.is_none() {
+            shorten(&mut calendar, job, lasting(job), state.now);
+        }
+    }
     let mut starts = Vec::new();
     let order = service_order(state, &state.queues);
     for (_, rank) in order.into_iter().take(depth) {
         let Ok(job) = state.job(rank.job) else { continue };
-        let plan = earliest_place(state, &calendar, job, Some(lasting(job)));
+        let plan = place_now(state, &calendar, job, lasting(job))
+            .or_else(|| earliest_place(state, &calendar, job, Some(lasting(job))));
         if let Some(plan) = &plan {
             book_shadow(&mut calendar, job.id, &job.parts[0].request, plan);
         }

@@ -407,8 +407,12 @@ impl Step<'_> {
         self.state.usage.release(job.user, job.group, extra.since, extra.to, units);
         if let Some(plan) = job.parts[index].plan.clone() {
             self.settle_extra(job, index, &plan, &extra);
-            let replicas = (plan.seats.len() + job.parts[index].extras.len()) as u32;
-            self.events.push(Event::Resized { job: job.id, part: index as u16, replicas });
+            // Whoever was told to go is no longer counted.
+            if extra.stop_until.is_none() && job.parts[index].stop.is_none() {
+                let staying = job.parts[index].extras.iter().filter(|e| e.stop_until.is_none());
+                let replicas = (plan.seats.len() + staying.count()) as u32;
+                self.tell_size(job, index, replicas);
+            }
         }
     }
 }
