@@ -232,38 +232,65 @@ impl<'a> Search<'a> {
                 return now;
             }
         }
-        let mut tries = 0;
-        for (open, close) in intervals_of(room, from, to) {
-            let mut start = open.ceil_to(slot);
-            while start <= close && tries < TRIES_MAX {
-                if self.has_room(start) {
-                    return Some(start);
-                }
-                tries += 1;
-                start = start + slot;
-            }
-        }
-        None
+        // Within a segment one start is as good as another.
+        let starts = self.segments(room, from, to).into_iter().map(|(open, close)| {
+            let start = open.ceil_to(slot);
+            (start <= close).then_some(start)
+        });
+        starts.flatten().find(|start| self.has_room(*start))
     }
 
     /// The last of them.
     pub fn last_with_room(&self, room: &Starts, from: Time, to: Time) -> Option<Time> {
         let (from, to) = (from.max(self.now), self.latest(to));
         let slot = self.pool.slots.slot_len();
-        let mut tries = 0;
         if !self.now_only() {
-            for (open, close) in intervals_of(room, from, to).into_iter().rev() {
-                let mut start = close.floor_to(slot);
-                while start >= open && tries < TRIES_MAX {
-                    if self.has_room(start) {
-                        return Some(start);
-                    }
-                    tries += 1;
-                    start = start - slot;
-                }
+            let starts = self.segments(room, from, to).into_iter().rev().map(|(open, close)| {
+                let start = close.floor_to(slot);
+                (start >= open).then_some(start)
+            });
+            let last = starts.flatten().find(|start| self.has_room(*start));
+            if last.is_some() {
+                return last;
             }
         }
         (from == self.now && from <= to && self.has_room(from)).then_some(from)
+    }
+
+    /// Stretches of starts in `[from, to]` of which all have room or none has.
+    fn segments(&self, room: &Starts, from: Time, to: Time) -> Vec<(Time, Time)> {
+        let room = room.clone().and(self.allowed.clone());
+        let duration = self.request.duration;
+        let mut cuts: Vec<Time> = Vec::new();
+        if !self.is_simple() {
+            for lane in self.pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
+                for change in lane.taken(self.with_soft).changes(from, to + duration) {
+                    cuts.push(change);
+                    cuts.push(Time(change.0 - duration.0 + 1));
+                }
+            }
+        }
+        // While preemptible work may be in the way, every boundary is another case.
+        let slot = self.pool.slots.slot_len();
+        let mut boundary = from.ceil_to(slot);
+        while boundary <= to.min(self.soft_to) {
+            cuts.push(boundary);
+            cuts.push(Time(boundary.0 + 1));
+            boundary = boundary + slot;
+        }
+        cuts.push(Time(self.soft_to.0.saturating_add(1)));
+        cuts.sort_unstable();
+        cuts.dedup();
+        let mut segments = Vec::new();
+        for (mut open, close) in intervals_of(&room, from, to) {
+            let first = cuts.partition_point(|cut| *cut <= open);
+            for cut in cuts[first..].iter().take_while(|cut| **cut <= close) {
+                segments.push((open, Time(cut.0 - 1)));
+                open = *cut;
+            }
+            segments.push((open, close));
+        }
+        segments
     }
 
     fn now_only(&self) -> bool {

@@ -306,7 +306,11 @@ fn reason(refusal: &era_core::Refusal) -> String {
         era_core::Refusal::TooDear { price, .. } => {
             format!("refused: the cheapest slot costs {}", credits(*price))
         }
-        other => format!("refused: {other}"),
+        // What would be right is shown by the counter-offers below.
+        other => {
+            let sentence = other.to_string();
+            format!("refused: {}", sentence.split(": ").next().unwrap_or(&sentence))
+        }
     }
 }
 
