@@ -113,7 +113,7 @@ impl<'a> Search<'a> {
         let market = self.calendar.market();
         let pricing = market.pricing(&self.pool.pool.name);
         let mut costs = Costs::new(self.pool, self.request.units(), &pricing);
-        let now_only = market.mechanism().starts() == StartRule::NowOnly;
+        let now_only = self.now_only();
         let at_once = if from == self.now && (now_only || from != from.floor_to(slots.slot_len())) {
             costs
                 .total(from, self.request.duration.0)
@@ -194,7 +194,7 @@ impl<'a> Search<'a> {
         let market = self.calendar.market();
         let pricing = market.pricing(&self.pool.pool.name);
         let mut costs = Costs::new(self.pool, self.request.units(), &pricing);
-        let now_only = market.mechanism().starts() == StartRule::NowOnly;
+        let now_only = self.now_only();
         let room = self.starts_with_room(from, to);
         let exact_from = self.soft_to;
         let simple = self.is_simple();
@@ -221,6 +221,88 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Now and the slot boundaries are the starts that there are; the first of them in `[from, to]`
+    /// with room, among those that [`Search::starts_with_room`] told.
+    pub fn first_with_room(&self, room: &Starts, from: Time, to: Time) -> Option<Time> {
+        let (from, to) = (from.max(self.now), self.latest(to));
+        let slot = self.pool.slots.slot_len();
+        if self.now_only() || from == self.now {
+            let now = (from == self.now && from <= to && self.has_room(from)).then_some(from);
+            if now.is_some() || self.now_only() {
+                return now;
+            }
+        }
+        let mut tries = 0;
+        for (open, close) in intervals_of(room, from, to) {
+            let mut start = open.ceil_to(slot);
+            while start <= close && tries < TRIES_MAX {
+                if self.has_room(start) {
+                    return Some(start);
+                }
+                tries += 1;
+                start = start + slot;
+            }
+        }
+        None
+    }
+
+    /// The last of them.
+    pub fn last_with_room(&self, room: &Starts, from: Time, to: Time) -> Option<Time> {
+        let (from, to) = (from.max(self.now), self.latest(to));
+        let slot = self.pool.slots.slot_len();
+        let mut tries = 0;
+        if !self.now_only() {
+            for (open, close) in intervals_of(room, from, to).into_iter().rev() {
+                let mut start = close.floor_to(slot);
+                while start >= open && tries < TRIES_MAX {
+                    if self.has_room(start) {
+                        return Some(start);
+                    }
+                    tries += 1;
+                    start = start - slot;
+                }
+            }
+        }
+        (from == self.now && from <= to && self.has_room(from)).then_some(from)
+    }
+
+    fn now_only(&self) -> bool {
+        self.calendar.market().mechanism().starts() == StartRule::NowOnly
+    }
+
+    /// The last start whose run ends where prices do.
+    fn latest(&self, to: Time) -> Time {
+        let slots = &self.pool.slots;
+        to.min(slots.start_of(slots.end()) - self.request.duration)
+    }
+
+    /// The most replicas that could start together at any start in `[from, to]`.
+    pub fn most_replicas(&self, from: Time, to: Time) -> u32 {
+        let (from, to) = (from.max(self.now), self.latest(to));
+        let wanted = self.request.shape.promised();
+        let per_node = self.request.constraints.per_node_max.unwrap_or(wanted).min(wanted);
+        let slot = self.pool.slots.slot_len();
+        let mut most = 0;
+        let mut take = |open: Time, close: Time, count: i64| {
+            let start = open.ceil_to(slot);
+            let is_start = start <= close && !self.now_only() || open == self.now;
+            if is_start && self.allowed.touches(open, close) {
+                most = most.max(count);
+            }
+        };
+        let mut last: Option<(Time, i64)> = None;
+        for (time, count) in self.counts(&self.request.each, per_node, from, to) {
+            if let Some((open, before)) = last {
+                take(open, Time(time.0 - 1), before);
+            }
+            last = Some((time, count));
+        }
+        if let Some((open, count)) = last {
+            take(open, to, count);
+        }
+        u32::try_from(most).unwrap_or(0)
+    }
+
     /// Whether enough nodes are always the right nodes.
     fn is_simple(&self) -> bool {
         matches!(self.request.shape, Shape::Replicas { .. })
@@ -240,22 +322,10 @@ impl<'a> Search<'a> {
                 self.request.constraints.per_node_max.unwrap_or(block.count).min(block.count)
             }
         };
-        // (instant, change of the number of replicas that could start then)
-        let mut changes: Vec<(Time, i64)> = Vec::new();
-        for lane in self.pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
-            self.lane_starts(lane, &block.each, per_node, from, to, &mut changes);
-        }
-        changes.sort_unstable();
         let mut intervals: Vec<(Time, Time)> = Vec::new();
-        let (mut sum, mut open) = (0i64, None);
-        let mut index = 0;
-        while index < changes.len() {
-            let time = changes[index].0;
-            while changes.get(index).is_some_and(|c| c.0 == time) {
-                sum += changes[index].1;
-                index += 1;
-            }
-            let enough = sum >= i64::from(block.count);
+        let mut open = None;
+        for (time, count) in self.counts(&block.each, per_node, from, to) {
+            let enough = count >= i64::from(block.count);
             match (open, enough) {
                 (None, true) => open = Some(time),
                 (Some(start), false) => {
@@ -267,6 +337,32 @@ impl<'a> Search<'a> {
         }
         intervals.extend(open.map(|start| (start, to)));
         Starts::Only(intervals)
+    }
+
+    /// How many replicas could start in the pool, as a step function of the start.
+    fn counts(
+        &self,
+        each: &Resources,
+        per_node: u32,
+        from: Time,
+        to: Time,
+    ) -> impl Iterator<Item = (Time, i64)> {
+        // (instant, change of the number of replicas that could start then)
+        let mut changes: Vec<(Time, i64)> = Vec::new();
+        for lane in self.pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
+            self.lane_starts(lane, each, per_node, from, to, &mut changes);
+        }
+        changes.sort_unstable();
+        let mut sum = 0;
+        let mut index = 0;
+        std::iter::from_fn(move || {
+            let time = changes.get(index)?.0;
+            while changes.get(index).is_some_and(|c| c.0 == time) {
+                sum += changes[index].1;
+                index += 1;
+            }
+            Some((time, sum))
+        })
     }
 
     /// How many replicas a node can take, as a step function of the start.
@@ -308,6 +404,21 @@ impl<'a> Search<'a> {
                 changes.push((Time(last.0 + 1), -before));
             }
         }
+    }
+}
+
+/// The parts of a set of starts that lie in `[from, to]`.
+fn intervals_of(starts: &Starts, from: Time, to: Time) -> Vec<(Time, Time)> {
+    if from > to {
+        return Vec::new();
+    }
+    match starts {
+        Starts::All => vec![(from, to)],
+        Starts::Only(intervals) => intervals
+            .iter()
+            .map(|(open, close)| ((*open).max(from), (*close).min(to)))
+            .filter(|(open, close)| open <= close)
+            .collect(),
     }
 }
 

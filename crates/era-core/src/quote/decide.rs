@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{MenuLine, PartQuote, Quote, rearrange};
 use crate::bid::{Bid, Request, Window, units_in_range};
-use crate::calendar::{Calendar, Holder, Layer, Seat};
+use crate::calendar::{Calendar, Holder, Layer, PoolCalendar, Seat};
 use crate::cluster::Purpose;
 use crate::job::{Plan, each_of};
 use crate::market::Weights;
@@ -130,7 +130,7 @@ fn starts_of(state: &State, request: &Request, now: Time, after: Time) -> (Time,
 
 /// A request in a pool, ready to be searched, and the starts that quotas and caps leave.
 struct Place<'a> {
-    pool: &'a crate::calendar::PoolCalendar,
+    pool: &'a PoolCalendar,
     allowed: Starts,
 }
 
@@ -179,15 +179,30 @@ fn search<'a>(
     request: &'a Request,
     now: Time,
 ) -> Search<'a> {
+    let soft_to = now + state.settings.grace;
+    let eligible = state.eligibility(request, user, Purpose::Promise);
+    let (pool, allowed) = (place.pool, &place.allowed);
+    Search { calendar, pool, request, eligible, now, soft_to, with_soft: false, allowed }
+}
+
+/// A search for a promise in one of the [`search_places`].
+pub(super) fn search_in<'a>(
+    state: &'a State,
+    user: UserId,
+    request: &'a Request,
+    now: Time,
+    pool: &'a PoolCalendar,
+    allowed: &'a Starts,
+) -> Search<'a> {
     Search {
-        calendar,
-        pool: place.pool,
+        calendar: &state.calendar,
+        pool,
         request,
         eligible: state.eligibility(request, user, Purpose::Promise),
         now,
         soft_to: now + state.settings.grace,
         with_soft: false,
-        allowed: &place.allowed,
+        allowed,
     }
 }
 
@@ -243,7 +258,7 @@ fn single(
 
 pub(super) fn plan_of(
     request: &Request,
-    pool: &crate::calendar::PoolCalendar,
+    pool: &PoolCalendar,
     found: Found,
     seats: Vec<Seat>,
 ) -> Plan {
@@ -388,7 +403,7 @@ pub(super) fn search_places<'a>(
     user: UserId,
     request: &'a Request,
     range: (Time, Time),
-) -> Result<Vec<(&'a crate::calendar::PoolCalendar, Starts)>, Refusal> {
+) -> Result<Vec<(&'a PoolCalendar, Starts)>, Refusal> {
     let places = places(state, &state.calendar, user, request, range)?;
     Ok(places.into_iter().map(|p| (p.pool, p.allowed)).collect())
 }

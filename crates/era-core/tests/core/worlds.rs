@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use era_core::bid::{Bid, Constraints, Request, Shape, Topology, Value, ValueStep, Window};
-use era_core::cluster::{Domain, DomainKeep, Keep, Node, Pool, Rates};
+use era_core::cluster::{Domain, DomainKeep, Keep, Pool, Rates};
 use era_core::forecast::{Curve, Forecast, Series};
 use era_core::input::{NewJob, NewNode, Terms};
 use era_core::job::{Job, Overrun, Part, QueueTerms, TaskId};
@@ -107,7 +107,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         Just(Scorer::Fgd)
     ];
     let slot = prop_oneof![4 => Just(60), 1 => Just(45), 1 => Just(300)];
-    (slot, 60i64..240, 0i64..90, scorer).prop_map(|(slot, horizon_min, grace_s, scorer)| Settings {
+    (slot, 60i64..240, 1i64..90, scorer).prop_map(|(slot, horizon_min, grace_s, scorer)| Settings {
         slot: Span::from_s(slot),
         horizon: Span::from_min(horizon_min),
         grace: Span::from_s(grace_s),
@@ -390,6 +390,21 @@ fn pick<T>(from: Vec<T>, index: usize) -> Option<T> {
     from.into_iter().nth(index % len)
 }
 
+/// Whether there is work that can be made to give way. It is kept apart from maintenance and lost
+/// nodes here: who gives way to them, and when, is no matter of prices.
+fn has_soft_work(state: &State) -> bool {
+    let grows = |part: &Part| part.request.shape.growth() > 0;
+    state.jobs().filter(|job| job.ended.is_none()).any(|job| {
+        job.queue().is_some_and(|queue| queue.preemptible) || job.parts.iter().any(grows)
+    })
+}
+
+/// Whether work that gives way might have to give way to what hardware does.
+fn gives_way_to_hardware(state: &State) -> bool {
+    let moves_on = |job: &Arc<Job>| job.parts.iter().any(|part| part.next.is_some());
+    state.cluster().nodes().any(|node| !node.maintenance.is_empty()) || state.jobs().any(moves_on)
+}
+
 /// All live tasks, by job.
 fn live_tasks(state: &State) -> Vec<(JobId, Vec<TaskId>)> {
     let tasks = |job: JobId, index: usize, part: &Part| {
@@ -431,8 +446,7 @@ impl Bed {
                 }
             }
             Act::Enqueue(ask, preemptible) => {
-                let maintained = |n: &Arc<Node>| !n.maintenance.is_empty();
-                let preemptible = *preemptible && !self.state.cluster().nodes().any(maintained);
+                let preemptible = *preemptible && !gives_way_to_hardware(&self.state);
                 let queue =
                     QueueTerms { queue: name("default"), preemptible, release_when_idle: false };
                 let terms = Terms::Queue { request: ask.request(self.at), queue };
@@ -464,14 +478,12 @@ impl Bed {
                 self.send(Command::Resume { node: node(self, *index) });
             }
             Act::Lose(index) => {
-                self.send(Command::Lost { node: node(self, *index) });
+                if !has_soft_work(&self.state) {
+                    self.send(Command::Lost { node: node(self, *index) });
+                }
             }
-            // Maintenance and preemptible work are not mixed: who gives way to an absence is not
-            // a matter of prices.
             Act::Maintain(index, windows) => {
-                let soft =
-                    |j: &Arc<Job>| j.ended.is_none() && j.queue().is_some_and(|q| q.preemptible);
-                if self.state.jobs().any(soft) {
+                if has_soft_work(&self.state) {
                     return;
                 }
                 let mut at = self.at;
