@@ -232,8 +232,9 @@ impl<'a> Search<'a> {
                 return now;
             }
         }
+        let room = room.clone().and(self.allowed.clone());
         let mut tries = 0;
-        for (open, close) in intervals_of(room, from, to) {
+        for (open, close) in intervals_of(&room, from, to) {
             let mut start = open.ceil_to(slot);
             while start <= close && tries < TRIES_MAX {
                 if self.has_room(start) {
@@ -250,9 +251,10 @@ impl<'a> Search<'a> {
     pub fn last_with_room(&self, room: &Starts, from: Time, to: Time) -> Option<Time> {
         let (from, to) = (from.max(self.now), self.latest(to));
         let slot = self.pool.slots.slot_len();
+        let room = room.clone().and(self.allowed.clone());
         let mut tries = 0;
         if !self.now_only() {
-            for (open, close) in intervals_of(room, from, to).into_iter().rev() {
+            for (open, close) in intervals_of(&room, from, to).into_iter().rev() {
                 let mut start = close.floor_to(slot);
                 while start >= open && tries < TRIES_MAX {
                     if self.has_room(start) {
