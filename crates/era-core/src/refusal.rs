@@ -75,7 +75,7 @@ pub enum Refusal {
     // What the cluster cannot do.
     #[error("no node could hold one replica of {asked}, even when empty: {best}")]
     NeverFits { asked: String, best: String },
-    #[error("there is no room for it in its window: widen the window, or ask for less or shorter")]
+    #[error("there is no room in its window: widen it, or ask for less")]
     NoRoom,
     #[error(
         "the cheapest slot costs {price}, which is more than its value {value}: bid at least that, or widen the window"
