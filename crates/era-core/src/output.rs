@@ -59,7 +59,8 @@ pub enum Reply {
     },
 }
 
-/// What was decided. Enough to keep every table outside up to date.
+/// What was decided: with the input that it follows from, enough to keep every table outside up
+/// to date.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(missing_docs)] // the comment above each variant says what its fields are

@@ -89,6 +89,11 @@ impl PoolCalendar {
         PoolCalendar { pool, weights, lanes: Vec::new(), slots, idle, gpus_per_node: 0 }
     }
 
+    /// All that its nodes have.
+    pub fn capacity(&self) -> PerResource<u64> {
+        Resource::ALL.map(|r| self.lanes.iter().map(|l| l.node.capacity.amount(r)).sum())
+    }
+
     /// For each node, the GPUs that may be free of anything firm throughout `[from, to)`. The
     /// others are certainly not. `None` where nothing can be said.
     pub fn gpus_perhaps_free(&self, from: Time, to: Time) -> Option<Vec<u32>> {

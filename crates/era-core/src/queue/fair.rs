@@ -48,6 +48,15 @@ pub fn dominant_share(units: &PerResource<u64>, capacity: &PerResource<u64>) -> 
     units.iter().zip(capacity).map(share).max().unwrap_or(0)
 }
 
+/// A user's part of all use, less an equal part for everybody: above zero for who used more.
+pub fn debt(used: u64, (total, users): (u128, u64)) -> Fixed {
+    if total == 0 || users == 0 {
+        return Fixed::ZERO;
+    }
+    let part = u128::from(used) * 1_000_000 / total;
+    Fixed(i64::try_from(part).unwrap_or(1_000_000)) - Fixed::ratio(1, users.min(1 << 40) as i64)
+}
+
 impl FairShares {
     /// Counts use until `at`.
     pub fn add(&mut self, user: UserId, at: Time, amount: u64, half_life: Span) {
@@ -66,19 +75,9 @@ impl FairShares {
         (sum.map(u128::from).sum(), self.users.len() as u64)
     }
 
-    /// A user's part of all use, less an equal part for everybody: above zero for who used more.
-    pub fn debt(
-        &self,
-        user: UserId,
-        now: Time,
-        half_life: Span,
-        (total, users): (u128, u64),
-    ) -> Fixed {
-        if total == 0 || users == 0 {
-            return Fixed::ZERO;
-        }
-        let mine = u128::from(self.of(user, now, half_life)) * 1_000_000 / total;
-        Fixed(i64::try_from(mine).unwrap_or(1_000_000)) - Fixed::ratio(1, users.min(1 << 40) as i64)
+    /// Whether anything of a user's use is still remembered.
+    pub fn knows(&self, user: UserId) -> bool {
+        self.users.contains_key(&user)
     }
 
     /// Forgets users whose use has decayed to nothing.

@@ -79,7 +79,7 @@ impl Step<'_> {
             if !affordable || !in_quota {
                 break;
             }
-            self.escrow(&job, cost);
+            self.escrow(&job, cost, &units, plan.to.since(now));
             let committed = self.state.usage.commit(job.user, job.group, now, plan.to, units);
             debug_assert!(committed.is_ok());
             let part = &mut job.parts[index];

@@ -139,7 +139,7 @@ impl Step<'_> {
         let units = request.units();
         let span = plan.to.since(plan.from);
         let Ok(cost) = self.queue_price(&plan.pool, &units, span) else { return };
-        self.escrow(&job, cost);
+        self.escrow(&job, cost, &units, span);
         job.parts[0].escrow = cost;
         let attempt = job.parts[0].attempt + 1;
         self.state.seat_plan(&job, 0, &request, &plan, attempt);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::job::Job;
+use crate::queue::fair::{debt, dominant_share};
 use crate::queue::fixed::Fixed;
 use crate::queue::formula::{Inputs, Var};
 use crate::queue::{PolicyRule, Queue};
@@ -35,6 +36,8 @@ struct Context<'a> {
     rule: &'a PolicyRule,
     free: PerResource<u64>,
     total_use: (u128, u64),
+    /// What runs of each user have used so far: it counts before it is settled.
+    running_use: BTreeMap<UserId, u64>,
     users: BTreeMap<UserId, Owner>,
 }
 
@@ -73,12 +76,18 @@ pub(super) fn rank_jobs<'a>(
 ) -> Vec<Rank> {
     let needs_free = matches!(rule, PolicyRule::Priority { .. });
     let half_life = state.settings.fair_half_life;
+    let needs_use = needs_free || matches!(rule, PolicyRule::FairShare);
+    let running_use = if needs_use { running_use(state) } else { BTreeMap::new() };
+    let (settled, users) = state.shares.total(state.now, half_life);
+    let running: u128 = running_use.values().map(|used| u128::from(*used)).sum();
+    let newcomers = running_use.keys().filter(|user| !state.shares.knows(**user)).count() as u64;
     let mut context = Context {
         state,
         queue,
         rule,
         free: if needs_free { free_now(state) } else { [0; 3] },
-        total_use: state.shares.total(state.now, half_life),
+        total_use: (settled + running, users + newcomers),
+        running_use,
         users: BTreeMap::new(),
     };
     let mut ranks: Vec<Rank> = jobs.map(|job| context.rank(job)).collect();
@@ -118,14 +127,17 @@ impl Context<'_> {
     fn owner(&mut self, job: &Job) -> Owner {
         let state = self.state;
         let total = self.total_use;
+        let running = self.running_use.get(&job.user).copied();
         *self.users.entry(job.user).or_insert_with(|| {
             let half_life = state.settings.fair_half_life;
             let error = state.errors.get(&job.user).map_or(1000, |e| e.0);
+            let settled = state.shares.of(job.user, state.now, half_life);
+            let used = settled.saturating_add(running.unwrap_or(0));
             Owner {
                 user_level: state.accounts.user(job.user).map_or(0, |u| u.level),
                 group_level: state.accounts.group(job.group).map_or(0, |g| g.level),
-                used: state.shares.of(job.user, state.now, half_life),
-                debt: state.shares.debt(job.user, state.now, half_life, total),
+                used,
+                debt: debt(used, total),
                 error: Fixed::ratio(i64::from(error), 1000),
             }
         })
@@ -171,6 +183,24 @@ impl Context<'_> {
         }
         inputs
     }
+}
+
+/// What each user's runs have used so far, as fair shares count it.
+fn running_use(state: &State) -> BTreeMap<UserId, u64> {
+    let mut uses = BTreeMap::new();
+    for job in state.active.iter().filter_map(|id| state.jobs.get(id)) {
+        for part in &job.parts {
+            let (crate::job::Phase::Active { since }, Some(plan)) = (part.phase, &part.plan) else {
+                continue;
+            };
+            let Some(pool) = state.calendar.pool(&plan.pool) else { continue };
+            let share = dominant_share(&part.request.units(), &pool.capacity());
+            let ran = state.now.since(since).0.max(0).unsigned_abs();
+            let used: &mut u64 = uses.entry(job.user).or_default();
+            *used = used.saturating_add(share.saturating_mul(ran));
+        }
+    }
+    uses
 }
 
 /// How long a job is expected to run still.

@@ -8,7 +8,7 @@ use crate::market::fixed_price;
 use crate::output::Event;
 use crate::queue::fair::dominant_share;
 use crate::refusal::Refusal;
-use crate::resources::{PerResource, Resource};
+use crate::resources::PerResource;
 use crate::units::{JobId, Milli, Money, Name, Span, Time};
 
 /// Why a part of a promise is over, as far as money goes.
@@ -80,11 +80,20 @@ impl Step<'_> {
     }
 
     /// Sets aside what a run without a promise can cost at most.
-    pub(super) fn escrow(&mut self, job: &Job, amount: Money) {
+    pub(super) fn escrow(
+        &mut self,
+        job: &Job,
+        amount: Money,
+        units: &PerResource<u64>,
+        span: Span,
+    ) {
         let (from, to) = (Account::Wallet(job.user), Account::Escrow(job.id));
         self.post(Some(job.id), Posting { from, to, amount, reason: Reason::QueueEscrow });
         // Counted as spent until it is settled: runs side by side must not spend a quota twice.
         self.state.usage.spend(job.user, job.group, self.state.now, amount);
+        // Hours, like credits, are set aside too: what runs side by side cannot exceed a quota.
+        let hours = unit_ms(units, span.0);
+        self.state.usage.charge_hours(job.user, job.group, self.state.now, hours);
     }
 
     /// Settles a run without a promise: what was used is paid, the rest comes back.
@@ -93,17 +102,17 @@ impl Step<'_> {
         job: &Job,
         pool: &Name,
         units: &PerResource<u64>,
-        since: Time,
+        (since, until): (Time, Time),
         used: Span,
         escrow: Money,
     ) {
-        let now = self.state.now;
         let cost = self.queue_price(pool, units, used).unwrap_or(escrow).min(escrow);
         self.pay_out(job, Account::Revenue, cost, Reason::Earned);
         let rest = Money(escrow.0 - cost.0);
         self.pay_out(job, Account::Wallet(job.user), rest, Reason::Returned);
         self.state.usage.unspend(job.user, job.group, since, rest);
-        self.state.usage.charge_hours(job.user, job.group, now, unit_ms(units, used.0));
+        let unused = unit_ms(units, until.since(since).0 - used.0);
+        self.state.usage.refund_hours(job.user, job.group, since, unused);
         self.count_use(job, pool, units, used);
     }
 
@@ -112,24 +121,19 @@ impl Step<'_> {
         let escrow = std::mem::take(&mut job.parts[0].escrow);
         let used = self.state.now.min(plan.to).since(since);
         let units = job.parts[0].request.units();
-        self.settle_use(job, &plan.pool, &units, since, used, escrow);
+        self.settle_use(job, &plan.pool, &units, (since, plan.to), used, escrow);
     }
 
     /// Settles a replica beyond the promise.
     pub(super) fn settle_extra(&mut self, job: &Job, part: usize, plan: &Plan, extra: &Extra) {
         let used = self.state.now.min(plan.to).since(extra.since);
         let units = job.parts[part].request.each.units(1);
-        self.settle_use(job, &plan.pool, &units, extra.since, used, extra.escrow);
+        self.settle_use(job, &plan.pool, &units, (extra.since, extra.to), used, extra.escrow);
     }
 
     /// Counts use towards the owner's fair share.
     fn count_use(&mut self, job: &Job, pool: &Name, units: &PerResource<u64>, used: Span) {
-        let capacity: PerResource<u64> = Resource::ALL.map(|r| {
-            self.state
-                .calendar
-                .pool(pool)
-                .map_or(0, |p| p.lanes.iter().map(|l| l.node.capacity.amount(r)).sum())
-        });
+        let capacity = self.state.calendar.pool(pool).map_or([0; 3], |pool| pool.capacity());
         let share = dominant_share(units, &capacity);
         let amount = share.saturating_mul(used.0.max(0).unsigned_abs());
         let half_life = self.state.settings.fair_half_life;

@@ -19,6 +19,7 @@ mod rearranging;
 mod reports;
 mod settlement;
 mod several;
+mod shares;
 mod submissions;
 mod transcripts;
 mod verbs;
