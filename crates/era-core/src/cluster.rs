@@ -53,6 +53,13 @@ pub struct Node {
     pub closed: bool,
 }
 
+impl Node {
+    /// Whether an announced absence touches `[from, to)`.
+    pub fn is_away(&self, from: Time, to: Time) -> bool {
+        self.maintenance.iter().any(|(away, back)| *away < to && from < *back)
+    }
+}
+
 /// Whether a node takes new work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,7 +110,11 @@ pub struct Pool {
     /// The share of its nodes, rounded down, that promises never use.
     pub closed_share: Milli,
     /// The largest share of it that a level may have promised at a time, for the levels named.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::numbered::deserialize"
+    )]
     pub level_caps: BTreeMap<u8, Milli>,
 }
 

@@ -33,6 +33,7 @@ impl Ratio {
 #[serde(default, deny_unknown_fields)]
 pub struct Estimates {
     /// By user.
+    #[serde(deserialize_with = "crate::numbered::deserialize")]
     pub users: BTreeMap<UserId, Ratio>,
 }
 

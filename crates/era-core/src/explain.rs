@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::Purpose;
 use crate::job::{Deal, Job, Phase};
 use crate::ledger::Account;
 use crate::market::fixed_price;
@@ -130,16 +131,18 @@ fn reason(state: &State, job: &Job, position: u32) -> Result<Reason, Refusal> {
     }
     let part = &job.parts[0];
     let units = part.request.units();
-    let cheapest = state
-        .cluster
-        .pools()
-        .filter_map(|pool| {
+    // Only what a pool that could run it costs.
+    let eligible = state.eligibility(&part.request, job.user, Purpose::Queue);
+    let prices = || {
+        let pools = state.cluster.pools();
+        let usable = pools.filter(|p| state.cluster.nodes_of(&p.name).any(|n| eligible.allows(n)));
+        usable.filter_map(|pool| {
             let density = state.settings.queue_density;
             fixed_price(&pool.rates, &units, part.remaining().0, density)
         })
-        .min();
+    };
     let balance = state.ledger.balance(Account::Wallet(job.user));
-    if let Some(needed) = cheapest.filter(|needed| *needed > balance) {
+    if let Some(needed) = prices().min().filter(|needed| *needed > balance) {
         return Ok(Reason::Funds { balance, needed });
     }
     let free = crate::scheduler::free_now(state);
@@ -151,12 +154,23 @@ fn reason(state: &State, job: &Job, position: u32) -> Result<Reason, Refusal> {
     }
     let starts_now = estimated_starts(state, 1, |j| j.parts[0].remaining());
     let alone = starts_now.first().filter(|(first, _)| *first == job.id);
-    Ok(match alone {
+    let dearest = prices().max().filter(|needed| *needed > balance);
+    Ok(match (alone, dearest) {
+        (Some((_, Some(start))), Some(needed)) if *start <= state.now => {
+            // There is room, in a pool that may be dearer than the wallet allows.
+            Reason::Funds { balance, needed }
+        }
+        (alone, _) => without_funds(state, alone, position),
+    })
+}
+
+fn without_funds(state: &State, alone: Option<&(JobId, Option<Time>)>, position: u32) -> Reason {
+    match alone {
         Some((_, Some(start))) if *start <= state.now => Reason::NextPass,
         Some(_) => Reason::Fragmented,
         None if position > 1 => Reason::Behind { ahead: position - 1 },
         None => Reason::Fragmented,
-    })
+    }
 }
 
 /// When a waiting job is likely to start: by planning those ahead of it on paper, three times.

@@ -19,6 +19,7 @@ pub mod input;
 pub mod job;
 pub mod ledger;
 pub mod market;
+mod numbered;
 pub mod output;
 pub mod placement;
 pub mod queue;

@@ -29,6 +29,13 @@ macro_rules! ids {
     )*};
 }
 
+impl TryFrom<u64> for UserId {
+    type Error = std::num::TryFromIntError;
+    fn try_from(number: u64) -> Result<UserId, Self::Error> {
+        u32::try_from(number).map(UserId)
+    }
+}
+
 ids! {
     /// A machine. Numbered by the core in the order of joining, never reused.
     NodeId(u32) "n";

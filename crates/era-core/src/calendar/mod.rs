@@ -291,7 +291,8 @@ impl Calendar {
                     && x.firm.agrees_from(self.now, &y.firm)
                     && x.soft.agrees_from(self.now, &y.soft);
                 if !same {
-                    return Err(format!("node {} differs", x.node.id));
+                    let (is, should) = (x.bookings(), y.bookings());
+                    return Err(format!("node {} has {is:?}, should have {should:?}", x.node.id));
                 }
             }
         }
@@ -306,14 +307,14 @@ fn open_capacity(lanes: &[Arc<Lane>], slot: Span) -> impl Fn(Resource, Time) -> 
         lanes.iter().filter(|l| l.node.health == Health::Up && !l.node.closed).collect();
     let total: PerResource<u64> =
         Resource::ALL.map(|r| open.iter().map(|l| l.node.capacity.amount(r)).sum());
-    let mut away = Vec::new();
-    for lane in open {
-        let amounts = Resource::ALL.map(|r| lane.node.capacity.amount(r));
-        away.extend(lane.node.maintenance.iter().map(|(from, to)| (*from, *to, amounts)));
-    }
+    let away: Vec<(Arc<Node>, PerResource<u64>)> = open
+        .into_iter()
+        .filter(|lane| !lane.node.maintenance.is_empty())
+        .map(|lane| (lane.node.clone(), Resource::ALL.map(|r| lane.node.capacity.amount(r))))
+        .collect();
     move |resource, time| {
-        let gone = away.iter().filter(|(from, to, _)| *from < time + slot && time < *to);
-        total[resource as usize]
-            - gone.map(|(_, _, amounts)| amounts[resource as usize]).sum::<u64>()
+        // A node is away once, however many of its windows touch the slot.
+        let gone = away.iter().filter(|(node, _)| node.is_away(time, time + slot));
+        total[resource as usize] - gone.map(|(_, amounts)| amounts[resource as usize]).sum::<u64>()
     }
 }

@@ -10,7 +10,7 @@ pub use fragmentation::{Typical, fragmentation};
 
 use crate::bid::{Request, Shape, Topology};
 use crate::calendar::{Lane, PoolCalendar, Row, Seat};
-use crate::cluster::Eligibility;
+use crate::cluster::{Eligibility, Purpose};
 use crate::resources::{Resources, WHOLE_GPU};
 use crate::units::{Name, NodeId, Time};
 
@@ -86,6 +86,11 @@ impl Gang<'_> {
     /// How many replicas of `each` this node can take, at most `most`, and what is taken there.
     fn room(&self, lane: &Lane, each: &Resources, most: u32) -> (u32, Row) {
         let taken = lane.peak(self.from, self.to, self.soft_to);
+        // Preemptible work makes room for a promise, not for an absence of the node.
+        let queued = self.eligible.purpose == Purpose::Queue;
+        if queued && lane.node.is_away(self.from, self.soft_to) {
+            return (0, taken);
+        }
         let count = lane.count(&taken, each, most);
         (count, taken)
     }
@@ -308,8 +313,8 @@ impl Candidate {
         let capacity = &lane.node.capacity;
         let gpus = &taken[crate::calendar::GPU0..][..capacity.gpus.len()];
         let disturbs = match gang.eligible.purpose {
-            crate::cluster::Purpose::Queue => !lane.node.closed,
-            crate::cluster::Purpose::Promise => lane.has_soft(gang.from, gang.to),
+            Purpose::Queue => !lane.node.closed,
+            Purpose::Promise => lane.has_soft(gang.from, gang.to),
         };
         let gradient = match choice.scorer {
             Scorer::Fgd => fragmentation::gradient(lane, taken, &block.each, choice.typical),

@@ -185,7 +185,7 @@ fn search<'a>(
         request,
         eligible: state.eligibility(request, user, Purpose::Promise),
         now,
-        soft_to: now + state.settings.grace,
+        soft_to: state.soft_to(now),
         with_soft: false,
         allowed: &place.allowed,
     }

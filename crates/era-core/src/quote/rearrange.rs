@@ -43,7 +43,7 @@ pub(super) fn rearrange(
             request,
             eligible: state.eligibility(request, bid.user, Purpose::Promise),
             now,
-            soft_to: now + state.settings.grace,
+            soft_to: state.soft_to(now),
             with_soft: false,
             allowed: &allowed,
         };
