@@ -140,6 +140,11 @@ pub struct Constraints {
 }
 
 impl Constraints {
+    /// Whether nothing is said about which nodes will do.
+    pub fn is_anywhere(&self) -> bool {
+        self.pool.is_none() && self.domain.is_none() && self.labels.is_empty()
+    }
+
     /// Whether any node will do.
     pub fn is_empty(&self) -> bool {
         *self == Constraints::default()
@@ -258,7 +263,11 @@ impl Request {
             return Err(Refusal::GpuFilterWithoutGpu);
         }
         if self.constraints.per_node_max == Some(0) {
-            return Err(Refusal::BadReplicas { min: 0, max: 0, most: REPLICAS_MAX });
+            return Err(Refusal::TooMany {
+                what: "replicas on a node".into(),
+                given: 0,
+                most: REPLICAS_MAX as usize,
+            });
         }
         Ok(())
     }

@@ -64,7 +64,8 @@ fn jobs_are_consistent(state: &State) -> Result<(), String> {
                 .map_err(|problem| format!("{} part {index}: {problem}", job.id))?;
         }
         for (index, part) in job.parts.iter().enumerate() {
-            let (after, before) = job.order_of(index);
+            let after = job.finished_before(index).unwrap_or(Time::MIN);
+            let before = job.starts_after(index).unwrap_or(Time::MAX);
             let plan = part.next.as_ref().or(part.plan.as_ref());
             let broken = part.stop.is_some() && part.next.is_none();
             if !broken && plan.is_some_and(|p| p.from < after || p.to > before) {

@@ -110,11 +110,7 @@ pub struct Pool {
     /// The share of its nodes, rounded down, that promises never use.
     pub closed_share: Milli,
     /// The largest share of it that a level may have promised at a time, for the levels named.
-    #[serde(
-        default,
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "crate::numbered::deserialize"
-    )]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "crate::units::numbered")]
     pub level_caps: BTreeMap<u8, Milli>,
 }
 
@@ -187,13 +183,18 @@ impl Eligibility<'_> {
 
     /// The same, leaving aside whether the node is up: for what is already promised there.
     pub fn would_allow(&self, node: &Node) -> bool {
-        let c = self.constraints;
         (self.purpose == Purpose::Queue || !node.closed)
             && node.kept.is_none_or(|k| self.gpus >= k.gpus_min || self.level >= k.level_min)
-            && c.pool.as_ref().is_none_or(|p| *p == node.pool)
+            && self.names(node)
+            && node.capacity.could_hold(self.each)
+    }
+
+    /// Whether the node is where the constraints say.
+    pub fn names(&self, node: &Node) -> bool {
+        let c = self.constraints;
+        c.pool.as_ref().is_none_or(|p| *p == node.pool)
             && c.domain.as_ref().is_none_or(|d| Some(d) == node.domain.as_ref())
             && c.labels.iter().all(|(k, v)| node.labels.get(k) == Some(v))
-            && node.capacity.could_hold(self.each)
     }
 }
 
@@ -378,20 +379,39 @@ impl Cluster {
                 });
             }
         }
+        for (device, _) in ask.each.devices.iter().filter(|(_, count)| **count > 0) {
+            let known: BTreeSet<&Name> =
+                self.nodes().flat_map(|n| n.capacity.devices.keys()).collect();
+            if !known.contains(device) {
+                return Err(Refusal::Unknown {
+                    kind: "device".into(),
+                    name: device.clone(),
+                    known: known.into_iter().cloned().collect(),
+                });
+            }
+        }
         if self.nodes().any(|n| ask.would_allow(n)) {
             return Ok(());
+        }
+        let asked = ask.each.to_string();
+        if self.nodes().any(|n| n.capacity.could_hold(ask.each)) {
+            let best = "nodes that could are not in the pool or domain, lack a label, are kept for \
+                        larger jobs or higher levels, or are closed to promises";
+            return Err(Refusal::NeverFits { asked, best: best.into() });
         }
         let best = self
             .nodes()
             .max_by_key(|n| (n.capacity.gpus.len(), n.capacity.cpu, n.capacity.memory))
             .map_or("there are no nodes".to_owned(), |n| {
+                let largest = n.capacity.gpus.iter().map(|g| g.memory).max().unwrap_or(0);
                 format!(
-                    "the largest node has {} GPUs, {} cores and {} of memory",
+                    "the largest node has {} GPUs of {}, {} cores and {} of memory",
                     n.capacity.gpus.len(),
+                    crate::resources::show_mib(largest),
                     crate::resources::show_milli(n.capacity.cpu),
                     crate::resources::show_mib(n.capacity.memory),
                 )
             });
-        Err(Refusal::NeverFits { asked: ask.each.to_string(), best })
+        Err(Refusal::NeverFits { asked, best })
     }
 }

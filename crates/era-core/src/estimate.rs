@@ -33,7 +33,7 @@ impl Ratio {
 #[serde(default, deny_unknown_fields)]
 pub struct Estimates {
     /// By user.
-    #[serde(deserialize_with = "crate::numbered::deserialize")]
+    #[serde(with = "crate::units::numbered")]
     pub users: BTreeMap<UserId, Ratio>,
 }
 

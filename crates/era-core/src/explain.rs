@@ -6,11 +6,14 @@ use crate::cluster::Purpose;
 use crate::job::{Deal, Job, Phase};
 use crate::ledger::Account;
 use crate::market::fixed_price;
+use crate::queue::PolicyRule;
 use crate::refusal::Refusal;
-use crate::resources::Resource;
-use crate::scheduler::{admission, estimated_starts, ranked, running_by_queue};
+use crate::resources::{Resource, show_mib};
+use crate::scheduler::{
+    admission, estimated_starts, place_now, ranked, ranked_by, running_by_queue,
+};
 use crate::state::State;
-use crate::units::{JobId, Milli, Money, Span, Time};
+use crate::units::{JobId, Milli, Money, Name, Span, Time};
 
 /// How many jobs ahead are planned on paper one by one; beyond, work is divided by capacity.
 const DEPTH: usize = 64;
@@ -69,7 +72,7 @@ pub enum Reason {
     NotBefore { until: Time },
     #[error("its queue already runs {running} jobs, as many as it may")]
     QueueFull { running: u32 },
-    #[error("its queue holds {held}m of {most}m GPUs")]
+    #[error("its queue holds {} of the {} GPUs that it may", whole(*held), whole(*most))]
     QueueGpus { held: u64, most: u64 },
     #[error("its queue has used its share of {share} of the cluster, and others wait")]
     ShareUsed { share: Milli },
@@ -77,7 +80,7 @@ pub enum Reason {
     Quota { refusal: Refusal },
     #[error("the wallet holds {balance}; running until its limit may cost {needed}")]
     Funds { balance: Money, needed: Money },
-    #[error("{resource} is short: {free} units are free, it needs {needed}")]
+    #[error("{resource} is short: {} free, it needs {}", amount(*resource, *free), amount(*resource, *needed))]
     Short { resource: Resource, free: u64, needed: u64 },
     #[error("enough is free in all, but not together on the right nodes")]
     Fragmented,
@@ -85,6 +88,18 @@ pub enum Reason {
     Behind { ahead: u32 },
     #[error("it will start at the next scheduling pass")]
     NextPass,
+}
+
+/// Thousandths as a decimal number.
+fn whole(milli: u64) -> String {
+    Milli(u32::try_from(milli).unwrap_or(u32::MAX)).to_string()
+}
+
+fn amount(resource: Resource, units: u64) -> String {
+    match resource {
+        Resource::Memory => show_mib(u32::try_from(units).unwrap_or(u32::MAX)),
+        Resource::Cpu | Resource::Gpu => whole(units),
+    }
 }
 
 /// Explains a job.
@@ -114,6 +129,24 @@ pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
     })
 }
 
+/// The waiting jobs of a queue in the order of service; under another rule than its own where one
+/// is given, to see what it would change.
+pub fn queue_order(
+    state: &State,
+    queue: &Name,
+    rule: Option<&PolicyRule>,
+) -> Result<Vec<JobId>, Refusal> {
+    let queue = state.queue(queue)?;
+    let ranks = match rule {
+        None => ranked(state, queue),
+        Some(rule) => {
+            rule.check()?;
+            ranked_by(state, queue, rule)
+        }
+    };
+    Ok(ranks.into_iter().map(|rank| rank.job).collect())
+}
+
 /// The place of a waiting job in its queue, from 1.
 fn position(state: &State, job: &Job) -> Result<u32, Refusal> {
     let Some(terms) = job.queue() else { return Ok(0) };
@@ -126,8 +159,11 @@ fn reason(state: &State, job: &Job, position: u32) -> Result<Reason, Refusal> {
     let Some(terms) = job.queue() else { return Ok(Reason::NextPass) };
     let queue = state.queue(&terms.queue)?;
     let running = running_by_queue(state, std::slice::from_ref(queue));
-    if let Err(reason) = admission(state, queue, job, &running[0]) {
-        return Ok(reason);
+    match admission(state, queue, job, &running[0]) {
+        // Beyond its share it may still have what others leave.
+        Err(Reason::ShareUsed { .. }) if queue.borrows => {}
+        Err(reason) => return Ok(reason),
+        Ok(()) => {}
     }
     let part = &job.parts[0];
     let units = part.request.units();
@@ -152,25 +188,18 @@ fn reason(state: &State, job: &Job, position: u32) -> Result<Reason, Refusal> {
             return Ok(Reason::Short { resource, free, needed });
         }
     }
-    let starts_now = estimated_starts(state, 1, |j| j.parts[0].remaining());
-    let alone = starts_now.first().filter(|(first, _)| *first == job.id);
-    let dearest = prices().max().filter(|needed| *needed > balance);
-    Ok(match (alone, dearest) {
-        (Some((_, Some(start))), Some(needed)) if *start <= state.now => {
-            // There is room, in a pool that may be dearer than the wallet allows.
-            Reason::Funds { balance, needed }
-        }
-        (alone, _) => without_funds(state, alone, position),
-    })
-}
-
-fn without_funds(state: &State, alone: Option<&(JobId, Option<Time>)>, position: u32) -> Reason {
-    match alone {
-        Some((_, Some(start))) if *start <= state.now => Reason::NextPass,
-        Some(_) => Reason::Fragmented,
-        None if position > 1 => Reason::Behind { ahead: position - 1 },
-        None => Reason::Fragmented,
+    let planned = estimated_starts(state, DEPTH, |j| j.parts[0].remaining());
+    let start = planned.iter().find(|(id, _)| *id == job.id).and_then(|(_, start)| *start);
+    if start.is_some_and(|start| start <= state.now) {
+        // There is room, though perhaps in a pool that is dearer than the wallet allows.
+        let dearest = prices().max().filter(|needed| *needed > balance);
+        return Ok(dearest.map_or(Reason::NextPass, |needed| Reason::Funds { balance, needed }));
     }
+    // It fits for a moment, so what is in the way is still to come.
+    if place_now(state, &state.calendar, job, Span(1)).is_some() {
+        return Ok(Reason::Behind { ahead: position.saturating_sub(1) });
+    }
+    Ok(Reason::Fragmented)
 }
 
 /// When a waiting job is likely to start: by planning those ahead of it on paper, three times.

@@ -18,9 +18,6 @@ use crate::resources::Capacity;
 use crate::settings::Settings;
 use crate::units::{HoldId, JobId, Money, Name, NodeId, Span, Time, UserId};
 
-/// The version of the serialisation of inputs, events and effects. A journal segment names it.
-pub const WIRE_VERSION: u32 = 1;
-
 /// Something that happens, at a place in the order of all things that happen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

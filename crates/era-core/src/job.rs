@@ -420,29 +420,24 @@ impl Job {
         }
     }
 
-    /// Between which instants a part must lie: what it comes after has ended by the first, what
-    /// comes after it begins at the second.
-    pub fn order_of(&self, index: usize) -> (Time, Time) {
-        let plan = |part: &Part| part.next.clone().or(part.plan.clone());
-        let comes_after = |part: &Part, other: usize| {
-            part.request.after.iter().any(|before| usize::from(*before) == other)
-        };
-        let mut bounds = (Time::MIN, Time::MAX);
-        for (other, part) in self.parts.iter().enumerate() {
-            let Some(plan) = plan(part) else { continue };
-            if comes_after(&self.parts[index], other) {
-                bounds.0 = bounds.0.max(plan.to);
-            }
-            if comes_after(part, index) {
-                bounds.1 = bounds.1.min(plan.from);
-            }
-        }
-        bounds
-    }
-
     /// Whether it waits in its queue.
     pub fn is_waiting(&self) -> bool {
         self.ended.is_none() && self.parts.iter().any(|p| matches!(p.phase, Phase::Waiting { .. }))
+    }
+
+    /// When the first part starts that may only start after this one has finished.
+    pub fn starts_after(&self, part: usize) -> Option<Time> {
+        let follows = |p: &&Part| p.request.after.iter().any(|i| usize::from(*i) == part);
+        let plans = self.parts.iter().filter(follows);
+        let plans = plans.filter_map(|p| p.next.as_ref().or(p.plan.as_ref()));
+        plans.map(|plan| plan.from).min()
+    }
+
+    /// When the last of the parts that this one must wait for has finished.
+    pub fn finished_before(&self, part: usize) -> Option<Time> {
+        let before = self.parts[part].request.after.iter().map(|i| &self.parts[usize::from(*i)]);
+        let plans = before.filter_map(|p| p.next.as_ref().or(p.plan.as_ref()));
+        plans.map(|plan| plan.to).max()
     }
 
     /// One word for what it does.

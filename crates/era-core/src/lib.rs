@@ -19,7 +19,8 @@ pub mod input;
 pub mod job;
 pub mod ledger;
 pub mod market;
-mod numbered;
+#[cfg(feature = "oracle")]
+pub mod oracle;
 pub mod output;
 pub mod placement;
 pub mod queue;
@@ -33,6 +34,7 @@ pub mod settings;
 pub mod starts;
 mod state;
 pub mod units;
+pub mod wire;
 
 pub use check::check;
 pub use explain::explain;

@@ -23,28 +23,40 @@ pub enum Refusal {
     BadGpuTotal { each: u32 },
     #[error("the request asks for no resource: give cpu, memory, gpu or a device")]
     NothingAsked,
-    #[error("{given}m of a GPU is neither a share of one (below 1000m) nor a whole number")]
+    #[error(
+        "{given}m of a GPU is neither a share of one (below 1000m) nor whole: give 500m or 2000m"
+    )]
     BrokenGpu { given: u32 },
     #[error("gpu.model and gpu.memory need `gpu`: say how many")]
     GpuFilterWithoutGpu,
     #[error("the amounts add up to more than can be counted: ask for less")]
     TooLarge,
-    #[error("window [{earliest}, {deadline}) is empty or out of range: the deadline comes last")]
+    #[error(
+        "window [{earliest}, {deadline}) is empty or out of range: give a deadline after the start, up to the year 9999"
+    )]
     BadWindow { earliest: Time, deadline: Time },
     #[error("the deadline {deadline} has passed (it is {now}): give a later one")]
     WindowPast { deadline: Time, now: Time },
-    #[error("the earliest start {earliest} is beyond the horizon: bids reach until {limit}")]
+    #[error(
+        "the earliest start {earliest} is beyond the horizon: bids reach until {limit}, give an earlier one"
+    )]
     BeyondHorizon { earliest: Time, limit: Time },
-    #[error("what is left of the window ({window}) is shorter than the duration ({duration})")]
+    #[error(
+        "what is left of the window ({window}) is shorter than the duration ({duration}): give a later deadline or a shorter duration"
+    )]
     WindowTooShort { window: Span, duration: Span },
     #[error("{given} {what} given: give 1 to {most}")]
     TooMany { what: Cow<'static, str>, given: usize, most: usize },
-    #[error("request {request} can only come after requests that stand before it")]
+    #[error(
+        "request {request} can only come after requests that stand before it: list them in order"
+    )]
     BadOrder { request: usize },
     #[error("a value of {given} is out of range: give 0 to {most}")]
     BadValue { given: Money, most: Money },
     #[error("a value may only fall: later steps must be later and worth no more")]
     RisingValue,
+    #[error("the job is {user}'s and the bid {bidder}'s: bid for yourself")]
+    OthersBid { user: UserId, bidder: UserId },
 
     // Names that nobody knows.
     #[error("no {kind} is called `{name}`: known are {}", list(known))]
@@ -53,9 +65,9 @@ pub enum Refusal {
     UnknownUser { user: UserId },
     #[error("there is no group {group}: create it first")]
     UnknownGroup { group: GroupId },
-    #[error("there is no node {node}, or it has left")]
+    #[error("there is no node {node}, or it has left: list the nodes to see their numbers")]
     UnknownNode { node: NodeId },
-    #[error("there is no job {job}, or it ended more than a day ago")]
+    #[error("there is no job {job}, or it ended long ago: list the jobs to see their numbers")]
     UnknownJob { job: JobId },
     #[error("there is no hold {hold}, or it has expired: ask for a new quote")]
     UnknownHold { hold: HoldId },
@@ -63,23 +75,35 @@ pub enum Refusal {
     // What the cluster cannot do.
     #[error("no node could hold one replica of {asked}, even when empty: {best}")]
     NeverFits { asked: String, best: String },
-    #[error("there is no room for it in its window")]
+    #[error("there is no room in its window: widen it, or ask for less")]
     NoRoom,
-    #[error("the cheapest slot costs {price}, which is more than its value {value}")]
+    #[error(
+        "the cheapest slot costs {price}, which is more than its value {value}: bid at least that, or widen the window"
+    )]
     TooDear { price: Money, value: Money },
-    #[error("the price is now {price}, more than the {most} that was agreed to")]
+    #[error(
+        "the price is now {price}, more than the {most} that was agreed to: agree to that, or leave it"
+    )]
     PriceRose { price: Money, most: Money },
-    #[error("level {level} may promise itself at most {share} of pool {pool}")]
+    #[error(
+        "level {level} may promise itself at most {share} of pool {pool} at a time: ask for less, for another time, or elsewhere"
+    )]
     LevelShare { level: u8, share: Milli, pool: Name },
 
     // Quotas and money.
-    #[error("{scope} may hold {limit} {what} at once: this asks for {asked} beside {held}")]
+    #[error(
+        "{scope} may hold {limit} {what} at once: this asks for {asked} beside {held}: ask for less, or for another time"
+    )]
     QuotaConcurrent { scope: Scope, what: String, limit: u64, held: u64, asked: u64 },
-    #[error("{scope} may use {limit} {what} in a period: {used} are used, this asks for {asked}")]
+    #[error(
+        "{scope} may use {limit} {what} in a period: {used} are used, this asks for {asked}: ask for less, or for more quota"
+    )]
     QuotaPeriod { scope: Scope, what: String, limit: u64, used: u64, asked: u64 },
-    #[error("the parts of {group} would add up to {sum} {what}, more than its own {limit}")]
+    #[error(
+        "the parts of {group} would add up to {sum} {what}, more than its own {limit}: lower a part, or raise the group's"
+    )]
     QuotaSum { group: GroupId, what: String, sum: u64, limit: u64 },
-    #[error("the wallet holds {balance}; this needs {needed}")]
+    #[error("the wallet holds {balance}, this needs {needed}: ask for less, or for a grant")]
     Funds { balance: Money, needed: Money },
     #[error("the amount {given} is out of range: give more than 0 and at most {most}")]
     BadAmount { given: Money, most: Money },
@@ -87,15 +111,15 @@ pub enum Refusal {
     TooManyHolds { most: u32 },
 
     // Rights.
-    #[error("{job} belongs to somebody else")]
+    #[error("{job} belongs to somebody else: only its owner and administrators may touch it")]
     NotYours { job: JobId },
-    #[error("{user} is no administrator of {group}")]
+    #[error("{user} is no administrator of {group}: ask one, or an administrator of the house")]
     NotGroupAdmin { user: UserId, group: GroupId },
 
     // States.
     #[error("{job} is {state}: {hint}")]
     WrongState { job: JobId, state: String, hint: Cow<'static, str> },
-    #[error("{what} `{name}` exists already")]
+    #[error("{what} `{name}` exists already: choose another name")]
     Exists { what: Cow<'static, str>, name: Name },
     #[error(
         "{node} still has running tasks or promises that fit nowhere else ({jobs:?}): drain it and wait, or report it lost"
@@ -113,9 +137,9 @@ pub enum Refusal {
     KeyReused,
     #[error("input {given} is out of order: {expected} comes next")]
     OutOfOrder { given: u64, expected: u64 },
-    #[error("the time {given} is out of range")]
+    #[error("the time {given} is out of range: give one from 1970 to 9999")]
     BadTime { given: Time },
-    #[error("the limit of {limit} {what} is reached")]
+    #[error("the limit of {limit} {what} is reached: wait, or remove one first")]
     Limit { what: Cow<'static, str>, limit: usize },
 }
 
@@ -173,10 +197,25 @@ impl Refusal {
             | Refusal::BeyondHorizon { .. }
             | Refusal::WindowTooShort { .. }
             | Refusal::NoRoom => "window",
+            Refusal::TooMany { what, .. } => match what.as_ref() {
+                "alternatives" => "one_of",
+                "requests" => "all_of",
+                "value steps" => "value",
+                "replicas on a node" => "constraints",
+                what => what,
+            },
+            Refusal::LevelShare { .. } => "pool",
+            Refusal::PriceRose { .. } => "most",
+            Refusal::NotGroupAdmin { .. } => "by",
+            Refusal::Exists { .. } | Refusal::InUse { .. } => "name",
+            Refusal::BadSetting { field, .. } => field,
+            Refusal::BadForecast { .. } => "forecast",
+            Refusal::OutOfOrder { .. } => "seq",
+            Refusal::BadTime { .. } => "at",
             Refusal::BadOrder { .. } => "after",
             Refusal::BadValue { .. } | Refusal::RisingValue | Refusal::TooDear { .. } => "value",
             Refusal::Unknown { kind, .. } => kind,
-            Refusal::UnknownUser { .. } => "user",
+            Refusal::UnknownUser { .. } | Refusal::OthersBid { .. } => "user",
             Refusal::UnknownGroup { .. } | Refusal::QuotaSum { .. } => "group",
             Refusal::UnknownNode { .. } | Refusal::NodeBusy { .. } => "node",
             Refusal::UnknownJob { .. } | Refusal::NotYours { .. } | Refusal::WrongState { .. } => {

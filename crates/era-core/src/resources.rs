@@ -51,9 +51,9 @@ impl fmt::Display for Resource {
 pub type PerResource<T> = [T; 3];
 
 /// Most GPUs that one node may have; a share left is kept for each of them.
-pub const GPUS_PER_NODE_MAX: usize = 64;
+pub const GPUS_PER_NODE_MAX: usize = 32;
 /// Most kinds of named devices in one request or node.
-pub const DEVICE_KINDS_MAX: usize = 16;
+pub const DEVICE_KINDS_MAX: usize = 8;
 /// One whole GPU, in thousandths.
 pub const WHOLE_GPU: u32 = 1000;
 
@@ -105,7 +105,7 @@ pub enum BadQuantity {
     #[error(transparent)]
     Name(#[from] crate::units::BadName),
     /// Too many kinds of devices.
-    #[error("too many kinds of devices: at most 16")]
+    #[error("too many kinds of devices: at most 8")]
     TooManyDevices,
 }
 

@@ -18,7 +18,7 @@ use crate::starts::Starts;
 use crate::units::Time;
 
 /// Starts without room that are tried one by one before all starts with room are worked out.
-const TRIES_MAX: u32 = 4;
+const TRIES_MAX: u32 = 24;
 
 /// A start with room, and its raw price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,7 @@ impl<'a> Search<'a> {
             return intervals.first().map(|(start, _)| *start);
         }
         // Enough nodes may not be the right nodes yet: try every change.
-        let lanes = self.pool.lanes.iter().filter(|l| self.eligible.allows(&l.node));
+        let lanes = self.pool.lanes.iter().filter(|l| l.admits(&self.eligible));
         let mut points: Vec<Time> = intervals.iter().map(|(start, _)| *start).collect();
         for lane in lanes {
             points.extend(lane.taken(self.with_soft).changes(from, to));
@@ -113,7 +113,7 @@ impl<'a> Search<'a> {
         let market = self.calendar.market();
         let pricing = market.pricing(&self.pool.pool.name);
         let mut costs = Costs::new(self.pool, self.request.units(), &pricing);
-        let now_only = market.mechanism().starts() == StartRule::NowOnly;
+        let now_only = self.now_only();
         let at_once = if from == self.now && (now_only || from != from.floor_to(slots.slot_len())) {
             costs
                 .total(from, self.request.duration.0)
@@ -194,7 +194,7 @@ impl<'a> Search<'a> {
         let market = self.calendar.market();
         let pricing = market.pricing(&self.pool.pool.name);
         let mut costs = Costs::new(self.pool, self.request.units(), &pricing);
-        let now_only = market.mechanism().starts() == StartRule::NowOnly;
+        let now_only = self.now_only();
         let room = self.starts_with_room(from, to);
         let exact_from = self.soft_to;
         let simple = self.is_simple();
@@ -221,6 +221,115 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Now and the slot boundaries are the starts that there are; the first of them in `[from, to]`
+    /// with room, among those that [`Search::starts_with_room`] told.
+    pub fn first_with_room(&self, room: &Starts, from: Time, to: Time) -> Option<Time> {
+        let (from, to) = (from.max(self.now), self.latest(to));
+        let slot = self.pool.slots.slot_len();
+        if self.now_only() || from == self.now {
+            let now = (from == self.now && from <= to && self.has_room(from)).then_some(from);
+            if now.is_some() || self.now_only() {
+                return now;
+            }
+        }
+        // Within a segment one start is as good as another.
+        let starts = self.segments(room, from, to).into_iter().map(|(open, close)| {
+            let start = open.ceil_to(slot);
+            (start <= close).then_some(start)
+        });
+        starts.flatten().find(|start| self.has_room(*start))
+    }
+
+    /// The last of them.
+    pub fn last_with_room(&self, room: &Starts, from: Time, to: Time) -> Option<Time> {
+        let (from, to) = (from.max(self.now), self.latest(to));
+        let slot = self.pool.slots.slot_len();
+        if !self.now_only() {
+            let starts = self.segments(room, from, to).into_iter().rev().map(|(open, close)| {
+                let start = close.floor_to(slot);
+                (start >= open).then_some(start)
+            });
+            let last = starts.flatten().find(|start| self.has_room(*start));
+            if last.is_some() {
+                return last;
+            }
+        }
+        (from == self.now && from <= to && self.has_room(from)).then_some(from)
+    }
+
+    /// Stretches of starts in `[from, to]` of which all have room or none has.
+    fn segments(&self, room: &Starts, from: Time, to: Time) -> Vec<(Time, Time)> {
+        let room = room.clone().and(self.allowed.clone());
+        let duration = self.request.duration;
+        let mut cuts: Vec<Time> = Vec::new();
+        if !self.is_simple() {
+            for lane in self.pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
+                for change in lane.taken(self.with_soft).changes(from, to + duration) {
+                    cuts.push(change);
+                    cuts.push(Time(change.0 - duration.0 + 1));
+                }
+            }
+        }
+        // While preemptible work may be in the way, every boundary is another case.
+        let slot = self.pool.slots.slot_len();
+        let mut boundary = from.ceil_to(slot);
+        while boundary <= to.min(self.soft_to) {
+            cuts.push(boundary);
+            cuts.push(Time(boundary.0 + 1));
+            boundary = boundary + slot;
+        }
+        cuts.push(Time(self.soft_to.0.saturating_add(1)));
+        cuts.sort_unstable();
+        cuts.dedup();
+        let mut segments = Vec::new();
+        for (mut open, close) in intervals_of(&room, from, to) {
+            let first = cuts.partition_point(|cut| *cut <= open);
+            for cut in cuts[first..].iter().take_while(|cut| **cut <= close) {
+                segments.push((open, Time(cut.0 - 1)));
+                open = *cut;
+            }
+            segments.push((open, close));
+        }
+        segments
+    }
+
+    fn now_only(&self) -> bool {
+        self.calendar.market().mechanism().starts() == StartRule::NowOnly
+    }
+
+    /// The last start whose run ends where prices do.
+    fn latest(&self, to: Time) -> Time {
+        let slots = &self.pool.slots;
+        to.min(slots.start_of(slots.end()) - self.request.duration)
+    }
+
+    /// The most replicas that could start together at any start in `[from, to]`.
+    pub fn most_replicas(&self, from: Time, to: Time) -> u32 {
+        let (from, to) = (from.max(self.now), self.latest(to));
+        let wanted = self.request.shape.promised();
+        let per_node = self.request.constraints.per_node_max.unwrap_or(wanted).min(wanted);
+        let slot = self.pool.slots.slot_len();
+        let mut most = 0;
+        let mut take = |open: Time, close: Time, count: i64| {
+            let start = open.ceil_to(slot);
+            let is_start = start <= close && !self.now_only() || open == self.now;
+            if is_start && self.allowed.touches(open, close) {
+                most = most.max(count);
+            }
+        };
+        let mut last: Option<(Time, i64)> = None;
+        for (time, count) in self.counts(&self.request.each, per_node, from, to) {
+            if let Some((open, before)) = last {
+                take(open, Time(time.0 - 1), before);
+            }
+            last = Some((time, count));
+        }
+        if let Some((open, count)) = last {
+            take(open, to, count);
+        }
+        u32::try_from(most).unwrap_or(0)
+    }
+
     /// Whether enough nodes are always the right nodes.
     fn is_simple(&self) -> bool {
         matches!(self.request.shape, Shape::Replicas { .. })
@@ -240,22 +349,10 @@ impl<'a> Search<'a> {
                 self.request.constraints.per_node_max.unwrap_or(block.count).min(block.count)
             }
         };
-        // (instant, change of the number of replicas that could start then)
-        let mut changes: Vec<(Time, i64)> = Vec::new();
-        for lane in self.pool.lanes.iter().filter(|l| self.eligible.allows(&l.node)) {
-            self.lane_starts(lane, &block.each, per_node, from, to, &mut changes);
-        }
-        changes.sort_unstable();
         let mut intervals: Vec<(Time, Time)> = Vec::new();
-        let (mut sum, mut open) = (0i64, None);
-        let mut index = 0;
-        while index < changes.len() {
-            let time = changes[index].0;
-            while changes.get(index).is_some_and(|c| c.0 == time) {
-                sum += changes[index].1;
-                index += 1;
-            }
-            let enough = sum >= i64::from(block.count);
+        let mut open = None;
+        for (time, count) in self.counts(&block.each, per_node, from, to) {
+            let enough = count >= i64::from(block.count);
             match (open, enough) {
                 (None, true) => open = Some(time),
                 (Some(start), false) => {
@@ -267,6 +364,32 @@ impl<'a> Search<'a> {
         }
         intervals.extend(open.map(|start| (start, to)));
         Starts::Only(intervals)
+    }
+
+    /// How many replicas could start in the pool, as a step function of the start.
+    fn counts(
+        &self,
+        each: &Resources,
+        per_node: u32,
+        from: Time,
+        to: Time,
+    ) -> impl Iterator<Item = (Time, i64)> {
+        // (instant, change of the number of replicas that could start then)
+        let mut changes: Vec<(Time, i64)> = Vec::new();
+        for lane in self.pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
+            self.lane_starts(lane, each, per_node, from, to, &mut changes);
+        }
+        changes.sort_unstable();
+        let mut sum = 0;
+        let mut index = 0;
+        std::iter::from_fn(move || {
+            let time = changes.get(index)?.0;
+            while changes.get(index).is_some_and(|c| c.0 == time) {
+                sum += changes[index].1;
+                index += 1;
+            }
+            Some((time, sum))
+        })
     }
 
     /// How many replicas a node can take, as a step function of the start.
@@ -308,6 +431,21 @@ impl<'a> Search<'a> {
                 changes.push((Time(last.0 + 1), -before));
             }
         }
+    }
+}
+
+/// The parts of a set of starts that lie in `[from, to]`.
+fn intervals_of(starts: &Starts, from: Time, to: Time) -> Vec<(Time, Time)> {
+    if from > to {
+        return Vec::new();
+    }
+    match starts {
+        Starts::All => vec![(from, to)],
+        Starts::Only(intervals) => intervals
+            .iter()
+            .map(|(open, close)| ((*open).max(from), (*close).min(to)))
+            .filter(|(open, close)| open <= close)
+            .collect(),
     }
 }
 

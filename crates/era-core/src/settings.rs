@@ -138,14 +138,14 @@ impl Settings {
             [("refund_unused", self.refund_unused), ("refund_broken", self.refund_broken)]
         {
             if share > Milli::ONE {
-                return bad(field, "at most 1000 thousandths");
+                return bad(field, "give at most 1000 thousandths");
             }
         }
         if self.queue_density > crate::market::DENSITY_MAX {
-            return bad("queue_density", "at most 1000 times the base rate");
+            return bad("queue_density", "give at most 1000 times the base rate");
         }
         if self.typical.len() > 64 {
-            return bad("typical", "at most 64 kinds of work");
+            return bad("typical", "give at most 64 kinds of work");
         }
         Ok(())
     }

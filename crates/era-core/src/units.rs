@@ -29,13 +29,6 @@ macro_rules! ids {
     )*};
 }
 
-impl TryFrom<u64> for UserId {
-    type Error = std::num::TryFromIntError;
-    fn try_from(number: u64) -> Result<UserId, Self::Error> {
-        u32::try_from(number).map(UserId)
-    }
-}
-
 ids! {
     /// A machine. Numbered by the core in the order of joining, never reused.
     NodeId(u32) "n";
@@ -114,6 +107,52 @@ impl fmt::Display for Name {
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// Maps with numbers as keys, for types that stand inside a tagged enum. JSON writes such keys
+/// as texts, and there nobody turns them back into numbers.
+pub(crate) mod numbered {
+    use std::collections::BTreeMap;
+
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::{Serialize, Serializer};
+
+    pub(crate) fn serialize<K, V, S>(map: &BTreeMap<K, V>, to: S) -> Result<S::Ok, S::Error>
+    where
+        K: Copy + Into<u64>,
+        V: Serialize,
+        S: Serializer,
+    {
+        to.collect_map(map.iter().map(|(key, value)| ((*key).into().to_string(), value)))
+    }
+
+    pub(crate) fn deserialize<'de, K, V, D>(from: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Ord + TryFrom<u64>,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        let texts = BTreeMap::<String, V>::deserialize(from)?;
+        let number = |text: &str| K::try_from(text.parse::<u64>().ok()?).ok();
+        let entry = |(text, value): (String, V)| match number(&text) {
+            Some(key) => Ok((key, value)),
+            None => Err(D::Error::custom(format!("`{text}` is no number in range"))),
+        };
+        texts.into_iter().map(entry).collect()
+    }
+}
+
+impl From<UserId> for u64 {
+    fn from(user: UserId) -> u64 {
+        user.0.into()
+    }
+}
+
+impl TryFrom<u64> for UserId {
+    type Error = std::num::TryFromIntError;
+    fn try_from(number: u64) -> Result<UserId, Self::Error> {
+        u32::try_from(number).map(UserId)
     }
 }
 

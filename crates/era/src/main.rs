@@ -1,3 +1,59 @@
-//! The one binary of ERA.
+//! The one binary of ERA. It reads arguments, runs one command and turns an error into an exit
+//! code: 2 for bad usage (clap's own), 1 for everything else.
 
-fn main() {}
+mod bench;
+mod demo;
+mod seeded;
+mod version;
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// An economic scheduler for GPU clusters.
+#[derive(Parser)]
+#[command(name = "era", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Each command is a type of arguments with a `run` of its own.
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Demo),
+    /// Measure the core on seeded work
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    Version(version::Version),
+}
+
+impl Command {
+    fn run(self) -> anyhow::Result<()> {
+        match self {
+            Command::Demo(demo) => demo.run(),
+            Command::Bench(bench) => bench::run(&bench),
+            Command::Version(version) => version.run(),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads us has seen enough, as `head` does.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let hint =
+                "hint: `era --help` lists the commands, `era <COMMAND> --help` their options";
+            // If even standard error is closed, the exit code has to do.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}\n{hint}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+}

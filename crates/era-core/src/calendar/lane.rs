@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::profile::{CPU, GPU0, MEMORY, Profile, Row, Take};
-use crate::cluster::Node;
+use crate::cluster::{Eligibility, Health, Keep, Node, Purpose};
 use crate::resources::{Resources, WHOLE_GPU, suits};
 use crate::units::{HoldId, JobId, NodeId, Time};
 
@@ -77,9 +77,35 @@ pub struct Seat {
 pub struct Lane {
     /// The node as the cluster has it.
     pub node: Arc<Node>,
+    /// What every search asks of every node, beside the bookings instead of behind a pointer.
+    gate: Gate,
     pub(super) firm: Profile,
     pub(super) soft: Profile,
     bookings: Vec<Arc<Booking>>,
+}
+
+/// The part of a node that every search looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Gate {
+    up: bool,
+    closed: bool,
+    kept: Option<Keep>,
+    cpu: u32,
+    memory: u32,
+    gpus: usize,
+}
+
+impl Gate {
+    fn of(node: &Node) -> Gate {
+        Gate {
+            up: node.health == Health::Up,
+            closed: node.closed,
+            kept: node.kept,
+            cpu: node.capacity.cpu,
+            memory: node.capacity.memory,
+            gpus: node.capacity.gpus.len(),
+        }
+    }
 }
 
 impl Lane {
@@ -87,6 +113,7 @@ impl Lane {
     pub fn new(node: Arc<Node>) -> Lane {
         let width = GPU0 + node.capacity.gpus.len() + node.capacity.devices.len();
         let mut lane = Lane {
+            gate: Gate::of(&node),
             node: node.clone(),
             firm: Profile::new(width),
             soft: Profile::new(width),
@@ -103,6 +130,40 @@ impl Lane {
             });
         }
         lane
+    }
+
+    /// The same bookings on a node of the same shape, of which something else changed.
+    pub(super) fn with_node(&self, node: Arc<Node>) -> Lane {
+        Lane { gate: Gate::of(&node), node, ..self.clone() }
+    }
+
+    /// Whether a request may use the node at all. That it could hold it is left to the count.
+    pub fn admits(&self, ask: &Eligibility<'_>) -> bool {
+        self.gate.up
+            && (ask.purpose == Purpose::Queue || !self.gate.closed)
+            && self.gate.kept.is_none_or(|k| ask.gpus >= k.gpus_min || ask.level >= k.level_min)
+            && (ask.constraints.is_anywhere() || ask.names(&self.node))
+    }
+
+    /// How many such replicas fit during `[from, to)`, at most `most`; `taken` becomes what is
+    /// taken then. Preemptible bookings count until `soft_to`.
+    pub fn room(
+        &self,
+        from: Time,
+        to: Time,
+        soft_to: Time,
+        each: &Resources,
+        most: u32,
+        taken: &mut Row,
+    ) -> u32 {
+        // Most nodes that are full are full at once: look at the first instant before the rest.
+        if let Some(row) = self.firm.at(from)
+            && !self.fits_one(row, each)
+        {
+            return 0;
+        }
+        self.peak_into(from, to, soft_to, taken);
+        self.count(taken, each, most)
     }
 
     /// A take of all that the node has.
@@ -178,9 +239,16 @@ impl Lane {
     /// The most that is taken: by firm bookings during `[from, to)`, by both layers together
     /// during `[from, soft_to)`.
     pub fn peak(&self, from: Time, to: Time, soft_to: Time) -> Row {
-        let mut row = self.firm.peak(from, to);
+        let mut row = Row::zero(0);
+        self.peak_into(from, to, soft_to, &mut row);
+        row
+    }
+
+    fn peak_into(&self, from: Time, to: Time, soft_to: Time, row: &mut Row) {
+        row.clear(self.firm.width());
+        self.firm.peak_into(from, to, row);
         if self.soft.is_empty() || soft_to <= from {
-            return row;
+            return;
         }
         // The layers add up, and their peaks may fall on different instants: walk both.
         for (start, end, soft) in self.soft.steps(from, soft_to) {
@@ -189,7 +257,6 @@ impl Lane {
             both.plus(soft);
             row.raise(&both);
         }
-        row
     }
 
     /// Whether any preemptible booking touches `[from, to)`.
@@ -197,12 +264,32 @@ impl Lane {
         self.soft.steps(from, to).any(|(_, _, row)| row.is_some_and(|r| r.iter().any(|v| *v > 0)))
     }
 
+    /// Whether one such replica fits beside `taken`. The question that is asked most: it needs
+    /// no division.
+    fn fits_one(&self, taken: &[u32], each: &Resources) -> bool {
+        let gate = &self.gate;
+        taken[CPU] + each.cpu <= gate.cpu
+            && taken[MEMORY] + each.memory <= gate.memory
+            && (each.gpu == 0 || self.gpus_fit_one(taken, each))
+            && (each.devices.is_empty() || self.count_by_devices(taken, each) > 0)
+    }
+
+    fn gpus_fit_one(&self, taken: &[u32], each: &Resources) -> bool {
+        if each.gpu < WHOLE_GPU || each.gpu_model.is_some() || each.gpu_memory.is_some() {
+            return self.count_by_gpus(taken, each) > 0;
+        }
+        let free = taken[GPU0..GPU0 + self.gate.gpus].iter().filter(|used| **used == 0).count();
+        free as u32 * WHOLE_GPU >= each.gpu
+    }
+
     /// How many such replicas fit beside `taken`, at most `most`.
     pub fn count(&self, taken: &[u32], each: &Resources, most: u32) -> u32 {
-        let capacity = &self.node.capacity;
+        if most <= 1 {
+            return most.min(u32::from(self.fits_one(taken, each)));
+        }
+        let gate = &self.gate;
         let mut count = most;
-        for (column, have, need) in
-            [(CPU, capacity.cpu, each.cpu), (MEMORY, capacity.memory, each.memory)]
+        for (column, have, need) in [(CPU, gate.cpu, each.cpu), (MEMORY, gate.memory, each.memory)]
         {
             let fitting = have.saturating_sub(taken[column]).checked_div(need);
             count = count.min(fitting.unwrap_or(count));
@@ -217,9 +304,13 @@ impl Lane {
     }
 
     fn count_by_gpus(&self, taken: &[u32], each: &Resources) -> u32 {
-        let gpus = &taken[GPU0..GPU0 + self.node.capacity.gpus.len()];
+        let gpus = &taken[GPU0..GPU0 + self.gate.gpus];
         let any_gpu = each.gpu_model.is_none() && each.gpu_memory.is_none();
         let suitable = |index: usize| any_gpu || suits(&self.node.capacity.gpus[index], each);
+        if any_gpu && each.gpu >= WHOLE_GPU {
+            let free = gpus.iter().filter(|used| **used == 0).count();
+            return free as u32 / (each.gpu / WHOLE_GPU);
+        }
         if each.gpu >= WHOLE_GPU {
             let free = gpus.iter().enumerate().filter(|(i, used)| **used == 0 && suitable(*i));
             free.count() as u32 / (each.gpu / WHOLE_GPU)

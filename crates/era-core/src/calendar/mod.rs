@@ -3,15 +3,17 @@
 //! All of it is derived: jobs, holds and the cluster decide what it says, and `check` builds it
 //! anew to compare. It exists because asking it is fast. It knows nothing of users or values.
 
+mod idle;
 mod lane;
 mod profile;
 mod slots;
 
 use std::sync::Arc;
 
+use idle::Idle;
 pub use lane::{Booking, Holder, Lane, Layer, Seat, mask_of};
 pub use profile::{COLUMNS_MAX, CPU, GPU0, MEMORY, Profile, Row, Take};
-pub use slots::{CHUNK, Chunk, Pricing, Slots, sum_of_units};
+pub use slots::{CHUNK, Chunk, Pricing, Slots};
 
 use crate::cluster::{Cluster, Health, Node, Pool};
 use crate::forecast::Forecast;
@@ -73,6 +75,8 @@ pub struct PoolCalendar {
     pub lanes: Vec<Arc<Lane>>,
     /// Its price slots.
     pub slots: Slots,
+    /// Which of its GPUs are free for long.
+    idle: Idle,
     /// GPUs of its largest node: what a total of GPUs is split by.
     pub gpus_per_node: u32,
 }
@@ -81,7 +85,14 @@ impl PoolCalendar {
     fn new(pool: Arc<Pool>, slot: Span, now: Time) -> PoolCalendar {
         let weights = Weights::of(&pool.rates);
         let slots = Slots::new(slot, now);
-        PoolCalendar { pool, weights, lanes: Vec::new(), slots, gpus_per_node: 0 }
+        let idle = Idle::new(slot, now);
+        PoolCalendar { pool, weights, lanes: Vec::new(), slots, idle, gpus_per_node: 0 }
+    }
+
+    /// For each node, the GPUs that may be free of anything firm throughout `[from, to)`. The
+    /// others are certainly not. `None` where nothing can be said.
+    pub fn gpus_perhaps_free(&self, from: Time, to: Time) -> Option<Vec<u32>> {
+        self.idle.free_during(from, to)
     }
 }
 
@@ -129,10 +140,20 @@ impl Calendar {
         self.pools.get(*pool as usize)?.lanes.get(*lane as usize)
     }
 
-    fn lane_mut(&mut self, node: NodeId) -> Option<&mut Lane> {
-        let (pool, lane) = *self.homes.get(&node)?;
+    /// Changes a node's lane; `change` returns during which time firm bookings changed.
+    fn edit_lane<T>(
+        &mut self,
+        node: NodeId,
+        change: impl FnOnce(&mut Lane) -> (T, Option<(Time, Time)>),
+    ) -> Option<T> {
+        let (pool, place) = *self.homes.get(&node)?;
         let pool = Arc::make_mut(self.pools.get_mut(pool as usize)?);
-        pool.lanes.get_mut(lane as usize).map(Arc::make_mut)
+        let lane = Arc::make_mut(pool.lanes.get_mut(place as usize)?);
+        let (result, changed) = change(lane);
+        if let Some((from, to)) = changed {
+            pool.idle.refresh(place as usize, lane, from, to);
+        }
+        Some(result)
     }
 
     /// Books a seat. A node that is not there (any more) is left alone.
@@ -145,19 +166,23 @@ impl Calendar {
         from: Time,
         to: Time,
     ) {
-        if let Some(lane) = self.lane_mut(seat.node) {
+        self.edit_lane(seat.node, |lane| {
             let take = lane.take(each, seat.gpus);
             lane.add(Booking { holder, from, to, layer, take });
-        }
+            ((), (layer == Layer::Firm).then_some((from, to)))
+        });
     }
 
     /// Takes a booking off a node.
     pub fn unbook(&mut self, holder: Holder, node: NodeId) -> Option<Arc<Booking>> {
         let now = self.now;
-        let lane = self.lane_mut(node)?;
-        let booking = lane.remove(holder);
-        lane.forget_before(now);
-        booking
+        self.edit_lane(node, |lane| {
+            let booking = lane.remove(holder);
+            lane.forget_before(now);
+            let firm = booking.as_ref().filter(|b| b.layer == Layer::Firm);
+            let changed = firm.map(|b| (b.from, b.to));
+            (booking, changed)
+        })?
     }
 
     /// Counts units as promised in a pool's slots during `[from, to)`, or gives them back.
@@ -195,6 +220,7 @@ impl Calendar {
             let capacity = open_capacity(&pool.lanes, self.slot);
             let pricing = market.pricing(&pool.pool.name);
             pool.slots.extend(now, until, &pricing, capacity);
+            pool.idle.extend(now, until, &pool.lanes);
         }
     }
 
@@ -226,10 +252,29 @@ impl Calendar {
                 open_capacity(&calendar.lanes, self.slot),
             );
             calendar.slots.reprice_all(&pricing, open_capacity(&calendar.lanes, self.slot));
+            calendar.idle = self.idle_for(&calendar, until);
             pools.push(Arc::new(calendar));
         }
         self.pools = pools;
         self.homes = homes;
+    }
+
+    /// The index of a pool whose nodes may have changed. Health and the like leave it as it is.
+    fn idle_for(&self, pool: &PoolCalendar, until: Time) -> Idle {
+        if let Some(old) = self.pool(&pool.pool.name) {
+            let same = old.lanes.len() == pool.lanes.len()
+                && old.lanes.iter().zip(&pool.lanes).all(|(a, b)| {
+                    a.node.id == b.node.id
+                        && a.node.capacity == b.node.capacity
+                        && a.node.maintenance == b.node.maintenance
+                });
+            if same {
+                return old.idle.clone();
+            }
+        }
+        let mut idle = Idle::new(self.slot, self.now);
+        idle.extend(self.now, until, &pool.lanes);
+        idle
     }
 
     /// The lane of a node as it is now, with the bookings that it had.
@@ -243,9 +288,7 @@ impl Calendar {
         let same_shape =
             old.node.capacity == node.capacity && old.node.maintenance == node.maintenance;
         if same_shape {
-            let mut lane = Lane::clone(old);
-            lane.node = node.clone();
-            return Arc::new(lane);
+            return Arc::new(old.with_node(node.clone()));
         }
         let mut lane = Lane::new(node.clone());
         let had = (old.node.capacity.gpus.len(), old.node.capacity.devices.len());
@@ -282,6 +325,9 @@ impl Calendar {
             if !a.slots.agrees_from(a.slots.slot_at(self.now), &b.slots) {
                 return Err(format!("slots of pool {name} differ"));
             }
+            if !a.idle.agrees_from(self.now, &b.idle) {
+                return Err(format!("the index of free GPUs of pool {name} differs"));
+            }
             if a.lanes.len() != b.lanes.len() {
                 return Err(format!("nodes of pool {name} differ"));
             }
@@ -307,14 +353,17 @@ fn open_capacity(lanes: &[Arc<Lane>], slot: Span) -> impl Fn(Resource, Time) -> 
         lanes.iter().filter(|l| l.node.health == Health::Up && !l.node.closed).collect();
     let total: PerResource<u64> =
         Resource::ALL.map(|r| open.iter().map(|l| l.node.capacity.amount(r)).sum());
-    let away: Vec<(Arc<Node>, PerResource<u64>)> = open
-        .into_iter()
-        .filter(|lane| !lane.node.maintenance.is_empty())
-        .map(|lane| (lane.node.clone(), Resource::ALL.map(|r| lane.node.capacity.amount(r))))
-        .collect();
+    let mut away = Vec::new();
+    for lane in open {
+        let amounts = Resource::ALL.map(|r| lane.node.capacity.amount(r));
+        if !lane.node.maintenance.is_empty() {
+            away.push((lane.node.maintenance.clone(), amounts));
+        }
+    }
     move |resource, time| {
-        // A node is away once, however many of its windows touch the slot.
-        let gone = away.iter().filter(|(node, _)| node.is_away(time, time + slot));
+        // A node that is away twice in a slot is still missed once.
+        let touches = |(from, to): &(Time, Time)| *from < time + slot && time < *to;
+        let gone = away.iter().filter(|(windows, _)| windows.iter().any(touches));
         total[resource as usize] - gone.map(|(_, amounts)| amounts[resource as usize]).sum::<u64>()
     }
 }

@@ -64,6 +64,12 @@ impl Row {
         Row { columns: [0; COLUMNS_MAX], width }
     }
 
+    /// All zero again, with so many columns.
+    pub fn clear(&mut self, width: usize) {
+        self.width = width;
+        self.columns[..width].fill(0);
+    }
+
     /// Adds a take, as if it were there the whole time.
     pub fn add(&mut self, take: &Take) {
         for (column, amount) in take.columns() {
@@ -137,6 +143,11 @@ impl Profile {
     /// Index of the row in force at `time`, if any row is.
     fn index_at(&self, time: Time) -> Option<usize> {
         self.times.partition_point(|t| *t <= time).checked_sub(1)
+    }
+
+    /// What is taken at an instant, if anything is.
+    pub fn at(&self, time: Time) -> Option<&[u32]> {
+        self.index_at(time).map(|index| self.row(index))
     }
 
     /// Makes a step begin at `time`, and returns its index.

@@ -9,10 +9,12 @@
 
 use std::sync::Arc;
 
-use crate::forecast::Series;
+use crate::forecast::{Curve, Series};
 use crate::market::{Marginal, MarketRules, Mechanism, SlotView, Weights};
 use crate::resources::{PerResource, Resource};
 use crate::units::{Milli, Span, Time};
+
+static NOTHING: Curve = Curve::EMPTY;
 
 /// Slots in a chunk.
 pub const CHUNK: usize = 64;
@@ -235,10 +237,14 @@ impl Slots {
             if !which(resource as usize) {
                 continue;
             }
+            let (mut expected, mut until) = (&NOTHING, Time::MIN);
             for i in from..to {
                 let time = Time((first_slot + i as i64) * len.0);
-                let marginal =
-                    next_unit(pricing, resource, time, column.capacity[i], column.promised[i]);
+                if time >= until {
+                    (expected, until) = pricing.expected[resource as usize].run_at(time);
+                }
+                let slot = SlotView { resource, time, capacity: column.capacity[i], expected };
+                let marginal = next_unit(pricing, &slot, column.promised[i]);
                 column.density[i] = marginal.density.0;
                 column.room[i] = marginal.room;
             }
@@ -282,11 +288,10 @@ impl Slots {
                 *cost += if units <= column.room[i] {
                     scale * u128::from(column.density[i])
                 } else {
-                    let slot = self.base + (index * CHUNK + i) as i64;
-                    let time = self.start_of(slot);
-                    let (capacity, promised) = (column.capacity[i], column.promised[i]);
-                    u128::from(weight)
-                        * sum_of_units(pricing, resource, time, capacity, promised, units)
+                    let time = self.start_of(self.base + (index * CHUNK + i) as i64);
+                    let expected = pricing.expected[resource as usize].at(time);
+                    let slot = SlotView { resource, time, capacity: column.capacity[i], expected };
+                    u128::from(weight) * sum_of_units(pricing, &slot, column.promised[i], units)
                 };
             }
         }
@@ -332,33 +337,18 @@ impl Slots {
 }
 
 /// The price of the next unit, within floor and ceiling.
-fn next_unit(
-    pricing: &Pricing<'_>,
-    resource: Resource,
-    time: Time,
-    capacity: u64,
-    taken: u64,
-) -> Marginal {
-    let expected = pricing.expected[resource as usize].at(time);
-    let slot = SlotView { resource, time, capacity, expected };
-    match pricing.mechanism.marginal(&slot, taken) {
+fn next_unit(pricing: &Pricing<'_>, slot: &SlotView<'_>, taken: u64) -> Marginal {
+    match pricing.mechanism.marginal(slot, taken) {
         Some(m) => Marginal { density: pricing.rules.clip(m.density), room: m.room },
         None => Marginal { density: pricing.rules.ceiling, room: u64::MAX },
     }
 }
 
 /// The sum of the densities of `units` further units.
-pub fn sum_of_units(
-    pricing: &Pricing<'_>,
-    resource: Resource,
-    time: Time,
-    capacity: u64,
-    promised: u64,
-    units: u64,
-) -> u128 {
+fn sum_of_units(pricing: &Pricing<'_>, slot: &SlotView<'_>, promised: u64, units: u64) -> u128 {
     let (mut taken, mut left, mut sum) = (promised, units, 0u128);
     while left > 0 {
-        let next = next_unit(pricing, resource, time, capacity, taken);
+        let next = next_unit(pricing, slot, taken);
         let count = left.min(next.room.max(1));
         sum += u128::from(count) * u128::from(next.density.0);
         taken += count;

@@ -45,6 +45,9 @@ pub struct Step {
 }
 
 impl Curve {
+    /// No demand at all.
+    pub const EMPTY: Curve = Curve { steps: Vec::new() };
+
     /// A curve from `(density, units of exactly that density)`, in any order.
     pub fn from_parts(parts: impl IntoIterator<Item = (Milli, u64)>) -> Curve {
         let mut by_density: BTreeMap<Milli, u64> = BTreeMap::new();
@@ -106,7 +109,7 @@ pub struct Series {
     pub runs: Vec<(Time, u32)>,
 }
 
-static NOTHING: Curve = Curve { steps: Vec::new() };
+static NOTHING: Curve = Curve::EMPTY;
 static NEVER: Series = Series { curves: Vec::new(), runs: Vec::new() };
 
 impl Series {
@@ -126,9 +129,15 @@ impl Series {
 
     /// The curve in force at an instant.
     pub fn at(&self, time: Time) -> &Curve {
+        self.run_at(time).0
+    }
+
+    /// The curve in force at an instant, and until when it is.
+    pub fn run_at(&self, time: Time) -> (&Curve, Time) {
         let after = self.runs.partition_point(|(from, _)| *from <= time);
         let index = after.checked_sub(1).map(|run| self.runs[run].1 as usize);
-        index.and_then(|index| self.curves.get(index)).unwrap_or(&NOTHING)
+        let curve = index.and_then(|index| self.curves.get(index)).unwrap_or(&NOTHING);
+        (curve, self.runs.get(after).map_or(Time::MAX, |(from, _)| *from))
     }
 
     fn check(&self) -> Result<(), Refusal> {

@@ -83,16 +83,23 @@ pub fn blocks(request: &Request, gpus_per_node: u32) -> Vec<Block> {
 }
 
 impl Gang<'_> {
-    /// How many replicas of `each` this node can take, at most `most`, and what is taken there.
-    fn room(&self, lane: &Lane, each: &Resources, most: u32) -> (u32, Row) {
-        let taken = lane.peak(self.from, self.to, self.soft_to);
+    /// How many replicas of `each` this node can take, at most `most`; `taken` becomes what is
+    /// taken there.
+    fn room(&self, lane: &Lane, each: &Resources, most: u32, taken: &mut Row) -> u32 {
+        let count = lane.room(self.from, self.to, self.soft_to, each, most, taken);
         // Preemptible work makes room for a promise, not for an absence of the node.
         let queued = self.eligible.purpose == Purpose::Queue;
-        if queued && lane.node.is_away(self.from, self.soft_to) {
-            return (0, taken);
+        if queued && lane.node.is_away(self.from, self.soft_to) { 0 } else { count }
+    }
+
+    /// The nodes that may have enough whole GPUs free; all of them where a share is asked for.
+    fn perhaps(&self, pool: &PoolCalendar, each: &Resources) -> Perhaps {
+        match each.whole_gpus() {
+            Some(gpus) if gpus > 0 => {
+                Perhaps { free: pool.gpus_perhaps_free(self.from, self.to), gpus }
+            }
+            _ => Perhaps { free: None, gpus: 0 },
         }
-        let count = lane.count(&taken, each, most);
-        (count, taken)
     }
 
     fn per_node(&self, most: u32) -> u32 {
@@ -112,11 +119,13 @@ impl Gang<'_> {
 
     fn fits_anywhere(&self, pool: &PoolCalendar, replicas: u32) -> bool {
         let mut left = replicas;
-        for lane in &pool.lanes {
-            if !self.eligible.allows(&lane.node) {
+        let mut taken = Row::zero(0);
+        let perhaps = self.perhaps(pool, &self.request.each);
+        for (index, lane) in pool.lanes.iter().enumerate() {
+            if !perhaps.at(index) || !lane.admits(&self.eligible) {
                 continue;
             }
-            left -= self.room(lane, &self.request.each, self.per_node(left)).0;
+            left -= self.room(lane, &self.request.each, self.per_node(left), &mut taken);
             if left == 0 {
                 return true;
             }
@@ -126,8 +135,13 @@ impl Gang<'_> {
 
     fn fits_together(&self, pool: &PoolCalendar, replicas: u32, topology: Topology) -> bool {
         let mut sums: std::collections::BTreeMap<Near<'_>, u32> = Default::default();
-        for lane in pool.lanes.iter().filter(|l| self.eligible.allows(&l.node)) {
-            let (count, _) = self.room(lane, &self.request.each, self.per_node(replicas));
+        let mut taken = Row::zero(0);
+        let perhaps = self.perhaps(pool, &self.request.each);
+        for (index, lane) in pool.lanes.iter().enumerate() {
+            if !perhaps.at(index) || !lane.admits(&self.eligible) {
+                continue;
+            }
+            let count = self.room(lane, &self.request.each, self.per_node(replicas), &mut taken);
             let sum = sums.entry(near(lane, topology)).or_default();
             *sum += count;
             if *sum >= replicas {
@@ -139,6 +153,20 @@ impl Gang<'_> {
 
     /// Whole nodes and one part of another node.
     fn fits_split(&self, pool: &PoolCalendar) -> bool {
+        match self.request.constraints.same {
+            None => self.fits_split_on(pool, |_| true),
+            Some(topology) => self.place_of_split(pool, topology).is_some(),
+        }
+    }
+
+    /// A place that holds a whole total of GPUs.
+    fn place_of_split<'a>(&self, pool: &'a PoolCalendar, same: Topology) -> Option<Near<'a>> {
+        let places: std::collections::BTreeSet<Near<'a>> =
+            pool.lanes.iter().map(|l| near(l, same)).collect();
+        places.into_iter().find(|p| self.fits_split_on(pool, |l| near(l, same) == *p))
+    }
+
+    fn fits_split_on(&self, pool: &PoolCalendar, here: impl Fn(&Lane) -> bool) -> bool {
         let blocks = blocks(self.request, pool.gpus_per_node);
         let (whole, rest) = match &blocks[..] {
             [one] if one.each.gpu == pool.gpus_per_node * WHOLE_GPU => (Some(one), None),
@@ -148,7 +176,7 @@ impl Gang<'_> {
         };
         let wanted = whole.map_or(0, |w| w.count);
         let (mut found, mut rest_found) = (0, rest.is_none());
-        for lane in pool.lanes.iter().filter(|l| self.eligible.allows(&l.node)) {
+        for lane in pool.lanes.iter().filter(|l| l.admits(&self.eligible) && here(l)) {
             let taken = lane.peak(self.from, self.to, self.soft_to);
             if found < wanted && whole.is_some_and(|w| lane.count(&taken, &w.each, 1) > 0) {
                 found += 1;
@@ -167,6 +195,12 @@ impl Gang<'_> {
         let mut seats = Vec::new();
         let mut used: Vec<NodeId> = Vec::new();
         let distinct = matches!(self.request.shape, Shape::Gpus { .. });
+        if let (true, Some(same)) = (distinct, self.request.constraints.same) {
+            // Its parts are placed one by one, so the place that holds all of them comes first.
+            let place = self.place_of_split(pool, same)?;
+            let outside = pool.lanes.iter().filter(|l| near(l, same) != place);
+            used.extend(outside.map(|l| l.node.id));
+        }
         for block in blocks(self.request, pool.gpus_per_node) {
             let exclude = if distinct { &used[..] } else { &[] };
             let placed = self.place_block(pool, &block, exclude, choice)?;
@@ -214,11 +248,14 @@ impl Gang<'_> {
             Shape::Replicas { .. } => self.per_node(block.count),
         };
         let mut options = Vec::new();
+        let mut taken = Row::zero(0);
+        let perhaps = self.perhaps(pool, &block.each);
         for (index, lane) in pool.lanes.iter().enumerate() {
-            if !self.eligible.allows(&lane.node) || exclude.contains(&lane.node.id) {
+            if !perhaps.at(index) || !lane.admits(&self.eligible) || exclude.contains(&lane.node.id)
+            {
                 continue;
             }
-            let (count, taken) = self.room(lane, &block.each, most);
+            let count = self.room(lane, &block.each, most, &mut taken);
             if count > 0 {
                 options.push(Candidate::new(self, index, lane, &taken, count, block, choice));
             }
@@ -283,6 +320,18 @@ impl Gang<'_> {
         }
         debug_assert_eq!(seats.len(), wanted as usize, "what was counted must also be seated");
         seats
+    }
+}
+
+/// Which nodes are worth a look.
+struct Perhaps {
+    free: Option<Vec<u32>>,
+    gpus: u32,
+}
+
+impl Perhaps {
+    fn at(&self, index: usize) -> bool {
+        self.free.as_ref().is_none_or(|free| free[index].count_ones() >= self.gpus)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::decide::{cheapest, window};
+use super::decide::{cheapest, search_in, search_places, window};
 use crate::bid::{Bid, Request, Shape};
+use crate::market::Weights;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::units::{Money, Span, Time, UserId};
@@ -82,42 +83,28 @@ fn offer(
 /// The earliest run after the window, or the latest before it, whichever is nearer.
 fn nearest_window(state: &State, user: UserId, request: &Request, now: Time) -> Option<Offer> {
     let (from, to) = window(state, request, now);
-    let horizon = now + state.settings.horizon - request.duration;
-    // Double the reach until something fits: the first reach that has room holds the nearest,
-    // and halving finds it to the slot.
-    let slot = state.settings.slot;
-    let reach_of = |after: bool, reach: Span| match after {
-        true => (Time(to.0 + 1), (to + reach).min(horizon)),
-        false => ((from - reach).max(now), Time(from.0 - 1)),
-    };
-    let nearest = |after: bool| {
-        let mut reach = slot;
-        let limit = state.settings.horizon;
-        while offer(state, user, request, now, reach_of(after, reach)).is_none() {
-            if reach >= limit {
-                return None;
-            }
-            reach = Span((reach.0 * 2).min(limit.0));
-        }
-        let (mut short, mut long) = (reach.0 / 2 / slot.0, slots_in(reach, slot));
-        while short + 1 < long {
-            let middle = short + (long - short) / 2;
-            match offer(state, user, request, now, reach_of(after, Span(middle * slot.0))) {
-                Some(_) => long = middle,
-                None => short = middle,
+    let latest = now + state.settings.horizon - request.duration;
+    let places = search_places(state, user, request, (now, latest)).ok()?;
+    let mut nearest: Option<(Span, Offer)> = None;
+    for (pool, allowed) in &places {
+        let search = search_in(state, user, request, now, pool, allowed);
+        let room = search.starts_with_room(now, latest);
+        let later = search.first_with_room(&room, Time(to.0 + 1), latest);
+        let earlier = search.last_with_room(&room, now, Time(from.0 - 1));
+        let found = [later.map(|s| (s.since(to), s)), earlier.map(|s| (from.since(s), s))];
+        for (distance, start) in found.into_iter().flatten() {
+            let Some(price) = search.price_at(start).and_then(Weights::price) else { continue };
+            let nearer = nearest.as_ref().is_none_or(|(d, o)| (distance, price) < (*d, o.price));
+            if nearer {
+                let finish = start + request.duration;
+                nearest = Some((distance, Offer { start, finish, price }));
             }
         }
-        offer(state, user, request, now, reach_of(after, Span(long * slot.0)))
-    };
-    let later = nearest(true);
-    let earlier = if from > now { nearest(false) } else { None };
-    match (later, earlier) {
-        (Some(l), Some(e)) if from.since(e.start) <= l.start.since(to) => Some(e),
-        (l, e) => l.or(e),
     }
+    nearest.map(|(_, offer)| offer)
 }
 
-/// The most replicas that fit: room for more is room for fewer, so halving finds it.
+/// The most replicas that fit.
 fn largest(state: &State, user: UserId, request: &Request, now: Time) -> Option<(u32, Offer)> {
     let range = window(state, request, now);
     let sized = |n: u32| Request {
@@ -127,7 +114,30 @@ fn largest(state: &State, user: UserId, request: &Request, now: Time) -> Option<
         },
         ..request.clone()
     };
-    let (mut fits, mut fails) = (0, request.shape.promised());
+    let wanted = request.shape.promised();
+    let simple =
+        matches!(request.shape, Shape::Replicas { .. }) && request.constraints.same.is_none();
+    // Like replicas are counted in one sweep; whatever quota or preemptible work leaves fewer,
+    // halving finds.
+    let mut upper = wanted;
+    if simple && range.0 <= range.1 {
+        let one = sized(1);
+        let places = search_places(state, user, &one, range).ok()?;
+        let counts = places.iter().map(|(pool, allowed)| {
+            search_in(state, user, request, now, pool, allowed).most_replicas(range.0, range.1)
+        });
+        let most = counts.max().unwrap_or(0);
+        if most == 0 {
+            return None;
+        }
+        if most < wanted
+            && let Some(found) = offer(state, user, &sized(most), now, range)
+        {
+            return Some((most, found));
+        }
+        upper = most.min(wanted);
+    }
+    let (mut fits, mut fails) = (0, upper);
     let mut best = None;
     while fits + 1 < fails {
         let middle = fits + (fails - fits) / 2;
@@ -142,18 +152,37 @@ fn largest(state: &State, user: UserId, request: &Request, now: Time) -> Option<
 /// The longest duration that fits, in whole slots.
 fn longest(state: &State, user: UserId, request: &Request, now: Time) -> Option<(Span, Offer)> {
     let slot = state.settings.slot;
-    let (mut fits, mut fails) = (0, slots_in(request.duration, slot));
-    let mut best = None;
-    while fits + 1 < fails {
+    let shorter = |slots: i64| Request { duration: Span(slots * slot.0), ..request.clone() };
+    let mut fails = slots_in(request.duration, slot);
+    let mut fits = fails / 2;
+    while fits > 0 && !has_room(state, user, &shorter(fits), now) {
+        (fails, fits) = (fits, fits / 2);
+    }
+    while fits > 0 && fits + 1 < fails {
         let middle = fits + (fails - fits) / 2;
-        let shorter = Request { duration: Span(middle * slot.0), ..request.clone() };
-        let range = window(state, &shorter, now);
-        match offer(state, user, &shorter, now, range) {
-            Some(found) => (fits, best) = (middle, Some((shorter.duration, found))),
-            None => fails = middle,
+        if has_room(state, user, &shorter(middle), now) {
+            fits = middle;
+        } else {
+            fails = middle;
         }
     }
-    best
+    if fits == 0 {
+        return None;
+    }
+    let request = shorter(fits);
+    let range = window(state, &request, now);
+    offer(state, user, &request, now, range).map(|found| (request.duration, found))
+}
+
+/// Whether a request has room anywhere in its window.
+fn has_room(state: &State, user: UserId, request: &Request, now: Time) -> bool {
+    let (from, to) = window(state, request, now);
+    let Ok(places) = search_places(state, user, request, (from, to)) else { return false };
+    places.iter().any(|(pool, allowed)| {
+        let search = search_in(state, user, request, now, pool, allowed);
+        let room = search.starts_with_room(from, to);
+        search.first_with_room(&room, from, to).is_some()
+    })
 }
 
 /// Slots that a span touches.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{MenuLine, PartQuote, Quote, rearrange};
 use crate::bid::{Bid, Request, Window, units_in_range};
-use crate::calendar::{Calendar, Holder, Layer, Seat};
+use crate::calendar::{Calendar, Holder, Layer, PoolCalendar, Seat};
 use crate::cluster::Purpose;
 use crate::job::{Plan, each_of};
 use crate::market::Weights;
@@ -130,7 +130,7 @@ fn starts_of(state: &State, request: &Request, now: Time, after: Time) -> (Time,
 
 /// A request in a pool, ready to be searched, and the starts that quotas and caps leave.
 struct Place<'a> {
-    pool: &'a crate::calendar::PoolCalendar,
+    pool: &'a PoolCalendar,
     allowed: Starts,
 }
 
@@ -179,15 +179,30 @@ fn search<'a>(
     request: &'a Request,
     now: Time,
 ) -> Search<'a> {
+    let soft_to = state.soft_to(now);
+    let eligible = state.eligibility(request, user, Purpose::Promise);
+    let (pool, allowed) = (place.pool, &place.allowed);
+    Search { calendar, pool, request, eligible, now, soft_to, with_soft: false, allowed }
+}
+
+/// A search for a promise in one of the [`search_places`].
+pub(super) fn search_in<'a>(
+    state: &'a State,
+    user: UserId,
+    request: &'a Request,
+    now: Time,
+    pool: &'a PoolCalendar,
+    allowed: &'a Starts,
+) -> Search<'a> {
     Search {
-        calendar,
-        pool: place.pool,
+        calendar: &state.calendar,
+        pool,
         request,
         eligible: state.eligibility(request, user, Purpose::Promise),
         now,
         soft_to: state.soft_to(now),
         with_soft: false,
-        allowed: &place.allowed,
+        allowed,
     }
 }
 
@@ -202,7 +217,12 @@ fn single(
 ) -> Result<(Decision, Money), Refusal> {
     let (from, to) = starts_of(state, request, now, now);
     let places = places(state, &state.calendar, bid.user, request, (from, to))?;
-    let mut best: Option<(Decision, Money)> = None;
+    // Prices are compared as they are before rounding, here as within a search.
+    let merit = |found: Found, worth: Money| {
+        let gain = Weights::raw_of(worth) as i128 - found.raw as i128;
+        (gain, Reverse(found.raw), Reverse(found.start))
+    };
+    let mut best: Option<(Found, Decision, Money)> = None;
     for place in &places {
         let search = search(state, &state.calendar, place, bid.user, request, now);
         // The value is the same for all starts of a step, so the cheapest of each will do.
@@ -210,20 +230,20 @@ fn single(
         for step in bid.value.steps() {
             let step_to = to.min(step.by - request.duration);
             if let Some(found) = search.cheapest(step_from, step_to) {
-                let plan = plan_of(request, place.pool, found, Vec::new());
                 let price = Weights::price(found.raw).ok_or(Refusal::TooLarge)?;
-                let decision =
-                    Decision { alternative, parts: vec![(plan, price)], moves: Vec::new() };
                 let better =
-                    best.as_ref().is_none_or(|(b, w)| decision.merit(step.worth) > b.merit(*w));
+                    best.as_ref().is_none_or(|(b, _, w)| merit(found, step.worth) > merit(*b, *w));
                 if better {
-                    best = Some((decision, step.worth));
+                    let plan = plan_of(request, place.pool, found, Vec::new());
+                    let decision =
+                        Decision { alternative, parts: vec![(plan, price)], moves: Vec::new() };
+                    best = Some((found, decision, step.worth));
                 }
             }
             step_from = step_from.max(Time(step_to.0.saturating_add(1)));
         }
     }
-    let Some((mut decision, worth)) = best else {
+    let Some((_, mut decision, worth)) = best else {
         return rearrange::rearrange(state, bid, alternative, request, now);
     };
     if with_seats {
@@ -238,7 +258,7 @@ fn single(
 
 pub(super) fn plan_of(
     request: &Request,
-    pool: &crate::calendar::PoolCalendar,
+    pool: &PoolCalendar,
     found: Found,
     seats: Vec<Seat>,
 ) -> Plan {
@@ -383,7 +403,7 @@ pub(super) fn search_places<'a>(
     user: UserId,
     request: &'a Request,
     range: (Time, Time),
-) -> Result<Vec<(&'a crate::calendar::PoolCalendar, Starts)>, Refusal> {
+) -> Result<Vec<(&'a PoolCalendar, Starts)>, Refusal> {
     let places = places(state, &state.calendar, user, request, range)?;
     Ok(places.into_iter().map(|p| (p.pool, p.allowed)).collect())
 }

@@ -19,7 +19,7 @@ use crate::market::Weights;
 use crate::refusal::Refusal;
 use crate::resources::Resource;
 use crate::state::Snapshot;
-use crate::units::{Milli, Money, Name, Time};
+use crate::units::{Milli, Money, Name, Span, Time};
 
 /// The answer to a bid that could be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ pub fn price_calendar(
     let Some(calendar) = snapshot.calendar().pool(pool) else { return Ok(Vec::new()) };
     let slots = &calendar.slots;
     let first = slots.slot_at(from.max(snapshot.now()));
-    let last = slots.slot_at(Time(to.0 - 1)).min(slots.end() - 1);
+    let last = slots.slot_at(to - Span(1)).min(slots.end() - 1);
     let line = |slot: i64| SlotPrice {
         from: slots.start_of(slot),
         density: Resource::ALL.map(|r| slots.density(r, slot).unwrap_or_default()),

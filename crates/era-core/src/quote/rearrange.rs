@@ -4,22 +4,28 @@
 //! One step deep and greedy: a node is cleared for a replica by moving the fewest promises off
 //! it, each to a seat that is free as things are. It may miss what a deeper search would find.
 
-use super::decide::{Decision, Move, plan_of, search_places, window};
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::decide::{Decision, Move, plan_of, search_in, search_places, window};
 use crate::bid::{Bid, Request, Shape};
-use crate::calendar::{Booking, Calendar, Holder, Layer, Seat};
+use crate::calendar::{Booking, Calendar, Holder, Lane, Layer, Seat};
 use crate::cluster::{Eligibility, Purpose};
-use crate::market::Weights;
+use crate::market::{StartRule, Weights};
 use crate::placement::Gang;
 use crate::refusal::Refusal;
 use crate::search::{Found, Search};
 use crate::starts::Starts;
 use crate::state::State;
-use crate::units::{HoldId, Money, Name, Time, UserId};
+use crate::units::{HoldId, Money, Name, NodeId, Time, UserId};
 
 /// How many starts are tried.
-const STARTS_MAX: usize = 16;
+const STARTS_MAX: usize = 8;
 /// How many nodes are tried for each start.
-const NODES_MAX: usize = 64;
+const NODES_MAX: usize = 32;
+
+/// How many nodes are cleared for trial in all.
+const CLEARINGS_MAX: u32 = 12;
 
 /// Room for a request by moving others, at the cheapest of a few starts.
 pub(super) fn rearrange(
@@ -36,26 +42,37 @@ pub(super) fn rearrange(
         return Err(Refusal::NoRoom);
     }
     let (from, to) = window(state, request, now);
-    for (pool, allowed) in search_places(state, bid.user, request, (from, to))? {
-        let search = Search {
-            calendar: &state.calendar,
-            pool,
-            request,
-            eligible: state.eligibility(request, bid.user, Purpose::Promise),
-            now,
-            soft_to: state.soft_to(now),
-            with_soft: false,
-            allowed: &allowed,
-        };
-        for found in starts_to_try(&search, &allowed, from, to) {
+    // Nobody wants a run that ends when it is worth nothing any more.
+    let last_step = bid.value.steps().last().map_or(Time::MIN, |step| step.by);
+    let to = to.min(last_step - request.duration);
+    if from > to {
+        return Err(Refusal::NoRoom);
+    }
+    let places = search_places(state, bid.user, request, (from, to))?;
+    let search_at =
+        |place: usize| search_in(state, bid.user, request, now, places[place].0, &places[place].1);
+    // Which starts are tried does not depend on the value; of those that could be had, the value
+    // picks as it does among starts with room.
+    let mut tries = Vec::new();
+    for (place, (_, allowed)) in places.iter().enumerate() {
+        for found in starts_to_try(&search_at(place), allowed, from, to) {
             let worth = bid.value.at(found.start + request.duration);
             let Some(price) = Weights::price(found.raw).filter(|price| *price <= worth) else {
                 continue;
             };
-            if let Some((seats, moves)) = make_room(state, &search, &pool.pool.name, found.start) {
-                let plan = plan_of(request, pool, found, seats);
-                return Ok((Decision { alternative, parts: vec![(plan, price)], moves }, worth));
-            }
+            let left = Weights::raw_of(worth) - found.raw;
+            tries.push((Reverse(left), found, place, price, worth));
+        }
+    }
+    tries.sort_unstable();
+    let mut budget = CLEARINGS_MAX;
+    for (_, found, place, price, worth) in tries {
+        let (pool, search) = (places[place].0, search_at(place));
+        if let Some((seats, moves)) =
+            make_room(state, &search, &pool.pool.name, found.start, &mut budget)
+        {
+            let plan = plan_of(request, pool, found, seats);
+            return Ok((Decision { alternative, parts: vec![(plan, price)], moves }, worth));
         }
     }
     Err(Refusal::NoRoom)
@@ -69,7 +86,8 @@ fn starts_to_try(search: &Search<'_>, allowed: &Starts, from: Time, to: Time) ->
     if from == search.now {
         starts.push(from);
     }
-    if first <= last {
+    let now_only = search.calendar.market().mechanism().starts() == StartRule::NowOnly;
+    if first <= last && !now_only {
         let slots = last.since(first).0 / slot.0;
         let stride = (slots / STARTS_MAX as i64).max(1);
         starts.extend((0..=slots).step_by(stride as usize).map(|n| Time(first.0 + n * slot.0)));
@@ -91,10 +109,12 @@ fn make_room(
     search: &Search<'_>,
     pool: &Name,
     start: Time,
+    budget: &mut u32,
 ) -> Option<(Vec<Seat>, Vec<Move>)> {
     let gang = search.gang(start);
     let wanted = search.request.shape.promised();
-    let mut scratch = Scratch { state, calendar: state.calendar.clone(), moves: Vec::new() };
+    let calendar = state.calendar.clone();
+    let mut scratch = Scratch { state, calendar, moves: Vec::new(), budget: *budget };
     let mut seats = gang.place_some(scratch.calendar.pool(pool)?, wanted, state.choice());
     for (rank, seat) in seats.iter().enumerate() {
         scratch.seat(&gang, rank, *seat);
@@ -109,6 +129,8 @@ fn make_room(
             seats.push(seat);
         }
     }
+    *budget = scratch.budget;
+    scratch.moves.retain(|m| m.from != m.to);
     (seats.len() == wanted as usize).then_some((seats, scratch.moves))
 }
 
@@ -116,6 +138,8 @@ struct Scratch<'a> {
     state: &'a State,
     calendar: Calendar,
     moves: Vec<Move>,
+    /// How many nodes may still be cleared for trial.
+    budget: u32,
 }
 
 /// A holder that nobody else has: the scratch calendar is thrown away.
@@ -130,7 +154,7 @@ impl Scratch<'_> {
     }
 
     /// Eligible nodes, those with fewest bookings during the run first.
-    fn nodes_by_load(&self, gang: &Gang<'_>, pool: &Name) -> Vec<crate::units::NodeId> {
+    fn nodes_by_load(&self, gang: &Gang<'_>, pool: &Name) -> Vec<NodeId> {
         let Some(pool) = self.calendar.pool(pool) else { return Vec::new() };
         let overlapping = |b: &Booking| b.from < gang.to && gang.from < b.to;
         let mut nodes: Vec<_> = pool
@@ -148,59 +172,88 @@ impl Scratch<'_> {
         &mut self,
         gang: &Gang<'_>,
         pool: &Name,
-        node: crate::units::NodeId,
+        node: NodeId,
         rank: usize,
         now: Time,
     ) -> Option<Seat> {
-        let before = (self.calendar.clone(), self.moves.len());
-        let seat = self.try_clear(gang, pool, node, rank, now);
-        if seat.is_none() {
-            self.calendar = before.0;
-            self.moves.truncate(before.1);
+        let (gpus, removed) = self.what_must_go(gang, pool, node, now)?;
+        self.budget = self.budget.checked_sub(1)?;
+        let before = (self.calendar.clone(), self.moves.clone());
+        let seat = Seat { node, gpus };
+        for booking in &removed {
+            self.calendar.unbook(booking.holder, node);
         }
-        seat
+        self.seat(gang, rank, seat);
+        for booking in removed {
+            let from = Seat { node, gpus: booking.take.gpus };
+            let Some(to) = self.reseat(pool, &booking, gang) else {
+                (self.calendar, self.moves) = before;
+                return None;
+            };
+            // What was moved before moves on from where it really sits.
+            match self.moves.iter_mut().find(|m| m.holder == booking.holder) {
+                Some(earlier) => earlier.to = to,
+                None => self.moves.push(Move { holder: booking.holder, from, to }),
+            }
+        }
+        Some(seat)
     }
 
-    fn try_clear(
-        &mut self,
+    /// The promises to be moved off a node for a replica to fit, smallest first, and the GPUs
+    /// that it then gets. Each of them has a seat elsewhere as things are. Most nodes end here,
+    /// and nothing was copied but one lane.
+    fn what_must_go(
+        &self,
         gang: &Gang<'_>,
         pool: &Name,
-        node: crate::units::NodeId,
-        rank: usize,
+        node: NodeId,
         now: Time,
-    ) -> Option<Seat> {
+    ) -> Option<(u64, Vec<Arc<Booking>>)> {
         let each = &gang.request.each;
         let lane = self.calendar.lane(node)?;
-        let mut movable: Vec<_> = lane
+        let mut movable: Vec<&Arc<Booking>> = lane
             .bookings()
             .iter()
             .filter(|b| b.from < gang.to && gang.from < b.to && b.from > now)
             .filter(|b| self.request_of(b.holder).is_some())
-            .cloned()
             .collect();
         movable.sort_by_key(|b| (b.take.gpus.count_ones(), b.from, b.holder));
+        let mut emptied = Lane::clone(lane);
         let mut removed = Vec::new();
-        let gpus = loop {
-            let lane = self.calendar.lane(node)?;
-            let taken = lane.peak(gang.from, gang.to, gang.soft_to);
-            if lane.count(&taken, each, 1) > 0 {
-                break lane.choose_gpus(&taken, each)?;
+        let mut movable = movable.into_iter();
+        loop {
+            let taken = emptied.peak(gang.from, gang.to, gang.soft_to);
+            if emptied.count(&taken, each, 1) > 0 {
+                return emptied.choose_gpus(&taken, each).map(|gpus| (gpus, removed));
             }
-            if movable.is_empty() {
-                return None;
-            }
-            let next = movable.remove(0);
-            self.calendar.unbook(next.holder, node);
-            removed.push(next);
-        };
-        let seat = Seat { node, gpus };
-        self.seat(gang, rank, seat);
-        for booking in removed {
-            let from = Seat { node, gpus: booking.take.gpus };
-            let to = self.reseat(pool, &booking, gang)?;
-            self.moves.push(Move { holder: booking.holder, from, to });
+            let next = movable.find(|b| self.has_other_seat(pool, b, gang))?;
+            emptied.remove(next.holder);
+            removed.push(next.clone());
         }
-        Some(seat)
+    }
+
+    fn has_other_seat(&self, pool: &Name, booking: &Booking, gang: &Gang<'_>) -> bool {
+        let Some((request, user)) = self.request_of(booking.holder) else { return false };
+        let one = Request { shape: Shape::gang(1), ..request.clone() };
+        let moved = self.moved(&one, request, user, booking, gang);
+        self.calendar.pool(pool).is_some_and(|pool| moved.fits(pool))
+    }
+
+    /// One replica of a promise, for the time that it was told.
+    fn moved<'a>(
+        &self,
+        one: &'a Request,
+        whole: &Request,
+        user: UserId,
+        booking: &Booking,
+        gang: &Gang<'_>,
+    ) -> Gang<'a> {
+        let eligible = Eligibility {
+            gpus: whole.units()[2],
+            ..self.state.eligibility(one, user, Purpose::Promise)
+        };
+        let (from, to, soft_to) = (booking.from, booking.to, gang.soft_to);
+        Gang { request: one, eligible, from, to, soft_to }
     }
 
     /// Seats a promise that was moved somewhere else for the time that it was told.
@@ -208,12 +261,7 @@ impl Scratch<'_> {
         let (request, user) = self.request_of(booking.holder)?;
         let request = request.clone();
         let one = Request { shape: Shape::gang(1), ..request.clone() };
-        let eligible = Eligibility {
-            gpus: request.units()[2],
-            ..self.state.eligibility(&one, user, Purpose::Promise)
-        };
-        let soft_to = gang.soft_to;
-        let moved = Gang { request: &one, eligible, from: booking.from, to: booking.to, soft_to };
+        let moved = self.moved(&one, &request, user, booking, gang);
         let seats = moved.place_some(self.calendar.pool(pool)?, 1, self.state.choice());
         let seat = *seats.first()?;
         self.calendar.book(

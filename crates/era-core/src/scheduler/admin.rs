@@ -82,7 +82,7 @@ impl Step<'_> {
         if queue.share > Milli::ONE {
             return Err(Refusal::BadSetting {
                 field: "share".into(),
-                problem: "at most 1000 thousandths".into(),
+                problem: "give at most 1000 thousandths".into(),
             });
         }
         let name = queue.name.clone();

@@ -117,7 +117,10 @@ impl Step<'_> {
         if to > limit {
             return Err(Refusal::BeyondHorizon { earliest: to, limit });
         }
-        if to > job.order_of(index).1 || !self.seats_are_free(part, plan, from, to) {
+        if job.starts_after(index).is_some_and(|start| to > start) {
+            return Err(Refusal::NoRoom);
+        }
+        if !self.seats_are_free(part, plan, from, to) {
             return Err(Refusal::NoRoom);
         }
         let pool = self.state.calendar.pool(&plan.pool).ok_or(Refusal::NoRoom)?;
@@ -247,7 +250,8 @@ impl Step<'_> {
             let changed = Request { duration: limit, ..part.request.clone() };
             check_queue_request(self.state, user, &changed)?;
             if limit <= part.done {
-                return Err(Refusal::BadDuration { given: limit, most: DURATION_MAX });
+                let hint = format!("{} of it are done: give a longer limit", part.done);
+                return Err(Refusal::WrongState { job: id, state, hint: hint.into() });
             }
             part.request = changed;
             part.hole = None;

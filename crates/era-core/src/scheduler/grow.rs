@@ -3,14 +3,19 @@
 //! Growth is queue capacity: it pays what queue work pays, and gives way before anything else is
 //! preempted. The promised replicas are never touched.
 
+use std::collections::BTreeMap;
+
 use super::Step;
+use super::submit::unit_ms;
 use super::tasks::{gpu_list, stop_of};
-use crate::cluster::Purpose;
-use crate::job::{Extra, Job, Part, StopReason, Task, TaskId};
+use crate::bid::{REPLICAS_MAX, Topology};
+use crate::calendar::{PoolCalendar, Seat};
+use crate::cluster::{Node, Purpose};
+use crate::job::{Extra, Job, Part, Plan, StopReason, Task, TaskId};
 use crate::ledger::Account;
 use crate::output::{Effect, Event};
 use crate::placement::Gang;
-use crate::units::{JobId, Time};
+use crate::units::{JobId, NodeId, Time};
 
 impl Step<'_> {
     /// Lets every elastic job grow into what is free, oldest first.
@@ -55,14 +60,22 @@ impl Step<'_> {
             to: now + least,
             soft_to: plan.to,
         };
-        let seats = gang.place_some(pool, wanted, self.state.choice());
+        let seats = match (request.constraints.same, request.constraints.per_node_max) {
+            (None, None) => gang.place_some(pool, wanted, self.state.choice()),
+            _ => {
+                let all = gang.place_some(pool, REPLICAS_MAX, self.state.choice());
+                beside(pool, &job.parts[index], &plan, all, wanted)
+            }
+        };
         let units = request.each.units(1);
         let Ok(cost) = self.queue_price(&plan.pool, &units, plan.to.since(now)) else { return };
         let mut grown = Vec::new();
         for seat in seats {
             let affordable = self.state.ledger.balance(Account::Wallet(job.user)) >= cost;
             let (usage, accounts) = (&self.state.usage, &self.state.accounts);
-            let in_quota = usage.room(accounts, job.user, now, plan.to, units).is_ok();
+            let hours = unit_ms(&units, plan.to.since(now).0);
+            let in_quota = usage.room(accounts, job.user, now, plan.to, units).is_ok()
+                && usage.check_period(accounts, job.user, now, hours, cost).is_ok();
             if !affordable || !in_quota {
                 break;
             }
@@ -182,4 +195,40 @@ impl Step<'_> {
 pub(super) fn size(part: &Part) -> u32 {
     let staying = part.extras.iter().filter(|e| e.stop_until.is_none()).count();
     (part.tasks.len() + staying) as u32
+}
+
+/// Those of the seats that keep what the gang demands: near enough to its first replica, and not
+/// too many on a node.
+fn beside(
+    pool: &PoolCalendar,
+    part: &Part,
+    plan: &Plan,
+    seats: Vec<Seat>,
+    wanted: u32,
+) -> Vec<Seat> {
+    let constraints = &part.request.constraints;
+    let node = |id: NodeId| pool.lanes.iter().map(|l| &l.node).find(|n| n.id == id);
+    let Some(home) = plan.seats.first().and_then(|seat| node(seat.node)) else { return Vec::new() };
+    let near = |n: &Node| match constraints.same {
+        None => true,
+        Some(_) if n.id == home.id => true,
+        Some(Topology::Node) => false,
+        Some(Topology::Rack) => n.rack.is_some() && n.rack == home.rack,
+        Some(Topology::Domain) => n.domain.is_some() && n.domain == home.domain,
+    };
+    let mut taken: BTreeMap<NodeId, u32> = BTreeMap::new();
+    for seat in plan.seats.iter().chain(part.extras.iter().map(|e| &e.seat)) {
+        *taken.entry(seat.node).or_default() += 1;
+    }
+    let most = constraints.per_node_max.unwrap_or(u32::MAX);
+    let mut chosen = Vec::new();
+    for seat in seats {
+        let count = taken.entry(seat.node).or_default();
+        let fits = *count < most && node(seat.node).is_some_and(|n| near(n));
+        if fits && chosen.len() < wanted as usize {
+            *count += 1;
+            chosen.push(seat);
+        }
+    }
+    chosen
 }

@@ -6,6 +6,7 @@
 
 mod admin;
 mod change;
+mod clear;
 mod grow;
 mod nodes;
 mod pass;
@@ -16,8 +17,8 @@ mod tasks;
 
 use std::sync::Arc;
 
-pub(crate) use pass::{admission, estimated_starts, running_by_queue};
-pub(crate) use rank::{free_now, ranked};
+pub(crate) use pass::{admission, estimated_starts, place_now, running_by_queue};
+pub(crate) use rank::{free_now, ranked, ranked_by};
 
 use crate::input::{Command, Input};
 use crate::job::{Job, Part, Phase, TaskId};

@@ -346,15 +346,16 @@ impl Step<'_> {
         self.open_books(job, index);
     }
 
-    /// The earliest room for what is left of a part of a promise, from `from` on, within its
-    /// window, and in the order of its parts.
+    /// The earliest room for what is left of a promise, from `from` on, within its window and
+    /// between the parts that it has to keep order with.
     fn replan(&self, job: &Job, index: usize, request: &Request, from: Time) -> Option<Plan> {
         let user = job.user;
         // Prices, and so promises, reach no further than the horizon.
         let deadline = request.window.deadline.min(self.state.now + self.state.settings.horizon);
-        let (after, before) = job.order_of(index);
-        let latest = deadline.min(before) - request.duration;
-        let from = from.max(request.window.earliest).max(self.state.now).max(after);
+        let deadline = job.starts_after(index).map_or(deadline, |start| start.min(deadline));
+        let latest = deadline - request.duration;
+        let from = from.max(request.window.earliest).max(self.state.now);
+        let from = job.finished_before(index).map_or(from, |finish| finish.max(from));
         let mut best: Option<(Time, &Arc<PoolCalendar>)> = None;
         for pool in self.state.calendar.pools() {
             let search = self.search(pool, user, request);
@@ -673,8 +674,11 @@ impl Step<'_> {
                 return bad("rates", format!("give 0 to {RATE_MAX} an hour"));
             }
         }
-        if pool.closed_share > Milli::ONE || pool.level_caps.values().any(|c| *c > Milli::ONE) {
-            return bad("closed_share", "shares are at most 1000 thousandths".into());
+        if pool.closed_share > Milli::ONE {
+            return bad("closed_share", "give at most 1000 thousandths".into());
+        }
+        if pool.level_caps.values().any(|cap| *cap > Milli::ONE) {
+            return bad("level_caps", "give at most 1000 thousandths".into());
         }
         let name = pool.name.clone();
         self.state.cluster.put_pool(pool)?;
@@ -687,7 +691,7 @@ impl Step<'_> {
         if domain.keep.is_some_and(|k| k.share > Milli::ONE) {
             return Err(Refusal::BadSetting {
                 field: "keep.share".into(),
-                problem: "at most 1000 thousandths".into(),
+                problem: "give at most 1000 thousandths".into(),
             });
         }
         let name = domain.name.clone();
@@ -710,8 +714,14 @@ impl Step<'_> {
         let coming = if part.phase == Phase::Booked { &part.plan } else { &part.next };
         let Some(plan) = coming.clone().filter(|_| !part.cleared) else { return };
         part.cleared = true;
+        let booked = part.phase == Phase::Booked;
         self.state.put_job(job);
-        self.clear_plan(&plan);
+        if booked {
+            self.sit_beside(id, usize::from(index));
+        }
+        let moved = self.state.jobs.get(&id).map(|j| &j.parts[usize::from(index)]);
+        let moved = moved.and_then(|p| if booked { p.plan.clone() } else { p.next.clone() });
+        self.clear_plan(&moved.unwrap_or(plan));
     }
 
     /// The same for a hold: its capacity is set aside, and must be there when it is accepted.
@@ -755,6 +765,7 @@ impl Step<'_> {
             };
             leaving.push(victim.holder);
         }
+        self.spare(node, at, &mut leaving);
         for holder in leaving {
             let Holder::Job { job, part, rank, .. } = holder else { continue };
             if self.is_growth(holder) {
@@ -771,7 +782,7 @@ impl Step<'_> {
         }
     }
 
-    fn is_growth(&self, holder: Holder) -> bool {
+    pub(super) fn is_growth(&self, holder: Holder) -> bool {
         let Holder::Job { job, part, rank, .. } = holder else { return false };
         let part = self.state.jobs.get(&job).and_then(|j| j.parts.get(usize::from(part)));
         part.is_some_and(|p| p.extras.iter().any(|e| e.rank == rank))

@@ -13,13 +13,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Step;
-use super::rank::{Rank, rank_jobs, ranked};
+use super::rank::{Rank, rank_jobs, ranked, rule_of};
 use crate::bid::{Request, Shape};
 use crate::calendar::{Calendar, Holder, Layer, PoolCalendar};
 use crate::cluster::{Health, Purpose};
 use crate::explain::Reason;
 use crate::job::{Job, Phase, Plan, StopReason, each_of};
 use crate::ledger::Account;
+use crate::market::fixed_price;
 use crate::placement::Gang;
 use crate::queue::Queue;
 use crate::resources::{PerResource, Resource};
@@ -27,7 +28,7 @@ use crate::search::Search;
 use crate::settings::Backfill;
 use crate::starts::Starts;
 use crate::state::{State, layer_of};
-use crate::units::{HoldId, JobId, Name, Span, Time};
+use crate::units::{HoldId, JobId, Money, Name, Span, Time};
 
 /// How far ahead a place for a waiting job is looked for.
 const REACH: Span = Span::from_days(3660);
@@ -40,6 +41,7 @@ impl Step<'_> {
         }
         let order = service_order(self.state, &queues);
         let mut pass = Pass::new(self.state, &queues);
+        self.book_holes(&mut pass, &order);
         let mut deferred = Vec::new();
         for (queue, rank) in order {
             match self.try_job(&mut pass, &queues[queue], queue, rank.job, Turn::Own(rank)) {
@@ -65,7 +67,10 @@ impl Step<'_> {
         turn: Turn,
     ) -> Tried {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return Tried::NotNow };
-        if pass.hopeless(&job) {
+        self.drop_shadow(pass, id);
+        // Where every waiting job keeps a hole, none may be passed over.
+        let each_keeps_a_hole = self.state.settings.backfill == Backfill::Conservative;
+        if !each_keeps_a_hole && pass.hopeless(&job) {
             return Tried::NotNow;
         }
         match admission(self.state, queue, &job, &pass.running[index]) {
@@ -76,7 +81,7 @@ impl Step<'_> {
         }
         if let Some(plan) = self.room_now(pass, &job) {
             if self.affordable(&job, &plan) {
-                pass.count(index, &job, &plan);
+                pass.count(index, &job);
                 self.start_queued(Job::clone(&job), plan);
                 return Tried::Started;
             }
@@ -90,8 +95,10 @@ impl Step<'_> {
     fn affordable(&self, job: &Job, plan: &Plan) -> bool {
         let units = job.parts[0].request.units();
         let span = plan.to.since(plan.from);
-        let cost = self.queue_price(&plan.pool, &units, span);
-        cost.is_ok_and(|cost| self.state.ledger.balance(Account::Wallet(job.user)) >= cost)
+        let Ok(cost) = self.queue_price(&plan.pool, &units, span) else { return false };
+        let (usage, accounts) = (&self.state.usage, &self.state.accounts);
+        self.state.ledger.balance(Account::Wallet(job.user)) >= cost
+            && usage.check_period(accounts, job.user, self.state.now, [0; 3], cost).is_ok()
     }
 
     /// Seats for a job that starts at once, around promises and the places kept for others.
@@ -184,19 +191,37 @@ impl Step<'_> {
         }
     }
 
-    fn add_shadow(&mut self, pass: &mut Pass, job: &Job, plan: Plan) {
-        let request = job.parts[0].request.clone();
-        pass.shadows.push((request, plan));
-        let index = pass.shadows.len() - 1;
-        let (request, plan) = &pass.shadows[index];
-        book_shadow(&mut self.state.calendar, index, request, plan);
+    /// Books the holes that waiting jobs keep from earlier passes, for as long as this one lasts.
+    fn book_holes(&mut self, pass: &mut Pass, order: &[(usize, Rank)]) {
+        if self.state.settings.backfill != Backfill::Conservative {
+            return;
+        }
+        for (_, rank) in order {
+            let Some(job) = self.state.jobs.get(&rank.job).cloned() else { continue };
+            if let Some(hole) = job.parts[0].hole.clone()
+                && hole_is_free(self.state, &job, &hole)
+            {
+                self.add_shadow(pass, &job, hole);
+            }
+        }
     }
 
-    fn remove_shadows(&mut self, pass: Pass) {
-        for (index, (_, plan)) in pass.shadows.iter().enumerate() {
-            for (rank, seat) in plan.seats.iter().enumerate() {
-                self.state.calendar.unbook(shadow(index, rank), seat.node);
-            }
+    fn add_shadow(&mut self, pass: &mut Pass, job: &Job, plan: Plan) {
+        book_shadow(&mut self.state.calendar, job.id, &job.parts[0].request, &plan);
+        pass.shadows.insert(job.id, plan);
+    }
+
+    fn drop_shadow(&mut self, pass: &mut Pass, job: JobId) {
+        let Some(plan) = pass.shadows.remove(&job) else { return };
+        for (rank, seat) in plan.seats.iter().enumerate() {
+            self.state.calendar.unbook(shadow(job, rank), seat.node);
+        }
+    }
+
+    fn remove_shadows(&mut self, mut pass: Pass) {
+        while let Some((job, _)) = pass.shadows.first_key_value() {
+            let job = *job;
+            self.drop_shadow(&mut pass, job);
         }
     }
 
@@ -217,7 +242,9 @@ impl Step<'_> {
             return;
         }
         let waiting = self.state.waiting.get(&queue.name).cloned().unwrap_or_default();
-        let ranks = rank_jobs(self.state, queue, running.iter().chain(waiting.values()));
+        let rule = rule_of(self.state, queue);
+        let jobs = running.iter().chain(waiting.values());
+        let ranks = rank_jobs(self.state, queue, &rule, jobs);
         let mut scratch = self.state.calendar.clone();
         for job in &running {
             unseat(&mut scratch, job);
@@ -225,17 +252,12 @@ impl Step<'_> {
         let mut victims = Vec::new();
         for rank in ranks {
             let Ok(job) = self.state.job(rank.job) else { continue };
-            let kept = if job.parts[0].is_active() {
-                let stays = reseat(&mut scratch, job, self.state.now);
-                if !stays {
-                    victims.push(job.id);
-                }
-                stays
-            } else {
-                claim(self.state, &mut scratch, job)
-            };
-            // Whoever can have nothing at all does not hold up the rest.
-            let _ = kept;
+            // Whoever finds no place does not hold up the rest.
+            if !job.parts[0].is_active() {
+                claim(self.state, &mut scratch, job);
+            } else if !reseat(&mut scratch, job, self.state.now) {
+                victims.push(job.id);
+            }
         }
         for id in victims {
             if let Some(mut job) = self.job(id) {
@@ -337,8 +359,8 @@ pub(crate) fn admission(
     let to = now + part.remaining();
     let quota = state.usage.room(&state.accounts, job.user, now, to, units).and_then(|()| {
         let hours = super::submit::unit_ms(&units, part.remaining().0);
-        let none = crate::units::Money::ZERO;
-        state.usage.check_period(&state.accounts, job.user, now, hours, none)
+        let cost = cheapest_run(state, job);
+        state.usage.check_period(&state.accounts, job.user, now, hours, cost)
     });
     if let Err(refusal) = quota {
         return Err(Reason::Quota { refusal });
@@ -356,6 +378,20 @@ pub(crate) fn admission(
     Ok(())
 }
 
+/// What running until its limit costs a waiting job where it is cheapest; nothing where no quota
+/// of credits asks for it.
+fn cheapest_run(state: &State, job: &Job) -> Money {
+    let quotas = state.accounts.quotas(job.user);
+    if !quotas.is_ok_and(|quotas| quotas.iter().any(|(_, quota)| quota.credits.is_some())) {
+        return Money::ZERO;
+    }
+    let (units, span) = (job.parts[0].request.units(), job.parts[0].remaining());
+    let density = state.settings.queue_density;
+    let pools = eligible_pools(state, job).into_iter().map(|p| &state.calendar.pools()[p].pool);
+    let costs = pools.filter_map(|pool| fixed_price(&pool.rates, &units, span.0, density));
+    costs.min().unwrap_or(Money::ZERO)
+}
+
 /// A pass under way.
 struct Pass {
     running: Vec<Running>,
@@ -365,9 +401,12 @@ struct Pass {
     headed: Vec<bool>,
     /// What is free now on each node of each pool, at most.
     free: Vec<Vec<Free>>,
+    /// Whether any node is kept for large jobs or high levels.
+    any_kept: bool,
     /// Plain requests that did not fit: whatever asks for no less does not fit either.
     misfits: Vec<Misfit>,
-    shadows: Vec<(Request, Plan)>,
+    /// Places that are kept in the calendar while the pass lasts.
+    shadows: BTreeMap<JobId, Plan>,
 }
 
 /// What is free on a node now.
@@ -400,8 +439,9 @@ impl Pass {
                 .iter()
                 .map(|p| p.lanes.iter().map(|l| free_on(l, state.now)).collect())
                 .collect(),
+            any_kept: state.cluster.nodes().any(|n| n.kept.is_some()),
             misfits: Vec::new(),
-            shadows: Vec::new(),
+            shadows: BTreeMap::new(),
         }
     }
 
@@ -427,11 +467,10 @@ impl Pass {
         false
     }
 
-    fn count(&mut self, queue: usize, job: &Job, plan: &Plan) {
+    fn count(&mut self, queue: usize, job: &Job) {
         let units = job.parts[0].request.units();
         self.running[queue].jobs += 1;
         self.running[queue].units = [0, 1, 2].map(|r| self.running[queue].units[r] + units[r]);
-        let _ = plan;
     }
 
     fn misfit(job: &Job) -> Option<Misfit> {
@@ -453,7 +492,12 @@ impl Pass {
     }
 
     /// Whether something no larger has failed in this pass: capacity only shrinks during one.
+    /// Where nodes are kept for large jobs or high levels, a larger one may fit where a smaller
+    /// one may not go, and nothing can be said.
     fn hopeless(&self, job: &Job) -> bool {
+        if self.any_kept {
+            return false;
+        }
         let Some(m) = Pass::misfit(job) else { return false };
         let same_kind =
             |f: &Misfit| (f.gpu < 1000) == (m.gpu < 1000) && f.preemptible == m.preemptible;
@@ -510,15 +554,15 @@ fn eligible_pools(state: &State, job: &Job) -> Vec<usize> {
 }
 
 /// A holder that only exists during a pass.
-fn shadow(index: usize, rank: usize) -> Holder {
-    let hold = HoldId(u64::MAX - index as u64);
+fn shadow(job: JobId, rank: usize) -> Holder {
+    let hold = HoldId(u64::MAX - job.0);
     Holder::Hold { hold, part: u16::MAX, rank: rank as u32 }
 }
 
-fn book_shadow(calendar: &mut Calendar, index: usize, request: &Request, plan: &Plan) {
+fn book_shadow(calendar: &mut Calendar, job: JobId, request: &Request, plan: &Plan) {
     for (rank, seat) in plan.seats.iter().enumerate() {
         let each = each_of(request, plan.gpus_per_node, rank as u32);
-        calendar.book(shadow(index, rank), *seat, &each, Layer::Soft, plan.from, plan.to);
+        calendar.book(shadow(job, rank), *seat, &each, Layer::Soft, plan.from, plan.to);
     }
 }
 
@@ -626,56 +670,98 @@ fn reseat(calendar: &mut Calendar, job: &Job, now: Time) -> bool {
     free
 }
 
-/// Takes a place for a waiting job in a scratch calendar, if there is one now.
-fn claim(state: &State, calendar: &mut Calendar, job: &Job) -> bool {
+/// Lets a run end on paper when it has lasted as long as `lasting`, if it is not to end before.
+fn shorten(calendar: &mut Calendar, job: &Job, lasting: Span, now: Time) {
     let part = &job.parts[0];
-    if matches!(part.phase, Phase::Waiting { not_before } if not_before > state.now) {
-        return false;
+    let (Phase::Active { since }, Some(plan)) = (part.phase, &part.plan) else { return };
+    let to = (since + lasting).max(now + Span(1));
+    if to >= plan.to {
+        return;
     }
+    unseat(calendar, job);
+    for (rank, seat) in plan.seats.iter().enumerate() {
+        let each = part.each_of(plan, rank as u32);
+        let (id, attempt, rank) = (job.id, part.attempt, rank as u32);
+        let holder = Holder::Job { job: id, part: 0, attempt, rank };
+        calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, to);
+    }
+}
+
+/// A place for a waiting job at this moment, if it lasts as long as `lasting`.
+pub(crate) fn place_now(
+    state: &State,
+    calendar: &Calendar,
+    job: &Job,
+    lasting: Span,
+) -> Option<Plan> {
+    let part = &job.parts[0];
     let now = state.now;
-    let to = now + part.remaining();
+    if matches!(part.phase, Phase::Waiting { not_before } if not_before > now) {
+        return None;
+    }
+    let to = now + lasting;
     let least = state.least_run();
     let preemptible = job.queue().is_some_and(|q| q.preemptible);
     let firm_to = if preemptible { to.min(now + least) } else { to };
-    let mut found = None;
-    for pool in calendar.pools() {
-        let gang = Gang {
-            request: &part.request,
-            eligible: state.eligibility(&part.request, job.user, Purpose::Queue),
-            from: now,
-            to: firm_to,
-            soft_to: to,
-        };
-        if let Some(seats) = gang.place(pool, state.choice()) {
-            found = Some((seats, pool.gpus_per_node));
-            break;
-        }
-    }
-    let Some((seats, gpus_per_node)) = found else { return false };
-    for (rank, seat) in seats.into_iter().enumerate() {
-        let each = each_of(&part.request, gpus_per_node, rank as u32);
-        let (job_id, attempt, rank) = (job.id, part.attempt + 1, rank as u32);
-        let holder = Holder::Job { job: job_id, part: 0, attempt, rank };
-        calendar.book(holder, seat, &each, layer_of(&job.deal), now, to);
-    }
-    true
+    let gang = Gang {
+        request: &part.request,
+        eligible: state.eligibility(&part.request, job.user, Purpose::Queue),
+        from: now,
+        to: firm_to,
+        soft_to: to,
+    };
+    calendar.pools().iter().find_map(|pool| {
+        let seats = gang.place(pool, state.choice())?;
+        let gpus_per_node = pool.gpus_per_node;
+        Some(Plan { pool: pool.pool.name.clone(), from: now, to, seats, gpus_per_node })
+    })
 }
 
-/// Where the first `depth` waiting jobs would start if each lasted as long as `lasting` says,
-/// in the order of service: a plan on paper.
+/// Takes a place for a waiting job in a scratch calendar, if there is one now and nothing but
+/// room keeps the job from starting.
+fn claim(state: &State, calendar: &mut Calendar, job: &Job) {
+    let part = &job.parts[0];
+    let (now, units) = (state.now, part.request.units());
+    let hours = super::submit::unit_ms(&units, part.remaining().0);
+    let credits = cheapest_run(state, job);
+    let within = state.usage.check_period(&state.accounts, job.user, now, hours, credits);
+    let Some(plan) = place_now(state, calendar, job, part.remaining()) else { return };
+    let rates = state.cluster.pool(&plan.pool).map(|pool| pool.rates).unwrap_or_default();
+    let density = state.settings.queue_density;
+    let cost = fixed_price(&rates, &units, part.remaining().0, density);
+    let balance = state.ledger.balance(Account::Wallet(job.user));
+    if within.is_err() || cost.is_none_or(|cost| cost > balance) {
+        return;
+    }
+    for (rank, seat) in plan.seats.iter().enumerate() {
+        let each = each_of(&part.request, plan.gpus_per_node, rank as u32);
+        let (job_id, attempt, rank) = (job.id, part.attempt + 1, rank as u32);
+        let holder = Holder::Job { job: job_id, part: 0, attempt, rank };
+        calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, plan.to);
+    }
+}
+
+/// Where the first `depth` waiting jobs would start if they, and the queue work that runs, lasted
+/// as long as `lasting` says, in the order of service: a plan on paper.
 pub(crate) fn estimated_starts(
     state: &State,
     depth: usize,
     lasting: impl Fn(&Job) -> Span,
 ) -> Vec<(JobId, Option<Time>)> {
     let mut calendar = state.calendar.clone();
+    for job in state.active.iter().filter_map(|id| state.jobs.get(id)) {
+        if job.queue().is_some() && job.parts[0].stop.is_none() {
+            shorten(&mut calendar, job, lasting(job), state.now);
+        }
+    }
     let mut starts = Vec::new();
     let order = service_order(state, &state.queues);
-    for (index, (_, rank)) in order.into_iter().take(depth).enumerate() {
+    for (_, rank) in order.into_iter().take(depth) {
         let Ok(job) = state.job(rank.job) else { continue };
-        let plan = earliest_place(state, &calendar, job, Some(lasting(job)));
+        let plan = place_now(state, &calendar, job, lasting(job))
+            .or_else(|| earliest_place(state, &calendar, job, Some(lasting(job))));
         if let Some(plan) = &plan {
-            book_shadow(&mut calendar, index, &job.parts[0].request, plan);
+            book_shadow(&mut calendar, job.id, &job.parts[0].request, plan);
         }
         starts.push((rank.job, plan.map(|p| p.from)));
     }

@@ -32,7 +32,7 @@ impl Rank {
 struct Context<'a> {
     state: &'a State,
     queue: &'a Queue,
-    rule: Arc<PolicyRule>,
+    rule: &'a PolicyRule,
     free: PerResource<u64>,
     total_use: (u128, u64),
     users: BTreeMap<UserId, Owner>,
@@ -49,21 +49,29 @@ struct Owner {
 
 /// The waiting jobs of a queue, first to be served first.
 pub(crate) fn ranked(state: &State, queue: &Queue) -> Vec<Rank> {
+    ranked_by(state, queue, &rule_of(state, queue))
+}
+
+/// The same under any rule.
+pub(crate) fn ranked_by(state: &State, queue: &Queue, rule: &PolicyRule) -> Vec<Rank> {
     let jobs = state.waiting.get(&queue.name);
-    rank_jobs(state, queue, jobs.into_iter().flat_map(|jobs| jobs.values()))
+    rank_jobs(state, queue, rule, jobs.into_iter().flat_map(|jobs| jobs.values()))
+}
+
+/// The rule in force in a queue.
+pub(super) fn rule_of(state: &State, queue: &Queue) -> Arc<PolicyRule> {
+    // A queue's policy was there when it was set, and policies are never removed.
+    state.policies.current(&queue.policy).map_or(Arc::new(PolicyRule::Fifo), Arc::clone)
 }
 
 /// Any jobs, as this queue would order them.
-pub(crate) fn rank_jobs<'a>(
+pub(super) fn rank_jobs<'a>(
     state: &State,
     queue: &Queue,
+    rule: &PolicyRule,
     jobs: impl Iterator<Item = &'a Arc<Job>>,
 ) -> Vec<Rank> {
-    let rule = match state.policies.current(&queue.policy) {
-        Ok(rule) => rule.clone(),
-        Err(_) => Arc::new(PolicyRule::Fifo),
-    };
-    let needs_free = matches!(*rule, PolicyRule::Priority { .. });
+    let needs_free = matches!(rule, PolicyRule::Priority { .. });
     let half_life = state.settings.fair_half_life;
     let mut context = Context {
         state,
@@ -89,7 +97,7 @@ impl Context<'_> {
     fn key(&mut self, job: &Job, now: Time) -> i64 {
         let part = &job.parts[0];
         let estimates = &self.state.estimates;
-        match &*self.rule {
+        match self.rule {
             PolicyRule::Fifo => 0,
             PolicyRule::Sjf => estimates.expected(job.user, part.request.duration).0,
             PolicyRule::Srtf => remaining(self.state, job, now),
@@ -100,7 +108,6 @@ impl Context<'_> {
             }
             PolicyRule::FairShare => i64::try_from(self.owner(job).used).unwrap_or(i64::MAX),
             PolicyRule::Priority { formula } => {
-                let formula = formula.clone();
                 let inputs = self.inputs(job, now);
                 // The highest value goes first.
                 formula.eval(&inputs).0.saturating_neg()

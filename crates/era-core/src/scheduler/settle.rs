@@ -83,6 +83,8 @@ impl Step<'_> {
     pub(super) fn escrow(&mut self, job: &Job, amount: Money) {
         let (from, to) = (Account::Wallet(job.user), Account::Escrow(job.id));
         self.post(Some(job.id), Posting { from, to, amount, reason: Reason::QueueEscrow });
+        // Counted as spent until it is settled: runs side by side must not spend a quota twice.
+        self.state.usage.spend(job.user, job.group, self.state.now, amount);
     }
 
     /// Settles a run without a promise: what was used is paid, the rest comes back.
@@ -91,6 +93,7 @@ impl Step<'_> {
         job: &Job,
         pool: &Name,
         units: &PerResource<u64>,
+        since: Time,
         used: Span,
         escrow: Money,
     ) {
@@ -99,7 +102,7 @@ impl Step<'_> {
         self.pay_out(job, Account::Revenue, cost, Reason::Earned);
         let rest = Money(escrow.0 - cost.0);
         self.pay_out(job, Account::Wallet(job.user), rest, Reason::Returned);
-        self.state.usage.spend(job.user, job.group, now, cost);
+        self.state.usage.unspend(job.user, job.group, since, rest);
         self.state.usage.charge_hours(job.user, job.group, now, unit_ms(units, used.0));
         self.count_use(job, pool, units, used);
     }
@@ -109,14 +112,14 @@ impl Step<'_> {
         let escrow = std::mem::take(&mut job.parts[0].escrow);
         let used = self.state.now.min(plan.to).since(since);
         let units = job.parts[0].request.units();
-        self.settle_use(job, &plan.pool, &units, used, escrow);
+        self.settle_use(job, &plan.pool, &units, since, used, escrow);
     }
 
     /// Settles a replica beyond the promise.
     pub(super) fn settle_extra(&mut self, job: &Job, part: usize, plan: &Plan, extra: &Extra) {
         let used = self.state.now.min(plan.to).since(extra.since);
         let units = job.parts[part].request.each.units(1);
-        self.settle_use(job, &plan.pool, &units, used, extra.escrow);
+        self.settle_use(job, &plan.pool, &units, extra.since, used, extra.escrow);
     }
 
     /// Counts use towards the owner's fair share.

@@ -22,7 +22,7 @@ use crate::units::{HoldId, JobId, Money, Name, Time, UserId};
 
 /// Most jobs that may be in the state at a time.
 const JOBS_MAX: usize = 4_000_000;
-/// Most idempotency keys of one user that are remembered.
+/// Most idempotency keys that are remembered.
 const KEYS_MAX: usize = 1_000_000;
 
 impl Step<'_> {
@@ -65,6 +65,7 @@ impl Step<'_> {
                 Err(Refusal::Limit { what: "idempotency keys".into(), limit: KEYS_MAX }.into())
             }
             None => Ok(None),
+            Some(used) if used.at + self.state.settings.remember <= self.state.now => Ok(None),
             Some(used) if used.fingerprint == fingerprint => Ok(Some(used.reply.clone())),
             Some(_) => Err(Refusal::KeyReused.into()),
         }
@@ -85,7 +86,8 @@ impl Step<'_> {
         match new.terms.clone() {
             Terms::Bid { bid, most, overrun, release_when_idle } => {
                 if bid.user != new.user {
-                    return Err(Refusal::UnknownUser { user: bid.user }.into());
+                    let (user, bidder) = (new.user, bid.user);
+                    return Err(Refusal::OthersBid { user, bidder }.into());
                 }
                 let decision = self.decide(&bid, most)?;
                 let requests = &bid.one_of[decision.alternative].all_of;

@@ -437,7 +437,7 @@ impl Step<'_> {
         if let Some(plan) = job.parts[index].plan.clone() {
             self.settle_extra(job, index, &plan, &extra);
         }
-        // Whoever was told to go was counted out then.
+        // Whoever was told to go is no longer counted.
         if extra.stop_until.is_none() && job.parts[index].stop.is_none() {
             self.tell_size(job, index);
         }

@@ -137,10 +137,10 @@ impl Bed {
         let input = Input { seq: self.state.seq() + 1, at: self.at, command };
         self.inputs.push(input.clone());
         let output = step(&mut self.state, input);
-        if self.checks {
-            if let Err(problem) = check(&self.state) {
-                panic!("after {:?}: {problem}", self.inputs.last().unwrap());
-            }
+        if self.checks
+            && let Err(problem) = check(&self.state)
+        {
+            panic!("after {:?}: {problem}", self.inputs.last().unwrap());
         }
         self.events.extend(output.events.iter().cloned());
         self.effects.extend(output.effects.iter().cloned());

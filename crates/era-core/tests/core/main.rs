@@ -1,5 +1,28 @@
 //! The core as a whole, driven through `step` and `quote`.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on should stop
+
+mod against_oracle;
+mod backfill;
+mod bad_input;
 mod bed;
+mod changes;
+mod elastic;
+mod explanations;
+mod house;
+mod machines;
+mod orders;
+mod placement;
+mod posted_prices;
 mod promises;
 mod random;
+mod rearranging;
+mod reports;
+mod settlement;
+mod several;
+mod submissions;
+mod transcripts;
+mod verbs;
+mod wire;
+mod wire_examples;
+mod worlds;

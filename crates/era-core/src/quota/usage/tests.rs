@@ -31,11 +31,11 @@ fn a_request_larger_than_the_quota_itself_is_refused() {
     assert!(Usage::check_size(&accounts, U, [9_000_000, 0, 4000]).is_ok());
     assert_eq!(
         say(Usage::check_size(&accounts, U, [0, 0, 5000])),
-        "user u1 may hold 4 gpus at once: this asks for 5 beside 0"
+        "user u1 may hold 4 gpus at once: this asks for 5 beside 0: ask for less, or for another time"
     );
     assert_eq!(
         say(Usage::check_size(&accounts, OTHER, [0, 0, 8500])),
-        "group g1 may hold 8000 milli-gpus at once: this asks for 8500 beside 0"
+        "group g1 may hold 8000 milli-gpus at once: this asks for 8500 beside 0: ask for less, or for another time"
     );
     assert!(Usage::check_size(&accounts, UserId(9), [0; 3]).is_err());
 }
@@ -49,11 +49,17 @@ fn room_counts_what_user_and_group_hold_at_the_same_time() {
     let room = |from, to, milli| usage.room(&accounts, U, Time(from), Time(to), [0, 0, milli]);
     assert!(room(0, 10, 4000).is_ok());
     assert!(room(0, 15, 1000).is_ok());
-    assert_eq!(say(room(0, 11, 2000)), "user u1 may hold 4 gpus at once: this asks for 2 beside 3");
+    assert_eq!(
+        say(room(0, 11, 2000)),
+        "user u1 may hold 4 gpus at once: this asks for 2 beside 3: ask for less, or for another time"
+    );
     assert!(room(0, 30, 1000).is_ok());
     assert!(room(20, 30, 4000).is_ok());
     let unlimited = usage.room(&accounts, OTHER, Time(15), Time(16), [0, 0, 2000]);
-    assert_eq!(say(unlimited), "group g1 may hold 6 gpus at once: this asks for 2 beside 5");
+    assert_eq!(
+        say(unlimited),
+        "group g1 may hold 6 gpus at once: this asks for 2 beside 5: ask for less, or for another time"
+    );
 }
 
 #[test]
@@ -81,11 +87,11 @@ fn hours_and_credits_are_refused_in_the_numbers_people_use() {
     assert!(check(4_500 * HOUR_MS, Money::credits(5)).is_ok());
     assert_eq!(
         say(check(4_500 * HOUR_MS + 1, Money::ZERO)),
-        "user u1 may use 100 gpu hours in a period: 96 are used, this asks for 5"
+        "user u1 may use 100 gpu hours in a period: 96 are used, this asks for 5: ask for less, or for more quota"
     );
     assert_eq!(
         say(check(0, Money(5_000_001))),
-        "group g1 may use 50 credits in a period: 45 are used, this asks for 6"
+        "group g1 may use 50 credits in a period: 45 are used, this asks for 6: ask for less, or for more quota"
     );
 }
 

@@ -1,0 +1,192 @@
+//! What executors report: started, exited, lost, checkpointed, idle.
+
+use era_core::input::Threshold;
+use era_core::job::{Outcome, Overrun, StopReason, TaskId};
+use era_core::ledger::Account;
+use era_core::output::News;
+use era_core::units::{JobId, Span};
+use era_core::{Command, Effect, Event, Reply, outstanding};
+
+use crate::bed::{ALICE, Bed, bid, gang, min, name};
+use crate::verbs::{for_queue, queue_terms, with_bid};
+
+#[test]
+fn a_gang_runs_when_its_last_task_has_started_and_its_owner_is_told() {
+    let mut bed = Bed::new(2);
+    let job = bed.promise(gang(2, "gpu=8", 60, (0, 100)));
+    let (first, second) = (bed.take_launch().0, bed.take_launch().0);
+    bed.done(Command::Started { task: first });
+    assert!(!bed.saw(|e| matches!(e, Event::Running { .. })));
+    bed.done(Command::Started { task: second });
+    assert!(bed.saw(|e| *e == Event::Running { job, part: 0, attempt: 1 }));
+    let news = Effect::Notify { user: ALICE, job, news: News::Started };
+    assert_eq!(bed.effects.pop_front(), Some(news));
+}
+
+#[test]
+fn what_is_said_twice_or_of_nothing_known_changes_nothing() {
+    let mut bed = Bed::new(1);
+    let job = bed.promise(gang(1, "gpu=8", 60, (0, 100)));
+    let task = bed.run(job)[0];
+    let before = bed.state.clone();
+    let wrong = [
+        Command::Started { task },
+        Command::Exited { task: TaskId { attempt: 0, ..task }, code: 0 },
+        Command::Exited { task: TaskId { rank: 1, ..task }, code: 0 },
+        Command::Exited { task: TaskId { part: 1, ..task }, code: 0 },
+        Command::Exited { task: TaskId { job: JobId(9), ..task }, code: 0 },
+        Command::TaskLost { task: TaskId { attempt: 2, ..task }, reason: name("gone") },
+        Command::Checkpointed { task, done: Span::from_min(60) },
+        Command::Checkpointed { task, done: Span(0) },
+        Command::Checkpointed { task, done: Span(-1) },
+        Command::UsageCrossed {
+            task: TaskId { attempt: 9, ..task },
+            threshold: Threshold::GpusIdle,
+        },
+    ];
+    for command in wrong {
+        let said = format!("{command:?}");
+        assert_eq!(bed.send(command), Reply::Ignored, "{said}");
+        assert!(bed.state.same_but_clock(&before), "{said}");
+    }
+    bed.assert_quiet();
+}
+
+#[test]
+fn a_task_that_fails_stops_its_gang_and_the_job_has_failed() {
+    let mut bed = Bed::new(2);
+    let job = bed.promise(gang(2, "gpu=8", 60, (0, 100)));
+    let tasks = bed.run(job);
+    bed.done(Command::Exited { task: tasks[1], code: 3 });
+    let (task, why, _) = bed.take_stop();
+    assert_eq!((task, why), (tasks[0], StopReason::Failed { code: 3 }));
+    assert_eq!(bed.outcome(job), None);
+    bed.done(Command::Exited { task: tasks[0], code: 143 });
+    assert_eq!(bed.outcome(job), Some(Outcome::Failed { code: 3 }));
+}
+
+#[test]
+fn a_gang_has_succeeded_when_all_its_tasks_have() {
+    let mut bed = Bed::new(2);
+    let job = bed.promise(gang(2, "gpu=8", 60, (0, 100)));
+    let tasks = bed.run(job);
+    bed.exit(&tasks[..1], 0);
+    assert_eq!(bed.is(job), "running");
+    bed.exit(&tasks[1..], 0);
+    assert_eq!(bed.outcome(job), Some(Outcome::Succeeded));
+}
+
+#[test]
+fn a_lost_task_of_a_promise_goes_on_within_its_window_with_what_was_saved() {
+    let mut bed = Bed::new(1);
+    let job = bed.promise(gang(1, "gpu=8", 60, (0, 100)));
+    let task = bed.run(job)[0];
+    bed.until(min(30));
+    bed.done(Command::Checkpointed { task, done: Span::from_min(20) });
+    bed.done(Command::TaskLost { task, reason: name("xid-79") });
+    let again = bed.run(job);
+    // The rest of 40 minutes begins after the grace period of whatever was left of the gang.
+    assert!(again.is_empty());
+    bed.until(min(31));
+    let again = bed.run(job);
+    assert_eq!(again[0].attempt, 2);
+    let plan = bed.state.job(job).unwrap().parts[0].plan.clone().unwrap();
+    assert_eq!(plan.to.since(plan.from), Span::from_min(40));
+}
+
+#[test]
+fn a_lost_task_of_queue_work_goes_back_to_its_queue_with_age_and_checkpoint() {
+    let mut bed = Bed::new(1);
+    let job = bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), false);
+    let young = bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), false);
+    bed.pass();
+    let task = bed.run(job)[0];
+    bed.until(min(30));
+    bed.done(Command::Checkpointed { task, done: Span::from_min(25) });
+    assert!(bed.saw(|e| *e == Event::Checkpointed { job, part: 0, done_ms: 1_500_000 }));
+    bed.done(Command::TaskLost { task, reason: name("xid-79") });
+    bed.until(min(31));
+    assert_eq!(bed.order("default"), [job, young], "it kept its age");
+    bed.pass();
+    let part = &bed.state.job(job).unwrap().parts[0];
+    assert_eq!(part.plan.as_ref().unwrap().to, min(31) + Span::from_min(35));
+    assert_eq!(part.attempt, 2);
+}
+
+#[test]
+fn a_checkpoint_only_ever_grows() {
+    let mut bed = Bed::new(1);
+    let job = bed.promise(gang(1, "gpu=8", 60, (0, 100)));
+    let task = bed.run(job)[0];
+    bed.done(Command::Checkpointed { task, done: Span::from_min(20) });
+    let less = Command::Checkpointed { task, done: Span::from_min(10) };
+    assert_eq!(bed.send(less), Reply::Ignored);
+    assert_eq!(bed.state.job(job).unwrap().parts[0].done, Span::from_min(20));
+}
+
+#[test]
+fn idle_gpus_are_taken_back_only_from_those_who_opted_in() {
+    let mut bed = Bed::new(1);
+    let idle = |task| Command::UsageCrossed { task, threshold: Threshold::GpusIdle };
+    let keeps = bed.promise(gang(1, "gpu=4", 60, (0, 100)));
+    let task = bed.run(keeps)[0];
+    bed.done(idle(task));
+    assert!(bed.saw(|e| *e == Event::IdleReported { job: keeps, released: false }));
+    assert_eq!(bed.is(keeps), "running");
+    let news = Effect::Notify { user: ALICE, job: keeps, news: News::Idle };
+    assert_eq!(bed.effects.pop_front(), Some(news));
+
+    let wish = bid(gang(1, "gpu=4", 60, (0, 100)));
+    let gives = bed.accept(with_bid(wish, None, Overrun::Stop, true));
+    let task = bed.run(gives)[0];
+    bed.done(idle(task));
+    assert_eq!(bed.take_stop().1, StopReason::Released);
+    assert_eq!(bed.send(idle(task)), Reply::Done, "it is told again, and stopped once");
+    bed.assert_quiet();
+    bed.exit(&[task], 0);
+    assert_eq!(bed.outcome(gives), Some(Outcome::Released));
+}
+
+#[test]
+fn idle_queue_work_gives_way_too_if_its_owner_said_so() {
+    let mut bed = Bed::new(1);
+    let mut terms = queue_terms("default");
+    terms.release_when_idle = true;
+    let job = bed.accept(for_queue(ALICE, gang(1, "gpu=4", 60, (0, 1)), terms));
+    bed.pass();
+    let task = bed.run(job)[0];
+    bed.done(Command::UsageCrossed { task, threshold: Threshold::GpusIdle });
+    assert_eq!(bed.take_stop().1, StopReason::Released);
+}
+
+#[test]
+fn a_task_that_does_not_answer_is_gone_when_its_grace_is_over() {
+    let mut bed = Bed::new(1);
+    let job = bed.promise(gang(1, "gpu=8", 60, (0, 100)));
+    bed.run(job);
+    bed.done(Command::Cancel { job, by: crate::bed::by(ALICE) });
+    bed.until(bed.at + Span::from_s(29));
+    assert_eq!(bed.outcome(job), None);
+    bed.until(bed.at + Span::from_s(1));
+    assert_eq!(bed.outcome(job), Some(Outcome::Cancelled));
+    assert_eq!(bed.state.ledger().balance(Account::Escrow(job)).0, 0);
+}
+
+#[test]
+fn effects_that_nobody_confirmed_are_found_again_in_the_state() {
+    let mut bed = Bed::new(2);
+    let job = bed.promise(gang(2, "gpu=8", 60, (0, 100)));
+    let launches: Vec<Effect> = bed.effects.drain(..).collect();
+    assert_eq!(outstanding(&bed.state), launches);
+    let task = bed.task(job, 0);
+    bed.done(Command::Started { task });
+    assert_eq!(outstanding(&bed.state), launches[1..]);
+    bed.done(Command::Cancel { job, by: crate::bed::by(ALICE) });
+    let stops: Vec<Effect> = bed.effects.drain(..).collect();
+    assert_eq!(stops.len(), 2);
+    assert_eq!(outstanding(&bed.state), stops);
+    bed.done(Command::Exited { task, code: 0 });
+    assert_eq!(outstanding(&bed.state), stops[1..]);
+    bed.until(min(2));
+    assert_eq!(outstanding(&bed.state), []);
+}

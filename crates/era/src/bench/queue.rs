@@ -1,0 +1,146 @@
+//! `era bench queue`: how long it takes to rank what waits, and to go through it once.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use anyhow::Result;
+use era_core::bid::Window;
+use era_core::explain::queue_order;
+use era_core::input::{NewJob, Terms};
+use era_core::job::QueueTerms;
+use era_core::queue::PolicyRule;
+use era_core::queue::formula::Formula;
+use era_core::units::{Span, Time};
+use era_core::{Command, Effect, Reply, State, oracle};
+use serde_json::json;
+
+use super::world::{Scale, cluster, loaded, log_uniform, name, random_user, request, send};
+use super::{cores, print};
+use crate::seeded::Seeded;
+
+/// A formula of the usual size, over levels, age, size, prediction and fair share.
+const FORMULA: &str = "100 * user_level + 10 * priority + wait / 3600 - 4 * log2(1 + gpus) \
+                       - predicted / 7200 - 50 * debt + if(field == \"vision\", 2, 0)";
+
+pub(super) fn run(json: bool, seed: u64) -> Result<()> {
+    let report = json!({
+        "rank_100k_ms": rank_100k_ms(seed)?,
+        "cycle_10k_ms": cycle_10k_ms(seed),
+        "oracle_ratio": against_oracle(seed),
+        "cores": cores(),
+        "seed": seed,
+    });
+    print(&report, json);
+    Ok(())
+}
+
+fn enqueue(state: &mut State, seeded: &mut Seeded) {
+    let gpus = 1 << seeded.range(0, 7);
+    let duration = log_uniform(seeded, 10.0, 1440.0);
+    let window = Window { earliest: Time(0), deadline: Time::LATEST };
+    let queue = QueueTerms {
+        queue: name("default"),
+        preemptible: seeded.range(0, 4) == 0,
+        release_when_idle: false,
+    };
+    let terms = Terms::Queue { request: request(gpus, duration, window), queue };
+    let job = NewJob {
+        user: random_user(seeded),
+        name: None,
+        attributes: Default::default(),
+        priority: seeded.range(0, 10) as i32,
+        terms,
+    };
+    let reply = send(state, Command::Submit { key: None, job }).reply;
+    assert!(matches!(reply, Reply::Accepted { .. }), "{reply:?}");
+}
+
+/// Milliseconds to order 100,000 waiting jobs by a formula: the median of several times.
+fn rank_100k_ms(seed: u64) -> Result<f64> {
+    let scale = Scale { nodes: 1000, reservations: 0, horizon: Span::from_days(30), load: 0.0 };
+    let mut state = cluster(scale);
+    let mut seeded = Seeded::new(seed);
+    for _ in 0..100_000 {
+        enqueue(&mut state, &mut seeded);
+    }
+    let rule = PolicyRule::Priority { formula: Formula::parse(FORMULA)? };
+    let queue = name("default");
+    Ok(median((0..11).map(|_| {
+        let start = Instant::now();
+        let _ = black_box(queue_order(&state, &queue, Some(&rule)));
+        start.elapsed().as_secs_f64() * 1e3
+    })))
+}
+
+/// Milliseconds of a pass over 10,000 waiting jobs on 1,000 nodes that promises and queue work
+/// have filled, after a few jobs ended: the median of several.
+fn cycle_10k_ms(seed: u64) -> f64 {
+    let scale =
+        Scale { nodes: 1000, reservations: 20_000, horizon: Span::from_days(30), load: 0.6 };
+    let mut state = loaded(scale, seed);
+    let mut seeded = Seeded::new(seed ^ 0x9a55);
+    let mut running = Vec::new();
+    let fill = |state: &mut State, running: &mut Vec<_>| {
+        let start = Instant::now();
+        let output = send(state, Command::Pass);
+        let elapsed = start.elapsed().as_secs_f64() * 1e3;
+        for effect in output.effects {
+            if let Effect::Launch { task, .. } = effect {
+                running.push(task);
+            }
+        }
+        elapsed
+    };
+    while state.waiting(&name("default")).count() < 10_000 {
+        for _ in 0..2_000 {
+            enqueue(&mut state, &mut seeded);
+        }
+        fill(&mut state, &mut running);
+    }
+    median((0..21).map(|_| {
+        for _ in 0..8 {
+            let at = seeded.range(0, running.len() as i64) as usize;
+            let task = running.swap_remove(at);
+            send(&mut state, Command::Exited { task, code: 0 });
+        }
+        while state.waiting(&name("default")).count() < 10_000 {
+            enqueue(&mut state, &mut seeded);
+        }
+        fill(&mut state, &mut running)
+    }))
+}
+
+/// How many times as fast as asking the naive oracle about every waiting job, on 20 full nodes.
+fn against_oracle(seed: u64) -> f64 {
+    let scale = Scale { nodes: 20, reservations: 200, horizon: Span::from_days(1), load: 0.6 };
+    let mut state = loaded(scale, seed);
+    let mut seeded = Seeded::new(seed ^ 0x0ac1e);
+    for _ in 0..1_000 {
+        enqueue(&mut state, &mut seeded);
+    }
+    send(&mut state, Command::Pass);
+    let waiting: Vec<_> = state
+        .waiting(&name("default"))
+        .filter_map(|id| state.job(id).ok())
+        .map(|job| job.parts[0].request.clone())
+        .collect();
+    let naive = median((0..5).map(|_| {
+        let start = Instant::now();
+        for request in &waiting {
+            black_box(oracle::has_room_now(&state, request, 0));
+        }
+        start.elapsed().as_secs_f64() * 1e6
+    }));
+    let ours = median((0..11).map(|_| {
+        let start = Instant::now();
+        send(&mut state, Command::Pass);
+        start.elapsed().as_secs_f64() * 1e6
+    }));
+    (naive / ours).round()
+}
+
+fn median(times: impl Iterator<Item = f64>) -> f64 {
+    let mut times: Vec<f64> = times.collect();
+    times.sort_by(f64::total_cmp);
+    (times.get(times.len() / 2).copied().unwrap_or(0.0) * 100.0).round() / 100.0
+}
