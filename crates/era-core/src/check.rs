@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::calendar::{Layer, Row};
+use crate::calendar::{Lane, Layer, Row};
 use crate::job::{Job, Part, Phase};
 use crate::ledger::Account;
 use crate::quota::usage::Usage;
@@ -34,16 +34,26 @@ fn capacity_is_never_exceeded(state: &State) -> Result<(), String> {
             let after = at + Span(1);
             let firm = lane.peak(at, after, Time::MIN);
             if !lane.within_capacity(&firm) {
-                return Err(format!("{id} has promised more than it has at {at}"));
+                let who = booked_at(lane, at);
+                return Err(format!("{id} has promised more than it has at {at}: {who}"));
             }
         }
         let after = state.now + Span(1);
         let given: Row = lane.peak(state.now, after, after);
         if !lane.within_capacity(&given) {
-            return Err(format!("{id} gives more than it has at {}", state.now));
+            let who = booked_at(lane, state.now);
+            return Err(format!("{id} gives more than it has at {}: {who}", state.now));
         }
     }
     Ok(())
+}
+
+fn booked_at(lane: &Lane, at: Time) -> String {
+    let there = lane.bookings().iter().filter(|b| b.from <= at && at < b.to);
+    there
+        .map(|b| format!("{:?} {:?} {:?}", b.layer, b.holder, b.take))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// Invariants 2 and 7: plans are whole and on time, attempts follow one another.
@@ -52,6 +62,15 @@ fn jobs_are_consistent(state: &State) -> Result<(), String> {
         for (index, part) in job.parts.iter().enumerate() {
             part_is_consistent(state, job, part)
                 .map_err(|problem| format!("{} part {index}: {problem}", job.id))?;
+        }
+        for (index, part) in job.parts.iter().enumerate() {
+            let after = job.finished_before(index).unwrap_or(Time::MIN);
+            let before = job.starts_after(index).unwrap_or(Time::MAX);
+            let plan = part.next.as_ref().or(part.plan.as_ref());
+            let broken = part.stop.is_some() && part.next.is_none();
+            if !broken && plan.is_some_and(|p| p.from < after || p.to > before) {
+                return Err(format!("{} part {index} is planned out of order", job.id));
+            }
         }
         let done = job.parts.iter().all(Part::is_done);
         if job.ended.is_some() != done {
@@ -114,6 +133,9 @@ fn derived_parts_follow(state: &State) -> Result<(), String> {
     state.calendar.agrees(&fresh.calendar)?;
     if state.timers != fresh.timers {
         return Err(format!("timers differ: {:?} / {:?}", state.timers, fresh.timers));
+    }
+    if state.timers.get_min().is_some_and(|(due, _)| *due <= state.now) {
+        return Err(format!("something is overdue: {:?}", state.timers.get_min()));
     }
     if state.waiting != fresh.waiting || state.active != fresh.active {
         return Err("lists of who waits or runs differ".into());

@@ -53,6 +53,13 @@ pub struct Node {
     pub closed: bool,
 }
 
+impl Node {
+    /// Whether an announced absence touches `[from, to)`.
+    pub fn is_away(&self, from: Time, to: Time) -> bool {
+        self.maintenance.iter().any(|(away, back)| *away < to && from < *back)
+    }
+}
+
 /// Whether a node takes new work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

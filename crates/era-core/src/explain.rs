@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::Purpose;
 use crate::job::{Deal, Job, Phase};
 use crate::ledger::Account;
 use crate::market::fixed_price;
@@ -166,16 +167,18 @@ fn reason(state: &State, job: &Job, position: u32) -> Result<Reason, Refusal> {
     }
     let part = &job.parts[0];
     let units = part.request.units();
-    let cheapest = state
-        .cluster
-        .pools()
-        .filter_map(|pool| {
+    // Only what a pool that could run it costs.
+    let eligible = state.eligibility(&part.request, job.user, Purpose::Queue);
+    let prices = || {
+        let pools = state.cluster.pools();
+        let usable = pools.filter(|p| state.cluster.nodes_of(&p.name).any(|n| eligible.allows(n)));
+        usable.filter_map(|pool| {
             let density = state.settings.queue_density;
             fixed_price(&pool.rates, &units, part.remaining().0, density)
         })
-        .min();
+    };
     let balance = state.ledger.balance(Account::Wallet(job.user));
-    if let Some(needed) = cheapest.filter(|needed| *needed > balance) {
+    if let Some(needed) = prices().min().filter(|needed| *needed > balance) {
         return Ok(Reason::Funds { balance, needed });
     }
     let free = crate::scheduler::free_now(state);
@@ -188,7 +191,9 @@ fn reason(state: &State, job: &Job, position: u32) -> Result<Reason, Refusal> {
     let planned = estimated_starts(state, DEPTH, |j| j.parts[0].remaining());
     let start = planned.iter().find(|(id, _)| *id == job.id).and_then(|(_, start)| *start);
     if start.is_some_and(|start| start <= state.now) {
-        return Ok(Reason::NextPass);
+        // There is room, though perhaps in a pool that is dearer than the wallet allows.
+        let dearest = prices().max().filter(|needed| *needed > balance);
+        return Ok(dearest.map_or(Reason::NextPass, |needed| Reason::Funds { balance, needed }));
     }
     // It fits for a moment, so what is in the way is still to come.
     if place_now(state, &state.calendar, job, Span(1)).is_some() {

@@ -3,6 +3,8 @@
 //! A job has one part for each request of its bid (queue work has one). A part is waiting, booked,
 //! active or done; what runs is an attempt at it, and only the newest attempt is listened to.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::bid::{Attributes, Bid, Request};
@@ -176,6 +178,10 @@ pub struct Part {
     /// Growth beyond the promise; the first has the rank after the last promised one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extras: Vec<Extra>,
+    /// How often this attempt has grown by a replica: a rank is never used twice in an attempt, so
+    /// that a task is launched once under its name and a late report is about no other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub grown: u32,
     /// Whether preemptible work on its seats was told to give way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cleared: bool,
@@ -196,6 +202,10 @@ pub struct Part {
     /// The hole that conservative backfilling keeps for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hole: Option<Plan>,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// What a part does now.
@@ -231,14 +241,26 @@ pub enum Task {
     Running,
     /// Over, with this code.
     Exited(i32),
-    /// Gone with its node.
+    /// On a node that was lost: no word reaches it, and it may run until its lease lapses then.
+    CutOff(Time),
+    /// Its node no longer has what it sits on: it is to be gone by then, and has no seat.
+    Evicted(Time),
+    /// Certainly gone.
     Lost,
 }
 
 impl Task {
+    /// When it is gone at the latest, if hardware was lost under it.
+    pub fn lapses(self) -> Option<Time> {
+        match self {
+            Task::CutOff(until) | Task::Evicted(until) => Some(until),
+            _ => None,
+        }
+    }
+
     /// Whether it may still be running.
     pub fn is_live(self) -> bool {
-        matches!(self, Task::Launching | Task::Running)
+        matches!(self, Task::Launching | Task::Running) || self.lapses().is_some()
     }
 }
 
@@ -307,6 +329,7 @@ impl Part {
             attempt: 0,
             tasks: Vec::new(),
             extras: Vec::new(),
+            grown: 0,
             cleared: false,
             stop: None,
             next: None,
@@ -335,6 +358,13 @@ impl Part {
     /// Whether any of its tasks, growth included, may still be running.
     pub fn has_live_tasks(&self) -> bool {
         self.tasks.iter().any(|t| t.is_live()) || self.extras.iter().any(|e| e.task.is_live())
+    }
+
+    /// When the last of it is gone, whatever happens, if it was told to stop.
+    pub fn gone_by(&self) -> Option<Time> {
+        let tasks = self.tasks.iter().chain(self.extras.iter().map(|e| &e.task));
+        let lapses = tasks.filter_map(|task| task.lapses());
+        self.stop.map(|stop| lapses.fold(stop.until, Time::max))
     }
 
     /// The nodes that its plan uses, growth included.
@@ -398,7 +428,8 @@ impl Job {
     /// When the first part starts that may only start after this one has finished.
     pub fn starts_after(&self, part: usize) -> Option<Time> {
         let follows = |p: &&Part| p.request.after.iter().any(|i| usize::from(*i) == part);
-        let plans = self.parts.iter().filter(follows).filter_map(|p| p.plan.as_ref());
+        let plans = self.parts.iter().filter(follows);
+        let plans = plans.filter_map(|p| p.next.as_ref().or(p.plan.as_ref()));
         plans.map(|plan| plan.from).min()
     }
 
@@ -440,6 +471,9 @@ pub struct Hold {
     pub parts: Vec<(Plan, Money)>,
     /// When it expires.
     pub expires: Time,
+    /// The requests on whose seats preemptible work was told to give way.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub cleared: BTreeSet<u16>,
 }
 
 impl Hold {

@@ -15,7 +15,7 @@ use crate::calendar::{Calendar, Holder, Layer, Market};
 use crate::cluster::{Cluster, Eligibility, Purpose};
 use crate::estimate::Estimates;
 use crate::forecast::Forecast;
-use crate::job::{Deal, Ended, Hold, Job, Part, Phase, Plan, each_of};
+use crate::job::{Deal, Ended, Hold, Job, Part, Phase, Plan, Task, each_of};
 use crate::ledger::Ledger;
 use crate::market::MarketRules;
 use crate::output::Reply;
@@ -88,6 +88,8 @@ pub(crate) enum Timer {
     StopOver { job: JobId, part: u16 },
     /// A hold expires.
     Hold(HoldId),
+    /// Work in the way of a hold is told to give way.
+    ClearHeld { hold: HoldId, part: u16 },
     /// Work in the way of a promise is told to give way.
     Clear { job: JobId, part: u16 },
     /// A promise starts.
@@ -348,6 +350,18 @@ impl State {
         self.accounts.user(user).map_or(GroupId(0), |u| u.group)
     }
 
+    /// Until when preemptible work is in the way of a promise: it needs its grace to be gone, and
+    /// what runs at this very moment is in the way even where there is none.
+    pub(crate) fn soft_to(&self, now: Time) -> Time {
+        now + self.settings.grace.max(Span(1))
+    }
+
+    /// For less than this, preemptible work is not started ahead of a promise. More than a grace
+    /// period, since a promise that starts within one has cleared its seats already.
+    pub(crate) fn least_run(&self) -> Span {
+        self.settings.run_min.max(Span(self.settings.grace.0 + 1))
+    }
+
     /// How nodes are chosen.
     pub(crate) fn choice(&self) -> Choice<'_> {
         Choice { scorer: self.settings.scorer, typical: &self.settings.typical }
@@ -391,7 +405,7 @@ impl State {
                 self.seat_hold(hold.id, part, request, plan);
                 self.count_promise(hold.bid.user, request, plan, false);
             }
-            self.timers.insert((hold.expires, Timer::Hold(hold.id)));
+            self.timers.extend(timers_of_hold(hold, self.settings.grace));
         }
         for job in self.jobs.clone().values() {
             for (index, part) in job.parts.iter().enumerate() {
@@ -421,7 +435,8 @@ impl State {
         }
     }
 
-    /// Books the seats of a plan.
+    /// Books the seats of a plan: to its end, or until a run that was told to stop is gone. What
+    /// is gone of such a run has no seat any more; what is cut off gives way to nothing.
     pub(crate) fn seat_plan(
         &mut self,
         job: &Job,
@@ -430,11 +445,31 @@ impl State {
         plan: &Plan,
         attempt: u32,
     ) {
-        let layer = layer_of(&job.deal);
+        let run = job.parts.get(part).filter(|p| p.is_active() && p.attempt == attempt);
+        let stopped = run.and_then(|p| p.stop).map_or(plan.to, |stop| stop.until.min(plan.to));
         for (rank, seat) in plan.seats.iter().enumerate() {
+            let stopping = run.is_some_and(|p| p.stop.is_some());
+            let (to, layer) = match run.and_then(|p| p.tasks.get(rank)) {
+                Some(task) if stopping && !task.is_live() => continue,
+                Some(Task::Evicted(_)) => continue,
+                Some(Task::CutOff(until)) => (*until, Layer::Firm),
+                _ => (stopped, layer_of(&job.deal)),
+            };
+            if to <= plan.from {
+                continue;
+            }
             let holder = Holder::Job { job: job.id, part: part as u16, attempt, rank: rank as u32 };
             let each = each_of(request, plan.gpus_per_node, rank as u32);
-            self.calendar.book(holder, *seat, &each, layer, plan.from, plan.to);
+            self.calendar.book(holder, *seat, &each, layer, plan.from, to);
+        }
+    }
+
+    /// Books the seats of a run anew: it was told to stop, or some of it is gone or cut off.
+    pub(crate) fn reseat_run(&mut self, job: &Job, index: usize) {
+        let part = &job.parts[index];
+        if let Some(plan) = &part.plan {
+            self.unseat_plan(job.id, index, plan, part.attempt);
+            self.seat_plan(job, index, &part.request, plan, part.attempt);
         }
     }
 
@@ -456,8 +491,14 @@ impl State {
         extra: &crate::job::Extra,
     ) {
         let holder = Holder::Job { job, part: part as u16, attempt: of.attempt, rank: extra.rank };
-        let to = extra.stop_until.unwrap_or(extra.to);
-        self.calendar.book(holder, extra.seat, &of.request.each, Layer::Soft, extra.since, to);
+        let (to, layer) = match extra.task {
+            Task::CutOff(until) => (until, Layer::Firm),
+            Task::Evicted(_) => return,
+            _ => (extra.stop_until.unwrap_or(extra.to), Layer::Soft),
+        };
+        if extra.since < to {
+            self.calendar.book(holder, extra.seat, &of.request.each, layer, extra.since, to);
+        }
     }
 
     /// Books the seats of a hold's plan.
@@ -552,6 +593,22 @@ impl State {
         self.index_job(before.as_ref(), None);
     }
 
+    /// Replaces a hold, and keeps its timers true.
+    pub(crate) fn put_hold(&mut self, hold: Hold) {
+        self.remove_hold(hold.id);
+        self.timers.extend(timers_of_hold(&hold, self.settings.grace));
+        self.holds.insert(hold.id, Arc::new(hold));
+    }
+
+    /// Takes a hold out, with its timers.
+    pub(crate) fn remove_hold(&mut self, id: HoldId) -> Option<Arc<Hold>> {
+        let hold = self.holds.remove(&id)?;
+        for timer in timers_of_hold(&hold, self.settings.grace) {
+            self.timers.remove(&timer);
+        }
+        Some(hold)
+    }
+
     fn index_job(&mut self, before: Option<&Arc<Job>>, after: Option<&Arc<Job>>) {
         let grace = self.settings.grace;
         let remember = self.settings.remember;
@@ -633,6 +690,19 @@ pub(crate) fn stop_signal(from: Time, to: Time, grace: Span) -> Time {
     (to - grace).max(half)
 }
 
+/// What happens to a hold by itself, and when.
+fn timers_of_hold(hold: &Hold, grace: Span) -> Vec<(Time, Timer)> {
+    let mut timers = vec![(hold.expires, Timer::Hold(hold.id))];
+    for (index, (plan, _)) in (0u16..).zip(&hold.parts) {
+        // Until it expires, it may be accepted.
+        let due = plan.from - grace;
+        if !hold.cleared.contains(&index) && due < hold.expires {
+            timers.push((due, Timer::ClearHeld { hold: hold.id, part: index }));
+        }
+    }
+    timers
+}
+
 /// What happens to a job by itself, and when.
 pub(crate) fn timers_of(job: &Job, grace: Span, remember: Span) -> Vec<(Time, Timer)> {
     let id = job.id;
@@ -657,8 +727,11 @@ pub(crate) fn timers_of(job: &Job, grace: Span, remember: Span) -> Vec<(Time, Ti
             }
             (Phase::Active { .. }, Some(stop)) => {
                 timers.push((stop.until, Timer::StopOver { job: id, part: index }));
+                if let (Some(next), false) = (&part.next, part.cleared) {
+                    timers.push((next.from - grace, Timer::Clear { job: id, part: index }));
+                }
             }
-            (Phase::Active { since }, None) => {
+            (Phase::Active { since }, None) if part.tasks.iter().any(|t| t.is_live()) => {
                 let signal = stop_signal(since, plan.to, grace);
                 timers.push((signal, Timer::Overrun { job: id, part: index }));
             }

@@ -342,7 +342,8 @@ impl Calendar {
                     && x.firm.agrees_from(self.now, &y.firm)
                     && x.soft.agrees_from(self.now, &y.soft);
                 if !same {
-                    return Err(format!("node {} differs", x.node.id));
+                    let (is, should) = (x.bookings(), y.bookings());
+                    return Err(format!("node {} has {is:?}, should have {should:?}", x.node.id));
                 }
             }
         }

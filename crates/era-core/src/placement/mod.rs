@@ -10,7 +10,7 @@ pub use fragmentation::{Typical, fragmentation};
 
 use crate::bid::{Request, Shape, Topology};
 use crate::calendar::{Lane, PoolCalendar, Row, Seat};
-use crate::cluster::Eligibility;
+use crate::cluster::{Eligibility, Purpose};
 use crate::resources::{Resources, WHOLE_GPU};
 use crate::units::{Name, NodeId, Time};
 
@@ -86,7 +86,10 @@ impl Gang<'_> {
     /// How many replicas of `each` this node can take, at most `most`; `taken` becomes what is
     /// taken there.
     fn room(&self, lane: &Lane, each: &Resources, most: u32, taken: &mut Row) -> u32 {
-        lane.room(self.from, self.to, self.soft_to, each, most, taken)
+        let count = lane.room(self.from, self.to, self.soft_to, each, most, taken);
+        // Preemptible work makes room for a promise, not for an absence of the node.
+        let queued = self.eligible.purpose == Purpose::Queue;
+        if queued && lane.node.is_away(self.from, self.soft_to) { 0 } else { count }
     }
 
     /// The nodes that may have enough whole GPUs free; all of them where a share is asked for.
@@ -359,8 +362,8 @@ impl Candidate {
         let capacity = &lane.node.capacity;
         let gpus = &taken[crate::calendar::GPU0..][..capacity.gpus.len()];
         let disturbs = match gang.eligible.purpose {
-            crate::cluster::Purpose::Queue => !lane.node.closed,
-            crate::cluster::Purpose::Promise => lane.has_soft(gang.from, gang.to),
+            Purpose::Queue => !lane.node.closed,
+            Purpose::Promise => lane.has_soft(gang.from, gang.to),
         };
         let gradient = match choice.scorer {
             Scorer::Fgd => fragmentation::gradient(lane, taken, &block.each, choice.typical),

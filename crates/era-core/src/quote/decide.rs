@@ -179,7 +179,7 @@ fn search<'a>(
     request: &'a Request,
     now: Time,
 ) -> Search<'a> {
-    let soft_to = now + state.settings.grace;
+    let soft_to = state.soft_to(now);
     let eligible = state.eligibility(request, user, Purpose::Promise);
     let (pool, allowed) = (place.pool, &place.allowed);
     Search { calendar, pool, request, eligible, now, soft_to, with_soft: false, allowed }
@@ -200,7 +200,7 @@ pub(super) fn search_in<'a>(
         request,
         eligible: state.eligibility(request, user, Purpose::Promise),
         now,
-        soft_to: now + state.settings.grace,
+        soft_to: state.soft_to(now),
         with_soft: false,
         allowed,
     }

@@ -60,7 +60,7 @@ impl Step<'_> {
                 continue;
             };
             self.drop_next(&mut job, index);
-            job.parts[index].stop = Some(Stop { why: StopReason::Cancelled, until });
+            self.stop_part_until(&mut job, index, StopReason::Cancelled, until);
         }
         self.end_job(job, outcome);
         Ok(())
@@ -150,7 +150,8 @@ impl Step<'_> {
 
     /// Whether the very seats of a plan are free for longer.
     fn seats_are_free(&self, part: &crate::job::Part, plan: &Plan, from: Time, to: Time) -> bool {
-        let soft_to = self.state.now + self.state.settings.grace;
+        // What starts within the grace period has made its room already.
+        let soft_to = self.state.now + self.state.settings.grace + Span(1);
         let mut rows: std::collections::BTreeMap<crate::units::NodeId, crate::calendar::Row> =
             Default::default();
         for (rank, seat) in plan.seats.iter().enumerate() {
@@ -207,7 +208,8 @@ impl Step<'_> {
         }
         let Some(to) = part.plan.as_ref().map(|p| p.to) else { return };
         let extends = job.promise().is_some_and(|p| p.overrun == Overrun::Extend);
-        if extends {
+        // Where time has jumped past its end, its guard has ended it.
+        if extends && to > self.state.now {
             let span = self.state.settings.extend_by;
             if let Ok(price) = self.extension_price(&job, index, span) {
                 return self.extend_part(job, index, span, price);

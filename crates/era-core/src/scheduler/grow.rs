@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use super::Step;
 use super::submit::unit_ms;
-use super::tasks::gpu_list;
+use super::tasks::{gpu_list, stop_of};
 use crate::bid::{REPLICAS_MAX, Topology};
 use crate::calendar::{PoolCalendar, Seat};
 use crate::cluster::{Node, Purpose};
-use crate::job::{Extra, Job, Part, Plan, Task, TaskId};
+use crate::job::{Extra, Job, Part, Plan, StopReason, Task, TaskId};
 use crate::ledger::Account;
 use crate::output::{Effect, Event};
 use crate::placement::Gang;
@@ -45,7 +45,7 @@ impl Step<'_> {
         let now = self.state.now;
         let part = &job.parts[index];
         let Some(plan) = part.plan.clone() else { return };
-        let least = self.state.settings.run_min.max(self.state.settings.grace);
+        let least = self.state.least_run();
         // For a moment it is not worth starting.
         if plan.to.since(now) <= least {
             return;
@@ -83,9 +83,8 @@ impl Step<'_> {
             let committed = self.state.usage.commit(job.user, job.group, now, plan.to, units);
             debug_assert!(committed.is_ok());
             let part = &mut job.parts[index];
-            let rank = (plan.seats.len() as u32..)
-                .find(|rank| part.extras.iter().all(|e| e.rank != *rank))
-                .unwrap_or(u32::MAX);
+            let rank = (plan.seats.len() as u32).saturating_add(part.grown);
+            part.grown = part.grown.saturating_add(1);
             let extra = Extra {
                 rank,
                 seat,
@@ -102,7 +101,7 @@ impl Step<'_> {
         if grown.is_empty() {
             return;
         }
-        let replicas = (plan.seats.len() + job.parts[index].extras.len()) as u32;
+        let replicas = size(&job.parts[index]);
         let attempt = job.parts[index].attempt;
         for (rank, seat) in grown {
             self.effects.push(Effect::Launch {
@@ -114,11 +113,13 @@ impl Step<'_> {
                 until: plan.to,
             });
         }
-        self.tell_size(&job, index, replicas);
+        self.tell_size(&job, index);
         self.state.put_job(job);
     }
 
-    pub(super) fn tell_size(&mut self, job: &Job, index: usize, replicas: u32) {
+    /// Tells a gang how many it is now.
+    pub(super) fn tell_size(&mut self, job: &Job, index: usize) {
+        let replicas = size(&job.parts[index]);
         let (id, part, attempt) = (job.id, index as u16, job.parts[index].attempt);
         self.events.push(Event::Resized { job: id, part, replicas });
         self.effects.push(Effect::Resize { job: id, part, attempt, replicas });
@@ -130,8 +131,10 @@ impl Step<'_> {
         let attempt = job.parts[index].attempt;
         let mut stopped = false;
         for at in 0..job.parts[index].extras.len() {
+            let told = stop_of(&job.parts[index], &job.parts[index].extras[at]);
             let extra = &mut job.parts[index].extras[at];
-            if !ranks.contains(&extra.rank) || extra.stop_until.is_some_and(|t| t <= until) {
+            let in_time = told.is_some_and(|stop| stop.until <= until);
+            if !ranks.contains(&extra.rank) || in_time || extra.task.lapses().is_some() {
                 continue;
             }
             extra.stop_until = Some(until);
@@ -141,14 +144,12 @@ impl Step<'_> {
             self.state.calendar.unbook(holder, extra.seat.node);
             self.state.seat_extra(id, index, &job.parts[index], &extra);
             let task = TaskId { job: id, part, attempt, rank: extra.rank };
-            let why = crate::job::StopReason::Preempted;
+            let why = told.map_or(StopReason::Preempted, |stop| stop.why);
             self.effects.push(Effect::Stop { task, node: extra.seat.node, until, why });
             stopped = true;
         }
         if stopped {
-            let staying = job.parts[index].extras.iter().filter(|e| e.stop_until.is_none()).count();
-            let promised = job.parts[index].tasks.len();
-            self.tell_size(&job, index, (promised + staying) as u32);
+            self.tell_size(&job, index);
             self.state.put_job(job);
         }
     }
@@ -188,6 +189,12 @@ impl Step<'_> {
             self.state.put_job(job);
         }
     }
+}
+
+/// How many replicas a gang has: the promised ones, and the growth that stays.
+pub(super) fn size(part: &Part) -> u32 {
+    let staying = part.extras.iter().filter(|e| e.stop_until.is_none()).count();
+    (part.tasks.len() + staying) as u32
 }
 
 /// Those of the seats that keep what the gang demands: near enough to its first replica, and not

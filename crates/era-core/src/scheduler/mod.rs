@@ -1,7 +1,7 @@
 //! The state machine: one input in; events, effects and an answer out.
 //!
-//! A step lets time pass first, so that whatever was due happens in its order, and then carries
-//! out the command. A command is checked as a whole before anything is changed: a refusal leaves
+//! A step lets time pass first, so that whatever was due happens in its order, then carries out
+//! the command, and then does what is due at once because of it: nothing due is ever left over. A command is checked as a whole before anything is changed: a refusal leaves
 //! the state as it was.
 
 mod admin;
@@ -49,6 +49,7 @@ pub fn step(state: &mut State, input: Input) -> Output {
             Reply::Refused { refusal, counter }
         }
     };
+    step.let_time_pass();
     Output { events: step.events, effects: step.effects, reply }
 }
 
@@ -145,6 +146,7 @@ impl Step<'_> {
                 Timer::ExtraGone { job, part } => self.extras_gone(job, part),
                 Timer::StopOver { job, part } => self.stop_over(job, part),
                 Timer::Hold(hold) => self.end_hold(hold),
+                Timer::ClearHeld { hold, part } => self.clear_held(hold, part),
                 Timer::Clear { job, part } => self.clear_seats(job, part),
                 Timer::Start { job, part } => self.start_promise(job, part),
                 Timer::Overrun { job, part } => self.overrun(job, part),

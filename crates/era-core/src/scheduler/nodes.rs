@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Step;
+use super::{Step, tasks};
 use crate::bid::Request;
 use crate::calendar::{Booking, Holder, Lane, PoolCalendar};
 use crate::cluster::{Domain, Health, Node, Pool, Purpose, WINDOWS_MAX};
 use crate::input::NewNode;
-use crate::job::{Hold, Job, Outcome, Part, Phase, Plan, StopReason};
+use crate::job::{Hold, Job, Outcome, Part, Phase, Plan, Stop, StopReason, Task};
 use crate::market::RATE_MAX;
 use crate::output::{Effect, Event, News, Reply};
 use crate::refusal::Refusal;
@@ -78,8 +78,8 @@ impl Step<'_> {
     pub(super) fn drain(&mut self, node: NodeId) -> Result<(), Refusal> {
         self.state.cluster.node(node)?;
         self.set_health(node, Health::Draining);
-        for (holder, request, plan) in self.promises_on(node) {
-            self.relocate(holder, &request, &plan, Effort::SameStart);
+        for (holder, _) in self.promises_on(node) {
+            self.relocate(holder, Effort::SameStart);
         }
         Ok(())
     }
@@ -145,9 +145,9 @@ impl Step<'_> {
         let mut step = Step { state: &mut trial, events: Vec::new(), effects: Vec::new() };
         step.state.cluster.edit_node(node, |n| n.health = Health::Draining);
         step.state.calendar.follow(&step.state.cluster);
-        for (holder, request, plan) in step.promises_on(node) {
+        for (holder, plan) in step.promises_on(node) {
             if plan.from < to && from < plan.to {
-                step.relocate(holder, &request, &plan, Effort::SameStart);
+                step.relocate(holder, Effort::SameStart);
             }
         }
         let events = step.events;
@@ -186,36 +186,92 @@ impl Step<'_> {
         let lease = self.state.settings.lease.max(self.state.settings.grace);
         let fence = self.state.now + lease;
         for (job, part) in self.runs_on(node) {
-            self.node_lost_under(job, part, node, fence);
+            let Ok(running) = self.state.job(job) else { continue };
+            let ranks = ranks_on(&running.parts[part], node);
+            self.hardware_lost_under(job, part, &ranks, Task::CutOff(fence), "its node was lost");
         }
-        for (holder, request, plan) in self.promises_on(node) {
-            self.relocate(holder, &request, &plan, Effort::Whatever);
+        for (holder, _) in self.promises_on(node) {
+            self.relocate(holder, Effort::Whatever);
         }
         Ok(())
     }
 
-    /// A node under a running part is lost: growth on it is gone, a promised rank takes its gang
-    /// with it.
-    fn node_lost_under(&mut self, id: JobId, index: usize, node: NodeId, fence: Time) {
+    /// Hardware under these ranks of a run is lost: they are cut off until their lease lapses, or
+    /// evicted, as `lost` says, and a promised rank takes its gang with it.
+    fn hardware_lost_under(
+        &mut self,
+        id: JobId,
+        index: usize,
+        ranks: &[u32],
+        lost: Task,
+        reason: &str,
+    ) {
         let Some(mut job) = self.job(id) else { return };
         let part = &mut job.parts[index];
-        let seats = part.plan.as_ref().map_or(&[][..], |p| &p.seats);
-        let gang_hit = seats.iter().zip(&part.tasks).any(|(s, t)| s.node == node && t.is_live());
-        // Whenever growth there was to be gone, it is not before its lease has lapsed.
-        let mut gone = Vec::new();
-        for extra in part.extras.iter_mut().filter(|e| e.seat.node == node) {
-            extra.stop_until = None;
-            gone.push(extra.rank);
+        let (Some(ends), Some(lapses)) = (part.plan.as_ref().map(|p| p.to), lost.lapses()) else {
+            return;
+        };
+        // A guard ends a task with its plan, cut off or not.
+        let until = lapses.min(ends).max(self.state.now);
+        let lose = |task: &mut Task| {
+            let after = match (*task, lost) {
+                // No word may have reached it before its node was lost.
+                (Task::Evicted(by), _) => Task::Evicted(by.max(until)),
+                (Task::CutOff(by), Task::Evicted(_)) => Task::Evicted(by),
+                (Task::Launching | Task::Running, Task::Evicted(_)) => Task::Evicted(until),
+                (Task::Launching | Task::Running, _) => Task::CutOff(until),
+                (known, _) => known,
+            };
+            let hit = after != *task;
+            *task = after;
+            after.lapses().filter(|_| hit)
+        };
+        let mut hit: Vec<u32> = Vec::new();
+        let mut gang_hit = false;
+        for (rank, task) in (0u32..).zip(&mut part.tasks).filter(|(r, _)| ranks.contains(r)) {
+            if lose(task).is_some() {
+                hit.push(rank);
+                gang_hit = true;
+            }
         }
-        let stopping = part.stop;
-        if let (Some(stop), true) = (&mut part.stop, gang_hit) {
-            stop.until = stop.until.max(fence);
+        for extra in part.extras.iter_mut().filter(|e| ranks.contains(&e.rank)) {
+            if let Some(until) = lose(&mut extra.task) {
+                extra.stop_until = Some(until);
+                hit.push(extra.rank);
+            }
         }
+        for extra in job.parts[index].extras.iter().filter(|e| hit.contains(&e.rank)) {
+            let (part, attempt, rank) = (index as u16, job.parts[index].attempt, extra.rank);
+            let holder = Holder::Job { job: id, part, attempt, rank };
+            self.state.calendar.unbook(holder, extra.seat.node);
+            self.state.seat_extra(id, index, &job.parts[index], extra);
+        }
+        let stopping = job.parts[index].stop.is_some();
+        if gang_hit && !stopping {
+            self.state.put_job(job);
+            return self.gang_lost(id, index, until, reason);
+        }
+        self.state.reseat_run(&job, index);
+        self.tell_stops(&job, index, &hit);
+        if !hit.is_empty() && !stopping {
+            self.tell_size(&job, index);
+        }
+        let (part, attempt) = (index as u16, job.parts[index].attempt + 1);
+        let next_holder = Holder::Job { job: id, part, attempt, rank: 0 };
+        let next = job.parts[index].next.clone();
+        let late = job.parts[index].gone_by();
         self.state.put_job(job);
-        self.stop_extras(id, index, &gone, fence);
-        if gang_hit && stopping.is_none() {
-            self.gang_lost(id, index, fence, "its node was lost");
+        if next.is_some_and(|next| late.is_some_and(|late| next.from < late)) {
+            self.relocate(next_holder, Effort::Whatever);
         }
+    }
+
+    /// Tells these ranks to stop: those that are cut off, for when word reaches them again.
+    fn tell_stops(&mut self, job: &Job, index: usize, ranks: &[u32]) {
+        let mut effects = Vec::new();
+        tasks::outstanding(job, index, &job.parts[index], &mut effects);
+        effects.retain(|e| matches!(e, Effect::Stop { task, .. } if ranks.contains(&task.rank)));
+        self.effects.append(&mut effects);
     }
 
     /// A running gang is lost: the rest of it is stopped until `fence`, and it goes on after
@@ -223,19 +279,17 @@ impl Step<'_> {
     pub(super) fn gang_lost(&mut self, id: JobId, index: usize, fence: Time, reason: &str) {
         let Some(mut job) = self.job(id) else { return };
         let is_promise = job.promise().is_some();
+        // Its guard ends it with its plan.
+        let ends = job.parts[index].plan.as_ref().map_or(fence, |p| p.to);
+        let fence = fence.min(ends).max(self.state.now);
         self.close_books(&job, index);
-        let attempt = job.parts[index].attempt;
-        if let Some(plan) = &mut job.parts[index].plan {
-            self.state.unseat_plan(id, index, plan, attempt);
-            plan.to = fence.max(plan.from);
-        }
-        let request = job.parts[index].request.clone();
-        if let Some(plan) = job.parts[index].plan.clone() {
-            self.state.seat_plan(&job, index, &request, &plan, attempt);
-        }
+        job.parts[index].stop = Some(Stop { why: StopReason::Lost, until: fence });
+        self.state.reseat_run(&job, index);
         if is_promise {
+            let request = job.parts[index].request.clone();
             let remaining = Request { duration: job.parts[index].remaining(), ..request };
-            let next = self.replan(&job, index, &remaining, fence);
+            let gone = job.parts[index].gone_by().unwrap_or(fence);
+            let next = self.replan(&job, index, &remaining, gone);
             if let Some(next) = &next {
                 let attempt = job.parts[index].attempt + 1;
                 self.state.seat_plan(&job, index, &remaining, next, attempt);
@@ -247,6 +301,7 @@ impl Step<'_> {
                 self.events.push(Event::Broken { job: id, reason: reason.to_owned() });
             }
             job.parts[index].next = next;
+            job.parts[index].cleared = false;
         }
         self.open_books(&job, index);
         self.stop_part_until(&mut job, index, StopReason::Lost, fence);
@@ -327,7 +382,7 @@ impl Step<'_> {
             request,
             eligible: self.state.eligibility(request, user, Purpose::Promise),
             now: self.state.now,
-            soft_to: self.state.now + self.state.settings.grace,
+            soft_to: self.state.soft_to(self.state.now),
             with_soft: false,
             allowed: &ALL,
         }
@@ -370,10 +425,10 @@ impl Step<'_> {
         runs
     }
 
-    /// Promises and holds on a node that have not begun, with what they are for.
-    fn promises_on(&self, node: NodeId) -> Vec<(Holder, Request, Plan)> {
+    /// Promises and holds on a node that have not begun, with their plans.
+    fn promises_on(&self, node: NodeId) -> Vec<(Holder, Plan)> {
         let Some(lane) = self.state.calendar.lane(node) else { return Vec::new() };
-        let mut found: Vec<(Holder, Request, Plan)> = Vec::new();
+        let mut found: Vec<(Holder, Plan)> = Vec::new();
         for booking in lane.bookings() {
             let holder = match booking.holder {
                 Holder::Job { job, part, attempt, .. } => {
@@ -382,11 +437,11 @@ impl Step<'_> {
                 Holder::Hold { hold, part, .. } => Holder::Hold { hold, part, rank: 0 },
                 Holder::Maintenance => continue,
             };
-            if found.iter().any(|(seen, _, _)| *seen == holder) {
+            if found.iter().any(|(seen, _)| *seen == holder) {
                 continue;
             }
-            if let Some((request, plan)) = self.coming(holder) {
-                found.push((holder, request, plan));
+            if let Some((_, plan)) = self.coming(holder) {
+                found.push((holder, plan));
             }
         }
         found
@@ -413,14 +468,16 @@ impl Step<'_> {
         }
     }
 
-    /// Seats something that has not begun elsewhere.
-    fn relocate(&mut self, holder: Holder, request: &Request, plan: &Plan, effort: Effort) {
+    /// Seats something that has not begun elsewhere. One that is broken takes the other parts of
+    /// its job, or its hold, with it: those are no longer to come.
+    fn relocate(&mut self, holder: Holder, effort: Effort) {
+        let Some((request, plan)) = self.coming(holder) else { return };
         match holder {
             Holder::Job { job, part, .. } => {
-                self.relocate_job(job, usize::from(part), request, plan, effort);
+                self.relocate_job(job, usize::from(part), &request, &plan, effort);
             }
             Holder::Hold { hold, part, .. } => {
-                self.relocate_hold(hold, usize::from(part), request, plan, effort);
+                self.relocate_hold(hold, usize::from(part), &request, &plan, effort);
             }
             Holder::Maintenance => {}
         }
@@ -439,15 +496,14 @@ impl Step<'_> {
         self.close_books(&job, index);
         self.state.unseat_plan(id, index, plan, attempt);
         let pool = self.state.calendar.pool(&plan.pool).cloned();
+        // Not before the old attempt is certainly gone.
+        let gone = job.parts[index].gone_by().unwrap_or(self.state.now);
+        let pool = pool.filter(|_| plan.from >= gone);
         let same = pool.and_then(|pool| self.seats_at(&pool, job.user, request, plan.from));
         let (new, replanned) = match (same, effort) {
             (Some(new), _) => (Some(new), false),
             (None, Effort::SameStart) => (Some(plan.clone()), false),
-            (None, Effort::Whatever) => {
-                // Not before the old attempt is certainly gone.
-                let fence = job.parts[index].stop.map_or(self.state.now, |s| s.until);
-                (self.replan(&job, index, request, fence), true)
-            }
+            (None, Effort::Whatever) => (self.replan(&job, index, request, gone), true),
         };
         if let Some(new) = &new {
             self.state.seat_plan(&job, index, request, new, attempt);
@@ -456,7 +512,7 @@ impl Step<'_> {
         let part = &mut job.parts[index];
         let was_next = part.next.is_some();
         match (&new, was_next) {
-            (_, true) => part.next = new.clone(),
+            (_, true) => (part.next, part.cleared) = (new.clone(), false),
             (Some(_), false) => (part.plan, part.cleared) = (new.clone(), false),
             // The books are closed again when the part is: they must show what it had.
             (None, false) => {}
@@ -518,7 +574,8 @@ impl Step<'_> {
                 }
                 let mut hold = Hold::clone(&hold);
                 hold.parts[index].0 = new;
-                self.state.holds.insert(id, Arc::new(hold));
+                hold.cleared.remove(&(index as u16));
+                self.state.put_hold(hold);
             }
             (None, effort) => {
                 self.state.seat_hold(id, index, request, plan);
@@ -540,19 +597,14 @@ impl Step<'_> {
         for (job, part) in self.runs_on(id) {
             let Ok(running) = self.state.job(job) else { continue };
             let attempt = running.parts[part].attempt;
-            let hit = |rank: &u32| {
+            let mut ranks = ranks_on(&running.parts[part], id);
+            ranks.retain(|rank| {
                 hit.contains(&Holder::Job { job, part: part as u16, attempt, rank: *rank })
-            };
-            let ranks = running.parts[part].tasks.len() as u32;
-            let extras: Vec<u32> =
-                running.parts[part].extras.iter().map(|e| e.rank).filter(hit).collect();
-            if (0..ranks).any(|rank| hit(&rank)) && running.parts[part].stop.is_none() {
-                self.gang_lost(job, part, until, "its node lost capacity");
-            } else {
-                self.stop_extras(job, part, &extras, until);
-            }
+            });
+            let lost = Task::Evicted(until);
+            self.hardware_lost_under(job, part, &ranks, lost, "its node lost capacity");
         }
-        for (holder, request, plan) in self.promises_on(id) {
+        for (holder, _) in self.promises_on(id) {
             let same = |h: &Holder| match (h, &holder) {
                 (
                     Holder::Job { job, part, attempt, .. },
@@ -564,7 +616,7 @@ impl Step<'_> {
                 _ => false,
             };
             if hit.iter().any(same) {
-                self.relocate(holder, &request, &plan, Effort::Whatever);
+                self.relocate(holder, Effort::Whatever);
             }
         }
         self.state.cluster.edit_node(id, |n| {
@@ -585,9 +637,10 @@ impl Step<'_> {
         for booking in lane.bookings().iter().filter(|b| b.holder != Holder::Maintenance) {
             let missing_gpu = booking.take.gpus >> changed.capacity.gpus.len().min(63) != 0
                 && changed.capacity.gpus.len() < 64;
-            // Columns of devices shift with the number of GPUs: such a booking starts anew.
+            // Columns of devices shift with the GPUs and the kinds: such a booking starts anew.
+            let (old, new) = (&lane.node.capacity, &changed.capacity);
             let shifted = !booking.take.devices.is_empty()
-                && changed.capacity.gpus.len() != lane.node.capacity.gpus.len();
+                && (new.gpus.len() != old.gpus.len() || !new.devices.keys().eq(old.devices.keys()));
             if missing_gpu || shifted {
                 hit.insert(booking.holder);
                 continue;
@@ -658,17 +711,29 @@ impl Step<'_> {
     pub(super) fn clear_seats(&mut self, id: JobId, index: u16) {
         let Some(mut job) = self.job(id) else { return };
         let part: &mut Part = &mut job.parts[usize::from(index)];
-        if part.phase != Phase::Booked || part.cleared {
-            return;
-        }
+        let coming = if part.phase == Phase::Booked { &part.plan } else { &part.next };
+        let Some(plan) = coming.clone().filter(|_| !part.cleared) else { return };
         part.cleared = true;
-        if part.plan.is_none() {
-            return;
-        }
+        let booked = part.phase == Phase::Booked;
         self.state.put_job(job);
-        self.sit_beside(id, usize::from(index));
-        let plan = self.state.jobs.get(&id).and_then(|j| j.parts[usize::from(index)].plan.clone());
-        let Some(plan) = plan else { return };
+        if booked {
+            self.sit_beside(id, usize::from(index));
+        }
+        let moved = self.state.jobs.get(&id).map(|j| &j.parts[usize::from(index)]);
+        let moved = moved.and_then(|p| if booked { p.plan.clone() } else { p.next.clone() });
+        self.clear_plan(&moved.unwrap_or(plan));
+    }
+
+    /// The same for a hold: its capacity is set aside, and must be there when it is accepted.
+    pub(super) fn clear_held(&mut self, id: HoldId, index: u16) {
+        let Some(mut hold) = self.state.holds.get(&id).map(|h| Hold::clone(h)) else { return };
+        let Some((plan, _)) = hold.parts.get(usize::from(index)).cloned() else { return };
+        hold.cleared.insert(index);
+        self.state.put_hold(hold);
+        self.clear_plan(&plan);
+    }
+
+    fn clear_plan(&mut self, plan: &Plan) {
         let nodes: BTreeSet<NodeId> = plan.seats.iter().map(|s| s.node).collect();
         for node in nodes {
             self.clear_node(node, plan.from);
@@ -707,8 +772,10 @@ impl Step<'_> {
                 self.stop_extras(job, usize::from(part), &[rank], at);
             } else if let Some(mut preempted) = self.job(job) {
                 let index = usize::from(part);
-                if preempted.parts[index].stop.is_none() {
-                    self.stop_part_until(&mut preempted, index, StopReason::Preempted, at);
+                // Whatever stops anyway is to be gone in time, too.
+                if preempted.parts[index].stop.is_none_or(|stop| stop.until > at) {
+                    let why = preempted.parts[index].stop.map_or(StopReason::Preempted, |s| s.why);
+                    self.stop_part_until(&mut preempted, index, why, at);
                     self.state.put_job(preempted);
                 }
             }
@@ -720,6 +787,13 @@ impl Step<'_> {
         let part = self.state.jobs.get(&job).and_then(|j| j.parts.get(usize::from(part)));
         part.is_some_and(|p| p.extras.iter().any(|e| e.rank == rank))
     }
+}
+
+/// The ranks of a run that sit on a node, growth included.
+fn ranks_on(part: &Part, node: NodeId) -> Vec<u32> {
+    let seats = part.plan.iter().flat_map(|p| &p.seats).zip(0u32..);
+    let extras = part.extras.iter().map(|e| (&e.seat, e.rank));
+    seats.chain(extras).filter(|(seat, _)| seat.node == node).map(|(_, rank)| rank).collect()
 }
 
 fn check_capacity(capacity: &Capacity) -> Result<(), Refusal> {

@@ -108,7 +108,7 @@ impl Step<'_> {
         let to = now + part.remaining();
         let preemptible = job.queue().is_some_and(|q| q.preemptible);
         // Preemptible work may run ahead of a promise, though not for a moment only.
-        let least = self.state.settings.run_min.max(self.state.settings.grace);
+        let least = self.state.least_run();
         let firm_to = if preemptible { to.min(now + least) } else { to };
         for (index, pool) in self.state.calendar.pools().iter().enumerate() {
             if !pass.open[index] || !pass.might_fit(index, &part.request) {
@@ -700,7 +700,7 @@ pub(crate) fn place_now(
         return None;
     }
     let to = now + lasting;
-    let least = state.settings.run_min.max(state.settings.grace);
+    let least = state.least_run();
     let preemptible = job.queue().is_some_and(|q| q.preemptible);
     let firm_to = if preemptible { to.min(now + least) } else { to };
     let gang = Gang {

@@ -17,7 +17,7 @@ use crate::quote::{
 };
 use crate::refusal::Refusal;
 use crate::resources::PerResource;
-use crate::state::{Timer, UsedKey};
+use crate::state::UsedKey;
 use crate::units::{HoldId, JobId, Money, Name, Time, UserId};
 
 /// Most jobs that may be in the state at a time.
@@ -232,7 +232,8 @@ impl Step<'_> {
         let expires = self.state.now + self.state.settings.hold_for;
         let (user, alternative) = (bid.user, decision.alternative as u8);
         let group = self.state.group_of(user);
-        let hold = Hold { id, group, bid, alternative, parts: decision.parts, expires };
+        let (parts, cleared) = (decision.parts, Default::default());
+        let hold = Hold { id, group, bid, alternative, parts, expires, cleared };
         for (index, (plan, _)) in hold.parts.iter().enumerate() {
             let request = &hold.requests()[index];
             self.state.seat_hold(id, index, request, plan);
@@ -240,8 +241,7 @@ impl Step<'_> {
             self.state.commit_plan(user, group, request, plan);
         }
         self.events.push(Event::Held { hold: id, user, price: quote.price, expires });
-        self.state.timers.insert((expires, Timer::Hold(id)));
-        self.state.holds.insert(id, Arc::new(hold));
+        self.state.put_hold(hold);
         Ok(Reply::Held { hold: id, expires, quote })
     }
 
@@ -256,7 +256,7 @@ impl Step<'_> {
 
     /// A hold is over: its capacity is free again.
     pub(super) fn end_hold(&mut self, id: HoldId) {
-        let Some(hold) = self.state.holds.remove(&id) else { return };
+        let Some(hold) = self.state.remove_hold(id) else { return };
         let user = hold.bid.user;
         let group = hold.group;
         for (index, (plan, _)) in hold.parts.iter().enumerate() {
@@ -265,7 +265,6 @@ impl Step<'_> {
             self.state.count_promise(user, request, plan, true);
             self.state.release_plan(user, group, request, plan);
         }
-        self.state.timers.remove(&(hold.expires, Timer::Hold(id)));
         self.events.push(Event::HoldEnded { hold: id });
     }
 
@@ -286,6 +285,7 @@ impl Step<'_> {
                         continue;
                     };
                     let old = std::mem::replace(slot, to);
+                    changed.parts[usize::from(part)].cleared = false;
                     let each = changed.parts[usize::from(part)].request.each.clone();
                     let layer = booking.layer;
                     self.state.calendar.book(holder, to, &each, layer, from, until);
@@ -299,7 +299,8 @@ impl Step<'_> {
                     let each = held.requests()[usize::from(part)].each.clone();
                     self.state.calendar.book(holder, to, &each, booking.layer, from, until);
                     self.events.push(Event::HoldMoved { hold, part, rank, to });
-                    self.state.holds.insert(hold, Arc::new(held));
+                    held.cleared.remove(&part);
+                    self.state.put_hold(held);
                 }
                 Holder::Maintenance => {}
             }

@@ -1,6 +1,7 @@
 //! Runs: from the launch of an attempt to its end, as executors report it.
 
 use super::Step;
+use super::grow::size;
 use super::settle::Settlement;
 use crate::calendar::Holder;
 use crate::input::Threshold;
@@ -14,7 +15,6 @@ pub(super) fn gpu_list(mask: u64) -> Vec<u8> {
 }
 
 fn launch_effect(job: JobId, index: usize, part: &Part, plan: &Plan, rank: u32) -> Effect {
-    let replicas = (plan.seats.len() + part.extras.len()) as u32;
     let extra = part.extras.iter().find(|e| e.rank == rank);
     let seat = extra.map_or_else(|| plan.seats[rank as usize], |e| e.seat);
     Effect::Launch {
@@ -22,9 +22,28 @@ fn launch_effect(job: JobId, index: usize, part: &Part, plan: &Plan, rank: u32) 
         node: seat.node,
         gpus: gpu_list(seat.gpus),
         each: part.each_of(plan, rank),
-        replicas,
+        replicas: size(part),
         until: plan.to,
     }
+}
+
+/// When a task that is to be gone by `until` is told to be.
+fn told(task: Task, until: Time) -> Time {
+    task.lapses().unwrap_or(until)
+}
+
+/// How growth was told to stop: with its gang, or before it.
+pub(super) fn stop_of(part: &Part, extra: &Extra) -> Option<Stop> {
+    let why = match (part.stop, extra.task) {
+        (Some(stop), _) => stop.why,
+        (None, task) if task.lapses().is_some() => StopReason::Lost,
+        (None, _) => StopReason::Preempted,
+    };
+    let until = match (part.stop, extra.stop_until) {
+        (Some(stop), Some(until)) => stop.until.min(until),
+        (stop, until) => until.or(stop.map(|s| s.until))?,
+    };
+    Some(Stop { why, until: told(extra.task, until) })
 }
 
 /// The effects of an active part that are not confirmed.
@@ -35,6 +54,7 @@ pub(super) fn outstanding(job: &Job, index: usize, part: &Part, effects: &mut Ve
     for ((rank, seat), state) in seats.zip(&part.tasks) {
         match part.stop {
             Some(Stop { why, until }) if state.is_live() => {
+                let until = told(*state, until);
                 effects.push(Effect::Stop { task: task(rank), node: seat.node, until, why });
             }
             None if *state == Task::Launching => {
@@ -44,9 +64,8 @@ pub(super) fn outstanding(job: &Job, index: usize, part: &Part, effects: &mut Ve
         }
     }
     for extra in part.extras.iter().filter(|e| e.task.is_live()) {
-        let stop = part.stop.map(|s| (s.until, s.why));
-        match stop.or(extra.stop_until.map(|until| (until, StopReason::Preempted))) {
-            Some((until, why)) => {
+        match stop_of(part, extra) {
+            Some(Stop { until, why }) => {
                 let node = extra.seat.node;
                 effects.push(Effect::Stop { task: task(extra.rank), node, until, why });
             }
@@ -70,6 +89,7 @@ impl Step<'_> {
         part.stop = None;
         part.hole = None;
         part.cleared = false;
+        part.grown = 0;
         for rank in 0..plan.seats.len() as u32 {
             self.effects.push(launch_effect(job.id, index, part, &plan, rank));
         }
@@ -130,6 +150,8 @@ impl Step<'_> {
         } else if part.stop.is_none() && part.tasks.iter().all(|t| !t.is_live()) {
             // The promised ranks are done; growth has nothing left to help with.
             self.stop_extras_now(&mut job, index);
+        } else if job.parts[index].stop.is_some() {
+            self.state.reseat_run(&job, index);
         }
         self.finish_if_quiet(job, index);
         Reply::Done
@@ -149,7 +171,10 @@ impl Step<'_> {
         *state = Task::Lost;
         self.events.push(Event::TaskEnded { task, code: None });
         match part.stop {
-            Some(_) => self.finish_if_quiet(job, index),
+            Some(_) => {
+                self.state.reseat_run(&job, index);
+                self.finish_if_quiet(job, index);
+            }
             None => {
                 let until = self.state.now + self.state.settings.grace;
                 self.state.put_job(job);
@@ -229,6 +254,7 @@ impl Step<'_> {
         part.stop = Some(Stop { why, until });
         let attempt = part.attempt;
         self.events.push(Event::Stopping { job: job.id, part: index as u16, attempt, why, until });
+        self.state.reseat_run(job, index);
         let mut effects = Vec::new();
         outstanding(job, index, &job.parts[index], &mut effects);
         self.effects.append(&mut effects);
@@ -242,11 +268,19 @@ impl Step<'_> {
         if !part.is_active() || part.stop.is_none_or(|s| s.until > self.state.now) {
             return;
         }
-        for task in part.tasks.iter_mut().filter(|t| t.is_live()) {
+        let now = self.state.now;
+        let tasks = part.tasks.iter_mut().chain(part.extras.iter_mut().map(|e| &mut e.task));
+        for task in tasks.filter(|t| t.is_live() && t.lapses().is_none_or(|until| until <= now)) {
             *task = Task::Lost;
         }
-        for extra in part.extras.iter_mut() {
-            extra.task = Task::Lost;
+        // What is cut off is gone when its lease lapses.
+        if let (Some(until), Some(stop)) = (part.gone_by(), &mut part.stop) {
+            stop.until = until;
+        }
+        self.state.reseat_run(&job, index);
+        let gone = job.parts[index].extras.iter().filter(|e| e.task == Task::Lost);
+        for rank in gone.map(|e| e.rank).collect::<Vec<_>>() {
+            self.remove_extra(&mut job, index, rank);
         }
         self.finish_if_quiet(job, index);
     }
@@ -377,21 +411,16 @@ impl Step<'_> {
         if job.promise().is_none() {
             return self.requeue(job, index);
         }
-        let Some(next) = job.parts[index].next.clone() else {
+        if job.parts[index].next.is_none() {
             let reason = "hardware was lost and no room was left in the window".to_owned();
             return self.finish(job, index, Outcome::Broken { reason });
-        };
+        }
         self.close_run(&mut job, index, Settlement::Used);
         let part = &mut job.parts[index];
         part.plan = part.next.take();
         part.phase = Phase::Booked;
-        part.cleared = false;
-        let due = next.from <= self.state.now;
-        let id = job.id;
+        // Its timers do the rest, at once where it is due.
         self.state.put_job(job);
-        if due {
-            self.start_promise(id, index as u16);
-        }
     }
 
     /// A replica beyond the promise is gone: it is settled and its seat is free.
@@ -407,12 +436,10 @@ impl Step<'_> {
         self.state.usage.release(job.user, job.group, extra.since, extra.to, units);
         if let Some(plan) = job.parts[index].plan.clone() {
             self.settle_extra(job, index, &plan, &extra);
-            // Whoever was told to go is no longer counted.
-            if extra.stop_until.is_none() && job.parts[index].stop.is_none() {
-                let staying = job.parts[index].extras.iter().filter(|e| e.stop_until.is_none());
-                let replicas = (plan.seats.len() + staying.count()) as u32;
-                self.tell_size(job, index, replicas);
-            }
+        }
+        // Whoever was told to go is no longer counted.
+        if extra.stop_until.is_none() && job.parts[index].stop.is_none() {
+            self.tell_size(job, index);
         }
     }
 }

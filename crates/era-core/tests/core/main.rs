@@ -15,6 +15,7 @@ mod orders;
 mod placement;
 mod posted_prices;
 mod promises;
+mod random;
 mod rearranging;
 mod reports;
 mod settlement;

@@ -1,0 +1,260 @@
+//! Stories that random inputs have told once, kept in words.
+
+use era_core::cluster::Pool;
+use era_core::job::StopReason;
+use era_core::market::MarketRules;
+use era_core::settings::Settings;
+use era_core::units::{Milli, NodeId, Span, Time};
+use era_core::{Command, Effect, Event, Input, Reply, next_wakeup, outstanding};
+
+use crate::bed::{ALICE, BOB, Bed, bid, by, gang, min, new_job, pool};
+use era_core::bid::{Alternative, Bid, Shape, Value};
+use era_core::input::Terms;
+use era_core::job::Overrun;
+
+fn no_grace() -> Settings {
+    Settings { grace: Span::ZERO, lease: Span::ZERO, run_min: Span::ZERO, ..Settings::default() }
+}
+
+#[test]
+fn without_grace_a_promise_does_not_start_on_top_of_preemptible_work() {
+    let mut bed = Bed::with(1, no_grace(), MarketRules::default());
+    bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), true);
+    bed.pass();
+    // It cannot start now; it starts at the next slot, for which the work gives way.
+    let job = bed.promise(gang(1, "gpu=8", 10, (0, 100)));
+    assert_eq!(bed.start_of(job), min(1));
+    bed.until(min(1));
+}
+
+#[test]
+fn preemptible_work_does_not_start_where_a_promise_has_just_been_cleared() {
+    let settings = Settings { run_min: Span::ZERO, ..Settings::default() };
+    let mut bed = Bed::with(1, settings, MarketRules::default());
+    bed.promise(gang(1, "gpu=8", 10, (1, 20)));
+    bed.until(min(1) - Span::from_s(30));
+    bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), true);
+    bed.pass();
+    bed.until(min(1));
+}
+
+#[test]
+fn nothing_due_is_left_over_after_a_step() {
+    let mut bed = Bed::with(1, no_grace(), MarketRules::default());
+    let job = bed.promise(gang(1, "gpu=8", 10, (0, 20)));
+    bed.run(job);
+    bed.done(Command::Cancel { job, by: by(ALICE) });
+    assert_eq!(bed.state.job(job).unwrap().state(), "ended");
+    assert!(next_wakeup(&bed.state).is_none_or(|due| due > bed.at));
+}
+
+#[test]
+fn a_second_lost_node_of_a_gang_that_stops_keeps_its_own_lease() {
+    let settings = Settings { lease: Span::from_min(2), ..Settings::default() };
+    let mut bed = Bed::with(4, settings, MarketRules::default());
+    let job = bed.promise(gang(2, "gpu=8", 60, (0, 300)));
+    let (_, first) = bed.take_launch();
+    let (_, second) = bed.take_launch();
+    bed.until(min(10));
+    bed.done(Command::Lost { node: first });
+    bed.until(min(11));
+    bed.done(Command::Lost { node: second });
+    bed.effects.clear();
+    // The second one's lease lapses a minute after the first one's: nothing starts before.
+    bed.until(min(13) - Span(1));
+    assert!(!bed.effects.iter().any(|e| matches!(e, Effect::Launch { .. })));
+    assert_eq!(outstanding(&bed.state).len(), 1);
+    bed.until(min(13));
+    assert_eq!(bed.run(job).len(), 2);
+}
+
+#[test]
+fn a_fence_never_outlasts_the_plan_and_so_never_the_next_promise() {
+    let settings = Settings { lease: Span::from_min(10), ..Settings::default() };
+    let mut bed = Bed::with(3, settings, MarketRules::default());
+    let mut both = gang(2, "gpu=8", 5, (0, 5));
+    both.constraints.per_node_max = Some(1);
+    bed.promise(both);
+    let (_, lost) = bed.take_launch();
+    bed.take_launch();
+    bed.promise(gang(3, "gpu=8", 30, (5, 300)));
+    bed.until(min(4));
+    bed.done(Command::Lost { node: lost });
+    bed.until(min(6));
+}
+
+#[test]
+fn a_node_that_returns_before_the_lease_lapses_is_not_given_twice() {
+    let settings = Settings { lease: Span::from_min(5), ..Settings::default() };
+    let mut bed = Bed::with(1, settings, MarketRules::default());
+    bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), true);
+    bed.pass();
+    let (_, node) = bed.take_launch();
+    bed.done(Command::Lost { node });
+    bed.done(Command::Resume { node });
+    // What is cut off cannot be told to give way, so the promise waits for its lease.
+    let job = bed.promise(gang(1, "gpu=8", 10, (0, 100)));
+    assert_eq!(bed.start_of(job), min(5));
+}
+
+#[test]
+fn growth_on_a_lost_node_keeps_its_seat_until_its_lease_lapses() {
+    let mut bed = Bed::new(2);
+    let mut request = gang(1, "gpu=8", 60, (0, 100));
+    request.shape = Shape::Replicas { min: 1, max: 2 };
+    let job = bed.promise(request);
+    bed.run(job);
+    bed.pass();
+    let (_, grown_on) = bed.take_launch();
+    bed.effects.clear();
+    bed.done(Command::Lost { node: grown_on });
+    let (_, why, until) = bed.take_stop();
+    assert_eq!((why, until), (StopReason::Lost, min(0) + Span::from_s(30)));
+    bed.until(min(1));
+    assert_eq!(bed.state.job(job).unwrap().state(), "running");
+}
+
+#[test]
+fn a_rank_of_growth_is_never_used_twice_in_an_attempt() {
+    let mut bed = Bed::new(2);
+    let mut request = gang(1, "gpu=8", 60, (0, 100));
+    request.shape = Shape::Replicas { min: 1, max: 2 };
+    let job = bed.promise(request);
+    bed.run(job);
+    bed.pass();
+    let (first, _) = bed.take_launch();
+    bed.done(Command::Exited { task: first, code: 1 });
+    bed.effects.clear();
+    bed.pass();
+    let (second, _) = bed.take_launch();
+    assert_ne!(first, second);
+    assert_eq!(bed.send(Command::Started { task: first }), Reply::Ignored);
+}
+
+#[test]
+fn a_gang_is_told_when_growth_ends_by_itself() {
+    let mut bed = Bed::new(2);
+    let mut request = gang(1, "gpu=8", 60, (0, 100));
+    request.shape = Shape::Replicas { min: 1, max: 2 };
+    let job = bed.promise(request);
+    bed.run(job);
+    bed.pass();
+    let (grown, _) = bed.take_launch();
+    bed.effects.clear();
+    bed.done(Command::Exited { task: grown, code: 1 });
+    let told = |e: &Effect| matches!(e, Effect::Resize { replicas: 1, .. });
+    assert!(bed.effects.iter().any(told), "{:?}", bed.effects);
+}
+
+#[test]
+fn a_broken_promise_of_several_parts_is_settled_once() {
+    let mut bed = Bed::new(1);
+    let before = bed.wallet(ALICE);
+    let all_of = vec![gang(1, "gpu=4", 10, (10, 60)), gang(1, "gpu=4", 10, (30, 60))];
+    let value = Value::Flat(era_core::units::Money::credits(1000));
+    let bid = Bid { user: ALICE, one_of: vec![Alternative { all_of }], value };
+    let Reply::Accepted { job, .. } = bed.submit(bid) else { panic!("not accepted") };
+    bed.done(Command::Lost { node: NodeId(0) });
+    let ends = bed.events.iter().filter(|e| matches!(e, Event::Ended { job: j, .. } if *j == job));
+    assert_eq!(ends.count(), 1);
+    assert_eq!(bed.wallet(ALICE), before);
+}
+
+#[test]
+fn a_part_that_is_re_planned_still_ends_before_what_comes_after_it() {
+    let mut bed = Bed::new(2);
+    let mut all_of = vec![gang(1, "gpu=8", 10, (0, 100)), gang(1, "gpu=8", 10, (0, 100))];
+    all_of[1].after = vec![0];
+    let value = Value::Flat(era_core::units::Money::credits(10_000));
+    let bid = Bid { user: ALICE, one_of: vec![Alternative { all_of }], value };
+    let Reply::Accepted { job, .. } = bed.submit(bid) else { panic!("not accepted") };
+    let (_, node) = bed.take_launch();
+    bed.until(min(5));
+    bed.done(Command::Lost { node });
+    // The second part was told to start at minute 10: there is no room left before it.
+    bed.until(min(20));
+    assert_eq!(bed.state.job(job).unwrap().state(), "ended");
+}
+
+#[test]
+fn a_run_whose_end_has_passed_unseen_is_not_extended() {
+    let mut bed = Bed::new(1);
+    let terms = Terms::Bid {
+        bid: bid(gang(1, "gpu=8", 10, (0, 20))),
+        most: None,
+        overrun: Overrun::Extend,
+        release_when_idle: false,
+    };
+    let reply = bed.send(Command::Submit { key: None, job: new_job(ALICE, terms) });
+    let Reply::Accepted { job, .. } = reply else { panic!("{reply:?}") };
+    bed.at = min(30);
+    bed.send(Command::Tick);
+    assert_eq!(bed.state.job(job).unwrap().state(), "ended");
+}
+
+#[test]
+fn held_capacity_is_there_when_it_is_accepted_at_its_start() {
+    let settings = Settings { hold_for: Span::from_min(10), ..Settings::default() };
+    let mut bed = Bed::with(1, settings, MarketRules::default());
+    bed.enqueue(BOB, gang(1, "gpu=8", 600, (0, 1)), true);
+    bed.pass();
+    let reply = bed.send(Command::Hold { key: None, bid: bid(gang(1, "gpu=8", 10, (2, 60))) });
+    let Reply::Held { hold, quote, .. } = reply else { panic!("{reply:?}") };
+    bed.until(quote.start + Span::from_s(1));
+    let terms = Terms::Hold { hold, overrun: Overrun::Stop, release_when_idle: false };
+    let reply = bed.send(Command::Submit { key: None, job: new_job(ALICE, terms) });
+    assert!(matches!(reply, Reply::Accepted { .. }), "{reply:?}");
+}
+
+#[test]
+fn preemptible_work_does_not_run_into_maintenance() {
+    let mut bed = Bed::new(1);
+    let windows = vec![(min(30), min(60))];
+    bed.done(Command::SetMaintenance { node: NodeId(0), windows });
+    bed.enqueue(ALICE, gang(1, "gpu=1", 600, (0, 1)), true);
+    bed.pass();
+    bed.assert_quiet();
+    bed.until(min(31));
+}
+
+#[test]
+fn two_windows_of_maintenance_in_one_slot_are_one_absence() {
+    let mut bed = Bed::new(1);
+    let s = |n| min(10) + Span::from_s(n);
+    let windows = vec![(s(0), s(10)), (s(20), s(30))];
+    bed.done(Command::SetMaintenance { node: NodeId(0), windows });
+    bed.promise(gang(1, "gpu=8", 5, (11, 60)));
+}
+
+#[test]
+fn a_node_that_loses_devices_or_gpus_evicts_what_sat_on_them() {
+    let mut bed = Bed::new(1);
+    let job = bed.promise(gang(1, "gpu=8", 60, (0, 60)));
+    let tasks = bed.run(job);
+    let mut capacity = crate::bed::node(0).capacity;
+    capacity.gpus.truncate(2);
+    bed.done(Command::SetCapacity { node: NodeId(0), capacity });
+    assert_eq!(outstanding(&bed.state).len(), 1);
+    bed.exit(&tasks, 0);
+    assert_eq!(bed.state.job(job).unwrap().state(), "ended");
+}
+
+#[test]
+fn a_lost_gang_that_is_given_up_is_told_why_it_stops() {
+    let mut bed = Bed::new(2);
+    let job = bed.promise(gang(1, "gpu=8", 60, (0, 300)));
+    let (_, node) = bed.take_launch();
+    bed.done(Command::Lost { node });
+    bed.take_stop();
+    bed.done(Command::Cancel { job, by: by(ALICE) });
+    assert_eq!(bed.take_stop().1, StopReason::Cancelled);
+}
+
+#[test]
+fn commands_with_numbered_keys_can_be_read_back() {
+    let level_caps = [(1, Milli(500))].into();
+    let command = Command::PutPool { pool: Pool { level_caps, ..pool("main") } };
+    let input = Input { seq: 1, at: Time(0), command };
+    let text = serde_json::to_string(&input).unwrap();
+    assert_eq!(serde_json::from_str::<Input>(&text).unwrap(), input);
+}

@@ -1,0 +1,284 @@
+//! What users were told: starts, gangs, ends and prices, and that they got it.
+//!
+//! Only lost hardware may change what was told, and then the core must say so; everything else
+//! that ends or stops a promise needs a cause that this book has seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use era_core::bid::Shape;
+use era_core::input::{NewJob, Terms};
+use era_core::job::{Job, Outcome, StopReason};
+use era_core::quote::Quote;
+use era_core::units::{HoldId, JobId, Time};
+use era_core::{Command, Effect, Event, Output, Refusal, Reply, State};
+
+/// One request of a promise, as its owner knows it.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    start: Time,
+    end: Time,
+    since: Option<Time>,
+    over: bool,
+}
+
+/// All that was told.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    promises: BTreeMap<JobId, Vec<Told>>,
+    holds: BTreeMap<HoldId, (Quote, Time)>,
+    /// Jobs whose owners, or whose own tasks, gave a reason to stop.
+    excused: BTreeSet<JobId>,
+    /// Jobs under which hardware was lost.
+    hit: BTreeSet<JobId>,
+}
+
+/// Whether this is a way in which hardware is lost.
+fn loses_hardware(command: &Command) -> bool {
+    matches!(command, Command::Lost { .. } | Command::SetCapacity { .. } | Command::TaskLost { .. })
+}
+
+impl Book {
+    /// Takes note of a step, and says what it breaks.
+    pub fn follow(
+        &mut self,
+        before: &State,
+        state: &State,
+        command: &Command,
+        output: &Output,
+    ) -> Result<(), String> {
+        self.note_cause(command, &output.reply);
+        self.holds_are_honoured(before, state, command, output)?;
+        for event in &output.events {
+            self.note_event(state, command, event)?;
+        }
+        self.note_answer(command, &output.reply);
+        for effect in &output.effects {
+            self.stops_have_a_cause(before, state, effect)?;
+        }
+        self.starts_are_kept(state)?;
+        self.gangs_are_whole(state, output)
+    }
+
+    fn note_cause(&mut self, command: &Command, reply: &Reply) {
+        if *reply != Reply::Done {
+            return;
+        }
+        match command {
+            Command::Cancel { job, .. } | Command::Release { job, .. } => {
+                self.excused.insert(*job);
+            }
+            Command::Exited { task, .. } | Command::UsageCrossed { task, .. } => {
+                self.excused.insert(task.job);
+            }
+            Command::TaskLost { task, .. } => {
+                self.hit.insert(task.job);
+            }
+            _ => {}
+        }
+    }
+
+    /// Invariant 3.
+    fn holds_are_honoured(
+        &mut self,
+        before: &State,
+        state: &State,
+        command: &Command,
+        output: &Output,
+    ) -> Result<(), String> {
+        if let Command::Submit { job: NewJob { user, terms, .. }, key } = command
+            && let Terms::Hold { hold, .. } = terms
+            && let Some((quote, expires)) = self.holds.get(hold)
+            && before.hold(*hold).is_ok_and(|held| held.bid.user == *user)
+            && state.now() < *expires
+        {
+            match &output.reply {
+                Reply::Accepted { quote: Some(given), .. } if given == quote => {}
+                Reply::Refused {
+                    refusal: Refusal::Funds { .. } | Refusal::QuotaPeriod { .. },
+                    ..
+                } => {}
+                // The same key was used for something else.
+                Reply::Refused { refusal: Refusal::KeyReused, .. } if key.is_some() => {}
+                Reply::Accepted { .. } if key.is_some() => {}
+                reply => return Err(format!("held {quote:?}, got {reply:?}")),
+            }
+        }
+        for event in &output.events {
+            let Event::HoldEnded { hold } = event else { continue };
+            let Some((_, expires)) = self.holds.remove(hold) else {
+                return Err(format!("{hold} ended and was not known"));
+            };
+            let given_up = match command {
+                Command::DropHold { hold: dropped, .. } => dropped == hold,
+                Command::Submit {
+                    job: NewJob { terms: Terms::Hold { hold: h, .. }, .. }, ..
+                } => h == hold,
+                command => loses_hardware(command),
+            };
+            if !given_up && expires > state.now() {
+                return Err(format!("{hold} ended before it expired at {expires}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn note_answer(&mut self, command: &Command, reply: &Reply) {
+        if let (Command::Hold { .. }, Reply::Held { hold, expires, quote }) = (command, reply) {
+            // A repeated key repeats its answer.
+            self.holds.entry(*hold).or_insert((quote.clone(), *expires));
+        }
+    }
+
+    fn note_event(
+        &mut self,
+        state: &State,
+        command: &Command,
+        event: &Event,
+    ) -> Result<(), String> {
+        let now = state.now();
+        match event {
+            Event::Promised { job, parts, .. } => {
+                let told = |plan: &era_core::job::Plan| Told {
+                    start: plan.from.max(now),
+                    end: plan.to,
+                    since: None,
+                    over: false,
+                };
+                self.promises.insert(*job, parts.iter().map(told).collect());
+            }
+            Event::Replanned { job, part, plan } => {
+                if !loses_hardware(command) {
+                    return Err(format!("{job} is re-planned and nothing was lost"));
+                }
+                self.hit.insert(*job);
+                if let Some(told) = self.part(*job, *part) {
+                    *told = Told { start: plan.from, end: plan.to, since: None, over: false };
+                }
+            }
+            Event::Broken { job, .. } => {
+                if !loses_hardware(command) {
+                    return Err(format!("{job} is broken and nothing was lost"));
+                }
+                self.hit.insert(*job);
+            }
+            Event::Extended { job, part, to, .. } => {
+                if let Some(told) = self.part(*job, *part) {
+                    told.end = *to;
+                }
+            }
+            Event::Launched { job, part, .. } => {
+                if let Some(told) = self.part(*job, *part) {
+                    if told.since.is_some() || now < told.start {
+                        return Err(format!("{job} was told {told:?}, is launched at {now}"));
+                    }
+                    told.since = Some(now);
+                }
+            }
+            Event::PartDone { job, part } => {
+                if let Some(told) = self.part(*job, *part) {
+                    told.over = true;
+                }
+            }
+            Event::Ended { job, outcome } => return self.note_end(*job, outcome, now),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, job: JobId, part: u16) -> Option<&mut Told> {
+        self.promises.get_mut(&job)?.get_mut(usize::from(part))
+    }
+
+    fn note_end(&mut self, job: JobId, outcome: &Outcome, now: Time) -> Result<(), String> {
+        let Some(told) = self.promises.remove(&job) else { return Ok(()) };
+        let right = match outcome {
+            Outcome::Succeeded | Outcome::Failed { .. } => self.excused.contains(&job),
+            Outcome::Cancelled | Outcome::Released => self.excused.contains(&job),
+            Outcome::LimitReached => {
+                told.iter().any(|t| t.since.is_some() && t.end <= now)
+                // All its tasks ended by themselves after the signal.
+                || self.excused.contains(&job) || self.hit.contains(&job)
+            }
+            Outcome::Broken { .. } => self.hit.contains(&job),
+        };
+        if right { Ok(()) } else { Err(format!("{job} ended as {outcome:?} without a cause")) }
+    }
+
+    /// Invariant 2: a promised rank is stopped only for a cause, and not before its time.
+    fn stops_have_a_cause(
+        &mut self,
+        before: &State,
+        state: &State,
+        effect: &Effect,
+    ) -> Result<(), String> {
+        let Effect::Stop { task, why, .. } = effect else { return Ok(()) };
+        let Ok(job) = state.job(task.job) else { return Ok(()) };
+        let excused = self.excused.contains(&task.job);
+        let hit = self.hit.contains(&task.job);
+        let Some(told) = self.part(task.job, task.part).copied() else { return Ok(()) };
+        let part = &job.parts[usize::from(task.part)];
+        let growth = part.plan.as_ref().is_some_and(|p| task.rank as usize >= p.seats.len());
+        let right = match why {
+            StopReason::Limit => {
+                let since = told.since.unwrap_or(told.start);
+                let half = Time(since.0 + (told.end.0 - since.0) / 2);
+                // Time passes before the grace period is changed.
+                let grace = state.settings().grace.max(before.settings().grace);
+                state.now() >= half.max(told.end - grace)
+            }
+            StopReason::Preempted => growth,
+            StopReason::Lost => hit,
+            StopReason::Cancelled | StopReason::Released | StopReason::Failed { .. } => {
+                excused || hit
+            }
+        };
+        if right || growth {
+            if *why == StopReason::Limit {
+                // A part that runs into its limit ends its whole job.
+                self.excused.insert(task.job);
+            }
+            return Ok(());
+        }
+        Err(format!("{task} is stopped for {why:?} though it was told {told:?}"))
+    }
+
+    /// Invariant 2: whatever was told to start by now has started.
+    fn starts_are_kept(&self, state: &State) -> Result<(), String> {
+        for (job, parts) in &self.promises {
+            for (index, told) in parts.iter().enumerate() {
+                let due = told.start <= state.now() && !told.over && told.since.is_none();
+                let stopping = state.job(*job).is_ok_and(|j| j.verdict.is_some());
+                if due && !stopping {
+                    return Err(format!("{job} part {index} was told {told:?} and has not begun"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Invariant 2: a gang starts whole.
+    fn gangs_are_whole(&self, state: &State, output: &Output) -> Result<(), String> {
+        for event in &output.events {
+            let Event::Launched { job: id, part, attempt, plan } = event else { continue };
+            let Ok(job) = state.job(*id) else { continue };
+            let job: &Job = job;
+            let mut gpus = 0;
+            let mut ranks = BTreeSet::new();
+            for effect in &output.effects {
+                let Effect::Launch { task, each, .. } = effect else { continue };
+                if (task.job, task.part, task.attempt) == (*id, *part, *attempt) {
+                    gpus += each.gpu / 1000;
+                    ranks.insert(task.rank);
+                }
+            }
+            let whole = match job.parts[usize::from(*part)].request.shape {
+                Shape::Replicas { min, .. } => (0..min).all(|rank| ranks.contains(&rank)),
+                Shape::Gpus { total } => gpus == total && ranks.len() == plan.seats.len(),
+            };
+            if !whole {
+                return Err(format!("{id} was launched with ranks {ranks:?}: {plan:?}"));
+            }
+        }
+        Ok(())
+    }
+}
