@@ -436,7 +436,7 @@ impl State {
     }
 
     /// Books the seats of a plan: to its end, or until a run that was told to stop is gone. What
-    /// is gone of such a run has no seat any more; what is cut off gives way to nothing.
+    /// is gone has no seat any more; what is cut off gives way to nothing.
     pub(crate) fn seat_plan(
         &mut self,
         job: &Job,
@@ -448,10 +448,8 @@ impl State {
         let run = job.parts.get(part).filter(|p| p.is_active() && p.attempt == attempt);
         let stopped = run.and_then(|p| p.stop).map_or(plan.to, |stop| stop.until.min(plan.to));
         for (rank, seat) in plan.seats.iter().enumerate() {
-            let stopping = run.is_some_and(|p| p.stop.is_some());
             let (to, layer) = match run.and_then(|p| p.tasks.get(rank)) {
-                Some(task) if stopping && !task.is_live() => continue,
-                Some(Task::Evicted(_)) => continue,
+                Some(Task::Exited(_) | Task::Lost | Task::Evicted(_)) => continue,
                 Some(Task::CutOff(until)) => (*until, Layer::Firm),
                 _ => (stopped, layer_of(&job.deal)),
             };

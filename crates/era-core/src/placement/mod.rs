@@ -69,7 +69,9 @@ pub fn blocks(request: &Request, gpus_per_node: u32) -> Vec<Block> {
     match request.shape {
         Shape::Replicas { min, .. } => vec![Block { each: request.each.clone(), count: min }],
         Shape::Gpus { total } => {
-            let (whole, rest) = (total / gpus_per_node.max(1), total % gpus_per_node.max(1));
+            // Where nodes have none, one that has a single GPU is asked for, in vain.
+            let gpus_per_node = gpus_per_node.max(1);
+            let (whole, rest) = (total / gpus_per_node, total % gpus_per_node);
             let mut blocks = Vec::with_capacity(2);
             if whole > 0 {
                 blocks.push(Block { each: request.each.times(gpus_per_node), count: whole });

@@ -88,7 +88,7 @@ impl Step<'_> {
             return Tried::NotNow;
         }
         pass.failed(&job);
-        self.keep_place(pass, &job);
+        self.keep_place(pass, &job, turn.is_aged());
         Tried::NotNow
     }
 
@@ -150,10 +150,15 @@ impl Step<'_> {
     }
 
     /// What does not fit now keeps a place, so that what comes later does not push it back.
-    fn keep_place(&mut self, pass: &mut Pass, job: &Arc<Job>) {
+    fn keep_place(&mut self, pass: &mut Pass, job: &Arc<Job>, aged: bool) {
         let pools: Vec<usize> = eligible_pools(self.state, job);
         match self.state.settings.backfill {
-            Backfill::None => pools.iter().for_each(|p| pass.open[*p] = false),
+            Backfill::None => {
+                // Nobody waits behind what no time would bring.
+                if earliest_place(self.state, &self.state.calendar, job, None).is_some() {
+                    pools.iter().for_each(|p| pass.open[*p] = false);
+                }
+            }
             Backfill::Easy => {
                 if pools.iter().all(|p| pass.headed[*p]) {
                     return;
@@ -168,17 +173,17 @@ impl Step<'_> {
                     }
                 }
             }
-            Backfill::Conservative => self.keep_hole(pass, job),
+            Backfill::Conservative => self.keep_hole(pass, job, aged),
         }
     }
 
     /// Conservative backfilling: a hole once found is kept, and only moves up when something
     /// came free, or elsewhere when it is no longer there.
-    fn keep_hole(&mut self, pass: &mut Pass, job: &Arc<Job>) {
+    fn keep_hole(&mut self, pass: &mut Pass, job: &Arc<Job>, aged: bool) {
         let kept = job.parts[0].hole.clone();
         let still_there = kept.as_ref().is_some_and(|hole| hole_is_free(self.state, job, hole));
         let plan = match kept {
-            Some(hole) if still_there && !self.state.freed => Some(hole),
+            Some(hole) if still_there && !self.state.freed && !aged => Some(hole),
             _ => earliest_place(self.state, &self.state.calendar, job, None),
         };
         if plan != job.parts[0].hole {
@@ -192,8 +197,11 @@ impl Step<'_> {
     }
 
     /// Books the holes that waiting jobs keep from earlier passes, for as long as this one lasts.
+    /// Not where somebody's patience is over: then places are given anew in the order of service,
+    /// since behind a steady stream of holes one could wait for ever.
     fn book_holes(&mut self, pass: &mut Pass, order: &[(usize, Rank)]) {
-        if self.state.settings.backfill != Backfill::Conservative {
+        let aged = order.first().is_some_and(|(_, rank)| rank.is_aged());
+        if self.state.settings.backfill != Backfill::Conservative || aged {
             return;
         }
         for (_, rank) in order {

@@ -150,9 +150,8 @@ impl Step<'_> {
         } else if part.stop.is_none() && part.tasks.iter().all(|t| !t.is_live()) {
             // The promised ranks are done; growth has nothing left to help with.
             self.stop_extras_now(&mut job, index);
-        } else if job.parts[index].stop.is_some() {
-            self.state.reseat_run(&job, index);
         }
+        self.state.reseat_run(&job, index);
         self.finish_if_quiet(job, index);
         Reply::Done
     }

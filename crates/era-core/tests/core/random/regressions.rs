@@ -7,7 +7,7 @@ use era_core::settings::Settings;
 use era_core::units::{Milli, NodeId, Span, Time};
 use era_core::{Command, Effect, Event, Input, Reply, next_wakeup, outstanding};
 
-use crate::bed::{ALICE, BOB, Bed, bid, by, gang, min, new_job, pool};
+use crate::bed::{ALICE, BOB, Bed, bid, by, gang, min, name, new_job, pool};
 use era_core::bid::{Alternative, Bid, Shape, Value};
 use era_core::input::Terms;
 use era_core::job::Overrun;
@@ -257,4 +257,36 @@ fn commands_with_numbered_keys_can_be_read_back() {
     let input = Input { seq: 1, at: Time(0), command };
     let text = serde_json::to_string(&input).unwrap();
     assert_eq!(serde_json::from_str::<Input>(&text).unwrap(), input);
+}
+
+#[test]
+fn a_total_of_gpus_is_never_seated_where_nodes_have_none() {
+    let mut bed = Bed::new(0);
+    let mut plain = crate::bed::node(0);
+    plain.capacity.gpus.clear();
+    bed.send(Command::Join { nodes: vec![plain] });
+    bed.done(Command::PutPool { pool: pool("fast") });
+    let mut fast = crate::bed::node(1);
+    fast.pool = name("fast");
+    bed.send(Command::Join { nodes: vec![fast] });
+    bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), false);
+    bed.pass();
+    bed.effects.clear();
+    let mut request = gang(1, "gpu=1", 10, (0, 1));
+    request.shape = Shape::Gpus { total: 1 };
+    bed.enqueue(ALICE, request, false);
+    bed.pass();
+    bed.assert_quiet();
+}
+
+#[test]
+fn a_node_that_loses_a_gpu_whose_task_has_exited_promises_no_more_than_it_has() {
+    let mut bed = Bed::new(1);
+    let job = bed.promise(gang(2, "gpu=4", 60, (0, 60)));
+    let tasks = bed.run(job);
+    bed.exit(&tasks[1..], 0);
+    let mut capacity = crate::bed::node(0).capacity;
+    capacity.gpus.truncate(4);
+    bed.done(Command::SetCapacity { node: NodeId(0), capacity });
+    assert_eq!(bed.state.job(job).unwrap().state(), "running");
 }

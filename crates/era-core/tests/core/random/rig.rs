@@ -160,7 +160,9 @@ impl Rig {
             if job.ended.is_none() {
                 match explain(state, job.id) {
                     Ok(Explanation::Waiting { reason, .. }) if reason != Reason::NextPass => {}
-                    told => self.fail(&format!("{} neither ends nor waits: {told:?}", job.id)),
+                    told => {
+                        self.fail(&format!("{} neither ends nor waits: {told:?}", to_json(job)))
+                    }
                 }
             }
         }
