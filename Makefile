@@ -12,6 +12,9 @@ help: ## List the targets
 run: setup ## Show the core at work on a small seeded scenario
 	cargo run --release --locked -p era -- demo
 
+# The same random cases on every machine; `make soak` draws new ones.
+test: export PROPTEST_RNG_SEED ?= 1
+
 # The documentation's tests come first, so that the summary of all others is what is seen last.
 test: setup ## Run every test
 	cargo test --workspace --locked --doc
@@ -23,7 +26,10 @@ test: setup ## Run every test
 	echo "$$*"; "$$@"
 
 soak: export PROPTEST_CASES ?= 4096
-soak: test ## Run every test with far more random cases (PROPTEST_CASES=n)
+soak: export PROPTEST_RNG_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+soak: ## Run every test with far more random cases, and new ones (PROPTEST_CASES=n)
+	@echo "PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED)"
+	@$(MAKE) --no-print-directory test PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED)
 
 lint: setup-lint ## Check format, lints, documentation, licences and scripts
 	cargo fmt --all --check
