@@ -182,6 +182,9 @@ pub struct Part {
     /// that a task is launched once under its name and a late report is about no other.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub grown: u32,
+    /// Whether its run was extended beyond what its launch said.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prolonged: bool,
     /// Whether preemptible work on its seats was told to give way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cleared: bool,
@@ -330,6 +333,7 @@ impl Part {
             tasks: Vec::new(),
             extras: Vec::new(),
             grown: 0,
+            prolonged: false,
             cleared: false,
             stop: None,
             next: None,

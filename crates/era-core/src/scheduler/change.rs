@@ -183,6 +183,7 @@ impl Step<'_> {
         let hours = unit_ms(&job.parts[index].request.units(), span.0);
         self.state.usage.charge_hours(job.user, job.group, job.submitted, hours);
         job.parts[index].escrow = Money(job.parts[index].escrow.0 + price.0);
+        job.parts[index].prolonged = true;
         let to = plan.to + span;
         self.retime(&mut job, index, to);
         let (id, part) = (job.id, index as u16);

@@ -1,11 +1,13 @@
 //! Before a promise starts, whatever preemptible is in its way has to go: as little as possible,
 //! and growth before anything else.
 
+use std::collections::BTreeSet;
+
 use super::Step;
 use crate::calendar::{Holder, Lane, Layer, Seat};
-use crate::job::Part;
+use crate::job::{Hold, Part, Phase, Plan, StopReason};
 use crate::output::Event;
-use crate::units::{JobId, NodeId, Span, Time};
+use crate::units::{HoldId, JobId, NodeId, Span, Time};
 
 impl Step<'_> {
     /// Gives a part that is about to start other GPUs of the nodes that it has, where that lets
@@ -85,5 +87,86 @@ impl Step<'_> {
                 *leaving = without;
             }
         }
+    }
+
+    /// Tells whatever preemptible is in the way of a promise to be gone when it starts.
+    pub(super) fn clear_seats(&mut self, id: JobId, index: u16) {
+        let Some(mut job) = self.job(id) else { return };
+        let part: &mut Part = &mut job.parts[usize::from(index)];
+        let coming = if part.phase == Phase::Booked { &part.plan } else { &part.next };
+        let Some(plan) = coming.clone().filter(|_| !part.cleared) else { return };
+        part.cleared = true;
+        let booked = part.phase == Phase::Booked;
+        self.state.put_job(job);
+        if booked {
+            self.sit_beside(id, usize::from(index));
+        }
+        let moved = self.state.jobs.get(&id).map(|j| &j.parts[usize::from(index)]);
+        let moved = moved.and_then(|p| if booked { p.plan.clone() } else { p.next.clone() });
+        self.clear_plan(&moved.unwrap_or(plan));
+    }
+
+    /// The same for a hold: its capacity is set aside, and must be there when it is accepted.
+    pub(super) fn clear_held(&mut self, id: HoldId, index: u16) {
+        let Some(mut hold) = self.state.holds.get(&id).map(|h| Hold::clone(h)) else { return };
+        let Some((plan, _)) = hold.parts.get(usize::from(index)).cloned() else { return };
+        hold.cleared.insert(index);
+        self.state.put_hold(hold);
+        self.clear_plan(&plan);
+    }
+
+    fn clear_plan(&mut self, plan: &Plan) {
+        let nodes: BTreeSet<NodeId> = plan.seats.iter().map(|s| s.node).collect();
+        for node in nodes {
+            self.clear_node(node, plan.from);
+        }
+    }
+
+    /// Makes soft bookings on a node give way until what is booked at `at` fits: growth first,
+    /// then the latest started.
+    fn clear_node(&mut self, node: NodeId, at: Time) {
+        let mut leaving: Vec<Holder> = Vec::new();
+        loop {
+            let Some(lane) = self.state.calendar.lane(node) else { return };
+            let mut trial = Lane::clone(lane);
+            for holder in &leaving {
+                trial.remove(*holder);
+            }
+            let after = at + Span(1);
+            if trial.within_capacity(&trial.peak(at, after, after)) {
+                break;
+            }
+            let in_the_way = trial
+                .bookings()
+                .iter()
+                .filter(|b| b.layer == crate::calendar::Layer::Soft && b.from <= at && at < b.to);
+            let Some(victim) =
+                in_the_way.max_by_key(|b| (self.is_growth(b.holder), b.from, b.holder))
+            else {
+                break;
+            };
+            leaving.push(victim.holder);
+        }
+        self.spare(node, at, &mut leaving);
+        for holder in leaving {
+            let Holder::Job { job, part, rank, .. } = holder else { continue };
+            if self.is_growth(holder) {
+                self.stop_extras(job, usize::from(part), &[rank], at);
+            } else if let Some(mut preempted) = self.job(job) {
+                let index = usize::from(part);
+                // Whatever stops anyway is to be gone in time, too.
+                if preempted.parts[index].stop.is_none_or(|stop| stop.until > at) {
+                    let why = preempted.parts[index].stop.map_or(StopReason::Preempted, |s| s.why);
+                    self.stop_part_until(&mut preempted, index, why, at);
+                    self.state.put_job(preempted);
+                }
+            }
+        }
+    }
+
+    pub(super) fn is_growth(&self, holder: Holder) -> bool {
+        let Holder::Job { job, part, rank, .. } = holder else { return false };
+        let part = self.state.jobs.get(&job).and_then(|j| j.parts.get(usize::from(part)));
+        part.is_some_and(|p| p.extras.iter().any(|e| e.rank == rank))
     }
 }

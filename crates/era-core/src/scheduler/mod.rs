@@ -5,19 +5,22 @@
 //! the state as it was.
 
 mod admin;
+mod backfill;
 mod change;
 mod clear;
 mod grow;
 mod nodes;
 mod pass;
 mod rank;
+mod replan;
 mod settle;
 mod submit;
 mod tasks;
 
 use std::sync::Arc;
 
-pub(crate) use pass::{admission, estimated_starts, place_now, running_by_queue};
+pub(crate) use backfill::{estimated_starts, place_now};
+pub(crate) use pass::{admission, running_by_queue};
 pub(crate) use rank::{free_now, ranked, ranked_by};
 
 use crate::input::{Command, Input};

@@ -13,25 +13,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Step;
+use super::backfill::{
+    book_shadow, claim, earliest_place, eligible_pools, hole_is_free, reseat, shadow, unseat,
+};
 use super::rank::{Rank, rank_jobs, ranked, rule_of};
 use crate::bid::{Request, Shape};
-use crate::calendar::{Calendar, Holder, Layer, PoolCalendar};
+
 use crate::cluster::{Health, Purpose};
 use crate::explain::Reason;
-use crate::job::{Job, Phase, Plan, StopReason, each_of};
+use crate::job::{Job, Phase, Plan, StopReason};
 use crate::ledger::Account;
 use crate::market::fixed_price;
 use crate::placement::Gang;
 use crate::queue::Queue;
 use crate::resources::{PerResource, Resource};
-use crate::search::Search;
 use crate::settings::Backfill;
-use crate::starts::Starts;
-use crate::state::{State, layer_of};
-use crate::units::{HoldId, JobId, Money, Name, Span, Time};
-
-/// How far ahead a place for a waiting job is looked for.
-const REACH: Span = Span::from_days(3660);
+use crate::state::State;
+use crate::units::{JobId, Money, Name, Span, Time};
 
 impl Step<'_> {
     pub(super) fn pass(&mut self) {
@@ -388,7 +386,7 @@ pub(crate) fn admission(
 
 /// What running until its limit costs a waiting job where it is cheapest; nothing where no quota
 /// of credits asks for it.
-fn cheapest_run(state: &State, job: &Job) -> Money {
+pub(super) fn cheapest_run(state: &State, job: &Job) -> Money {
     let quotas = state.accounts.quotas(job.user);
     if !quotas.is_ok_and(|quotas| quotas.iter().any(|(_, quota)| quota.credits.is_some())) {
         return Money::ZERO;
@@ -551,227 +549,4 @@ fn free_on(lane: &crate::calendar::Lane, now: Time) -> Free {
         whole_gpus: gpus.iter().filter(|used| **used == 0).count() as u32,
         gpu: gpus.iter().map(|used| 1000u32.saturating_sub(*used)).sum(),
     }
-}
-
-/// The pools in which a job could run at all.
-fn eligible_pools(state: &State, job: &Job) -> Vec<usize> {
-    let eligible = state.eligibility(&job.parts[0].request, job.user, Purpose::Queue);
-    let could = |pool: &Arc<PoolCalendar>| pool.lanes.iter().any(|l| eligible.allows(&l.node));
-    let pools = state.calendar.pools().iter().enumerate();
-    pools.filter(|(_, pool)| could(pool)).map(|(index, _)| index).collect()
-}
-
-/// A holder that only exists during a pass.
-fn shadow(job: JobId, rank: usize) -> Holder {
-    let hold = HoldId(u64::MAX - job.0);
-    Holder::Hold { hold, part: u16::MAX, rank: rank as u32 }
-}
-
-fn book_shadow(calendar: &mut Calendar, job: JobId, request: &Request, plan: &Plan) {
-    for (rank, seat) in plan.seats.iter().enumerate() {
-        let each = each_of(request, plan.gpus_per_node, rank as u32);
-        calendar.book(shadow(job, rank), *seat, &each, Layer::Soft, plan.from, plan.to);
-    }
-}
-
-/// The earliest place for a waiting job, as if everything lasted as long as it may; `lasting`
-/// overrides how long the job itself does.
-fn earliest_place(
-    state: &State,
-    calendar: &Calendar,
-    job: &Job,
-    lasting: Option<Span>,
-) -> Option<Plan> {
-    let part = &job.parts[0];
-    let request = Request { duration: lasting.unwrap_or(part.remaining()), ..part.request.clone() };
-    let from = match part.phase {
-        Phase::Waiting { not_before } => not_before.max(state.now),
-        _ => state.now,
-    };
-    let mut best: Option<(Time, &Arc<PoolCalendar>)> = None;
-    for pool in calendar.pools() {
-        let named = request.constraints.pool.as_ref();
-        if named.is_some_and(|name| *name != pool.pool.name) {
-            continue;
-        }
-        let search = queue_search(state, calendar, pool, &request, job);
-        if let Some(start) = search.earliest(from, from + REACH)
-            && best.is_none_or(|(b, _)| start < b)
-        {
-            best = Some((start, pool));
-        }
-    }
-    let (start, pool) = best?;
-    let gang = queue_search(state, calendar, pool, &request, job).gang(start);
-    Some(Plan {
-        pool: pool.pool.name.clone(),
-        from: start,
-        to: start + request.duration,
-        seats: gang.place(pool, state.choice())?,
-        gpus_per_node: pool.gpus_per_node,
-    })
-}
-
-fn queue_search<'a>(
-    state: &'a State,
-    calendar: &'a Calendar,
-    pool: &'a PoolCalendar,
-    request: &'a Request,
-    job: &Job,
-) -> Search<'a> {
-    static ALL: Starts = Starts::All;
-    Search {
-        calendar,
-        pool,
-        request,
-        eligible: state.eligibility(request, job.user, Purpose::Queue),
-        now: state.now,
-        soft_to: Time::MIN,
-        with_soft: true,
-        allowed: &ALL,
-    }
-}
-
-/// Whether a hole that was kept is still free, and not in the past.
-fn hole_is_free(state: &State, job: &Job, hole: &Plan) -> bool {
-    let request = &job.parts[0].request;
-    let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Row> = BTreeMap::new();
-    hole.from >= state.now
-        && hole.seats.iter().enumerate().all(|(rank, seat)| {
-            let Some(lane) = state.calendar.lane(seat.node) else { return false };
-            let each = each_of(request, hole.gpus_per_node, rank as u32);
-            let row =
-                rows.entry(seat.node).or_insert_with(|| lane.peak(hole.from, hole.to, hole.to));
-            row.add(&lane.take(&each, seat.gpus));
-            lane.node.health == Health::Up && lane.within_capacity(row)
-        })
-}
-
-fn unseat(calendar: &mut Calendar, job: &Job) {
-    let part = &job.parts[0];
-    for (rank, seat) in part.plan.iter().flat_map(|p| &p.seats).enumerate() {
-        let (job, attempt, rank) = (job.id, part.attempt, rank as u32);
-        calendar.unbook(Holder::Job { job, part: 0, attempt, rank }, seat.node);
-    }
-}
-
-/// Seats a running job where it was, if nobody took its place.
-fn reseat(calendar: &mut Calendar, job: &Job, now: Time) -> bool {
-    let part = &job.parts[0];
-    let Some(plan) = &part.plan else { return false };
-    let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Row> = BTreeMap::new();
-    let after = now + Span(1);
-    let free = plan.seats.iter().enumerate().all(|(rank, seat)| {
-        let Some(lane) = calendar.lane(seat.node) else { return false };
-        let row = rows.entry(seat.node).or_insert_with(|| lane.peak(now, after, after));
-        row.add(&lane.take(&part.each_of(plan, rank as u32), seat.gpus));
-        lane.within_capacity(row)
-    });
-    if free {
-        for (rank, seat) in plan.seats.iter().enumerate() {
-            let each = part.each_of(plan, rank as u32);
-            let (job, attempt, rank) = (job.id, part.attempt, rank as u32);
-            let holder = Holder::Job { job, part: 0, attempt, rank };
-            calendar.book(holder, *seat, &each, Layer::Soft, plan.from, plan.to);
-        }
-    }
-    free
-}
-
-/// Lets a run end on paper when it has lasted as long as `lasting`, if it is not to end before.
-fn shorten(calendar: &mut Calendar, job: &Job, lasting: Span, now: Time) {
-    let part = &job.parts[0];
-    let (Phase::Active { since }, Some(plan)) = (part.phase, &part.plan) else { return };
-    let to = (since + lasting).max(now + Span(1));
-    if to >= plan.to {
-        return;
-    }
-    unseat(calendar, job);
-    for (rank, seat) in plan.seats.iter().enumerate() {
-        let each = part.each_of(plan, rank as u32);
-        let (id, attempt, rank) = (job.id, part.attempt, rank as u32);
-        let holder = Holder::Job { job: id, part: 0, attempt, rank };
-        calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, to);
-    }
-}
-
-/// A place for a waiting job at this moment, if it lasts as long as `lasting`.
-pub(crate) fn place_now(
-    state: &State,
-    calendar: &Calendar,
-    job: &Job,
-    lasting: Span,
-) -> Option<Plan> {
-    let part = &job.parts[0];
-    let now = state.now;
-    if matches!(part.phase, Phase::Waiting { not_before } if not_before > now) {
-        return None;
-    }
-    let to = now + lasting;
-    let least = state.least_run();
-    let preemptible = job.queue().is_some_and(|q| q.preemptible);
-    let firm_to = if preemptible { to.min(now + least) } else { to };
-    let gang = Gang {
-        request: &part.request,
-        eligible: state.eligibility(&part.request, job.user, Purpose::Queue),
-        from: now,
-        to: firm_to,
-        soft_to: to,
-    };
-    calendar.pools().iter().find_map(|pool| {
-        let seats = gang.place(pool, state.choice())?;
-        let gpus_per_node = pool.gpus_per_node;
-        Some(Plan { pool: pool.pool.name.clone(), from: now, to, seats, gpus_per_node })
-    })
-}
-
-/// Takes a place for a waiting job in a scratch calendar, if there is one now and nothing but
-/// room keeps the job from starting.
-fn claim(state: &State, calendar: &mut Calendar, job: &Job) {
-    let part = &job.parts[0];
-    let (now, units) = (state.now, part.request.units());
-    let hours = super::submit::unit_ms(&units, part.remaining().0);
-    let credits = cheapest_run(state, job);
-    let within = state.usage.check_period(&state.accounts, job.user, now, hours, credits);
-    let Some(plan) = place_now(state, calendar, job, part.remaining()) else { return };
-    let rates = state.cluster.pool(&plan.pool).map(|pool| pool.rates).unwrap_or_default();
-    let density = state.settings.queue_density;
-    let cost = fixed_price(&rates, &units, part.remaining().0, density);
-    let balance = state.ledger.balance(Account::Wallet(job.user));
-    if within.is_err() || cost.is_none_or(|cost| cost > balance) {
-        return;
-    }
-    for (rank, seat) in plan.seats.iter().enumerate() {
-        let each = each_of(&part.request, plan.gpus_per_node, rank as u32);
-        let (job_id, attempt, rank) = (job.id, part.attempt + 1, rank as u32);
-        let holder = Holder::Job { job: job_id, part: 0, attempt, rank };
-        calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, plan.to);
-    }
-}
-
-/// Where the first `depth` waiting jobs would start if they, and the queue work that runs, lasted
-/// as long as `lasting` says, in the order of service: a plan on paper.
-pub(crate) fn estimated_starts(
-    state: &State,
-    depth: usize,
-    lasting: impl Fn(&Job) -> Span,
-) -> Vec<(JobId, Option<Time>)> {
-    let mut calendar = state.calendar.clone();
-    for job in state.active.iter().filter_map(|id| state.jobs.get(id)) {
-        if job.queue().is_some() && job.parts[0].stop.is_none() {
-            shorten(&mut calendar, job, lasting(job), state.now);
-        }
-    }
-    let mut starts = Vec::new();
-    let order = service_order(state, &state.queues);
-    for (_, rank) in order.into_iter().take(depth) {
-        let Ok(job) = state.job(rank.job) else { continue };
-        let plan = place_now(state, &calendar, job, lasting(job))
-            .or_else(|| earliest_place(state, &calendar, job, Some(lasting(job))));
-        if let Some(plan) = &plan {
-            book_shadow(&mut calendar, job.id, &job.parts[0].request, plan);
-        }
-        starts.push((rank.job, plan.map(|p| p.from)));
-    }
-    starts
 }

@@ -60,6 +60,11 @@ pub(super) fn outstanding(job: &Job, index: usize, part: &Part, effects: &mut Ve
             None if *state == Task::Launching => {
                 effects.push(launch_effect(job.id, index, part, plan, rank));
             }
+            // Nobody confirms a later end, so it is told again: it says the same each time.
+            None if *state == Task::Running && part.prolonged => {
+                let (task, node, until) = (task(rank), seat.node, plan.to);
+                effects.push(Effect::Prolong { task, node, until });
+            }
             _ => {}
         }
     }
@@ -89,6 +94,7 @@ impl Step<'_> {
         part.stop = None;
         part.hole = None;
         part.cleared = false;
+        part.prolonged = false;
         part.grown = 0;
         for rank in 0..plan.seats.len() as u32 {
             self.effects.push(launch_effect(job.id, index, part, &plan, rank));

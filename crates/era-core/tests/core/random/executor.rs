@@ -252,6 +252,13 @@ impl Executor {
         };
         let mut core: BTreeMap<TaskId, &Effect> = BTreeMap::new();
         for effect in &listed {
+            if let Effect::Prolong { task, until, .. } = effect {
+                let told = self.live.get(task).map(|live| live.until);
+                if told.is_some_and(|told| told != *until) {
+                    return Err(format!("{task} was told another end than {until}"));
+                }
+                continue;
+            }
             let task = named(effect).ok_or(format!("{effect:?} cannot be confirmed"))?;
             if core.insert(task, effect).is_some() {
                 return Err(format!("{task} is outstanding twice"));
