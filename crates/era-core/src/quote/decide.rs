@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{MenuLine, PartQuote, Quote, rearrange};
+use super::{MenuLine, Quote, rearrange};
 use crate::bid::{Bid, Request, Window, units_in_range};
 use crate::calendar::{Calendar, Holder, Layer, PoolCalendar, Seat};
 use crate::cluster::Purpose;
@@ -42,24 +42,8 @@ impl Decision {
         self.parts.iter().map(|(plan, _)| plan.from).min().unwrap_or_default()
     }
 
-    fn finish(&self) -> Time {
-        self.parts.iter().map(|(plan, _)| plan.to).max().unwrap_or_default()
-    }
-
     pub(crate) fn quote(&self) -> Quote {
-        let part = |(plan, price): &(Plan, Money)| PartQuote {
-            pool: plan.pool.clone(),
-            start: plan.from,
-            finish: plan.to,
-            price: *price,
-        };
-        Quote {
-            price: self.price(),
-            start: self.start(),
-            finish: self.finish(),
-            alternative: self.alternative as u8,
-            parts: self.parts.iter().map(part).collect(),
-        }
+        Quote::of(self.alternative as u8, &self.parts)
     }
 
     /// What decides between two of them: the more it leaves of the value, then the cheaper, then

@@ -15,6 +15,7 @@ pub use counter::{CounterOffers, Offer};
 pub(crate) use decide::{Decision, Move, decide};
 
 use crate::bid::{Bid, Request};
+use crate::job::Plan;
 use crate::market::Weights;
 use crate::refusal::Refusal;
 use crate::resources::Resource;
@@ -47,6 +48,25 @@ pub struct PartQuote {
     pub finish: Time,
     /// For how much.
     pub price: Money,
+}
+
+impl Quote {
+    /// What these plans and prices come to.
+    pub(crate) fn of(alternative: u8, parts: &[(Plan, Money)]) -> Quote {
+        let part = |(plan, price): &(Plan, Money)| PartQuote {
+            pool: plan.pool.clone(),
+            start: plan.from,
+            finish: plan.to,
+            price: *price,
+        };
+        Quote {
+            price: Money(parts.iter().map(|(_, price)| price.0).sum()),
+            start: parts.iter().map(|(plan, _)| plan.from).min().unwrap_or_default(),
+            finish: parts.iter().map(|(plan, _)| plan.to).max().unwrap_or_default(),
+            alternative,
+            parts: parts.iter().map(part).collect(),
+        }
+    }
 }
 
 /// The answer to a bid that is refused.

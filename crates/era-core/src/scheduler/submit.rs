@@ -12,9 +12,7 @@ use crate::job::{Deal, Hold, Job, Part, Plan, Promise, QueueTerms};
 use crate::ledger::{Account, Posting, Reason};
 use crate::output::{Event, Reply};
 use crate::quota::usage::Usage;
-use crate::quote::{
-    CounterOffers, Decision, Declined, Move, PartQuote, Quote, counter_offers, decide,
-};
+use crate::quote::{CounterOffers, Decision, Declined, Move, Quote, counter_offers, decide};
 use crate::refusal::Refusal;
 use crate::resources::PerResource;
 use crate::state::UsedKey;
@@ -178,7 +176,7 @@ impl Step<'_> {
             ended: None,
         };
         let plans: Vec<Plan> = parts.iter().map(|(plan, _)| plan.clone()).collect();
-        let quote = quote_of(alternative, &parts);
+        let quote = Quote::of(alternative, &parts);
         for (index, ((plan, price), request)) in parts.into_iter().zip(requests).enumerate() {
             self.state.seat_plan(&job, index, &request, &plan, 1);
             self.state.count_promise(user, &request, &plan, false);
@@ -362,22 +360,6 @@ pub(super) fn check_queue_request(
     }
     state.cluster.check_request(&state.eligibility(request, user, Purpose::Queue))?;
     Usage::check_size(&state.accounts, user, request.units())
-}
-
-fn quote_of(alternative: u8, parts: &[(Plan, Money)]) -> Quote {
-    let part = |(plan, price): &(Plan, Money)| PartQuote {
-        pool: plan.pool.clone(),
-        start: plan.from,
-        finish: plan.to,
-        price: *price,
-    };
-    Quote {
-        price: Money(parts.iter().map(|(_, price)| price.0).sum()),
-        start: parts.iter().map(|(plan, _)| plan.from).min().unwrap_or_default(),
-        finish: parts.iter().map(|(plan, _)| plan.to).max().unwrap_or_default(),
-        alternative,
-        parts: parts.iter().map(part).collect(),
-    }
 }
 
 fn seat_of(part: &mut Part, rank: u32) -> Option<&mut Seat> {
