@@ -4,8 +4,8 @@
 //! draws a random number or depends on the order of a hash table: time and everything else that
 //! happens arrives as an input, and what must be done leaves as an effect.
 //!
-//! [`step`] carries out one [`Input`]; [`quote`] asks what a bid would get; [`explain`] says why
-//! a job waits; [`check`] re-derives every invariant.
+//! [`step`] carries out one [`Input`]; [`quote()`] asks what a bid would get; [`explain()`] says why
+//! a job waits; [`check()`] re-derives every invariant.
 
 pub mod accounts;
 pub mod bid;

@@ -49,7 +49,7 @@ pub fn write<T: Serialize>(body: &T) -> String {
     serde_json::to_string(&Written { v: WIRE_VERSION, body }).unwrap_or_default()
 }
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write()`] wrote.
 pub fn read<T: DeserializeOwned>(line: &str) -> Result<T, Unreadable> {
     let Version { v: found } = serde_json::from_str(line)?;
     if found != WIRE_VERSION {
