@@ -191,9 +191,14 @@ fn reason(state: &State, job: &Job, position: u32) -> Result<Reason, Refusal> {
     let planned = estimated_starts(state, DEPTH, |j| j.parts[0].remaining());
     let start = planned.iter().find(|(id, _)| *id == job.id).and_then(|(_, start)| *start);
     if start.is_some_and(|start| start <= state.now) {
-        // There is room, though perhaps in a pool that is dearer than the wallet allows.
-        let dearest = prices().max().filter(|needed| *needed > balance);
-        return Ok(dearest.map_or(Reason::NextPass, |needed| Reason::Funds { balance, needed }));
+        // There is room, though perhaps in a pool that is dearer than wallet or quota allow.
+        let needed = prices().max().unwrap_or(Money::ZERO);
+        if needed > balance {
+            return Ok(Reason::Funds { balance, needed });
+        }
+        let accounts = &state.accounts;
+        let spend = state.usage.check_period(accounts, job.user, state.now, [0; 3], needed);
+        return Ok(spend.err().map_or(Reason::NextPass, |refusal| Reason::Quota { refusal }));
     }
     // It fits for a moment, so what is in the way is still to come.
     if place_now(state, &state.calendar, job, Span(1)).is_some() {

@@ -99,7 +99,8 @@ impl Step<'_> {
             && usage.check_period(accounts, job.user, self.state.now, [0; 3], cost).is_ok()
     }
 
-    /// Seats for a job that starts at once, around promises and the places kept for others.
+    /// Seats for a job that starts at once, around promises and the places kept for others: in a
+    /// pool that its owner can pay for, if there is one.
     fn room_now(&self, pass: &Pass, job: &Job) -> Option<Plan> {
         let part = &job.parts[0];
         let now = self.state.now;
@@ -108,6 +109,7 @@ impl Step<'_> {
         // Preemptible work may run ahead of a promise, though not for a moment only.
         let least = self.state.least_run();
         let firm_to = if preemptible { to.min(now + least) } else { to };
+        let mut too_dear = None;
         for (index, pool) in self.state.calendar.pools().iter().enumerate() {
             if !pass.open[index] || !pass.might_fit(index, &part.request) {
                 continue;
@@ -126,10 +128,14 @@ impl Step<'_> {
             if let Some(seats) = gang.place(pool, self.state.choice()) {
                 let pool_name = pool.pool.name.clone();
                 let gpus_per_node = pool.gpus_per_node;
-                return Some(Plan { pool: pool_name, from: now, to, seats, gpus_per_node });
+                let plan = Plan { pool: pool_name, from: now, to, seats, gpus_per_node };
+                if self.affordable(job, &plan) {
+                    return Some(plan);
+                }
+                too_dear.get_or_insert(plan);
             }
         }
-        None
+        too_dear
     }
 
     fn start_queued(&mut self, mut job: Job, plan: Plan) {

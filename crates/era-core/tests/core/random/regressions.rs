@@ -290,3 +290,19 @@ fn a_node_that_loses_a_gpu_whose_task_has_exited_promises_no_more_than_it_has() 
     bed.done(Command::SetCapacity { node: NodeId(0), capacity });
     assert_eq!(bed.state.job(job).unwrap().state(), "running");
 }
+
+#[test]
+fn a_queued_job_starts_in_the_pool_that_its_owner_can_pay_for() {
+    let mut bed = Bed::new(1);
+    let free = era_core::units::Money::ZERO;
+    let rates = era_core::cluster::Rates { cpu: free, memory: free, gpu: free };
+    bed.done(Command::PutPool { pool: Pool { rates, ..pool("spare") } });
+    let mut node = crate::bed::node(1);
+    node.pool = name("spare");
+    bed.send(Command::Join { nodes: vec![node] });
+    let amount = bed.wallet(ALICE);
+    bed.done(Command::Withdraw { user: ALICE, amount });
+    let job = bed.enqueue(ALICE, gang(1, "gpu=1", 10, (0, 1)), false);
+    bed.pass();
+    assert_eq!(bed.run(job).len(), 1);
+}

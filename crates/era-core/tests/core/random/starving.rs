@@ -36,7 +36,7 @@ fn has_started(bed: &Bed, job: JobId) -> bool {
 proptest! {
     /// The bound: patience, then what was started before may run to its limit, then one pass.
     #[test]
-    fn a_job_that_fits_the_closed_part_starts_within_patience_and_one_limit(
+    fn a_job_that_fits_the_closed_part_starts_within_patience_and_a_few_limits(
         policy in 0..POLICIES.len(),
         backfill in 0usize..3,
         victim_gpus in 1u32..=2,
