@@ -181,7 +181,7 @@ pub struct Queue {
     pub level: u8,
     /// What orders it.
     pub policy: Name,
-    /// The part of each pool that it may use while others wait.
+    /// The part of the cluster that it may use while others wait.
     pub share: Milli,
     /// Whether it may use more than that while nobody else wants it.
     pub borrows: bool,
