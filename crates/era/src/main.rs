@@ -1,9 +1,8 @@
 //! The one binary of ERA. It reads arguments, runs one command and turns an error into an exit
-//! code: 2 for bad usage (clap's own), 1 for everything else.
+//! code: 2 for bad usage (clap's own) and bad input, 1 for everything else.
 
 mod bench;
 mod demo;
-mod seeded;
 mod version;
 
 use std::io::{ErrorKind, Write};
@@ -49,7 +48,8 @@ fn main() -> ExitCode {
                 "hint: `era --help` lists the commands, `era <COMMAND> --help` their options";
             // If even standard error is closed, the exit code has to do.
             let _ = writeln!(std::io::stderr(), "error: {error:#}\n{hint}");
-            ExitCode::FAILURE
+            let bad_input = error.downcast_ref::<era_sim::BadInput>().is_some();
+            if bad_input { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

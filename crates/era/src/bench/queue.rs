@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::world::{Scale, cluster, loaded, log_uniform, name, random_user, request, send};
 use super::{cores, print};
-use crate::seeded::Seeded;
+use era_sim::seeded::Seeded;
 
 /// A formula of the usual size, over levels, age, size, prediction and fair share.
 const FORMULA: &str = "100 * user_level + 10 * priority + wait / 3600 - 4 * log2(1 + gpus) \

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::world::{NOW, Scale, load_of, loaded, random_bid, send, submit};
 use super::{Times, cores, print, resident_mb};
-use crate::seeded::Seeded;
+use era_sim::seeded::Seeded;
 
 const MONTH: Span = Span::from_days(30);
 const WEEK: Span = Span::from_days(7);

@@ -15,7 +15,7 @@ use era_core::settings::Settings;
 use era_core::units::{GroupId, Milli, Money, Name, Span, Time, UserId};
 use era_core::{Command, Input, Output, Reply, State, step};
 
-use crate::seeded::Seeded;
+use era_sim::seeded::Seeded;
 
 /// When every benchmark starts: a slot boundary.
 pub(super) const NOW: Time = Time::from_s(1_800_000_000);

@@ -14,7 +14,7 @@ use era_core::units::{GroupId, Milli, Money, Span, Time, UserId};
 
 use super::tell::USERS;
 use super::world::{World, name};
-use crate::seeded::Seeded;
+use era_sim::seeded::Seeded;
 
 /// Monday, 16 November 2026.
 const DAY: Time = Time::from_s(1_794_787_200);

@@ -15,7 +15,7 @@ use super::setting::{at, furnish, gang};
 use super::tell::{job_name, tell, user_name};
 use super::text::{Mark, Page, about, clock, credits, stretch};
 use super::world::{World, name};
-use crate::seeded::Seeded;
+use era_sim::seeded::Seeded;
 
 const ADA: UserId = UserId(1);
 const BOB: UserId = UserId(2);

@@ -1,0 +1,10 @@
+//! The laboratory: simulate, compare, bound, replay and tune, on the production core.
+//!
+//! Everything here drives the same [`era_core::step`] that production runs, on a virtual clock:
+//! what is measured here is what runs. Nothing here decides where or when a job runs.
+
+mod bad_input;
+pub mod seeded;
+pub mod trace;
+
+pub use bad_input::BadInput;

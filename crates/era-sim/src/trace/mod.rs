@@ -1,0 +1,95 @@
+//! Workloads as they were recorded: one value for all formats, whoever wrote them.
+//!
+//! Times are whole seconds after the trace's first submission. What a trace does not say is
+//! `None` or zero, never a guess; whoever runs it decides what to assume.
+
+use std::collections::BTreeMap;
+
+/// A recorded or generated workload, in order of submission.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// The jobs: by submission, and as in the file among those submitted at the same time.
+    pub jobs: Vec<TraceJob>,
+    /// The users that the jobs name.
+    pub users: Names,
+    /// The groups that the jobs name.
+    pub groups: Names,
+}
+
+/// One job of a trace.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceJob {
+    /// What the trace calls it.
+    pub id: Box<str>,
+    /// When it was submitted, in seconds after the first submission.
+    pub submit_s: i64,
+    /// How long it ran, or runs, in seconds; at least 1.
+    pub duration_s: i64,
+    /// How long its owner said that it would run.
+    pub stated_s: Option<i64>,
+    /// GPUs in thousandths; processors where the trace is of a machine without GPUs.
+    pub gpu_milli: u32,
+    /// Processors in thousandths, 0 where the trace does not say.
+    pub cpu_milli: u32,
+    /// Memory, 0 where the trace does not say.
+    pub memory_mib: u32,
+    /// Its owner, as an index into [`Trace::users`].
+    pub user: Option<u32>,
+    /// Its group, as an index into [`Trace::groups`].
+    pub group: Option<u32>,
+    /// How it ended.
+    pub status: Status,
+    /// Until when it is worth something, in seconds after the first submission.
+    pub deadline_s: Option<i64>,
+    /// What it is worth, in micro-credits.
+    pub value: Option<i64>,
+}
+
+/// How a recorded job ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    /// The trace does not say.
+    #[default]
+    Unknown,
+    /// It did what it was to do.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was cancelled or killed.
+    Cancelled,
+}
+
+/// Names that many jobs share, each kept once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    list: Vec<Box<str>>,
+    index: BTreeMap<Box<str>, u32>,
+}
+
+impl Names {
+    /// The number of a name: a new one if it was not known.
+    pub fn number(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.index.get(name) {
+            return *number;
+        }
+        let number = self.list.len() as u32;
+        self.list.push(name.into());
+        self.index.insert(name.into(), number);
+        number
+    }
+
+    /// The name of a number.
+    pub fn name(&self, number: u32) -> Option<&str> {
+        self.list.get(number as usize).map(|name| &**name)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
