@@ -56,7 +56,8 @@ pub struct Job {
     pub deal: Deal,
     /// One for each request.
     pub parts: Vec<Part>,
-    /// How it is going to end: decided, while some of its parts are still stopping.
+    /// How it is going to end: decided, while some of its parts are still stopping, or have
+    /// their own time to run after another's was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Outcome>,
     /// How it ended.
@@ -427,6 +428,15 @@ impl Job {
     /// Whether it waits in its queue.
     pub fn is_waiting(&self) -> bool {
         self.ended.is_none() && self.parts.iter().any(|p| matches!(p.phase, Phase::Waiting { .. }))
+    }
+
+    /// Whether its end is decided and all that is left of it is stopping.
+    pub fn is_ending(&self) -> bool {
+        let goes_on = |part: &Part| match part.phase {
+            Phase::Active { .. } => part.stop.is_none() || part.next.is_some(),
+            phase => phase == Phase::Booked,
+        };
+        self.verdict.is_some() && !self.parts.iter().any(goes_on)
     }
 
     /// When the first part starts that may only start after this one has finished.

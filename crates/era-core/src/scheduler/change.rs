@@ -44,7 +44,7 @@ impl Step<'_> {
 
     fn give_up(&mut self, id: JobId, by: Actor, outcome: Outcome) -> Result<(), Refusal> {
         let mut job = self.owned(id, by)?;
-        if job.ended.is_some() || job.verdict.is_some() {
+        if job.ended.is_some() || job.is_ending() {
             let state = job.state().to_owned();
             return Err(Refusal::WrongState {
                 job: id,

@@ -151,7 +151,7 @@ impl Step<'_> {
                 Timer::Hold(hold) => self.end_hold(hold),
                 Timer::ClearHeld { hold, part } => self.clear_held(hold, part),
                 Timer::Clear { job, part } => self.clear_seats(job, part),
-                Timer::Start { job, part } => self.start_promise(job, part),
+                Timer::Start { job, part } => self.promise_due(job, part),
                 Timer::Overrun { job, part } => self.overrun(job, part),
                 Timer::Forget(job) => self.forget(job),
             }

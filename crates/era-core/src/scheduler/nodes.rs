@@ -179,7 +179,7 @@ impl Step<'_> {
             self.hardware_lost_under(job, part, &ranks, Task::CutOff(fence), "its node was lost");
         }
         for (holder, _) in self.promises_on(node) {
-            self.relocate(holder, Effort::Whatever);
+            self.relocate(holder, Effort::Whatever { why: "a node was lost" });
         }
         Ok(())
     }
@@ -250,7 +250,7 @@ impl Step<'_> {
         let late = job.parts[index].gone_by();
         self.state.put_job(job);
         if next.is_some_and(|next| late.is_some_and(|late| next.from < late)) {
-            self.relocate(next_holder, Effort::Whatever);
+            self.relocate(next_holder, Effort::Whatever { why: "a node was lost" });
         }
     }
 
@@ -292,7 +292,7 @@ impl Step<'_> {
                 _ => false,
             };
             if hit.iter().any(same) {
-                self.relocate(holder, Effort::Whatever);
+                self.relocate(holder, Effort::Whatever { why: "a node was lost" });
             }
         }
         self.state.cluster.edit_node(id, |n| {

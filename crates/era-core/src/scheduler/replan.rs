@@ -18,8 +18,11 @@ use crate::units::{HoldId, JobId, NodeId, Time, UserId};
 pub(super) enum Effort {
     /// Only other nodes, at the start that was told.
     SameStart,
-    /// Another start within the window, or broken: hardware was lost.
-    Whatever,
+    /// Another start within the window, or broken: hardware or time was lost.
+    Whatever {
+        /// What was lost.
+        why: &'static str,
+    },
 }
 
 impl Step<'_> {
@@ -255,11 +258,14 @@ impl Step<'_> {
         let gone = job.parts[index].gone_by().unwrap_or(self.state.now);
         let pool = pool.filter(|_| plan.from >= gone);
         let same = pool.and_then(|pool| self.seats_at(&pool, job.user, request, plan.from));
-        let (new, replanned) = match (same, effort) {
-            (Some(new), _) => (Some(new), false),
-            (None, Effort::SameStart) => (Some(plan.clone()), false),
-            (None, Effort::Whatever) => (self.replan(&job, index, request, gone), true),
+        let (new, replanned, why) = match (same, effort) {
+            (Some(new), _) => (Some(new), false, ""),
+            (None, Effort::SameStart) => (Some(plan.clone()), false, ""),
+            (None, Effort::Whatever { why }) => {
+                (self.replan(&job, index, request, gone), true, why)
+            }
         };
+        let reason = format!("{why} and no room was left in the window");
         if let Some(new) = &new {
             self.state.seat_plan(&job, index, request, new, attempt);
             self.tell_moves(&job, index, plan, new, replanned);
@@ -275,14 +281,12 @@ impl Step<'_> {
         self.open_books(&job, index);
         if new.is_some() || was_next {
             if new.is_none() {
-                let reason = "hardware was lost and no room was left in the window".to_owned();
                 self.events.push(Event::Broken { job: id, reason });
             }
             self.state.put_job(job);
             return;
         }
         self.state.seat_plan(&job, index, request, plan, attempt);
-        let reason = "a node was lost and no room was left in the window".to_owned();
         self.events.push(Event::Broken { job: id, reason: reason.clone() });
         self.finish(job, index, Outcome::Broken { reason });
     }
@@ -334,7 +338,7 @@ impl Step<'_> {
             }
             (None, effort) => {
                 self.state.seat_hold(id, index, request, plan);
-                if effort == Effort::Whatever {
+                if effort != Effort::SameStart {
                     self.end_hold(id);
                 }
             }

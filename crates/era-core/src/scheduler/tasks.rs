@@ -2,6 +2,7 @@
 
 use super::Step;
 use super::grow::size;
+use super::replan::Effort;
 use super::settle::Settlement;
 use crate::calendar::Holder;
 use crate::input::Threshold;
@@ -103,7 +104,24 @@ impl Step<'_> {
         self.events.push(Event::Launched { job: job.id, part: index as u16, attempt, plan });
     }
 
-    /// A promise's time has come.
+    /// A promise's time has come. Where nobody drove the core for longer than a grace period
+    /// after that, its full duration no longer fits its slot: it is planned anew in its window,
+    /// or refunded as broken (decision 0010).
+    pub(super) fn promise_due(&mut self, id: JobId, index: u16) {
+        let Some(part) = self.state.jobs.get(&id).map(|job| &job.parts[usize::from(index)]) else {
+            return;
+        };
+        let due = part.plan.as_ref().map_or(self.state.now, |plan| plan.from);
+        if self.state.now.since(due) <= self.state.settings.grace {
+            return self.start_promise(id, index);
+        }
+        let attempt = part.attempt + 1;
+        let holder = Holder::Job { job: id, part: index, attempt, rank: 0 };
+        let why = "its start passed while the scheduler was down";
+        self.relocate(holder, Effort::Whatever { why });
+    }
+
+    /// A promise begins.
     pub(super) fn start_promise(&mut self, id: JobId, index: u16) {
         let Some(mut job) = self.job(id) else { return };
         if job.parts[usize::from(index)].phase != Phase::Booked {
@@ -342,7 +360,8 @@ impl Step<'_> {
         part.stop = None;
     }
 
-    /// A part is over. So is the job, if it was the last one or did not succeed.
+    /// A part is over. So is the job, if it was the last one or failed. A part whose time is up
+    /// takes those with it that were to follow it; the others have their own time, and go on.
     pub(super) fn finish(&mut self, mut job: Job, index: usize, outcome: Outcome) {
         let now = self.state.now;
         if let (Phase::Active { since }, Outcome::Succeeded) = (job.parts[index].phase, &outcome) {
@@ -356,18 +375,45 @@ impl Step<'_> {
         self.close_run(&mut job, index, how);
         job.parts[index].phase = Phase::Done { at: now };
         self.events.push(Event::PartDone { job: job.id, part: index as u16 });
-        if outcome == Outcome::Succeeded && !job.parts.iter().all(Part::is_done) {
+        if outcome == Outcome::LimitReached {
+            self.give_back_followers(&mut job, index);
+            job.verdict.get_or_insert(Outcome::LimitReached);
+        }
+        let goes_on = matches!(outcome, Outcome::Succeeded | Outcome::LimitReached);
+        if goes_on && !job.parts.iter().all(Part::is_done) {
             self.state.put_job(job);
             return;
         }
         self.end_job(job, outcome);
     }
 
+    /// Gives back the parts that were to follow one that did not finish its work, and those that
+    /// were to follow them. A part only ever follows earlier ones.
+    fn give_back_followers(&mut self, job: &mut Job, unfinished: usize) {
+        let mut in_vain = vec![false; job.parts.len()];
+        in_vain[unfinished] = true;
+        for index in unfinished + 1..job.parts.len() {
+            let after = &job.parts[index].request.after;
+            in_vain[index] = after.iter().any(|earlier| in_vain[usize::from(*earlier)]);
+            if in_vain[index] && job.parts[index].phase == Phase::Booked {
+                self.close_run(job, index, Settlement::Used);
+                job.parts[index].phase = Phase::Done { at: self.state.now };
+                self.events.push(Event::PartDone { job: job.id, part: index as u16 });
+            }
+        }
+    }
+
     /// A job is over: parts that have not begun are given back, those that run are stopped, and
     /// the job has ended when the last one is quiet.
     pub(super) fn end_job(&mut self, mut job: Job, outcome: Outcome) {
         let now = self.state.now;
-        let outcome = job.verdict.get_or_insert(outcome).clone();
+        // The first verdict stands, but for parts that went on after one of them ran out of time.
+        let outcome = match job.verdict.take() {
+            Some(Outcome::LimitReached) if outcome != Outcome::Succeeded => outcome,
+            Some(verdict) => verdict,
+            None => outcome,
+        };
+        job.verdict = Some(outcome.clone());
         let broken = matches!(outcome, Outcome::Broken { .. });
         for index in 0..job.parts.len() {
             match job.parts[index].phase {

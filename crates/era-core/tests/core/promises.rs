@@ -118,3 +118,38 @@ fn unknown_names_are_refused_with_the_known_ones() {
     let Reply::Refused { refusal, .. } = bed.submit(bid(request)) else { panic!() };
     assert_eq!(refusal.to_string(), "no pool is called `nowhere`: known are main");
 }
+
+#[test]
+fn a_start_that_passed_while_nobody_drove_the_core_is_planned_anew_in_its_window() {
+    let mut bed = Bed::new(1);
+    let job = bed.promise(gang(1, "gpu=8", 60, (10, 200)));
+    bed.at = min(40);
+    bed.send(Command::Tick);
+    assert!(bed.saw(|e| matches!(e, Event::Replanned { job: j, .. } if *j == job)));
+    assert_eq!(bed.start_of(job), min(40));
+    let plan = bed.state.job(job).unwrap().parts[0].plan.clone().unwrap();
+    assert_eq!(plan.to, min(100), "it has its full hour");
+    assert_eq!(bed.run(job).len(), 1);
+}
+
+#[test]
+fn a_start_that_passed_and_fits_no_more_is_broken_and_refunded_whole() {
+    let mut bed = Bed::new(1);
+    let before = bed.wallet(ALICE);
+    let job = bed.promise(gang(1, "gpu=8", 60, (10, 80)));
+    bed.at = min(40);
+    bed.send(Command::Tick);
+    let reason = "its start passed while the scheduler was down and no room was left in the window";
+    assert_eq!(bed.outcome(job), Some(Outcome::Broken { reason: reason.into() }));
+    assert_eq!(bed.wallet(ALICE), before);
+}
+
+#[test]
+fn a_tick_that_comes_a_moment_late_starts_a_promise_all_the_same() {
+    let mut bed = Bed::new(1);
+    let job = bed.promise(gang(1, "gpu=8", 60, (10, 70)));
+    bed.at = min(10) + Span::from_s(30);
+    bed.send(Command::Tick);
+    assert_eq!(bed.start_of(job), min(10));
+    assert_eq!(bed.run(job).len(), 1);
+}

@@ -160,3 +160,39 @@ fn the_alternative_that_leaves_most_of_the_value_is_chosen() {
     either.value = steps(&[(60, 1000), (120, 100)]);
     assert_eq!(quote(&bed.state, &either, bed.at).unwrap().alternative, 0);
 }
+
+#[test]
+fn a_part_whose_time_is_up_leaves_the_others_theirs_and_gives_back_what_was_to_follow_it() {
+    let mut bed = Bed::new(3);
+    let mut last = gang(1, "gpu=8", 30, (60, 200));
+    last.after = vec![0];
+    let mut bid = bid(gang(1, "gpu=8", 60, (0, 60)));
+    bid.one_of[0].all_of.push(gang(1, "gpu=8", 120, (0, 120)));
+    bid.one_of[0].all_of.push(last);
+    let Reply::Accepted { job, .. } = bed.submit(bid) else { panic!("refused") };
+    let tasks = bed.run(job);
+    assert_eq!(tasks.len(), 2);
+    let before = bed.wallet(ALICE);
+    bed.until(min(60));
+    // The first ran into its limit: the third, which was to follow it, is given back.
+    assert!(bed.wallet(ALICE) > before);
+    let parts = &bed.state.job(job).unwrap().parts;
+    assert!(parts[0].is_done() && parts[2].is_done());
+    assert!(parts[1].is_active() && parts[1].stop.is_none());
+    bed.until(min(90));
+    bed.exit(&tasks[1..], 0);
+    assert_eq!(bed.outcome(job), Some(era_core::job::Outcome::LimitReached));
+}
+
+#[test]
+fn a_part_that_goes_on_after_another_ran_out_of_time_can_be_cancelled() {
+    let mut bed = Bed::new(2);
+    let mut bid = bid(gang(1, "gpu=8", 60, (0, 60)));
+    bid.one_of[0].all_of.push(gang(1, "gpu=8", 120, (0, 120)));
+    let Reply::Accepted { job, .. } = bed.submit(bid) else { panic!("refused") };
+    let tasks = bed.run(job);
+    bed.until(min(61));
+    bed.done(Command::Cancel { job, by: crate::bed::by(ALICE) });
+    bed.exit(&tasks[1..], 143);
+    assert_eq!(bed.outcome(job), Some(era_core::job::Outcome::Cancelled));
+}

@@ -1,7 +1,8 @@
 //! What users were told: starts, gangs, ends and prices, and that they got it.
 //!
-//! Only lost hardware may change what was told, and then the core must say so; everything else
-//! that ends or stops a promise needs a cause that this book has seen.
+//! Only lost hardware, and time that passed while nobody drove the core, may change what was told,
+//! and then the core must say so; everything else that ends or stops a promise needs a cause that
+//! this book has seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +50,7 @@ impl Book {
         self.note_cause(command, &output.reply);
         self.holds_are_honoured(before, state, command, output)?;
         for event in &output.events {
-            self.note_event(state, command, event)?;
+            self.note_event(before, state, command, event)?;
         }
         self.note_answer(command, &output.reply);
         for effect in &output.effects {
@@ -131,6 +132,7 @@ impl Book {
 
     fn note_event(
         &mut self,
+        before: &State,
         state: &State,
         command: &Command,
         event: &Event,
@@ -147,7 +149,7 @@ impl Book {
                 self.promises.insert(*job, parts.iter().map(told).collect());
             }
             Event::Replanned { job, part, plan } => {
-                if !loses_hardware(command) {
+                if !loses_hardware(command) && !self.was_missed(*job, before, now) {
                     return Err(format!("{job} is re-planned and nothing was lost"));
                 }
                 self.hit.insert(*job);
@@ -156,7 +158,7 @@ impl Book {
                 }
             }
             Event::Broken { job, .. } => {
-                if !loses_hardware(command) {
+                if !loses_hardware(command) && !self.was_missed(*job, before, now) {
                     return Err(format!("{job} is broken and nothing was lost"));
                 }
                 self.hit.insert(*job);
@@ -168,7 +170,8 @@ impl Book {
             }
             Event::Launched { job, part, .. } => {
                 if let Some(told) = self.part(*job, *part) {
-                    if told.since.is_some() || now < told.start {
+                    let late = now > told.start + before.settings().grace;
+                    if told.since.is_some() || now < told.start || late {
                         return Err(format!("{job} was told {told:?}, is launched at {now}"));
                     }
                     told.since = Some(now);
@@ -183,6 +186,13 @@ impl Book {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether the start of a part passed while nobody drove the core.
+    fn was_missed(&self, job: JobId, before: &State, now: Time) -> bool {
+        let parts = self.promises.get(&job).map_or(&[][..], |parts| parts);
+        let late = |t: &Told| t.since.is_none() && t.start + before.settings().grace < now;
+        parts.iter().any(|told| !told.over && late(told))
     }
 
     fn part(&mut self, job: JobId, part: u16) -> Option<&mut Told> {
@@ -233,10 +243,6 @@ impl Book {
             }
         };
         if right || growth {
-            if *why == StopReason::Limit {
-                // A part that runs into its limit ends its whole job.
-                self.excused.insert(task.job);
-            }
             return Ok(());
         }
         Err(format!("{task} is stopped for {why:?} though it was told {told:?}"))
@@ -247,7 +253,7 @@ impl Book {
         for (job, parts) in &self.promises {
             for (index, told) in parts.iter().enumerate() {
                 let due = told.start <= state.now() && !told.over && told.since.is_none();
-                let stopping = state.job(*job).is_ok_and(|j| j.verdict.is_some());
+                let stopping = state.job(*job).is_ok_and(|j| j.is_ending());
                 if due && !stopping {
                     return Err(format!("{job} part {index} was told {told:?} and has not begun"));
                 }
