@@ -20,6 +20,8 @@ struct Told {
     end: Time,
     since: Option<Time>,
     over: bool,
+    /// Whether it was told that its time is nearly over: that may be said again.
+    stopping: bool,
 }
 
 /// All that was told.
@@ -145,6 +147,7 @@ impl Book {
                     end: plan.to,
                     since: None,
                     over: false,
+                    stopping: false,
                 };
                 self.promises.insert(*job, parts.iter().map(told).collect());
             }
@@ -154,7 +157,8 @@ impl Book {
                 }
                 self.hit.insert(*job);
                 if let Some(told) = self.part(*job, *part) {
-                    *told = Told { start: plan.from, end: plan.to, since: None, over: false };
+                    let (start, end) = (plan.from, plan.to);
+                    *told = Told { start, end, since: None, over: false, stopping: false };
                 }
             }
             Event::Broken { job, .. } => {
@@ -234,7 +238,7 @@ impl Book {
                 let half = Time(since.0 + (told.end.0 - since.0) / 2);
                 // Time passes before the grace period is changed.
                 let grace = state.settings().grace.max(before.settings().grace);
-                state.now() >= half.max(told.end - grace)
+                told.stopping || state.now() >= half.max(told.end - grace)
             }
             StopReason::Preempted => growth,
             StopReason::Lost => hit,
@@ -243,6 +247,9 @@ impl Book {
             }
         };
         if right || growth {
+            if let (StopReason::Limit, Some(told)) = (why, self.part(task.job, task.part)) {
+                told.stopping = true;
+            }
             return Ok(());
         }
         Err(format!("{task} is stopped for {why:?} though it was told {told:?}"))
