@@ -206,6 +206,27 @@ pub struct Part {
     /// The hole that conservative backfilling keeps for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hole: Option<Plan>,
+    /// Where it stands among those that received as much service.
+    #[serde(default, skip_serializing_if = "Line::is_first")]
+    pub line: Line,
+}
+
+/// Where a job stands under least-attained service: in the line of its class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// The class whose line it is in.
+    pub class: u8,
+    /// Its turn there: smaller goes first, those that run before those that wait.
+    pub turn: i64,
+    /// When it came into the class, if it ran then and nobody has looked at the line since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub came: Option<Time>,
+}
+
+impl Line {
+    fn is_first(&self) -> bool {
+        *self == Line::default()
+    }
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -342,6 +363,7 @@ impl Part {
             done: Span::ZERO,
             attained: 0,
             hole: None,
+            line: Line::default(),
         }
     }
 
@@ -378,12 +400,14 @@ impl Part {
         planned.chain(self.extras.iter().map(|e| &e.seat)).any(|s| s.node == node)
     }
 
-    /// GPU thousandths times milliseconds received until `now`.
+    /// GPU thousandths times milliseconds received until `now`; core thousandths where no GPU was
+    /// asked for.
     pub fn attained(&self, now: Time) -> u64 {
         let running = match self.phase {
             Phase::Active { since } => {
-                let gpus = self.request.units()[2];
-                gpus.saturating_mul(now.since(since).0.max(0).unsigned_abs())
+                let [cpu, _, gpu] = self.request.units();
+                let units = if gpu > 0 { gpu } else { cpu };
+                units.saturating_mul(now.since(since).0.max(0).unsigned_abs())
             }
             _ => 0,
         };

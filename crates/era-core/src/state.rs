@@ -55,6 +55,8 @@ pub struct State {
     pub(crate) keys: OrdMap<(UserId, Name), Arc<UsedKey>>,
     pub(crate) next_job: u64,
     pub(crate) next_hold: u64,
+    /// The next turn in a line of least-attained service.
+    pub(crate) next_turn: i64,
     /// Whether capacity came free since the last pass: conservative holes may move up then.
     pub(crate) freed: bool,
 
@@ -124,6 +126,7 @@ struct Image {
     keys: Vec<((UserId, Name), Arc<UsedKey>)>,
     next_job: u64,
     next_hold: u64,
+    next_turn: i64,
     freed: bool,
 }
 
@@ -151,6 +154,7 @@ impl From<State> for Image {
             keys: state.keys.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
             next_job: state.next_job,
             next_hold: state.next_hold,
+            next_turn: state.next_turn,
             freed: state.freed,
         }
     }
@@ -192,6 +196,7 @@ impl TryFrom<Image> for State {
             keys: image.keys.into_iter().collect(),
             next_job: image.next_job,
             next_hold: image.next_hold,
+            next_turn: image.next_turn,
             freed: image.freed,
             timers: OrdSet::new(),
             waiting: OrdMap::new(),
@@ -236,6 +241,7 @@ impl State {
             keys: OrdMap::new(),
             next_job: 1,
             next_hold: 1,
+            next_turn: 1,
             freed: false,
             calendar,
             timers: OrdSet::new(),
@@ -579,10 +585,11 @@ impl State {
     }
 
     /// Replaces a job, and keeps timers and lists true.
-    pub(crate) fn put_job(&mut self, job: Job) {
+    pub(crate) fn put_job(&mut self, job: Job) -> Arc<Job> {
         let job = Arc::new(job);
         let before = self.jobs.insert(job.id, job.clone());
         self.index_job(before.as_ref(), Some(&job));
+        job
     }
 
     /// Forgets a job.

@@ -205,7 +205,8 @@ impl Gang<'_> {
         }
         for block in blocks(self.request, pool.gpus_per_node) {
             let exclude = if distinct { &used[..] } else { &[] };
-            let placed = self.place_block(pool, &block, exclude, choice)?;
+            let spans_nodes = distinct && !seats.is_empty();
+            let placed = self.place_block(pool, &block, exclude, spans_nodes, choice)?;
             used.extend(placed.iter().map(|s| s.node));
             seats.extend(placed);
         }
@@ -226,6 +227,7 @@ impl Gang<'_> {
         pool: &PoolCalendar,
         block: &Block,
         exclude: &[NodeId],
+        spans_nodes: bool,
         choice: Choice<'_>,
     ) -> Option<Vec<Seat>> {
         let options = self.options(pool, block, exclude, choice);
@@ -233,7 +235,11 @@ impl Gang<'_> {
         if options.iter().map(|o| u64::from(o.count)).sum::<u64>() < u64::from(block.count) {
             return None;
         }
-        let order = order(options, block.count, choice.scorer, self.request.constraints.spread);
+        // A gang that spans nodes is as slow as its slowest rank: what is left over of whole
+        // nodes goes where it has the fewest neighbours.
+        let lonely = spans_nodes && choice.scorer == Scorer::Consolidate;
+        let spread = self.request.constraints.spread || lonely;
+        let order = order(options, block.count, choice.scorer, spread);
         Some(self.seat(pool, &block.each, order, block.count))
     }
 

@@ -194,19 +194,19 @@ pub(crate) fn place_now(
 
 /// Takes a place for a waiting job in a scratch calendar, if there is one now and nothing but
 /// room keeps the job from starting.
-pub(super) fn claim(state: &State, calendar: &mut Calendar, job: &Job) {
+pub(super) fn claim(state: &State, calendar: &mut Calendar, job: &Job) -> Option<Plan> {
     let part = &job.parts[0];
     let (now, units) = (state.now, part.request.units());
     let hours = super::submit::unit_ms(&units, part.remaining().0);
     let credits = cheapest_run(state, job);
     let within = state.usage.check_period(&state.accounts, job.user, now, hours, credits);
-    let Some(plan) = place_now(state, calendar, job, part.remaining()) else { return };
+    let plan = place_now(state, calendar, job, part.remaining())?;
     let rates = state.cluster.pool(&plan.pool).map(|pool| pool.rates).unwrap_or_default();
     let density = state.settings.queue_density;
     let cost = fixed_price(&rates, &units, part.remaining().0, density);
     let balance = state.ledger.balance(Account::Wallet(job.user));
     if within.is_err() || cost.is_none_or(|cost| cost > balance) {
-        return;
+        return None;
     }
     for (rank, seat) in plan.seats.iter().enumerate() {
         let each = each_of(&part.request, plan.gpus_per_node, rank as u32);
@@ -214,6 +214,7 @@ pub(super) fn claim(state: &State, calendar: &mut Calendar, job: &Job) {
         let holder = Holder::Job { job: job_id, part: 0, attempt, rank };
         calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, plan.to);
     }
+    Some(plan)
 }
 
 /// Where the first `depth` waiting jobs would start if they, and the queue work that runs, lasted

@@ -9,6 +9,7 @@ mod backfill;
 mod change;
 mod clear;
 mod grow;
+mod line;
 mod nodes;
 mod pass;
 mod rank;

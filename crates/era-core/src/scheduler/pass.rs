@@ -34,11 +34,13 @@ use crate::units::{JobId, Money, Name, Span, Time};
 impl Step<'_> {
     pub(super) fn pass(&mut self) {
         let queues = self.state.queues.clone();
+        let mut claims = BTreeMap::new();
         for queue in queues.iter().filter(|q| q.preempts) {
-            self.preempt(queue);
+            claims.append(&mut self.preempt(queue));
         }
         let order = service_order(self.state, &queues);
         let mut pass = Pass::new(self.state, &queues);
+        pass.claims = claims;
         self.book_holes(&mut pass, &order);
         let mut deferred = Vec::new();
         for (queue, rank) in order {
@@ -86,7 +88,14 @@ impl Step<'_> {
             return Tried::NotNow;
         }
         pass.failed(&job);
-        self.keep_place(pass, &job, turn.is_aged());
+        // What ranks higher than what runs makes room by preemption. It needs no place kept but
+        // the one that others are leaving for it right now.
+        let preempts = queue.preempts && job.queue().is_some_and(|q| q.preemptible);
+        if let Some(plan) = pass.claims.remove(&id) {
+            self.add_shadow(pass, &job, plan);
+        } else if !preempts || turn.is_aged() {
+            self.keep_place(pass, &job, turn.is_aged());
+        }
         Tried::NotNow
     }
 
@@ -149,6 +158,7 @@ impl Step<'_> {
         self.state.seat_plan(&job, 0, &request, &plan, attempt);
         self.state.commit_plan(job.user, job.group, &request, &plan);
         job.parts[0].plan = Some(plan);
+        self.begin_turn(&mut job);
         self.launch(&mut job, 0);
         self.state.put_job(job);
     }
@@ -237,9 +247,11 @@ impl Step<'_> {
         }
     }
 
-    /// Stops preemptible jobs of a queue that stand in the way of what it ranks higher.
-    fn preempt(&mut self, queue: &Queue) {
-        let running: Vec<Arc<Job>> = self
+    /// Stops preemptible jobs of a queue that stand in the way of what it ranks higher, and
+    /// returns the places of those that they make room for.
+    fn preempt(&mut self, queue: &Queue) -> BTreeMap<JobId, Plan> {
+        let mut claims = BTreeMap::new();
+        let mut running: Vec<Arc<Job>> = self
             .state
             .active
             .iter()
@@ -250,8 +262,9 @@ impl Step<'_> {
             })
             .cloned()
             .collect();
+        self.move_on(queue, &mut running);
         if running.is_empty() || self.state.waiting.get(&queue.name).is_none() {
-            return;
+            return claims;
         }
         let waiting = self.state.waiting.get(&queue.name).cloned().unwrap_or_default();
         let rule = rule_of(self.state, queue);
@@ -266,17 +279,19 @@ impl Step<'_> {
             let Ok(job) = self.state.job(rank.job) else { continue };
             // Whoever finds no place does not hold up the rest.
             if !job.parts[0].is_active() {
-                claim(self.state, &mut scratch, job);
+                claims.extend(claim(self.state, &mut scratch, job).map(|plan| (job.id, plan)));
             } else if !reseat(&mut scratch, job, self.state.now) {
                 victims.push(job.id);
             }
         }
+        self.stand_in_line(queue, &victims);
         for id in victims {
             if let Some(mut job) = self.job(id) {
                 self.stop_part(&mut job, 0, StopReason::Preempted);
                 self.finish_if_quiet(job, 0);
             }
         }
+        claims
     }
 }
 
@@ -417,6 +432,8 @@ struct Pass {
     any_kept: bool,
     /// Plain requests that did not fit: whatever asks for no less does not fit either.
     misfits: Vec<Misfit>,
+    /// Places that preempted work is leaving for what waits.
+    claims: BTreeMap<JobId, Plan>,
     /// Places that are kept in the calendar while the pass lasts.
     shadows: BTreeMap<JobId, Plan>,
 }
@@ -453,6 +470,7 @@ impl Pass {
                 .collect(),
             any_kept: state.cluster.nodes().any(|n| n.kept.is_some()),
             misfits: Vec::new(),
+            claims: BTreeMap::new(),
             shadows: BTreeMap::new(),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::line::{class_of, turn_of};
 use crate::job::Job;
 use crate::queue::fair::{debt, dominant_share};
 use crate::queue::fixed::Fixed;
@@ -19,6 +20,8 @@ pub(crate) struct Rank {
     young: bool,
     /// The policy's.
     key: i64,
+    /// The policy's, among those of the same key.
+    turn: (bool, i64),
     /// The oldest among equals.
     pub(crate) job: JobId,
 }
@@ -100,7 +103,9 @@ impl Context<'_> {
         let now = self.state.now;
         let aged = self.queue.ages && now.since(job.submitted) >= self.state.settings.patience;
         let key = if aged { 0 } else { self.key(job, now) };
-        Rank { young: !aged, key, job: job.id }
+        let in_line = !aged && matches!(self.rule, PolicyRule::Las { .. });
+        let turn = if in_line { turn_of(job, now) } else { (false, 0) };
+        Rank { young: !aged, key, turn, job: job.id }
     }
 
     fn key(&mut self, job: &Job, now: Time) -> i64 {
@@ -110,11 +115,7 @@ impl Context<'_> {
             PolicyRule::Fifo => 0,
             PolicyRule::Sjf => estimates.expected(job.user, part.request.duration).0,
             PolicyRule::Srtf => remaining(self.state, job, now),
-            PolicyRule::Las { limits } => {
-                // Limits are in GPU-seconds, service in GPU thousandths times milliseconds.
-                let class = limits.partition_point(|l| l * 1_000_000 <= part.attained(now));
-                (2 * class + usize::from(!part.is_active())) as i64
-            }
+            PolicyRule::Las { limits } => i64::from(class_of(limits, job, self.queue, now)),
             PolicyRule::FairShare => i64::try_from(self.owner(job).used).unwrap_or(i64::MAX),
             PolicyRule::Priority { formula } => {
                 let inputs = self.inputs(job, now);

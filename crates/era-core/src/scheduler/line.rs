@@ -1,0 +1,85 @@
+//! Least-attained service: a line for each class of service received.
+//!
+//! In a line, those that run come before those that wait, in the order in which they began to run
+//! in that class. Whoever has to stop is the first to go on. Whoever has received the service of
+//! its class goes to the end of the next line; it stays ahead of those that wait there if nobody
+//! of them takes its place at once.
+
+use std::sync::Arc;
+
+use super::Step;
+use super::rank::rule_of;
+use crate::job::{Job, Line};
+use crate::queue::{PolicyRule, Queue};
+use crate::units::{JobId, Time};
+
+/// The class of a job. Where jobs are preempted they move from line to line, one at a time;
+/// elsewhere only those that wait are ordered, by the service of earlier attempts.
+pub(super) fn class_of(limits: &[u64], job: &Job, queue: &Queue, now: Time) -> u8 {
+    let part = &job.parts[0];
+    if queue.preempts { part.line.class } else { earned_class(limits, part.attained(now)) }
+}
+
+/// The class of so much service, in GPU thousandths times milliseconds.
+fn earned_class(limits: &[u64], attained: u64) -> u8 {
+    limits.partition_point(|limit| limit * 1_000_000 <= attained) as u8
+}
+
+/// What orders a job within its class: smaller goes first.
+pub(super) fn turn_of(job: &Job, now: Time) -> (bool, i64) {
+    let part = &job.parts[0];
+    let settled = part.is_active() && part.line.came != Some(now);
+    (!settled, part.line.turn)
+}
+
+impl Step<'_> {
+    fn next_turn(&mut self) -> i64 {
+        self.state.next_turn += 1;
+        self.state.next_turn
+    }
+
+    /// Moves running jobs that have received the service of their class to the next line.
+    pub(super) fn move_on(&mut self, queue: &Queue, running: &mut [Arc<Job>]) {
+        let rule = rule_of(self.state, queue);
+        let PolicyRule::Las { limits } = &*rule else { return };
+        let now = self.state.now;
+        for job in running {
+            let (part, line) = (&job.parts[0], job.parts[0].line);
+            let line = if earned_class(limits, part.attained(now)) > line.class {
+                Line { class: line.class + 1, turn: self.next_turn(), came: Some(now) }
+            } else if line.came.is_some_and(|came| came < now) {
+                Line { turn: self.next_turn(), came: None, ..line }
+            } else {
+                continue;
+            };
+            let mut moved = Job::clone(job);
+            moved.parts[0].line = line;
+            *job = self.state.put_job(moved);
+        }
+    }
+
+    /// Gives those that have to stop their turn among those that wait, in the order in which they
+    /// ran.
+    pub(super) fn stand_in_line(&mut self, queue: &Queue, stopped: &[JobId]) {
+        let PolicyRule::Las { .. } = &*rule_of(self.state, queue) else { return };
+        let now = self.state.now;
+        for id in stopped.iter().rev() {
+            let Some(mut job) = self.job(*id) else { continue };
+            // Who came to stand at the end stays there.
+            if job.parts[0].line.came != Some(now) {
+                job.parts[0].line.turn = -self.next_turn();
+                self.state.put_job(job);
+            }
+        }
+    }
+
+    /// The turn of a job that begins to run.
+    pub(super) fn begin_turn(&mut self, job: &mut Job) {
+        let queue = job.queue().and_then(|terms| self.state.queue(&terms.queue).ok());
+        let rule = queue.filter(|queue| queue.preempts).map(|queue| rule_of(self.state, queue));
+        if rule.is_some_and(|rule| matches!(&*rule, PolicyRule::Las { .. })) {
+            job.parts[0].line.turn = self.next_turn();
+            job.parts[0].line.came = None;
+        }
+    }
+}
