@@ -6,5 +6,6 @@
 mod bad_input;
 pub mod seeded;
 pub mod trace;
+pub mod workload;
 
 pub use bad_input::BadInput;

@@ -13,7 +13,7 @@ const HEADER: &str =
 /// Writes jobs as our table, header first. Jobs may come from an iterator of any length: only one
 /// is held at a time.
 pub fn write<J: Borrow<TraceJob>>(
-    out: &mut impl Write,
+    out: &mut (impl Write + ?Sized),
     jobs: impl IntoIterator<Item = J>,
     users: &Names,
     groups: &Names,
