@@ -97,12 +97,14 @@ pub(super) fn seconds(value: i64) -> Result<i64, String> {
 
 /// How a job ended, in the words of Slurm, Philly and PAI; `None` for a word of none of them.
 pub(super) fn status(word: &str) -> Option<Status> {
-    let first = word.split_whitespace().next().unwrap_or_default();
-    Some(match first.to_ascii_lowercase().as_str() {
-        "" | "unknown" => Status::Unknown,
-        "completed" | "pass" | "passed" | "terminated" => Status::Completed,
-        "failed" | "fail" | "timeout" | "node_fail" | "out_of_memory" => Status::Failed,
-        "cancelled" | "canceled" | "killed" => Status::Cancelled,
-        _ => return None,
-    })
+    const WORDS: [(&[&str], Status); 4] = [
+        (&["unknown"], Status::Unknown),
+        (&["completed", "pass", "passed", "terminated"], Status::Completed),
+        (&["failed", "fail", "timeout", "node_fail", "out_of_memory"], Status::Failed),
+        (&["cancelled", "canceled", "killed"], Status::Cancelled),
+    ];
+    // Slurm writes `CANCELLED by 1000`.
+    let Some(first) = word.split_whitespace().next() else { return Some(Status::Unknown) };
+    let is_named = |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(first));
+    WORDS.iter().find(|(words, _)| is_named(words)).map(|(_, status)| *status)
 }
