@@ -8,5 +8,6 @@ pub mod measure;
 pub mod run;
 pub mod seeded;
 pub mod trace;
+pub mod workload;
 
 pub use bad_input::BadInput;

@@ -2,8 +2,30 @@
 //!
 //! Times are whole seconds after the trace's first submission. What a trace does not say is
 //! `None` or zero, never a guess; whoever runs it decides what to assume.
+//!
+//! [`read`] takes any of the formats in [`Format`], compressed or not; [`write()`] writes our own.
+//! Each format has a file that knows its columns and nothing else; [`BadInput`](crate::BadInput)
+//! says where a file is wrong. What a job means to a scheduler is not known here.
+
+mod alibaba;
+mod chronus;
+mod era_csv;
+mod format;
+mod gather;
+mod helios;
+mod number;
+mod philly;
+mod source;
+mod swf;
+mod table;
+#[cfg(test)]
+mod tests;
+mod write;
 
 use std::collections::BTreeMap;
+
+pub use format::{Format, read};
+pub use write::write;
 
 /// A recorded or generated workload, in order of submission.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +36,10 @@ pub struct Trace {
     pub users: Names,
     /// The groups that the jobs name.
     pub groups: Names,
+    /// How many jobs the file lists that are not in `jobs`, because they never ran.
+    pub skipped: u64,
+    /// The same by reason; the sum is `skipped`.
+    pub skipped_because: BTreeMap<&'static str, u64>,
 }
 
 /// One job of a trace.
@@ -21,7 +47,8 @@ pub struct Trace {
 pub struct TraceJob {
     /// What the trace calls it.
     pub id: Box<str>,
-    /// When it was submitted, in seconds after the first submission.
+    /// When it was submitted, in seconds after the first submission. Formats whose times are
+    /// relative already (our own and SWF) are kept as they are written.
     pub submit_s: i64,
     /// How long it ran, or runs, in seconds; at least 1.
     pub duration_s: i64,

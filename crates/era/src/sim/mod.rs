@@ -1,0 +1,17 @@
+//! `era sim`: the laboratory on the command line. One file a command.
+
+mod generate;
+
+/// What the laboratory can do.
+#[derive(clap::Subcommand)]
+pub(crate) enum Sim {
+    Generate(generate::Generate),
+}
+
+impl Sim {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self {
+            Sim::Generate(generate) => generate.run(),
+        }
+    }
+}
