@@ -2,6 +2,7 @@
 
 mod queue;
 mod quote;
+mod sim;
 mod world;
 
 use std::time::{Duration, Instant};
@@ -33,6 +34,18 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Whole traces: Philly's, where it stands beside the project, and a generated million of jobs
+    Sim {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        /// The seed of the generated jobs
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Only this run
+        #[arg(long, value_name = "RUN")]
+        only: Option<String>,
+    },
 }
 
 /// Runs a benchmark and prints what it measured.
@@ -40,6 +53,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Quote { json, seed, quick } => quote::run(*json, *seed, *quick),
         Bench::Queue { json, seed } => queue::run(*json, *seed),
+        Bench::Sim { json, seed, only } => sim::bench(*json, *seed, only.as_deref()),
     }
 }
 
