@@ -9,9 +9,7 @@ use crate::market::fixed_price;
 use crate::queue::PolicyRule;
 use crate::refusal::Refusal;
 use crate::resources::{Resource, show_mib};
-use crate::scheduler::{
-    admission, estimated_starts, place_now, ranked, ranked_by, running_by_queue,
-};
+use crate::scheduler::{admission, estimated_starts, place_now, ranked, ranked_by, running_of};
 use crate::state::State;
 use crate::units::{JobId, Milli, Money, Name, Span, Time};
 
@@ -158,8 +156,8 @@ fn position(state: &State, job: &Job) -> Result<u32, Refusal> {
 fn reason(state: &State, job: &Job, position: u32) -> Result<Reason, Refusal> {
     let Some(terms) = job.queue() else { return Ok(Reason::NextPass) };
     let queue = state.queue(&terms.queue)?;
-    let running = running_by_queue(state, std::slice::from_ref(queue));
-    match admission(state, queue, job, &running[0]) {
+    let running = running_of(state, queue);
+    match admission(state, queue, job, &running) {
         // Beyond its share it may still have what others leave.
         Err(Reason::ShareUsed { .. }) if queue.borrows => {}
         Err(reason) => return Ok(reason),

@@ -65,8 +65,19 @@ pub struct State {
     pub(crate) timers: OrdSet<(Time, Timer)>,
     pub(crate) waiting: OrdMap<Name, OrdMap<JobId, Arc<Job>>>,
     pub(crate) active: OrdSet<JobId>,
+    /// Those of them that may grow.
+    pub(crate) elastic: OrdSet<JobId>,
+    /// What the running jobs of each queue hold.
+    pub(crate) running: OrdMap<Name, Running>,
     /// What each capped level has promised itself in each pool, over time.
     pub(crate) level_use: OrdMap<(Name, u8), Arc<Steps>>,
+}
+
+/// What the jobs of a queue hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Running {
+    pub(crate) jobs: u32,
+    pub(crate) units: PerResource<u64>,
 }
 
 /// A snapshot for readers: it shares structure with the state it was taken of.
@@ -201,6 +212,8 @@ impl TryFrom<Image> for State {
             timers: OrdSet::new(),
             waiting: OrdMap::new(),
             active: OrdSet::new(),
+            elastic: OrdSet::new(),
+            running: OrdMap::new(),
             level_use: OrdMap::new(),
         };
         state.derive();
@@ -247,6 +260,8 @@ impl State {
             timers: OrdSet::new(),
             waiting: OrdMap::new(),
             active: OrdSet::new(),
+            elastic: OrdSet::new(),
+            running: OrdMap::new(),
             level_use: OrdMap::new(),
         }
     }
@@ -404,6 +419,8 @@ impl State {
         self.timers = OrdSet::new();
         self.waiting = OrdMap::new();
         self.active = OrdSet::new();
+        self.elastic = OrdSet::new();
+        self.running = OrdMap::new();
         self.level_use = OrdMap::new();
         for hold in self.holds.clone().values() {
             for (part, (plan, _)) in hold.parts.iter().enumerate() {
@@ -630,7 +647,10 @@ impl State {
                     self.waiting.remove(&queue.queue);
                 }
             }
-            self.active.remove(&job.id);
+            if self.active.remove(&job.id).is_some() {
+                self.elastic.remove(&job.id);
+                self.count_running(job, true);
+            }
         }
         if let Some(job) = after {
             self.timers.extend(timers_of(job, grace, remember));
@@ -640,7 +660,28 @@ impl State {
             }
             if job.parts.iter().any(Part::is_active) {
                 self.active.insert(job.id);
+                if job.parts.iter().any(|part| part.request.shape.growth() > 0) {
+                    self.elastic.insert(job.id);
+                }
+                self.count_running(job, false);
             }
+        }
+    }
+
+    /// Counts what a running job holds towards its queue, or no longer.
+    fn count_running(&mut self, job: &Job, ended: bool) {
+        let Some(terms) = job.queue() else { return };
+        let running = self.running.entry(terms.queue.clone()).or_default();
+        let units = job.parts[0].request.units();
+        if ended {
+            running.jobs -= 1;
+            running.units = [0, 1, 2].map(|r| running.units[r] - units[r]);
+        } else {
+            running.jobs += 1;
+            running.units = [0, 1, 2].map(|r| running.units[r] + units[r]);
+        }
+        if running.jobs == 0 {
+            self.running.remove(&terms.queue);
         }
     }
 

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::pass::{cheapest_run, service_order};
+use super::order::service_order;
+use super::pass::cheapest_run;
 use crate::bid::Request;
 use crate::calendar::{Calendar, Holder, Layer, PoolCalendar};
 use crate::cluster::{Health, Purpose};

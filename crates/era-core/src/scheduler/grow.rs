@@ -22,7 +22,7 @@ impl Step<'_> {
     pub(super) fn grow_all(&mut self) {
         let elastic: Vec<(JobId, usize)> = self
             .state
-            .active
+            .elastic
             .iter()
             .filter_map(|id| self.state.jobs.get(id))
             .flat_map(|job| job.parts.iter().enumerate().map(move |(i, p)| (job.id, i, p)))

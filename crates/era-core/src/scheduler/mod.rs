@@ -11,6 +11,7 @@ mod clear;
 mod grow;
 mod line;
 mod nodes;
+mod order;
 mod pass;
 mod rank;
 mod replan;
@@ -21,7 +22,7 @@ mod tasks;
 use std::sync::Arc;
 
 pub(crate) use backfill::{estimated_starts, place_now};
-pub(crate) use pass::{admission, running_by_queue};
+pub(crate) use pass::{admission, running_of};
 pub(crate) use rank::{free_now, ranked, ranked_by};
 
 use crate::input::{Command, Input};

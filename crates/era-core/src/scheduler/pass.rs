@@ -16,9 +16,10 @@ use super::Step;
 use super::backfill::{
     book_shadow, claim, earliest_place, eligible_pools, hole_is_free, reseat, shadow, unseat,
 };
-use super::rank::{Rank, rank_jobs, ranked, rule_of};
+use super::order::Order;
+use super::rank::{Rank, rank_jobs, rule_of};
 use crate::bid::{Request, Shape};
-
+use crate::calendar::Lane;
 use crate::cluster::{Health, Purpose};
 use crate::explain::Reason;
 use crate::job::{Job, Phase, Plan, StopReason};
@@ -26,10 +27,10 @@ use crate::ledger::Account;
 use crate::market::fixed_price;
 use crate::placement::Gang;
 use crate::queue::Queue;
-use crate::resources::{PerResource, Resource};
+use crate::resources::Resource;
 use crate::settings::Backfill;
-use crate::state::State;
-use crate::units::{JobId, Money, Name, Span, Time};
+use crate::state::{Running, State};
+use crate::units::{JobId, Money, Span, Time};
 
 impl Step<'_> {
     pub(super) fn pass(&mut self) {
@@ -38,12 +39,24 @@ impl Step<'_> {
         for queue in queues.iter().filter(|q| q.preempts) {
             claims.append(&mut self.preempt(queue));
         }
-        let order = service_order(self.state, &queues);
-        let mut pass = Pass::new(self.state, &queues);
+        if !self.state.waiting.is_empty() {
+            self.serve(&queues, claims);
+        }
+        self.state.freed = false;
+        self.grow_all();
+    }
+
+    /// Goes through what waits, in the order of service.
+    fn serve(&mut self, queues: &[Queue], claims: BTreeMap<JobId, Plan>) {
+        let mut pass = Pass::new(self.state, queues);
         pass.claims = claims;
+        let mut order = Order::new(self.state, queues);
         self.book_holes(&mut pass, &order);
         let mut deferred = Vec::new();
-        for (queue, rank) in order {
+        while let Some((queue, rank)) = order.next(self.state) {
+            if pass.is_over() {
+                break;
+            }
             match self.try_job(&mut pass, &queues[queue], queue, rank.job, Turn::Own(rank)) {
                 Tried::BeyondShare if queues[queue].borrows => deferred.push((queue, rank)),
                 _ => {}
@@ -53,8 +66,6 @@ impl Step<'_> {
             self.try_job(&mut pass, &queues[queue], queue, rank.job, Turn::Borrowed);
         }
         self.remove_shadows(pass);
-        self.state.freed = false;
-        self.grow_all();
     }
 
     /// Starts a job if it may and can; otherwise keeps a place for it as the rules say.
@@ -79,7 +90,12 @@ impl Step<'_> {
             Err(_) => return Tried::NotNow,
             Ok(()) => {}
         }
-        if let Some(plan) = self.room_now(pass, &job) {
+        let mut room = self.room_now(pass, &job);
+        // Only now that something could start do those ahead of it need their places kept.
+        if room.is_some() && self.keep_heads(pass) {
+            room = self.room_now(pass, &job);
+        }
+        if let Some(plan) = room {
             if self.affordable(&job, &plan) {
                 pass.count(index, &job);
                 self.start_queued(Job::clone(&job), plan);
@@ -88,6 +104,11 @@ impl Step<'_> {
             return Tried::NotNow;
         }
         pass.failed(&job);
+        if pass.free.is_empty() {
+            let free = |l: &Arc<Lane>| free_on(l, self.state.now);
+            let pools = self.state.calendar.pools().iter();
+            pass.free = pools.map(|p| p.lanes.iter().map(free).collect()).collect();
+        }
         // What ranks higher than what runs makes room by preemption. It needs no place kept but
         // the one that others are leaving for it right now.
         let preempts = queue.preempts && job.queue().is_some_and(|q| q.preemptible);
@@ -165,30 +186,38 @@ impl Step<'_> {
 
     /// What does not fit now keeps a place, so that what comes later does not push it back.
     fn keep_place(&mut self, pass: &mut Pass, job: &Arc<Job>, aged: bool) {
-        let pools: Vec<usize> = eligible_pools(self.state, job);
         match self.state.settings.backfill {
             Backfill::None => {
                 // Nobody waits behind what no time would bring.
                 if earliest_place(self.state, &self.state.calendar, job, None).is_some() {
+                    let pools: Vec<usize> = eligible_pools(self.state, job);
                     pools.iter().for_each(|p| pass.open[*p] = false);
                 }
             }
-            Backfill::Easy => {
-                if pools.iter().all(|p| pass.headed[*p]) {
-                    return;
-                }
-                if let Some(plan) = earliest_place(self.state, &self.state.calendar, job, None) {
-                    let at = pools
-                        .iter()
-                        .find(|p| self.state.calendar.pools()[**p].pool.name == plan.pool);
-                    if let Some(at) = at.filter(|p| !pass.headed[**p]) {
-                        pass.headed[*at] = true;
-                        self.add_shadow(pass, job, plan);
-                    }
-                }
-            }
+            Backfill::Easy if pass.headed.contains(&false) => pass.heads.push(job.clone()),
+            Backfill::Easy => {}
             Backfill::Conservative => self.keep_hole(pass, job, aged),
         }
+    }
+
+    /// Keeps a place for the first that waits in each pool; says whether it kept any.
+    fn keep_heads(&mut self, pass: &mut Pass) -> bool {
+        let mut kept = false;
+        for job in std::mem::take(&mut pass.heads) {
+            let pools: Vec<usize> = eligible_pools(self.state, &job);
+            if pools.iter().all(|p| pass.headed[*p]) {
+                continue;
+            }
+            let place = earliest_place(self.state, &self.state.calendar, &job, None);
+            let Some(plan) = place else { continue };
+            let pool = |p: &&usize| self.state.calendar.pools()[**p].pool.name == plan.pool;
+            if let Some(at) = pools.iter().find(pool).filter(|p| !pass.headed[**p]) {
+                pass.headed[*at] = true;
+                kept = true;
+                self.add_shadow(pass, &job, plan);
+            }
+        }
+        kept
     }
 
     /// Conservative backfilling: a hole once found is kept, and only moves up when something
@@ -213,9 +242,12 @@ impl Step<'_> {
     /// Books the holes that waiting jobs keep from earlier passes, for as long as this one lasts.
     /// Not where somebody's patience is over: then places are given anew in the order of service,
     /// since behind a steady stream of holes one could wait for ever.
-    fn book_holes(&mut self, pass: &mut Pass, order: &[(usize, Rank)]) {
-        let aged = order.first().is_some_and(|(_, rank)| rank.is_aged());
-        if self.state.settings.backfill != Backfill::Conservative || aged {
+    fn book_holes(&mut self, pass: &mut Pass, order: &Order) {
+        if self.state.settings.backfill != Backfill::Conservative {
+            return;
+        }
+        let order = order.all(self.state);
+        if order.first().is_some_and(|(_, rank)| rank.is_aged()) {
             return;
         }
         for (_, rank) in order {
@@ -317,46 +349,9 @@ enum Tried {
     NotNow,
 }
 
-/// All waiting jobs in the order in which they are served, with the index of their queue.
-pub(super) fn service_order(state: &State, queues: &[Queue]) -> Vec<(usize, Rank)> {
-    let depth = state.settings.pass_depth as usize;
-    let mut aged = Vec::new();
-    let mut order = Vec::new();
-    for (index, queue) in queues.iter().enumerate() {
-        for rank in ranked(state, queue).into_iter().take(depth) {
-            if rank.is_aged() {
-                aged.push((index, rank));
-            } else {
-                order.push((index, rank));
-            }
-        }
-    }
-    aged.sort_by_key(|(_, rank)| rank.job);
-    aged.extend(order);
-    aged
-}
-
-/// What the jobs of a queue hold.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Running {
-    jobs: u32,
-    units: PerResource<u64>,
-}
-
-/// What each queue's running jobs hold.
-pub(crate) fn running_by_queue(state: &State, queues: &[Queue]) -> Vec<Running> {
-    let mut running = vec![Running::default(); queues.len()];
-    let places: BTreeMap<&Name, usize> =
-        queues.iter().enumerate().map(|(i, q)| (&q.name, i)).collect();
-    for job in state.active.iter().filter_map(|id| state.jobs.get(id)) {
-        let place = job.queue().and_then(|q| places.get(&q.queue));
-        if let Some(place) = place {
-            let units = job.parts[0].request.units();
-            running[*place].jobs += 1;
-            running[*place].units = [0, 1, 2].map(|r| running[*place].units[r] + units[r]);
-        }
-    }
-    running
+/// What a queue's running jobs hold.
+pub(crate) fn running_of(state: &State, queue: &Queue) -> Running {
+    state.running.get(&queue.name).copied().unwrap_or_default()
 }
 
 /// Whether a job may start as far as its queue, its quotas and its own times go.
@@ -426,7 +421,9 @@ struct Pass {
     open: Vec<bool>,
     /// Whether a pool has a first waiting job that others must not delay.
     headed: Vec<bool>,
-    /// What is free now on each node of each pool, at most.
+    /// Those that may be such first ones, in order; their places are looked for when needed.
+    heads: Vec<Arc<Job>>,
+    /// What was free on each node of each pool when the first did not fit.
     free: Vec<Vec<Free>>,
     /// Whether any node is kept for large jobs or high levels.
     any_kept: bool,
@@ -461,13 +458,11 @@ impl Pass {
     fn new(state: &State, queues: &[Queue]) -> Pass {
         let pools = state.calendar.pools();
         Pass {
-            running: running_by_queue(state, queues),
+            running: queues.iter().map(|queue| running_of(state, queue)).collect(),
             open: vec![true; pools.len()],
             headed: vec![false; pools.len()],
-            free: pools
-                .iter()
-                .map(|p| p.lanes.iter().map(|l| free_on(l, state.now)).collect())
-                .collect(),
+            heads: Vec::new(),
+            free: Vec::new(),
             any_kept: state.cluster.nodes().any(|n| n.kept.is_some()),
             misfits: Vec::new(),
             claims: BTreeMap::new(),
@@ -475,9 +470,17 @@ impl Pass {
         }
     }
 
+    /// Whether nothing that waits could start any more.
+    fn is_over(&self) -> bool {
+        !self.open.contains(&true)
+    }
+
     /// Whether a pool could hold the request if all that is free now stayed free.
     fn might_fit(&self, pool: usize, request: &Request) -> bool {
         let Shape::Replicas { min, .. } = request.shape else { return true };
+        if self.free.is_empty() {
+            return true;
+        }
         let each = &request.each;
         let mut left = min;
         for free in &self.free[pool] {
@@ -559,7 +562,7 @@ impl Pass {
     }
 }
 
-fn free_on(lane: &crate::calendar::Lane, now: Time) -> Free {
+fn free_on(lane: &Lane, now: Time) -> Free {
     if lane.node.health != Health::Up {
         return Free { cpu: 0, memory: 0, whole_gpus: 0, gpu: 0 };
     }

@@ -27,6 +27,11 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
+    /// The rank where the oldest goes first: age and policy agree.
+    pub(super) fn by_age(state: &State, queue: &Queue, job: &Job) -> Rank {
+        Rank { young: !is_aged(state, queue, job), key: 0, turn: (false, 0), job: job.id }
+    }
+
     pub(crate) fn is_aged(&self) -> bool {
         !self.young
     }
@@ -51,6 +56,11 @@ struct Owner {
     used: u64,
     debt: Fixed,
     error: Fixed,
+}
+
+/// Whether a job's patience is over.
+fn is_aged(state: &State, queue: &Queue, job: &Job) -> bool {
+    queue.ages && state.now.since(job.submitted) >= state.settings.patience
 }
 
 /// The waiting jobs of a queue, first to be served first.
@@ -81,7 +91,8 @@ pub(super) fn rank_jobs<'a>(
     let half_life = state.settings.fair_half_life;
     let needs_use = needs_free || matches!(rule, PolicyRule::FairShare);
     let running_use = if needs_use { running_use(state) } else { BTreeMap::new() };
-    let (settled, users) = state.shares.total(state.now, half_life);
+    let (settled, users) =
+        if needs_use { state.shares.total(state.now, half_life) } else { (0, 0) };
     let running: u128 = running_use.values().map(|used| u128::from(*used)).sum();
     let newcomers = running_use.keys().filter(|user| !state.shares.knows(**user)).count() as u64;
     let mut context = Context {
@@ -101,7 +112,7 @@ pub(super) fn rank_jobs<'a>(
 impl Context<'_> {
     fn rank(&mut self, job: &Job) -> Rank {
         let now = self.state.now;
-        let aged = self.queue.ages && now.since(job.submitted) >= self.state.settings.patience;
+        let aged = is_aged(self.state, self.queue, job);
         let key = if aged { 0 } else { self.key(job, now) };
         let in_line = !aged && matches!(self.rule, PolicyRule::Las { .. });
         let turn = if in_line { turn_of(job, now) } else { (false, 0) };
