@@ -230,3 +230,94 @@ impl<'a> Workload<'a> {
         best
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::resources::Gpu;
+
+    fn model(index: u8) -> Name {
+        Name::new(["old", "new"][usize::from(index) % 2]).unwrap()
+    }
+
+    /// What the documentation of the measures says, word for word, in exact fractions.
+    fn naive(free: &Free, typical: &[Typical], node: &Capacity, measure: Measure) -> i128 {
+        let all: i128 = free.gpus().iter().map(|f| i128::from(*f)).sum();
+        let mut sum = 0;
+        for Typical { each, weight } in typical {
+            let good: Vec<i128> = (0..free.count)
+                .filter(|i| free.gpus[*i] >= each.gpu.min(WHOLE_GPU))
+                .filter(|i| suits(&node.gpus[*i], each))
+                .map(|i| i128::from(free.gpus[i]))
+                .collect();
+            let fits = each.gpu > 0
+                && good.len() >= each.gpu.div_ceil(WHOLE_GPU) as usize
+                && each.cpu <= free.cpu
+                && each.memory <= free.memory;
+            let usable: i128 = if fits { good.iter().sum() } else { 0 };
+            let mut fillable = usable;
+            for (need, left) in [(each.cpu, free.cpu), (each.memory, free.memory)] {
+                if need > 0 {
+                    let bound = i128::from(left) * i128::from(each.gpu) / i128::from(need);
+                    fillable = fillable.min(bound);
+                }
+            }
+            let useless = match measure {
+                Measure::Fragmentation => all - usable,
+                Measure::Stranding => 2 * all - usable - fillable,
+            };
+            sum += useless * i128::from(*weight);
+        }
+        sum
+    }
+
+    fn kind() -> impl Strategy<Value = Typical> {
+        let gpu = prop_oneof![Just(0), 1u32..1000, (1u32..5).prop_map(|n| n * WHOLE_GPU)];
+        let named = proptest::option::of(0u8..2);
+        (gpu, 0u32..40_000, 0u32..200_000, named, 1u32..100).prop_map(
+            |(gpu, cpu, memory, named, weight)| Typical {
+                each: Resources {
+                    gpu,
+                    cpu,
+                    memory,
+                    gpu_model: named.map(model),
+                    ..Resources::default()
+                },
+                weight,
+            },
+        )
+    }
+
+    fn node() -> impl Strategy<Value = (Free, Capacity)> {
+        let gpus = proptest::collection::vec((0u32..=1000, 0u8..2), 0..9);
+        (gpus, 0u32..100_000, 0u32..500_000).prop_map(|(list, cpu, memory)| {
+            let mut gpus = [0; GPUS_PER_NODE_MAX];
+            gpus.iter_mut().zip(&list).for_each(|(slot, (free, _))| *slot = *free);
+            let models = list.iter().map(|(_, m)| Gpu { model: model(*m), memory: 0 });
+            let capacity =
+                Capacity { cpu, memory, gpus: models.collect(), devices: BTreeMap::new() };
+            (Free { cpu, memory, gpus, count: list.len() }, capacity)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_useless_is_what_the_plain_definition_says(
+            (free, capacity) in node(),
+            typical in proptest::collection::vec(kind(), 0..8),
+        ) {
+            for measure in [Measure::Fragmentation, Measure::Stranding] {
+                let fast = i128::from(Workload::new(&typical, measure).useless(&free, &capacity));
+                let plain = naive(&free, &typical, &capacity, measure);
+                // Fixed-point ratios round down, by less than two thousandths of a GPU a kind.
+                let weights: i128 = typical.iter().map(|t| i128::from(t.weight)).sum();
+                let slack = if measure == Measure::Stranding { 2 * weights } else { 0 };
+                prop_assert!((plain..=plain + slack).contains(&fast), "{fast} is not {plain}");
+            }
+        }
+    }
+}
