@@ -27,8 +27,6 @@ use crate::seeded::Seeded;
 pub const DEMANDS: [u32; 5] = [95, 100, 110, 120, 130];
 /// How often typical work is learned anew from arrivals; sooner at first.
 const RELEARN_AFTER: usize = 500;
-/// How many arrivals are worth learning from.
-const ARRIVALS_MIN: usize = 32;
 
 const NOW: Time = Time(0);
 /// Pods never leave; the calendar only has to reach a little further than one slot.
@@ -295,7 +293,7 @@ impl Placer {
         let Placer::Core { scorer, typical, learned: Learned::FromArrivals } = self else { return };
         let due = number.is_multiple_of(RELEARN_AFTER)
             || (number < RELEARN_AFTER && number.is_power_of_two());
-        if number >= ARRIVALS_MIN && due {
+        if number > 0 && due {
             *typical = learn(arrived.iter().map(|index| (&pods[*index], 1)), weighing(*scorer));
         }
     }
