@@ -168,6 +168,6 @@ fn least_stranded_beats_the_published_fgd_without_knowing_the_list() {
     for ((demand, ours), published) in DEMANDS.iter().zip(ours).zip(PUBLISHED[5].1) {
         assert!(ours > published, "at {demand} %: {ours:.2}, FGD {published}");
     }
-    // Measured: 95.62 with a deviation of 0.08 over seeds.
+    // Measured: 95.66 with a deviation of 0.09 over seeds.
     assert!(ours[4] > 95.5, "{:.2}", ours[4]);
 }

@@ -201,6 +201,7 @@ impl Line<'_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test that cannot write or read its file has failed
 mod tests {
     use std::path::PathBuf;
 
