@@ -6,6 +6,7 @@
 mod bad_input;
 pub mod measure;
 pub mod run;
+pub mod place;
 pub mod seeded;
 pub mod trace;
 pub mod workload;

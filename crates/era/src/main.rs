@@ -26,7 +26,7 @@ enum Command {
     /// Measure the core on seeded work
     #[command(subcommand)]
     Bench(bench::Bench),
-    /// Make workloads, and experiment on the production core
+    /// The laboratory: experiments on the production core
     #[command(subcommand)]
     Sim(sim::Sim),
     Version(version::Version),

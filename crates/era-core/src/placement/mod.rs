@@ -3,13 +3,17 @@
 //! a scorer's choice and never changes whether or when something is accepted.
 
 mod fragmentation;
+mod order;
+mod score;
 
 use serde::{Deserialize, Serialize};
 
-pub use fragmentation::{Typical, fragmentation};
+pub use fragmentation::Typical;
+use order::{Candidate, order};
+use score::{Left, Scores, Seating};
 
 use crate::bid::{Request, Shape, Topology};
-use crate::calendar::{Lane, PoolCalendar, Row, Seat};
+use crate::calendar::{CPU, GPU0, Lane, MEMORY, PoolCalendar, Row, Seat};
 use crate::cluster::{Eligibility, Purpose};
 use crate::resources::{Resources, WHOLE_GPU};
 use crate::units::{Name, NodeId, Time};
@@ -20,7 +24,7 @@ use crate::units::{Name, NodeId, Time};
 pub enum Scorer {
     /// The first that fits.
     FirstFit,
-    /// The one with least left.
+    /// The one with least left: cores and GPUs, each as a share of what the largest node has.
     BestFit,
     /// As few nodes as possible, the fullest among equals.
     #[default]
@@ -28,6 +32,9 @@ pub enum Scorer {
     /// The one whose free GPUs become least unusable for typical work (fragmentation gradient
     /// descent).
     Fgd,
+    /// The same, and with an eye to cores and memory: GPUs that typical work could not fill
+    /// because these run out first count as lost too.
+    LeastStranded,
 }
 
 /// A gang to be placed in a pool during `[from, to)`.
@@ -219,7 +226,7 @@ impl Gang<'_> {
         let options = self.options(pool, &block, &[], choice);
         let fitting = options.iter().map(|o| o.count).sum::<u32>().min(count);
         let order = order(options, fitting, choice.scorer, self.request.constraints.spread);
-        self.seat(pool, &block.each, order, fitting)
+        self.seat(pool, &block.each, order, fitting, choice)
     }
 
     fn place_block(
@@ -240,7 +247,7 @@ impl Gang<'_> {
         let lonely = spans_nodes && choice.scorer == Scorer::Consolidate;
         let spread = self.request.constraints.spread || lonely;
         let order = order(options, block.count, choice.scorer, spread);
-        Some(self.seat(pool, &block.each, order, block.count))
+        Some(self.seat(pool, &block.each, order, block.count, choice))
     }
 
     /// Every node that can take at least one replica.
@@ -257,6 +264,7 @@ impl Gang<'_> {
         };
         let mut options = Vec::new();
         let mut taken = Row::zero(0);
+        let mut scores = Scores::new(pool, &block.each, choice);
         let perhaps = self.perhaps(pool, &block.each);
         for (index, lane) in pool.lanes.iter().enumerate() {
             if !perhaps.at(index) || !lane.admits(&self.eligible) || exclude.contains(&lane.node.id)
@@ -265,10 +273,20 @@ impl Gang<'_> {
             }
             let count = self.room(lane, &block.each, most, &mut taken);
             if count > 0 {
-                options.push(Candidate::new(self, index, lane, &taken, count, block, choice));
+                let (disturbs, left) = (self.disturbs(lane), left(lane, &taken));
+                let score = scores.of(lane, &taken, left);
+                options.push(Candidate { lane: index, count, disturbs, left, score });
             }
         }
         options
+    }
+
+    /// Whether others would have to make room there, now or later.
+    fn disturbs(&self, lane: &Lane) -> bool {
+        match self.eligible.purpose {
+            Purpose::Queue => !lane.node.closed,
+            Purpose::Promise => lane.has_soft(self.from, self.to),
+        }
     }
 
     /// Keeps the nodes of the nearest topology that holds the whole gang: a rack, then a domain,
@@ -315,13 +333,15 @@ impl Gang<'_> {
         each: &Resources,
         order: Vec<(usize, u32)>,
         wanted: u32,
+        choice: Choice<'_>,
     ) -> Vec<Seat> {
+        let seating = Seating::new(choice);
         let mut seats = Vec::with_capacity(wanted as usize);
         for (index, count) in order {
             let lane = &pool.lanes[index];
             let mut taken = lane.peak(self.from, self.to, self.soft_to);
             for _ in 0..count.min(wanted - seats.len() as u32) {
-                let Some(gpus) = lane.choose_gpus(&taken, each) else { break };
+                let Some(gpus) = seating.gpus(lane, &taken, each) else { break };
                 taken.add(&lane.take(each, gpus));
                 seats.push(Seat { node: lane.node.id, gpus });
             }
@@ -343,52 +363,15 @@ impl Perhaps {
     }
 }
 
-/// A node that can take `count` replicas.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    lane: usize,
-    count: u32,
-    /// Open nodes with preemptible work in the way come last, for queue work those open to
-    /// promises do.
-    disturbs: bool,
-    /// GPU thousandths, cores and memory left beside what is taken.
-    left: (u32, u32, u32),
-    /// How much less useful the free GPUs become; only for fragmentation.
-    gradient: i64,
-}
-
-impl Candidate {
-    fn new(
-        gang: &Gang<'_>,
-        index: usize,
-        lane: &Lane,
-        taken: &Row,
-        count: u32,
-        block: &Block,
-        choice: Choice<'_>,
-    ) -> Candidate {
-        let capacity = &lane.node.capacity;
-        let gpus = &taken[crate::calendar::GPU0..][..capacity.gpus.len()];
-        let disturbs = match gang.eligible.purpose {
-            Purpose::Queue => !lane.node.closed,
-            Purpose::Promise => lane.has_soft(gang.from, gang.to),
-        };
-        let gradient = match choice.scorer {
-            Scorer::Fgd => fragmentation::gradient(lane, taken, &block.each, choice.typical),
-            _ => 0,
-        };
-        Candidate {
-            lane: index,
-            count,
-            disturbs,
-            left: (
-                gpus.iter().map(|used| WHOLE_GPU.saturating_sub(*used)).sum(),
-                capacity.cpu.saturating_sub(taken[crate::calendar::CPU]),
-                capacity.memory.saturating_sub(taken[crate::calendar::MEMORY]),
-            ),
-            gradient,
-        }
-    }
+/// What a node has beside what is taken.
+fn left(lane: &Lane, taken: &Row) -> Left {
+    let capacity = &lane.node.capacity;
+    let gpus = &taken[GPU0..GPU0 + capacity.gpus.len()];
+    (
+        gpus.iter().map(|used| WHOLE_GPU.saturating_sub(*used)).sum(),
+        capacity.cpu.saturating_sub(taken[CPU]),
+        capacity.memory.saturating_sub(taken[MEMORY]),
+    )
 }
 
 /// A place for comparing nearness. A node without a rack or domain is near itself alone.
@@ -405,73 +388,4 @@ fn near(lane: &Lane, topology: Topology) -> Near<'_> {
         Topology::Domain => lane.node.domain.as_ref(),
     };
     name.map_or(Near::Alone(lane.node.id), Near::Named)
-}
-
-/// The nodes in the order in which they are filled, each with how many replicas it gets.
-fn order(
-    mut options: Vec<Candidate>,
-    wanted: u32,
-    scorer: Scorer,
-    spread: bool,
-) -> Vec<(usize, u32)> {
-    if spread {
-        return spread_out(options, wanted);
-    }
-    match scorer {
-        Scorer::FirstFit => options.sort_by_key(|o| (o.disturbs, o.lane)),
-        Scorer::BestFit => options.sort_by_key(|o| (o.disturbs, o.left, o.lane)),
-        Scorer::Fgd => options.sort_by_key(|o| (o.disturbs, o.gradient, o.left, o.lane)),
-        Scorer::Consolidate => return consolidate(options, wanted),
-    }
-    let mut left = wanted;
-    let mut order = Vec::new();
-    for option in options {
-        if left == 0 {
-            break;
-        }
-        let count = option.count.min(left);
-        order.push((option.lane, count));
-        left -= count;
-    }
-    order
-}
-
-/// Largest first, and what is left over on the fullest node that takes all of it.
-fn consolidate(mut options: Vec<Candidate>, wanted: u32) -> Vec<(usize, u32)> {
-    options.sort_by_key(|o| (o.disturbs, std::cmp::Reverse(o.count), o.left, o.lane));
-    let mut order = Vec::new();
-    let mut left = wanted;
-    let mut rest = &options[..];
-    while left > 0 && !rest.is_empty() {
-        let finishing =
-            rest.iter().filter(|o| o.count >= left).min_by_key(|o| (o.disturbs, o.left, o.lane));
-        if let Some(last) = finishing {
-            order.push((last.lane, left));
-            break;
-        }
-        order.push((rest[0].lane, rest[0].count));
-        left -= rest[0].count;
-        rest = &rest[1..];
-    }
-    order
-}
-
-/// One replica a node, emptiest first, and again until all are seated.
-fn spread_out(mut options: Vec<Candidate>, wanted: u32) -> Vec<(usize, u32)> {
-    options.sort_by_key(|o| (o.disturbs, std::cmp::Reverse(o.left), o.lane));
-    let mut counts: Vec<(usize, u32, u32)> = options.iter().map(|o| (o.lane, 0, o.count)).collect();
-    let mut left = wanted;
-    while left > 0 {
-        let before = left;
-        for (_, given, most) in &mut counts {
-            if left > 0 && given < most {
-                *given += 1;
-                left -= 1;
-            }
-        }
-        if left == before {
-            break;
-        }
-    }
-    counts.into_iter().filter(|(_, n, _)| *n > 0).map(|(lane, n, _)| (lane, n)).collect()
 }

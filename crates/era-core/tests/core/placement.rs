@@ -4,8 +4,8 @@ use era_core::bid::{Request, Shape, Topology};
 use era_core::cluster::Domain;
 use era_core::input::NewNode;
 use era_core::market::MarketRules;
-use era_core::placement::Scorer;
-use era_core::resources::Gpu;
+use era_core::placement::{Scorer, Typical};
+use era_core::resources::{Gpu, Resources};
 use era_core::settings::Settings;
 use era_core::units::JobId;
 use era_core::{Command, Refusal, Reply};
@@ -278,4 +278,64 @@ fn best_fit_fills_the_fullest_nodes_and_consolidation_uses_as_few_as_it_can() {
     };
     assert_eq!(placed(Scorer::BestFit), [0, 1, 2]);
     assert_eq!(placed(Scorer::Consolidate), [0, 0, 0]);
+}
+
+/// A bench of two nodes (8 GPUs, 64 cores each) where `gpu` GPUs with `cpu` cores are typical.
+fn with_typical(scorer: Scorer, kinds: &[(&str, &str)]) -> Bed {
+    let kind = |(gpu, cpu): &(&str, &str)| Typical {
+        each: Resources::parse([("gpu", *gpu), ("cpu", *cpu)]).unwrap(),
+        weight: 1,
+    };
+    let typical = kinds.iter().map(kind).collect();
+    let settings = Settings { scorer, typical, ..Settings::default() };
+    Bed::with(2, settings, MarketRules::default())
+}
+
+#[test]
+fn least_stranded_keeps_cores_for_gpus_where_fragmentation_sees_no_difference() {
+    let chosen = |scorer| {
+        let mut bed = with_typical(scorer, &[("1", "4")]);
+        bed.done(Command::Drain { node: n(1) });
+        bed.promise(ask(1, "gpu=4,cpu=40"));
+        bed.done(Command::Resume { node: n(1) });
+        // Node 0 has 4 GPUs and 24 cores left: 16 cores fewer would strand two of the GPUs. Node
+        // 1 has 8 GPUs and 64 cores, of which half are enough.
+        let job = bed.promise(ask(1, "cpu=16"));
+        bed.nodes_of(job)[0]
+    };
+    assert_eq!(chosen(Scorer::Fgd), 0, "one more replica fits on either");
+    assert_eq!(chosen(Scorer::LeastStranded), 1);
+}
+
+#[test]
+fn a_share_sits_on_the_gpu_for_which_its_node_was_chosen() {
+    let seats = |scorer| {
+        let mut bed = with_typical(scorer, &[("0.4", "1")]);
+        bed.promise(ask(1, "gpu=0.6"));
+        let job = bed.promise(ask(1, "gpu=0.2"));
+        bed.gpus_of(job)
+    };
+    // What is left of the first GPU is just what typical work needs; beside it, 0.8 is left.
+    assert_eq!(seats(Scorer::BestFit), [(0, vec![0])]);
+    assert_eq!(seats(Scorer::Fgd), [(0, vec![1])]);
+    assert_eq!(seats(Scorer::LeastStranded), [(0, vec![1])]);
+}
+
+#[test]
+fn best_fit_weighs_cores_beside_gpus() {
+    // Node 0 has 8 GPUs and 4 cores left, node 1 has 7 GPUs and 64 cores: a GPU more, but nearly
+    // all of a node's cores fewer.
+    let placed = |scorer| {
+        let settings = Settings { scorer, ..Settings::default() };
+        let mut bed = Bed::with(2, settings, MarketRules::default());
+        for (node, each) in [(0, "cpu=60"), (1, "gpu=1")] {
+            bed.done(Command::Drain { node: n(1 - node) });
+            bed.promise(ask(1, each));
+            bed.done(Command::Resume { node: n(1 - node) });
+        }
+        let job = bed.promise(ask(1, "gpu=1,cpu=1"));
+        bed.nodes_of(job)[0]
+    };
+    assert_eq!(placed(Scorer::BestFit), 0);
+    assert_eq!(placed(Scorer::Consolidate), 1, "GPUs before all else");
 }

@@ -104,7 +104,8 @@ fn settings() -> impl Strategy<Value = Settings> {
         Just(Scorer::FirstFit),
         Just(Scorer::BestFit),
         Just(Scorer::Consolidate),
-        Just(Scorer::Fgd)
+        Just(Scorer::Fgd),
+        Just(Scorer::LeastStranded)
     ];
     let slot = prop_oneof![4 => Just(60), 1 => Just(45), 1 => Just(300)];
     (slot, 60i64..240, 1i64..90, scorer).prop_map(|(slot, horizon_min, grace_s, scorer)| Settings {
