@@ -19,6 +19,7 @@ pub mod input;
 pub mod job;
 pub mod ledger;
 pub mod market;
+mod openings;
 #[cfg(feature = "oracle")]
 pub mod oracle;
 pub mod output;

@@ -9,16 +9,30 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::bid::{Request, Shape};
-use crate::calendar::{CHUNK, Calendar, Lane, PoolCalendar, Pricing};
+use crate::calendar::{CHUNK, Calendar, Lane, PoolCalendar, Pricing, Row};
 use crate::cluster::Eligibility;
 use crate::market::StartRule;
+use crate::openings::{BySlot, Openings};
 use crate::placement::{Gang, blocks};
 use crate::resources::{PerResource, Resources};
 use crate::starts::Starts;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// Starts without room that are tried one by one before all starts with room are worked out.
-const TRIES_MAX: u32 = 24;
+const TRIES_MAX: u32 = 8;
+
+/// Slots around a window that are looked at before all others.
+const NEAR_SLOTS: i64 = 512;
+
+/// What lies around a window in which no start has room.
+pub(crate) struct Survey {
+    /// The last start before the window that has room.
+    pub(crate) before: Option<Time>,
+    /// The first start after it that has.
+    pub(crate) after: Option<Time>,
+    /// How many replicas could start, at least from `before` to `after`.
+    pub(crate) by_slot: BySlot,
+}
 
 /// A start with room, and its raw price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,7 +173,7 @@ impl<'a> Search<'a> {
                     break;
                 }
                 chunks.pop();
-                let chunk_end = chunk_start + crate::units::Span(slots.slot_len().0 * CHUNK as i64);
+                let chunk_end = chunk_start + Span(slots.slot_len().0 * CHUNK as i64);
                 if room.touches(chunk_start, chunk_end) {
                     costs.open(chunk, first, last, self.request.duration.0, |found| {
                         if room.contains(found.start) {
@@ -177,7 +191,7 @@ impl<'a> Search<'a> {
             }
             tries += 1;
             if tries == TRIES_MAX {
-                room = self.starts_with_room(slots.start_of(first), slots.start_of(last));
+                room = self.boundaries_with_room(slots.start_of(first), slots.start_of(last));
                 starts.retain(|Reverse(f)| room.contains(f.start));
             }
         }
@@ -293,7 +307,7 @@ impl<'a> Search<'a> {
         segments
     }
 
-    fn now_only(&self) -> bool {
+    pub(crate) fn now_only(&self) -> bool {
         self.calendar.market().mechanism().starts() == StartRule::NowOnly
     }
 
@@ -303,37 +317,47 @@ impl<'a> Search<'a> {
         to.min(slots.start_of(slots.end()) - self.request.duration)
     }
 
-    /// The most replicas that could start together at any start in `[from, to]`.
-    pub fn most_replicas(&self, from: Time, to: Time) -> u32 {
+    /// The most replicas that could start together at any start in `[from, to]`, of which
+    /// `by_slot` tells how many could at each slot boundary.
+    pub(crate) fn most_replicas(&self, by_slot: &BySlot, from: Time, to: Time) -> u32 {
         let (from, to) = (from.max(self.now), self.latest(to));
-        let wanted = self.request.shape.promised();
-        let per_node = self.request.constraints.per_node_max.unwrap_or(wanted).min(wanted);
-        let slot = self.pool.slots.slot_len();
-        let mut most = 0;
-        let mut take = |open: Time, close: Time, count: i64| {
-            let start = open.ceil_to(slot);
-            let is_start = start <= close && !self.now_only() || open == self.now;
-            if is_start && self.allowed.touches(open, close) {
-                most = most.max(count);
-            }
-        };
-        let mut last: Option<(Time, i64)> = None;
-        for (time, count) in self.counts(&self.request.each, per_node, from, to) {
-            if let Some((open, before)) = last {
-                take(open, Time(time.0 - 1), before);
-            }
-            last = Some((time, count));
-        }
-        if let Some((open, count)) = last {
-            take(open, to, count);
-        }
-        u32::try_from(most).unwrap_or(0)
+        let at_once = (from == self.now && from <= to).then(|| (from, self.replicas_at(from)));
+        let boundaries = by_slot.within(from, to).filter(|_| !self.now_only());
+        let allowed = |(start, _): &(Time, i64)| self.allowed.contains(*start);
+        let counts = boundaries.chain(at_once).filter(allowed).map(|(_, count)| count);
+        u32::try_from(counts.max().unwrap_or(0)).unwrap_or(0)
+    }
+
+    /// How many replicas could start at an instant, preemptible work aside.
+    fn replicas_at(&self, start: Time) -> i64 {
+        let (to, each, most) = (start + self.request.duration, &self.request.each, self.per_node());
+        let mut taken = Row::zero(0);
+        let lanes = self.pool.lanes.iter().filter(|l| l.admits(&self.eligible));
+        lanes.map(|l| i64::from(l.room(start, to, start, each, most, &mut taken))).sum()
     }
 
     /// Whether enough nodes are always the right nodes.
-    fn is_simple(&self) -> bool {
+    pub(crate) fn is_simple(&self) -> bool {
         matches!(self.request.shape, Shape::Replicas { .. })
             && self.request.constraints.same.is_none()
+    }
+
+    /// The slot boundaries in `[from, to]` at which enough nodes have room, and perhaps instants
+    /// between two of them; otherwise as [`Search::starts_with_room`].
+    fn boundaries_with_room(&self, from: Time, to: Time) -> Starts {
+        if !self.is_simple() || self.with_soft {
+            return self.starts_with_room(from, to);
+        }
+        let wanted = i64::from(self.request.shape.promised());
+        let by_slot = self.by_slot(from, to);
+        let mut intervals: Vec<(Time, Time)> = Vec::new();
+        for (start, _) in by_slot.within(from, to).filter(|(_, count)| *count >= wanted) {
+            match intervals.last_mut() {
+                Some((_, last)) if *last + by_slot.slot == start => *last = start,
+                _ => intervals.push((start, start)),
+            }
+        }
+        Starts::Only(intervals)
     }
 
     /// All starts in `[from, to]` at which enough nodes have room. For requests with a demanded
@@ -364,6 +388,116 @@ impl<'a> Search<'a> {
         }
         intervals.extend(open.map(|start| (start, to)));
         Starts::Only(intervals)
+    }
+
+    /// How many replicas could start at each slot boundary in `[from, to]`, for requests of like
+    /// replicas. Exact but for preemptible work, which is in the way of starts before `soft_to`.
+    pub(crate) fn by_slot(&self, from: Time, to: Time) -> BySlot {
+        let (slot, duration) = (self.pool.slots.slot_len(), self.request.duration);
+        if from > to {
+            return BySlot::none(from, to, slot);
+        }
+        if let Some(openings) = self.openings(from, to) {
+            return openings.by_slot(duration, from, to, slot);
+        }
+        let mut by_slot = BySlot::none(from, to, slot);
+        let mut last: Option<(Time, i64)> = None;
+        for (time, count) in self.counts(&self.request.each, self.per_node(), from, to) {
+            if let Some((open, before)) = last {
+                by_slot.add(open, Time(time.0 - 1), before);
+            }
+            last = Some((time, count));
+        }
+        if let Some((open, count)) = last {
+            by_slot.add(open, to, count);
+        }
+        by_slot.sum()
+    }
+
+    /// What is free for the request's replicas from `from` until a run that starts at `to` ends.
+    pub(crate) fn openings(&self, from: Time, to: Time) -> Option<Openings> {
+        if self.with_soft {
+            return None;
+        }
+        let lanes = self.pool.lanes.iter().map(|lane| &**lane);
+        let during = (from, to + self.request.duration);
+        Openings::of(lanes, &self.eligible, &self.request.each, self.per_node(), during)
+    }
+
+    fn per_node(&self) -> u32 {
+        let wanted = self.request.shape.promised();
+        self.request.constraints.per_node_max.unwrap_or(wanted).min(wanted)
+    }
+
+    /// Whether the request has room at a start of which it is known how many replicas fit.
+    pub(crate) fn has_room_for(&self, start: Time, replicas: i64) -> bool {
+        replicas >= i64::from(self.request.shape.promised())
+            && self.allowed.contains(start)
+            && (start >= self.soft_to || self.gang(start).fits(self.pool))
+    }
+
+    /// Whether any start in `[from, to]` has room, for a request of like replicas.
+    pub(crate) fn has_room_in(&self, openings: &Openings, from: Time, to: Time) -> bool {
+        let (from, to) = (from.max(self.now), self.latest(to));
+        if from > to {
+            return false;
+        }
+        if from == self.now && self.has_room(from) {
+            return true;
+        }
+        let (slot, duration) = (self.pool.slots.slot_len(), self.request.duration);
+        !self.now_only()
+            && openings
+                .by_slot(duration, from, to, slot)
+                .within(from, to)
+                .any(|(start, count)| self.has_room_for(start, count))
+    }
+
+    /// The surroundings of a window in which no start has room, for a request of like replicas
+    /// that may start until `latest`.
+    pub(crate) fn survey(&self, from: Time, to: Time, latest: Time) -> Survey {
+        let slots = &self.pool.slots;
+        let end = self.latest(latest);
+        if self.now_only() {
+            let by_slot = BySlot::none(Time(1), Time(0), slots.slot_len());
+            let before = (from > self.now && self.has_room(self.now)).then_some(self.now);
+            return Survey { before, after: None, by_slot };
+        }
+        // Most often there is room not far away; otherwise everything is looked at once.
+        let margin = Span((self.request.duration.0 * 2).max(slots.slot_len().0 * NEAR_SLOTS));
+        let near = (self.now.max(from.min(to) - margin), end.min(from.max(to) + margin));
+        let survey = self.survey_within(near, (from, to));
+        let whole = near.0 == self.now && near.1 == end;
+        let found = (survey.before.is_some() || near.0 == self.now)
+            && (survey.after.is_some() || near.1 == end);
+        if whole || found { survey } else { self.survey_within((self.now, end), (from, to)) }
+    }
+
+    fn survey_within(&self, (low, high): (Time, Time), (from, to): (Time, Time)) -> Survey {
+        let by_slot = self.by_slot(low, high);
+        let has_room = |(start, count): &(Time, i64)| self.has_room_for(*start, *count);
+        let after = by_slot.within(Time(to.0 + 1), high).find(has_room).map(|(start, _)| start);
+        let before = by_slot.within(low, Time(from.0 - 1)).rfind(has_room).map(|(start, _)| start);
+        let at_once = || (low == self.now && from > self.now && self.has_room(low)).then_some(low);
+        Survey { before: before.or_else(at_once), after, by_slot }
+    }
+
+    /// Every start in `[from, to]` that is a slot boundary, with its raw price, room or not.
+    pub(crate) fn each_price(&self, from: Time, to: Time, each: impl FnMut(Found)) {
+        let slots = &self.pool.slots;
+        let (from, to) = (from.max(self.now).ceil_to(slots.slot_len()), self.latest(to));
+        if from > to {
+            return;
+        }
+        let market = self.calendar.market();
+        let pricing = market.pricing(&self.pool.pool.name);
+        let mut costs = Costs::new(self.pool, self.request.units(), &pricing);
+        let (first, last) = (slots.slot_at(from), slots.slot_at(to));
+        let chunk = |slot: i64| (slot - slots.first()) as usize / CHUNK;
+        let mut each = each;
+        for chunk in chunk(first)..=chunk(last) {
+            costs.open(chunk, first, last, self.request.duration.0, &mut each);
+        }
     }
 
     /// How many replicas could start in the pool, as a step function of the start.

@@ -320,7 +320,8 @@ impl Lane {
         }
     }
 
-    fn count_by_devices(&self, taken: &[u32], each: &Resources) -> u32 {
+    /// How many such replicas the node's devices allow beside `taken`.
+    pub(crate) fn count_by_devices(&self, taken: &[u32], each: &Resources) -> u32 {
         let kinds: Vec<_> = self.node.capacity.devices.iter().collect();
         each.devices
             .iter()
@@ -366,6 +367,26 @@ impl Lane {
             && taken[MEMORY] <= capacity.memory
             && taken[GPU0..gpus_end].iter().all(|used| *used <= WHOLE_GPU)
             && taken[gpus_end..].iter().zip(capacity.devices.values()).all(|(used, n)| used <= n)
+    }
+
+    /// What firm bookings take during `[from, to)`, step by step.
+    pub(crate) fn firm_steps(
+        &self,
+        from: Time,
+        to: Time,
+    ) -> impl Iterator<Item = (Time, Time, Option<&[u32]>)> {
+        self.firm.steps(from, to)
+    }
+
+    /// Every instant in `(from, to]` at which a booking begins or ends.
+    pub(crate) fn turns(&self, from: Time, to: Time, mut turn: impl FnMut(Time)) {
+        let past = Time(to.0.saturating_add(1));
+        self.firm.changes(from, past).for_each(&mut turn);
+        self.soft.changes(from, past).for_each(&mut turn);
+        // What takes over from something alike shows in neither.
+        let first = self.bookings.partition_point(|b| b.from <= from);
+        let begun = self.bookings[first..].iter().map(|b| b.from);
+        begun.take_while(|at| *at <= to).for_each(turn);
     }
 
     /// Everything that is taken, of both layers where `with_soft`.

@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::decide::{cheapest, search_in, search_places, window};
+use super::decide::{Notes, cheapest, search_in, search_places, window};
 use crate::bid::{Bid, Request, Shape};
 use crate::market::Weights;
+use crate::openings::Openings;
 use crate::refusal::Refusal;
+use crate::search::Found;
+use crate::starts::Starts;
 use crate::state::State;
 use crate::units::{Money, Span, Time, UserId};
 
@@ -46,6 +49,17 @@ pub(crate) fn counter_offers(
     now: Time,
     refusal: &Refusal,
 ) -> CounterOffers {
+    counter_offers_by(state, bid, now, refusal, &Notes::default())
+}
+
+/// The same, with what was noted when the bid was refused.
+pub(super) fn counter_offers_by(
+    state: &State,
+    bid: &Bid,
+    now: Time,
+    refusal: &Refusal,
+    notes: &Notes,
+) -> CounterOffers {
     let mut counter = CounterOffers::default();
     if let Refusal::TooDear { price, .. } = refusal {
         counter.value = Some(*price);
@@ -62,7 +76,8 @@ pub(crate) fn counter_offers(
         Refusal::NoRoom | Refusal::QuotaConcurrent { .. } | Refusal::LevelShare { .. }
     );
     if let (Some(request), true) = (single, possible) {
-        counter.window = nearest_window(state, bid.user, request, now);
+        let look = || nearest_window(state, bid.user, request, now);
+        counter.window = notes.window.unwrap_or_else(look);
         counter.size = largest(state, bid.user, request, now);
         counter.duration = longest(state, bid.user, request, now);
     }
@@ -85,20 +100,35 @@ fn nearest_window(state: &State, user: UserId, request: &Request, now: Time) -> 
     let (from, to) = window(state, request, now);
     let latest = now + state.settings.horizon - request.duration;
     let places = search_places(state, user, request, (now, latest)).ok()?;
-    let mut nearest: Option<(Span, Offer)> = None;
+    let mut ends = Vec::new();
     for (pool, allowed) in &places {
         let search = search_in(state, user, request, now, pool, allowed);
-        let room = search.starts_with_room(now, latest);
-        let later = search.first_with_room(&room, Time(to.0 + 1), latest);
-        let earlier = search.last_with_room(&room, now, Time(from.0 - 1));
-        let found = [later.map(|s| (s.since(to), s)), earlier.map(|s| (from.since(s), s))];
-        for (distance, start) in found.into_iter().flatten() {
-            let Some(price) = search.price_at(start).and_then(Weights::price) else { continue };
-            let nearer = nearest.as_ref().is_none_or(|(d, o)| (distance, price) < (*d, o.price));
-            if nearer {
-                let finish = start + request.duration;
-                nearest = Some((distance, Offer { start, finish, price }));
-            }
+        let (earlier, later) = if search.is_simple() {
+            let survey = search.survey(from, to, latest);
+            (survey.before, survey.after)
+        } else {
+            let room = search.starts_with_room(now, latest);
+            let later = search.first_with_room(&room, Time(to.0 + 1), latest);
+            (search.last_with_room(&room, now, Time(from.0 - 1)), later)
+        };
+        let found = |start| search.price_at(start).map(|raw| Found { raw, start });
+        ends.extend([later, earlier].into_iter().flatten().filter_map(found));
+    }
+    nearest_of(ends.into_iter(), request, (from, to))
+}
+
+/// Of starts outside a window the nearest, the cheapest among equals.
+pub(super) fn nearest_of(
+    starts: impl Iterator<Item = Found>,
+    request: &Request,
+    (from, to): (Time, Time),
+) -> Option<Offer> {
+    let mut nearest: Option<(Span, Offer)> = None;
+    for Found { raw, start } in starts {
+        let Some(price) = Weights::price(raw) else { continue };
+        let distance = if start > to { start.since(to) } else { from.since(start) };
+        if nearest.as_ref().is_none_or(|(d, o)| (distance, price) < (*d, o.price)) {
+            nearest = Some((distance, Offer { start, finish: start + request.duration, price }));
         }
     }
     nearest.map(|(_, offer)| offer)
@@ -124,7 +154,8 @@ fn largest(state: &State, user: UserId, request: &Request, now: Time) -> Option<
         let one = sized(1);
         let places = search_places(state, user, &one, range).ok()?;
         let counts = places.iter().map(|(pool, allowed)| {
-            search_in(state, user, request, now, pool, allowed).most_replicas(range.0, range.1)
+            let search = search_in(state, user, request, now, pool, allowed);
+            search.most_replicas(&search.by_slot(range.0, range.1), range.0, range.1)
         });
         let most = counts.max().unwrap_or(0);
         if most == 0 {
@@ -153,35 +184,64 @@ fn largest(state: &State, user: UserId, request: &Request, now: Time) -> Option<
 fn longest(state: &State, user: UserId, request: &Request, now: Time) -> Option<(Span, Offer)> {
     let slot = state.settings.slot;
     let shorter = |slots: i64| Request { duration: Span(slots * slot.0), ..request.clone() };
-    let mut fails = slots_in(request.duration, slot);
-    let mut fits = fails / 2;
-    while fits > 0 && !has_room(state, user, &shorter(fits), now) {
-        (fails, fits) = (fits, fits / 2);
+    // Whatever the duration, all runs lie in the window: what is free there is read once.
+    let (from, to) = window(state, request, now);
+    let openings = openings(state, user, request, now, (from, to));
+    let fits = |slots: i64| has_room(state, user, &shorter(slots), now, openings.as_deref());
+    let (mut most, mut fails) = (1, slots_in(request.duration, slot));
+    if fails <= most || !fits(most) {
+        return None;
     }
-    while fits > 0 && fits + 1 < fails {
-        let middle = fits + (fails - fits) / 2;
-        if has_room(state, user, &shorter(middle), now) {
-            fits = middle;
+    while most + 1 < fails {
+        let middle = most + (fails - most) / 2;
+        if fits(middle) {
+            most = middle;
         } else {
             fails = middle;
         }
     }
-    if fits == 0 {
-        return None;
-    }
-    let request = shorter(fits);
+    let request = shorter(most);
     let range = window(state, &request, now);
     offer(state, user, &request, now, range).map(|found| (request.duration, found))
 }
 
-/// Whether a request has room anywhere in its window.
-fn has_room(state: &State, user: UserId, request: &Request, now: Time) -> bool {
+/// What each pool of the calendar has free in a window, for requests of like replicas.
+fn openings(
+    state: &State,
+    user: UserId,
+    request: &Request,
+    now: Time,
+    (from, to): (Time, Time),
+) -> Option<Vec<Openings>> {
+    let all = Starts::All;
+    let of = |pool| {
+        let search = search_in(state, user, request, now, pool, &all);
+        if search.is_simple() { search.openings(from, to) } else { None }
+    };
+    state.calendar.pools().iter().map(|pool| of(pool)).collect()
+}
+
+/// Whether a request has room anywhere in its window. `openings` tells what each pool has free
+/// there, where that is known.
+fn has_room(
+    state: &State,
+    user: UserId,
+    request: &Request,
+    now: Time,
+    openings: Option<&[Openings]>,
+) -> bool {
     let (from, to) = window(state, request, now);
     let Ok(places) = search_places(state, user, request, (from, to)) else { return false };
     places.iter().any(|(pool, allowed)| {
         let search = search_in(state, user, request, now, pool, allowed);
-        let room = search.starts_with_room(from, to);
-        search.first_with_room(&room, from, to).is_some()
+        let index = state.calendar.pools().iter().position(|p| p.pool.name == pool.pool.name);
+        match openings.zip(index).and_then(|(openings, index)| openings.get(index)) {
+            Some(openings) => search.has_room_in(openings, from, to),
+            None => {
+                let room = search.starts_with_room(from, to);
+                search.first_with_room(&room, from, to).is_some()
+            }
+        }
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::counter::Offer;
 use super::{MenuLine, Quote, rearrange};
 use crate::bid::{Bid, Request, Window, units_in_range};
 use crate::calendar::{Calendar, Holder, Layer, PoolCalendar, Seat};
@@ -53,12 +54,31 @@ impl Decision {
     }
 }
 
+/// What is found on the way to a refusal, and need not be looked for again by whoever looks for
+/// counter-offers to a bid of one request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Notes {
+    /// The nearest run outside the window, where it was looked for.
+    pub(super) window: Option<Option<Offer>>,
+}
+
 /// Decides on a bid. Refuses, or returns what maximises value minus price.
 pub(crate) fn decide(
     state: &State,
     bid: &Bid,
     now: Time,
     with_seats: bool,
+) -> Result<Decision, Refusal> {
+    decide_noting(state, bid, now, with_seats, &mut Notes::default())
+}
+
+/// The same, noting what was found on the way.
+pub(super) fn decide_noting(
+    state: &State,
+    bid: &Bid,
+    now: Time,
+    with_seats: bool,
+    notes: &mut Notes,
 ) -> Result<Decision, Refusal> {
     bid.check(now, state.settings.horizon)?;
     state.accounts.user(bid.user)?;
@@ -70,7 +90,7 @@ pub(crate) fn decide(
     let mut best: Option<(Decision, Money)> = None;
     for (index, alternative) in bid.one_of.iter().enumerate() {
         let found = match &alternative.all_of[..] {
-            [request] => single(state, bid, index, request, now, with_seats),
+            [request] => single(state, bid, (index, request), now, with_seats, notes),
             requests => several(state, bid, index, requests, now),
         };
         match found {
@@ -194,10 +214,10 @@ pub(super) fn search_in<'a>(
 fn single(
     state: &State,
     bid: &Bid,
-    alternative: usize,
-    request: &Request,
+    (alternative, request): (usize, &Request),
     now: Time,
     with_seats: bool,
+    notes: &mut Notes,
 ) -> Result<(Decision, Money), Refusal> {
     let (from, to) = starts_of(state, request, now, now);
     let places = places(state, &state.calendar, bid.user, request, (from, to))?;
@@ -228,7 +248,13 @@ fn single(
         }
     }
     let Some((_, mut decision, worth)) = best else {
-        return rearrange::rearrange(state, bid, alternative, request, now);
+        let mut own = Notes::default();
+        let rearranged = rearrange::rearrange(state, bid, (alternative, request), now, &mut own);
+        // Counter-offers are made to the first alternative.
+        if alternative == 0 {
+            *notes = own;
+        }
+        return rearranged;
     };
     if with_seats {
         let plan = &mut decision.parts[0].0;

@@ -6,6 +6,7 @@
 
 mod counter;
 mod decide;
+mod gap;
 mod rearrange;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ pub(crate) use counter::counter_offers;
 pub use counter::{CounterOffers, Offer};
 pub(crate) use decide::{Decision, Move, decide};
 
+use self::counter::counter_offers_by;
+use self::decide::{Notes, decide_noting};
 use crate::bid::{Bid, Request};
 use crate::job::Plan;
 use crate::market::Weights;
@@ -87,10 +90,11 @@ impl From<Refusal> for Declined {
 /// What a bid would get at `now`.
 pub fn quote(snapshot: &Snapshot, bid: &Bid, now: Time) -> Result<Quote, Declined> {
     let now = now.max(snapshot.now());
-    match decide(snapshot, bid, now, false) {
+    let mut notes = Notes::default();
+    match decide_noting(snapshot, bid, now, false, &mut notes) {
         Ok(decision) => Ok(decision.quote()),
         Err(refusal) => {
-            let counter = counter_offers(snapshot, bid, now, &refusal);
+            let counter = counter_offers_by(snapshot, bid, now, &refusal, &notes);
             Err(Declined { refusal, counter: Box::new(counter) })
         }
     }

@@ -3,37 +3,41 @@
 //!
 //! One step deep and greedy: a node is cleared for a replica by moving the fewest promises off
 //! it, each to a seat that is free as things are. It may miss what a deeper search would find.
+//! Which starts may be served so is said in `gap`.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::decide::{Decision, Move, plan_of, search_in, search_places, window};
+use super::counter::nearest_of;
+use super::decide::{Decision, Move, Notes, plan_of, search_in, search_places, window};
+use super::gap::{Bar, Gap};
 use crate::bid::{Bid, Request, Shape};
 use crate::calendar::{Booking, Calendar, Holder, Lane, Layer, Seat};
 use crate::cluster::{Eligibility, Purpose};
-use crate::market::{StartRule, Weights};
+use crate::market::Weights;
 use crate::placement::Gang;
 use crate::refusal::Refusal;
 use crate::search::{Found, Search};
-use crate::starts::Starts;
 use crate::state::State;
 use crate::units::{HoldId, Money, Name, NodeId, Time, UserId};
 
-/// How many starts are tried.
-const STARTS_MAX: usize = 8;
-/// How many nodes are tried for each start.
+/// How many nodes are tried for each start at most, and at least.
 const NODES_MAX: usize = 32;
+const NODES_MIN: usize = 8;
+/// Nodes that are tried times nodes that are looked at for each.
+const LOOKS_MAX: usize = 8192;
 
-/// How many nodes are cleared for trial in all.
-const CLEARINGS_MAX: u32 = 12;
+/// How many nodes are cleared for trial for each start, and so how many replicas moves can seat.
+pub(super) const CLEARINGS_MAX: u32 = 12;
 
-/// Room for a request by moving others, at the cheapest of a few starts.
+/// Room for a request by moving others, at the best of the starts that may be served so.
 pub(super) fn rearrange(
     state: &State,
     bid: &Bid,
-    alternative: usize,
-    request: &Request,
+    (alternative, request): (usize, &Request),
     now: Time,
+    notes: &mut Notes,
 ) -> Result<(Decision, Money), Refusal> {
     let simple = matches!(request.shape, Shape::Replicas { .. })
         && request.constraints.same.is_none()
@@ -48,14 +52,25 @@ pub(super) fn rearrange(
     if from > to {
         return Err(Refusal::NoRoom);
     }
-    let places = search_places(state, bid.user, request, (from, to))?;
-    let search_at =
-        |place: usize| search_in(state, bid.user, request, now, places[place].0, &places[place].1);
-    // Which starts are tried does not depend on the value; of those that could be had, the value
-    // picks as it does among starts with room.
+    // Around the window as well: what is there decides which starts may be served.
+    let whole = (now, now + state.settings.horizon - request.duration);
+    let places = search_places(state, bid.user, request, whole)?;
+    let searches: Vec<Search<'_>> = places
+        .iter()
+        .map(|(pool, allowed)| search_in(state, bid.user, request, now, pool, allowed))
+        .collect();
+    let gaps: Vec<Gap<'_>> =
+        searches.iter().map(|search| Gap::around(search, (from, to), whole.1)).collect();
+    let nearest = Bar::nearest(&gaps);
+    if (from, to) == window(state, request, now) {
+        let ends = gaps.iter().flat_map(|gap| gap.bar.ends());
+        notes.window = Some(nearest_of(ends, request, (from, to)));
+    }
     let mut tries = Vec::new();
-    for (place, (_, allowed)) in places.iter().enumerate() {
-        for found in starts_to_try(&search_at(place), allowed, from, to) {
+    for (place, gap) in gaps.iter().enumerate() {
+        let bars = [&gap.bar, &nearest];
+        let may_serve = |found: &Found| bars.iter().all(|bar| bar.lets(*found, bid, request));
+        for found in gap.tries(bid, may_serve) {
             let worth = bid.value.at(found.start + request.duration);
             let Some(price) = Weights::price(found.raw).filter(|price| *price <= worth) else {
                 continue;
@@ -65,42 +80,14 @@ pub(super) fn rearrange(
         }
     }
     tries.sort_unstable();
-    let mut budget = CLEARINGS_MAX;
     for (_, found, place, price, worth) in tries {
-        let (pool, search) = (places[place].0, search_at(place));
-        if let Some((seats, moves)) =
-            make_room(state, &search, &pool.pool.name, found.start, &mut budget)
-        {
+        let (pool, search) = (places[place].0, &searches[place]);
+        if let Some((seats, moves)) = make_room(state, search, &pool.pool.name, found.start) {
             let plan = plan_of(request, pool, found, seats);
             return Ok((Decision { alternative, parts: vec![(plan, price)], moves }, worth));
         }
     }
     Err(Refusal::NoRoom)
-}
-
-/// A few starts spread over the window, cheapest first.
-fn starts_to_try(search: &Search<'_>, allowed: &Starts, from: Time, to: Time) -> Vec<Found> {
-    let slot = search.pool.slots.slot_len();
-    let (first, last) = (from.ceil_to(slot), to.floor_to(slot));
-    let mut starts = Vec::new();
-    if from == search.now {
-        starts.push(from);
-    }
-    let now_only = search.calendar.market().mechanism().starts() == StartRule::NowOnly;
-    if first <= last && !now_only {
-        let slots = last.since(first).0 / slot.0;
-        let stride = (slots / STARTS_MAX as i64).max(1);
-        starts.extend((0..=slots).step_by(stride as usize).map(|n| Time(first.0 + n * slot.0)));
-    }
-    let mut found: Vec<Found> = starts
-        .into_iter()
-        .filter(|start| allowed.contains(*start))
-        .filter_map(|start| search.price_at(start).map(|raw| Found { raw, start }))
-        .collect();
-    found.sort_unstable();
-    found.dedup();
-    found.truncate(STARTS_MAX);
-    found
 }
 
 /// Seats for the gang at a start, and the moves that free them.
@@ -109,18 +96,24 @@ fn make_room(
     search: &Search<'_>,
     pool: &Name,
     start: Time,
-    budget: &mut u32,
 ) -> Option<(Vec<Seat>, Vec<Move>)> {
     let gang = search.gang(start);
     let wanted = search.request.shape.promised();
     let calendar = state.calendar.clone();
-    let mut scratch = Scratch { state, calendar, moves: Vec::new(), budget: *budget };
-    let mut seats = gang.place_some(scratch.calendar.pool(pool)?, wanted, state.choice());
+    let mut scratch = Scratch { state, calendar, moves: Vec::new(), budget: CLEARINGS_MAX };
+    let mut seats = gang.place_some(search.pool, wanted, state.choice());
+    let nodes = scratch.nodes_by_load(&gang, pool, &seats);
+    // Whoever has room has seats of the gang now. Of the others one at least must be cleared:
+    // most tries end here, before anything is copied.
+    let seated = |node: &NodeId| seats.iter().any(|seat| seat.node == *node);
+    let may_be_cleared =
+        |node: &NodeId| scratch.what_must_go(&gang, pool, *node, search.now).is_some();
+    if !nodes.iter().any(|node| seated(node) || may_be_cleared(node)) {
+        return None;
+    }
     for (rank, seat) in seats.iter().enumerate() {
         scratch.seat(&gang, rank, *seat);
     }
-    let mut nodes = scratch.nodes_by_load(&gang, pool);
-    nodes.truncate(NODES_MAX);
     for node in nodes {
         while seats.len() < wanted as usize {
             let Some(seat) = scratch.clear(&gang, pool, node, seats.len(), search.now) else {
@@ -129,7 +122,6 @@ fn make_room(
             seats.push(seat);
         }
     }
-    *budget = scratch.budget;
     scratch.moves.retain(|m| m.from != m.to);
     (seats.len() == wanted as usize).then_some((seats, scratch.moves))
 }
@@ -153,18 +145,26 @@ impl Scratch<'_> {
         self.calendar.book(newcomer(rank), seat, each, Layer::Firm, gang.from, gang.to);
     }
 
-    /// Eligible nodes, those with fewest bookings during the run first.
-    fn nodes_by_load(&self, gang: &Gang<'_>, pool: &Name) -> Vec<NodeId> {
+    /// Some eligible nodes: first those without a seat of the gang, and of these the ones with
+    /// fewest bookings during the run.
+    fn nodes_by_load(&self, gang: &Gang<'_>, pool: &Name, seats: &[Seat]) -> Vec<NodeId> {
         let Some(pool) = self.calendar.pool(pool) else { return Vec::new() };
         let overlapping = |b: &Booking| b.from < gang.to && gang.from < b.to;
+        let seated: BTreeSet<NodeId> = seats.iter().map(|seat| seat.node).collect();
+        // Bookings stand in the order of their starts.
+        let load = |lane: &Lane| {
+            let bookings = lane.bookings().iter().take_while(|b| b.from < gang.to);
+            bookings.filter(|b| overlapping(b)).count()
+        };
         let mut nodes: Vec<_> = pool
             .lanes
             .iter()
             .filter(|l| gang.eligible.allows(&l.node))
-            .map(|l| (l.bookings().iter().filter(|b| overlapping(b)).count(), l.node.id))
+            .map(|l| (seated.contains(&l.node.id), load(l), l.node.id))
             .collect();
         nodes.sort_unstable();
-        nodes.into_iter().map(|(_, node)| node).collect()
+        nodes.truncate((LOOKS_MAX / pool.lanes.len().max(1)).clamp(NODES_MIN, NODES_MAX));
+        nodes.into_iter().map(|(_, _, node)| node).collect()
     }
 
     /// Seats one replica on a node by moving promises off it, or changes nothing.

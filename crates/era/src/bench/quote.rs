@@ -3,12 +3,13 @@
 use std::hint::black_box;
 
 use anyhow::Result;
+use era_core::bid::{Bid, Shape, Value};
 use era_core::oracle::OracleAnswer;
-use era_core::units::Span;
-use era_core::{Reply, oracle, quote};
+use era_core::units::{Money, Span};
+use era_core::{Refusal, Reply, State, oracle, quote};
 use serde_json::json;
 
-use super::world::{NOW, Scale, load_of, loaded, random_bid, send, submit};
+use super::world::{NOW, Scale, load_of, loaded, random_bid, send, submit, with_gpus};
 use super::{Times, cores, print, resident_mb};
 use era_sim::seeded::Seeded;
 
@@ -50,6 +51,8 @@ pub(super) fn run(json: bool, seed: u64, quick: bool) -> Result<()> {
         }
     });
     drop(snapshot);
+    let refusals = refusals(&state, seed);
+    let full_refusals = refusals_when_full(seed);
     let oracle = against_oracle(seed);
     let scaling = if quick { json!(null) } else { scaling(seed) };
     let report = json!({
@@ -63,6 +66,10 @@ pub(super) fn run(json: bool, seed: u64, quick: bool) -> Result<()> {
         "accept_p50_us": accept_times.us(0.5),
         "accept_p99_us": accept_times.us(0.99),
         "accepted": accepted,
+        "refuse_p50_us": refusals.us(0.5),
+        "refuse_p99_us": refusals.us(0.99),
+        "refuse_full_p50_us": full_refusals.us(0.5),
+        "refuse_full_p99_us": full_refusals.us(0.99),
         "state_mb": state_mb.map(f64::round),
         "load": (load * 1000.0).round() / 1000.0,
         "scaling": scaling,
@@ -71,6 +78,54 @@ pub(super) fn run(json: bool, seed: u64, quick: bool) -> Result<()> {
     });
     print(&report, json);
     Ok(())
+}
+
+/// Refusals with their counter-offers on the large cluster: three in four for lack of room, most
+/// of them gangs of hundreds of nodes, and one in four because the bid is worth too little.
+fn refusals(state: &State, seed: u64) -> Times {
+    let mut seeded = Seeded::new(seed ^ 0x4ef5e);
+    let no_room = std::iter::repeat_with(|| {
+        let mut bid = random_bid(&mut seeded, MONTH, WEEK);
+        bid.one_of[0].all_of[0].shape = Shape::gang(seeded.range(200, 1000) as u32);
+        bid.one_of[0].all_of[0].each = with_gpus(8);
+        bid
+    });
+    let mut bids = refused(state, no_room, 1_500, |r| *r == Refusal::NoRoom);
+    let low_value = std::iter::repeat_with(|| {
+        let mut bid = random_bid(&mut seeded, MONTH, WEEK);
+        bid.value = Value::Flat(Money(1));
+        bid
+    });
+    bids.extend(refused(state, low_value, 500, |r| matches!(r, Refusal::TooDear { .. })));
+    Times::of(&bids, |bid| {
+        let _ = black_box(quote(state, bid, NOW));
+    })
+}
+
+/// The same on 20 nodes that are nearly full for a week, for bids of the usual kind.
+fn refusals_when_full(seed: u64) -> Times {
+    let scale = Scale { nodes: 20, reservations: 800, horizon: WEEK, load: 0.97 };
+    let state = loaded(scale, seed);
+    let mut seeded = Seeded::new(seed ^ 0xf011);
+    let day = Span::from_days(1);
+    let bids = std::iter::repeat_with(|| random_bid(&mut seeded, WEEK, day));
+    let bids = refused(&state, bids, 1_000, |r| *r == Refusal::NoRoom);
+    Times::of(&bids, |bid| {
+        let _ = black_box(quote(&state, bid, NOW));
+    })
+}
+
+/// The first so many of the bids that are refused in this way; fewer if they are too rare.
+fn refused(
+    state: &State,
+    bids: impl Iterator<Item = Bid>,
+    count: usize,
+    in_this_way: impl Fn(&Refusal) -> bool,
+) -> Vec<Bid> {
+    bids.take(count * 20)
+        .filter(|bid| quote(state, bid, NOW).is_err_and(|declined| in_this_way(&declined.refusal)))
+        .take(count)
+        .collect()
 }
 
 /// How many times as fast as the naive oracle, on the same bids: 20 nodes and one day, where the

@@ -48,7 +48,7 @@ fn must(state: &mut State, command: Command) {
 }
 
 /// What goes with so many GPUs on a node: four cores and 32 GiB each.
-fn with_gpus(gpus: u32) -> Resources {
+pub(super) fn with_gpus(gpus: u32) -> Resources {
     Resources {
         cpu: gpus * 4000,
         memory: gpus * 32 * 1024,
