@@ -137,7 +137,9 @@ fn derived_parts_follow(state: &State) -> Result<(), String> {
     if state.timers.get_min().is_some_and(|(due, _)| *due <= state.now) {
         return Err(format!("something is overdue: {:?}", state.timers.get_min()));
     }
-    if state.waiting != fresh.waiting || state.active != fresh.active {
+    let kept = |s: &State| (s.elastic.clone(), s.lines.clone(), s.running.clone());
+    if state.waiting != fresh.waiting || state.active != fresh.active || kept(state) != kept(&fresh)
+    {
         return Err("lists of who waits or runs differ".into());
     }
     let levels = |s: &State| {

@@ -405,13 +405,18 @@ impl Part {
     pub fn attained(&self, now: Time) -> u64 {
         let running = match self.phase {
             Phase::Active { since } => {
-                let [cpu, _, gpu] = self.request.units();
-                let units = if gpu > 0 { gpu } else { cpu };
-                units.saturating_mul(now.since(since).0.max(0).unsigned_abs())
+                let ran = now.since(since).0.max(0).unsigned_abs();
+                self.service_units().saturating_mul(ran)
             }
             _ => 0,
         };
         self.attained.saturating_add(running)
+    }
+
+    /// What its service is counted in: GPU thousandths, or core thousandths without GPUs.
+    pub(crate) fn service_units(&self) -> u64 {
+        let [cpu, _, gpu] = self.request.units();
+        if gpu > 0 { gpu } else { cpu }
     }
 
     /// How much of its duration is still to be run.

@@ -124,6 +124,14 @@ impl Resources {
         self.gpu.is_multiple_of(WHOLE_GPU).then_some(self.gpu / WHOLE_GPU)
     }
 
+    /// Whether it asks for amounts alone: no share of a GPU, no model, no device.
+    pub fn is_plain(&self) -> bool {
+        self.gpu.is_multiple_of(WHOLE_GPU)
+            && self.gpu_model.is_none()
+            && self.gpu_memory.is_none()
+            && self.devices.is_empty()
+    }
+
     /// How many individual GPUs a replica touches.
     pub fn gpus_touched(&self) -> u32 {
         self.gpu.div_ceil(WHOLE_GPU)

@@ -26,6 +26,7 @@ use crate::quota::steps::Steps;
 use crate::quota::usage::Usage;
 use crate::refusal::Refusal;
 use crate::resources::{PerResource, Resource};
+use crate::scheduler::line_due;
 use crate::settings::Settings;
 use crate::starts::Starts;
 use crate::units::{GroupId, HoldId, JobId, Milli, Name, Span, Time, UserId};
@@ -67,6 +68,8 @@ pub struct State {
     pub(crate) active: OrdSet<JobId>,
     /// Those of them that may grow.
     pub(crate) elastic: OrdSet<JobId>,
+    /// Those of them that are to move on to the line of the next class of service, and when.
+    pub(crate) lines: OrdSet<(Time, JobId)>,
     /// What the running jobs of each queue hold.
     pub(crate) running: OrdMap<Name, Running>,
     /// What each capped level has promised itself in each pool, over time.
@@ -213,6 +216,7 @@ impl TryFrom<Image> for State {
             waiting: OrdMap::new(),
             active: OrdSet::new(),
             elastic: OrdSet::new(),
+            lines: OrdSet::new(),
             running: OrdMap::new(),
             level_use: OrdMap::new(),
         };
@@ -261,6 +265,7 @@ impl State {
             waiting: OrdMap::new(),
             active: OrdSet::new(),
             elastic: OrdSet::new(),
+            lines: OrdSet::new(),
             running: OrdMap::new(),
             level_use: OrdMap::new(),
         }
@@ -420,6 +425,7 @@ impl State {
         self.waiting = OrdMap::new();
         self.active = OrdSet::new();
         self.elastic = OrdSet::new();
+        self.lines = OrdSet::new();
         self.running = OrdMap::new();
         self.level_use = OrdMap::new();
         for hold in self.holds.clone().values() {
@@ -649,6 +655,9 @@ impl State {
             }
             if self.active.remove(&job.id).is_some() {
                 self.elastic.remove(&job.id);
+                if let Some(due) = line_due(self, job) {
+                    self.lines.remove(&(due, job.id));
+                }
                 self.count_running(job, true);
             }
         }
@@ -663,9 +672,19 @@ impl State {
                 if job.parts.iter().any(|part| part.request.shape.growth() > 0) {
                     self.elastic.insert(job.id);
                 }
+                if let Some(due) = line_due(self, job) {
+                    self.lines.insert((due, job.id));
+                }
                 self.count_running(job, false);
             }
         }
+    }
+
+    /// A policy or a queue has changed: so have the classes of service.
+    pub(crate) fn derive_lines(&mut self) {
+        let active = self.active.iter().filter_map(|id| self.jobs.get(id));
+        let due = active.filter_map(|job| line_due(self, job).map(|due| (due, job.id)));
+        self.lines = due.collect();
     }
 
     /// Counts what a running job holds towards its queue, or no longer.

@@ -5,8 +5,8 @@
 
 mod bad_input;
 pub mod measure;
-pub mod run;
 pub mod place;
+pub mod run;
 pub mod seeded;
 pub mod trace;
 pub mod workload;

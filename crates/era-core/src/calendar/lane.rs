@@ -259,6 +259,16 @@ impl Lane {
         }
     }
 
+    /// When its bookings change next after `now`, by themselves.
+    pub(super) fn next_change(&self, now: Time) -> Time {
+        self.firm.next_change(now).min(self.soft.next_change(now))
+    }
+
+    /// Whether from `now` on nothing more is taken than now, in any column.
+    pub(super) fn only_frees_after(&self, now: Time) -> bool {
+        self.firm.only_falls_after(now) && self.soft.only_falls_after(now)
+    }
+
     /// Whether any preemptible booking touches `[from, to)`.
     pub fn has_soft(&self, from: Time, to: Time) -> bool {
         self.soft.steps(from, to).any(|(_, _, row)| row.is_some_and(|r| r.iter().any(|v| *v > 0)))

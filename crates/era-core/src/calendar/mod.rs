@@ -5,6 +5,7 @@
 
 mod idle;
 mod lane;
+mod moment;
 mod profile;
 mod slots;
 
@@ -12,6 +13,8 @@ use std::sync::Arc;
 
 use idle::Idle;
 pub use lane::{Booking, Holder, Lane, Layer, Seat, mask_of};
+pub(crate) use moment::FreeNow;
+use moment::Moment;
 pub use profile::{COLUMNS_MAX, CPU, GPU0, MEMORY, Profile, Row, Take};
 pub use slots::{CHUNK, Chunk, Pricing, Slots};
 
@@ -77,6 +80,8 @@ pub struct PoolCalendar {
     pub slots: Slots,
     /// Which of its GPUs are free for long.
     idle: Idle,
+    /// What is free now.
+    moment: Moment,
     /// GPUs of its largest node: what a total of GPUs is split by.
     pub gpus_per_node: u32,
 }
@@ -86,7 +91,8 @@ impl PoolCalendar {
         let weights = Weights::of(&pool.rates);
         let slots = Slots::new(slot, now);
         let idle = Idle::new(slot, now);
-        PoolCalendar { pool, weights, lanes: Vec::new(), slots, idle, gpus_per_node: 0 }
+        let (lanes, moment) = (Vec::new(), Moment::new(now, &[]));
+        PoolCalendar { pool, weights, lanes, slots, idle, moment, gpus_per_node: 0 }
     }
 
     /// All that its nodes have.
@@ -98,6 +104,11 @@ impl PoolCalendar {
     /// others are certainly not. `None` where nothing can be said.
     pub fn gpus_perhaps_free(&self, from: Time, to: Time) -> Option<Vec<u32>> {
         self.idle.free_during(from, to)
+    }
+
+    /// What is free on each node for whoever starts at `from`, if that is now.
+    pub(crate) fn free_now(&self, from: Time) -> Option<&[FreeNow]> {
+        self.moment.nodes(from)
     }
 }
 
@@ -158,6 +169,7 @@ impl Calendar {
         if let Some((from, to)) = changed {
             pool.idle.refresh(place as usize, lane, from, to);
         }
+        pool.moment.refresh(place as usize, lane);
         Some(result)
     }
 
@@ -218,10 +230,11 @@ impl Calendar {
             let slots = &self.pools[index].slots;
             let covered = slots.end() > slots.slot_at(until);
             let current = slots.slot_at(now) - slots.first() < CHUNK as i64;
+            let pool = Arc::make_mut(&mut self.pools[index]);
+            pool.moment.advance(now, &pool.lanes);
             if covered && current {
                 continue;
             }
-            let pool = Arc::make_mut(&mut self.pools[index]);
             let capacity = open_capacity(&pool.lanes, self.slot);
             let pricing = market.pricing(&pool.pool.name);
             pool.slots.extend(now, until, &pricing, capacity);
@@ -258,6 +271,7 @@ impl Calendar {
             );
             calendar.slots.reprice_all(&pricing, open_capacity(&calendar.lanes, self.slot));
             calendar.idle = self.idle_for(&calendar, until);
+            calendar.moment = Moment::new(self.now, &calendar.lanes);
             pools.push(Arc::new(calendar));
         }
         self.pools = pools;
@@ -332,6 +346,9 @@ impl Calendar {
             }
             if !a.idle.agrees_from(self.now, &b.idle) {
                 return Err(format!("the index of free GPUs of pool {name} differs"));
+            }
+            if !a.moment.is_true_of(&a.lanes) {
+                return Err(format!("what is free now in pool {name} differs"));
             }
             if a.lanes.len() != b.lanes.len() {
                 return Err(format!("nodes of pool {name} differ"));

@@ -131,6 +131,20 @@ impl Profile {
         self.times[first..].iter().copied().take_while(move |t| *t < to)
     }
 
+    /// The first instant after `time` at which something begins or ends.
+    pub(super) fn next_change(&self, time: Time) -> Time {
+        let next = self.times.partition_point(|t| *t <= time);
+        self.times.get(next).copied().unwrap_or(Time::MAX)
+    }
+
+    /// Whether no column ever rises above what it is at `time` after that.
+    pub(super) fn only_falls_after(&self, time: Time) -> bool {
+        let Some(first) = self.index_at(time) else { return self.times.is_empty() };
+        let now = self.row(first);
+        let later = self.rows[(first + 1) * self.width..].chunks(self.width);
+        later.into_iter().all(|row| row.iter().zip(now).all(|(later, now)| later <= now))
+    }
+
     /// How many steps there are.
     pub fn len(&self) -> usize {
         self.times.len()

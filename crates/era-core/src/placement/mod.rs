@@ -265,10 +265,23 @@ impl Gang<'_> {
         let mut options = Vec::new();
         let mut taken = Row::zero(0);
         let mut scores = Scores::new(pool, &block.each, choice);
-        let perhaps = self.perhaps(pool, &block.each);
+        let now = pool.free_now(self.from).filter(|_| self.soft_to > self.from);
+        let exact = block.each.is_plain() && scores.goes_by_sums();
+        let perhaps = if now.is_some() { Perhaps::ALL } else { self.perhaps(pool, &block.each) };
         for (index, lane) in pool.lanes.iter().enumerate() {
-            if !perhaps.at(index) || !lane.admits(&self.eligible) || exclude.contains(&lane.node.id)
+            let free = now.map(|nodes| &nodes[index]);
+            let fitting = free.map_or(most, |free| free.count(&block.each, most));
+            if fitting == 0
+                || !perhaps.at(index)
+                || !lane.admits(&self.eligible)
+                || exclude.contains(&lane.node.id)
             {
+                continue;
+            }
+            if let Some(free) = free.filter(|free| exact && free.steady) {
+                let (disturbs, left) = (self.disturbs(lane), (free.gpu, free.cpu, free.memory));
+                let score = scores.of_left(left);
+                options.push(Candidate { lane: index, count: fitting, disturbs, left, score });
                 continue;
             }
             let count = self.room(lane, &block.each, most, &mut taken);
@@ -358,6 +371,8 @@ struct Perhaps {
 }
 
 impl Perhaps {
+    const ALL: Perhaps = Perhaps { free: None, gpus: 0 };
+
     fn at(&self, index: usize) -> bool {
         self.free.as_ref().is_none_or(|free| free[index].count_ones() >= self.gpus)
     }

@@ -52,15 +52,16 @@ pub(super) fn order(
 
 /// Largest first, and what is left over on the fullest node that takes all of it.
 fn consolidate(mut options: Vec<Candidate>, wanted: u32) -> Vec<(usize, u32)> {
+    if let Some(one) = finishing(&options, wanted) {
+        return vec![(one, wanted)];
+    }
     options.sort_by_key(|o| (o.disturbs, std::cmp::Reverse(o.count), o.left, o.lane));
     let mut order = Vec::new();
     let mut left = wanted;
     let mut rest = &options[..];
     while left > 0 && !rest.is_empty() {
-        let finishing =
-            rest.iter().filter(|o| o.count >= left).min_by_key(|o| (o.disturbs, o.left, o.lane));
-        if let Some(last) = finishing {
-            order.push((last.lane, left));
+        if let Some(last) = finishing(rest, left) {
+            order.push((last, left));
             break;
         }
         order.push((rest[0].lane, rest[0].count));
@@ -68,6 +69,12 @@ fn consolidate(mut options: Vec<Candidate>, wanted: u32) -> Vec<(usize, u32)> {
         rest = &rest[1..];
     }
     order
+}
+
+/// The fullest node that takes all that are left.
+fn finishing(options: &[Candidate], left: u32) -> Option<usize> {
+    let takes_all = options.iter().filter(|o| o.count >= left);
+    takes_all.min_by_key(|o| (o.disturbs, o.left, o.lane)).map(|o| o.lane)
 }
 
 /// One replica a node, emptiest first, and again until all are seated.

@@ -53,14 +53,26 @@ impl<'a> Scores<'a> {
         Scores { each, rule, known: BTreeMap::new() }
     }
 
-    /// The score of a node that can take a replica beside `taken`.
-    pub(super) fn of(&mut self, lane: &'a Lane, taken: &Row, left: Left) -> i64 {
+    /// Whether a node's score follows from what is left there in all.
+    pub(super) fn goes_by_sums(&self) -> bool {
+        !matches!(self.rule, Rule::Gradient(_))
+    }
+
+    /// The score of a node by what is left there in all.
+    pub(super) fn of_left(&self, left: Left) -> i64 {
         match &self.rule {
-            Rule::None => 0,
+            Rule::None | Rule::Gradient(_) => 0,
             // The sum of two shares, brought to one denominator.
             Rule::Left { cpu_max, gpu_max } => {
                 i64::from(left.0) * cpu_max + i64::from(left.1) * gpu_max
             }
+        }
+    }
+
+    /// The score of a node that can take a replica beside `taken`.
+    pub(super) fn of(&mut self, lane: &'a Lane, taken: &Row, left: Left) -> i64 {
+        match &self.rule {
+            Rule::None | Rule::Left { .. } => self.of_left(left),
             Rule::Gradient(workload) => {
                 let free = Free::beside(taken, lane);
                 let anywhere = workload.is_anywhere() && is_anywhere(self.each);

@@ -95,6 +95,7 @@ impl Step<'_> {
             None => queues.push(queue),
         }
         queues.sort_by(|a, b| (a.level, &a.name).cmp(&(b.level, &b.name)));
+        self.state.derive_lines();
         self.changed("queue", Some(name));
         Ok(())
     }
@@ -121,6 +122,7 @@ impl Step<'_> {
         let mut policies = Policies::clone(&self.state.policies);
         policies.publish(name.clone(), rule)?;
         self.state.policies = Arc::new(policies);
+        self.state.derive_lines();
         self.changed("policy", Some(name));
         Ok(())
     }
@@ -129,6 +131,7 @@ impl Step<'_> {
         let mut policies = Policies::clone(&self.state.policies);
         policies.roll_back(name, version)?;
         self.state.policies = Arc::new(policies);
+        self.state.derive_lines();
         self.changed("policy", Some(name.clone()));
         Ok(())
     }

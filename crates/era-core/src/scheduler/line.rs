@@ -5,13 +5,12 @@
 //! its class goes to the end of the next line; it stays ahead of those that wait there if nobody
 //! of them takes its place at once.
 
-use std::sync::Arc;
-
 use super::Step;
 use super::rank::rule_of;
-use crate::job::{Job, Line};
+use crate::job::{Job, Line, Phase};
 use crate::queue::{PolicyRule, Queue};
-use crate::units::{JobId, Time};
+use crate::state::State;
+use crate::units::{JobId, Span, Time};
 
 /// The class of a job. Where jobs are preempted they move from line to line, one at a time;
 /// elsewhere only those that wait are ordered, by the service of earlier attempts.
@@ -23,6 +22,24 @@ pub(super) fn class_of(limits: &[u64], job: &Job, queue: &Queue, now: Time) -> u
 /// The class of so much service, in GPU thousandths times milliseconds.
 fn earned_class(limits: &[u64], attained: u64) -> u8 {
     limits.partition_point(|limit| limit * 1_000_000 <= attained) as u8
+}
+
+/// When a running job has received the service of its class, or is to be looked at because it came
+/// into it.
+pub(crate) fn due(state: &State, job: &Job) -> Option<Time> {
+    let terms = job.queue().filter(|terms| terms.preemptible)?;
+    let part = &job.parts[0];
+    let (Phase::Active { since }, None) = (part.phase, part.stop) else { return None };
+    let queue = state.queue(&terms.queue).ok().filter(|queue| queue.preempts)?;
+    let rule = rule_of(state, queue);
+    let PolicyRule::Las { limits } = &*rule else { return None };
+    if let Some(came) = part.line.came {
+        return Some(came + Span(1));
+    }
+    let limit = limits.get(usize::from(part.line.class))?.saturating_mul(1_000_000);
+    let left = limit.saturating_sub(part.attained);
+    let after = left.div_ceil(part.service_units().max(1));
+    Some(since + Span(i64::try_from(after).unwrap_or(i64::MAX / 4)))
 }
 
 /// What orders a job within its class: smaller goes first.
@@ -39,22 +56,28 @@ impl Step<'_> {
     }
 
     /// Moves running jobs that have received the service of their class to the next line.
-    pub(super) fn move_on(&mut self, queue: &Queue, running: &mut [Arc<Job>]) {
+    pub(super) fn move_on(&mut self, queue: &Queue) {
         let rule = rule_of(self.state, queue);
         let PolicyRule::Las { limits } = &*rule else { return };
         let now = self.state.now;
-        for job in running {
-            let (part, line) = (&job.parts[0], job.parts[0].line);
-            let line = if earned_class(limits, part.attained(now)) > line.class {
+        let due = self.state.lines.range(..=(now, JobId(u64::MAX)));
+        let mut due: Vec<JobId> = due.map(|(_, job)| *job).collect();
+        due.sort_unstable();
+        for id in due {
+            let Some(mut job) = self.job(id) else { continue };
+            if job.queue().is_none_or(|terms| terms.queue != queue.name) {
+                continue;
+            }
+            let line = job.parts[0].line;
+            let earned = earned_class(limits, job.parts[0].attained(now));
+            job.parts[0].line = if earned > line.class {
                 Line { class: line.class + 1, turn: self.next_turn(), came: Some(now) }
             } else if line.came.is_some_and(|came| came < now) {
                 Line { turn: self.next_turn(), came: None, ..line }
             } else {
                 continue;
             };
-            let mut moved = Job::clone(job);
-            moved.parts[0].line = line;
-            *job = self.state.put_job(moved);
+            self.state.put_job(job);
         }
     }
 

@@ -22,6 +22,7 @@ mod tasks;
 use std::sync::Arc;
 
 pub(crate) use backfill::{estimated_starts, place_now};
+pub(crate) use line::due as line_due;
 pub(crate) use pass::{admission, running_of};
 pub(crate) use rank::{free_now, ranked, ranked_by};
 

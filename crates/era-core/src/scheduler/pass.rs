@@ -19,13 +19,13 @@ use super::backfill::{
 use super::order::Order;
 use super::rank::{Rank, rank_jobs, rule_of};
 use crate::bid::{Request, Shape};
-use crate::calendar::Lane;
-use crate::cluster::{Health, Purpose};
+use crate::calendar::PoolCalendar;
+use crate::cluster::Purpose;
 use crate::explain::Reason;
 use crate::job::{Job, Phase, Plan, StopReason};
 use crate::ledger::Account;
 use crate::market::fixed_price;
-use crate::placement::Gang;
+use crate::placement::{Gang, blocks};
 use crate::queue::Queue;
 use crate::resources::Resource;
 use crate::settings::Backfill;
@@ -81,7 +81,7 @@ impl Step<'_> {
         self.drop_shadow(pass, id);
         // Where every waiting job keeps a hole, none may be passed over.
         let each_keeps_a_hole = self.state.settings.backfill == Backfill::Conservative;
-        if !each_keeps_a_hole && pass.hopeless(&job) {
+        if !each_keeps_a_hole && !pass.claims.contains_key(&id) && pass.hopeless(&job) {
             return Tried::NotNow;
         }
         match admission(self.state, queue, &job, &pass.running[index]) {
@@ -103,12 +103,7 @@ impl Step<'_> {
             }
             return Tried::NotNow;
         }
-        pass.failed(&job);
-        if pass.free.is_empty() {
-            let free = |l: &Arc<Lane>| free_on(l, self.state.now);
-            let pools = self.state.calendar.pools().iter();
-            pass.free = pools.map(|p| p.lanes.iter().map(free).collect()).collect();
-        }
+        pass.failed(self.state, &job);
         // What ranks higher than what runs makes room by preemption. It needs no place kept but
         // the one that others are leaving for it right now.
         let preempts = queue.preempts && job.queue().is_some_and(|q| q.preemptible);
@@ -141,7 +136,7 @@ impl Step<'_> {
         let firm_to = if preemptible { to.min(now + least) } else { to };
         let mut too_dear = None;
         for (index, pool) in self.state.calendar.pools().iter().enumerate() {
-            if !pass.open[index] || !pass.might_fit(index, &part.request) {
+            if !pass.open[index] || !might_fit(pool, now, &part.request) {
                 continue;
             }
             let gang = Gang {
@@ -283,7 +278,11 @@ impl Step<'_> {
     /// returns the places of those that they make room for.
     fn preempt(&mut self, queue: &Queue) -> BTreeMap<JobId, Plan> {
         let mut claims = BTreeMap::new();
-        let mut running: Vec<Arc<Job>> = self
+        self.move_on(queue);
+        if self.state.waiting.get(&queue.name).is_none() {
+            return claims;
+        }
+        let running: Vec<Arc<Job>> = self
             .state
             .active
             .iter()
@@ -294,8 +293,7 @@ impl Step<'_> {
             })
             .cloned()
             .collect();
-        self.move_on(queue, &mut running);
-        if running.is_empty() || self.state.waiting.get(&queue.name).is_none() {
+        if running.is_empty() {
             return claims;
         }
         let waiting = self.state.waiting.get(&queue.name).cloned().unwrap_or_default();
@@ -423,8 +421,6 @@ struct Pass {
     headed: Vec<bool>,
     /// Those that may be such first ones, in order; their places are looked for when needed.
     heads: Vec<Arc<Job>>,
-    /// What was free on each node of each pool when the first did not fit.
-    free: Vec<Vec<Free>>,
     /// Whether any node is kept for large jobs or high levels.
     any_kept: bool,
     /// Plain requests that did not fit: whatever asks for no less does not fit either.
@@ -435,17 +431,11 @@ struct Pass {
     shadows: BTreeMap<JobId, Plan>,
 }
 
-/// What is free on a node now.
-#[derive(Clone, Copy, Debug)]
-struct Free {
-    cpu: u32,
-    memory: u32,
-    whole_gpus: u32,
-    gpu: u32,
-}
-
+/// A plain request that did not fit.
 #[derive(Clone, Copy, Debug)]
 struct Misfit {
+    /// Whether it asks for a total of GPUs.
+    split: bool,
     cpu: u32,
     memory: u32,
     gpu: u32,
@@ -462,7 +452,6 @@ impl Pass {
             open: vec![true; pools.len()],
             headed: vec![false; pools.len()],
             heads: Vec::new(),
-            free: Vec::new(),
             any_kept: state.cluster.nodes().any(|n| n.kept.is_some()),
             misfits: Vec::new(),
             claims: BTreeMap::new(),
@@ -475,105 +464,79 @@ impl Pass {
         !self.open.contains(&true)
     }
 
-    /// Whether a pool could hold the request if all that is free now stayed free.
-    fn might_fit(&self, pool: usize, request: &Request) -> bool {
-        let Shape::Replicas { min, .. } = request.shape else { return true };
-        if self.free.is_empty() {
-            return true;
-        }
-        let each = &request.each;
-        let mut left = min;
-        for free in &self.free[pool] {
-            let gpus = match each.gpu {
-                0 => u32::MAX,
-                gpu if gpu < 1000 => free.gpu / gpu,
-                gpu => free.whole_gpus / (gpu / 1000),
-            };
-            let cpu = free.cpu.checked_div(each.cpu).unwrap_or(u32::MAX);
-            let memory = free.memory.checked_div(each.memory).unwrap_or(u32::MAX);
-            let count = gpus.min(cpu).min(memory);
-            if count >= left {
-                return true;
-            }
-            left -= count;
-        }
-        false
-    }
-
     fn count(&mut self, queue: usize, job: &Job) {
         let units = job.parts[0].request.units();
         self.running[queue].jobs += 1;
         self.running[queue].units = [0, 1, 2].map(|r| self.running[queue].units[r] + units[r]);
     }
 
-    fn misfit(job: &Job) -> Option<Misfit> {
-        let part = &job.parts[0];
-        let Shape::Replicas { min, .. } = part.request.shape else { return None };
-        let each = &part.request.each;
-        let plain = part.request.constraints.is_empty()
-            && each.devices.is_empty()
-            && each.gpu_model.is_none()
-            && each.gpu_memory.is_none();
-        plain.then(|| Misfit {
-            cpu: each.cpu,
-            memory: each.memory,
-            gpu: each.gpu,
-            count: min,
-            duration: part.remaining(),
-            preemptible: job.queue().is_some_and(|q| q.preemptible),
-        })
-    }
-
     /// Whether something no larger has failed in this pass: capacity only shrinks during one.
     /// Where nodes are kept for large jobs or high levels, a larger one may fit where a smaller
     /// one may not go, and nothing can be said.
     fn hopeless(&self, job: &Job) -> bool {
-        if self.any_kept {
-            return false;
-        }
-        let Some(m) = Pass::misfit(job) else { return false };
-        let same_kind =
-            |f: &Misfit| (f.gpu < 1000) == (m.gpu < 1000) && f.preemptible == m.preemptible;
-        self.misfits.iter().any(|f| {
-            same_kind(f)
-                && f.cpu <= m.cpu
-                && f.memory <= m.memory
-                && f.gpu <= m.gpu
-                && f.count <= m.count
-                && f.duration <= m.duration
-        })
+        let misfit = Misfit::of(job).filter(|_| !self.any_kept);
+        misfit.is_some_and(|m| self.misfits.iter().any(|failed| failed.is_within(&m)))
     }
 
-    fn failed(&mut self, job: &Job) {
-        let Some(m) = Pass::misfit(job) else { return };
-        self.misfits.retain(|f| {
-            let covered = (f.gpu < 1000) == (m.gpu < 1000)
-                && f.preemptible == m.preemptible
-                && m.cpu <= f.cpu
-                && m.memory <= f.memory
-                && m.gpu <= f.gpu
-                && m.count <= f.count
-                && m.duration <= f.duration;
-            !covered
-        });
+    fn failed(&mut self, state: &State, job: &Job) {
+        let Some(mut misfit) = Misfit::of(job) else { return };
+        let request = &job.parts[0].request;
+        let pools = state.calendar.pools();
+        if !pools.iter().any(|pool| might_fit(pool, state.now, request)) {
+            // However short it were.
+            misfit.duration = Span::ZERO;
+        }
+        self.misfits.retain(|failed| !misfit.is_within(failed));
         if self.misfits.len() < 256 {
-            self.misfits.push(m);
+            self.misfits.push(misfit);
         }
     }
 }
 
-fn free_on(lane: &Lane, now: Time) -> Free {
-    if lane.node.health != Health::Up {
-        return Free { cpu: 0, memory: 0, whole_gpus: 0, gpu: 0 };
+impl Misfit {
+    fn of(job: &Job) -> Option<Misfit> {
+        let request = &job.parts[0].request;
+        let plain = request.constraints.is_empty()
+            && request.each.devices.is_empty()
+            && request.each.gpu_model.is_none()
+            && request.each.gpu_memory.is_none();
+        let (split, count) = match request.shape {
+            Shape::Replicas { min, .. } => (false, min),
+            Shape::Gpus { total } => (true, total),
+        };
+        plain.then(|| Misfit {
+            split,
+            cpu: request.each.cpu,
+            memory: request.each.memory,
+            gpu: request.each.gpu,
+            count,
+            duration: job.parts[0].remaining(),
+            preemptible: job.queue().is_some_and(|q| q.preemptible),
+        })
     }
-    let after = now + Span(1);
-    let taken = lane.peak(now, after, after);
-    let capacity = &lane.node.capacity;
-    let gpus = &taken[crate::calendar::GPU0..][..capacity.gpus.len()];
-    Free {
-        cpu: capacity.cpu.saturating_sub(taken[crate::calendar::CPU]),
-        memory: capacity.memory.saturating_sub(taken[crate::calendar::MEMORY]),
-        whole_gpus: gpus.iter().filter(|used| **used == 0).count() as u32,
-        gpu: gpus.iter().map(|used| 1000u32.saturating_sub(*used)).sum(),
+
+    /// Whether it asks for no more than another one of its kind, in any respect.
+    fn is_within(&self, other: &Misfit) -> bool {
+        self.split == other.split
+            && (self.gpu < 1000) == (other.gpu < 1000)
+            && self.preemptible == other.preemptible
+            && self.cpu <= other.cpu
+            && self.memory <= other.memory
+            && self.gpu <= other.gpu
+            && self.count <= other.count
+            && self.duration <= other.duration
     }
+}
+
+/// Whether a pool could hold a request now, if all that is free now stayed free.
+fn might_fit(pool: &PoolCalendar, now: Time, request: &Request) -> bool {
+    let Some(nodes) = pool.free_now(now) else { return true };
+    let split = matches!(request.shape, Shape::Gpus { .. });
+    blocks(request, pool.gpus_per_node).iter().all(|block| {
+        let mut left = block.count;
+        nodes.iter().any(|free| {
+            left -= free.count(&block.each, if split { 1 } else { left }).min(left);
+            left == 0
+        })
+    })
 }

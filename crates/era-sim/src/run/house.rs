@@ -44,7 +44,8 @@ impl House {
             run_min: Span::ZERO,
             remember: Span::from_s(1),
             // Nobody bids here.
-            horizon: Span::from_min(1),
+            slot: Span::from_days(1),
+            horizon: Span::from_days(1),
             // Nobody pays for queue work here.
             queue_density: Milli(0),
             backfill: setup.backfill,

@@ -1,0 +1,123 @@
+//! What is free on every node at this moment, for whoever wants to start now.
+//!
+//! Kept up to date booking by booking, so that a scheduling pass need not look at every node's
+//! bookings. Where nothing more is taken later than now (on most nodes: bookings of queue work
+//! begin at once and only end), what is free now stays free, and the answer is exact.
+
+use std::sync::Arc;
+
+use super::lane::Lane;
+use super::profile::{CPU, GPU0, MEMORY};
+use crate::cluster::Health;
+use crate::resources::{Resources, WHOLE_GPU};
+use crate::units::{Span, Time};
+
+/// What is free on a node now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FreeNow {
+    /// Thousandths of cores.
+    pub(crate) cpu: u32,
+    /// MiB.
+    pub(crate) memory: u32,
+    /// Wholly free GPUs.
+    pub(crate) whole_gpus: u32,
+    /// Thousandths of GPUs, whole or not.
+    pub(crate) gpu: u32,
+    /// Whether it stays free, as far as is known.
+    pub(crate) steady: bool,
+}
+
+impl FreeNow {
+    fn of(lane: &Lane, now: Time) -> FreeNow {
+        if lane.node.health != Health::Up {
+            return FreeNow::default();
+        }
+        let after = now + Span(1);
+        let taken = lane.peak(now, after, after);
+        let capacity = &lane.node.capacity;
+        let gpus = &taken[GPU0..][..capacity.gpus.len()];
+        FreeNow {
+            cpu: capacity.cpu.saturating_sub(taken[CPU]),
+            memory: capacity.memory.saturating_sub(taken[MEMORY]),
+            whole_gpus: gpus.iter().filter(|used| **used == 0).count() as u32,
+            gpu: gpus.iter().map(|used| WHOLE_GPU.saturating_sub(*used)).sum(),
+            steady: lane.only_frees_after(now),
+        }
+    }
+
+    /// How many such replicas fit now, at most: exactly so many where nobody asks for a share of
+    /// a GPU, a model or a device.
+    pub(crate) fn count(&self, each: &Resources, most: u32) -> u32 {
+        let gpus = match each.gpu {
+            0 => most,
+            gpu if gpu < WHOLE_GPU => self.gpu / gpu,
+            gpu => self.whole_gpus / (gpu / WHOLE_GPU),
+        };
+        let cpu = self.cpu.checked_div(each.cpu).unwrap_or(most);
+        let memory = self.memory.checked_div(each.memory).unwrap_or(most);
+        most.min(gpus).min(cpu).min(memory)
+    }
+}
+
+/// The nodes of a pool as they are now.
+#[derive(Clone, Debug)]
+pub(crate) struct Moment {
+    now: Time,
+    nodes: Vec<FreeNow>,
+    /// When each node changes next, if nobody books or unbooks anything.
+    changes: Vec<Time>,
+    /// Not after the first of them.
+    due: Time,
+}
+
+/// It says nothing that the nodes do not say.
+impl PartialEq for Moment {
+    fn eq(&self, _: &Moment) -> bool {
+        true
+    }
+}
+
+impl Moment {
+    pub(crate) fn new(now: Time, lanes: &[Arc<Lane>]) -> Moment {
+        let nodes = vec![FreeNow::default(); lanes.len()];
+        let changes = vec![Time::MAX; lanes.len()];
+        let mut moment = Moment { now, nodes, changes, due: Time::MAX };
+        for (place, lane) in lanes.iter().enumerate() {
+            moment.refresh(place, lane);
+        }
+        moment
+    }
+
+    /// A node's bookings have changed.
+    pub(crate) fn refresh(&mut self, place: usize, lane: &Lane) {
+        self.nodes[place] = FreeNow::of(lane, self.now);
+        self.changes[place] = lane.next_change(self.now);
+        self.due = self.due.min(self.changes[place]);
+    }
+
+    /// Time has passed.
+    pub(crate) fn advance(&mut self, now: Time, lanes: &[Arc<Lane>]) {
+        self.now = now;
+        if now < self.due {
+            return;
+        }
+        for (place, lane) in lanes.iter().enumerate() {
+            if self.changes[place] <= now {
+                self.nodes[place] = FreeNow::of(lane, now);
+                self.changes[place] = lane.next_change(now);
+            }
+        }
+        self.due = self.changes.iter().copied().min().unwrap_or(Time::MAX);
+    }
+
+    /// What is free on each node for whoever starts at `from`, if that is now.
+    pub(crate) fn nodes(&self, from: Time) -> Option<&[FreeNow]> {
+        (self.now == from).then_some(&self.nodes)
+    }
+
+    /// Whether it says what the nodes say.
+    pub(crate) fn is_true_of(&self, lanes: &[Arc<Lane>]) -> bool {
+        let same = |(free, lane): (&FreeNow, &Arc<Lane>)| *free == FreeNow::of(lane, self.now);
+        self.nodes.len() == lanes.len() && self.nodes.iter().zip(lanes).all(same)
+    }
+}
