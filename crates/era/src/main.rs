@@ -3,6 +3,7 @@
 
 mod bench;
 mod demo;
+mod sim;
 mod version;
 
 use std::io::{ErrorKind, Write};
@@ -25,6 +26,9 @@ enum Command {
     /// Measure the core on seeded work
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Make workloads, and experiment on the production core
+    #[command(subcommand)]
+    Sim(sim::Sim),
     Version(version::Version),
 }
 
@@ -33,6 +37,7 @@ impl Command {
         match self {
             Command::Demo(demo) => demo.run(),
             Command::Bench(bench) => bench::run(&bench),
+            Command::Sim(sim) => sim.run(),
             Command::Version(version) => version.run(),
         }
     }
