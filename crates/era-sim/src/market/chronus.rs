@@ -50,3 +50,23 @@ fn table(lines: impl BufRead) -> Result<Trace, BadInput> {
     trace.jobs.sort_by_key(|job| job.submit_s);
     Ok(trace)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_minutes_and_the_deadline_counts_from_the_submission() {
+        let text = "job_id,num_gpu,submit_time,duration,expect_time_list\n7,4,10,3,8\n";
+        let job = table(text.as_bytes()).unwrap().jobs.remove(0);
+        assert_eq!((job.submit_s, job.duration_s, job.deadline_s), (600, 180, Some(1080)));
+        assert_eq!(job.gpu_milli, 4000);
+    }
+
+    #[test]
+    fn what_is_no_number_is_found_by_line_and_column() {
+        let text = "job_id,num_gpu,submit_time,duration,expect_time_list\n7,four,10,3,8\n";
+        let error = table(text.as_bytes()).unwrap_err();
+        assert_eq!((error.line, error.field.as_deref()), (Some(2), Some("num_gpu")));
+    }
+}

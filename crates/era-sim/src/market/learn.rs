@@ -20,6 +20,17 @@ pub enum Learner {
     Relaxation,
 }
 
+/// A forecast does not shrink as its demand arrives, so it can be true at one instant only of the
+/// time until the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrueAt {
+    /// When it is published: what arrives later is expected and promised at once, which protects
+    /// what is dense where demand is uncertain.
+    Publication,
+    /// Half-way to the next one: too low before, too high after, right in the mean.
+    Middle,
+}
+
 /// When and from what to learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lessons {
@@ -27,6 +38,8 @@ pub struct Lessons {
     pub learner: Learner,
     /// How often a forecast is published.
     pub every: Span,
+    /// Of which instant until the next one it is true.
+    pub true_at: TrueAt,
     /// The slot of the learner.
     pub slot: Span,
     /// After how long demand repeats itself.
@@ -53,7 +66,11 @@ impl Lessons {
             ..bound::history(&bids[first..last], contest.site, self.slot)
         };
         let horizon = Span(contest.horizon.ms() + self.every.ms());
-        let wanted = Wanted { from: now, horizon, cycle: self.cycle };
+        let from = match self.true_at {
+            TrueAt::Publication => now,
+            TrueAt::Middle => now + Span(self.every.ms() / 2),
+        };
+        let wanted = Wanted { from, horizon, cycle: self.cycle };
         let forecast = match self.learner {
             Learner::Nothing => return Ok(Forecast::default()),
             Learner::Spread => spread::forecast(&history, &wanted),

@@ -13,6 +13,8 @@ mod learn;
 pub mod paper_day;
 mod run;
 pub mod stream;
+#[cfg(test)]
+mod tests;
 
-pub use learn::{Learner, Lessons};
+pub use learn::{Learner, Lessons, TrueAt};
 pub use run::{Contest, Outcome, Plan};

@@ -57,7 +57,7 @@ impl Bound {
             text += &format!(
                 "{:<8} {:>7} {:>16.1} {:>16.1} {:>7.2}% {:>5}s\n",
                 line["name"].as_str().unwrap_or(""),
-                line["jobs"],
+                line["jobs"].as_u64().unwrap_or(0),
                 number("value"),
                 number("requested"),
                 number("share") * 100.0,

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::units::{Milli, Name, Span};
 use era_sim::BadInput;
-use era_sim::market::{Learner, Lessons, Outcome, Plan};
+use era_sim::market::{Learner, Lessons, Outcome, Plan, TrueAt};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -26,6 +26,9 @@ pub(crate) struct Market {
     /// How often a forecast is published
     #[arg(long, value_name = "SPAN", default_value = "1h", value_parser = span)]
     every: Span,
+    /// Of which instant until the next one a forecast is true
+    #[arg(long, value_enum, default_value = "publication")]
+    true_at: TrueAtName,
     /// The slot of the learner [default: the market's, or 30m where windows are long]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     learn_slot: Option<Span>,
@@ -45,6 +48,14 @@ enum LearnerName {
     Spread,
     /// Where the best fractional schedule puts it
     Relaxation,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum TrueAtName {
+    /// When it is published
+    Publication,
+    /// Half-way to the next one
+    Middle,
 }
 
 impl Market {
@@ -95,7 +106,12 @@ impl Market {
         let long = horizon > Span::from_days(2);
         let slot = self.learn_slot.unwrap_or(Span::from_min(if long { 30 } else { 1 }));
         let memory = Span::from_days(28);
-        let lessons = Lessons { learner, every: self.every, slot, cycle: self.cycle, memory };
+        let true_at = match self.true_at {
+            TrueAtName::Publication => TrueAt::Publication,
+            TrueAtName::Middle => TrueAt::Middle,
+        };
+        let (every, cycle) = (self.every, self.cycle);
+        let lessons = Lessons { learner, every, true_at, slot, cycle, memory };
         let (floor, ceiling) = (Milli(0), era_core::market::DENSITY_MAX);
         Plan { rules: MarketRules { mechanism: mechanism.clone(), floor, ceiling }, lessons }
     }
