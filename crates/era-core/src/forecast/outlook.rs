@@ -54,7 +54,9 @@ pub(super) fn forecast(
     for name in history.pools.keys() {
         let phases = Phases::new(history, wanted, name, parts);
         if phases.entries.iter().any(|entries| !entries.is_empty()) {
-            let series: PerResource<Series> = Resource::ALL.map(|r| phases.series(r));
+            let asked = |r| history.requests.iter().any(|past| past.units[r as usize] > 0);
+            let series: PerResource<Series> =
+                Resource::ALL.map(|r| if asked(r) { phases.series(r) } else { Series::default() });
             forecast.pools.insert(name.clone(), series);
         }
     }
@@ -139,7 +141,7 @@ impl<'a> Phases<'a> {
 
 /// Appends a run, and gives the index of its curve: that of the run before if it is the same
 /// (then there is no new run), or `known` if it is the same, or a new one.
-fn push(series: &mut Series, at: Time, curve: Curve, known: Option<u32>) -> Option<u32> {
+pub(super) fn push(series: &mut Series, at: Time, curve: Curve, known: Option<u32>) -> Option<u32> {
     let before = series.runs.last().map(|(_, index)| *index);
     if before.map_or(&Curve::default(), |index| &series.curves[index as usize]) == &curve {
         return before;
@@ -155,7 +157,7 @@ fn push(series: &mut Series, at: Time, curve: Curve, known: Option<u32>) -> Opti
 
 /// At most [`CURVE_STEPS_MAX`] of the steps, about as many units from one to the next. What lay
 /// between counts at the density below it: rounded down, like densities themselves.
-fn thinned(steps: Vec<Step>) -> Vec<Step> {
+pub(super) fn thinned(steps: Vec<Step>) -> Vec<Step> {
     let total = steps.last().map_or(0, |step| step.quantity);
     if steps.len() <= CURVE_STEPS_MAX {
         return steps;

@@ -1,6 +1,9 @@
 //! `era sim`: the laboratory on the command line. One file a command.
 
+mod bids;
+mod bound;
 mod generate;
+mod market;
 mod place;
 
 /// What the laboratory can do.
@@ -8,6 +11,8 @@ mod place;
 pub(crate) enum Sim {
     Generate(generate::Generate),
     Place(place::Place),
+    Bound(bound::Bound),
+    Market(market::Market),
 }
 
 impl Sim {
@@ -15,6 +20,8 @@ impl Sim {
         match self {
             Sim::Generate(generate) => generate.run(),
             Sim::Place(place) => place.run(),
+            Sim::Bound(bound) => bound.run(),
+            Sim::Market(market) => market.run(),
         }
     }
 }

@@ -1,0 +1,56 @@
+//! The two experiments whose parameters are fixed, so that results can be compared.
+
+use era_core::units::{Span, Time};
+
+use super::bound::bound;
+use super::run::Contest;
+use super::stream::{Asked, Assume, Site, of_trace};
+use crate::BadInput;
+use crate::trace::Trace;
+use crate::workload;
+
+const MINUTE: Span = Span::from_min(1);
+/// What a GPU and hour is worth in the second experiment, in credits, by the job's number.
+const WORTH: [i64; 5] = [1, 2, 5, 10, 20];
+
+/// The paper's first experiment: a day on 2,000 units, with the same day of another seed before
+/// it to learn from.
+pub fn paper(seed: u64) -> Result<Contest, BadInput> {
+    let site = Site::Units(2000);
+    let day = |seed, from| of_trace(&workload::paper(seed), site, &Assume::default(), from);
+    let past = day(seed.wrapping_add(1_000_003), Time(0))?;
+    let stream = day(seed, Time(0) + Span::from_days(1))?;
+    let bound = bound(&stream, site, MINUTE)?;
+    let horizon = Span::from_days(1);
+    Ok(Contest { site, past, from: Time(0), stream, slot: MINUTE, horizon, bound })
+}
+
+/// The second: a trace on 800 GPUs in nodes of 8. What was submitted in the first `learn` of it
+/// only teaches, and the rest meets an empty cluster.
+pub fn chronus(mut trace: Trace, learn: Span) -> Result<Contest, BadInput> {
+    let site = Site::Gpus { total: 800, per_node: 8 };
+    for job in &mut trace.jobs {
+        let number: usize = job.id.parse().map_err(|_| {
+            let problem = format!("`{}` is no number, which a job's value goes by here", job.id);
+            BadInput::new(problem).field("job_id")
+        })?;
+        let gpu_s = i64::from(job.gpu_milli / 1000) * job.duration_s;
+        job.value = Some(gpu_s * WORTH[number % WORTH.len()] * 1_000_000 / 3600);
+    }
+    let jobs = of_trace(&trace, site, &Assume::default(), Time(0))?;
+    contest(site, jobs, learn, MINUTE)
+}
+
+/// Bids of which those of the first `learn` only teach.
+pub fn contest(site: Site, jobs: Vec<Asked>, learn: Span, slot: Span) -> Result<Contest, BadInput> {
+    let split = jobs.partition_point(|asked| asked.submitted < Time(0) + learn);
+    let (past, stream) = (jobs[..split].to_vec(), jobs[split..].to_vec());
+    if stream.is_empty() {
+        return Err(BadInput::new("no bid is left after what is learned from").field("--learn"));
+    }
+    let bound = bound(&stream, site, slot)?;
+    // Far enough for every window.
+    let reach = stream.iter().map(|asked| asked.deadline.since(asked.submitted)).max();
+    let horizon = Span(reach.unwrap_or(slot).ms() + slot.ms()).max(Span::from_days(1));
+    Ok(Contest { site, past, from: Time(0), stream, slot, horizon, bound })
+}

@@ -1,0 +1,145 @@
+//! One stream of bids under one mechanism, from the first bid to the last exit.
+
+use era_core::market::MarketRules;
+use era_core::quote::Quote;
+use era_core::settings::Settings;
+use era_core::units::{Span, Time};
+
+use super::bound::Bound;
+use super::driver::Driver;
+use super::learn::Lessons;
+use super::stream::{Asked, Site};
+use crate::BadInput;
+
+/// What is contested: bids, and where they are made.
+#[derive(Clone, Debug)]
+pub struct Contest {
+    /// The site.
+    pub site: Site,
+    /// Earlier bids, to learn from; all before the first of `stream`.
+    pub past: Vec<Asked>,
+    /// When history begins.
+    pub from: Time,
+    /// The bids, in order of submission.
+    pub stream: Vec<Asked>,
+    /// The slot of the market.
+    pub slot: Span,
+    /// How far ahead the market reaches.
+    pub horizon: Span,
+    /// The most that could have been attained.
+    pub bound: Bound,
+}
+
+/// How it is contested.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The rules of the market.
+    pub rules: MarketRules,
+    /// What is learned.
+    pub lessons: Lessons,
+}
+
+/// What a mechanism made of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Bids.
+    pub jobs: usize,
+    /// Accepted bids.
+    pub accepted: usize,
+    /// Their value as a share of what was asked for.
+    pub value_captured: f64,
+    /// Their value as a share of the bound.
+    pub of_bound: f64,
+    /// What was earned, in credits.
+    pub revenue: f64,
+    /// Promises that were kept, to the deadline.
+    pub deadlines_met: u64,
+    /// Promises that were not.
+    pub promises_broken: u64,
+    /// Share of the site in use from the first to the last submission.
+    pub utilisation: f64,
+    /// Credits paid for a unit (or GPU) and hour that was delivered.
+    pub unit_cost: f64,
+    /// Real seconds that it took.
+    pub wall_s: f64,
+}
+
+impl Contest {
+    /// Runs the stream under a plan. `observe` is told of each bid and of the answer to it.
+    pub fn run(
+        &self,
+        plan: &Plan,
+        mut observe: impl FnMut(&Asked, Option<&Quote>),
+    ) -> Result<Outcome, BadInput> {
+        let begun = std::time::Instant::now();
+        let start = self.stream.first().map_or(Time(0), |a| a.submitted.floor_to(self.slot));
+        let settings = Settings {
+            slot: self.slot,
+            horizon: self.horizon,
+            grace: Span::ZERO,
+            remember: Span::from_s(1),
+            ..Settings::default()
+        };
+        let mut driver = Driver::new(self.site, settings, plan.rules.clone(), start)?;
+        let all: Vec<Asked> = self.past.iter().chain(&self.stream).copied().collect();
+        let mut next_lesson = start;
+        let mut tally = Tally::default();
+        for asked in &self.stream {
+            while next_lesson <= asked.submitted {
+                driver.until(next_lesson);
+                let lesson = plan.lessons.learn(self, &all, next_lesson)?;
+                driver.publish(lesson)?;
+                next_lesson = next_lesson + plan.lessons.every;
+            }
+            let quote = driver.bid(asked);
+            if let Some(quote) = &quote {
+                tally.accept(asked, quote.start, self.last());
+            }
+            observe(asked, quote.as_ref());
+        }
+        driver.finish();
+        Ok(self.outcome(&tally, &driver, begun.elapsed().as_secs_f64()))
+    }
+
+    fn last(&self) -> Time {
+        self.stream.last().map_or(Time(0), |a| a.submitted)
+    }
+
+    fn outcome(&self, tally: &Tally, driver: &Driver, wall_s: f64) -> Outcome {
+        let first = self.stream.first().map_or(Time(0), |a| a.submitted);
+        let span = self.last().since(first).ms().max(1) as f64;
+        let revenue = driver.revenue().0 as f64 / 1e6;
+        Outcome {
+            jobs: self.stream.len(),
+            accepted: tally.accepted,
+            value_captured: tally.value as f64 / self.bound.asked.max(1) as f64,
+            of_bound: tally.value as f64 / self.bound.value.max(1) as f64,
+            revenue,
+            deadlines_met: driver.kept,
+            promises_broken: driver.broken,
+            utilisation: tally.used_within / (f64::from(self.site.size()) * span),
+            unit_cost: revenue / (tally.used / 3_600_000.0).max(f64::MIN_POSITIVE),
+            wall_s,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    accepted: usize,
+    value: u128,
+    /// Unit-milliseconds.
+    used: f64,
+    used_within: f64,
+}
+
+impl Tally {
+    fn accept(&mut self, asked: &Asked, start: Time, last: Time) {
+        self.accepted += 1;
+        self.value += u128::from(asked.value.0.unsigned_abs());
+        let size = f64::from(asked.size);
+        self.used += size * asked.duration.ms() as f64;
+        let within = (start + asked.duration).min(last).since(start).ms().max(0);
+        self.used_within += size * within as f64;
+    }
+}
