@@ -4,7 +4,9 @@
 //! what is measured here is what runs. Nothing here decides where or when a job runs.
 
 mod bad_input;
+pub mod faults;
 pub mod measure;
+pub mod report;
 pub mod run;
 pub mod seeded;
 pub mod trace;
