@@ -162,6 +162,7 @@ pub fn run_with(
         }
         watch(driver.executor.ended(), &driver.house.state);
     }
+    driver.name_those_that_never_fit();
     driver.run.inputs = driver.house.state.seq();
     Ok(driver.run)
 }
@@ -326,6 +327,20 @@ impl Driver<'_> {
             }
             self.send(instant(second), Command::Exited { task, code: 143 });
         }
+    }
+
+    /// In the end every machine is there and idle: whatever still waits fits nowhere.
+    fn name_those_that_never_fit(&mut self) {
+        let refused: std::collections::BTreeSet<usize> =
+            self.run.never_fit.iter().map(|(index, _)| *index).collect();
+        for (index, ran) in self.run.jobs.iter().enumerate() {
+            if ran.start_s.is_none() && !refused.contains(&index) {
+                let gpus = f64::from(self.trace.jobs[index].gpu_milli) / 1000.0;
+                let why = format!("{gpus} GPUs do not fit on the whole cluster, even when empty");
+                self.run.never_fit.push((index, why));
+            }
+        }
+        self.run.never_fit.sort();
     }
 
     fn index(&self, job: JobId) -> usize {
