@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::run::{Machines, Ratios, Run, Setup};
-use crate::trace::Trace;
+use crate::run::{JobRun, Machines, Ratios, Run, Setup};
+use crate::trace::{Trace, TraceJob};
 
 /// The figures of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,6 +38,14 @@ pub struct Measures {
     pub utilisation: f64,
     /// Jain's index over groups (or users, where there are none), of the part of their time in which jobs ran rather than waited.
     pub fairness: f64,
+    /// What the jobs that ended in time were worth, in credits, where the trace has values.
+    pub value: Option<f64>,
+}
+
+/// What a job was worth in the end, in micro-credits: nothing if it ended too late or undone.
+pub(crate) fn delivered(job: &TraceJob, ran: &JobRun) -> Option<i64> {
+    let end_s = ran.end_s.filter(|_| !ran.over_limit)?;
+    job.value.filter(|_| job.deadline_s.is_none_or(|deadline_s| end_s <= deadline_s))
 }
 
 /// Measures a run.
@@ -74,7 +82,14 @@ pub fn measure(trace: &Trace, setup: &Setup, run: &Run) -> Measures {
         makespan_s,
         utilisation: utilisation(&setup.machines, setup.ratios, run, makespan_s),
         fairness: fairness(trace, run),
+        value: value(trace, run),
     }
+}
+
+fn value(trace: &Trace, run: &Run) -> Option<f64> {
+    trace.jobs.iter().find(|job| job.value.is_some())?;
+    let worth = trace.jobs.iter().zip(&run.jobs).filter_map(|(job, ran)| delivered(job, ran));
+    Some(worth.map(|micro| micro as f64 / 1e6).sum())
 }
 
 fn mean(sorted: &[i64]) -> f64 {

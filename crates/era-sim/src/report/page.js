@@ -364,13 +364,14 @@ const COLUMNS = [
   ["Makespan", m => m.makespan_s, span, -1],
   ["Utilisation", m => m.utilisation, percent, 1],
   ["Fairness", m => m.fairness, v => v.toFixed(3), 1],
+  ["Value", m => m.value || 0, v => count(v), 1],
   ["Preemptions", m => m.preemptions, count, 0],
   ["Losses", m => m.losses, count, 0],
   ["Over limit", m => m.over_limit, count, 0],
   ["Unfinished", m => m.unfinished, count, 0],
   ["Never fit", m => m.never_fit, count, 0],
 ];
-const OPTIONAL = new Set(["Preemptions", "Losses", "Over limit", "Unfinished", "Never fit"]);
+const OPTIONAL = new Set(["Value", "Preemptions", "Losses", "Over limit", "Unfinished", "Never fit"]);
 function figures() {
   const columns = COLUMNS.filter(([name, of]) => !OPTIONAL.has(name) || runs.some(r => of(r.measures) > 0));
   const head = html("tr", {}, html("th", { textContent: "Run", scope: "col" }), ...columns.map(([name]) => html("th", { textContent: name, scope: "col" })));

@@ -5,7 +5,7 @@ use era_core::cluster::Rates;
 use era_core::settings::Settings;
 
 use super::round;
-use crate::measure::used_of_machine;
+use crate::measure::{delivered, used_of_machine};
 use crate::run::{Run, Setup};
 use crate::trace::Trace;
 
@@ -91,10 +91,7 @@ pub(super) fn values(trace: &Trace, run: &Run, axis: Axis) -> Option<(Vec<f64>, 
     trace.jobs.iter().find(|job| job.value.is_some())?;
     let mut value = vec![0.0; axis.points];
     for (job, ran) in trace.jobs.iter().zip(&run.jobs) {
-        let (Some(worth), Some(end_s), false) = (job.value, ran.end_s, ran.over_limit) else {
-            continue;
-        };
-        if job.deadline_s.is_none_or(|deadline_s| end_s <= deadline_s) {
+        if let (Some(worth), Some(end_s)) = (delivered(job, ran), ran.end_s) {
             value[axis.point(end_s as f64)] += worth as f64 / 1e6;
         }
     }

@@ -80,6 +80,7 @@ fn a_trace_without_values_has_no_curve_of_them() {
     // First come first served brings the short job too late; shortest first does not.
     assert_eq!(last(&digested(&trace, "fifo")), Some(5.0));
     assert_eq!(last(&digested(&trace, "sjf")), Some(12.0));
+    assert_eq!(digested(&trace, "sjf").measures.value, Some(12.0));
     // 3,100 seconds of four GPUs at half of eight credits an hour.
     let paid = digested(&trace, "fifo").revenue.and_then(|r| r.last().copied());
     assert!(paid.is_some_and(|paid| (paid - 3_100.0 / 3_600.0 * 16.0).abs() < 0.1), "{paid:?}");

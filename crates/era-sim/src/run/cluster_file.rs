@@ -193,7 +193,8 @@ mod tests {
 
     #[test]
     fn our_own_columns_are_read() {
-        let cluster = parsed("name,gpus,cpus,mem_gb,model\na,8,64,512,h100\nb,2,1.5,,\n").unwrap();
+        let cluster =
+            parsed("name,gpus,cpus,mem_gb,model\na,8,64,512,h100\nb,2,1.5,,\n").expect("nodes");
         let first =
             Machine { gpus: 8, cpu_milli: 64_000, memory_mib: 524_288, model: Some("h100".into()) };
         let second = Machine { gpus: 2, cpu_milli: 1_500, memory_mib: UNLIMITED, model: None };
@@ -205,14 +206,14 @@ mod tests {
     #[test]
     fn openb_columns_are_read() {
         let text = "sn,cpu_milli,memory_mib,gpu,model\nopenb-node-0000,64000,262144,2,P100\n";
-        let machine = parsed(text).unwrap().machines.remove(0);
+        let machine = parsed(text).expect("nodes").machines.remove(0);
         assert_eq!((machine.gpus, machine.cpu_milli, machine.memory_mib), (2, 64_000, 262_144));
         assert_eq!(machine.model.as_deref(), Some("P100"));
     }
 
     #[test]
     fn virtual_clusters_are_counted_in_nodes_of_eight() {
-        let cluster = parsed("vc,node num\na,2\nb,1\n").unwrap();
+        let cluster = parsed("vc,node num\na,2\nb,1\n").expect("nodes");
         assert_eq!(cluster.machines().gpus(), 24);
         assert_eq!(cluster.names, ["a/0".into(), "a/1".into(), "b/0".into()]);
         assert!(!cluster.knows_cpu_and_memory);

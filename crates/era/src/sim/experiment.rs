@@ -10,6 +10,7 @@ use era_core::queue::PolicyRule;
 use era_core::settings::Backfill;
 use era_sim::BadInput;
 use era_sim::faults::{Faults, span_s};
+use era_sim::report::count_words;
 use era_sim::run::{Estimates, Like, Machines, Options, Ratios, Setup, policy_named, read_cluster};
 use era_sim::trace::{self, Format, Trace};
 use serde_json::{Value, json};
@@ -236,8 +237,8 @@ impl Experiment {
             let machines = file.machines();
             let words = format!(
                 "{} nodes with {} GPUs, from {}",
-                file.names.len(),
-                machines.gpus(),
+                count_words(file.names.len() as u64),
+                count_words(machines.gpus()),
                 path.display()
             );
             return Ok(Cluster { machines, names: file.names, words });
@@ -256,7 +257,9 @@ impl Experiment {
         };
         let names: Vec<Box<str>> = (0..machines.count()).map(|n| format!("n{n}").into()).collect();
         let words = match &machines {
-            Machines::Pool { .. } => format!("{gpus} GPUs without nodes{chosen}"),
+            Machines::Pool { .. } => {
+                format!("{} GPUs without nodes{chosen}", count_words(gpus.into()))
+            }
             Machines::Nodes(nodes) => {
                 format!("{} nodes of {} GPUs{chosen}", nodes.len(), self.gpus_per_node)
             }
@@ -330,7 +333,7 @@ impl Prepared {
     /// What was run, for people.
     pub(super) fn facts(&self) -> Vec<(String, String)> {
         let mut facts = vec![
-            ("trace", format!("{}, {} jobs", self.trace_name, self.trace.jobs.len())),
+            ("trace", format!("{}, {} jobs", self.trace_name, count_words(self.jobs()))),
             ("cluster", self.cluster.clone()),
             ("placement", self.placement.clone()),
             ("estimates", self.estimates.clone()),

@@ -129,7 +129,8 @@ impl About<'_> {
         let preempts = if self.setup.preempt { ", preempting" } else { "" };
         let backfill = era_sim::report::backfill_name(self.setup.backfill);
         row("policy", format!("{}, backfill {backfill}{preempts}", self.policy))?;
-        row("", String::new())?;
+        writeln!(out)?;
+        let mut row = |name: &str, value: String| writeln!(out, "{name:<14}{value}");
         row("jobs ended", count_words(measures.jobs))?;
         if let Some(line) = self.never_fit(ran) {
             row("never fit", line)?;
@@ -157,6 +158,9 @@ impl About<'_> {
             Parties::Users => "users",
         };
         row("fairness", format!("{:.3} (Jain, over {over})", measures.fairness))?;
+        if let Some(value) = measures.value {
+            row("value", format!("{} credits, delivered in time", count_words(value as u64)))?;
+        }
         let speed = count_words(self.jobs_per_second() as u64);
         row("took", format!("{:.2} s, {speed} jobs a second", self.wall_s))?;
         if let Some(path) = starts {
