@@ -251,7 +251,8 @@ function gantt() {
   const gapAfter = bars ? 3 : each > 8 ? 1 : 0;
   const label = Math.min(210, Math.max(40, ...rows.map(r => r.length * 6.8 + 14)));
   const tops = [];
-  let y = 0;
+  // The first label stands above the middle of a thin row.
+  let y = 6;
   if (bars) for (const n of g.nodes) { tops.push(y); y += Math.max(n[1], 1) * each + gapAfter; }
   else for (let n = 0; n < rows.length; n++) { tops.push(y); y += each + gapAfter; }
   const plot = y, height = plot + 42, right = 14;

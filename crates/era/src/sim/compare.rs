@@ -172,7 +172,10 @@ fn write_page(folder: &Path, prepared: &Prepared, runs: &[Done]) -> anyhow::Resu
     let backfills: Vec<&str> = backfills.into_iter().collect();
     facts.push(("backfill".to_owned(), backfills.join(", ")));
     let name = Path::new(&prepared.trace_name).file_name().unwrap_or_default().to_string_lossy();
-    let title = format!("{name}: {} policies compared", runs.len());
+    let title = match runs.len() {
+        1 => format!("{name}: one run"),
+        count => format!("{name}: {count} runs compared"),
+    };
     let digests: Vec<Digest> = runs.iter().map(|run| run.digest.clone()).collect();
     let page = page(&title, &facts, &digests);
     let path = folder.join("index.html");
