@@ -423,7 +423,9 @@ function theme(name) {
   document.documentElement.dataset.theme = name;
   $("theme").textContent = name === "dark" ? "Light" : "Dark";
 }
-if (data.headline) { $("headline").textContent = data.headline.title; $("lead").textContent = data.headline.subtitle; }
+// A number stays with its unit, and a run's name in one piece.
+const unbroken = text => text.replace(/(\d) (?=[%a-z])/g, "$1\u00a0").replace(/ · /g, "\u00a0·\u00a0");
+if (data.headline) { $("headline").textContent = unbroken(data.headline.title); $("lead").textContent = unbroken(data.headline.subtitle); }
 $("facts").replaceChildren(...data.facts.map(([name, fact]) => html("div", {}, html("dt", { textContent: name[0].toUpperCase() + name.slice(1) }), html("dd", { textContent: fact }))));
 if (!runs.some(r => r.value)) document.querySelectorAll("[data-needs=value]").forEach(node => node.remove());
 const system = matchMedia("(prefers-color-scheme: dark)");
