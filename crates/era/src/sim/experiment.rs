@@ -10,7 +10,7 @@ use era_core::queue::PolicyRule;
 use era_core::settings::Backfill;
 use era_sim::BadInput;
 use era_sim::faults::{Faults, span_s};
-use era_sim::report::count_words;
+use era_sim::report::{count_words, span_words};
 use era_sim::run::{Estimates, Like, Machines, Options, Ratios, Setup, policy_named, read_cluster};
 use era_sim::trace::{self, Format, Trace};
 use serde_json::{Value, json};
@@ -261,7 +261,9 @@ impl Experiment {
                 format!("{} GPUs without nodes{chosen}", count_words(gpus.into()))
             }
             Machines::Nodes(nodes) => {
-                format!("{} nodes of {} GPUs{chosen}", nodes.len(), self.gpus_per_node)
+                let count = count_words(nodes.len() as u64);
+                let nodes = if nodes.len() == 1 { "node" } else { "nodes" };
+                format!("{count} {nodes} of {} GPUs{chosen}", self.gpus_per_node)
             }
         };
         Ok(Cluster { machines, names, words })
@@ -347,7 +349,7 @@ impl Prepared {
         facts.extend(self.like.clone().map(|like| ("like", like)));
         facts.extend(self.faults.clone().map(|faults| ("faults", faults)));
         let every = self.options.checkpoint_every_s;
-        facts.extend(every.map(|s| ("checkpoints", format!("every {s} s"))));
+        facts.extend(every.map(|s| ("checkpoints", format!("every {}", span_words(s as f64)))));
         facts.into_iter().map(|(name, fact)| (name.to_owned(), fact)).collect()
     }
 
