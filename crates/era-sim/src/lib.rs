@@ -4,9 +4,11 @@
 //! what is measured here is what runs. Nothing here decides where or when a job runs.
 
 mod bad_input;
+pub mod faults;
 pub mod market;
 pub mod measure;
 pub mod place;
+pub mod report;
 pub mod run;
 pub mod seeded;
 pub mod trace;

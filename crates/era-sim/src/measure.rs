@@ -1,9 +1,11 @@
 //! What a run was like for those who waited for it, and for those who paid for the machines.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use crate::run::{Machines, Ratios, Run, Setup};
-use crate::trace::Trace;
+use crate::run::{JobRun, Machines, Ratios, Run, Setup};
+use crate::trace::{Trace, TraceJob};
 
 /// The figures of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -12,6 +14,14 @@ pub struct Measures {
     pub jobs: u64,
     /// Jobs that fit nowhere.
     pub never_fit: u64,
+    /// Jobs that were accepted and never ended.
+    pub unfinished: u64,
+    /// Of the jobs that ended, those that were stopped at their limit with work left to do.
+    pub over_limit: u64,
+    /// How often a job was stopped to make room.
+    pub preemptions: u64,
+    /// How often hardware under a job was lost.
+    pub losses: u64,
     /// Mean time from submission to the first start.
     pub mean_wait_s: f64,
     /// Half of all jobs waited at most this long.
@@ -26,8 +36,16 @@ pub struct Measures {
     pub makespan_s: i64,
     /// The part of the machines that was used, by the platform's formula.
     pub utilisation: f64,
-    /// Jain's index over groups, of the part of their time in which jobs ran rather than waited.
+    /// Jain's index over groups (or users, where there are none), of the part of their time in which jobs ran rather than waited.
     pub fairness: f64,
+    /// What the jobs that ended in time were worth, in credits, where the trace has values.
+    pub value: Option<f64>,
+}
+
+/// What a job was worth in the end, in micro-credits: nothing if it ended too late or undone.
+pub(crate) fn delivered(job: &TraceJob, ran: &JobRun) -> Option<i64> {
+    let end_s = ran.end_s.filter(|_| !ran.over_limit)?;
+    job.value.filter(|_| job.deadline_s.is_none_or(|deadline_s| end_s <= deadline_s))
 }
 
 /// Measures a run.
@@ -35,18 +53,27 @@ pub fn measure(trace: &Trace, setup: &Setup, run: &Run) -> Measures {
     let mut waits = Vec::with_capacity(run.jobs.len());
     let mut jcts = Vec::with_capacity(run.jobs.len());
     let mut makespan_s = 0;
+    let (mut over_limit, mut preemptions, mut losses) = (0, 0, 0);
     for (job, ran) in trace.jobs.iter().zip(&run.jobs) {
         if let (Some(start), Some(end)) = (ran.start_s, ran.end_s) {
             waits.push(start - job.submit_s);
             jcts.push(end - job.submit_s);
             makespan_s = makespan_s.max(end);
         }
+        over_limit += u64::from(ran.over_limit);
+        preemptions += u64::from(ran.preemptions);
+        losses += u64::from(ran.losses);
     }
+    let (ended, never_fit) = (jcts.len() as u64, run.never_fit.len() as u64);
     waits.sort_unstable();
     jcts.sort_unstable();
     Measures {
-        jobs: jcts.len() as u64,
-        never_fit: run.never_fit.len() as u64,
+        jobs: ended,
+        never_fit,
+        unfinished: trace.jobs.len() as u64 - ended - never_fit,
+        over_limit,
+        preemptions,
+        losses,
         mean_wait_s: mean(&waits),
         p50_wait_s: quantile(&waits, 0.50),
         p99_wait_s: quantile(&waits, 0.99),
@@ -55,7 +82,14 @@ pub fn measure(trace: &Trace, setup: &Setup, run: &Run) -> Measures {
         makespan_s,
         utilisation: utilisation(&setup.machines, setup.ratios, run, makespan_s),
         fairness: fairness(trace, run),
+        value: value(trace, run),
     }
+}
+
+fn value(trace: &Trace, run: &Run) -> Option<f64> {
+    trace.jobs.iter().find(|job| job.value.is_some())?;
+    let worth = trace.jobs.iter().zip(&run.jobs).filter_map(|(job, ran)| delivered(job, ran));
+    Some(worth.map(|micro| micro as f64 / 1e6).sum())
 }
 
 fn mean(sorted: &[i64]) -> f64 {
@@ -69,41 +103,100 @@ pub fn quantile(sorted: &[i64], share: f64) -> f64 {
     sorted.get(rank.saturating_sub(1)).map_or(0.0, |value| *value as f64)
 }
 
-/// The mean over machines of cpu·ratio + gpu·ratio + memory·ratio. All machines of a run are
-/// present the whole time, so each weighs the same.
+/// The mean over machines of cpu·ratio + gpu·ratio + memory·ratio, each machine weighted by the
+/// time that it was present.
 fn utilisation(machines: &Machines, ratios: Ratios, run: &Run, makespan_s: i64) -> f64 {
-    let time = makespan_s.max(1) as f64;
-    let part = |used: f64, of: f64| if of > 0.0 { used / (of * time) } else { 0.0 };
+    let away: i64 = run
+        .absences
+        .iter()
+        .map(|absence| absence.to_s.min(makespan_s) - absence.from_s.min(makespan_s))
+        .sum();
+    let present = (machines.count() as i64 * makespan_s - away).max(1) as f64;
+    let given = run.given.iter().enumerate();
+    let used =
+        given.map(|(node, g)| used_of_machine(machines, ratios, node, g.cpu, g.memory, g.gpu));
+    used.sum::<f64>() / present
+}
+
+/// What was used of a machine, as a part of it, by the platform's formula: of its processors, its
+/// memory and its GPUs in the units of [`Given`](crate::run::Given).
+pub(crate) fn used_of_machine(
+    machines: &Machines,
+    ratios: Ratios,
+    node: usize,
+    cpu: f64,
+    memory: f64,
+    gpu: f64,
+) -> f64 {
+    let part = |used: f64, of: f64| if of > 0.0 { used / of } else { 0.0 };
     match machines {
         // Its GPUs are counted as processors.
-        Machines::Pool { gpus } => {
-            run.given.first().map_or(0.0, |g| part(g.cpu, f64::from(*gpus) * 1000.0))
-        }
-        Machines::Nodes(nodes) => {
-            let of_machine = nodes.iter().zip(&run.given).map(|(node, given)| {
-                ratios.cpu * part(given.cpu, f64::from(node.cpu_milli))
-                    + ratios.memory * part(given.memory, f64::from(node.memory_mib))
-                    + ratios.gpu * part(given.gpu, f64::from(node.gpus) * 1000.0)
-            });
-            of_machine.sum::<f64>() / nodes.len().max(1) as f64
+        Machines::Pool { gpus } => part(cpu, f64::from(*gpus) * 1000.0),
+        Machines::Nodes(nodes) => nodes.get(node).map_or(0.0, |node| {
+            ratios.cpu * part(cpu, f64::from(node.cpu_milli))
+                + ratios.memory * part(memory, f64::from(node.memory_mib))
+                + ratios.gpu * part(gpu, f64::from(node.gpus) * 1000.0)
+        }),
+    }
+}
+
+/// Whom fairness is between: groups, or users where a trace names no groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Parties {
+    /// Groups.
+    Groups,
+    /// Users.
+    Users,
+}
+
+impl Parties {
+    /// Those of a trace.
+    pub fn of(trace: &Trace) -> Parties {
+        if trace.groups.is_empty() && !trace.users.is_empty() {
+            Parties::Users
+        } else {
+            Parties::Groups
         }
     }
 }
 
-/// Jain's index over groups of the mean of duration / completion time: 1 where all groups wait
-/// alike for the time that their jobs take.
-fn fairness(trace: &Trace, run: &Run) -> f64 {
-    let mut groups = vec![(0.0, 0u64); trace.groups.len() + 1];
+/// How a group or user fared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fared {
+    /// Its number in the trace; none for jobs without one.
+    pub party: Option<u32>,
+    /// Its jobs that ended.
+    pub jobs: u64,
+    /// The mean over these of duration / completion time: 1 for who never waits.
+    pub service: f64,
+}
+
+/// How each group or user fared.
+pub fn fared(trace: &Trace, run: &Run) -> Vec<Fared> {
+    let parties = Parties::of(trace);
+    let mut sums: BTreeMap<Option<u32>, (f64, u64)> = BTreeMap::new();
     for (job, ran) in trace.jobs.iter().zip(&run.jobs) {
         if let Some(end) = ran.end_s {
-            let group = &mut groups[job.group.map_or(0, |g| g as usize + 1)];
-            group.0 += job.duration_s as f64 / (end - job.submit_s).max(1) as f64;
-            group.1 += 1;
+            let party = match parties {
+                Parties::Groups => job.group,
+                Parties::Users => job.user,
+            };
+            let sum = sums.entry(party).or_default();
+            sum.0 += (job.duration_s as f64 / (end - job.submit_s).max(1) as f64).min(1.0);
+            sum.1 += 1;
         }
     }
-    let means: Vec<f64> =
-        groups.iter().filter(|(_, n)| *n > 0).map(|(sum, n)| sum / *n as f64).collect();
-    jain(&means)
+    let fared =
+        |(party, (sum, jobs)): (_, (f64, u64))| Fared { party, jobs, service: sum / jobs as f64 };
+    sums.into_iter().map(fared).collect()
+}
+
+/// Jain's index over groups or users of how they fared: 1 where all wait alike for the time that
+/// their jobs take.
+fn fairness(trace: &Trace, run: &Run) -> f64 {
+    let services: Vec<f64> = fared(trace, run).iter().map(|fared| fared.service).collect();
+    jain(&services)
 }
 
 /// Jain's index: 1 where all are equal, 1/n where one has everything.
@@ -111,4 +204,42 @@ pub fn jain(values: &[f64]) -> f64 {
     let (sum, squares) =
         values.iter().fold((0.0, 0.0), |(sum, squares), v| (sum + v, squares + v * v));
     if squares == 0.0 { 1.0 } else { sum * sum / (values.len() as f64 * squares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Absence, Given, Machine};
+
+    fn two_machines() -> Machines {
+        let machine = Machine { gpus: 4, cpu_milli: 8_000, memory_mib: 1_000, model: None };
+        Machines::Nodes(vec![machine.clone(), machine])
+    }
+
+    #[test]
+    fn utilisation_weighs_resources_by_their_ratios() {
+        let given = Given { cpu: 8_000.0 * 50.0, memory: 0.0, gpu: 4_000.0 * 100.0 };
+        let run = Run { given: vec![given, Given::default()], ..Run::default() };
+        let ratios = Ratios { cpu: 0.2, gpu: 0.7, memory: 0.1 };
+        let used = utilisation(&two_machines(), ratios, &run, 100);
+        assert!((used - (0.2 * 0.5 + 0.7) / 2.0).abs() < 1e-12, "{used}");
+    }
+
+    #[test]
+    fn a_machine_that_was_away_weighs_less() {
+        let given = Given { gpu: 4_000.0 * 100.0, ..Given::default() };
+        let idle = Given::default();
+        let absences = vec![Absence { node: 1, from_s: 50, to_s: i64::MAX }];
+        let run = Run { given: vec![given, idle], absences, ..Run::default() };
+        // 100 busy machine-seconds out of 150 that there were.
+        let used = utilisation(&two_machines(), Ratios::default(), &run, 100);
+        assert!((used - 100.0 / 150.0).abs() < 1e-12, "{used}");
+    }
+
+    #[test]
+    fn jains_index_is_one_for_equals_and_one_over_n_for_one_who_has_all() {
+        assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
+        assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), 0.25);
+        assert_eq!(jain(&[]), 1.0);
+    }
 }

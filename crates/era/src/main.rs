@@ -21,6 +21,7 @@ struct Arguments {
 
 /// Each command is a type of arguments with a `run` of its own.
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of them, once
 enum Command {
     Demo(demo::Demo),
     /// Measure the core on seeded work

@@ -7,7 +7,7 @@ use era_core::job::TaskId;
 use era_core::resources::Resources;
 use era_core::units::NodeId;
 
-use super::{Given, Run};
+use super::{Given, Interval, Run};
 
 /// What runs.
 pub(super) struct Executor {
@@ -21,11 +21,15 @@ pub(super) struct Executor {
     running: BTreeSet<usize>,
     started: u64,
     ended: u64,
+    /// Whether every interval is kept.
+    keeps_intervals: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Progress {
     done_s: i64,
+    /// Of its work: what is left when it starts.
+    left_s: i64,
     since_s: i64,
     attempt: u32,
     running: bool,
@@ -39,10 +43,21 @@ struct Seated {
     cpu: u32,
     memory: u32,
     gpu: u32,
+    gpus: u64,
+}
+
+/// A launch, as the core tells it.
+pub(super) struct Launch<'a> {
+    pub(super) task: TaskId,
+    pub(super) node: NodeId,
+    pub(super) each: &'a Resources,
+    pub(super) gpus: &'a [u8],
+    /// When the core ends it, whatever it does.
+    pub(super) until_s: i64,
 }
 
 impl Executor {
-    pub(super) fn new(jobs: usize) -> Executor {
+    pub(super) fn new(jobs: usize, keeps_intervals: bool) -> Executor {
         Executor {
             jobs: vec![Progress::default(); jobs],
             ends: BinaryHeap::new(),
@@ -50,6 +65,7 @@ impl Executor {
             running: BTreeSet::new(),
             started: 0,
             ended: 0,
+            keeps_intervals,
         }
     }
 
@@ -71,31 +87,65 @@ impl Executor {
         })
     }
 
-    /// A task starts. All tasks of an attempt start in the same second.
-    #[allow(clippy::too_many_arguments)] // what a launch says
-    pub(super) fn launch(
-        &mut self,
-        index: usize,
-        second: i64,
-        duration_s: i64,
-        task: TaskId,
-        node: NodeId,
-        each: &Resources,
-        gpus: usize,
-    ) {
+    /// A task of a job that takes so long starts. All tasks of an attempt start in the same second.
+    pub(super) fn launch(&mut self, index: usize, second: i64, duration_s: i64, launch: &Launch) {
+        let Launch { task, node, each, gpus, until_s } = *launch;
         let job = &mut self.jobs[index];
         if !job.running {
             job.running = true;
             self.running.insert(index);
             job.since_s = second;
             job.attempt = task.attempt;
+            job.left_s = duration_s - job.done_s;
             job.tasks.clear();
-            let end = second + duration_s - job.done_s;
+            let end = (second + job.left_s).min(until_s);
             self.ends.push(Reverse((end, self.started, index, task.attempt)));
             self.started += 1;
         }
-        let gpu = if gpus == 0 { 0 } else { each.gpu };
-        job.tasks.push(Seated { task, node, cpu: each.cpu, memory: each.memory, gpu });
+        debug_assert_eq!(job.attempt, task.attempt, "one attempt at a time");
+        let gpu = if gpus.is_empty() { 0 } else { each.gpu };
+        let gpus = gpus.iter().fold(0, |mask, gpu| mask | 1 << gpu);
+        job.tasks.push(Seated { task, node, cpu: each.cpu, memory: each.memory, gpu, gpus });
+    }
+
+    /// Whether a running job has done all its work by then.
+    pub(super) fn is_done(&self, index: usize, second: i64) -> bool {
+        second - self.jobs[index].since_s >= self.jobs[index].left_s
+    }
+
+    /// The jobs that run on a node, each with a task of it.
+    pub(super) fn on_node(&self, node: u32) -> Vec<(usize, TaskId)> {
+        let here = |index: &usize| {
+            let tasks = &self.jobs[*index].tasks;
+            let there = tasks.iter().any(|seated| seated.node.0 == node);
+            tasks.first().filter(|_| there).map(|seated| (*index, seated.task))
+        };
+        self.running.iter().filter_map(here).collect()
+    }
+
+    /// How many seconds of a running job's work are saved, if it saves them every so often.
+    pub(super) fn saved_s(&self, index: usize, second: i64, every_s: Option<i64>) -> i64 {
+        let job = &self.jobs[index];
+        let ran_s = second - job.since_s;
+        job.done_s + every_s.map_or(0, |every_s| ran_s / every_s.max(1) * every_s)
+    }
+
+    /// A node under a running job is lost, and with it what was not saved. Gives the tasks that
+    /// were on other nodes.
+    pub(super) fn lose(
+        &mut self,
+        (index, node): (usize, NodeId),
+        second: i64,
+        saved_s: i64,
+        run: &mut Run,
+    ) -> Vec<TaskId> {
+        let elsewhere = self.jobs[index].tasks.iter().filter(|seated| seated.node != node);
+        let tasks = elsewhere.map(|seated| seated.task).collect();
+        self.stop(index, second, run);
+        let lost_s = self.jobs[index].done_s - saved_s;
+        self.jobs[index].done_s = saved_s;
+        run.lost_work_s += lost_s;
+        tasks
     }
 
     /// The second of the next end.
@@ -150,6 +200,19 @@ impl Executor {
             given.cpu += f64::from(seated.cpu) * ran_s as f64;
             given.memory += f64::from(seated.memory) * ran_s as f64;
             given.gpu += f64::from(seated.gpu) * ran_s as f64;
+            if self.keeps_intervals {
+                run.intervals.push(Interval {
+                    job: index as u32,
+                    attempt: job.attempt,
+                    node: place as u32,
+                    start_s: job.since_s,
+                    end_s: second,
+                    gpus: seated.gpus,
+                    gpu_milli: seated.gpu,
+                    cpu_milli: seated.cpu,
+                    memory_mib: seated.memory,
+                });
+            }
         }
         std::mem::take(&mut job.tasks).into_iter().map(|seated| seated.task).collect()
     }

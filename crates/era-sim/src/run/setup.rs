@@ -77,6 +77,14 @@ impl Machines {
         Ok(Machines::Nodes(vec![machine; (gpus / gpus_per_node) as usize]))
     }
 
+    /// How many machines there are.
+    pub fn count(&self) -> usize {
+        match self {
+            Machines::Pool { .. } => 1,
+            Machines::Nodes(nodes) => nodes.len(),
+        }
+    }
+
     /// All GPUs.
     pub fn gpus(&self) -> u64 {
         match self {

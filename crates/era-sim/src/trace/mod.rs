@@ -15,9 +15,9 @@ mod gather;
 mod helios;
 mod number;
 mod philly;
-mod source;
+pub(crate) mod source;
 mod swf;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 mod write;

@@ -16,13 +16,13 @@ const START_BYTES: u64 = 16 * 1024;
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// An opened trace: its first bytes, and all of it (those bytes included).
-pub(super) struct Source {
-    pub(super) start: Vec<u8>,
-    pub(super) all: Box<dyn BufRead>,
+pub(crate) struct Source {
+    pub(crate) start: Vec<u8>,
+    pub(crate) all: Box<dyn BufRead>,
 }
 
 /// Opens a file and looks at its first bytes.
-pub(super) fn open(path: &Path) -> Result<Source, BadInput> {
+pub(crate) fn open(path: &Path) -> Result<Source, BadInput> {
     let file = File::open(path).map_err(|e| BadInput::new(format!("cannot be opened: {e}")))?;
     let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
     let compressed = file.fill_buf().map_err(unreadable)?.starts_with(&[0x1f, 0x8b]);
@@ -36,7 +36,7 @@ pub(super) fn open(path: &Path) -> Result<Source, BadInput> {
 
 /// Says why bytes did not come. A gzip stream knows when it is cut short or damaged.
 #[allow(clippy::needless_pass_by_value)] // the shape that `map_err` wants
-pub(super) fn unreadable(error: io::Error) -> BadInput {
+pub(crate) fn unreadable(error: io::Error) -> BadInput {
     BadInput::new(match error.kind() {
         ErrorKind::UnexpectedEof => {
             "the gzip stream is truncated: it ends before its end; fetch the file again".into()

@@ -9,22 +9,22 @@ use super::source::unreadable;
 use crate::BadInput;
 
 /// A table that is being read, row by row.
-pub(super) struct Table<R> {
+pub(crate) struct Table<R> {
     reader: csv::Reader<Chain<R, &'static [u8]>>,
     header: Vec<Box<str>>,
     record: csv::ByteRecord,
 }
 
 /// A column, by the name that the file gives it.
-pub(super) struct Column {
+pub(crate) struct Column {
     index: usize,
     name: Box<str>,
 }
 
 /// One row of a table.
-pub(super) struct Row<'t> {
+pub(crate) struct Row<'t> {
     record: &'t csv::ByteRecord,
-    pub(super) line: u64,
+    pub(crate) line: u64,
 }
 
 /// Lines end with a line feed, the last one too: so a line's number can be told from the reader's
@@ -39,7 +39,7 @@ fn reader<R: BufRead>(source: R, header: bool) -> csv::Reader<Chain<R, &'static 
 
 impl<R: BufRead> Table<R> {
     /// A table whose first line is its header.
-    pub(super) fn new(source: R) -> Result<Table<R>, BadInput> {
+    pub(crate) fn new(source: R) -> Result<Table<R>, BadInput> {
         let mut reader = reader(source, true);
         let header = reader.byte_headers().map_err(bad_row)?;
         let mut names: Vec<Box<str>> = Vec::new();
@@ -61,20 +61,20 @@ impl<R: BufRead> Table<R> {
     }
 
     /// A table without a header, whose columns are known to be these.
-    pub(super) fn with_columns(source: R, columns: &[&str]) -> Table<R> {
+    pub(crate) fn with_columns(source: R, columns: &[&str]) -> Table<R> {
         let header = columns.iter().map(|name| (*name).into()).collect();
         Table { reader: reader(source, false), header, record: csv::ByteRecord::new() }
     }
 
     /// The column with the first of these names that the table has.
-    pub(super) fn column(&self, names: &[&str]) -> Option<Column> {
+    pub(crate) fn column(&self, names: &[&str]) -> Option<Column> {
         let index =
             names.iter().find_map(|name| self.header.iter().position(|column| **column == **name));
         index.map(|index| Column { index, name: self.header[index].clone() })
     }
 
     /// The same for a column that must be there.
-    pub(super) fn required(&self, names: &[&str]) -> Result<Column, BadInput> {
+    pub(crate) fn required(&self, names: &[&str]) -> Result<Column, BadInput> {
         self.column(names).ok_or_else(|| {
             let problem =
                 format!("the header has no such column: it has {}", self.header.join(","));
@@ -83,7 +83,7 @@ impl<R: BufRead> Table<R> {
     }
 
     /// The next row, until there is none.
-    pub(super) fn next(&mut self) -> Result<Option<Row<'_>>, BadInput> {
+    pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>, BadInput> {
         loop {
             if !self.reader.read_byte_record(&mut self.record).map_err(bad_row)? {
                 return Ok(None);
@@ -106,7 +106,7 @@ impl<R: BufRead> Table<R> {
 
 impl<'t> Row<'t> {
     /// A cell's text; empty where the table has no such column.
-    pub(super) fn text(&self, column: Option<&Column>) -> Result<&'t str, BadInput> {
+    pub(crate) fn text(&self, column: Option<&Column>) -> Result<&'t str, BadInput> {
         let Some(column) = column else { return Ok("") };
         let bytes = self.record.get(column.index).unwrap_or_default();
         let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
@@ -115,7 +115,7 @@ impl<'t> Row<'t> {
     }
 
     /// A cell that must not be empty.
-    pub(super) fn filled(&self, column: &Column) -> Result<&'t str, BadInput> {
+    pub(crate) fn filled(&self, column: &Column) -> Result<&'t str, BadInput> {
         match self.text(Some(column))? {
             "" => Err(self.bad(column, "it is empty")),
             text => Ok(text),
@@ -123,7 +123,7 @@ impl<'t> Row<'t> {
     }
 
     /// A decimal number in units of `10^-digits`; `None` where the cell is empty.
-    pub(super) fn decimal(
+    pub(crate) fn decimal(
         &self,
         column: Option<&Column>,
         digits: u32,
@@ -132,33 +132,33 @@ impl<'t> Row<'t> {
     }
 
     /// A time or a length of time in seconds; `None` where the cell is empty.
-    pub(super) fn seconds(&self, column: Option<&Column>) -> Result<Option<i64>, BadInput> {
+    pub(crate) fn seconds(&self, column: Option<&Column>) -> Result<Option<i64>, BadInput> {
         self.checked(column, self.decimal(column, 0)?, seconds)
     }
 
     /// A time that the row must have.
-    pub(super) fn required_seconds(&self, column: &Column) -> Result<i64, BadInput> {
+    pub(crate) fn required_seconds(&self, column: &Column) -> Result<i64, BadInput> {
         self.filled(column)?;
         self.seconds(Some(column))?.ok_or_else(|| self.bad(column, "it is empty"))
     }
 
     /// GPUs or processors in thousandths; zero where the cell is empty.
-    pub(super) fn milli(&self, column: Option<&Column>) -> Result<u32, BadInput> {
+    pub(crate) fn milli(&self, column: Option<&Column>) -> Result<u32, BadInput> {
         self.size(column, self.decimal(column, 3)?)
     }
 
     /// Memory in MiB from GiB; zero where the cell is empty.
-    pub(super) fn mib_of_gib(&self, column: Option<&Column>) -> Result<u32, BadInput> {
+    pub(crate) fn mib_of_gib(&self, column: Option<&Column>) -> Result<u32, BadInput> {
         self.size(column, self.parsed(column, "number of GiB", mib_of_gib)?)
     }
 
     /// An amount in micro-credits from credits; `None` where the cell is empty.
-    pub(super) fn credits(&self, column: Option<&Column>) -> Result<Option<i64>, BadInput> {
+    pub(crate) fn credits(&self, column: Option<&Column>) -> Result<Option<i64>, BadInput> {
         self.checked(column, self.decimal(column, 6)?, |value| within(value, 0..=i64::MAX))
     }
 
     /// What is wrong in a cell of this row.
-    pub(super) fn bad(&self, column: &Column, problem: impl Into<String>) -> BadInput {
+    pub(crate) fn bad(&self, column: &Column, problem: impl Into<String>) -> BadInput {
         BadInput::new(problem).line(self.line).field(&*column.name)
     }
 
@@ -194,7 +194,7 @@ impl<'t> Row<'t> {
 }
 
 /// The beginning of a text, short enough for an error.
-pub(super) fn brief(text: &str) -> String {
+pub(crate) fn brief(text: &str) -> String {
     let mut brief: String =
         text.chars().take(40).map(|c| if c.is_control() { '?' } else { c }).collect();
     if brief.len() < text.len() {

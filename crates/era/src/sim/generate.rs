@@ -151,7 +151,10 @@ impl Generate {
 }
 
 /// Writes a file whole or not at all: under another name first, which is given up if it fails.
-fn to_file(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<u64> {
+pub(super) fn to_file(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<u64> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
     let partial = path.with_file_name(name);
@@ -214,7 +217,7 @@ impl Tally {
 }
 
 /// A bar on standard error, which shows itself only to a terminal.
-fn bar(jobs: u64) -> ProgressBar {
+pub(super) fn bar(jobs: u64) -> ProgressBar {
     let style =
         ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} jobs, {eta} left");
     let bar = ProgressBar::new(jobs);
@@ -225,7 +228,7 @@ fn bar(jobs: u64) -> ProgressBar {
 }
 
 /// The most memory that this process has held, where the system tells.
-fn peak_mb() -> Option<f64> {
+pub(super) fn peak_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
