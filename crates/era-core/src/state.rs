@@ -58,6 +58,8 @@ pub struct State {
     pub(crate) next_hold: u64,
     /// The next turn in a line of least-attained service.
     pub(crate) next_turn: i64,
+    /// When what is no longer needed was looked for last.
+    pub(crate) swept: Time,
     /// Whether capacity came free since the last pass: conservative holes may move up then.
     pub(crate) freed: bool,
 
@@ -141,6 +143,7 @@ struct Image {
     next_job: u64,
     next_hold: u64,
     next_turn: i64,
+    swept: Time,
     freed: bool,
 }
 
@@ -169,6 +172,7 @@ impl From<State> for Image {
             next_job: state.next_job,
             next_hold: state.next_hold,
             next_turn: state.next_turn,
+            swept: state.swept,
             freed: state.freed,
         }
     }
@@ -211,6 +215,7 @@ impl TryFrom<Image> for State {
             next_job: image.next_job,
             next_hold: image.next_hold,
             next_turn: image.next_turn,
+            swept: image.swept,
             freed: image.freed,
             timers: OrdSet::new(),
             waiting: OrdMap::new(),
@@ -259,6 +264,7 @@ impl State {
             next_job: 1,
             next_hold: 1,
             next_turn: 1,
+            swept: Time(0),
             freed: false,
             calendar,
             timers: OrdSet::new(),

@@ -269,6 +269,25 @@ impl Lane {
         self.firm.only_falls_after(now) && self.soft.only_falls_after(now)
     }
 
+    /// Tells how many whole GPUs are free from when on: at `now`, and after each change.
+    pub(super) fn whole_gpus_over_time(&self, now: Time, mut tell: impl FnMut(Time, usize)) {
+        let whole = |row: &[u32]| row[GPU0..][..self.gate.gpus].iter().filter(|u| **u == 0).count();
+        if self.soft.is_empty() {
+            for (from, _, row) in self.firm.steps(now, Time::MAX) {
+                tell(from.max(now), row.map_or(self.gate.gpus, whole));
+            }
+            return;
+        }
+        let mut times: Vec<Time> = self.firm.changes(now, Time::MAX).collect();
+        times.extend(self.soft.changes(now, Time::MAX));
+        times.push(now);
+        times.sort_unstable();
+        for time in times {
+            let after = Time(time.0 + 1);
+            tell(time, whole(&self.peak(time, after, after)));
+        }
+    }
+
     /// Whether any preemptible booking touches `[from, to)`.
     pub fn has_soft(&self, from: Time, to: Time) -> bool {
         self.soft.steps(from, to).any(|(_, _, row)| row.is_some_and(|r| r.iter().any(|v| *v > 0)))

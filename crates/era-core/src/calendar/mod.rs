@@ -18,9 +18,11 @@ use moment::Moment;
 pub use profile::{COLUMNS_MAX, CPU, GPU0, MEMORY, Profile, Row, Take};
 pub use slots::{CHUNK, Chunk, Pricing, Slots};
 
+use crate::bid::{Request, Shape};
 use crate::cluster::{Cluster, Health, Node, Pool};
 use crate::forecast::Forecast;
 use crate::market::{MarketRules, Mechanism, Weights};
+use crate::placement::blocks;
 use crate::resources::{PerResource, Resource, Resources};
 use crate::units::{Name, NodeId, Span, Time};
 
@@ -84,6 +86,10 @@ pub struct PoolCalendar {
     moment: Moment,
     /// GPUs of its largest node: what a total of GPUs is split by.
     pub gpus_per_node: u32,
+    /// All that its nodes have.
+    capacity: PerResource<u64>,
+    /// Whether any of its nodes is kept for large jobs or high levels.
+    pub(crate) any_kept: bool,
 }
 
 impl PoolCalendar {
@@ -92,18 +98,56 @@ impl PoolCalendar {
         let slots = Slots::new(slot, now);
         let idle = Idle::new(slot, now);
         let (lanes, moment) = (Vec::new(), Moment::new(now, &[]));
-        PoolCalendar { pool, weights, lanes, slots, idle, moment, gpus_per_node: 0 }
+        PoolCalendar {
+            pool,
+            weights,
+            lanes,
+            slots,
+            idle,
+            moment,
+            gpus_per_node: 0,
+            capacity: [0; 3],
+            any_kept: false,
+        }
     }
 
     /// All that its nodes have.
     pub fn capacity(&self) -> PerResource<u64> {
-        Resource::ALL.map(|r| self.lanes.iter().map(|l| l.node.capacity.amount(r)).sum())
+        self.capacity
     }
 
     /// For each node, the GPUs that may be free of anything firm throughout `[from, to)`. The
     /// others are certainly not. `None` where nothing can be said.
     pub fn gpus_perhaps_free(&self, from: Time, to: Time) -> Option<Vec<u32>> {
         self.idle.free_during(from, to)
+    }
+
+    /// When each node has room for such a replica, where that is known: not before.
+    pub(crate) fn frees(&self, each: &Resources) -> Option<&[Time]> {
+        self.moment.frees(each)
+    }
+
+    /// The first time at which a request for GPUs alone, anywhere, has room; `None` where that is
+    /// not known. Without end if it never has.
+    pub(crate) fn first_room(&self, request: &Request) -> Option<Time> {
+        let anywhere = request.constraints.is_empty() && self.moment.knows_all();
+        if !anywhere
+            || request.shape.promised() != 1 && matches!(request.shape, Shape::Replicas { .. })
+        {
+            return None;
+        }
+        let mut first = Time::MIN;
+        let mut nodes = 0;
+        for block in blocks(request, self.gpus_per_node) {
+            // Whoever holds a larger part could hold a smaller one: each part needs one more node.
+            nodes += block.count as usize;
+            let mut times = self.moment.frees(&block.each)?.to_vec();
+            if nodes > times.len() {
+                return Some(Time::MAX);
+            }
+            first = first.max(*times.select_nth_unstable(nodes - 1).1);
+        }
+        (!self.any_kept).then_some(first)
     }
 
     /// What is free on each node for whoever starts at `from`, if that is now.
@@ -262,6 +306,10 @@ impl Calendar {
             }
             let gpus = calendar.lanes.iter().map(|l| l.node.capacity.gpus.len()).max();
             calendar.gpus_per_node = gpus.unwrap_or(0) as u32;
+            let nodes = || calendar.lanes.iter().map(|l| &l.node);
+            calendar.capacity =
+                Resource::ALL.map(|r| nodes().map(|node| node.capacity.amount(r)).sum());
+            calendar.any_kept = nodes().any(|node| node.kept.is_some());
             let pricing = market.pricing(&pool.name);
             calendar.slots.extend(
                 self.now,

@@ -48,6 +48,13 @@ impl FreeNow {
     /// How many such replicas fit now, at most: exactly so many where nobody asks for a share of
     /// a GPU, a model or a device.
     pub(crate) fn count(&self, each: &Resources, most: u32) -> u32 {
+        if most == 1 && (each.gpu == 0 || each.gpu >= WHOLE_GPU) {
+            // The question that is asked most: it needs no division.
+            let fits = self.whole_gpus * WHOLE_GPU >= each.gpu
+                && self.cpu >= each.cpu
+                && self.memory >= each.memory;
+            return u32::from(fits);
+        }
         let gpus = match each.gpu {
             0 => most,
             gpu if gpu < WHOLE_GPU => self.gpu / gpu,
@@ -64,6 +71,11 @@ impl FreeNow {
 pub(crate) struct Moment {
     now: Time,
     nodes: Vec<FreeNow>,
+    /// When each node has so many whole GPUs free at once, from 1: never, if at no time; at once,
+    /// if nothing is known because more is taken there later than now.
+    frees: Vec<Vec<Time>>,
+    /// How many nodes nothing is known of.
+    unknown: usize,
     /// When each node changes next, if nobody books or unbooks anything.
     changes: Vec<Time>,
     /// Not after the first of them.
@@ -81,7 +93,9 @@ impl Moment {
     pub(crate) fn new(now: Time, lanes: &[Arc<Lane>]) -> Moment {
         let nodes = vec![FreeNow::default(); lanes.len()];
         let changes = vec![Time::MAX; lanes.len()];
-        let mut moment = Moment { now, nodes, changes, due: Time::MAX };
+        let gpus = lanes.iter().map(|lane| lane.node.capacity.gpus.len()).max().unwrap_or(0);
+        let frees = vec![vec![Time::MAX; lanes.len()]; gpus];
+        let mut moment = Moment { now, nodes, frees, unknown: 0, changes, due: Time::MAX };
         for (place, lane) in lanes.iter().enumerate() {
             moment.refresh(place, lane);
         }
@@ -90,9 +104,44 @@ impl Moment {
 
     /// A node's bookings have changed.
     pub(crate) fn refresh(&mut self, place: usize, lane: &Lane) {
-        self.nodes[place] = FreeNow::of(lane, self.now);
-        self.changes[place] = lane.next_change(self.now);
+        self.look_at(place, lane);
         self.due = self.due.min(self.changes[place]);
+    }
+
+    fn look_at(&mut self, place: usize, lane: &Lane) {
+        let free = FreeNow::of(lane, self.now);
+        self.nodes[place] = free;
+        self.changes[place] = lane.next_change(self.now);
+        let was_unknown = self.frees.first().is_some_and(|times| times[place] == Time::MIN);
+        self.unknown -= usize::from(was_unknown);
+        let up = lane.node.health == Health::Up;
+        if up && !free.steady {
+            self.unknown += usize::from(!self.frees.is_empty());
+            self.frees.iter_mut().for_each(|times| times[place] = Time::MIN);
+            return;
+        }
+        self.frees.iter_mut().for_each(|times| times[place] = Time::MAX);
+        if up {
+            let mut known = 0;
+            lane.whole_gpus_over_time(self.now, |time, gpus| {
+                let times = self.frees.iter_mut().take(gpus).skip(known);
+                times.for_each(|times| times[place] = time);
+                known = known.max(gpus);
+            });
+        }
+    }
+
+    /// When each node has so many whole GPUs free, as far as is known, if it is asked for GPUs
+    /// alone.
+    pub(crate) fn frees(&self, each: &Resources) -> Option<&[Time]> {
+        let gpus = (each.gpu / WHOLE_GPU) as usize;
+        let known = each.is_plain() && each.cpu == 0 && each.memory == 0 && gpus > 0;
+        self.frees.get(gpus.wrapping_sub(1)).filter(|_| known).map(Vec::as_slice)
+    }
+
+    /// Whether it is known of every node when its GPUs come free.
+    pub(crate) fn knows_all(&self) -> bool {
+        self.unknown == 0
     }
 
     /// Time has passed.
@@ -103,8 +152,7 @@ impl Moment {
         }
         for (place, lane) in lanes.iter().enumerate() {
             if self.changes[place] <= now {
-                self.nodes[place] = FreeNow::of(lane, now);
-                self.changes[place] = lane.next_change(now);
+                self.look_at(place, lane);
             }
         }
         self.due = self.changes.iter().copied().min().unwrap_or(Time::MAX);

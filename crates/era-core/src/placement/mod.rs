@@ -268,10 +268,12 @@ impl Gang<'_> {
         let now = pool.free_now(self.from).filter(|_| self.soft_to > self.from);
         let exact = block.each.is_plain() && scores.goes_by_sums();
         let perhaps = if now.is_some() { Perhaps::ALL } else { self.perhaps(pool, &block.each) };
+        let frees = pool.frees(&block.each).filter(|_| self.soft_to > self.from);
         for (index, lane) in pool.lanes.iter().enumerate() {
             let free = now.map(|nodes| &nodes[index]);
             let fitting = free.map_or(most, |free| free.count(&block.each, most));
             if fitting == 0
+                || frees.is_some_and(|times| times[index] > self.from)
                 || !perhaps.at(index)
                 || !lane.admits(&self.eligible)
                 || exclude.contains(&lane.node.id)

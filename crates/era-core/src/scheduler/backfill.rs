@@ -63,7 +63,12 @@ pub(super) fn earliest_place(
             continue;
         }
         let search = queue_search(state, calendar, pool, &request, job);
-        if let Some(start) = search.earliest(from, from + REACH)
+        let known = pool.first_room(&request).map(|start| start.max(from));
+        let start = match known {
+            Some(start) => Some(start).filter(|start| *start <= from + REACH),
+            None => search.earliest(from, from + REACH),
+        };
+        if let Some(start) = start
             && best.is_none_or(|(b, _)| start < b)
         {
             best = Some((start, pool));

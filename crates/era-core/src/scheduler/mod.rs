@@ -32,7 +32,10 @@ use crate::output::{Effect, Event, Output, Reply};
 use crate::quote::Declined;
 use crate::refusal::Refusal;
 use crate::state::{State, Timer};
-use crate::units::{JobId, Name, Time};
+use crate::units::{JobId, Name, Span, Time};
+
+/// How often what is no longer needed is looked for.
+const SWEEP_EVERY: Span = Span::from_h(1);
 
 /// Carries out one input.
 pub fn step(state: &mut State, input: Input) -> Output {
@@ -161,11 +164,15 @@ impl Step<'_> {
         }
     }
 
-    /// An ended job leaves the state, with the keys of its time.
+    /// An ended job leaves the state, and once an hour so do the keys, shares and uses of its time.
     fn forget(&mut self, job: JobId) {
         self.state.remove_job(job);
         self.events.push(Event::Forgotten { jobs: vec![job] });
         let (now, remember) = (self.state.now, self.state.settings.remember);
+        if now.since(self.state.swept) < SWEEP_EVERY {
+            return;
+        }
+        self.state.swept = now;
         let old: Vec<_> = self
             .state
             .keys

@@ -1,9 +1,14 @@
 //! The order of service over all queues: who is tried next in a pass.
 
+use std::collections::VecDeque;
+
 use super::rank::{Rank, ranked, rule_of};
 use crate::queue::{PolicyRule, Queue};
 use crate::state::State;
 use crate::units::{JobId, Name};
+
+/// How many of the oldest are looked up at a time.
+const AT_ONCE: usize = 16;
 
 /// All waiting jobs in the order in which they are served, with the index of their queue.
 pub(super) struct Order {
@@ -15,7 +20,7 @@ enum Kind {
     /// Any policies: ranked beforehand.
     Ranked(std::vec::IntoIter<(usize, Rank)>),
     /// One queue, the oldest first: as they come.
-    Oldest { queue: usize, name: Name, last: JobId },
+    Oldest { queue: usize, name: Name, last: JobId, next: VecDeque<Rank> },
 }
 
 impl Order {
@@ -26,7 +31,8 @@ impl Order {
         let mut waiting = waiting.iter().filter(waits);
         let kind = match (waiting.next(), waiting.next()) {
             (Some((index, queue)), None) if *rule_of(state, queue) == PolicyRule::Fifo => {
-                Kind::Oldest { queue: *index, name: queue.name.clone(), last: JobId(0) }
+                let (name, next) = (queue.name.clone(), VecDeque::new());
+                Kind::Oldest { queue: *index, name, last: JobId(0), next }
             }
             _ => Kind::Ranked(service_order(state, queues).into_iter()),
         };
@@ -37,12 +43,17 @@ impl Order {
     pub(super) fn next(&mut self, state: &State) -> Option<(usize, Rank)> {
         match &mut self.kind {
             Kind::Ranked(ranks) => ranks.next(),
-            Kind::Oldest { queue, name, last } => {
+            Kind::Oldest { queue, name, last, next } => {
                 self.depth = self.depth.checked_sub(1)?;
-                let after = JobId(last.0 + 1);
-                let (id, job) = state.waiting.get(name)?.range(after..).next()?;
-                *last = *id;
-                Some((*queue, Rank::by_age(state, &state.queues[*queue], job)))
+                if next.is_empty() {
+                    let after = JobId(last.0 + 1);
+                    let jobs = state.waiting.get(name)?.range(after..).take(AT_ONCE);
+                    let rank = |job| Rank::by_age(state, &state.queues[*queue], job);
+                    next.extend(jobs.map(|(_, job)| rank(job)));
+                }
+                let rank = next.pop_front()?;
+                *last = rank.job;
+                Some((*queue, rank))
             }
         }
     }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use super::Step;
 use super::backfill::{
-    book_shadow, claim, earliest_place, eligible_pools, hole_is_free, reseat, shadow, unseat,
+    book_shadow, claim, earliest_place, eligible_pools, hole_is_free, place_now, reseat, shadow,
+    unseat,
 };
 use super::order::Order;
 use super::rank::{Rank, rank_jobs, rule_of};
@@ -274,12 +275,26 @@ impl Step<'_> {
         }
     }
 
+    /// Whether everybody who waits in a queue has room now, and nobody has to make any. Not worth
+    /// the question where many wait.
+    fn all_have_room(&self, queue: &Queue) -> bool {
+        let Some(jobs) = self.state.waiting.get(&queue.name) else { return true };
+        if jobs.len() > 32 {
+            return false;
+        }
+        let mut scratch = self.state.calendar.clone();
+        jobs.values().all(|job| match jobs.len() {
+            1 => place_now(self.state, &scratch, job, job.parts[0].remaining()).is_some(),
+            _ => claim(self.state, &mut scratch, job).is_some(),
+        })
+    }
+
     /// Stops preemptible jobs of a queue that stand in the way of what it ranks higher, and
     /// returns the places of those that they make room for.
     fn preempt(&mut self, queue: &Queue) -> BTreeMap<JobId, Plan> {
         let mut claims = BTreeMap::new();
         self.move_on(queue);
-        if self.state.waiting.get(&queue.name).is_none() {
+        if self.all_have_room(queue) {
             return claims;
         }
         let running: Vec<Arc<Job>> = self
@@ -452,7 +467,7 @@ impl Pass {
             open: vec![true; pools.len()],
             headed: vec![false; pools.len()],
             heads: Vec::new(),
-            any_kept: state.cluster.nodes().any(|n| n.kept.is_some()),
+            any_kept: pools.iter().any(|pool| pool.any_kept),
             misfits: Vec::new(),
             claims: BTreeMap::new(),
             shadows: BTreeMap::new(),

@@ -45,6 +45,9 @@ pub(crate) enum Bench {
         /// Only this run
         #[arg(long, value_name = "RUN")]
         only: Option<String>,
+        /// How many jobs are generated
+        #[arg(long, default_value_t = 1_000_000)]
+        jobs: u64,
     },
 }
 
@@ -53,7 +56,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Quote { json, seed, quick } => quote::run(*json, *seed, *quick),
         Bench::Queue { json, seed } => queue::run(*json, *seed),
-        Bench::Sim { json, seed, only } => sim::bench(*json, *seed, only.as_deref()),
+        Bench::Sim { json, seed, only, jobs } => sim::bench(*json, *seed, only.as_deref(), *jobs),
     }
 }
 

@@ -61,7 +61,7 @@ const RUNS: [(&str, &str, Backfill, bool); 4] = [
     ("million_easy", "fifo", Backfill::Easy, true),
 ];
 
-pub(super) fn bench(json: bool, seed: u64, only: Option<&str>) -> Result<()> {
+pub(super) fn bench(json: bool, seed: u64, only: Option<&str>, jobs: u64) -> Result<()> {
     if let Some(only) = only.filter(|only| !RUNS.iter().any(|(name, ..)| name == only)) {
         bail!("no run `{only}`: give {}", RUNS.map(|(name, ..)| name).join(", "));
     }
@@ -72,7 +72,7 @@ pub(super) fn bench(json: bool, seed: u64, only: Option<&str>) -> Result<()> {
             continue;
         }
         let (trace, gpus) = match (&recorded, million) {
-            (_, true) => (&generated(1_000_000, 8_000, seed)?, 8_000),
+            (_, true) => (&generated(jobs, 8_000, seed)?, 8_000),
             (Some(trace), false) => (trace, 2_816),
             (None, false) => continue,
         };
