@@ -6,6 +6,7 @@
 
 mod executor;
 mod house;
+mod learning;
 mod setup;
 
 use era_core::queue::PolicyRule;
@@ -13,10 +14,12 @@ use era_core::units::{JobId, Span, Time};
 use era_core::{Command, Effect, Reply};
 use executor::Executor;
 pub use house::House;
+pub use learning::Predicted;
 pub use setup::{BUCKETS_S, Estimates, Like, Machine, Machines, Ratios, Setup, policy_named};
 
 use crate::BadInput;
-use crate::trace::Trace;
+use crate::estimate::Learner;
+use crate::trace::{Trace, TraceJob};
 
 /// What became of a trace.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +45,8 @@ pub struct JobRun {
     pub preemptions: u32,
     /// The machine that its first replica was on, the last time.
     pub node: u32,
+    /// What was predicted when it was submitted.
+    pub predicted: Option<Predicted>,
 }
 
 /// What a machine gave to jobs.
@@ -65,6 +70,17 @@ fn instant(second: i64) -> Time {
 
 /// Runs a trace. `progress` is told how many jobs have ended.
 pub fn run(trace: &Trace, setup: &Setup, progress: &dyn Fn(u64)) -> Result<Run, BadInput> {
+    run_after(&[], trace, setup, progress)
+}
+
+/// Runs a trace after a past to learn from: jobs that ended before the first one of the trace,
+/// with times on its clock, and users and groups under its numbers.
+pub fn run_after(
+    past: &[TraceJob],
+    trace: &Trace,
+    setup: &Setup,
+    progress: &dyn Fn(u64),
+) -> Result<Run, BadInput> {
     let house = House::new(trace, setup)?;
     let mut driver = Driver {
         trace,
@@ -74,7 +90,9 @@ pub fn run(trace: &Trace, setup: &Setup, progress: &dyn Fn(u64)) -> Result<Run, 
         by_id: vec![usize::MAX],
         run: Run { jobs: vec![JobRun::default(); trace.jobs.len()], ..Run::default() },
         next: 0,
+        learner: None,
     };
+    driver.learn_from(past);
     let machines = match &setup.machines {
         Machines::Pool { .. } => 1,
         Machines::Nodes(nodes) => nodes.len(),
@@ -82,6 +100,7 @@ pub fn run(trace: &Trace, setup: &Setup, progress: &dyn Fn(u64)) -> Result<Run, 
     driver.run.given = vec![Given::default(); machines];
     while let Some(second) = driver.next_second() {
         driver.executor.looked(second);
+        driver.publish(second);
         match setup.like {
             Like::Pyss => driver.one_by_one(second),
             _ => driver.batch(second),
@@ -102,6 +121,8 @@ struct Driver<'a> {
     run: Run,
     /// The next job of the trace to be submitted.
     next: usize,
+    /// Who predicts, if anybody.
+    learner: Option<Learner>,
 }
 
 impl Driver<'_> {
@@ -150,6 +171,7 @@ impl Driver<'_> {
             Reply::Accepted { job, .. } => {
                 debug_assert_eq!(job.0 as usize, self.by_id.len());
                 self.by_id.push(index);
+                self.note_submission(index, job);
             }
             Reply::Refused { refusal, .. } => self.run.never_fit.push((index, refusal.to_string())),
             reply => debug_assert!(false, "a submission is accepted or refused: {reply:?}"),
@@ -160,6 +182,7 @@ impl Driver<'_> {
     fn end(&mut self, index: usize, second: i64, at: Time) {
         let tasks = self.executor.finish(index, second, &mut self.run);
         self.run.jobs[index].end_s = Some(second);
+        self.note_end(index);
         for task in tasks {
             self.house.send(at, Command::Exited { task, code: 0 });
         }
@@ -219,7 +242,9 @@ impl Driver<'_> {
 
     /// Under least-attained service the order changes when a run passes a limit: looks then.
     fn look_ahead(&mut self, index: usize, second: i64) {
-        let PolicyRule::Las { limits } = &self.setup.policy else { return };
+        let PolicyRule::Las { limits } = &self.setup.policy else {
+            return self.look_where_the_index_turns(index, second);
+        };
         let gpu_milli = i64::from(self.trace.jobs[index].gpu_milli).max(1);
         let served = self.executor.done_s(index) * gpu_milli;
         for limit in limits {
