@@ -6,6 +6,8 @@
 //! the order comes from predictions, which never see a limit. Where the recordings are absent,
 //! these tests say so and do nothing.
 
+#![allow(clippy::unwrap_used)] // what fails here fails the test
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
