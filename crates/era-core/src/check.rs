@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::calendar::{Lane, Layer, Row};
+use crate::estimate::history::HISTORIES_MAX;
 use crate::job::{Job, Part, Phase};
 use crate::ledger::Account;
 use crate::quota::usage::Usage;
@@ -17,6 +18,7 @@ pub fn check(state: &State) -> Result<(), String> {
     derived_parts_follow(state)?;
     money_is_conserved(state)?;
     quotas_are_counted(state)?;
+    predictions_follow(state)?;
     state.accounts.check()
 }
 
@@ -46,6 +48,20 @@ fn capacity_is_never_exceeded(state: &State) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Whoever may be ranked has a prediction where there is a forest to ask, and none elsewhere;
+/// what is remembered of past runs stays bounded.
+fn predictions_follow(state: &State) -> Result<(), String> {
+    let asked = state.estimates.duration.is_some();
+    let open = state.jobs().filter(|job| job.ended.is_none() && job.queue().is_some());
+    for job in open {
+        if job.outlook.prediction.is_some() != asked {
+            return Err(format!("{} has a prediction of other estimates", job.id));
+        }
+    }
+    let kept = state.histories.len();
+    if kept > HISTORIES_MAX { Err(format!("{kept} histories are remembered")) } else { Ok(()) }
 }
 
 fn booked_at(lane: &Lane, at: Time) -> String {

@@ -208,10 +208,9 @@ fn reason(state: &State, job: &Job, position: u32) -> Result<Reason, Refusal> {
 /// When a waiting job is likely to start: by planning those ahead of it on paper, three times.
 fn estimate(state: &State, job: &Job) -> Option<Estimate> {
     let estimates = &state.estimates;
-    let stated = |j: &Job| j.parts[0].request.duration;
     let at = |lasting: &dyn Fn(&Job) -> Span| start_of(state, job, lasting);
-    let likely = at(&|j| estimates.expected(j.user, stated(j)))?;
-    let earliest = at(&|j| estimates.spread(j.user, stated(j)).0)?;
+    let likely = at(&|j| estimates.expected_of(j).0)?;
+    let earliest = at(&|j| estimates.expected_of(j).1)?;
     let latest = at(&|j| j.parts[0].remaining())?;
     // Shorter runs need not mean an earlier start for everyone: order the three.
     let mut ordered = [earliest, likely, latest];

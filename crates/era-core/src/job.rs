@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bid::{Attributes, Bid, Request};
 use crate::calendar::Seat;
+use crate::estimate::Outlook;
 use crate::placement::blocks;
 use crate::resources::Resources;
 use crate::units::{GroupId, HoldId, JobId, Money, Name, NodeId, Span, Time, UserId};
@@ -54,6 +55,9 @@ pub struct Job {
     pub submitted: Time,
     /// On which terms.
     pub deal: Deal,
+    /// What it came after, and what was predicted of it.
+    #[serde(default, skip_serializing_if = "Outlook::is_blank")]
+    pub outlook: Outlook,
     /// One for each request.
     pub parts: Vec<Part>,
     /// How it is going to end: decided, while some of its parts are still stopping, or have
@@ -417,6 +421,14 @@ impl Part {
     pub(crate) fn service_units(&self) -> u64 {
         let [cpu, _, gpu] = self.request.units();
         if gpu > 0 { gpu } else { cpu }
+    }
+
+    /// How much of its work it has done, if all that it does now is saved.
+    pub fn progress(&self, now: Time) -> Span {
+        match self.phase {
+            Phase::Active { since } => Span(self.done.0 + now.since(since).0.max(0)),
+            _ => self.done,
+        }
     }
 
     /// How much of its duration is still to be run.

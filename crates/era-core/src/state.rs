@@ -14,6 +14,7 @@ use crate::bid::Request;
 use crate::calendar::{Calendar, Holder, Layer, Market};
 use crate::cluster::{Cluster, Eligibility, Purpose};
 use crate::estimate::Estimates;
+use crate::estimate::history::Histories;
 use crate::forecast::Forecast;
 use crate::job::{Deal, Ended, Hold, Job, Part, Phase, Plan, Task, each_of};
 use crate::ledger::Ledger;
@@ -53,6 +54,8 @@ pub struct State {
     /// How long each user's jobs took, as a ratio to what he stated: a moving mean.
     pub(crate) errors: OrdMap<UserId, Milli>,
     pub(crate) estimates: Arc<Estimates>,
+    /// What is remembered of past runs.
+    pub(crate) histories: Histories,
     pub(crate) keys: OrdMap<(UserId, Name), Arc<UsedKey>>,
     pub(crate) next_job: u64,
     pub(crate) next_hold: u64,
@@ -139,6 +142,7 @@ struct Image {
     shares: FairShares,
     errors: OrdMap<UserId, Milli>,
     estimates: Arc<Estimates>,
+    histories: Histories,
     keys: Vec<((UserId, Name), Arc<UsedKey>)>,
     next_job: u64,
     next_hold: u64,
@@ -168,6 +172,7 @@ impl From<State> for Image {
             shares: state.shares,
             errors: state.errors,
             estimates: state.estimates,
+            histories: state.histories,
             keys: state.keys.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
             next_job: state.next_job,
             next_hold: state.next_hold,
@@ -211,6 +216,7 @@ impl TryFrom<Image> for State {
             shares: image.shares,
             errors: image.errors,
             estimates: image.estimates,
+            histories: image.histories,
             keys: image.keys.into_iter().collect(),
             next_job: image.next_job,
             next_hold: image.next_hold,
@@ -260,6 +266,7 @@ impl State {
             shares: FairShares::default(),
             errors: OrdMap::new(),
             estimates: Arc::default(),
+            histories: Histories::default(),
             keys: OrdMap::new(),
             next_job: 1,
             next_hold: 1,

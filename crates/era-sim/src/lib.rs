@@ -4,6 +4,7 @@
 //! what is measured here is what runs. Nothing here decides where or when a job runs.
 
 mod bad_input;
+pub mod estimate;
 pub mod faults;
 pub mod market;
 pub mod measure;

@@ -55,8 +55,12 @@ fn bad_days(seed: u64) -> Faults {
 
 /// Runs a trace with faults, and checks every invariant of the core now and then and at the end.
 fn run_checked(seed: u64, trace: &Trace, setup: &Setup, faults: Faults) -> Run {
-    let options =
-        Options { faults: Some(faults), checkpoint_every_s: Some(3_600), intervals: true };
+    let options = Options {
+        faults: Some(faults),
+        checkpoint_every_s: Some(3_600),
+        intervals: true,
+        ..Options::default()
+    };
     let mut seconds = 0u64;
     let total = trace.jobs.len() as u64;
     run_with(trace, setup, &options, &mut |ended, state| {

@@ -35,6 +35,10 @@ pub enum PolicyRule {
         /// Rising limits in GPU-seconds.
         limits: Vec<u64>,
     },
+    /// The one that costs least service for a completion, as far as the published distribution
+    /// of durations tells, given how long it has run: its Gittins index times its size. Where
+    /// jobs are stopped for others, those within a factor of four are alike: what runs goes on.
+    Gittins,
     /// The one whose owner used least of late.
     FairShare,
     /// The one with the highest value of the administrator's formula.
@@ -88,6 +92,7 @@ impl Default for Policies {
             ("sjf", Some(PolicyRule::Sjf)),
             ("srtf", Some(PolicyRule::Srtf)),
             ("las", Some(PolicyRule::Las { limits })),
+            ("gittins", Some(PolicyRule::Gittins)),
             ("fair-share", Some(PolicyRule::FairShare)),
             (
                 "priority",

@@ -7,6 +7,7 @@ use crate::accounts::{Actor, Group, User};
 use crate::calendar::Market;
 use crate::estimate::Estimates;
 use crate::forecast::Forecast;
+use crate::job::Job;
 use crate::ledger::{Account, Posting, Reason};
 use crate::market::MarketRules;
 use crate::output::Event;
@@ -169,6 +170,15 @@ impl Step<'_> {
     pub(super) fn publish_estimates(&mut self, estimates: Arc<Estimates>) -> Result<(), Refusal> {
         estimates.check()?;
         self.state.estimates = estimates;
+        let open = |job: &&Arc<Job>| job.ended.is_none() && job.queue().is_some();
+        let jobs: Vec<Job> = self.state.jobs.values().filter(open).map(|j| Job::clone(j)).collect();
+        for mut job in jobs {
+            let before = job.outlook.prediction.take();
+            self.predict(&mut job);
+            if job.outlook.prediction != before {
+                self.state.put_job(job);
+            }
+        }
         self.changed("estimates", None);
         Ok(())
     }

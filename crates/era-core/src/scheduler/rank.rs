@@ -11,7 +11,7 @@ use crate::queue::formula::{Inputs, Var};
 use crate::queue::{PolicyRule, Queue};
 use crate::resources::{PerResource, Resource};
 use crate::state::State;
-use crate::units::{JobId, Time, UserId};
+use crate::units::{JobId, Span, Time, UserId};
 
 /// What orders a job in its queue: smaller goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,17 +114,21 @@ impl Context<'_> {
         let now = self.state.now;
         let aged = is_aged(self.state, self.queue, job);
         let key = if aged { 0 } else { self.key(job, now) };
-        let in_line = !aged && matches!(self.rule, PolicyRule::Las { .. });
-        let turn = if in_line { turn_of(job, now) } else { (false, 0) };
+        let turn = match self.rule {
+            PolicyRule::Las { .. } if !aged => turn_of(job, now),
+            // Those that run before those that wait.
+            PolicyRule::Gittins if !aged => (!job.parts[0].is_active(), 0),
+            _ => (false, 0),
+        };
         Rank { young: !aged, key, turn, job: job.id }
     }
 
     fn key(&mut self, job: &Job, now: Time) -> i64 {
-        let part = &job.parts[0];
         let estimates = &self.state.estimates;
         match self.rule {
             PolicyRule::Fifo => 0,
-            PolicyRule::Sjf => estimates.expected(job.user, part.request.duration).0,
+            PolicyRule::Sjf => estimates.ranked(job).0,
+            PolicyRule::Gittins => self.service_index(job, now),
             PolicyRule::Srtf => remaining(self.state, job, now),
             PolicyRule::Las { limits } => i64::from(class_of(limits, job, self.queue, now)),
             PolicyRule::FairShare => i64::try_from(self.owner(job).used).unwrap_or(i64::MAX),
@@ -134,6 +138,26 @@ impl Context<'_> {
                 formula.eval(&inputs).0.saturating_neg()
             }
         }
+    }
+
+    /// Expected time for a completion, times its size: what serving it costs. What cannot be
+    /// stopped runs to its end, so its mean counts. Where nothing was learned, what a job has had
+    /// is taken for what it has left, as under least-attained service.
+    fn service_index(&self, job: &Job, now: Time) -> i64 {
+        let part = &job.parts[0];
+        let ran = part.progress(now);
+        let stops = self.queue.preempts && job.queue().is_some_and(|q| q.preemptible);
+        let index = match self.state.estimates.class_of(job) {
+            Some(class) if stops => class.index(ran),
+            Some(class) => Span((class.mean.0 - ran.0).max(1)),
+            None => ran.max(Span::from_min(1)),
+        };
+        let [cpu, _, gpu] = part.request.units();
+        let size = i64::try_from(if gpu > 0 { gpu } else { cpu }).unwrap_or(i64::MAX);
+        let cost = index.0.saturating_mul(size);
+        // What was learned is not so exact that it pays to stop a job for less than a factor of
+        // four: those alike go on in turn.
+        if stops { i64::from(cost.max(1).ilog2() / 2) } else { cost }
     }
 
     fn owner(&mut self, job: &Job) -> Owner {
@@ -179,7 +203,7 @@ impl Context<'_> {
             (Var::Memory, wide(units[1], 1024)),
             (Var::Replicas, Fixed::from(part.request.shape.promised())),
             (Var::Stated, seconds(stated.0)),
-            (Var::Predicted, seconds(self.state.estimates.expected(job.user, stated).0)),
+            (Var::Predicted, seconds(self.state.estimates.ranked(job).0)),
             (Var::Remaining, seconds(remaining(self.state, job, now))),
             (Var::Attained, wide(part.attained(now), 1_000_000)),
             (Var::Error, owner.error),
@@ -218,12 +242,7 @@ fn running_use(state: &State) -> BTreeMap<UserId, u64> {
 /// How long a job is expected to run still.
 fn remaining(state: &State, job: &Job, now: Time) -> i64 {
     let part = &job.parts[0];
-    let expected = state.estimates.expected(job.user, part.request.duration).0;
-    let ran = match part.phase {
-        crate::job::Phase::Active { since } => now.since(since).0,
-        _ => 0,
-    };
-    (expected - part.done.0 - ran).max(0)
+    (state.estimates.ranked(job).0 - part.progress(now).0).max(0)
 }
 
 /// What nobody uses at this moment, cluster-wide.

@@ -2,6 +2,8 @@
 
 use super::Step;
 use super::submit::unit_ms;
+use crate::estimate::feature::Subject;
+use crate::estimate::features_of;
 use crate::job::{Extra, Job, Plan};
 use crate::ledger::{Account, Posting, Reason};
 use crate::market::fixed_price;
@@ -138,6 +140,19 @@ impl Step<'_> {
         let amount = share.saturating_mul(used.0.max(0).unsigned_abs());
         let half_life = self.state.settings.fair_half_life;
         self.state.shares.add(job.user, self.state.now, amount, half_life);
+    }
+
+    /// Remembers how long a run took, for predictions to come.
+    pub(super) fn note_run(&mut self, job: &Job, took: Span) {
+        if job.queue().is_some() {
+            Subject::from(job).end(&mut self.state.histories, took);
+        }
+    }
+
+    /// Predicts how a job will go, by what is known at this moment.
+    pub(super) fn predict(&self, job: &mut Job) {
+        let features = features_of(self.state, job);
+        job.outlook.prediction = self.state.estimates.predict(&features);
     }
 
     /// Learns how long a run took compared with what was stated: a moving mean of eight.

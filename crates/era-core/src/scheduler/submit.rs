@@ -7,6 +7,7 @@ use crate::accounts::Actor;
 use crate::bid::{Bid, Request, units_in_range};
 use crate::calendar::{Holder, Seat};
 use crate::cluster::Purpose;
+use crate::estimate::feature::Subject;
 use crate::input::{NewJob, Terms};
 use crate::job::{Deal, Hold, Job, Part, Plan, Promise, QueueTerms};
 use crate::ledger::{Account, Posting, Reason};
@@ -171,6 +172,7 @@ impl Step<'_> {
             priority: new.priority,
             submitted: now,
             deal: Deal::Promise(terms),
+            outlook: Default::default(),
             parts: Vec::new(),
             verdict: None,
             ended: None,
@@ -323,7 +325,7 @@ impl Step<'_> {
         let now = self.state.now;
         let group = self.state.accounts.user(new.user)?.group;
         let not_before = request.window.earliest.max(Time(0));
-        let job = Job {
+        let mut job = Job {
             id,
             user: new.user,
             group,
@@ -332,10 +334,13 @@ impl Step<'_> {
             priority: new.priority,
             submitted: now,
             deal: Deal::Queue(terms),
+            outlook: Default::default(),
             parts: vec![Part::waiting(request, not_before)],
             verdict: None,
             ended: None,
         };
+        job.outlook.arrivals = Subject::from(&job).arrive(&mut self.state.histories);
+        self.predict(&mut job);
         self.events.push(Event::Queued { job: id, user: job.user, queue: queue.name });
         self.state.put_job(job);
         Ok(Reply::Accepted { job: id, quote: None })

@@ -364,9 +364,11 @@ impl Step<'_> {
     /// takes those with it that were to follow it; the others have their own time, and go on.
     pub(super) fn finish(&mut self, mut job: Job, index: usize, outcome: Outcome) {
         let now = self.state.now;
-        if let (Phase::Active { since }, Outcome::Succeeded) = (job.parts[index].phase, &outcome) {
-            let (stated, done) = (job.parts[index].request.duration, job.parts[index].done);
-            self.note_duration(&job, stated, Span(now.since(since).0 + done.0));
+        if let (Phase::Active { .. }, Outcome::Succeeded) = (job.parts[index].phase, &outcome) {
+            let (stated, took) =
+                (job.parts[index].request.duration, job.parts[index].progress(now));
+            self.note_duration(&job, stated, took);
+            self.note_run(&job, took);
         }
         let how = match outcome {
             Outcome::Broken { .. } => Settlement::Broken,

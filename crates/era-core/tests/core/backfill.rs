@@ -83,7 +83,8 @@ fn enforced_limits_decide_what_runs_ahead_of_a_promise_and_predictions_do_not() 
         high: era_core::units::Milli(20),
     };
     let users = std::collections::BTreeMap::from([(ALICE, ratio)]);
-    let estimates = std::sync::Arc::new(era_core::estimate::Estimates { users });
+    let estimates =
+        std::sync::Arc::new(era_core::estimate::Estimates { users, ..Default::default() });
     bed.done(Command::PublishEstimates { estimates });
     let promise = bed.promise(gang(1, "gpu=8", 60, (60, 120)));
     let long = wait(&mut bed, 1, "gpu=8", 61);

@@ -154,7 +154,7 @@ fn start(bed: &Bed, job: JobId) -> Estimate {
 fn an_estimated_start_has_a_spread_that_comes_from_past_durations() {
     let mut bed = Bed::new(1);
     let ratio = Ratio { low: Milli(100), middle: Milli(500), high: Milli(900) };
-    let estimates = Estimates { users: BTreeMap::from([(BOB, ratio)]) };
+    let estimates = Estimates { users: BTreeMap::from([(BOB, ratio)]), ..Default::default() };
     bed.done(Command::PublishEstimates { estimates: Arc::new(estimates) });
     let first = bed.enqueue(BOB, gang(1, "gpu=8", 100, (0, 1)), false);
     bed.pass();

@@ -295,7 +295,7 @@ fn estimates_that_are_published_rank_and_wrong_ones_are_refused() {
     let mut bed = Bed::new(1);
     let publish = |low, middle, high| {
         let ratio = Ratio { low: Milli(low), middle: Milli(middle), high: Milli(high) };
-        let estimates = Estimates { users: BTreeMap::from([(BOB, ratio)]) };
+        let estimates = Estimates { users: BTreeMap::from([(BOB, ratio)]), ..Default::default() };
         Command::PublishEstimates { estimates: Arc::new(estimates) }
     };
     for wrong in [publish(500, 400, 600), publish(1, 9, 8), publish(1, 2, 1_000_001)] {

@@ -14,6 +14,7 @@ mod machines;
 mod orders;
 mod placement;
 mod posted_prices;
+mod predictions;
 mod promises;
 mod random;
 mod rearranging;

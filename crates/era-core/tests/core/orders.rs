@@ -182,7 +182,7 @@ fn a_formula_knows_stated_and_predicted_durations_and_the_owners_past_error() {
     let hers = wait(&mut bed, "gpu=1", 30);
     let his = bed.enqueue(BOB, gang(1, "gpu=1", 60, (0, 1)), true);
     let ratio = Ratio { low: Milli(100), middle: Milli(200), high: Milli(300) };
-    let estimates = Estimates { users: BTreeMap::from([(BOB, ratio)]) };
+    let estimates = Estimates { users: BTreeMap::from([(BOB, ratio)]), ..Default::default() };
     bed.done(Command::PublishEstimates { estimates: Arc::new(estimates) });
     for (text, order) in [
         ("0 - stated", [hers, his]),

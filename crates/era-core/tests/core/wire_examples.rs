@@ -9,23 +9,28 @@ use era_core::bid::{
 };
 use era_core::calendar::Seat;
 use era_core::cluster::{Domain, DomainKeep, Keep, Pool, Rates};
-use era_core::estimate::{Estimates, Ratio};
+use era_core::estimate::feature::Feature;
+use era_core::estimate::service::ServiceClass;
+use era_core::estimate::{DurationForests, Estimates, Ratio};
 use era_core::forecast::{Curve, Forecast, Series};
 use era_core::input::{NewJob, NewNode, Terms, Threshold};
 use era_core::job::{Outcome, Overrun, Plan, QueueTerms, StopReason, TaskId};
 use era_core::ledger::{Account, Posting, Reason};
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::output::News;
+use era_core::queue::fixed::Fixed;
 use era_core::queue::formula::Formula;
 use era_core::queue::{PolicyRule, Queue};
 use era_core::quota::Quota;
 use era_core::quote::{CounterOffers, Offer, PartQuote, Quote};
 use era_core::refusal::Scope;
+use era_core::resources::Resource;
 use era_core::settings::Settings;
 use era_core::units::{GroupId, HoldId, JobId, Milli, Money, NodeId, Span, Time};
 use era_core::{Command, Effect, Event, Refusal, Reply};
 
 use crate::bed::{ALICE, BOB, LAB, gang, min, name, new_job, node, resources, steps};
+use crate::predictions::stump;
 use crate::verbs::credits;
 
 const JOB: JobId = JobId(17);
@@ -201,11 +206,29 @@ fn of_the_house() -> Vec<Command> {
         },
         Command::PublishForecast { forecast: Arc::new(Forecast { pools }) },
         Command::PublishEstimates {
-            estimates: Arc::new(Estimates { users: BTreeMap::from([(ALICE, ratio)]) }),
+            estimates: Arc::new(Estimates {
+                users: BTreeMap::from([(ALICE, ratio)]),
+                ..Default::default()
+            }),
         },
+        Command::PublishPolicy { name: name("ours"), rule: PolicyRule::Gittins },
+        Command::PublishEstimates { estimates: Arc::new(learned()) },
         Command::Pass,
         Command::Tick,
     ]
+}
+
+/// Estimates that use every field.
+fn learned() -> Estimates {
+    let forest = |say| stump(Feature::SizedLast, 7, say, say + 2);
+    let duration = DurationForests { middle: forest(8), low: forest(5), high: forest(11) };
+    let durations = [Span::from_min(1), Span::from_min(30)];
+    Estimates {
+        users: BTreeMap::new(),
+        duration: Some(duration),
+        used: BTreeMap::from([(Resource::Gpu, forest(0))]),
+        service: ServiceClass::of(Fixed::from_int(9), &durations).into_iter().collect(),
+    }
 }
 
 pub(crate) fn commands() -> Vec<Command> {

@@ -79,6 +79,12 @@ impl Executor {
         self.jobs[index].done_s
     }
 
+    /// How many seconds of its work a job has done by now.
+    pub(super) fn ran_s(&self, index: usize, second: i64) -> i64 {
+        let job = &self.jobs[index];
+        job.done_s + if job.running { second - job.since_s } else { 0 }
+    }
+
     /// What runs: its place in the trace, a task of it, and how many seconds of work it has done.
     pub(super) fn running(&self, second: i64) -> impl Iterator<Item = (usize, TaskId, i64)> {
         self.running.iter().filter_map(move |index| {

@@ -7,6 +7,7 @@
 mod cluster_file;
 mod executor;
 mod house;
+mod learning;
 mod lost;
 mod setup;
 
@@ -17,11 +18,13 @@ use era_core::units::{JobId, Span, Time};
 use era_core::{Command, Effect, Reply, State};
 use executor::{Executor, Launch};
 pub use house::House;
+pub use learning::Predicted;
 pub use setup::{BUCKETS_S, Estimates, Like, Machine, Machines, Ratios, Setup, policy_named};
 
 use crate::BadInput;
+use crate::estimate::Learner;
 use crate::faults::{Faults, Weather};
-use crate::trace::Trace;
+use crate::trace::{Trace, TraceJob};
 
 /// What became of a trace.
 #[derive(Clone, Debug, Default)]
@@ -43,8 +46,11 @@ pub struct Run {
 }
 
 /// What a run may have beyond its setup.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Jobs that ended before the first one of the trace, for estimates to be learned from: times
+    /// on its clock, users and groups under its numbers.
+    pub past: Vec<TraceJob>,
     /// What goes wrong.
     pub faults: Option<Faults>,
     /// How often jobs save their work, in seconds. Without it, they save it when they are told to
@@ -103,6 +109,8 @@ pub struct JobRun {
     pub over_limit: bool,
     /// The machine that its first replica was on, the last time.
     pub node: u32,
+    /// What was predicted when it was submitted.
+    pub predicted: Option<Predicted>,
 }
 
 /// What a machine gave to jobs.
@@ -129,6 +137,18 @@ pub fn run(trace: &Trace, setup: &Setup, progress: &dyn Fn(u64)) -> Result<Run, 
     run_with(trace, setup, &Options::default(), &mut |ended, _| progress(ended))
 }
 
+/// Runs a trace after a past to learn from: jobs that ended before the first one of the trace,
+/// with times on its clock, and users and groups under its numbers.
+pub fn run_after(
+    past: &[TraceJob],
+    trace: &Trace,
+    setup: &Setup,
+    progress: &dyn Fn(u64),
+) -> Result<Run, BadInput> {
+    let options = Options { past: past.to_vec(), ..Options::default() };
+    run_with(trace, setup, &options, &mut |ended, _| progress(ended))
+}
+
 /// Runs a trace. `watch` is shown how many jobs have ended, and the state, after each second in
 /// which something happened.
 pub fn run_with(
@@ -152,10 +172,13 @@ pub fn run_with(
         by_id: vec![usize::MAX],
         run: Run { jobs: vec![JobRun::default(); trace.jobs.len()], ..Run::default() },
         next: 0,
+        learner: None,
     };
+    driver.learn_from(&options.past);
     driver.run.given = vec![Given::default(); machines];
     while let Some(second) = driver.next_second() {
         driver.executor.looked(second);
+        driver.publish(second);
         match setup.like {
             Like::Pyss => driver.one_by_one(second),
             _ => driver.batch(second),
@@ -194,6 +217,8 @@ struct Driver<'a> {
     run: Run,
     /// The next job of the trace to be submitted.
     next: usize,
+    /// Who predicts, if anybody.
+    learner: Option<Learner>,
 }
 
 impl Driver<'_> {
@@ -255,6 +280,7 @@ impl Driver<'_> {
             Reply::Accepted { job, .. } => {
                 debug_assert_eq!(job.0 as usize, self.by_id.len());
                 self.by_id.push(index);
+                self.note_submission(index, job);
             }
             Reply::Refused { refusal, .. } => self.run.never_fit.push((index, refusal.to_string())),
             reply => debug_assert!(false, "a submission is accepted or refused: {reply:?}"),
@@ -265,6 +291,7 @@ impl Driver<'_> {
     fn end(&mut self, index: usize, second: i64, at: Time) {
         let tasks = self.executor.finish(index, second, &mut self.run);
         self.run.jobs[index].end_s = Some(second);
+        self.note_end(index);
         for task in tasks {
             self.send(at, Command::Exited { task, code: 0 });
         }
@@ -349,7 +376,9 @@ impl Driver<'_> {
 
     /// Under least-attained service the order changes when a run passes a limit: looks then.
     fn look_ahead(&mut self, index: usize, second: i64) {
-        let PolicyRule::Las { limits } = &self.setup.policy else { return };
+        let PolicyRule::Las { limits } = &self.setup.policy else {
+            return self.look_where_the_index_turns(index, second);
+        };
         let gpu_milli = i64::from(self.trace.jobs[index].gpu_milli).max(1);
         let served = self.executor.done_s(index) * gpu_milli;
         for limit in limits {

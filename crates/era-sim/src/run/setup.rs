@@ -103,6 +103,10 @@ pub enum Estimates {
     Bucket,
     /// As the trace has it, or as long as they do where it has nothing or less.
     Stated,
+    /// As `Stated` where the trace says how long every job was to run, else as `Bucket`; and how
+    /// long each one takes is predicted from those that ended before it came. Limits bind,
+    /// predictions rank.
+    Predicted,
 }
 
 /// The limits that people usually give, in seconds: ten minutes to eight weeks.
@@ -119,6 +123,10 @@ impl Estimates {
             Estimates::Exact => job.duration_s,
             Estimates::Bucket => bucket().unwrap_or(job.duration_s),
             Estimates::Stated => job.stated_s.map_or(job.duration_s, |s| s.max(job.duration_s)),
+            Estimates::Predicted => match job.stated_s {
+                Some(stated) => stated.max(job.duration_s),
+                None => bucket().unwrap_or(job.duration_s),
+            },
         }
     }
 }
@@ -159,7 +167,8 @@ impl Default for Ratios {
 
 /// The policy of a name: one of the core's own, or `formula:` and an expression.
 pub fn policy_named(name: &str) -> Result<PolicyRule, BadInput> {
-    let known = "fifo, sjf, srtf, las, fair-share, priority, or `formula:` and an expression";
+    let known =
+        "fifo, sjf, srtf, las, gittins, fair-share, priority, or `formula:` and an expression";
     let unknown = || BadInput::new(format!("no policy `{name}`: give {known}")).field("--policy");
     if let Some(text) = name.strip_prefix("formula:") {
         let formula = Formula::parse(text)

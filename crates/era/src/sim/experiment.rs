@@ -73,6 +73,8 @@ enum EstimatesName {
     Bucket,
     /// As the trace says, or as long as they do where it does not
     Stated,
+    /// As learned from the jobs that have ended; the limit is the stated or the usual one
+    Predicted,
 }
 
 impl From<EstimatesName> for Estimates {
@@ -81,6 +83,7 @@ impl From<EstimatesName> for Estimates {
             EstimatesName::Exact => Estimates::Exact,
             EstimatesName::Bucket => Estimates::Bucket,
             EstimatesName::Stated => Estimates::Stated,
+            EstimatesName::Predicted => Estimates::Predicted,
         }
     }
 }
@@ -222,7 +225,7 @@ impl Experiment {
         Ok(Options {
             faults: self.faults.as_deref().map(Faults::parse).transpose()?,
             checkpoint_every_s: every.map_err(bad)?,
-            intervals: false,
+            ..Options::default()
         })
     }
 

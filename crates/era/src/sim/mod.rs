@@ -3,6 +3,7 @@
 mod bids;
 mod bound;
 mod compare;
+mod estimate;
 mod experiment;
 mod generate;
 mod market;
@@ -13,6 +14,7 @@ mod run;
 #[derive(clap::Subcommand)]
 pub(crate) enum Sim {
     Compare(compare::Compare),
+    Estimate(estimate::Estimate),
     Generate(generate::Generate),
     Place(place::Place),
     Bound(bound::Bound),
@@ -24,6 +26,7 @@ impl Sim {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             Sim::Compare(compare) => compare.run(),
+            Sim::Estimate(estimate) => estimate.run(),
             Sim::Generate(generate) => generate.run(),
             Sim::Place(place) => place.run(),
             Sim::Bound(bound) => bound.run(),

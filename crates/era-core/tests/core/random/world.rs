@@ -6,11 +6,14 @@ use std::sync::Arc;
 use era_core::Command;
 use era_core::accounts::{Group, User};
 use era_core::cluster::{Domain, DomainKeep, Keep, Pool, Rates};
-use era_core::estimate::{Estimates, Ratio};
+use era_core::estimate::feature::Feature;
+use era_core::estimate::service::ServiceClass;
+use era_core::estimate::{DurationForests, Estimates, Ratio};
 use era_core::forecast::{Curve, Forecast, Series};
 use era_core::input::NewNode;
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::placement::Scorer;
+use era_core::queue::fixed::Fixed;
 use era_core::queue::formula::Formula;
 use era_core::queue::{PolicyRule, Queue};
 use era_core::quota::Quota;
@@ -20,6 +23,7 @@ use era_core::units::{GroupId, Milli, Money, Name, Span, UserId};
 
 use super::dice::Dice;
 use crate::bed::{T0, name};
+use crate::predictions::stump;
 
 /// The names that worlds are made of.
 pub const POOLS: [&str; 3] = ["main", "spare", "late"];
@@ -160,7 +164,7 @@ pub fn rule(dice: &mut Dice) -> PolicyRule {
         1 => PolicyRule::Sjf,
         2 => PolicyRule::Srtf,
         3 => PolicyRule::Las { limits: vec![10, 100 + dice.below(1000) as u64] },
-        4 => PolicyRule::FairShare,
+        4 => dice.one_of(&[PolicyRule::FairShare, PolicyRule::Gittins]),
         _ => {
             let sources = [
                 "priority + wait",
@@ -189,7 +193,23 @@ pub fn forecast(dice: &mut Dice) -> Forecast {
 pub fn estimates(dice: &mut Dice) -> Estimates {
     let ratio = |m| Ratio { middle: Milli(m), low: Milli(m / 2), high: Milli(m * 2) };
     let users = (1..=USERS).map(|u| (UserId(u), ratio(dice.one_of(&[1000, 100, 0, 3000]))));
-    Estimates { users: users.collect() }
+    let users = users.collect();
+    if dice.one_of(&[false, true]) {
+        return Estimates { users, ..Default::default() };
+    }
+    // Forests and classes that tell jobs apart by size and by what their owners did before.
+    let mut forest = |say: [i64; 2]| {
+        let feature = dice.one_of(&[Feature::Size, Feature::SizedLast, Feature::UserInARow]);
+        stump(feature, dice.one_of(&[0, 5, 11]), say[0], say[1])
+    };
+    let (low, middle, high) = (forest([1, 4]), forest([4, 14]), forest([9, 40]));
+    let class = |up_to, minutes: &[i64]| {
+        let durations: Vec<Span> = minutes.iter().map(|m| Span::from_min(*m)).collect();
+        ServiceClass::of(Fixed::from_int(up_to), &durations)
+    };
+    let service = [class(8, &[1, 2, 50]), class(20, &[30, 90])].into_iter().flatten().collect();
+    let duration = Some(DurationForests { middle, low, high });
+    Estimates { users, duration, service, ..Default::default() }
 }
 
 pub fn user(dice: &mut Dice, id: u32) -> User {

@@ -1,0 +1,163 @@
+//! Who learns: collects what ended, and publishes anew when there is enough that is new.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use era_core::estimate::feature::{Feature, Features};
+use era_core::estimate::forest::Forest;
+use era_core::estimate::history::log2_s;
+use era_core::estimate::{DurationForests, Estimates, Prediction};
+use era_core::queue::fixed::SCALE;
+use era_core::units::Span;
+
+use super::boost::{Boost, Loss};
+use super::distribution::{Seen, classes};
+use super::table::Table;
+
+/// How a learner learns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnerSettings {
+    /// Least ended jobs to learn from.
+    pub least: usize,
+    /// Only so many are learned from, the newest.
+    pub most: usize,
+    /// How often at most, in seconds, unless half as many again have ended.
+    pub every_s: i64,
+    /// Whether what owners state may be asked for. Where limits were made out of durations it
+    /// must not be, for it would tell what is to be predicted.
+    pub stated: bool,
+    /// How trees are grown.
+    pub boost: Boost,
+}
+
+impl Default for LearnerSettings {
+    fn default() -> LearnerSettings {
+        LearnerSettings {
+            least: 50,
+            most: 20_000,
+            every_s: 86_400,
+            stated: false,
+            boost: Boost::default(),
+        }
+    }
+}
+
+/// A job as it was when it was submitted.
+struct Submitted {
+    features: Features,
+    predicted: Option<Span>,
+    /// The low and the high prediction, before they were widened.
+    bounds: Option<[f64; 2]>,
+}
+
+/// The shares of jobs that the low and the high forest are to stay above.
+const BOUNDS: [f64; 2] = [0.1, 0.9];
+/// How many of the newest predictions say by how much the next ones are to be widened.
+const JUDGED: usize = 2_000;
+
+/// Collects what ended, and learns.
+pub struct Learner {
+    settings: LearnerSettings,
+    /// By a number of the caller's.
+    open: BTreeMap<usize, Submitted>,
+    ended: Vec<(Submitted, Span)>,
+    /// How many had ended, and when, the last time.
+    learned_from: usize,
+    learned_at_s: i64,
+    /// What is added to the low and to the high forest: habits change, so both are too sure of
+    /// themselves.
+    widened: [f64; 2],
+    published: Option<Arc<Estimates>>,
+}
+
+impl Learner {
+    /// One that knows nothing yet.
+    pub fn new(settings: LearnerSettings) -> Learner {
+        Learner {
+            settings,
+            open: BTreeMap::new(),
+            ended: Vec::new(),
+            learned_from: 0,
+            learned_at_s: i64::MIN / 2,
+            widened: [0.0; 2],
+            published: None,
+        }
+    }
+
+    /// What was published last.
+    pub fn published(&self) -> Option<&Arc<Estimates>> {
+        self.published.as_ref()
+    }
+
+    /// A job was submitted, and this was predicted of it.
+    pub fn submitted(&mut self, job: usize, features: Features, said: Option<&Prediction>) {
+        let bounds =
+            said.map(|said| [log2(said.low) - self.widened[0], log2(said.high) - self.widened[1]]);
+        let predicted = said.map(|said| said.middle);
+        self.open.insert(job, Submitted { features, predicted, bounds });
+    }
+
+    /// A job ended.
+    pub fn ended(&mut self, job: usize, took: Span) {
+        if let Some(submitted) = self.open.remove(&job) {
+            self.ended.push((submitted, took));
+        }
+    }
+
+    /// What to publish now, if it is time. `ran` says how long an open job has run.
+    pub fn publish(&mut self, now_s: i64, ran: impl Fn(usize) -> Span) -> Option<Arc<Estimates>> {
+        let (count, before) = (self.ended.len(), self.learned_from);
+        let a_day = now_s - self.learned_at_s >= self.settings.every_s;
+        let enough = if a_day { before + before / 10 } else { before + before / 2 };
+        if count < self.settings.least.max(enough) || count == before {
+            return None;
+        }
+        (self.learned_from, self.learned_at_s) = (count, now_s);
+        self.widened = self.missed();
+        let estimates = Arc::new(self.learn(ran));
+        self.published = Some(estimates.clone());
+        Some(estimates)
+    }
+
+    fn learn(&self, ran: impl Fn(usize) -> Span) -> Estimates {
+        let newest = &self.ended[self.ended.len().saturating_sub(self.settings.most)..];
+        let rows: Vec<&Features> = newest.iter().map(|(job, _)| &job.features).collect();
+        let targets: Vec<f64> = newest.iter().map(|(_, took)| log2(*took)).collect();
+        let without = [Feature::Stated as u8, Feature::Error as u8];
+        let table = Table::new(&rows, if self.settings.stated { &[] } else { &without });
+        let forest = |share, widened: f64| -> Forest {
+            let mut grown = self.settings.boost.grow(&table, &targets, Loss::Quantile(share));
+            grown.shift(widened);
+            grown.freeze()
+        };
+        let middle = forest(0.5, 0.0);
+        let [low, high] = [0, 1].map(|side| forest(BOUNDS[side], self.widened[side]));
+        let seen = newest.iter().map(|(job, took)| (job.predicted, *took, true));
+        let open = self.open.iter().map(|(job, open)| (open.predicted, ran(*job), false));
+        let seen: Vec<Seen> = seen
+            .chain(open)
+            .map(|(predicted, ran, ended)| Seen { predicted, ran, ended })
+            .collect();
+        Estimates {
+            duration: Some(DurationForests { middle, low, high }),
+            service: classes(&seen),
+            ..Estimates::default()
+        }
+    }
+
+    /// By how much the low and the high forest missed of late, where enough is known.
+    fn missed(&self) -> [f64; 2] {
+        let newest = &self.ended[self.ended.len().saturating_sub(JUDGED)..];
+        [0, 1].map(|side| {
+            let miss = |(job, took): &(Submitted, Span)| Some(log2(*took) - job.bounds?[side]);
+            let mut misses: Vec<f64> = newest.iter().filter_map(miss).collect();
+            misses.sort_by(f64::total_cmp);
+            let at = (misses.len() as f64 * BOUNDS[side]) as usize;
+            if misses.len() < self.settings.least { 0.0 } else { misses[at.min(misses.len() - 1)] }
+        })
+    }
+}
+
+fn log2(span: Span) -> f64 {
+    log2_s(span).0 as f64 / SCALE as f64
+}
