@@ -4,9 +4,10 @@
 //! what is measured here is what runs. Nothing here decides where or when a job runs.
 
 mod bad_input;
+pub mod journal;
 pub mod measure;
-pub mod run;
 pub mod place;
+pub mod run;
 pub mod seeded;
 pub mod trace;
 pub mod workload;
