@@ -7,6 +7,7 @@ mod bad_input;
 pub mod journal;
 pub mod measure;
 pub mod place;
+pub mod replay;
 pub mod run;
 pub mod seeded;
 pub mod trace;

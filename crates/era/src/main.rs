@@ -3,6 +3,7 @@
 
 mod bench;
 mod demo;
+mod replay;
 mod sim;
 mod version;
 
@@ -29,6 +30,7 @@ enum Command {
     /// The laboratory: experiments on the production core
     #[command(subcommand)]
     Sim(sim::Sim),
+    Replay(Box<replay::Replay>),
     Version(version::Version),
 }
 
@@ -38,6 +40,7 @@ impl Command {
             Command::Demo(demo) => demo.run(),
             Command::Bench(bench) => bench::run(&bench),
             Command::Sim(sim) => sim.run(),
+            Command::Replay(replay) => replay.run(),
             Command::Version(version) => version.run(),
         }
     }
