@@ -11,6 +11,7 @@ pub mod replay;
 pub mod run;
 pub mod seeded;
 pub mod trace;
+pub mod tune;
 pub mod workload;
 
 pub use bad_input::BadInput;

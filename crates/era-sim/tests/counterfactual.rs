@@ -27,7 +27,7 @@ fn at(second: i64) -> Time {
 }
 
 fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
+    Name::new(text).expect("a name")
 }
 
 /// A house with a journal, whose jobs start in the second in which they are launched and end
@@ -40,7 +40,7 @@ struct Day {
 impl Day {
     fn new(gpus: usize, market: MarketRules) -> Day {
         let settings = Settings { queue_density: Milli(0), ..Settings::default() };
-        let recorder = Recorder::new(State::new(settings, market), Vec::new()).unwrap();
+        let recorder = Recorder::new(State::new(settings, market), Vec::new()).expect("memory");
         let mut day = Day { recorder, launched: Vec::new() };
         let gpu_only = Rates { cpu: Money::ZERO, memory: Money::ZERO, gpu: Money::credits(1) };
         day.send(
@@ -81,7 +81,7 @@ impl Day {
     }
 
     fn send(&mut self, second: i64, command: Command) -> Reply {
-        let output = self.recorder.send(at(second), command).unwrap();
+        let output = self.recorder.send(at(second), command).expect("memory");
         let tasks: Vec<TaskId> = output
             .effects
             .iter()
@@ -149,7 +149,8 @@ fn bid(user: u32, request: Request, value: Value) -> Terms {
 }
 
 fn under(history: &History, rules: &Rules) -> Comparison {
-    let rerun = rerun(history, &history.start, &history.asks, rules, &|_| ()).unwrap();
+    let rerun = rerun(history, &history.start, &history.asks, rules, &|_| ())
+        .expect("rules that the core takes");
     compare(history, &rerun)
 }
 
@@ -160,9 +161,9 @@ fn party(parties: &[Party], id: u32) -> &Party {
 /// One GPU. A runs until 100; B wants 1000 s from 10, C wants 20 s from 20.
 fn a_short_job_behind_a_long_one() -> History {
     let mut day = Day::new(1, MarketRules::default());
-    let a = day.submit(0, 1, queued(200)).unwrap();
-    let b = day.submit(10, 2, queued(2000)).unwrap();
-    let c = day.submit(20, 3, queued(60)).unwrap();
+    let a = day.submit(0, 1, queued(200)).expect("accepted");
+    let b = day.submit(10, 2, queued(2000)).expect("accepted");
+    let c = day.submit(20, 3, queued(60)).expect("accepted");
     day.exit(100, a);
     day.exit(1100, b);
     day.exit(1120, c);
@@ -172,7 +173,7 @@ fn a_short_job_behind_a_long_one() -> History {
 #[test]
 fn under_sjf_the_short_job_gains_what_the_long_one_loses() {
     let history = a_short_job_behind_a_long_one();
-    let rules = Rules { policy: Some(policy_named("sjf").unwrap()), ..Rules::default() };
+    let rules = Rules { policy: Some(policy_named("sjf").expect("a policy")), ..Rules::default() };
     let comparison = under(&history, &rules);
     let waits = |id| {
         let party = party(&comparison.users, id);
@@ -203,16 +204,17 @@ fn under_the_rule_in_force_nothing_changes() {
 fn two_bids(value_1: Value, value_2: Value) -> History {
     let market = MarketRules { floor: Milli(500), ..MarketRules::default() };
     let mut day = Day::new(1, market);
-    let a = day.submit(0, 1, bid(1, request(3600, 7200), value_1)).unwrap();
+    let a = day.submit(0, 1, bid(1, request(3600, 7200), value_1)).expect("accepted");
     let b = day.submit(1, 2, bid(2, request(3600, 14_400), value_2));
     day.send(3500, Command::Exited { task: day.launched[0], code: 0 });
     assert_eq!(day.launched[0].job, a);
     if b.is_some() {
         day.send(3600, Command::Tick);
-        let task = *day.launched.last().unwrap();
+        let task = *day.launched.last().expect("it was launched");
         assert_eq!(Some(task.job), b);
         day.send(7000, Command::Exited { task, code: 0 });
     }
+    day.send(9_000, Command::Tick);
     day.history()
 }
 
@@ -261,6 +263,12 @@ fn who_was_refused_may_be_accepted_and_is_counted() {
     assert_eq!((second.recorded.accepted, second.other.accepted), (0, 1));
     assert_eq!(comparison.not_comparable["refused_there_accepted_here"], 1);
     assert!(second.net_change > 0);
+    // Had the record ended before it could end, there would be nothing to compare with.
+    let cut = History { end: at(4_000), ..history };
+    let comparison = under(&cut, &rules);
+    assert!(comparison.users.iter().all(|party| party.id != 2));
+    let what = "refused_there_still_running_here_when_the_record_ends";
+    assert_eq!(comparison.not_comparable[what], 1);
 }
 
 #[test]
@@ -279,9 +287,9 @@ fn value_is_what_the_finish_is_worth() {
 #[test]
 fn what_was_still_running_or_cut_short_is_named() {
     let mut day = Day::new(2, MarketRules::default());
-    let a = day.submit(0, 1, queued(500)).unwrap();
-    day.submit(0, 2, queued(500)).unwrap();
-    day.submit(5, 3, queued(500)).unwrap();
+    let a = day.submit(0, 1, queued(500)).expect("accepted");
+    day.submit(0, 2, queued(500)).expect("accepted");
+    day.submit(5, 3, queued(500)).expect("accepted");
     day.send(50, Command::Cancel { job: a, by: Actor::User(UserId(1)) });
     day.exit(51, a);
     day.send(60, Command::Tick);
@@ -298,19 +306,19 @@ fn what_was_still_running_or_cut_short_is_named() {
 #[test]
 fn a_lost_node_is_lost_under_the_other_rule_too() {
     let mut day = Day::new(1, MarketRules::default());
-    let a = day.submit(0, 1, queued(300)).unwrap();
+    let a = day.submit(0, 1, queued(300)).expect("accepted");
     day.send(100, Command::Lost { node: NodeId(0) });
     day.send(200, Command::Resume { node: NodeId(0) });
     day.send(231, Command::Pass);
     day.exit(400, a);
     let history = day.history();
     let rerun = rerun(&history, &history.start, &history.asks, &Rules::default(), &|_| ());
-    let rerun = rerun.unwrap();
+    let rerun = rerun.expect("rules that the core takes");
     let story = &rerun.book.stories[&rerun.job_of[&a]];
     assert_eq!(story.requeued, 1, "{story:?}");
     // Its last attempt ran 169 s in the record; here it starts as soon as the node is back.
     let recorded = &history.book.stories[&a];
     assert_eq!(recorded.ended.as_ref().map(|(time, _)| *time), Some(at(400)));
-    let ended = story.ended.as_ref().map(|(time, _)| *time).unwrap();
+    let ended = story.ended.as_ref().map(|(time, _)| *time).expect("it ended");
     assert!(ended >= at(200 + 169) && ended <= at(400), "{story:?}");
 }

@@ -5,6 +5,7 @@ mod bench;
 mod demo;
 mod replay;
 mod sim;
+mod tune;
 mod version;
 
 use std::io::{ErrorKind, Write};
@@ -31,6 +32,7 @@ enum Command {
     #[command(subcommand)]
     Sim(sim::Sim),
     Replay(Box<replay::Replay>),
+    Tune(Box<tune::Tune>),
     Version(version::Version),
 }
 
@@ -41,6 +43,7 @@ impl Command {
             Command::Bench(bench) => bench::run(&bench),
             Command::Sim(sim) => sim.run(),
             Command::Replay(replay) => replay.run(),
+            Command::Tune(tune) => tune.run(),
             Command::Version(version) => version.run(),
         }
     }

@@ -47,10 +47,10 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["journal", "policy", "mechanism", "backfill", "scorer"])]
     sample: Option<PathBuf>,
     /// The seed of the sample
-    #[arg(long, default_value_t = 1, requires = "sample")]
+    #[arg(long, default_value_t = 1, conflicts_with = "journal")]
     seed: u64,
     /// How many inputs the sample has, at the least
-    #[arg(long, default_value_t = 5_000, requires = "sample", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, default_value_t = 5_000, conflicts_with = "journal", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     inputs: u64,
     /// Print one JSON object
     #[arg(long)]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use era_core::Command;
-use era_core::units::{GroupId, JobId, UserId};
+use era_core::units::{GroupId, JobId, Time, UserId};
 use serde::Serialize;
 
 use super::book::Story;
@@ -72,7 +72,7 @@ pub fn compare(history: &History, rerun: &Rerun) -> Comparison {
     let mut total = Party::default();
     for pair in pairs(history, rerun) {
         let Some(either) = pair.recorded.or(pair.other) else { continue };
-        if !notes.is_comparable(&pair) {
+        if !notes.is_comparable(history.end, &pair) {
             continue;
         }
         let user = users.entry(either.user).or_default();
@@ -172,7 +172,7 @@ impl Notes {
     }
 
     /// Takes note of what is odd about a job, and says whether it can be compared at all.
-    fn is_comparable(&mut self, pair: &Pair<'_>) -> bool {
+    fn is_comparable(&mut self, end: Time, pair: &Pair<'_>) -> bool {
         match (pair.recorded, pair.other) {
             (Some(recorded), _) if recorded.ended.is_none() => {
                 let what = match recorded.started {
@@ -180,6 +180,11 @@ impl Notes {
                     None => "still_waiting_when_the_record_ends",
                 };
                 self.count(what, 1);
+                return false;
+            }
+            // In the record it would still be running, and left out.
+            (None, Some(other)) if other.ended.as_ref().is_none_or(|(at, _)| *at > end) => {
+                self.count("refused_there_still_running_here_when_the_record_ends", 1);
                 return false;
             }
             (None, Some(_)) => self.count("refused_there_accepted_here", 1),

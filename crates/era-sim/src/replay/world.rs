@@ -11,13 +11,16 @@ use era_core::{Command, Event, Input, Output, Reply, State, next_wakeup, step};
 
 use super::executor::{ConductOf, Executor};
 
+/// Sees each input with what came of it, and the state that it left.
+type Watch<'a> = dyn FnMut(&Input, &Output, &State) + 'a;
+
 /// A world, and whoever watches it.
 pub struct World<'a> {
     /// The core.
     pub state: State,
     executor: Executor,
     conduct: &'a ConductOf<'a>,
-    watch: Box<dyn FnMut(&Input, &Output, &State) + 'a>,
+    watch: Box<Watch<'a>>,
     /// Instants at which waiting work may start that could not before.
     looks: BTreeSet<Time>,
     changed: bool,

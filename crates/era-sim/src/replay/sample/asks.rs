@@ -107,7 +107,7 @@ fn bid(seeded: &mut Seeded, user: UserId, now: Time) -> Bid {
     let first = request(seeded, now);
     let [_, _, gpu] = first.units();
     let hours = first.duration.0 as f64 / 3.6e6;
-    let worth = Money((gpu as f64 / 1000.0 * hours * 1e6 * (3.0 + 30.0 * seeded.unit())) as i64);
+    let worth = Money((gpu as f64 / 1000.0 * hours * 1e6 * (2.0 + 16.0 * seeded.unit())) as i64);
     let value = match seeded.range(0, 3) {
         0 => Value::Flat(worth),
         _ => Value::Steps(vec![
