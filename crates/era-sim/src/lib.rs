@@ -6,13 +6,16 @@
 mod bad_input;
 pub mod estimate;
 pub mod faults;
+pub mod journal;
 pub mod market;
 pub mod measure;
 pub mod place;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod seeded;
 pub mod trace;
+pub mod tune;
 pub mod workload;
 
 pub use bad_input::BadInput;

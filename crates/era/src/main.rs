@@ -3,7 +3,9 @@
 
 mod bench;
 mod demo;
+mod replay;
 mod sim;
+mod tune;
 mod version;
 
 use std::io::{ErrorKind, Write};
@@ -30,6 +32,8 @@ enum Command {
     /// The laboratory: experiments on the production core
     #[command(subcommand)]
     Sim(sim::Sim),
+    Replay(Box<replay::Replay>),
+    Tune(Box<tune::Tune>),
     Version(version::Version),
 }
 
@@ -39,6 +43,8 @@ impl Command {
             Command::Demo(demo) => demo.run(),
             Command::Bench(bench) => bench::run(&bench),
             Command::Sim(sim) => sim.run(),
+            Command::Replay(replay) => replay.run(),
+            Command::Tune(tune) => tune.run(),
             Command::Version(version) => version.run(),
         }
     }

@@ -1,0 +1,237 @@
+//! Reading a journal, one line at a time.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+
+use era_core::market::MarketRules;
+use era_core::settings::Settings;
+use era_core::wire::WIRE_VERSION;
+use era_core::{CORE_VERSION, State, check};
+use flate2::bufread::MultiGzDecoder;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::lines::{Line, NoLine, next_line};
+use super::{Entry, INPUT_BYTES_MAX, Record, STATE_BYTES_MAX, Segment, Torn};
+use crate::BadInput;
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A journal that is read from its beginning to its end.
+pub struct Reader {
+    file: PathBuf,
+    from: Box<dyn BufRead>,
+    buffer: Vec<u8>,
+    line: u64,
+    /// The last segment's number; 0 before the first.
+    segment: u64,
+    torn: Option<Torn>,
+    over: bool,
+}
+
+/// A line, before its parts are looked at.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EntryLine<'a> {
+    #[serde(borrow)]
+    input: &'a RawValue,
+    #[serde(borrow)]
+    events: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SegmentLine<'a> {
+    segment: u64,
+    core_version: u32,
+    wire_version: u32,
+    #[serde(borrow)]
+    state: &'a RawValue,
+}
+
+/// What a state must have right before anything is derived from it.
+#[derive(Deserialize)]
+struct Rules {
+    settings: Settings,
+    market: MarketRules,
+}
+
+impl Reader {
+    /// Opens a file, compressed with gzip or not: that is seen from its first bytes.
+    pub fn open(path: &Path) -> Result<Reader, BadInput> {
+        let problem = |what: &str, e: &dyn std::fmt::Display| {
+            BadInput::new(format!("cannot be {what}: {e}")).file(path)
+        };
+        let file = File::open(path).map_err(|e| problem("opened", &e))?;
+        let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
+        let first = file.fill_buf().map_err(|e| problem("read", &e))?;
+        if !first.starts_with(&[0x1f, 0x8b]) {
+            return Ok(Reader::new(path, Box::new(file)));
+        }
+        let plain = BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(file));
+        Ok(Reader::new(path, Box::new(plain)))
+    }
+
+    /// Reads bytes that are already there. The path is for messages.
+    pub fn new(path: &Path, from: Box<dyn BufRead>) -> Reader {
+        Reader {
+            file: path.to_owned(),
+            from,
+            buffer: Vec::new(),
+            line: 0,
+            segment: 0,
+            torn: None,
+            over: false,
+        }
+    }
+
+    /// The last line, if a crash cut it off. Known once all others are read.
+    pub fn torn(&self) -> Option<Torn> {
+        self.torn
+    }
+
+    /// The file, for messages.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// An error about a line of this file.
+    pub fn bad(&self, line: u64, problem: impl Into<String>) -> BadInput {
+        BadInput::new(problem).file(&self.file).line(line)
+    }
+
+    fn read_record(&mut self) -> Result<Option<Record>, BadInput> {
+        self.line += 1;
+        let line = next_line(&mut self.from, &mut self.buffer, longest);
+        let whole = match line {
+            Ok(Line::Whole) => true,
+            Ok(Line::Unended) => false,
+            Ok(Line::End) if self.line == 1 => {
+                return Err(self.bad(1, "the journal is empty: it begins with a segment"));
+            }
+            Ok(Line::End) => return Ok(None),
+            Err(NoLine::TooLong(most)) => {
+                return Err(self.bad(
+                    self.line,
+                    format!("the line is longer than {most} bytes, which no line of a journal is"),
+                ));
+            }
+            Err(NoLine::Unreadable(error)) => {
+                return Err(self.bad(self.line, format!("cannot be read here: {error}")));
+            }
+        };
+        match self.parse() {
+            Ok(record) => Ok(Some(record)),
+            // What was written whole can be read. No part of an object is an object, so a last
+            // line that can be read lacks its end only, and one that cannot was cut off.
+            Err(error) if whole || self.line == 1 => Err(error),
+            Err(_) => {
+                self.torn = Some(Torn { line: self.line, bytes: self.buffer.len() as u64 });
+                Ok(None)
+            }
+        }
+    }
+
+    fn parse(&mut self) -> Result<Record, BadInput> {
+        let line = self.line;
+        let bad = |problem: String| BadInput::new(problem).file(&self.file).line(line);
+        let text = std::str::from_utf8(&self.buffer)
+            .map_err(|e| bad(format!("not UTF-8 after byte {}", e.valid_up_to())))?;
+        if is_segment(text.as_bytes()) {
+            let segment = parse_segment(text, line).map_err(|e| e.file(&self.file).line(line))?;
+            if self.segment != 0 && segment.number != self.segment + 1 {
+                let problem = format!(
+                    "segment {} follows segment {}: one is missing, or they are out of order",
+                    segment.number, self.segment
+                );
+                return Err(bad(problem).field("segment"));
+            }
+            self.segment = segment.number;
+            return Ok(Record::Segment(segment));
+        }
+        if self.segment == 0 {
+            return Err(bad("a journal begins with a segment: {\"segment\":1,…}".into()));
+        }
+        let EntryLine { input, events } =
+            read(text, None).map_err(|e| e.file(&self.file).line(line))?;
+        let input = read(input.get(), Some("input")).map_err(|e| e.file(&self.file).line(line))?;
+        if !events.get().starts_with('[') {
+            return Err(bad("give a list".into()).field("events"));
+        }
+        Ok(Record::Entry(Entry { line, input, events_text: events.get().into() }))
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Record, BadInput>;
+
+    fn next(&mut self) -> Option<Result<Record, BadInput>> {
+        if self.over {
+            return None;
+        }
+        let record = self.read_record().transpose();
+        self.over = !matches!(record, Some(Ok(_)));
+        record
+    }
+}
+
+fn is_segment(line: &[u8]) -> bool {
+    line.starts_with(b"{\"segment\"")
+}
+
+fn longest(line: &[u8]) -> usize {
+    if is_segment(line) { STATE_BYTES_MAX } else { INPUT_BYTES_MAX }
+}
+
+fn read<'a, T: Deserialize<'a>>(text: &'a str, field: Option<&str>) -> Result<T, BadInput> {
+    serde_json::from_str(text).map_err(|error| {
+        // The parser's own place is within what it was given, which is less than the line.
+        let said = error.to_string();
+        let said = said.split(" at line ").next().unwrap_or_default();
+        let problem = BadInput::new(format!("not a line of a journal: {said}"));
+        field.into_iter().fold(problem, |problem, field| problem.field(field))
+    })
+}
+
+fn parse_segment(text: &str, line: u64) -> Result<Segment, BadInput> {
+    let SegmentLine { segment: number, core_version, wire_version, state } = read(text, None)?;
+    for (field, what, found, ours) in [
+        ("core_version", "core", core_version, CORE_VERSION),
+        ("wire_version", "serialisation", wire_version, WIRE_VERSION),
+    ] {
+        if found != ours {
+            let problem = format!(
+                "segment {number} was written by {what} version {found}, and this binary replays \
+                 version {ours} only: replay it with the release that wrote it (`era version` \
+                 tells), or begin with a segment that an upgrade has migrated"
+            );
+            return Err(BadInput::new(problem).field(field));
+        }
+    }
+    let state_text: Box<str> = state.get().into();
+    let state = Box::new(load(&state_text)?);
+    Ok(Segment { line, number, state, state_text })
+}
+
+/// Loads a state, if it is one that this core could have written.
+fn load(text: &str) -> Result<State, BadInput> {
+    let rules: Rules = from_state(text)?;
+    let refused = |problem: String| BadInput::new(problem).field("state");
+    rules.settings.check().map_err(|refusal| refused(refusal.to_string()))?;
+    rules.market.check().map_err(|refusal| refused(refusal.to_string()))?;
+    // The core derives much from a state and trusts that it is one of its own. What is not may
+    // trip it in ways that no list of checks foresees.
+    let loaded = catch_unwind(|| {
+        let state: State = from_state(text)?;
+        check(&state).map_err(|wrong| refused(format!("the state contradicts itself: {wrong}")))?;
+        Ok(state)
+    });
+    loaded.unwrap_or_else(|_| Err(refused("the state contradicts itself".into())))
+}
+
+fn from_state<T: DeserializeOwned>(text: &str) -> Result<T, BadInput> {
+    read(text, Some("state"))
+}

@@ -1,0 +1,191 @@
+//! What became of each job: told by the events of a run, recorded or not.
+
+use std::collections::BTreeMap;
+
+use era_core::bid::Value;
+use era_core::job::{Outcome, StopReason};
+use era_core::ledger::Account;
+use era_core::units::{GroupId, JobId, Money, Span, Time, UserId};
+use era_core::{Event, State};
+
+/// What became of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Story {
+    /// Whose.
+    pub user: UserId,
+    /// The group that the owner was in.
+    pub group: GroupId,
+    /// When it was accepted.
+    pub submitted: Time,
+    /// What it bid; nothing for queue work.
+    pub bid: Option<Value>,
+    /// The most that was asked for: GPU thousandths, core thousandths where no GPU.
+    pub size: u64,
+    /// How long it was said to run.
+    pub stated: Span,
+    /// When its first task was sent out.
+    pub started: Option<Time>,
+    /// When and how it ended.
+    pub ended: Option<(Time, Outcome)>,
+    /// What left its owner's wallet for it and did not come back.
+    pub paid: Money,
+    /// GPU thousandths (or core thousandths) times milliseconds that it had.
+    pub had: u128,
+    /// How often it was stopped and went back to its queue.
+    pub requeued: u32,
+    /// Whether somebody gave it up while it ran, so that nobody knows how long it would have run.
+    pub cut_short: bool,
+}
+
+impl Story {
+    /// From submission to the first start.
+    pub fn wait(&self) -> Option<Span> {
+        self.started.map(|start| start.since(self.submitted))
+    }
+
+    /// What it was worth to its owner: its value at its finish, if it finished or had all the
+    /// time that it was promised.
+    pub fn value(&self) -> Money {
+        match (&self.bid, &self.ended) {
+            (Some(value), Some((at, Outcome::Succeeded | Outcome::LimitReached))) => value.at(*at),
+            _ => Money::ZERO,
+        }
+    }
+}
+
+/// What became of all jobs.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    /// By their number.
+    pub stories: BTreeMap<JobId, Story>,
+    /// Parts that run: since when, and what they hold.
+    running: BTreeMap<(JobId, u16), (Time, u64)>,
+}
+
+impl Book {
+    /// A book that begins with the jobs of a state.
+    pub fn of(state: &State) -> Book {
+        let mut book = Book::default();
+        let open: Vec<JobId> =
+            state.jobs().filter(|job| job.ended.is_none()).map(|job| job.id).collect();
+        for id in open {
+            book.begin(state, id);
+        }
+        book
+    }
+
+    fn begin(&mut self, state: &State, id: JobId) {
+        let Ok(job) = state.job(id) else { return };
+        let mut started = None;
+        for (index, part) in job.parts.iter().enumerate() {
+            if let era_core::job::Phase::Active { since } = part.phase {
+                let first = started.get_or_insert(since);
+                *first = since.min(*first);
+                self.running.insert((id, index as u16), (since, units(&part.request)));
+            }
+        }
+        let size = job.parts.iter().map(|part| units(&part.request)).max();
+        let stated = job.parts.iter().map(|part| part.request.duration).max();
+        let story = Story {
+            user: job.user,
+            group: job.group,
+            submitted: job.submitted,
+            bid: job.promise().map(|promise| promise.bid.value.clone()),
+            size: size.unwrap_or(0),
+            stated: stated.unwrap_or(Span::ZERO),
+            started,
+            ended: None,
+            paid: Money::ZERO,
+            had: 0,
+            requeued: 0,
+            cut_short: false,
+        };
+        self.stories.insert(id, story);
+    }
+
+    /// Takes note of what a step decided. `state` is as the step left it.
+    pub fn follow(&mut self, state: &State, events: &[Event]) {
+        let now = state.now();
+        for event in events {
+            match event {
+                Event::Promised { job, .. } | Event::Queued { job, .. } => {
+                    // What was charged before it was announced is its own too.
+                    let paid = self.stories.get(job).map(|story| story.paid);
+                    self.begin(state, *job);
+                    if let (Some(paid), Some(story)) = (paid, self.stories.get_mut(job)) {
+                        story.paid = paid;
+                    }
+                    // It may have started in the same step; the event that says so follows.
+                    self.running.retain(|(id, _), _| id != job);
+                    if let Some(story) = self.stories.get_mut(job) {
+                        story.started = None;
+                    }
+                }
+                Event::Launched { job, part, .. } => {
+                    let size = state.job(*job).ok().and_then(|job| {
+                        job.parts.get(usize::from(*part)).map(|part| units(&part.request))
+                    });
+                    self.running.insert((*job, *part), (now, size.unwrap_or(0)));
+                    if let Some(story) = self.stories.get_mut(job) {
+                        story.started.get_or_insert(now);
+                    }
+                }
+                Event::Stopping { job, why, .. } => {
+                    let cut = matches!(
+                        why,
+                        StopReason::Cancelled | StopReason::Released | StopReason::Limit
+                    );
+                    if let Some(story) = self.stories.get_mut(job) {
+                        story.cut_short |= cut;
+                    }
+                }
+                Event::PartDone { job, part } => self.stops(*job, *part, now),
+                Event::Requeued { job, .. } => {
+                    self.stops(*job, 0, now);
+                    if let Some(story) = self.stories.get_mut(job) {
+                        story.requeued += 1;
+                    }
+                }
+                Event::Replanned { job, part, .. } => self.stops(*job, *part, now),
+                Event::Ended { job, outcome } => {
+                    let parts: Vec<u16> =
+                        self.running.keys().filter(|(id, _)| id == job).map(|(_, p)| *p).collect();
+                    for part in parts {
+                        self.stops(*job, part, now);
+                    }
+                    if let Some(story) = self.stories.get_mut(job) {
+                        story.ended = Some((now, outcome.clone()));
+                    }
+                }
+                Event::Posted { job: Some(job), posting } => {
+                    let amount = match (posting.from, posting.to) {
+                        (Account::Wallet(_), _) => posting.amount.0,
+                        (_, Account::Wallet(_)) => -posting.amount.0,
+                        _ => 0,
+                    };
+                    if !self.stories.contains_key(job) {
+                        self.begin(state, *job);
+                    }
+                    if let Some(story) = self.stories.get_mut(job) {
+                        story.paid = Money(story.paid.0.saturating_add(amount));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn stops(&mut self, job: JobId, part: u16, now: Time) {
+        let Some((since, size)) = self.running.remove(&(job, part)) else { return };
+        let ms = now.since(since).0.max(0).unsigned_abs();
+        if let Some(story) = self.stories.get_mut(&job) {
+            story.had += u128::from(size) * u128::from(ms);
+        }
+    }
+}
+
+/// What a request holds: GPU thousandths, or core thousandths where it asks for no GPU.
+fn units(request: &era_core::bid::Request) -> u64 {
+    let [cpu, _, gpu] = request.units();
+    if gpu > 0 { gpu } else { cpu }
+}

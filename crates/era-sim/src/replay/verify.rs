@@ -1,0 +1,137 @@
+//! The exact replay: the recorded inputs through the core, every event compared byte for byte.
+
+use era_core::{Input, Output, State, step};
+
+use super::difference::{Difference, first_field};
+use crate::BadInput;
+use crate::journal::{Entry, Reader, Record, Segment, Torn};
+
+/// What a replay went through.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// Segments.
+    pub segments: u64,
+    /// Inputs.
+    pub inputs: u64,
+    /// Events.
+    pub events: u64,
+    /// The last line, if a crash cut it off.
+    pub torn: Option<Torn>,
+    /// The state at the end.
+    pub state: State,
+}
+
+/// Why a journal could not be replayed to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReplayed {
+    /// It cannot be read.
+    #[error(transparent)]
+    BadInput(#[from] BadInput),
+    /// It leads elsewhere.
+    #[error("{}: {difference}", file.display())]
+    Differs {
+        /// The journal.
+        file: std::path::PathBuf,
+        /// Where.
+        difference: Box<Difference>,
+    },
+}
+
+/// A step of the replay, for whoever watches.
+pub struct Step<'a> {
+    /// What happened.
+    pub input: &'a Input,
+    /// The state before the first input, or after this one.
+    pub state: &'a State,
+    /// What came of it.
+    pub output: &'a Output,
+}
+
+/// Replays a journal to its end, or to the first event that differs. `watch` sees every step;
+/// `begin` the state that the journal begins with.
+pub fn verify(
+    journal: Reader,
+    begin: &mut dyn FnMut(&State),
+    watch: &mut dyn FnMut(Step<'_>),
+) -> Result<Replayed, NotReplayed> {
+    let mut journal = journal;
+    let mut replay: Option<Replayed> = None;
+    while let Some(record) = journal.next() {
+        match (record?, &mut replay) {
+            (Record::Segment(segment), None) => {
+                begin(&segment.state);
+                let state = *segment.state;
+                replay = Some(Replayed { segments: 1, inputs: 0, events: 0, torn: None, state });
+            }
+            (Record::Segment(segment), Some(replay)) => {
+                next_segment(&journal, replay, segment)?;
+            }
+            (Record::Entry(entry), Some(replay)) => {
+                next_entry(&journal, replay, entry, watch)?;
+            }
+            (Record::Entry(entry), None) => {
+                return Err(journal.bad(entry.line, "a journal begins with a segment").into());
+            }
+        }
+    }
+    let torn = journal.torn();
+    match replay {
+        Some(replay) => Ok(Replayed { torn, ..replay }),
+        None => Err(journal.bad(1, "the journal is empty: it begins with a segment").into()),
+    }
+}
+
+/// A segment goes on from where the last one ended: it must begin with that very state.
+fn next_segment(
+    journal: &Reader,
+    replay: &mut Replayed,
+    segment: Segment,
+) -> Result<(), NotReplayed> {
+    let (ours, theirs) = (replay.state.seq(), segment.state.seq());
+    if ours != theirs {
+        let problem = format!(
+            "segment {} begins after input {theirs}, and the one before ended with input {ours}: \
+             inputs are missing, or out of order",
+            segment.number
+        );
+        return Err(journal.bad(segment.line, problem).field("state.seq").into());
+    }
+    let ours = serde_json::to_string(&replay.state).unwrap_or_default();
+    if *ours != *segment.state_text {
+        let field = first_field(Some(&segment.state_text), Some(&ours));
+        let problem = format!(
+            "segment {} does not begin with the state that the one before leads to: `{field}` \
+             differs first. An input before this line was changed in a way that no event shows, \
+             or this snapshot was",
+            segment.number
+        );
+        return Err(journal.bad(segment.line, problem).field("state").into());
+    }
+    replay.segments += 1;
+    Ok(())
+}
+
+fn next_entry(
+    journal: &Reader,
+    replay: &mut Replayed,
+    entry: Entry,
+    watch: &mut dyn FnMut(Step<'_>),
+) -> Result<(), NotReplayed> {
+    let Entry { line, input, events_text } = entry;
+    let expected = replay.state.seq() + 1;
+    if input.seq != expected {
+        let problem = format!("input {} stands where {expected} comes next", input.seq);
+        return Err(journal.bad(line, problem).field("input.seq").into());
+    }
+    let output = step(&mut replay.state, input.clone());
+    replay.inputs += 1;
+    replay.events += output.events.len() as u64;
+    let replayed = serde_json::to_string(&output.events).unwrap_or_default();
+    if *replayed != *events_text {
+        let difference = Difference::of_events(line, input.seq, &events_text, &replayed);
+        let file = journal.file().to_owned();
+        return Err(NotReplayed::Differs { file, difference: Box::new(difference) });
+    }
+    watch(Step { input: &input, state: &replay.state, output: &output });
+    Ok(())
+}
