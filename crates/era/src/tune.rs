@@ -69,7 +69,7 @@ pub(crate) struct Tune {
     backfill: Backfill,
     /// How long jobs of a trace are said to run
     #[arg(long, default_value = "stated")]
-    estimates: Stated,
+    estimates: Limits,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -88,7 +88,7 @@ enum Backfill {
 
 /// How long jobs are said to run.
 #[derive(Clone, Copy, ValueEnum)]
-enum Stated {
+enum Limits {
     /// As long as they do
     Exact,
     /// The smallest of a few usual limits
@@ -155,9 +155,9 @@ impl Tune {
                 Backfill::Conservative => era_core::settings::Backfill::Conservative,
             },
             estimates: match self.estimates {
-                Stated::Exact => Estimates::Exact,
-                Stated::Bucket => Estimates::Bucket,
-                Stated::Stated => Estimates::Stated,
+                Limits::Exact => Estimates::Exact,
+                Limits::Bucket => Estimates::Bucket,
+                Limits::Stated => Estimates::Stated,
             },
             scorer: Scorer::Consolidate,
             preempt: false,

@@ -4,8 +4,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use era_core::market::{MarketRules, MechanismChoice};
 use era_core::placement::Scorer;
 use era_core::settings::Backfill;
+use era_core::units::{Span, Time};
+use era_sim::market::bound::Bound;
+use era_sim::market::stream::{Assume, Site, of_trace};
+use era_sim::market::{Contest, Learner, Lessons, Plan, TrueAt};
 use era_sim::measure::{Measures, measure};
 use era_sim::run::{Estimates, Like, Machines, Ratios, Setup, policy_named, run};
 use era_sim::trace::{self, Trace};
@@ -53,6 +58,38 @@ fn timed(trace: &Trace, setup: &Setup) -> Result<(f64, Measures)> {
     Ok((wall_s, measure(trace, setup, &ran)))
 }
 
+/// Every job as a bid, with a forecast that is learned from what was bid before, once a day.
+fn market(trace: &Trace) -> Result<Value> {
+    let site = Site::Gpus { total: 2_816, per_node: 8 };
+    let stream = of_trace(trace, site, &Assume::default(), Time(0))?;
+    let (slot, horizon) = (Span::from_min(1), Span::from_days(30));
+    // How much of the bound is attained is not asked here.
+    let bound = Bound { value: 0, asked: 0, jobs: stream.len(), slot };
+    let past = Vec::new();
+    let contest = Contest { site, past, from: Time(0), stream, slot, horizon, bound };
+    let lessons = Lessons {
+        learner: Learner::Relaxation,
+        every: Span::from_days(1),
+        true_at: TrueAt::Publication,
+        slot: Span::from_h(1),
+        cycle: Span::from_days(7),
+        memory: Span::from_days(28),
+    };
+    let rules = MarketRules { mechanism: MechanismChoice::BasicEcon, ..MarketRules::default() };
+    let outcome = contest.run(&Plan { rules, lessons }, |_, _| ())?;
+    Ok(json!({
+        "wall_s": (outcome.wall_s * 1e3).round() / 1e3,
+        "jobs_per_second": (outcome.jobs as f64 / outcome.wall_s).round(),
+        "jobs": outcome.jobs,
+        "accepted": outcome.accepted,
+        "promises_broken": outcome.promises_broken,
+        "resident_mb": resident_mb(),
+    }))
+}
+
+/// What is measured beside them: every job of the trace as a bid.
+const MARKET: &str = "philly_market";
+
 /// What is measured: name, policy, backfill, whether on the generated million.
 const RUNS: [(&str, &str, Backfill, bool); 4] = [
     ("philly_fifo", "fifo", Backfill::None, false),
@@ -62,8 +99,9 @@ const RUNS: [(&str, &str, Backfill, bool); 4] = [
 ];
 
 pub(super) fn bench(json: bool, seed: u64, only: Option<&str>, jobs: u64) -> Result<()> {
-    if let Some(only) = only.filter(|only| !RUNS.iter().any(|(name, ..)| name == only)) {
-        bail!("no run `{only}`: give {}", RUNS.map(|(name, ..)| name).join(", "));
+    let known = |only: &&str| *only == MARKET || RUNS.iter().any(|(name, ..)| name == only);
+    if let Some(only) = only.filter(|only| !known(only)) {
+        bail!("no run `{only}`: give {}, {MARKET}", RUNS.map(|(name, ..)| name).join(", "));
     }
     let recorded = philly_trace()?;
     let mut report = Map::new();
@@ -89,6 +127,9 @@ pub(super) fn bench(json: bool, seed: u64, only: Option<&str>, jobs: u64) -> Res
                 "resident_mb": resident_mb(),
             }),
         );
+    }
+    if let Some(trace) = recorded.filter(|_| only.is_none_or(|only| only == MARKET)) {
+        report.insert(MARKET.to_owned(), market(&trace)?);
     }
     report.insert("cores".into(), json!(cores()));
     report.insert("seed".into(), json!(seed));
