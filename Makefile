@@ -48,10 +48,11 @@ lint: setup-lint ## Check format, lints, documentation, licences and scripts
 fmt: setup-lint ## Format the code
 	cargo fmt --all
 
-bench: setup ## Measure quotes and queues; one JSON object each on standard output
+bench: setup ## Measure quotes, queues and whole traces; one JSON object each on standard output
 	@cargo build --release --locked -p era
 	@cargo run --release --locked --quiet -p era -- bench quote --json
 	@cargo run --release --locked --quiet -p era -- bench queue --json
+	@cargo run --release --locked --quiet -p era -- bench sim --json
 
 setup:
 	@scripts/setup
