@@ -7,7 +7,7 @@ use crate::accounts::{Actor, Group, User};
 use crate::calendar::Market;
 use crate::estimate::Estimates;
 use crate::forecast::Forecast;
-use crate::job::Job;
+use crate::job::{Hold, Job};
 use crate::ledger::{Account, Posting, Reason};
 use crate::market::MarketRules;
 use crate::output::Event;
@@ -142,10 +142,30 @@ impl Step<'_> {
         let period = Period::new(settings.period)?;
         self.state.usage.set_period(period);
         self.state.settings = Arc::new(settings);
+        self.clear_anew();
         // Slots, horizon and grace reach into the calendar and the timers.
         self.state.derive();
         self.changed("settings", None);
         Ok(())
+    }
+
+    /// Another grace period may let work in ahead of promises for which all had been told to give
+    /// way: it is told again, in time.
+    fn clear_anew(&mut self) {
+        let cleared = |job: &&Arc<Job>| job.parts.iter().any(|part| part.cleared);
+        let jobs: Vec<Job> =
+            self.state.jobs.values().filter(cleared).map(|job| Job::clone(job)).collect();
+        for mut job in jobs {
+            job.parts.iter_mut().for_each(|part| part.cleared = false);
+            self.state.jobs.insert(job.id, Arc::new(job));
+        }
+        let cleared = |hold: &&Arc<Hold>| !hold.cleared.is_empty();
+        let holds: Vec<Hold> =
+            self.state.holds.values().filter(cleared).map(|hold| Hold::clone(hold)).collect();
+        for mut hold in holds {
+            hold.cleared.clear();
+            self.state.holds.insert(hold.id, Arc::new(hold));
+        }
     }
 
     pub(super) fn set_market(&mut self, rules: MarketRules) -> Result<(), Refusal> {

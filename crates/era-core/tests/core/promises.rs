@@ -153,3 +153,23 @@ fn a_tick_that_comes_a_moment_late_starts_a_promise_all_the_same() {
     assert_eq!(bed.start_of(job), min(10));
     assert_eq!(bed.run(job).len(), 1);
 }
+
+#[test]
+fn work_that_a_shorter_grace_let_in_after_all_gives_way_to_the_promise() {
+    let mut bed = Bed::new(1);
+    let promised = bed.promise(gang(1, "gpu=8", 60, (10, 70)));
+    // One grace period before its start, whatever is in its way has been told to go.
+    bed.until(min(10) - Span::from_s(20));
+    let settings = era_core::settings::Settings {
+        grace: Span::from_s(1),
+        run_min: Span::ZERO,
+        ..bed.state.settings().clone()
+    };
+    bed.done(Command::SetSettings { settings });
+    let late = bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), true);
+    bed.pass();
+    bed.run(late);
+    bed.until(min(10));
+    assert_eq!(bed.run(promised).len(), 1);
+    assert!(!bed.state.job(late).unwrap().parts[0].is_active(), "it has made room");
+}
