@@ -2,8 +2,9 @@
 //! exit when their time is over.
 //!
 //! The executor is as small as one can be: whatever is launched runs at once, for the whole time
-//! that was promised. Its exit is reported a millisecond before the end, since at the end the
-//! core would stop it as one that overran.
+//! that was promised. Its exit is reported just before the end, since at the end the core would
+//! stop it as one that overran. Queue work that is told to make room saves what it did and is gone
+//! at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use era_core::accounts::{Group, User};
 use era_core::cluster::Pool;
 use era_core::forecast::Forecast;
 use era_core::input::{NewJob, NewNode, Terms};
-use era_core::job::{Outcome, Overrun, TaskId};
+use era_core::job::{Outcome, Overrun, QueueTerms, TaskId};
 use era_core::ledger::Account;
 use era_core::market::MarketRules;
 use era_core::quota::Quota;
@@ -44,11 +45,28 @@ pub(super) struct Driver {
     now: Time,
     exits: BTreeMap<(Time, TaskId), ()>,
     told: BTreeMap<JobId, (Quote, Time)>,
+    /// Bids that were refused and wait in the queue instead, or run from there.
+    filling: BTreeMap<JobId, Filling>,
+    /// Until when use is counted.
+    last: Time,
+    /// Unit-milliseconds that queue work has run until then.
+    pub(super) filled: f64,
     /// Promises that ended well and by their deadline.
     pub(super) kept: u64,
     /// Promises that did not.
     pub(super) broken: u64,
 }
+
+/// Queue work: how large, how long, and how much of it is done.
+struct Filling {
+    size: u32,
+    duration: Span,
+    done: Span,
+    since: Option<Time>,
+}
+
+/// From the word to stop to the end.
+pub(super) const GRACE: Span = Span(1);
 
 impl Driver {
     /// A site with nothing promised, at `now`.
@@ -64,6 +82,9 @@ impl Driver {
             now,
             exits: BTreeMap::new(),
             told: BTreeMap::new(),
+            filling: BTreeMap::new(),
+            last: Time::MAX,
+            filled: 0.0,
             kept: 0,
             broken: 0,
         };
@@ -103,6 +124,33 @@ impl Driver {
         }
     }
 
+    /// A bid that was refused waits in the queue: preemptible, so that no promise is the worse for
+    /// it. Use is counted until `last`.
+    pub(super) fn fill(&mut self, asked: &Asked, last: Time) {
+        self.last = last;
+        let mut bid = asked.bid(self.site, BIDDER);
+        let request = bid.one_of.swap_remove(0).all_of.swap_remove(0);
+        let queue =
+            QueueTerms { queue: named("default"), preemptible: true, release_when_idle: false };
+        let (attributes, terms) = (Default::default(), Terms::Queue { request, queue });
+        let job = NewJob { user: BIDDER, name: None, attributes, priority: 0, terms };
+        if let Reply::Accepted { job, .. } = self.send(Command::Submit { key: None, job }) {
+            let (size, duration) = (asked.size, asked.duration);
+            self.filling.insert(job, Filling { size, duration, done: Span::ZERO, since: None });
+            self.send(Command::Pass);
+        }
+    }
+
+    /// Queue work stops running, now.
+    fn pause(&mut self, job: JobId) -> Option<Span> {
+        let filling = self.filling.get_mut(&job)?;
+        let since = filling.since.take()?;
+        filling.done = Span(filling.done.0 + self.now.since(since).0);
+        let counted = self.now.min(self.last).since(since).ms().max(0);
+        self.filled += f64::from(filling.size) * counted as f64;
+        Some(filling.done)
+    }
+
     /// A forecast, now.
     pub(super) fn publish(&mut self, forecast: Forecast) -> Result<(), BadInput> {
         self.must(Command::PublishForecast { forecast: Arc::new(forecast) })
@@ -135,11 +183,15 @@ impl Driver {
             match exit.filter(|(at, _)| *at == next) {
                 Some((at, task)) => {
                     self.exits.remove(&(at, task));
+                    self.pause(task.job);
                     self.send(Command::Exited { task, code: 0 });
                 }
                 None => {
                     self.send(Command::Tick);
                 }
+            }
+            if !self.filling.is_empty() {
+                self.send(Command::Pass);
             }
         }
         self.now = self.now.max(time);
@@ -157,16 +209,37 @@ impl Driver {
         let output = step(&mut self.state, input);
         for event in &output.events {
             if let Event::Ended { job, outcome } = event {
+                self.filling.remove(job);
                 self.ended(*job, outcome);
             }
         }
         for effect in output.effects {
-            if let Effect::Launch { task, until, .. } = effect {
-                self.exits.insert((until - Span(1), task), ());
-                self.send(Command::Started { task });
+            match effect {
+                Effect::Launch { task, until, .. } => self.launch(task, until),
+                Effect::Stop { task, .. } => self.stop(task),
+                _ => {}
             }
         }
         output.reply
+    }
+
+    fn launch(&mut self, task: TaskId, until: Time) {
+        let mut end = until - GRACE - Span(1);
+        if let Some(filling) = self.filling.get_mut(&task.job) {
+            filling.since = Some(self.now);
+            end = (self.now + Span(filling.duration.0 - filling.done.0)).min(end).max(self.now);
+        }
+        self.exits.insert((end, task), ());
+        self.send(Command::Started { task });
+    }
+
+    /// A task makes room: it saves its work, and is gone.
+    fn stop(&mut self, task: TaskId) {
+        self.exits.retain(|(_, running), ()| *running != task);
+        if let Some(done) = self.pause(task.job).filter(|done| *done > Span::ZERO) {
+            self.send(Command::Checkpointed { task, done });
+        }
+        self.send(Command::Exited { task, code: 143 });
     }
 
     /// Compares what a promise came to with what was told.

@@ -3,10 +3,10 @@
 use era_core::market::MarketRules;
 use era_core::quote::Quote;
 use era_core::settings::Settings;
-use era_core::units::{Span, Time};
+use era_core::units::{Milli, Span, Time};
 
 use super::bound::Bound;
-use super::driver::Driver;
+use super::driver::{Driver, GRACE};
 use super::learn::Lessons;
 use super::stream::{Asked, Site};
 use crate::BadInput;
@@ -37,6 +37,8 @@ pub struct Plan {
     pub rules: MarketRules,
     /// What is learned.
     pub lessons: Lessons,
+    /// Whether bids that are refused wait in the queue instead, preemptible, and fill the holes.
+    pub fill: bool,
 }
 
 /// What a mechanism made of a stream.
@@ -58,6 +60,8 @@ pub struct Outcome {
     pub promises_broken: u64,
     /// Share of the site in use from the first to the last submission.
     pub utilisation: f64,
+    /// The part of it that is queue work in the holes between promises.
+    pub filled: f64,
     /// Credits paid for a unit (or GPU) and hour that was delivered.
     pub unit_cost: f64,
     /// Real seconds that it took.
@@ -76,7 +80,10 @@ impl Contest {
         let settings = Settings {
             slot: self.slot,
             horizon: self.horizon,
-            grace: Span::ZERO,
+            grace: GRACE,
+            run_min: Span::ZERO,
+            // Nobody pays for queue work here: it changes nothing about promises.
+            queue_density: Milli(0),
             remember: Span::from_s(1),
             ..Settings::default()
         };
@@ -94,6 +101,8 @@ impl Contest {
             let quote = driver.bid(asked);
             if let Some(quote) = &quote {
                 tally.accept(asked, quote.start, self.last());
+            } else if plan.fill {
+                driver.fill(asked, self.last());
             }
             observe(asked, quote.as_ref());
         }
@@ -117,7 +126,8 @@ impl Contest {
             revenue,
             deadlines_met: driver.kept,
             promises_broken: driver.broken,
-            utilisation: tally.used_within / (f64::from(self.site.size()) * span),
+            utilisation: (tally.used_within + driver.filled) / (f64::from(self.site.size()) * span),
+            filled: driver.filled / (f64::from(self.site.size()) * span),
             unit_cost: revenue / (tally.used / 3_600_000.0).max(f64::MIN_POSITIVE),
             wall_s,
         }

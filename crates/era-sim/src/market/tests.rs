@@ -28,7 +28,8 @@ fn plan(mechanism: MechanismChoice, learner: Learner, every: Span) -> Plan {
     let (cycle, memory) = (Span::from_days(1), Span::from_days(28));
     let true_at = TrueAt::Publication;
     let lessons = Lessons { learner, every, true_at, slot: MINUTE, cycle, memory };
-    Plan { rules: MarketRules { mechanism, floor, ceiling }, lessons }
+    let rules = MarketRules { mechanism, floor, ceiling };
+    Plan { rules, lessons, fill: false }
 }
 
 fn first_fit() -> Plan {
@@ -173,4 +174,38 @@ proptest! {
             prop_assert!(outcome.utilisation <= 1.0 + 1e-9);
         }
     }
+
+    #[test]
+    fn work_that_fills_the_holes_breaks_no_promise(stream in streams()) {
+        let site = Site::Gpus { total: 8, per_node: 4 };
+        let contest = experiment::contest(site, stream, Span::ZERO, MINUTE).unwrap();
+        let surge = MechanismChoice::Surge { low: Milli(100), high: Milli(9000) };
+        let plan = Plan { fill: true, ..plan(surge, Learner::Nothing, Span::from_h(1)) };
+        let outcome = outcome(&contest, &plan);
+        prop_assert_eq!(outcome.promises_broken, 0);
+        prop_assert_eq!(outcome.deadlines_met, outcome.accepted as u64);
+        prop_assert!(outcome.filled >= 0.0 && outcome.utilisation <= 1.0 + 1e-9, "{:?}", outcome);
+    }
+}
+
+#[test]
+fn a_refused_bid_fills_a_hole_and_makes_room_for_a_promise() {
+    let site = Site::Gpus { total: 8, per_node: 8 };
+    // Half of the node for ten minutes; the other half, for thirty, worth too little; all of it.
+    let stream = vec![
+        asked(4, 0, 10, 0, 2),
+        asked(4, 0, 30, 0, 1),
+        asked(8, 15, 5, 2, 2),
+        asked(1, 30, 1, 0, 2),
+    ];
+    let contest = experiment::contest(site, stream, Span::ZERO, MINUTE).unwrap();
+    let mechanism = MechanismChoice::FirstFit { density: Milli(100_000) };
+    let alone = plan(mechanism, Learner::Nothing, Span::from_days(1));
+    let without = outcome(&contest, &alone);
+    let with = outcome(&contest, &Plan { fill: true, ..alone });
+    assert_eq!((without.accepted, with.accepted), (3, 3));
+    assert_eq!((without.filled, with.promises_broken), (0.0, 0));
+    // It ran from 0 to 16, when the promise came that was told to start then, and from 21 on.
+    let filled = with.filled * 8.0 * 30.0;
+    assert!((filled - 4.0 * 25.0).abs() < 0.01, "{filled}");
 }

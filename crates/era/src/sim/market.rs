@@ -35,6 +35,9 @@ pub(crate) struct Market {
     /// After how long demand repeats itself
     #[arg(long, value_name = "SPAN", default_value = "1d", value_parser = span)]
     cycle: Span,
+    /// Let bids that are refused wait in the queue, preemptible, and fill the holes
+    #[arg(long)]
+    fill: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -113,7 +116,8 @@ impl Market {
         let (every, cycle) = (self.every, self.cycle);
         let lessons = Lessons { learner, every, true_at, slot, cycle, memory };
         let (floor, ceiling) = (Milli(0), era_core::market::DENSITY_MAX);
-        Plan { rules: MarketRules { mechanism: mechanism.clone(), floor, ceiling }, lessons }
+        let rules = MarketRules { mechanism: mechanism.clone(), floor, ceiling };
+        Plan { rules, lessons, fill: self.fill }
     }
 }
 
@@ -158,6 +162,7 @@ fn line(name: &str, outcomes: &[Outcome]) -> Value {
         "deadlines_met": mean(|o| o.deadlines_met as f64),
         "promises_broken": mean(|o| o.promises_broken as f64),
         "utilisation": mean(|o| o.utilisation),
+        "filled": mean(|o| o.filled),
         "unit_cost": mean(|o| o.unit_cost),
         "wall_s": mean(|o| o.wall_s),
     })
