@@ -231,7 +231,11 @@ impl Book {
         let hit = self.hit.contains(&task.job);
         let Some(told) = self.part(task.job, task.part).copied() else { return Ok(()) };
         let part = &job.parts[usize::from(task.part)];
-        let growth = part.plan.as_ref().is_some_and(|p| task.rank as usize >= p.seats.len());
+        // Whatever is beyond what was promised; the part itself may be over by now.
+        let growth = match part.request.shape {
+            Shape::Replicas { min, .. } => task.rank >= min,
+            Shape::Gpus { .. } => false,
+        };
         let right = match why {
             StopReason::Limit => {
                 let since = told.since.unwrap_or(told.start);
