@@ -34,6 +34,7 @@ pub mod search;
 pub mod settings;
 pub mod starts;
 mod state;
+mod timer;
 pub mod units;
 pub mod wire;
 

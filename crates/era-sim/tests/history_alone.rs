@@ -8,8 +8,11 @@
 
 #![allow(clippy::unwrap_used)] // what fails here fails the test
 
+mod beside;
+
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+
+use beside::shared;
 
 use era_core::placement::Scorer;
 use era_core::queue::PolicyRule;
@@ -17,21 +20,6 @@ use era_core::settings::Backfill;
 use era_sim::measure::measure;
 use era_sim::run::{Estimates, Like, Machines, Ratios, Setup, run_after};
 use era_sim::trace::{Trace, TraceJob, read};
-
-fn shared(file: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("ERA_SHARED")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    let path = root.join(file);
-    if !path.exists() {
-        #[allow(clippy::print_stderr)] // a skipped test says so
-        {
-            eprintln!("skipped: {} is not there", path.display());
-        }
-        return None;
-    }
-    Some(path)
-}
 
 /// The window, and what had ended before it.
 fn window() -> Option<(Vec<TraceJob>, Trace)> {

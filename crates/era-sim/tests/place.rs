@@ -1,7 +1,8 @@
 //! The placement experiment: small clusters with known answers, and the published figures.
 
-use std::path::PathBuf;
+mod beside;
 
+use beside::shared;
 use era_core::units::Name;
 use era_sim::place::{
     DEMANDS, Experiment, Learned, NodeRow, Pod, Policy, Summary, read_nodes, read_pods, run_seeds,
@@ -110,16 +111,7 @@ const PUBLISHED: [(&str, [f64; 5]); 6] = [
 /// The published lists, which stand beside the project; `None`, and a word about it, where they
 /// do not.
 fn published_lists() -> Option<(Vec<NodeRow>, Vec<Pod>)> {
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let shared = std::env::var_os("ERA_SHARED").map_or_else(beside, PathBuf::from);
-    let folder = shared.join("placement");
-    if !folder.is_dir() {
-        #[allow(clippy::print_stderr)] // a test that was skipped must say so
-        {
-            eprintln!("skipped: the published lists are not in {}", folder.display());
-        }
-        return None;
-    }
+    let folder = shared("placement")?;
     let nodes = read_nodes(&folder.join("openb-nodes.csv"));
     let pods = read_pods(&folder.join("openb-pods-default.csv"));
     Some((nodes.unwrap_or_else(|e| panic!("{e}")), pods.unwrap_or_else(|e| panic!("{e}"))))

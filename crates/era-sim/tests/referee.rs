@@ -6,28 +6,16 @@
 
 #![allow(clippy::unwrap_used)] // a referee's file that does not read as it should fails its test
 
+mod beside;
+
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+
+use beside::shared;
 
 use era_core::placement::Scorer;
 use era_core::settings::Backfill;
 use era_sim::run::{Estimates, Like, Machines, Ratios, Run, Setup, policy_named, run};
 use era_sim::trace::{Trace, TraceJob};
-
-fn shared(file: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("ERA_SHARED")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    let path = root.join(file);
-    if !path.exists() {
-        #[allow(clippy::print_stderr)] // a skipped test says so
-        {
-            eprintln!("skipped: {} is not there", path.display());
-        }
-        return None;
-    }
-    Some(path)
-}
 
 /// The rows of a CSV file, by column name.
 fn rows(file: &str) -> Option<Vec<BTreeMap<String, String>>> {

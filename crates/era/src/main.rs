@@ -3,6 +3,7 @@
 
 mod bench;
 mod demo;
+mod names;
 mod replay;
 mod sim;
 mod tune;

@@ -20,6 +20,8 @@ use era_sim::run::policy_named;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
+use crate::names::BackfillName;
+
 /// Run a journal through the core again: exactly, or under another rule
 ///
 /// Without a rule, every event must come out as it was recorded, byte for byte. With one, what
@@ -39,7 +41,7 @@ pub(crate) struct Replay {
     mechanism: Option<String>,
     /// How jobs may start around what waits ahead of them
     #[arg(long)]
-    backfill: Option<Backfill>,
+    backfill: Option<BackfillName>,
     /// Choose nodes by this: first-fit, best-fit, consolidate, fgd, least-stranded
     #[arg(long)]
     scorer: Option<String>,
@@ -55,17 +57,6 @@ pub(crate) struct Replay {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// How jobs may start around what waits ahead of them.
-#[derive(Clone, Copy, ValueEnum)]
-enum Backfill {
-    /// Strictly in order
-    None,
-    /// Anything that does not delay the first that waits
-    Easy,
-    /// Anything that does not delay any that waits ahead
-    Conservative,
 }
 
 impl Replay {
@@ -118,11 +109,7 @@ impl Replay {
             policy,
             mechanism: self.mechanism.as_deref().map(mechanism_named).transpose()?,
             floor: None,
-            backfill: self.backfill.map(|backfill| match backfill {
-                Backfill::None => era_core::settings::Backfill::None,
-                Backfill::Easy => era_core::settings::Backfill::Easy,
-                Backfill::Conservative => era_core::settings::Backfill::Conservative,
-            }),
+            backfill: self.backfill.map(Into::into),
             scorer: self.scorer.as_deref().map(scorer_named).transpose()?,
         })
     }

@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use era_core::Command;
 use era_core::placement::Scorer;
 use era_core::units::Name;
 use era_sim::BadInput;
 use era_sim::journal::Reader;
 use era_sim::replay::{NotReplayed, learn};
-use era_sim::run::{Estimates, Like, Machines, Ratios, Setup};
+use era_sim::run::{Like, Machines, Ratios, Setup};
 use era_sim::trace;
 use era_sim::tune::{
     Bench, DEFAULT_TEMPLATE, JournalBench, Objective, SearchSpec, Template, TraceBench, Tuned, tune,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
+
+use crate::names::{BackfillName, EstimatesName};
 
 /// Search the weights of a priority formula on recorded work
 ///
@@ -66,35 +68,13 @@ pub(crate) struct Tune {
     policy: String,
     /// How jobs of a trace may start around what waits ahead of them
     #[arg(long, default_value = "easy")]
-    backfill: Backfill,
+    backfill: BackfillName,
     /// How long jobs of a trace are said to run
     #[arg(long, default_value = "stated")]
-    estimates: Limits,
+    estimates: EstimatesName,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// How jobs may start around what waits ahead of them.
-#[derive(Clone, Copy, ValueEnum)]
-enum Backfill {
-    /// Strictly in order
-    None,
-    /// Anything that does not delay the first that waits
-    Easy,
-    /// Anything that does not delay any that waits ahead
-    Conservative,
-}
-
-/// How long jobs are said to run.
-#[derive(Clone, Copy, ValueEnum)]
-enum Limits {
-    /// As long as they do
-    Exact,
-    /// The smallest of a few usual limits
-    Bucket,
-    /// As the trace has it
-    Stated,
 }
 
 impl Tune {
@@ -149,16 +129,8 @@ impl Tune {
         let setup = Setup {
             machines: Machines::nodes(gpus, self.gpus_per_node)?,
             policy: crate::replay::policy(&self.policy)?,
-            backfill: match self.backfill {
-                Backfill::None => era_core::settings::Backfill::None,
-                Backfill::Easy => era_core::settings::Backfill::Easy,
-                Backfill::Conservative => era_core::settings::Backfill::Conservative,
-            },
-            estimates: match self.estimates {
-                Limits::Exact => Estimates::Exact,
-                Limits::Bucket => Estimates::Bucket,
-                Limits::Stated => Estimates::Stated,
-            },
+            backfill: self.backfill.into(),
+            estimates: self.estimates.into(),
             scorer: Scorer::Consolidate,
             preempt: false,
             ageing: true,

@@ -163,9 +163,15 @@ impl Moment {
         (self.now == from).then_some(&self.nodes)
     }
 
-    /// Whether it says what the nodes say.
+    /// Whether it says what the nodes say. When a GPU came free in the past does not matter.
     pub(crate) fn is_true_of(&self, lanes: &[Arc<Lane>]) -> bool {
-        let same = |(free, lane): (&FreeNow, &Arc<Lane>)| *free == FreeNow::of(lane, self.now);
-        self.nodes.len() == lanes.len() && self.nodes.iter().zip(lanes).all(same)
+        let fresh = Moment::new(self.now, lanes);
+        let times = |moment: &Moment| -> Vec<Time> {
+            moment.frees.iter().flatten().map(|time| (*time).max(self.now)).collect()
+        };
+        self.nodes == fresh.nodes
+            && self.unknown == fresh.unknown
+            && times(self) == times(&fresh)
+            && fresh.due >= self.due
     }
 }

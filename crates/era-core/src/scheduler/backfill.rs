@@ -63,10 +63,14 @@ pub(super) fn earliest_place(
             continue;
         }
         let search = queue_search(state, calendar, pool, &request, job);
-        let known = pool.first_room(&request).map(|start| start.max(from));
-        let start = match known {
-            Some(start) => Some(start).filter(|start| *start <= from + REACH),
-            None => search.earliest(from, from + REACH),
+        let latest = from + REACH;
+        let start = match pool.first_room(&request) {
+            Some(start) => {
+                let start = Some(start.max(from)).filter(|start| *start <= latest);
+                debug_assert_eq!(start, search.earliest(from, latest), "what is known is so");
+                start
+            }
+            None => search.earliest(from, latest),
         };
         if let Some(start) = start
             && best.is_none_or(|(b, _)| start < b)

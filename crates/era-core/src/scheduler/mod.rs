@@ -31,7 +31,8 @@ use crate::job::{Job, Part, Phase, TaskId};
 use crate::output::{Effect, Event, Output, Reply};
 use crate::quote::Declined;
 use crate::refusal::Refusal;
-use crate::state::{State, Timer};
+use crate::state::State;
+use crate::timer::Timer;
 use crate::units::{JobId, Name, Span, Time};
 
 /// How often what is no longer needed is looked for.

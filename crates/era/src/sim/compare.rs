@@ -15,9 +15,10 @@ use era_sim::run::{Options, Setup, run_with};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use super::experiment::{BackfillName, Experiment, Prepared};
+use super::experiment::{Experiment, Prepared};
 use super::generate::{bar, peak_mb, to_file};
 use super::run::merged;
+use crate::names::BackfillName;
 
 /// No more runs than this at once: a page with more is not read by anybody.
 const RUNS_MAX: usize = 24;

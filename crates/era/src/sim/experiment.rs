@@ -11,9 +11,11 @@ use era_core::settings::Backfill;
 use era_sim::BadInput;
 use era_sim::faults::{Faults, span_s};
 use era_sim::report::{count_words, span_words};
-use era_sim::run::{Estimates, Like, Machines, Options, Ratios, Setup, policy_named, read_cluster};
+use era_sim::run::{Like, Machines, Options, Ratios, Setup, policy_named, read_cluster};
 use era_sim::trace::{self, Format, Trace};
 use serde_json::{Value, json};
+
+use crate::names::{BackfillName, EstimatesName};
 
 #[derive(clap::Args)]
 pub(super) struct Experiment {
@@ -64,30 +66,6 @@ pub(super) struct Experiment {
     checkpoint_every: Option<String>,
 }
 
-/// How long jobs are said to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum EstimatesName {
-    /// As long as they do
-    Exact,
-    /// The smallest usual limit that covers it
-    Bucket,
-    /// As the trace says, or as long as they do where it does not
-    Stated,
-    /// As learned from the jobs that have ended; the limit is the stated or the usual one
-    Predicted,
-}
-
-impl From<EstimatesName> for Estimates {
-    fn from(name: EstimatesName) -> Estimates {
-        match name {
-            EstimatesName::Exact => Estimates::Exact,
-            EstimatesName::Bucket => Estimates::Bucket,
-            EstimatesName::Stated => Estimates::Stated,
-            EstimatesName::Predicted => Estimates::Predicted,
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Placement {
     /// No nodes: one giant machine
@@ -117,26 +95,6 @@ impl From<LikeName> for Like {
             LikeName::Accasim => Like::Accasim,
             LikeName::Tiresias => Like::Tiresias,
             LikeName::Helios => Like::Helios,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum BackfillName {
-    /// Strictly in order
-    None,
-    /// What does not delay the first that waits
-    Easy,
-    /// What delays none that waits ahead
-    Conservative,
-}
-
-impl From<BackfillName> for Backfill {
-    fn from(name: BackfillName) -> Backfill {
-        match name {
-            BackfillName::None => Backfill::None,
-            BackfillName::Easy => Backfill::Easy,
-            BackfillName::Conservative => Backfill::Conservative,
         }
     }
 }
@@ -402,6 +360,7 @@ fn ratios(text: &str) -> Result<Ratios, BadInput> {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
     use era_sim::trace::TraceJob;
 

@@ -11,8 +11,9 @@ use era_sim::report::{count_words, percent_words, span_words, write_starts};
 use era_sim::run::{Run as Ran, Setup, run_with};
 use serde_json::{Value, json};
 
-use super::experiment::{BackfillName, Experiment, Prepared};
+use super::experiment::{Experiment, Prepared};
 use super::generate::{bar, peak_mb, to_file};
+use crate::names::BackfillName;
 
 /// How many jobs that never fit are named.
 const NAMED_IN_JSON: usize = 20;

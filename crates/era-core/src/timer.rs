@@ -1,0 +1,84 @@
+//! What happens by itself, and when: timers follow from jobs and holds, and are found again from
+//! them alone. What is done when one is due is the scheduler's to say.
+
+use crate::job::{Ended, Hold, Job, Phase};
+use crate::units::{HoldId, JobId, Span, Time};
+
+/// What happens by itself when its time comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// Growth that was told to stop is gone.
+    ExtraGone { job: JobId, part: u16 },
+    /// What was told to stop is gone.
+    StopOver { job: JobId, part: u16 },
+    /// A hold expires.
+    Hold(HoldId),
+    /// Work in the way of a hold is told to give way.
+    ClearHeld { hold: HoldId, part: u16 },
+    /// Work in the way of a promise is told to give way.
+    Clear { job: JobId, part: u16 },
+    /// A promise starts.
+    Start { job: JobId, part: u16 },
+    /// A run's time is nearly over.
+    Overrun { job: JobId, part: u16 },
+    /// An ended job is forgotten.
+    Forget(JobId),
+}
+
+/// When the stop signal of a run comes: one grace period before its end, or half-way through
+/// where it is shorter than two of them.
+pub(crate) fn stop_signal(from: Time, to: Time, grace: Span) -> Time {
+    let half = Time(from.0 + (to.0 - from.0) / 2);
+    (to - grace).max(half)
+}
+
+/// What happens to a hold by itself, and when.
+pub(crate) fn timers_of_hold(hold: &Hold, grace: Span) -> Vec<(Time, Timer)> {
+    let mut timers = vec![(hold.expires, Timer::Hold(hold.id))];
+    for (index, (plan, _)) in (0u16..).zip(&hold.parts) {
+        // Until it expires, it may be accepted.
+        let due = plan.from - grace;
+        if !hold.cleared.contains(&index) && due < hold.expires {
+            timers.push((due, Timer::ClearHeld { hold: hold.id, part: index }));
+        }
+    }
+    timers
+}
+
+/// What happens to a job by itself, and when.
+pub(crate) fn timers_of(job: &Job, grace: Span, remember: Span) -> Vec<(Time, Timer)> {
+    let id = job.id;
+    if let Some(Ended { at, .. }) = job.ended {
+        return vec![(at + remember, Timer::Forget(id))];
+    }
+    let mut timers = Vec::new();
+    for (index, part) in job.parts.iter().enumerate() {
+        let index = index as u16;
+        for extra in &part.extras {
+            if let Some(until) = extra.stop_until {
+                timers.push((until, Timer::ExtraGone { job: id, part: index }));
+            }
+        }
+        let Some(plan) = &part.plan else { continue };
+        match (part.phase, part.stop) {
+            (Phase::Booked, _) => {
+                if !part.cleared {
+                    timers.push((plan.from - grace, Timer::Clear { job: id, part: index }));
+                }
+                timers.push((plan.from, Timer::Start { job: id, part: index }));
+            }
+            (Phase::Active { .. }, Some(stop)) => {
+                timers.push((stop.until, Timer::StopOver { job: id, part: index }));
+                if let (Some(next), false) = (&part.next, part.cleared) {
+                    timers.push((next.from - grace, Timer::Clear { job: id, part: index }));
+                }
+            }
+            (Phase::Active { since }, None) if part.tasks.iter().any(|t| t.is_live()) => {
+                let signal = stop_signal(since, plan.to, grace);
+                timers.push((signal, Timer::Overrun { job: id, part: index }));
+            }
+            _ => {}
+        }
+    }
+    timers
+}
