@@ -1,0 +1,173 @@
+//! Nodes, pools and domains, and who holds what.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::Credits;
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Node {
+    /// Its number.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Its pool.
+    pub pool: String,
+    /// Its domain.
+    pub domain: Option<String>,
+    /// Its rack.
+    pub rack: Option<String>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// `up`, `draining` or `lost`.
+    pub health: String,
+    /// What it has, as resources are written.
+    pub capacity: BTreeMap<String, String>,
+    /// What is given out now.
+    pub allocated: BTreeMap<String, String>,
+    /// Its GPUs, each with who holds it.
+    pub gpus: Vec<Gpu>,
+    /// Jobs that hold any of it now.
+    pub jobs: Vec<u64>,
+    /// Announced absences.
+    pub maintenance: Vec<Absence>,
+    /// Whether its tasks only sleep.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
+}
+
+/// A GPU of a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Gpu {
+    /// Its index.
+    pub index: u8,
+    /// Its model.
+    pub model: Option<String>,
+    /// Its memory, such as `80Gi`.
+    pub memory: Option<String>,
+    /// The share of it that is given out now, 0 to 1.
+    pub allocated: f64,
+    /// Jobs that hold it now.
+    pub jobs: Vec<u64>,
+}
+
+/// An announced absence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Absence {
+    /// From.
+    pub from: Timestamp,
+    /// Until.
+    pub to: Timestamp,
+}
+
+/// A change of a node; what is absent stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NodeEdit {
+    /// `drain`, `resume` or `leave`.
+    pub action: Option<NodeAction>,
+    /// Its domain; an empty string takes it out.
+    pub domain: Option<String>,
+    /// All announced absences from now on.
+    pub maintenance: Option<Vec<Absence>>,
+}
+
+/// What is done to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeAction {
+    /// It takes nothing new; promises move where they can.
+    Drain,
+    /// It takes work again.
+    Resume,
+    /// It leaves for good.
+    Leave,
+}
+
+/// Machines that are alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// Credits for a core-hour at density 1.
+    pub cpu_rate: Credits,
+    /// Credits for a GiB-hour at density 1.
+    pub memory_rate: Credits,
+    /// Credits for a GPU-hour at density 1.
+    pub gpu_rate: Credits,
+    /// The share of its nodes that promises never use, 0 to 1.
+    pub closed_share: f64,
+    /// The largest share that a level may have promised at a time, by level.
+    #[serde(default)]
+    pub level_caps: BTreeMap<u8, f64>,
+    /// How many nodes it has. Ignored when a pool is put.
+    #[serde(default)]
+    pub nodes: u32,
+}
+
+/// A named part of the cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Domain {
+    /// Its name.
+    pub name: String,
+    /// The share of its nodes that is kept for large or high-level jobs, 0 to 1.
+    #[serde(default)]
+    pub keep_share: f64,
+    /// For jobs of at least so many GPUs.
+    #[serde(default)]
+    pub keep_gpus_min: u64,
+    /// Or users of at least this level.
+    #[serde(default)]
+    pub keep_level_min: u8,
+    /// Its nodes, by name. Ignored when a domain is put: nodes name their domain.
+    #[serde(default)]
+    pub nodes: Vec<String>,
+}
+
+/// A promise on a node, as a Gantt chart shows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Booking {
+    /// The job, where the caller may see it.
+    pub job: Option<u64>,
+    /// From.
+    pub from: Timestamp,
+    /// Until.
+    pub to: Timestamp,
+    /// Thousandths of a core.
+    pub cpu_milli: u64,
+    /// MiB.
+    pub memory_mib: u64,
+    /// GPUs.
+    pub gpus: Vec<u8>,
+    /// `promise`, `running`, `hold` or `maintenance`.
+    pub kind: String,
+}
+
+/// Utilisation by the platform's formula.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Utilisation {
+    /// cpu·ratio + gpu·ratio + memory·ratio, a mean over machines, 0 to 1.
+    pub now: f64,
+    /// Of cores.
+    pub cpu: f64,
+    /// Of memory.
+    pub memory: f64,
+    /// Of GPUs.
+    pub gpu: f64,
+    /// Over time, where a period was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_time: Vec<UtilisationPoint>,
+}
+
+/// Utilisation in a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct UtilisationPoint {
+    /// From.
+    pub from: Timestamp,
+    /// By the formula.
+    pub value: f64,
+}

@@ -1,0 +1,27 @@
+//! What goes over the wire: types, their document, and a typed client.
+//!
+//! Nothing here knows the core. A time is RFC 3339 in UTC; a length of time is whole seconds in a
+//! field whose name ends in `_s`; money is a decimal string of credits; resources are written as
+//! Kubernetes writes them. Whatever a stranger may send refuses unknown fields.
+
+pub mod account;
+pub mod cluster;
+pub mod credits;
+pub mod data;
+pub mod event;
+pub mod image;
+pub mod job;
+pub mod market;
+pub mod page;
+pub mod problem;
+pub mod queue;
+pub mod quote;
+pub mod report;
+
+pub use credits::Credits;
+pub use jiff::Timestamp;
+pub use page::Page;
+pub use problem::Problem;
+
+/// The prefix of every path.
+pub const PREFIX: &str = "/api/v1";

@@ -1,0 +1,70 @@
+//! Prices.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::Credits;
+
+/// The rules of the market.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mechanism {
+    /// `basic-econ`, `first-fit`, `on-demand` or `surge`.
+    pub name: String,
+    /// Prices never fall below this times the base rate.
+    pub floor: f64,
+    /// Nor rise above this.
+    pub ceiling: f64,
+}
+
+/// The price of the next unit of each resource, in a stretch of time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PricePoint {
+    /// From.
+    pub from: Timestamp,
+    /// Until.
+    pub to: Timestamp,
+    /// Credits for a core-hour.
+    pub cpu: Credits,
+    /// Credits for a GiB-hour.
+    pub memory: Credits,
+    /// Credits for a GPU-hour.
+    pub gpu: Credits,
+    /// The share that is promised: cores, memory, GPUs.
+    pub promised: [f64; 3],
+    /// The share that is forecast beyond what is promised.
+    pub forecast: [f64; 3],
+}
+
+/// The forward calendar of a pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FareCalendar {
+    /// The pool.
+    pub pool: String,
+    /// Cheapest first slot of each stretch, in order.
+    pub points: Vec<PricePoint>,
+}
+
+/// Prices now, and the public record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Market {
+    /// The rules.
+    pub mechanism: Mechanism,
+    /// One for each pool.
+    pub pools: Vec<PoolPrice>,
+    /// Promises that were due.
+    pub promises_due: u64,
+    /// Of them, kept.
+    pub promises_kept: u64,
+}
+
+/// A pool's prices now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PoolPrice {
+    /// The pool.
+    pub pool: String,
+    /// Now.
+    pub now: PricePoint,
+    /// The cheapest within a day.
+    pub cheapest: PricePoint,
+}

@@ -1,0 +1,66 @@
+//! Every way in which a request is refused: RFC 9457 problem details.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::quote::CounterOffers;
+
+/// Why a request was refused, as `application/problem+json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Problem {
+    /// The stable code behind `urn:era:`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// A few words on the kind.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong and what would be right, in a sentence.
+    pub detail: String,
+    /// The stable code, for programs.
+    pub code: String,
+    /// The field that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The request that it answers, as the logs name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// What would be possible instead of a refused bid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counter_offers: Option<CounterOffers>,
+}
+
+impl Problem {
+    /// A problem of this status and code.
+    pub fn new(status: u16, code: &str, detail: impl Into<String>) -> Problem {
+        Problem {
+            kind: format!("urn:era:{code}"),
+            title: code.replace('_', " "),
+            status,
+            detail: detail.into(),
+            code: code.to_owned(),
+            field: None,
+            request_id: None,
+            counter_offers: None,
+        }
+    }
+
+    /// The same, about this field.
+    #[must_use]
+    pub fn about(mut self, field: &str) -> Problem {
+        self.field = Some(field.to_owned());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.field {
+            Some(field) => write!(f, "{field}: {}", self.detail),
+            None => f.write_str(&self.detail),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}

@@ -1,0 +1,138 @@
+//! Queues and the policies that order them.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Where jobs without a promise wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Queue {
+    /// Its name.
+    pub name: String,
+    /// Its level: lower ones are served first.
+    #[serde(default)]
+    pub level: u8,
+    /// The policy that orders it.
+    pub policy: String,
+    /// The part of the cluster that it may use while others wait, 0 to 1.
+    #[serde(default = "whole")]
+    pub share: f64,
+    /// Whether it may use more than that while nobody else wants it.
+    #[serde(default = "yes")]
+    pub borrows: bool,
+    /// Whether jobs that it ranks higher may preempt those that allow it.
+    #[serde(default)]
+    pub preempts: bool,
+    /// Whether a job that has waited for long goes ahead of all others.
+    #[serde(default = "yes")]
+    pub ages: bool,
+    /// Most jobs that may wait.
+    #[serde(default = "million")]
+    pub waiting_max: u32,
+    /// Most jobs that may run.
+    #[serde(default = "million")]
+    pub running_max: u32,
+    /// Most GPUs that its jobs may hold at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus_max: Option<f64>,
+    /// How many wait. Ignored when a queue is put.
+    #[serde(default)]
+    pub waiting: u32,
+    /// How many run. Ignored when a queue is put.
+    #[serde(default)]
+    pub running: u32,
+}
+
+fn whole() -> f64 {
+    1.0
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn million() -> u32 {
+    1_000_000
+}
+
+/// A policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Policy {
+    /// Its name.
+    pub name: String,
+    /// The version in force.
+    pub version: u32,
+    /// What it says.
+    pub rule: Rule,
+    /// Versions that can be gone back to.
+    pub versions: Vec<u32>,
+}
+
+/// Who goes first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// `fifo`, `sjf`, `srtf`, `las`, `gittins`, `fair-share` or `priority`.
+    pub order: String,
+    /// For `priority`: the formula.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formula: Option<String>,
+    /// For `las`: rising limits in GPU-seconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<u64>,
+}
+
+/// A formula that is to be checked, and perhaps tried on a queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RuleCheck {
+    /// The rule.
+    pub rule: Rule,
+    /// The queue whose order it would change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RuleChecked {
+    /// Whether it can be published.
+    pub ok: bool,
+    /// What is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// At which character, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u32>,
+    /// The names that a formula may use.
+    pub names: Vec<String>,
+    /// The queue's first jobs as they stand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order_now: Vec<u64>,
+    /// And as they would stand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order_then: Vec<u64>,
+}
+
+/// Which version is put in force again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RollBack {
+    /// The version.
+    pub version: u32,
+}
+
+/// A version of a policy that tuning proposes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Proposal {
+    /// Its number.
+    pub id: u64,
+    /// When it was made.
+    pub at: Timestamp,
+    /// The policy.
+    pub policy: String,
+    /// What it would say.
+    pub rule: Rule,
+    /// What it gained on a span that it never saw, in words.
+    pub gain: String,
+}

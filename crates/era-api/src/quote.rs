@@ -1,0 +1,176 @@
+//! Quotes: what a bid would get.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::Credits;
+use crate::job::Ask;
+
+/// What a bid is worth: one amount, or steps that fall with the time of finishing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub enum Value {
+    /// The same whenever it finishes within its window.
+    Flat(Credits),
+    /// Falls in steps; nothing after the last.
+    Steps(Vec<ValueStep>),
+}
+
+/// One step of a falling value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ValueStep {
+    /// Finished by.
+    pub by: Timestamp,
+    /// Worth.
+    pub worth: Credits,
+}
+
+/// A question for a price: `ask`, or several joined. Alternatives are joined by *one of*, and
+/// requests of an alternative by *all of*.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuoteAsk {
+    /// One request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Ask>,
+    /// Or several alternatives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub one_of: Vec<AllOf>,
+    /// What it is worth; where nothing is said the price is told whatever it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Whether the flexibility menu is wanted too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub menu: bool,
+    /// Whether price and slot are to be set aside for a while.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hold: bool,
+}
+
+/// Requests that are accepted together or not at all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AllOf {
+    /// The requests.
+    pub all_of: Vec<OrderedAsk>,
+}
+
+/// A request, and those before it in the list that must have finished first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OrderedAsk {
+    /// The request.
+    pub ask: Ask,
+    /// Indices of earlier requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<u8>,
+}
+
+/// Price and slot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Quote {
+    /// The price of the whole.
+    pub price: Credits,
+    /// When the first part starts.
+    pub start: Timestamp,
+    /// When the last part finishes.
+    pub finish: Timestamp,
+    /// Which alternative.
+    pub alternative: u8,
+    /// One for each request of it.
+    pub parts: Vec<PartQuote>,
+}
+
+/// What one request would get.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PartQuote {
+    /// In which pool.
+    pub pool: String,
+    /// From when.
+    pub start: Timestamp,
+    /// Until when.
+    pub finish: Timestamp,
+    /// For how much.
+    pub price: Credits,
+}
+
+/// The answer to a question for a price.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Quoted {
+    /// Price and slot.
+    pub quote: Quote,
+    /// The hold, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+    /// Price for each deadline, where it was asked for; later lines are cheaper.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub menu: Vec<MenuLine>,
+}
+
+/// A quote that binds for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Hold {
+    /// Its number.
+    pub id: u64,
+    /// Until when.
+    pub expires: Timestamp,
+}
+
+/// One line of the flexibility menu.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct MenuLine {
+    /// Finished by.
+    pub by: Timestamp,
+    /// For how much.
+    pub price: Credits,
+    /// Starting when.
+    pub start: Timestamp,
+}
+
+/// What would be possible instead of a refused bid. Each stands alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
+pub struct CounterOffers {
+    /// The least value that would win.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Credits>,
+    /// The nearest run that fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Offer>,
+    /// The most replicas, or GPUs of a total, that fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<SizeOffer>,
+    /// The longest duration that fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<DurationOffer>,
+}
+
+/// A run that would be possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Offer {
+    /// From when.
+    pub start: Timestamp,
+    /// Until when.
+    pub finish: Timestamp,
+    /// For how much.
+    pub price: Credits,
+}
+
+/// A smaller run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SizeOffer {
+    /// So many.
+    pub replicas: u32,
+    /// At these terms.
+    pub offer: Offer,
+}
+
+/// A shorter run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct DurationOffer {
+    /// So long.
+    pub duration_s: u64,
+    /// At these terms.
+    pub offer: Offer,
+}

@@ -1,0 +1,83 @@
+//! The five measures that the platform is judged by, with and without ERA.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::Credits;
+
+/// The measures over a period, and beside each the same period without ERA.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Report {
+    /// From.
+    pub from: Timestamp,
+    /// Until.
+    pub to: Timestamp,
+    /// What happened.
+    pub with: Measures,
+    /// The same work first come first served on demand, replayed on the laboratory's core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without: Option<Measures>,
+    /// `with` divided by `without`, measure by measure, where both are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<Ratios>,
+}
+
+/// The five measures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
+pub struct Measures {
+    /// Jobs that were submitted in the period.
+    pub jobs: u64,
+    /// From a submission to its first instruction, by stage, in seconds.
+    pub start_up: Stages,
+    /// The share of starts that succeeded at the first attempt.
+    pub start_first: Option<f64>,
+    /// And at the first or second.
+    pub start_second: Option<f64>,
+    /// Starts that failed by the system's fault.
+    pub system_faults: u64,
+    /// Bids and submissions that were refused.
+    pub refusals: u64,
+    /// The share of ended runs that succeeded.
+    pub run_success: Option<f64>,
+    /// By the formula, over the period.
+    pub utilisation: Option<f64>,
+    /// Paid for a GPU-hour delivered.
+    pub unit_cost: Option<Credits>,
+    /// The same for each model of GPU.
+    pub unit_cost_by_model: Vec<(String, Credits)>,
+}
+
+/// Start-up time by stage: means, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
+pub struct Stages {
+    /// To answer a quote.
+    pub quote_s: Option<f64>,
+    /// From the submission to its acceptance.
+    pub accept_s: Option<f64>,
+    /// Waiting: in a queue, or for the promised start.
+    pub queue_s: Option<f64>,
+    /// Preparing code and data.
+    pub prepare_s: Option<f64>,
+    /// Starting the process.
+    pub start_s: Option<f64>,
+    /// In all.
+    pub total_s: Option<f64>,
+}
+
+/// One number for each measure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
+pub struct Ratios {
+    /// Of the start-up times in all.
+    pub start_up: Option<f64>,
+    /// Of start success at the first attempt.
+    pub start_first: Option<f64>,
+    /// Of run success.
+    pub run_success: Option<f64>,
+    /// Of utilisation.
+    pub utilisation: Option<f64>,
+    /// Of unit costs.
+    pub unit_cost: Option<f64>,
+}

@@ -1,0 +1,242 @@
+//! The contract between the scheduler and whatever runs its tasks.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use era_core::job::TaskId;
+use era_core::resources::{Capacity, Resources};
+use era_core::units::{JobId, NodeId, Span, Time, UserId};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+/// Carries out orders on the nodes that are its own. Never blocks: an order is queued, and what
+/// becomes of it is told by a report.
+pub trait Executor: Send + Sync {
+    /// Carries out an order. The same order again changes nothing.
+    fn carry_out(&self, order: Order);
+
+    /// A report was acted upon durably: it need not be told again.
+    fn acknowledge(&self, task: TaskId);
+
+    /// What runs right now or has ended without acknowledgement, asked after a restart: whatever
+    /// the scheduler believes to run and is not in this list is lost.
+    fn known(&self) -> Vec<TaskId>;
+}
+
+/// Where an executor's reports go.
+pub type Reports = mpsc::Sender<Report>;
+
+/// What an executor is told to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// Start a task.
+    Launch(Launch),
+    /// Signal a task now, and kill it at `until`.
+    Stop {
+        /// Which.
+        task: TaskId,
+        /// When it is killed.
+        until: Time,
+    },
+    /// Let a running task run longer than its launch said.
+    Prolong {
+        /// Which.
+        task: TaskId,
+        /// When it is ended from now on.
+        until: Time,
+    },
+    /// Tell a running gang how many replicas it has now.
+    Resize {
+        /// The job.
+        job: JobId,
+        /// Which request of it.
+        part: u16,
+        /// Which attempt.
+        attempt: u32,
+        /// How many.
+        replicas: u32,
+    },
+}
+
+/// All that is needed to start one task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// Which.
+    pub task: TaskId,
+    /// Where.
+    pub node: NodeId,
+    /// What that node is called.
+    pub node_name: String,
+    /// Which of its GPUs.
+    pub gpus: Vec<u8>,
+    /// What it may use.
+    pub each: Resources,
+    /// How many replicas its gang has.
+    pub replicas: u32,
+    /// When it is ended, whatever happens.
+    pub until: Time,
+    /// Where rank 0 of its gang runs, as other ranks reach it.
+    pub master: String,
+    /// Its place among the replicas on its node.
+    pub local_rank: u32,
+    /// What is run.
+    pub spec: Arc<TaskSpec>,
+}
+
+/// What is run, the same for every replica of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskSpec {
+    /// Whose.
+    pub user: UserId,
+    /// What the account is called.
+    pub user_name: String,
+    /// What the job is called.
+    pub job_name: Option<String>,
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// The user's environment variables.
+    pub env: BTreeMap<String, String>,
+    /// The code, which becomes the working folder: files to copy.
+    pub code: Vec<Staged>,
+    /// Data that it sees read-only: files or folders to link, by path in the working folder.
+    pub inputs: Vec<Staged>,
+    /// The image, where the executor has images.
+    pub image: Option<String>,
+    /// The job's own folder: `outputs/`, `checkpoints/`, `logs/` and `work/` are kept there.
+    pub folder: PathBuf,
+    /// Index in an array: the first job of it, this one's index, how many there are.
+    pub array: Option<(JobId, u32, u32)>,
+    /// Limits beside the resources.
+    pub limits: Limits,
+}
+
+/// A file or folder that is there before the task starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Staged {
+    /// Where it is kept. Never changed.
+    pub from: PathBuf,
+    /// Where the task sees it, relative to its working folder.
+    pub to: String,
+    /// Whether it may be executed.
+    pub executable: bool,
+}
+
+/// Limits beside the resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Most processes and threads.
+    pub processes: u32,
+    /// Most bytes of log that are kept for a task; older ones go first.
+    pub log_bytes: u64,
+    /// Most bytes in its working folder, outputs and checkpoints.
+    pub disk_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { processes: 4096, log_bytes: 256 << 20, disk_bytes: 64 << 30 }
+    }
+}
+
+/// What an executor has to say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Report {
+    /// A task runs: its first instruction was at `at`.
+    Started {
+        /// Which.
+        task: TaskId,
+        /// When.
+        at: Time,
+        /// How long code and data took to be there.
+        prepared: Span,
+    },
+    /// A task is over.
+    Exited {
+        /// Which.
+        task: TaskId,
+        /// When.
+        at: Time,
+        /// Its code; 128 and the signal's number where a signal ended it.
+        code: i32,
+        /// What ended it.
+        ending: Ending,
+    },
+    /// A task is gone through no fault of its own, and certainly runs no more.
+    Lost {
+        /// Which.
+        task: TaskId,
+        /// Why, in a word or two that a name can hold.
+        reason: String,
+    },
+    /// A job saved its work: `era: checkpoint done=SECONDS` in its log.
+    Checkpointed {
+        /// Which.
+        task: TaskId,
+        /// How much of its duration need not be run again.
+        done: Span,
+    },
+    /// Its GPUs have been idle for long.
+    GpusIdle {
+        /// Which.
+        task: TaskId,
+    },
+    /// Values that the job told, or what it uses. Not journaled, not acknowledged.
+    Samples {
+        /// Which.
+        task: TaskId,
+        /// They.
+        samples: Vec<Sample>,
+    },
+    /// A node is there, or has come back, or has changed.
+    Node(FoundNode),
+    /// A node is gone.
+    NodeLost {
+        /// What it is called.
+        name: String,
+    },
+}
+
+/// What ended a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// It ended by itself.
+    Itself,
+    /// It was told to stop.
+    Stopped,
+    /// It used more memory than it had asked for.
+    OutOfMemory,
+    /// It filled more disk than it may.
+    OutOfDisk,
+    /// Its time was over.
+    Limit,
+    /// It could not be started: what is wrong is in its log.
+    NotStarted,
+}
+
+/// A value at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Its name.
+    pub name: String,
+    /// The step that the job told; else a running number.
+    pub step: u64,
+    /// When.
+    pub at: Time,
+    /// The value.
+    pub value: f64,
+}
+
+/// A node as an executor found it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FoundNode {
+    /// What it is called.
+    pub name: String,
+    /// What it has.
+    pub capacity: Capacity,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether its tasks only sleep.
+    pub simulated: bool,
+}

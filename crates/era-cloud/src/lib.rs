@@ -1,0 +1,12 @@
+//! What runs tasks: executors on local processes and simulated nodes.
+//!
+//! The scheduler decides; an [`Executor`] carries out. Orders are idempotent by
+//! ([`TaskId`](era_core::job::TaskId)), so an order that is given again after a crash changes
+//! nothing, and what an executor has to say comes back as [`Report`]s, each until it is
+//! acknowledged. Prices, queues and users' rights are not known here.
+
+mod executor;
+
+pub use executor::{
+    Ending, Executor, FoundNode, Launch, Limits, Order, Report, Reports, Sample, Staged, TaskSpec,
+};

@@ -1,0 +1,39 @@
+//! The application: driver, use cases, HTTP, WebSocket and TCP.
+//!
+//! One thread owns the scheduler's state ([`driver`]); everyone else reads snapshots of it or asks
+//! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
+//! answered from the store's tables or the newest snapshot.
+
+pub mod driver;
+pub mod http;
+
+use std::sync::Arc;
+
+use era_store::Store;
+
+/// What every request can reach. A clone shares.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+/// The parts of a running server.
+pub struct Parts {
+    /// The road to the scheduler.
+    pub driver: driver::Handle,
+    /// What is kept.
+    pub store: Store,
+}
+
+impl App {
+    /// A server made of these parts.
+    pub fn new(parts: Parts) -> App {
+        App(Arc::new(parts))
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
