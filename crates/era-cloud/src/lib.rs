@@ -8,6 +8,8 @@
 pub mod discover;
 mod executor;
 pub mod log;
+pub mod scalars;
+pub mod usage;
 
 pub use executor::{
     Ending, Executor, FoundNode, Launch, Limits, Order, Report, Reports, Sample, Staged, TaskSpec,

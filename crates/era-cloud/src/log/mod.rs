@@ -24,6 +24,7 @@ mod write;
 
 pub use read::{Entry, LogReader, Only};
 pub use record::{LINE_BYTES_MAX, Stream};
+pub(crate) use told::{METRIC_NAME_MAX, STEP_MAX, is_metric_name};
 pub use told::{TOLD_BYTES_MAX, TOLD_VALUES_MAX, Told};
 pub use write::{LOG_BYTES_MIN, LogWriter};
 
