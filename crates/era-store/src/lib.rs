@@ -7,6 +7,7 @@
 mod database;
 mod error;
 pub mod note;
+pub mod journal;
 
 use std::path::{Path, PathBuf};
 
@@ -49,6 +50,16 @@ impl Store {
     /// Journal, accounts, data sets.
     pub fn durable(&self) -> &Database {
         &self.durable
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> journal::Journal {
+        journal::Journal::new(self.durable.clone())
+    }
+
+    /// Quotes that were asked.
+    pub fn asks(&self) -> journal::Asks {
+        journal::Asks::new(self.metrics.clone())
     }
 
     /// Projections of the journal.
