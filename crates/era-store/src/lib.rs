@@ -6,8 +6,9 @@
 
 mod database;
 mod error;
-pub mod note;
 pub mod journal;
+pub mod note;
+pub mod samples;
 
 use std::path::{Path, PathBuf};
 
@@ -70,6 +71,11 @@ impl Store {
     /// What jobs told and used.
     pub fn metrics(&self) -> &Database {
         &self.metrics
+    }
+
+    /// What jobs told and used, by name.
+    pub fn samples(&self) -> samples::Samples {
+        samples::Samples::new(self.metrics.clone())
     }
 
     /// Ends every connection, so that what was written is in the main files.
