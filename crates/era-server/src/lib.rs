@@ -6,6 +6,7 @@
 
 pub mod driver;
 pub mod http;
+pub mod wire;
 
 use std::sync::Arc;
 

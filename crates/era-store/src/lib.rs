@@ -7,11 +7,13 @@
 pub mod accounts;
 mod database;
 mod error;
+pub mod note;
 
 use std::path::{Path, PathBuf};
 
 pub use database::{Database, Durability};
 pub use error::StoreError;
+pub use note::Note;
 
 /// All that is kept, under one folder. A clone shares.
 #[derive(Clone)]
