@@ -4,6 +4,7 @@
 //! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
 //! answered from the store's tables or the newest snapshot.
 
+pub mod auth;
 pub mod driver;
 pub mod http;
 pub mod wire;
@@ -22,6 +23,8 @@ pub struct Parts {
     pub driver: driver::Handle,
     /// What is kept.
     pub store: Store,
+    /// Who there is, and by what right they ask.
+    pub auth: auth::Auth,
 }
 
 impl App {
