@@ -5,6 +5,7 @@
 //! answered from the store's tables or the newest snapshot.
 
 pub mod clock;
+pub mod auth;
 pub mod driver;
 pub mod http;
 pub mod wire;
@@ -23,6 +24,8 @@ pub struct Parts {
     pub driver: driver::Handle,
     /// What is kept.
     pub store: Store,
+    /// Who there is, and by what right they ask.
+    pub auth: auth::Auth,
 }
 
 impl App {
