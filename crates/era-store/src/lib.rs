@@ -6,12 +6,14 @@
 
 mod database;
 mod error;
+pub mod note;
 pub mod journal;
 
 use std::path::{Path, PathBuf};
 
 pub use database::{Database, Durability};
 pub use error::StoreError;
+pub use note::Note;
 
 /// All that is kept, under one folder. A clone shares.
 #[derive(Clone)]
