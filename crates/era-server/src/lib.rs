@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod driver;
 pub mod http;
+pub mod launch;
 pub mod wire;
 
 use std::sync::Arc;

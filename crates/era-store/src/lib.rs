@@ -6,8 +6,8 @@
 
 mod database;
 mod error;
-pub mod note;
 pub mod journal;
+pub mod note;
 
 use std::path::{Path, PathBuf};
 
