@@ -8,6 +8,7 @@ pub mod clock;
 pub mod auth;
 pub mod driver;
 pub mod http;
+pub mod launch;
 pub mod wire;
 
 use std::sync::Arc;

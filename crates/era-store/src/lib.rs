@@ -7,8 +7,8 @@
 pub mod accounts;
 mod database;
 mod error;
-pub mod note;
 pub mod journal;
+pub mod note;
 
 use std::path::{Path, PathBuf};
 
