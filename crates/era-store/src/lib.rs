@@ -6,6 +6,7 @@
 
 mod database;
 mod error;
+pub mod files;
 
 use std::path::{Path, PathBuf};
 
