@@ -4,8 +4,10 @@
 //! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
 //! answered from the store's tables or the newest snapshot.
 
+pub mod clock;
 pub mod driver;
 pub mod http;
+pub mod wire;
 
 use std::sync::Arc;
 

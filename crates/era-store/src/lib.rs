@@ -7,11 +7,14 @@
 mod database;
 mod error;
 pub mod files;
+pub mod journal;
+pub mod note;
 
 use std::path::{Path, PathBuf};
 
 pub use database::{Database, Durability};
 pub use error::StoreError;
+pub use note::Note;
 
 /// All that is kept, under one folder. A clone shares.
 #[derive(Clone)]
@@ -48,6 +51,16 @@ impl Store {
     /// Journal, accounts, data sets.
     pub fn durable(&self) -> &Database {
         &self.durable
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> journal::Journal {
+        journal::Journal::new(self.durable.clone())
+    }
+
+    /// Quotes that were asked.
+    pub fn asks(&self) -> journal::Asks {
+        journal::Asks::new(self.metrics.clone())
     }
 
     /// Projections of the journal.
