@@ -7,6 +7,7 @@
 pub mod accounts;
 mod database;
 mod error;
+pub mod files;
 pub mod journal;
 pub mod note;
 
