@@ -7,6 +7,7 @@
 mod database;
 mod error;
 pub mod note;
+pub mod tables;
 
 use std::path::{Path, PathBuf};
 
