@@ -6,6 +6,7 @@
 
 mod database;
 mod error;
+pub mod journal;
 pub mod note;
 pub mod tables;
 
@@ -50,6 +51,16 @@ impl Store {
     /// Journal, accounts, data sets.
     pub fn durable(&self) -> &Database {
         &self.durable
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> journal::Journal {
+        journal::Journal::new(self.durable.clone())
+    }
+
+    /// Quotes that were asked.
+    pub fn asks(&self) -> journal::Asks {
+        journal::Asks::new(self.metrics.clone())
     }
 
     /// Projections of the journal.

@@ -32,11 +32,12 @@ pub use measure::{NodeUse, Open};
 pub use project::{Fact, HOUR_MS, hour_of, hours, job_of};
 pub use rows::{EventRow, JobRow, JobState, NodeRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
 
+use crate::journal::{Journal, Stored};
 use crate::{Database, Note, Store, StoreError};
 use project::{Changes, Memory, project};
 
 /// Most entries that are carried out in one transaction.
-const BATCH: i64 = 1000;
+const BATCH: u32 = 1000;
 /// The name of the cursor.
 const CURSOR: &str = "tables";
 /// Tables that a rebuild empties.
@@ -99,7 +100,7 @@ pub struct Applied {
 /// The one that writes the tables.
 #[derive(Debug)]
 pub struct Projector {
-    journal: Database,
+    journal: Journal,
     tables: Database,
     memory: Memory,
     cursor: u64,
@@ -111,7 +112,8 @@ impl Projector {
         let tables = Tables::new(store);
         let cursor = tables.cursor().await?;
         let memory = load::names(store.tables().readers()).await?;
-        let (journal, tables) = (store.durable().clone(), store.tables().clone());
+        let journal = Journal::new(store.durable().clone());
+        let tables = store.tables().clone();
         Ok(Projector { journal, tables, memory, cursor })
     }
 
@@ -159,13 +161,8 @@ impl Projector {
 
     /// The next entries of the journal.
     async fn next(&self) -> Result<Vec<Fact>, StoreError> {
-        let sql = "SELECT seq, input, events, note FROM journal WHERE seq > ? ORDER BY seq LIMIT ?";
-        let rows = sqlx::query(sql)
-            .bind(self.cursor.cast_signed())
-            .bind(BATCH)
-            .fetch_all(self.journal.readers())
-            .await?;
-        rows.iter().map(fact).collect()
+        let entries = self.journal.read(self.cursor, BATCH).await?;
+        entries.iter().map(fact).collect()
     }
 
     /// Empties the tables and makes them anew from the journal's first entry.
@@ -183,18 +180,11 @@ impl Projector {
     }
 }
 
-fn fact(row: &sqlx::any::AnyRow) -> Result<Fact, StoreError> {
-    let seq: i64 = row.try_get(0)?;
-    let damaged = |e: serde_json::Error| StoreError::Damaged {
-        what: format!("entry {seq} of the journal"),
+fn fact(entry: &Stored) -> Result<Fact, StoreError> {
+    let note = entry.note.as_deref().map(Note::read).transpose();
+    let note = note.map_err(|e| StoreError::Damaged {
+        what: format!("the note of entry {} of the journal", entry.seq),
         problem: e.to_string(),
-    };
-    let (input, events): (String, String) = (row.try_get(1)?, row.try_get(2)?);
-    let note: Option<String> = row.try_get(3)?;
-    let note = note.map(|note| Note::read(&note)).transpose().map_err(damaged)?;
-    Ok(Fact {
-        input: serde_json::from_str(&input).map_err(damaged)?,
-        events: serde_json::from_str(&events).map_err(damaged)?,
-        note: note.unwrap_or_default(),
-    })
+    })?;
+    Ok(Fact { input: entry.input()?, events: entry.events()?, note: note.unwrap_or_default() })
 }
