@@ -10,6 +10,7 @@ pub mod driver;
 pub mod feed;
 pub mod http;
 pub mod launch;
+pub mod recorder;
 pub mod report;
 pub mod wire;
 

@@ -8,9 +8,12 @@ pub mod caller;
 pub mod extract;
 pub mod failure;
 pub mod gate;
+pub mod logs;
+pub mod metrics;
 pub mod middleware;
 pub mod reading;
 pub mod serve;
+mod watched;
 
 pub use caller::{Caller, Session};
 pub use extract::{Body, From, Path, Query};
@@ -23,7 +26,7 @@ use crate::App;
 
 /// All routes, with their document.
 pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+    OpenApiRouter::new().merge(logs::routes()).merge(metrics::routes())
 }
 
 /// The whole service: routes, and what surrounds them.
