@@ -5,12 +5,19 @@
 //! [`serve`](mod@serve) listens, and [`middleware`] surrounds every request.
 
 pub mod caller;
+pub mod events;
 pub mod extract;
 pub mod failure;
 pub mod gate;
+pub mod job_views;
+pub mod journal;
+pub mod measures;
 pub mod middleware;
 pub mod reading;
+pub mod reading_jobs;
+pub mod seen;
 pub mod serve;
+pub mod statement;
 
 pub use caller::{Caller, Session};
 pub use extract::{Body, From, Path, Query};
@@ -24,6 +31,11 @@ use crate::App;
 /// All routes, with their document.
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
+        .merge(events::routes())
+        .merge(job_views::routes())
+        .merge(journal::routes())
+        .merge(measures::routes())
+        .merge(statement::routes())
 }
 
 /// The whole service: routes, and what surrounds them.
