@@ -5,14 +5,21 @@
 //! [`serve`](mod@serve) listens, and [`middleware`] surrounds every request.
 
 pub mod caller;
+pub mod events;
 pub mod extract;
 pub mod failure;
 pub mod gate;
+pub mod job_views;
+pub mod journal;
 pub mod logs;
+pub mod measures;
 pub mod metrics;
 pub mod middleware;
 pub mod reading;
+pub mod reading_jobs;
+pub mod seen;
 pub mod serve;
+pub mod statement;
 mod watched;
 
 pub use caller::{Caller, Session};
@@ -26,7 +33,14 @@ use crate::App;
 
 /// All routes, with their document.
 pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().merge(logs::routes()).merge(metrics::routes())
+    OpenApiRouter::new()
+        .merge(events::routes())
+        .merge(job_views::routes())
+        .merge(journal::routes())
+        .merge(logs::routes())
+        .merge(measures::routes())
+        .merge(metrics::routes())
+        .merge(statement::routes())
 }
 
 /// The whole service: routes, and what surrounds them.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use super::{Caller, Failure};
+use super::{Caller, Failure, seen};
 use crate::App;
 
 /// Most WebSockets that follow logs or metrics at a time.
@@ -26,17 +26,7 @@ static FOLLOWERS: Semaphore = Semaphore::const_new(FOLLOWERS_MAX);
 
 /// The job, if the caller may see it; others' do not exist for it.
 pub(super) async fn may_watch(app: &App, caller: &Caller, id: u64) -> Result<JobId, Failure> {
-    let job = JobId(id);
-    let mut row = app.feed.tables().job(job).await?;
-    // What was just submitted is found, though the tables may be a moment behind.
-    let snapshot = app.driver.snapshot();
-    if row.is_none() && snapshot.job(job).is_ok() {
-        app.wait_for(snapshot.seq()).await;
-        row = app.feed.tables().job(job).await?;
-    }
-    row.filter(|row| caller.sees(row.account, row.team))
-        .map(|row| row.id)
-        .ok_or_else(|| Failure::not_found("job", id))
+    Ok(seen::job(app, caller, id).await?.id)
 }
 
 /// Whether nothing more will come of a job.
