@@ -4,15 +4,21 @@
 //! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
 //! answered from the store's tables or the newest snapshot.
 
+mod asks;
+pub mod auth;
+pub mod boot;
 pub mod clock;
 pub mod driver;
 pub mod http;
 pub mod launch;
+pub mod tcp;
 pub mod wire;
 
 use std::sync::Arc;
 
 use era_store::Store;
+
+pub use asks::Asks;
 
 /// What every request can reach. A clone shares.
 #[derive(Clone)]
@@ -24,6 +30,10 @@ pub struct Parts {
     pub driver: driver::Handle,
     /// What is kept.
     pub store: Store,
+    /// Who there is, and by what right they ask.
+    pub auth: auth::Auth,
+    /// Where quotes that were asked are noted.
+    pub asks: Asks,
 }
 
 impl App {
