@@ -9,8 +9,10 @@ pub mod auth;
 pub mod boot;
 pub mod clock;
 pub mod driver;
+pub mod feed;
 pub mod http;
 pub mod launch;
+pub mod report;
 pub mod tcp;
 pub mod wire;
 
@@ -34,12 +36,22 @@ pub struct Parts {
     pub auth: auth::Auth,
     /// Where quotes that were asked are noted.
     pub asks: Asks,
+    /// What follows the journal: tables, and whoever listens.
+    pub feed: feed::Feed,
+    /// What replays a period without ERA, where there is one.
+    pub laboratory: Option<Box<dyn report::Laboratory>>,
 }
 
 impl App {
     /// A server made of these parts.
     pub fn new(parts: Parts) -> App {
         App(Arc::new(parts))
+    }
+
+    /// Waits for a short while until the tables have what was just written, so that whoever wrote
+    /// it reads it. Says whether they have it.
+    pub async fn wait_for(&self, seq: u64) -> bool {
+        self.feed.wait_for(seq).await
     }
 }
 

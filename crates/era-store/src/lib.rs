@@ -7,8 +7,12 @@
 pub mod accounts;
 mod database;
 mod error;
+pub mod files;
 pub mod journal;
 pub mod note;
+pub mod journal;
+pub mod note;
+pub mod tables;
 
 use std::path::{Path, PathBuf};
 
