@@ -6,6 +6,15 @@
 //! acknowledged. Prices, queues and users' rights are not known here.
 
 mod executor;
+#[cfg(target_os = "linux")]
+pub mod isolate;
+#[cfg(target_os = "linux")]
+pub mod limits;
+#[cfg(target_os = "linux")]
+pub mod local;
+#[cfg(target_os = "linux")]
+pub mod shim;
+pub mod simulated;
 
 pub use executor::{
     Ending, Executor, FoundNode, Launch, Limits, Order, Report, Reports, Sample, Staged, TaskSpec,
