@@ -4,13 +4,14 @@
 //! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
 //! answered from the store's tables or the newest snapshot.
 
-pub mod clock;
+pub mod asks;
 pub mod auth;
+pub mod clock;
 pub mod driver;
 pub mod feed;
 pub mod http;
 pub mod launch;
-pub mod report;
+pub mod submit;
 pub mod wire;
 
 use std::sync::Arc;
@@ -31,8 +32,8 @@ pub struct Parts {
     pub auth: auth::Auth,
     /// What follows the journal: tables, and whoever listens.
     pub feed: feed::Feed,
-    /// What replays a period without ERA, where there is one.
-    pub laboratory: Option<Box<dyn report::Laboratory>>,
+    /// Quotes that were asked and not yet taken.
+    pub asks: asks::Asking,
 }
 
 impl App {
