@@ -60,19 +60,21 @@ impl Step<'_> {
                 break;
             }
             let tried = self.try_job(&mut pass, &queues[turn.queue()], &turn, Share::Own);
+            let ends_its_kind = self.ends_its_kind(&pass, tried);
             if tried == Tried::BeyondShare && queues[turn.queue()].borrows {
-                deferred.push(turn);
+                deferred.push((turn, ends_its_kind));
             }
-            if self.ends_its_kind(&pass, tried) {
+            if ends_its_kind {
                 order.pass_over_alike();
             }
         }
-        for first in deferred {
+        for (first, stands_for_its_kind) in deferred {
             let mut next = Some(first);
-            while let Some(turn) = next {
+            while let Some(turn) = next.take() {
                 let tried = self.try_job(&mut pass, &queues[turn.queue()], &turn, Share::Borrowed);
-                let is_last = self.ends_its_kind(&pass, tried);
-                next = if is_last { None } else { turn.next_alike(self.state) };
+                if stands_for_its_kind && tried == Tried::Started {
+                    next = turn.next_alike(self.state);
+                }
             }
         }
         self.remove_shadows(pass);
@@ -84,11 +86,7 @@ impl Step<'_> {
     fn ends_its_kind(&self, pass: &Pass, tried: Tried) -> bool {
         let own_places =
             self.state.settings.backfill == Backfill::Conservative || !pass.claims.is_empty();
-        match tried {
-            Tried::Started => false,
-            Tried::BeyondShare => true,
-            Tried::NotNow => !own_places,
-        }
+        tried != Tried::Started && !own_places
     }
 
     /// Starts a job if it may and can; otherwise keeps a place for it as the rules say.
