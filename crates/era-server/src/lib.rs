@@ -4,7 +4,7 @@
 //! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
 //! answered from the store's tables or the newest snapshot.
 
-mod asks;
+pub mod asks;
 pub mod auth;
 pub mod boot;
 pub mod clock;
@@ -12,15 +12,13 @@ pub mod driver;
 pub mod feed;
 pub mod http;
 pub mod launch;
-pub mod report;
+pub mod submit;
 pub mod tcp;
 pub mod wire;
 
 use std::sync::Arc;
 
 use era_store::Store;
-
-pub use asks::Asks;
 
 /// What every request can reach. A clone shares.
 #[derive(Clone)]
@@ -34,12 +32,10 @@ pub struct Parts {
     pub store: Store,
     /// Who there is, and by what right they ask.
     pub auth: auth::Auth,
-    /// Where quotes that were asked are noted.
-    pub asks: Asks,
     /// What follows the journal: tables, and whoever listens.
     pub feed: feed::Feed,
-    /// What replays a period without ERA, where there is one.
-    pub laboratory: Option<Box<dyn report::Laboratory>>,
+    /// Quotes that were asked and not yet taken.
+    pub asks: asks::Asking,
 }
 
 impl App {

@@ -10,15 +10,13 @@ mod error;
 pub mod files;
 pub mod journal;
 pub mod note;
-pub mod journal;
-pub mod note;
 pub mod tables;
 
 use std::path::{Path, PathBuf};
 
 pub use database::{Database, Durability};
 pub use error::StoreError;
-pub use note::Note;
+pub use note::{Indices, Note};
 
 /// All that is kept, under one folder. A clone shares.
 #[derive(Clone)]

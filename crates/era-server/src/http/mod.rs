@@ -5,11 +5,18 @@
 //! [`serve`](mod@serve) listens, and [`middleware`] surrounds every request.
 
 pub mod caller;
+mod cluster;
 pub mod extract;
 pub mod failure;
 pub mod gate;
+pub mod jobs;
+pub mod key;
+mod market;
 pub mod middleware;
+mod queues;
+mod quotes;
 pub mod reading;
+mod reply;
 pub mod serve;
 
 pub use caller::{Caller, Session};
@@ -24,6 +31,11 @@ use crate::App;
 /// All routes, with their document.
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
+        .merge(cluster::routes())
+        .merge(jobs::routes())
+        .merge(market::routes())
+        .merge(queues::routes())
+        .merge(quotes::routes())
 }
 
 /// The whole service: routes, and what surrounds them.
