@@ -7,7 +7,12 @@
 pub mod accounts;
 mod database;
 mod error;
+pub mod files;
+pub mod journal;
 pub mod note;
+pub mod journal;
+pub mod note;
+pub mod tables;
 
 use std::path::{Path, PathBuf};
 
@@ -50,6 +55,16 @@ impl Store {
     /// Journal, accounts, data sets.
     pub fn durable(&self) -> &Database {
         &self.durable
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> journal::Journal {
+        journal::Journal::new(self.durable.clone())
+    }
+
+    /// Quotes that were asked.
+    pub fn asks(&self) -> journal::Asks {
+        journal::Asks::new(self.metrics.clone())
     }
 
     /// Projections of the journal.
