@@ -4,13 +4,14 @@
 //! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
 //! answered from the store's tables or the newest snapshot.
 
-pub mod clock;
 pub mod auth;
+pub mod clock;
 pub mod driver;
 pub mod feed;
 pub mod http;
 pub mod launch;
 pub mod report;
+pub mod webhook;
 pub mod wire;
 
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct Parts {
     pub store: Store,
     /// Who there is, and by what right they ask.
     pub auth: auth::Auth,
+    /// Where webhooks may go.
+    pub reach: webhook::address::Reach,
     /// What follows the journal: tables, and whoever listens.
     pub feed: feed::Feed,
     /// What replays a period without ERA, where there is one.

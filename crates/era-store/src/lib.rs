@@ -10,8 +10,6 @@ mod error;
 pub mod files;
 pub mod journal;
 pub mod note;
-pub mod journal;
-pub mod note;
 pub mod tables;
 
 use std::path::{Path, PathBuf};
