@@ -11,7 +11,9 @@ pub mod driver;
 pub mod feed;
 pub mod http;
 pub mod launch;
+pub mod report;
 pub mod submit;
+pub mod webhook;
 pub mod wire;
 
 use std::sync::Arc;
@@ -30,6 +32,8 @@ pub struct Parts {
     pub store: Store,
     /// Who there is, and by what right they ask.
     pub auth: auth::Auth,
+    /// Where webhooks may go.
+    pub reach: webhook::address::Reach,
     /// What follows the journal: tables, and whoever listens.
     pub feed: feed::Feed,
     /// Quotes that were asked and not yet taken.
