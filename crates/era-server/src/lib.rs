@@ -4,8 +4,8 @@
 //! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
 //! answered from the store's tables or the newest snapshot.
 
-pub mod clock;
 pub mod auth;
+pub mod clock;
 pub mod driver;
 pub mod feed;
 pub mod http;
