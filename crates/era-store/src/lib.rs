@@ -5,6 +5,7 @@
 //! sets and files are kept beside it. What any of it means to a user is not known here.
 
 pub mod accounts;
+pub mod backup;
 mod database;
 mod error;
 pub mod files;

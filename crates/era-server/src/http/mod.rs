@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod caller;
 mod cluster;
+pub mod events;
 pub mod extract;
 pub mod failure;
 pub mod gate;
@@ -14,9 +15,12 @@ mod groups;
 pub mod health;
 pub mod idempotency;
 mod images;
+pub mod job_views;
 pub mod jobs;
+pub mod journal;
 pub mod key;
 mod market;
+pub mod measures;
 pub mod middleware;
 pub mod openapi;
 pub mod paging;
@@ -24,9 +28,12 @@ mod queues;
 mod quota;
 mod quotes;
 pub mod reading;
+pub mod reading_jobs;
 mod reply;
+pub mod seen;
 pub mod serve;
 mod sessions;
+pub mod statement;
 mod users;
 mod webhooks;
 
@@ -58,6 +65,11 @@ pub fn routes() -> OpenApiRouter<App> {
 /// The same where they are served.
 fn all() -> OpenApiRouter<App> {
     OpenApiRouter::new().nest(era_api::PREFIX, routes())
+        .merge(events::routes())
+        .merge(job_views::routes())
+        .merge(journal::routes())
+        .merge(measures::routes())
+        .merge(statement::routes())
 }
 
 /// The whole service: routes, and what surrounds them.
