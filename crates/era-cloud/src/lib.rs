@@ -10,6 +10,15 @@ mod executor;
 pub mod log;
 pub mod scalars;
 pub mod usage;
+#[cfg(target_os = "linux")]
+pub mod isolate;
+#[cfg(target_os = "linux")]
+pub mod limits;
+#[cfg(target_os = "linux")]
+pub mod local;
+#[cfg(target_os = "linux")]
+pub mod shim;
+pub mod simulated;
 
 pub use executor::{
     Ending, Executor, FoundNode, Launch, Limits, Order, Report, Reports, Sample, Staged, TaskSpec,

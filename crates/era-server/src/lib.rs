@@ -6,6 +6,7 @@
 
 pub mod asks;
 pub mod auth;
+pub mod boot;
 pub mod clock;
 pub mod driver;
 pub mod feed;
@@ -13,12 +14,15 @@ pub mod http;
 pub mod launch;
 pub mod report;
 pub mod submit;
+pub mod tcp;
 pub mod webhook;
 pub mod wire;
 
 use std::sync::Arc;
 
 use era_store::Store;
+
+pub use asks::Asks;
 
 /// What every request can reach. A clone shares.
 #[derive(Clone)]
@@ -34,6 +38,8 @@ pub struct Parts {
     pub auth: auth::Auth,
     /// Where webhooks may go.
     pub reach: webhook::address::Reach,
+    /// Where quotes that were asked are noted.
+    pub asks: Asks,
     /// What follows the journal: tables, and whoever listens.
     pub feed: feed::Feed,
     /// Quotes that were asked and not yet taken.

@@ -5,6 +5,7 @@ mod bench;
 mod demo;
 mod names;
 mod replay;
+mod shim;
 mod sim;
 mod tune;
 mod version;
@@ -34,6 +35,8 @@ enum Command {
     #[command(subcommand)]
     Sim(sim::Sim),
     Replay(Box<replay::Replay>),
+    #[command(hide = true)]
+    Shim(shim::Shim),
     Tune(Box<tune::Tune>),
     Version(version::Version),
 }
@@ -45,6 +48,7 @@ impl Command {
             Command::Bench(bench) => bench::run(&bench),
             Command::Sim(sim) => sim.run(),
             Command::Replay(replay) => replay.run(),
+            Command::Shim(shim) => shim.run(),
             Command::Tune(tune) => tune.run(),
             Command::Version(version) => version.run(),
         }

@@ -1,0 +1,130 @@
+//! What a supervisor looks at from time to time while tasks live: memory and processes where the
+//! kernel does not limit them, and disk everywhere.
+//!
+//! Disk is walked on a thread of its own, since a walk can take seconds.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use era_core::job::TaskId;
+
+use super::places::Places;
+use super::supervise::Supervisor;
+use crate::executor::Ending;
+use crate::limits::disk::{ENTRIES_MAX, Walked, counted, walk};
+use crate::limits::{Amounts, tree};
+
+/// How often.
+const EVERY: Duration = Duration::from_secs(1);
+/// When a task's disk is first looked at: most tasks are over by then.
+pub(super) const DISK_FIRST: Duration = Duration::from_secs(1);
+
+/// When it was last looked, and the thread that walks disks.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    last: Option<Instant>,
+    walker: Option<(Sender<Walk>, Receiver<(TaskId, Walked)>)>,
+}
+
+/// What to walk.
+#[derive(Debug)]
+struct Walk {
+    task: TaskId,
+    folders: Vec<PathBuf>,
+    owner: Option<u32>,
+}
+
+impl Watch {
+    /// When to look next, if there is anything to look at.
+    pub(super) fn due(&self, active: bool) -> Option<Instant> {
+        active.then(|| self.last.map_or_else(Instant::now, |last| last + EVERY))
+    }
+
+    /// Whether it is time to look.
+    pub(super) fn is_due(&self, active: bool) -> bool {
+        self.due(active).is_some_and(|due| due <= Instant::now())
+    }
+
+    /// Looks.
+    pub(super) fn look(&mut self, on: &mut Supervisor) {
+        self.last = Some(Instant::now());
+        unfinished_lines(on);
+        memory_and_processes(on);
+        self.disks(on);
+    }
+
+    /// Acts on walks that are done, and asks for those that are due.
+    fn disks(&mut self, on: &mut Supervisor) {
+        let now = Instant::now();
+        if let Some((_, walked)) = &self.walker {
+            for (task, walked) in walked.try_iter() {
+                let Some(about) = on.tasks.get_mut(&task) else { continue };
+                about.disk_due = Some(now + walked.rest);
+                if walked.bytes > about.launch.spec.limits.disk_bytes {
+                    on.kill(task, Ending::OutOfDisk, "it filled more disk than it may");
+                }
+            }
+        }
+        for (task, about) in &mut on.tasks {
+            if about.keeper.is_none() || about.disk_due.is_none_or(|due| due > now) {
+                continue;
+            }
+            about.disk_due = None;
+            let owner = on.node.isolation.uid(about.launch.spec.user).ok().flatten();
+            let folders = counted(&Places::of(&about.launch));
+            let (ask, _) = self.walker.get_or_insert_with(walker);
+            // The thread lives as long as we hold the other end.
+            let _ = ask.send(Walk { task: *task, folders, owner });
+        }
+    }
+}
+
+fn walker() -> (Sender<Walk>, Receiver<(TaskId, Walked)>) {
+    let (ask, asked) = channel::<Walk>();
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for Walk { task, folders, owner } in asked {
+            if tell.send((task, walk(&folders, owner, ENTRIES_MAX))).is_err() {
+                return;
+            }
+        }
+    });
+    (ask, told)
+}
+
+/// Shows lines whose end has not come, such as a progress bar.
+fn unfinished_lines(on: &mut Supervisor) {
+    for kept in on.keepers.values_mut() {
+        if let Some(log) = &mut kept.log
+            && log.has_unfinished()
+        {
+            log.flush(super::now());
+        }
+    }
+}
+
+/// Enforces by a kill what the kernel does not limit here.
+fn memory_and_processes(on: &mut Supervisor) {
+    let (memory, processes) = (on.cgroups.limits_memory(), on.cgroups.limits_processes());
+    if memory && processes {
+        return;
+    }
+    let all = tree::processes();
+    let mut over = Vec::new();
+    for (task, about) in &on.tasks {
+        let Some(kept) = about.keeper.and_then(|keeper| on.keepers.get(&keeper)) else { continue };
+        let below = tree::descendants(i32::try_from(kept.child.id()).unwrap_or(0), &all);
+        let limits = Amounts::of(&about.launch);
+        let threads: u64 = below.iter().map(|process| u64::from(process.threads)).sum();
+        let bytes = || tree::memory_bytes(&below, limits.memory_bytes);
+        if !memory && limits.memory_bytes > 0 && bytes() > limits.memory_bytes {
+            over.push((*task, Ending::OutOfMemory, "it used more memory than it had asked for"));
+        } else if !processes && threads > u64::from(limits.processes) {
+            over.push((*task, Ending::Itself, "it had more processes than it may"));
+        }
+    }
+    for (task, ending, why) in over {
+        on.kill(task, ending, why);
+    }
+}

@@ -1,0 +1,231 @@
+//! Starting and stopping a server: everything is opened in the order in which it is needed, and
+//! closed in the other.
+//!
+//! What each part does is its own to know; here stands what a first start needs so that a job can
+//! be handed in the same minute, and in what order things must end so that nothing is lost.
+
+mod first;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use era_cloud::Reports;
+use era_core::State;
+use era_store::{Store, StoreError};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::first_start::FirstAccount;
+use crate::auth::{AccountError, Auth};
+use crate::clock::SystemClock;
+use crate::driver::{Driver, Rules, Unanswered};
+use crate::http::serve::ServeError;
+use crate::http::{Serving, serve};
+use crate::launch::{Engines, Launcher, Launching, Staging};
+use crate::{App, Asks, Parts, tcp};
+
+/// Most reports that wait to be taken.
+const REPORTS_MAX: usize = 4096;
+
+/// How a server is started.
+pub struct Settings {
+    /// Where everything is kept.
+    pub folder: PathBuf,
+    /// Where HTTP listens.
+    pub listen: SocketAddr,
+    /// Where lines of JSON are taken.
+    pub tcp: Option<SocketAddr>,
+    /// How HTTP listens.
+    pub serving: Serving,
+    /// When segments of the journal begin.
+    pub rules: Rules,
+}
+
+/// What starts the executors, once there is somebody to report to. Files are found by way of the
+/// store.
+pub type StartEngines = Box<
+    dyn FnOnce(Store, Reports) -> Pin<Box<dyn Future<Output = Result<Started, String>> + Send>>
+        + Send,
+>;
+
+/// Executors at work.
+pub struct Started {
+    /// They.
+    pub engines: Engines,
+    /// What finds code and data for them.
+    pub staging: Arc<dyn Staging>,
+}
+
+/// Why a server does not start or stop as it should.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// What is kept cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Accounts cannot be made.
+    #[error(transparent)]
+    Accounts(#[from] AccountError),
+    /// An address cannot be used.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// An address cannot be listened on.
+    #[error("{address}: {source}: give another address")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// No task could be run.
+    #[error("tasks cannot be run here: {0}")]
+    Engines(String),
+    /// What a first start needs was refused.
+    #[error("the first start failed: {0}")]
+    First(String),
+    /// The scheduler has gone away.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
+}
+
+/// A server at work.
+pub struct Running {
+    /// What requests reach.
+    pub app: App,
+    /// Where HTTP listens.
+    pub address: SocketAddr,
+    /// Where lines of JSON are taken.
+    pub tcp: Option<SocketAddr>,
+    /// The account that was made, at the first start.
+    pub first: Option<FirstAccount>,
+    store: Store,
+    driver: Driver,
+    launcher: Launcher,
+    stop: CancellationToken,
+    http: JoinHandle<Result<(), ServeError>>,
+    lines: Option<JoinHandle<()>>,
+    asks: JoinHandle<()>,
+    tending: JoinHandle<()>,
+}
+
+/// Starts a server. Addresses are taken first, so that a second server on the same folder or
+/// address is refused before it touches anything.
+pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running, BootError> {
+    settings.serving.check(settings.listen)?;
+    let listener = listen(settings.listen)?;
+    let lines = match settings.tcp {
+        Some(address) => {
+            // Lines are not encrypted, whatever HTTP is.
+            Serving { tls: None, ..settings.serving.clone() }.check(address)?;
+            Some(listen(address)?)
+        }
+        None => None,
+    };
+    let store = Store::open(&settings.folder).await?;
+    let clock = Arc::new(SystemClock);
+    let (driver, releases) =
+        Driver::start(store.journal(), clock, settings.rules, State::default()).await?;
+    let handle = driver.handle();
+    first::furnish(&handle).await?;
+    let auth = Auth::open(&store).await?;
+    let first = auth.first_start(&handle).await?;
+    let (reports, reported) = mpsc::channel(REPORTS_MAX);
+    let started = engines(store.clone(), reports).await.map_err(BootError::Engines)?;
+    let launching = Launching {
+        driver: handle.clone(),
+        journal: store.journal(),
+        engines: started.engines,
+        staging: started.staging,
+        jobs: settings.folder.join("jobs"),
+        samples: None,
+    };
+    let launcher = Launcher::start(launching, releases, reported);
+    let (noted, asks) = Asks::start(store.asks());
+    let app = App::new(Parts { driver: handle, store: store.clone(), auth, asks: noted });
+    let stop = CancellationToken::new();
+    let address = local_address(&listener, settings.listen)?;
+    let http = {
+        let (app, serving, stop) = (app.clone(), settings.serving, stop.clone());
+        tokio::spawn(async move { serve(listener, app, &serving, stop.cancelled_owned()).await })
+    };
+    let (tcp, lines) = match lines {
+        Some(listener) => {
+            let address = local_address(&listener, settings.listen)?;
+            let listener = tokio::net::TcpListener::from_std(listener)
+                .map_err(|source| BootError::Listen { address, source })?;
+            let lines = tokio::spawn(tcp::serve(listener, app.clone(), stop.clone()));
+            (Some(address), Some(lines))
+        }
+        None => (None, None),
+    };
+    let tending = tokio::spawn(tend(app.clone()));
+    Ok(Running {
+        app,
+        address,
+        tcp,
+        first,
+        store,
+        driver,
+        launcher,
+        stop,
+        http,
+        lines,
+        asks,
+        tending,
+    })
+}
+
+impl Running {
+    /// Comes back when the scheduler has stopped by itself: its journal cannot be written.
+    pub async fn failed(&self) {
+        self.app.driver.stopped().await;
+    }
+
+    /// Stops in order: no more questions, then no more orders and reports, then the scheduler,
+    /// which answers what it was asked, then what is kept. Tasks go on.
+    pub async fn stop(self) -> Result<(), BootError> {
+        self.stop.cancel();
+        self.tending.abort();
+        let served = self.http.await;
+        if let Some(lines) = self.lines {
+            let _ = lines.await;
+        }
+        self.launcher.stop().await;
+        let stopped = self.driver.stop().await;
+        self.asks.abort();
+        let _ = self.asks.await;
+        drop(self.app);
+        self.store.close().await;
+        stopped?;
+        match served {
+            Ok(served) => Ok(served?),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, BootError> {
+    let failed = |source| BootError::Listen { address, source };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+fn local_address(listener: &TcpListener, asked: SocketAddr) -> Result<SocketAddr, BootError> {
+    listener.local_addr().map_err(|source| BootError::Listen { address: asked, source })
+}
+
+/// What is done now and then.
+async fn tend(app: App) {
+    loop {
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        if let Err(error) = app.auth.tend().await {
+            tracing::warn!(%error, "tokens could not be tended");
+        }
+    }
+}
