@@ -22,8 +22,6 @@ use std::sync::Arc;
 
 use era_store::Store;
 
-pub use asks::Asks;
-
 /// What every request can reach. A clone shares.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
@@ -38,12 +36,12 @@ pub struct Parts {
     pub auth: auth::Auth,
     /// Where webhooks may go.
     pub reach: webhook::address::Reach,
-    /// Where quotes that were asked are noted.
-    pub asks: Asks,
     /// What follows the journal: tables, and whoever listens.
     pub feed: feed::Feed,
     /// Quotes that were asked and not yet taken.
     pub asks: asks::Asking,
+    /// What replays a period without ERA, where there is one.
+    pub laboratory: Option<Box<dyn report::Laboratory>>,
 }
 
 impl App {
