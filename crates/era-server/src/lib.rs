@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod driver;
+pub mod files;
 pub mod http;
 pub mod wire;
 

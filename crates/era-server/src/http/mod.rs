@@ -4,6 +4,7 @@
 //! is a [`Failure`], which becomes problem details.
 
 pub mod caller;
+pub mod data;
 pub mod failure;
 
 pub use caller::Caller;
