@@ -5,9 +5,11 @@
 //! answered from the store's tables or the newest snapshot.
 
 pub mod clock;
+pub mod auth;
 pub mod driver;
 pub mod files;
 pub mod http;
+pub mod launch;
 pub mod wire;
 
 use std::sync::Arc;
@@ -24,6 +26,8 @@ pub struct Parts {
     pub driver: driver::Handle,
     /// What is kept.
     pub store: Store,
+    /// Who there is, and by what right they ask.
+    pub auth: auth::Auth,
 }
 
 impl App {

@@ -4,6 +4,7 @@
 //! with a state. Tables that are read are projections of it and can be made anew; accounts, data
 //! sets and files are kept beside it. What any of it means to a user is not known here.
 
+pub mod accounts;
 mod database;
 mod error;
 pub mod files;
