@@ -4,8 +4,8 @@
 //! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
 //! answered from the store's tables or the newest snapshot.
 
-pub mod clock;
 pub mod auth;
+pub mod clock;
 pub mod driver;
 pub mod files;
 pub mod http;
@@ -28,6 +28,8 @@ pub struct Parts {
     pub store: Store,
     /// Who there is, and by what right they ask.
     pub auth: auth::Auth,
+    /// Contents, trees and data sets.
+    pub files: era_store::files::Files,
 }
 
 impl App {

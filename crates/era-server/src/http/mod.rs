@@ -24,7 +24,7 @@ use crate::App;
 
 /// All routes, with their document.
 pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+    OpenApiRouter::new().merge(data::routes())
 }
 
 /// The whole service: routes, and what surrounds them.

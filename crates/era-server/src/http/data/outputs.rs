@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use era_api::Problem;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::{limit, next};
 use crate::files::{Service, archive, outputs, wire};
-use crate::http::{Caller, Failure};
+use crate::http::{Caller, Failure, Path, Query};
 
 /// Which outputs are wanted, and how.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode};
 use era_api::data::{
     DataSet, DataSetEdit, DataSetFilter, FileEntry, FileFilter, FilesEdit, NewDataSet,
@@ -13,7 +13,7 @@ use era_store::files::{DataSetKey, Edit, FilesAsked, TreeFile, check_path};
 use super::take::{Large, receive};
 use super::{limit, next};
 use crate::files::{Service, wire};
-use crate::http::{Caller, Failure};
+use crate::http::{Caller, Failure, Path, Query};
 
 /// Data sets that the caller may see, by owner and name.
 #[utoipa::path(get, path = "/data", tag = "data", params(DataSetFilter),

@@ -10,7 +10,7 @@ use era_store::files::Upload;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
-use crate::http::Failure;
+use crate::http::{Failure, reading};
 
 /// Most bytes of a list of files.
 const LIST_BYTES_MAX: usize = 64 << 20;
@@ -33,9 +33,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Large<T> {
             }
             whole.extend_from_slice(&piece);
         }
-        serde_json::from_slice(&whole).map(Large).map_err(|error| {
-            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_json", error.to_string())
-        })
+        reading::json(&whole).map(Large)
     }
 }
 

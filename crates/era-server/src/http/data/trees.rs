@@ -1,7 +1,7 @@
 //! Trees of files.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Problem;
 use era_api::data::{Tree, TreeMade};
@@ -9,7 +9,7 @@ use era_store::files::Hash;
 
 use super::take::Large;
 use crate::files::{Service, wire};
-use crate::http::{Caller, Failure};
+use crate::http::{Caller, Failure, Path};
 
 /// Puts a tree, such as a job's code. Its contents must be there. The same tree again is the same.
 #[utoipa::path(post, path = "/trees", tag = "data", request_body = Tree,
