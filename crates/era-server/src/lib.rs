@@ -10,6 +10,7 @@ pub mod boot;
 pub mod clock;
 pub mod driver;
 pub mod feed;
+pub mod files;
 pub mod http;
 pub mod launch;
 pub mod report;
@@ -42,6 +43,8 @@ pub struct Parts {
     pub asks: asks::Asking,
     /// What replays a period without ERA, where there is one.
     pub laboratory: Option<Box<dyn report::Laboratory>>,
+    /// Contents, trees and data sets.
+    pub files: era_store::files::Files,
 }
 
 impl App {

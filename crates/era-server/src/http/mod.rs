@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod caller;
 mod cluster;
+pub mod data;
 pub mod events;
 pub mod extract;
 pub mod failure;
@@ -70,6 +71,7 @@ fn all() -> OpenApiRouter<App> {
         .merge(journal::routes())
         .merge(measures::routes())
         .merge(statement::routes())
+    OpenApiRouter::new().merge(data::routes())
 }
 
 /// The whole service: routes, and what surrounds them.
