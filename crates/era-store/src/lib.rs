@@ -11,6 +11,7 @@ mod error;
 pub mod files;
 pub mod journal;
 pub mod note;
+pub mod samples;
 pub mod tables;
 
 use std::path::{Path, PathBuf};
@@ -74,6 +75,11 @@ impl Store {
     /// What jobs told and used.
     pub fn metrics(&self) -> &Database {
         &self.metrics
+    }
+
+    /// What jobs told and used, by name.
+    pub fn samples(&self) -> samples::Samples {
+        samples::Samples::new(self.metrics.clone())
     }
 
     /// Ends every connection, so that what was written is in the main files.

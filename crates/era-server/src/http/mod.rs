@@ -20,8 +20,10 @@ pub mod job_views;
 pub mod jobs;
 pub mod journal;
 pub mod key;
+pub mod logs;
 mod market;
 pub mod measures;
+pub mod metrics;
 pub mod middleware;
 pub mod openapi;
 pub mod paging;
@@ -36,6 +38,7 @@ pub mod serve;
 mod sessions;
 pub mod statement;
 mod users;
+mod watched;
 mod webhooks;
 
 pub use caller::{Caller, Session};
@@ -69,7 +72,9 @@ fn all() -> OpenApiRouter<App> {
         .merge(events::routes())
         .merge(job_views::routes())
         .merge(journal::routes())
+        .merge(logs::routes())
         .merge(measures::routes())
+        .merge(metrics::routes())
         .merge(statement::routes())
     OpenApiRouter::new().merge(data::routes())
 }
