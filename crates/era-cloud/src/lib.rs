@@ -5,7 +5,11 @@
 //! nothing, and what an executor has to say comes back as [`Report`]s, each until it is
 //! acknowledged. Prices, queues and users' rights are not known here.
 
+pub mod discover;
 mod executor;
+pub mod log;
+pub mod scalars;
+pub mod usage;
 
 pub use executor::{
     Ending, Executor, FoundNode, Launch, Limits, Order, Report, Reports, Sample, Staged, TaskSpec,
