@@ -9,8 +9,8 @@ mod database;
 mod error;
 pub mod files;
 pub mod journal;
-pub mod note;
 pub mod journal;
+pub mod note;
 pub mod note;
 pub mod tables;
 
