@@ -30,6 +30,7 @@ pub use error::ClientError;
 pub use events::EventStream;
 pub use jobs::{LogAsk, MetricAsk};
 pub use path::{encode, query};
+pub use reports::Health;
 pub use stream::{LogStream, MetricStream, Stream};
 
 /// How long a connection may take to come about.

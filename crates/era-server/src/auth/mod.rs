@@ -23,8 +23,9 @@ use era_store::accounts::Accounts;
 use era_store::{Store, StoreError};
 
 pub use accounts::AccountError;
+pub(crate) use accounts::grant;
 pub use directory::{Directory, GroupEntry, UserEntry};
-pub(crate) use sessions::caller;
+pub(crate) use sessions::{TOKENS_MAX, caller};
 pub use sessions::{Issued, LoginError, NewSession, scopes_of};
 
 use throttle::Throttle;
