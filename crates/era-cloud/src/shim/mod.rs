@@ -29,9 +29,9 @@ mod slot;
 mod supervise;
 mod sweep;
 mod task;
-mod watch;
 #[cfg(test)]
 pub(crate) mod tests;
+mod watch;
 
 pub use keeper::keep;
 pub use places::{Places, Unready};

@@ -52,7 +52,8 @@ impl Kept {
             .stderr(err_end)
             .spawn()?;
         let lines = Lines::default();
-        let mut kept = Kept { child, slot, task: None, oom_kills: 0, log: None, control, out, err, lines };
+        let mut kept =
+            Kept { child, slot, task: None, oom_kills: 0, log: None, control, out, err, lines };
         let node = Node { groups: kept.slot.paths(), ..node.clone() };
         kept.tell(&ToKeeper::Node(Box::new(node)))?;
         Ok(kept)

@@ -420,8 +420,7 @@ impl Supervisor {
 
     /// Gives a task to a keeper.
     fn entrust(&mut self, keeper: u64, task: TaskId) {
-        let (Some(about), Some(kept)) =
-            (self.tasks.get_mut(&task), self.keepers.get_mut(&keeper))
+        let (Some(about), Some(kept)) = (self.tasks.get_mut(&task), self.keepers.get_mut(&keeper))
         else {
             return;
         };
@@ -451,8 +450,7 @@ impl Supervisor {
     }
 
     fn hand_over(&mut self, keeper: u64, task: TaskId) {
-        let (Some(about), Some(kept)) =
-            (self.tasks.get_mut(&task), self.keepers.get_mut(&keeper))
+        let (Some(about), Some(kept)) = (self.tasks.get_mut(&task), self.keepers.get_mut(&keeper))
         else {
             return;
         };
@@ -625,8 +623,7 @@ impl Supervisor {
                 let below = tree::descendants(stray.pid, &all);
                 for process in below.iter().chain([stray]) {
                     if let Some(pid) = rustix::process::Pid::from_raw(process.pid) {
-                        let _ =
-                            rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
                     }
                 }
                 if let Some(pid) = rustix::process::Pid::from_raw(stray.pid) {

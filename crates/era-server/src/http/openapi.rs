@@ -6,7 +6,7 @@ use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
 use utoipa::openapi::{
-    ContentBuilder, InfoBuilder, OpenApi, PathItem, RefOr, Ref, Required, ResponseBuilder,
+    ContentBuilder, InfoBuilder, OpenApi, PathItem, Ref, RefOr, Required, ResponseBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
 
