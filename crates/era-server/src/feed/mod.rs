@@ -176,8 +176,7 @@ impl Follower {
         self.applied.send_replace(batch.seq);
         if !batch.events.is_empty() && self.feed.live.receiver_count() > 0 {
             let names = self.feed.names.load();
-            let told: Arc<[Told]> =
-                batch.events.into_iter().map(|row| told(row, &names)).collect();
+            let told: Arc<[Told]> = batch.events.into_iter().map(|row| told(row, &names)).collect();
             // Nobody listens any more: nobody misses it.
             let _ = self.feed.live.send(told);
         }

@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod caller;
+pub mod events;
 pub mod extract;
 pub mod failure;
 pub mod gate;
@@ -13,13 +14,19 @@ mod groups;
 pub mod health;
 pub mod idempotency;
 mod images;
+pub mod job_views;
+pub mod journal;
+pub mod measures;
 pub mod middleware;
 pub mod openapi;
 pub mod paging;
 mod quota;
 pub mod reading;
+pub mod reading_jobs;
+pub mod seen;
 pub mod serve;
 mod sessions;
+pub mod statement;
 mod users;
 mod webhooks;
 
@@ -41,6 +48,11 @@ pub fn routes() -> OpenApiRouter<App> {
         .merge(audit::routes())
         .merge(webhooks::routes())
         .merge(images::routes())
+        .merge(events::routes())
+        .merge(job_views::routes())
+        .merge(journal::routes())
+        .merge(measures::routes())
+        .merge(statement::routes())
 }
 
 /// The same where they are served.

@@ -100,3 +100,16 @@ impl Journal {
             .await?)
     }
 }
+
+impl Journal {
+    /// The number of the newest segment that began at or before an instant.
+    pub async fn segment_before(
+        &self,
+        at: era_core::units::Time,
+    ) -> Result<Option<u64>, StoreError> {
+        let sql = "SELECT MAX(number) FROM segments WHERE begun <= ?";
+        let number: Option<i64> =
+            sqlx::query_scalar(sql).bind(at.0).fetch_one(self.database.readers()).await?;
+        number.map(|found| super::number("segments", found)).transpose()
+    }
+}

@@ -1,0 +1,178 @@
+//! What changes: as a list, and live as server-sent events.
+//!
+//! A listener that names the last event that it has (`Last-Event-ID`) misses none: what it lacks
+//! is read from the tables, and so is whatever it was too slow to take. Nothing is kept for it in
+//! memory beyond what all listeners share. A stream ends after a while; whoever comes back is
+//! authenticated again.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{self, KeepAlive, Sse};
+use era_api::Page;
+use era_api::event::Event;
+use era_api::page::PageAsk;
+use era_store::tables::{EventQuery, Seen};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use tokio::sync::{OwnedSemaphorePermit, broadcast};
+use tokio::time::{Instant, timeout_at};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::seen::{event_place, page_size, seen_by};
+use super::{Caller, Failure, Query};
+use crate::App;
+use crate::feed::{Feed, Told};
+
+/// How often an idle stream says that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a stream lasts.
+const STREAM_MAX: Duration = Duration::from_secs(3600);
+/// How many events are read from the tables at a time.
+const READ_AT_ONCE: u32 = 200;
+
+/// Events.
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(stream))
+}
+
+/// Events that the caller may see, oldest first; `cursor` may be the id of any event.
+#[utoipa::path(get, path = "/events", tag = "events", params(PageAsk), responses(
+    (status = 200, body = Page<Event>),
+    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
+))]
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(page): Query<PageAsk>,
+) -> Result<Json<Page<Event>>, Failure> {
+    let limit = page_size(page.limit)?;
+    let bad = || Failure::bad_field("cursor", "give the id of an event, such as `12.0`");
+    let after = page.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
+    let after = after.transpose()?.unwrap_or((0, 0));
+    let query = EventQuery { seen: seen_by(&caller), after, limit: limit.saturating_add(1) };
+    let mut rows = app.feed.tables().events(&query).await?;
+    let more = rows.len() > limit as usize;
+    rows.truncate(limit as usize);
+    let items: Vec<Event> = rows.into_iter().map(|row| app.feed.told(row).event).collect();
+    let next = items.last().filter(|_| more).map(|event| event.id.clone());
+    Ok(Json(Page { items, next }))
+}
+
+/// Events that the caller may see, as they happen.
+#[utoipa::path(get, path = "/events/stream", tag = "events",
+    params(("last-event-id" = Option<String>, Header, description = "Go on after this event")),
+    responses(
+    (status = 200, body = String, content_type = "text/event-stream",
+     description = "`event` is the kind, `id` its place, `data` the event as JSON"),
+    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
+    (status = 503, body = era_api::Problem, content_type = "application/problem+json"),
+))]
+async fn stream(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Failure> {
+    let bad = || Failure::bad_field("last-event-id", "give the id of an event, such as `12.0`");
+    let last = headers.get("last-event-id").map(|value| {
+        value.to_str().ok().filter(|text| text.len() <= 64).and_then(event_place).ok_or_else(bad)
+    });
+    let seat = app.feed.seat().ok_or_else(|| {
+        let detail = "too many listeners: try again later, or read /events";
+        Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_listeners", detail)
+    })?;
+    let listener = Listener::new(&app.feed, seen_by(&caller), last.transpose()?, seat);
+    let events = unfold(listener, |mut listener| async move {
+        let told = listener.next().await?;
+        Some((Ok(message(&told)), listener))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive")))
+}
+
+fn message(told: &Told) -> sse::Event {
+    let event = sse::Event::default().id(&told.event.id).event(&told.event.event);
+    // Strings and numbers only, on one line: it can be written.
+    event.json_data(&told.event).unwrap_or_default()
+}
+
+/// Somebody who listens, at a place in the stream.
+struct Listener {
+    feed: Feed,
+    seen: Seen,
+    live: broadcast::Receiver<Arc<[Told]>>,
+    /// The last event that was passed on, or passed over.
+    last: (u64, u32),
+    /// Whether there may be events in the tables that were not passed on.
+    behind: bool,
+    ready: VecDeque<Told>,
+    until: Instant,
+    _seat: OwnedSemaphorePermit,
+}
+
+impl Listener {
+    fn new(
+        feed: &Feed,
+        seen: Seen,
+        last: Option<(u64, u32)>,
+        seat: OwnedSemaphorePermit,
+    ) -> Listener {
+        // First listen, then look where the tables are: what comes between is in both.
+        let live = feed.listen();
+        Listener {
+            seen,
+            live,
+            last: last.unwrap_or((feed.applied(), u32::MAX)),
+            behind: last.is_some(),
+            ready: VecDeque::new(),
+            until: Instant::now() + STREAM_MAX,
+            feed: feed.clone(),
+            _seat: seat,
+        }
+    }
+
+    /// The next event; `None` when the stream is over.
+    async fn next(&mut self) -> Option<Told> {
+        loop {
+            if let Some(told) = self.ready.pop_front() {
+                self.last = told.place;
+                return Some(told);
+            }
+            if self.behind {
+                self.catch_up().await?;
+                continue;
+            }
+            match timeout_at(self.until, self.live.recv()).await {
+                Ok(Ok(batch)) => {
+                    let new = |told: &&Told| told.place > self.last;
+                    let seen = |told: &&Told| self.seen.allows(told.account, told.team);
+                    self.ready.extend(batch.iter().filter(new).filter(seen).cloned());
+                }
+                Ok(Err(broadcast::error::RecvError::Lagged(_))) => self.behind = true,
+                // The feed has ended, or the stream has lasted long enough.
+                Ok(Err(broadcast::error::RecvError::Closed)) | Err(_) => return None,
+            }
+        }
+    }
+
+    /// Reads on in the tables.
+    async fn catch_up(&mut self) -> Option<()> {
+        let query = EventQuery { seen: self.seen, after: self.last, limit: READ_AT_ONCE };
+        match self.feed.tables().events(&query).await {
+            Ok(rows) => {
+                self.behind = rows.len() == READ_AT_ONCE as usize;
+                self.ready.extend(rows.into_iter().map(|row| self.feed.told(row)));
+                Some(())
+            }
+            Err(error) => {
+                tracing::error!(%error, "events cannot be read: a stream ends");
+                None
+            }
+        }
+    }
+}

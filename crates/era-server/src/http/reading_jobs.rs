@@ -1,0 +1,185 @@
+//! Jobs of the tables as the wire writes them: pure functions of rows.
+
+use std::collections::BTreeMap;
+
+use era_api::Credits;
+use era_api::job::{
+    ArrayPlace, Ask, Cost, Job, JobFilter, JobState, JobSummary, NewJob, Quantity, Replicas, Task,
+    Work,
+};
+use era_core::units::{JobId, Time};
+use era_store::tables::{self, JobQuery, JobRow, Seen, TaskRow};
+
+use super::Failure;
+use super::seen::page_size;
+use crate::feed::Names;
+use crate::wire::stamp;
+
+/// Where a job stands, on the wire.
+pub fn state(state: tables::JobState) -> JobState {
+    match state {
+        tables::JobState::Waiting => JobState::Waiting,
+        tables::JobState::Promised => JobState::Promised,
+        tables::JobState::Starting => JobState::Starting,
+        tables::JobState::Running => JobState::Running,
+        tables::JobState::Stopping => JobState::Stopping,
+        tables::JobState::Succeeded => JobState::Succeeded,
+        tables::JobState::Failed => JobState::Failed,
+        tables::JobState::Cancelled => JobState::Cancelled,
+        tables::JobState::Released => JobState::Released,
+        tables::JobState::LimitReached => JobState::LimitReached,
+        tables::JobState::Broken => JobState::Broken,
+    }
+}
+
+/// States by name and comma; `active` stands for all that are not over.
+pub fn states(text: &str) -> Result<Vec<tables::JobState>, Failure> {
+    let mut all = Vec::new();
+    for word in text.split(',').map(str::trim) {
+        let known = tables::JobState::ALL.into_iter();
+        match word {
+            "active" => all.extend(known.filter(|known| !known.is_over())),
+            word => {
+                let mut found = known.filter(|known| state(*known).as_str() == word);
+                all.push(found.next().ok_or_else(|| no_state(word))?);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn no_state(word: &str) -> Failure {
+    let known = tables::JobState::ALL.map(|known| state(known).as_str()).join(", ");
+    let word: String = word.chars().take(40).collect();
+    Failure::bad_field("state", format!("no state `{word}`: give active, {known}"))
+}
+
+/// Which jobs are asked for.
+pub fn query(filter: &JobFilter, seen: Seen) -> Result<JobQuery, Failure> {
+    let states = filter.state.as_deref().map(states).transpose()?.unwrap_or_default();
+    let at = |at: &Option<era_api::Timestamp>| at.map(|at| Time(at.as_millisecond()));
+    let array = filter.array.map(|id| {
+        let known = i64::try_from(id).is_ok();
+        known.then_some(JobId(id)).ok_or_else(|| Failure::bad_field("array", "no such job"))
+    });
+    Ok(JobQuery {
+        seen,
+        states,
+        account: filter.user.clone(),
+        team: filter.group.clone(),
+        queue: filter.queue.clone(),
+        name: filter.name.clone(),
+        array: array.transpose()?,
+        since: at(&filter.since),
+        until: at(&filter.until),
+        limit: page_size(filter.limit)?,
+    })
+}
+
+/// A job as lists show it.
+pub fn summary(row: &JobRow) -> JobSummary {
+    JobSummary {
+        id: row.id.0,
+        name: row.name.clone(),
+        user: row.account_name.clone(),
+        group: row.team_name.clone(),
+        state: state(row.state),
+        queue: row.queue.clone(),
+        submitted: stamp(row.submitted),
+        promised_start: row.promised_start.map(stamp),
+        promised_finish: row.promised_finish.map(stamp),
+        started: row.started.map(stamp),
+        ended: row.ended.map(stamp),
+        exit_code: row.exit_code,
+        price: Credits(row.price),
+        // Written by us; a row that is damaged shows no resources rather than nothing at all.
+        resources: serde_json::from_str(&row.resources).unwrap_or_default(),
+        replicas: row.replicas,
+        duration_s: seconds(row.duration_ms),
+        array: row.array.map(|(first, index)| ArrayPlace { array: first.0, index }),
+        simulated: row.simulated,
+    }
+}
+
+fn seconds(ms: i64) -> u64 {
+    ms.max(0).unsigned_abs().div_ceil(1000)
+}
+
+/// A job with all that the tables know of it.
+pub fn job(row: &JobRow, spec: Option<&str>, tasks: &[TaskRow], names: &Names) -> Job {
+    let spec = spec.and_then(|spec| serde_json::from_str(spec).ok());
+    Job {
+        summary: summary(row),
+        spec: spec.unwrap_or_else(|| spec_of(row)),
+        reason: row.reason.clone(),
+        attempts: row.attempts,
+        tasks: tasks.iter().map(|row| task(row, names)).collect(),
+        cost: Cost {
+            charged: Credits(row.charged),
+            refunded: Credits(row.refunded),
+            net: Credits(row.charged - row.refunded),
+        },
+        explanation: None,
+    }
+}
+
+/// What was handed in, as far as the scheduler knows: for jobs that came by another door.
+fn spec_of(row: &JobRow) -> NewJob {
+    let resources: BTreeMap<String, String> =
+        serde_json::from_str(&row.resources).unwrap_or_default();
+    let resources = resources.into_iter().map(|(key, amount)| (key, Quantity::Text(amount)));
+    NewJob {
+        name: row.name.clone(),
+        work: Work::default(),
+        ask: Ask {
+            resources: resources.collect(),
+            replicas: Some(Replicas::Fixed(row.replicas)),
+            gpus: None,
+            duration_s: seconds(row.duration_ms),
+            earliest: None,
+            deadline: None,
+            constraints: None,
+        },
+        value: None,
+        most: None,
+        hold: None,
+        overrun: None,
+        queue: row.queue.clone(),
+        preemptible: false,
+        release_when_idle: false,
+        priority: 0,
+        attributes: None,
+        array: None,
+        after: Vec::new(),
+    }
+}
+
+fn task(row: &TaskRow, names: &Names) -> Task {
+    Task {
+        part: row.part,
+        attempt: row.attempt,
+        rank: row.rank,
+        node: row.node.map(|node| names.node(node)).unwrap_or_default(),
+        gpus: (0..64).filter(|bit| row.gpus >> bit & 1 == 1).collect(),
+        launched: stamp(row.launched),
+        started: row.started.map(stamp),
+        ended: row.ended.map(stamp),
+        exit_code: row.exit_code,
+        cause: row.cause.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_read_by_name_and_active_stands_for_all_that_are_not_over() {
+        assert_eq!(states("failed").unwrap(), [tables::JobState::Failed]);
+        assert_eq!(states("active").unwrap().len(), 5);
+        assert_eq!(states("active, succeeded").unwrap().len(), 6);
+        let refused = states("done").unwrap_err().0;
+        assert_eq!(refused.field.as_deref(), Some("state"));
+        assert!(refused.detail.contains("limit_reached"), "{}", refused.detail);
+    }
+}

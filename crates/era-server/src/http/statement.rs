@@ -1,0 +1,62 @@
+//! Wallets' statements.
+
+use axum::Json;
+use axum::extract::State;
+use era_api::account::StatementLine;
+use era_api::page::PageAsk;
+use era_api::{Credits, Page};
+use era_store::tables::StatementRow;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::seen::{event_place, page_size, seen_by};
+use super::{Caller, Failure, Path, Query};
+use crate::App;
+use crate::wire::stamp;
+
+/// Statements.
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(statement))
+}
+
+/// What came into a wallet and went out of it, newest first.
+#[utoipa::path(get, path = "/wallets/{user}/statement", tag = "wallets",
+    params(("user" = String, Path), PageAsk), responses(
+    (status = 200, body = Page<StatementLine>),
+    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
+))]
+async fn statement(
+    State(app): State<App>,
+    caller: Caller,
+    Path(user): Path<String>,
+    Query(page): Query<PageAsk>,
+) -> Result<Json<Page<StatementLine>>, Failure> {
+    let limit = page_size(page.limit)?;
+    let bad = || Failure::bad_field("cursor", "give `next` of the page before");
+    let before = page.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
+    let before = before.transpose()?;
+    // A grant that was just given is on it.
+    app.wait_for(app.driver.snapshot().seq()).await;
+    let account = match user == caller.name {
+        true => Some((caller.user, caller.group)),
+        false => app.feed.tables().account(&user).await?,
+    };
+    let seen = seen_by(&caller);
+    let account = account.filter(|(account, team)| seen.allows(Some(*account), Some(*team)));
+    let (account, _) = account.ok_or_else(|| Failure::not_found("account", &user))?;
+    let found = app.feed.tables().statement(account, before, limit).await?;
+    let next = found.rows.last().filter(|_| found.more);
+    let next = next.map(|row| format!("{}.{}", row.seq, row.place));
+    Ok(Json(Page { items: found.rows.iter().map(line).collect(), next }))
+}
+
+fn line(row: &StatementRow) -> StatementLine {
+    StatementLine {
+        seq: row.seq,
+        at: stamp(row.at),
+        job: row.job.map(|job| job.0),
+        reason: row.reason.clone(),
+        amount: Credits(row.amount),
+        balance: Credits(row.balance),
+    }
+}

@@ -1,0 +1,82 @@
+//! What would have happened: asked of whoever can replay a journal under another rule.
+
+use std::path::{Path, PathBuf};
+
+use era_core::units::Time;
+use era_store::StoreError;
+use era_store::journal::Journal;
+use tokio::io::AsyncWriteExt;
+
+use super::Period;
+use crate::App;
+
+/// What came of a period without ERA.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counterfactual {
+    /// Jobs that were accepted.
+    pub jobs: u64,
+    /// And refused.
+    pub refusals: u64,
+    /// Jobs that were started.
+    pub started: u64,
+    /// Mean wait from submission to the first start.
+    pub wait_s: Option<f64>,
+    /// Runs that ended, but for those that were given up.
+    pub runs: u64,
+    /// Of them, those that succeeded.
+    pub runs_ok: u64,
+    /// What jobs had, divided by what they had in the record.
+    pub service: Option<f64>,
+    /// What they paid, in millionths of a credit.
+    pub paid: i64,
+    /// Thousandths of a GPU times milliseconds that they had.
+    pub gpu_ms: u128,
+}
+
+/// Replays a journal first come first served and on demand.
+pub trait Laboratory: Send + Sync {
+    /// What came of the jobs that were handed in in `[from, to)`. The journal is a file as
+    /// `era replay` reads it. Takes as long as it takes, and may block.
+    fn without(&self, journal: &Path, from: Time, to: Time) -> Result<Counterfactual, String>;
+}
+
+/// The period without ERA; `None` where there is no laboratory.
+pub async fn without(app: &App, period: Period) -> Result<Option<Counterfactual>, StoreError> {
+    if app.laboratory.is_none() {
+        return Ok(None);
+    }
+    let file = Scratch(app.store.folder().join(format!("report-{}.ndjson", period.from.0)));
+    let journal = Journal::new(app.store.durable().clone());
+    let segment = segment_at(app, period.from).await?;
+    let mut export = journal.export(segment).await?;
+    let io = |source| StoreError::File { path: file.0.clone(), source };
+    let mut out = tokio::fs::File::create(&file.0).await.map_err(io)?;
+    while let Some(lines) = export.lines().await? {
+        out.write_all(lines.as_bytes()).await.map_err(io)?;
+    }
+    out.flush().await.map_err(io)?;
+    let app = app.clone();
+    let replayed = tokio::task::spawn_blocking(move || {
+        let laboratory = app.laboratory.as_ref()?;
+        Some(laboratory.without(&file.0, period.from, period.to))
+    });
+    let damaged = |problem: String| StoreError::Damaged { what: "the journal".to_owned(), problem };
+    let replayed = replayed.await.map_err(|e| damaged(e.to_string()))?;
+    replayed.transpose().map_err(damaged)
+}
+
+/// The newest segment that began before an instant.
+async fn segment_at(app: &App, at: Time) -> Result<Option<u64>, StoreError> {
+    let journal = Journal::new(app.store.durable().clone());
+    journal.segment_before(at).await
+}
+
+/// A file that is gone when nobody needs it any more.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

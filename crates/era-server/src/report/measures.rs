@@ -1,0 +1,214 @@
+//! From sums to measures: pure functions.
+
+use std::collections::BTreeMap;
+
+use era_api::Credits;
+use era_api::report::{Measures, Ratios, Report, Stages};
+
+use super::{Counterfactual, Period};
+use crate::wire::stamp;
+
+/// Thousandths of a GPU times milliseconds in a GPU-hour.
+const GPU_HOUR: i128 = 1000 * 3_600_000;
+
+/// What was counted in a period, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Sums(pub BTreeMap<String, i64>);
+
+impl Sums {
+    fn of(&self, what: &str) -> i64 {
+        self.0.get(what).copied().unwrap_or(0)
+    }
+
+    fn count(&self, what: &str) -> u64 {
+        self.of(what).max(0).unsigned_abs()
+    }
+
+    /// A mean in seconds: a sum divided by a count and by what makes a second.
+    fn mean_s(&self, sum: &str, count: &str, second: f64) -> Option<f64> {
+        let count = self.of(count);
+        (count > 0).then(|| self.of(sum) as f64 / count as f64 / second)
+    }
+}
+
+/// The five measures of what was counted.
+///
+/// Starts are those that were asked for: a refused submission is one that did not succeed.
+pub fn measures(sums: &Sums, utilisation: Option<f64>) -> Measures {
+    let asked = sums.of("starts") + sums.of("refusals");
+    let stage = |what: &str| sums.mean_s(what, "stage/n", 1000.0);
+    Measures {
+        jobs: sums.count("jobs"),
+        start_up: Stages {
+            quote_s: sums.mean_s("stage/quote_us", "stage/quote_n", 1_000_000.0),
+            accept_s: sums.mean_s("stage/accept_ms", "stage/accept_n", 1000.0),
+            queue_s: stage("stage/queue_ms"),
+            prepare_s: stage("stage/prepare_ms"),
+            start_s: stage("stage/start_ms"),
+            total_s: stage("stage/total_ms"),
+        },
+        start_first: share(sums.of("starts_first"), asked),
+        start_second: share(sums.of("starts_second"), asked),
+        system_faults: sums.count("system_faults"),
+        refusals: sums.count("refusals"),
+        run_success: share(sums.of("runs_ok"), sums.of("runs")),
+        utilisation,
+        unit_cost: unit_cost(total(sums, "paid/"), total(sums, "gpu_ms/")),
+        unit_cost_by_model: by_model(sums),
+    }
+}
+
+fn total(sums: &Sums, beginning: &str) -> i128 {
+    let of = sums.0.iter().filter(|(what, _)| what.starts_with(beginning));
+    of.map(|(_, amount)| i128::from(*amount)).sum()
+}
+
+fn by_model(sums: &Sums) -> Vec<(String, Credits)> {
+    let models = sums.0.iter().filter_map(|(what, ms)| Some((what.strip_prefix("gpu_ms/")?, ms)));
+    let cost = |(model, ms): (&str, &i64)| {
+        let paid = sums.of(&format!("paid/{model}"));
+        Some((model.to_owned(), unit_cost(paid.into(), (*ms).into())?))
+    };
+    models.filter_map(cost).collect()
+}
+
+/// Credits for a GPU-hour.
+fn unit_cost(paid: i128, gpu_ms: i128) -> Option<Credits> {
+    let micro = (gpu_ms > 0).then(|| paid * GPU_HOUR / gpu_ms)?;
+    i64::try_from(micro).ok().map(Credits)
+}
+
+fn share(part: i64, whole: i64) -> Option<f64> {
+    (whole > 0).then(|| part.max(0) as f64 / whole as f64)
+}
+
+/// What the laboratory found, as measures. It knows no stages, and no faults but those of the
+/// record.
+pub fn counterfactual(found: &Counterfactual, with: &Measures) -> Measures {
+    let asked = i64::try_from(found.jobs + found.refusals).unwrap_or(i64::MAX);
+    let started = i64::try_from(found.started).unwrap_or(i64::MAX);
+    let runs = i64::try_from(found.runs).unwrap_or(i64::MAX);
+    let runs_ok = i64::try_from(found.runs_ok).unwrap_or(i64::MAX);
+    // Preparing and starting take as long as they did.
+    let fixed = with.start_up.prepare_s.unwrap_or(0.0) + with.start_up.start_s.unwrap_or(0.0);
+    Measures {
+        jobs: found.jobs,
+        start_up: Stages {
+            queue_s: found.wait_s,
+            prepare_s: with.start_up.prepare_s,
+            start_s: with.start_up.start_s,
+            total_s: found.wait_s.map(|wait| wait + fixed),
+            ..Stages::default()
+        },
+        start_first: share(started, asked),
+        start_second: share(started, asked),
+        system_faults: with.system_faults,
+        refusals: found.refusals,
+        run_success: share(runs_ok, runs),
+        utilisation: with.utilisation.zip(found.service).map(|(now, ratio)| now * ratio),
+        unit_cost: unit_cost(found.paid.into(), i128::try_from(found.gpu_ms).unwrap_or(0)),
+        unit_cost_by_model: Vec::new(),
+    }
+}
+
+/// `with` divided by `without`, where both are known and the latter is not nought.
+pub fn ratios(with: &Measures, without: &Measures) -> Ratios {
+    let of =
+        |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b);
+    let cost = |measures: &Measures| measures.unit_cost.map(|Credits(micro)| micro as f64);
+    Ratios {
+        start_up: of(with.start_up.total_s, without.start_up.total_s),
+        start_first: of(with.start_first, without.start_first),
+        run_success: of(with.run_success, without.run_success),
+        utilisation: of(with.utilisation, without.utilisation),
+        unit_cost: of(cost(with), cost(without)),
+    }
+}
+
+/// The whole report.
+pub fn report(period: Period, with: Measures, without: Option<Counterfactual>) -> Report {
+    let without = without.map(|found| counterfactual(&found, &with));
+    Report {
+        from: stamp(period.from),
+        to: stamp(period.to),
+        ratio: without.as_ref().map(|without| ratios(&with, without)),
+        with,
+        without,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use era_core::units::Time;
+
+    fn sums() -> Sums {
+        let sums = [
+            ("jobs", 12),
+            ("refusals", 2),
+            ("starts", 8),
+            ("starts_first", 7),
+            ("starts_second", 8),
+            ("system_faults", 1),
+            ("runs", 5),
+            ("runs_ok", 4),
+            ("stage/n", 8),
+            ("stage/queue_ms", 16_000),
+            ("stage/prepare_ms", 800),
+            ("stage/start_ms", 400),
+            ("stage/total_ms", 17_200),
+            ("stage/quote_n", 4),
+            ("stage/quote_us", 2000),
+            ("paid/h100", 6_000_000),
+            ("gpu_ms/h100", 7_200_000_000),
+            ("paid/a10", 1_000_000),
+            ("gpu_ms/a10", 3_600_000_000),
+        ];
+        Sums(sums.map(|(what, amount)| (what.to_owned(), amount)).into())
+    }
+
+    #[test]
+    fn the_five_measures_follow_from_what_was_counted() {
+        let found = measures(&sums(), Some(0.5));
+        assert_eq!((found.jobs, found.refusals, found.system_faults), (12, 2, 1));
+        assert_eq!((found.start_first, found.start_second), (Some(0.7), Some(0.8)));
+        assert_eq!(found.run_success, Some(0.8));
+        assert_eq!(found.start_up.queue_s, Some(2.0));
+        assert_eq!(found.start_up.quote_s, Some(0.0005));
+        assert_eq!(found.start_up.accept_s, None, "nobody said when it arrived");
+        let models = [("a10", 1_000_000), ("h100", 3_000_000)];
+        let models = models.map(|(model, micro)| (model.to_owned(), Credits(micro)));
+        assert_eq!(found.unit_cost_by_model, models);
+        assert_eq!(found.unit_cost, Some(Credits(2_333_333)));
+    }
+
+    #[test]
+    fn a_period_in_which_nothing_happened_has_no_shares() {
+        let found = measures(&Sums::default(), None);
+        assert_eq!(found, Measures::default());
+    }
+
+    #[test]
+    fn ratios_stand_only_where_both_sides_are_known() {
+        let with = measures(&sums(), Some(0.6));
+        let found = Counterfactual {
+            jobs: 6,
+            refusals: 8,
+            started: 6,
+            wait_s: Some(4.0),
+            runs: 4,
+            runs_ok: 2,
+            service: Some(0.5),
+            paid: 14_000_000,
+            gpu_ms: 10_800_000_000,
+        };
+        let period = Period { from: Time(0), to: Time(3_600_000) };
+        let told = report(period, with.clone(), Some(found));
+        let ratio = told.ratio.unwrap();
+        assert_eq!(ratio.utilisation, Some(2.0));
+        assert_eq!(ratio.run_success, Some(0.8 / 0.5));
+        assert!((ratio.unit_cost.unwrap() - 0.5).abs() < 1e-6);
+        assert!(ratio.start_up.unwrap() < 1.0);
+        assert_eq!(report(period, with, None).ratio, None);
+    }
+}
