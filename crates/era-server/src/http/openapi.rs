@@ -55,7 +55,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
         each_operation(item, |method, operation| {
             operation.responses.responses.entry("default".to_owned()).or_insert_with(problem);
             if method == HttpMethod::Post {
-                operation.parameters.get_or_insert_default().push(key());
+                operation.parameters.get_or_insert_default().push(RefOr::T(key()));
             }
         });
     }
