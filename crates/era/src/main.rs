@@ -2,6 +2,7 @@
 //! code: 2 for bad usage (clap's own) and bad input, 1 for everything else.
 
 mod bench;
+mod data;
 mod demo;
 mod names;
 mod replay;
@@ -26,6 +27,7 @@ struct Arguments {
 #[derive(Subcommand)]
 #[allow(clippy::large_enum_variant)] // there is one of them, once
 enum Command {
+    Data(data::Data),
     Demo(demo::Demo),
     /// Measure the core on seeded work
     #[command(subcommand)]
@@ -41,6 +43,7 @@ enum Command {
 impl Command {
     fn run(self) -> anyhow::Result<()> {
         match self {
+            Command::Data(data) => data.run(),
             Command::Demo(demo) => demo.run(),
             Command::Bench(bench) => bench::run(&bench),
             Command::Sim(sim) => sim.run(),
