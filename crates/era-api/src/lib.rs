@@ -5,6 +5,7 @@
 //! Kubernetes writes them. Whatever a stranger may send refuses unknown fields.
 
 pub mod account;
+pub mod client;
 pub mod cluster;
 pub mod credits;
 pub mod data;

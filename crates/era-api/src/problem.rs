@@ -26,6 +26,9 @@ pub struct Problem {
     /// The request that it answers, as the logs name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// After how many seconds it may be tried again, where waiting helps; also `retry-after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_s: Option<u32>,
     /// What would be possible instead of a refused bid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counter_offers: Option<CounterOffers>,
@@ -42,6 +45,7 @@ impl Problem {
             code: code.to_owned(),
             field: None,
             request_id: None,
+            retry_after_s: None,
             counter_offers: None,
         }
     }

@@ -5,6 +5,7 @@
 //! nothing, and what an executor has to say comes back as [`Report`]s, each until it is
 //! acknowledged. Prices, queues and users' rights are not known here.
 
+pub mod discover;
 mod executor;
 #[cfg(target_os = "linux")]
 pub mod isolate;
@@ -12,9 +13,12 @@ pub mod isolate;
 pub mod limits;
 #[cfg(target_os = "linux")]
 pub mod local;
+pub mod log;
+pub mod scalars;
 #[cfg(target_os = "linux")]
 pub mod shim;
 pub mod simulated;
+pub mod usage;
 
 pub use executor::{
     Ending, Executor, FoundNode, Launch, Limits, Order, Report, Reports, Sample, Staged, TaskSpec,

@@ -353,6 +353,11 @@ impl State {
         self.waiting.get(queue).into_iter().flat_map(|jobs| jobs.keys().copied())
     }
 
+    /// Whether a pass could do anything: something waits, or may grow.
+    pub fn could_pass(&self) -> bool {
+        !self.waiting.is_empty() || !self.elastic.is_empty()
+    }
+
     /// Whether two states are the same but for the clock and the count of inputs.
     pub fn same_but_clock(&self, other: &State) -> bool {
         let mut other = other.clone();

@@ -4,8 +4,14 @@
 //! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
 //! answered from the store's tables or the newest snapshot.
 
+pub mod clock;
+pub mod auth;
 pub mod driver;
+pub mod feed;
 pub mod http;
+pub mod launch;
+pub mod report;
+pub mod wire;
 
 use std::sync::Arc;
 
@@ -21,12 +27,24 @@ pub struct Parts {
     pub driver: driver::Handle,
     /// What is kept.
     pub store: Store,
+    /// Who there is, and by what right they ask.
+    pub auth: auth::Auth,
+    /// What follows the journal: tables, and whoever listens.
+    pub feed: feed::Feed,
+    /// What replays a period without ERA, where there is one.
+    pub laboratory: Option<Box<dyn report::Laboratory>>,
 }
 
 impl App {
     /// A server made of these parts.
     pub fn new(parts: Parts) -> App {
         App(Arc::new(parts))
+    }
+
+    /// Waits for a short while until the tables have what was just written, so that whoever wrote
+    /// it reads it. Says whether they have it.
+    pub async fn wait_for(&self, seq: u64) -> bool {
+        self.feed.wait_for(seq).await
     }
 }
 

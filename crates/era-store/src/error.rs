@@ -35,4 +35,28 @@ pub enum StoreError {
         /// How.
         problem: String,
     },
+    /// The journal was written by another version.
+    #[error(
+        "segment {segment} of the journal was written by {what} version {found}, and this binary \
+         reads version {ours}: start the release that wrote it, or restore a backup of its time"
+    )]
+    OtherVersion {
+        /// Which segment.
+        segment: u64,
+        /// The version of what.
+        what: &'static str,
+        /// Its version.
+        found: u32,
+        /// Ours.
+        ours: u32,
+    },
+    /// An input leads to other decisions than were written down.
+    #[error(
+        "entry {seq} of the journal was decided otherwise than this binary decides: start the \
+         binary that wrote it, or restore a backup"
+    )]
+    Differs {
+        /// Which entry.
+        seq: u64,
+    },
 }

@@ -4,13 +4,21 @@
 //! with a state. Tables that are read are projections of it and can be made anew; accounts, data
 //! sets and files are kept beside it. What any of it means to a user is not known here.
 
+pub mod accounts;
 mod database;
 mod error;
+pub mod files;
+pub mod journal;
+pub mod journal;
+pub mod note;
+pub mod note;
+pub mod tables;
 
 use std::path::{Path, PathBuf};
 
 pub use database::{Database, Durability};
 pub use error::StoreError;
+pub use note::Note;
 
 /// All that is kept, under one folder. A clone shares.
 #[derive(Clone)]
@@ -47,6 +55,16 @@ impl Store {
     /// Journal, accounts, data sets.
     pub fn durable(&self) -> &Database {
         &self.durable
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> journal::Journal {
+        journal::Journal::new(self.durable.clone())
+    }
+
+    /// Quotes that were asked.
+    pub fn asks(&self) -> journal::Asks {
+        journal::Asks::new(self.metrics.clone())
     }
 
     /// Projections of the journal.

@@ -1,8 +1,31 @@
 //! Who is asking, and what they may.
+//!
+//! A request brings a token (`authorization: Bearer era_…`) or a browser's session cookie. With a
+//! cookie every change must also bring the session's second secret (`x-csrf-token`), and a
+//! WebSocket must come from this very site. What may be done to whose job or data is decided by
+//! whoever handles these, with the questions below.
 
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use era_api::account::{Role, Scope};
 use era_core::accounts::Actor;
 use era_core::units::{GroupId, UserId};
+use subtle::ConstantTimeEq;
+
+use super::Failure;
+use crate::App;
+use crate::auth::UserEntry;
+use crate::auth::token::Live;
+
+/// The cookie of a session, where all is encrypted.
+pub const COOKIE_SECURE: &str = "__Host-era_session";
+/// The same on plain loopback, where browsers refuse the former.
+pub const COOKIE_PLAIN: &str = "era_session";
+/// Brings the second secret of a session back.
+pub const CSRF_HEADER: &str = "x-csrf-token";
 
 /// The account behind a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +36,7 @@ pub struct Caller {
     pub name: String,
     /// Its group.
     pub group: GroupId,
-    /// What it may do.
+    /// What it may do with this token: whoever has no [`Scope::Admin`] is a plain user.
     pub role: Role,
     /// What its token may be used for.
     pub scopes: Vec<Scope>,
@@ -26,5 +49,183 @@ impl Caller {
             Role::Administrator => Actor::Administrator,
             Role::User | Role::GroupAdministrator => Actor::User(self.user),
         }
+    }
+
+    /// Refuses a token that is not for this.
+    pub fn may(&self, scope: Scope) -> Result<(), Failure> {
+        if self.scopes.contains(&scope) {
+            return Ok(());
+        }
+        let scope = match scope {
+            Scope::Read => "read",
+            Scope::Write => "write",
+            Scope::Admin => "admin",
+        };
+        let detail = format!("this token has no scope `{scope}`: make one that has");
+        Err(Failure::new(StatusCode::FORBIDDEN, "scope", detail))
+    }
+
+    /// Refuses whoever is no administrator.
+    pub fn administers(&self) -> Result<(), Failure> {
+        match self.role {
+            Role::Administrator => Ok(()),
+            _ => Err(Failure::forbidden("only administrators may do this: ask one")),
+        }
+    }
+
+    /// Whether the jobs of a user of a group may be seen, cancelled and retried.
+    pub fn sees(&self, user: UserId, group: GroupId) -> bool {
+        self.user == user || self.heads(group)
+    }
+
+    /// Whether a group's members and quota are in the caller's hands.
+    pub fn heads(&self, group: GroupId) -> bool {
+        match self.role {
+            Role::Administrator => true,
+            Role::GroupAdministrator => self.group == group,
+            Role::User => false,
+        }
+    }
+}
+
+/// The account and the very token behind a request; also good while a one-time password has not
+/// been changed.
+#[derive(Clone)]
+pub struct Session {
+    /// The account with its rights.
+    pub caller: Caller,
+    /// The account as the directory has it.
+    pub account: Arc<UserEntry>,
+    /// The token.
+    pub live: Arc<Live>,
+}
+
+/// What a request brings to say who it is.
+fn presented(headers: &HeaderMap) -> Option<(&str, bool)> {
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then(|| (token.trim(), false));
+    }
+    let cookies = headers.get_all(header::COOKIE).into_iter();
+    let pairs = cookies.filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(';'));
+    let ours = |pair: &&str| {
+        let name = pair.split('=').next().unwrap_or("").trim();
+        name == COOKIE_SECURE || name == COOKIE_PLAIN
+    };
+    let pair = pairs.into_iter().find(|pair| ours(pair))?;
+    Some((pair.split_once('=')?.1.trim(), true))
+}
+
+/// A browser's request must show that it comes from our own page.
+fn from_our_page(parts: &Parts, live: &Live) -> Result<(), Failure> {
+    let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    if parts.headers.contains_key(header::UPGRADE) {
+        let origin = header("origin").and_then(|origin| origin.split_once("://"));
+        let same = origin.is_some_and(|(_, host)| Some(host) == header("host"));
+        return match same {
+            true => Ok(()),
+            false => Err(Failure::forbidden("the WebSocket was opened by another site's page")),
+        };
+    }
+    if matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        return Ok(());
+    }
+    let sent = header(CSRF_HEADER).unwrap_or("");
+    let expected = live.csrf.as_deref().unwrap_or("");
+    // An empty one is never right, whatever is expected.
+    if !sent.is_empty() && bool::from(sent.as_bytes().ct_eq(expected.as_bytes())) {
+        return Ok(());
+    }
+    let detail = format!("a change by cookie must bring `{CSRF_HEADER}` as the login gave it");
+    Err(Failure::new(StatusCode::FORBIDDEN, "csrf", detail))
+}
+
+fn session(parts: &Parts, app: &App) -> Result<Session, Failure> {
+    let (token, cookie) = presented(&parts.headers).ok_or_else(|| {
+        Failure::unauthenticated("log in first: send `authorization: Bearer` with a token")
+    })?;
+    let (account, live) = app.auth.session(token).ok_or_else(|| {
+        Failure::unauthenticated("this token is unknown, expired or revoked: log in again")
+    })?;
+    if cookie {
+        from_our_page(parts, &live)?;
+    } else if live.csrf.is_some() {
+        // A session's secret is for the cookie, where scripts cannot read it.
+        return Err(Failure::unauthenticated("a session is no token: make a token"));
+    }
+    let caller = crate::auth::caller(&account, &live);
+    Ok(Session { caller, account, live })
+}
+
+impl FromRequestParts<App> for Session {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Session, Failure> {
+        session(parts, app)
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Caller, Failure> {
+        let Session { caller, live, .. } = session(parts, app)?;
+        if live.limited {
+            let detail = "the one-time password must be changed first: PUT /api/v1/password";
+            return Err(Failure::new(StatusCode::FORBIDDEN, "password_must_change", detail));
+        }
+        caller.may(match parts.method {
+            Method::GET | Method::HEAD | Method::OPTIONS => Scope::Read,
+            _ => Scope::Write,
+        })?;
+        Ok(caller)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(role: Role) -> Caller {
+        Caller {
+            user: UserId(1),
+            name: "ada".into(),
+            group: GroupId(1),
+            role,
+            scopes: vec![Scope::Read],
+        }
+    }
+
+    #[test]
+    fn a_group_administrator_sees_its_own_group_only() {
+        let (me, other) = (UserId(1), UserId(2));
+        let (mine, theirs) = (GroupId(1), GroupId(2));
+        let sees = |role| {
+            [(me, mine), (other, mine), (other, theirs)]
+                .map(|(user, group)| caller(role).sees(user, group))
+        };
+        assert_eq!(sees(Role::User), [true, false, false]);
+        assert_eq!(sees(Role::GroupAdministrator), [true, true, false]);
+        assert_eq!(sees(Role::Administrator), [true, true, true]);
+    }
+
+    #[test]
+    fn a_token_is_good_for_its_scopes() {
+        assert!(caller(Role::User).may(Scope::Read).is_ok());
+        assert!(caller(Role::User).may(Scope::Write).is_err());
+    }
+
+    #[test]
+    fn a_token_comes_by_header_or_by_cookie() {
+        let read = |name: &'static str, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            presented(&headers).map(|(token, cookie)| (token.to_owned(), cookie))
+        };
+        assert_eq!(read("authorization", "bearer era_1"), Some(("era_1".into(), false)));
+        assert_eq!(read("authorization", "Basic x"), None);
+        assert_eq!(read("cookie", "a=b; era_session=era_2"), Some(("era_2".into(), true)));
+        assert_eq!(read("cookie", "__Host-era_session=era_3"), Some(("era_3".into(), true)));
+        assert_eq!(read("cookie", "xera_session=era_2"), None);
     }
 }

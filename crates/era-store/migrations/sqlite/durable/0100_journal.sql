@@ -8,11 +8,14 @@ CREATE TABLE segments (
     state TEXT NOT NULL
 );
 
--- Every input, with what was decided about it and what the platform keeps with it.
+-- Every input, with what was decided about it and what the platform keeps with it. An input that
+-- made jobs names the first of them, so that what is kept with a job can be found again.
 CREATE TABLE journal (
     seq BIGINT NOT NULL PRIMARY KEY,
     at BIGINT NOT NULL,
     input TEXT NOT NULL,
     events TEXT NOT NULL,
-    note TEXT
+    note TEXT,
+    job BIGINT
 );
+CREATE INDEX journal_job ON journal (job);

@@ -1,0 +1,147 @@
+//! Sessions, tokens, users, groups, wallets, audit, webhooks and images.
+
+use super::path::{encode, query};
+use super::{Client, ClientError};
+use crate::account::{
+    AuditLine, Grant, Group, LoggedIn, Login, Me, NewGroup, NewToken, NewUser, NewWebhook,
+    PasswordChange, Quota, StatementLine, TokenInfo, TokenMade, User, UserEdit, UserMade, Wallet,
+    Webhook, WebhookMade,
+};
+use crate::image::{Image, NewImage};
+use crate::page::{Page, PageAsk};
+
+impl Client {
+    /// Logs in with a name and a password.
+    pub fn log_in(&self, login: &Login) -> Result<LoggedIn, ClientError> {
+        self.post("/sessions", login)
+    }
+
+    /// Who the token says we are.
+    pub fn me(&self) -> Result<Me, ClientError> {
+        self.get("/sessions/me")
+    }
+
+    /// Ends the session: the token is good no more.
+    pub fn log_out(&self) -> Result<(), ClientError> {
+        self.delete("/sessions")
+    }
+
+    /// Changes our own password.
+    pub fn change_password(&self, change: &PasswordChange) -> Result<(), ClientError> {
+        self.put("/sessions/me/password", change)
+    }
+
+    /// Our tokens.
+    pub fn tokens(&self, page: &PageAsk) -> Result<Page<TokenInfo>, ClientError> {
+        self.get(&format!("/tokens{}", query(page)))
+    }
+
+    /// Makes a token.
+    pub fn make_token(&self, token: &NewToken) -> Result<TokenMade, ClientError> {
+        self.post("/tokens", token)
+    }
+
+    /// Makes a token good for nothing.
+    pub fn revoke_token(&self, id: &str) -> Result<(), ClientError> {
+        self.delete(&format!("/tokens/{}", encode(id)))
+    }
+
+    /// The accounts.
+    pub fn users(&self, page: &PageAsk) -> Result<Page<User>, ClientError> {
+        self.get(&format!("/users{}", query(page)))
+    }
+
+    /// Makes an account.
+    pub fn make_user(&self, user: &NewUser) -> Result<UserMade, ClientError> {
+        self.post("/users", user)
+    }
+
+    /// One account.
+    pub fn user(&self, name: &str) -> Result<User, ClientError> {
+        self.get(&format!("/users/{}", encode(name)))
+    }
+
+    /// Changes an account.
+    pub fn edit_user(&self, name: &str, edit: &UserEdit) -> Result<UserMade, ClientError> {
+        self.patch(&format!("/users/{}", encode(name)), edit)
+    }
+
+    /// Sets an account's limits.
+    pub fn set_user_quota(&self, name: &str, quota: &Quota) -> Result<User, ClientError> {
+        self.put(&format!("/users/{}/quota", encode(name)), quota)
+    }
+
+    /// Gives or takes credits.
+    pub fn grant(&self, name: &str, grant: &Grant) -> Result<Wallet, ClientError> {
+        self.post(&format!("/users/{}/grants", encode(name)), grant)
+    }
+
+    /// What an account has.
+    pub fn wallet(&self, name: &str) -> Result<Wallet, ClientError> {
+        self.get(&format!("/users/{}/wallet", encode(name)))
+    }
+
+    /// What came in and went out, newest first.
+    pub fn statement(
+        &self,
+        name: &str,
+        page: &PageAsk,
+    ) -> Result<Page<StatementLine>, ClientError> {
+        self.get(&format!("/users/{}/statement{}", encode(name), query(page)))
+    }
+
+    /// The groups.
+    pub fn groups(&self, page: &PageAsk) -> Result<Page<Group>, ClientError> {
+        self.get(&format!("/groups{}", query(page)))
+    }
+
+    /// Makes a group.
+    pub fn make_group(&self, group: &NewGroup) -> Result<Group, ClientError> {
+        self.post("/groups", group)
+    }
+
+    /// One group.
+    pub fn group(&self, name: &str) -> Result<Group, ClientError> {
+        self.get(&format!("/groups/{}", encode(name)))
+    }
+
+    /// Sets a group's limits.
+    pub fn set_group_quota(&self, name: &str, quota: &Quota) -> Result<Group, ClientError> {
+        self.put(&format!("/groups/{}/quota", encode(name)), quota)
+    }
+
+    /// Who changed what, newest first.
+    pub fn audit(&self, page: &PageAsk) -> Result<Page<AuditLine>, ClientError> {
+        self.get(&format!("/audit{}", query(page)))
+    }
+
+    /// Our webhooks.
+    pub fn webhooks(&self, page: &PageAsk) -> Result<Page<Webhook>, ClientError> {
+        self.get(&format!("/webhooks{}", query(page)))
+    }
+
+    /// Makes a webhook.
+    pub fn make_webhook(&self, webhook: &NewWebhook) -> Result<WebhookMade, ClientError> {
+        self.post("/webhooks", webhook)
+    }
+
+    /// Takes a webhook away.
+    pub fn remove_webhook(&self, id: u64) -> Result<(), ClientError> {
+        self.delete(&format!("/webhooks/{id}"))
+    }
+
+    /// The catalogue of images.
+    pub fn images(&self, page: &PageAsk) -> Result<Page<Image>, ClientError> {
+        self.get(&format!("/images{}", query(page)))
+    }
+
+    /// Publishes an image.
+    pub fn publish_image(&self, image: &NewImage) -> Result<Image, ClientError> {
+        self.post("/images", image)
+    }
+
+    /// Takes an image out of the catalogue.
+    pub fn remove_image(&self, name: &str) -> Result<(), ClientError> {
+        self.delete(&format!("/images/{}", encode(name)))
+    }
+}

@@ -1,0 +1,69 @@
+//! Nodes, pools and domains.
+
+use jiff::Timestamp;
+
+use super::path::{encode, query};
+use super::{Client, ClientError};
+use crate::cluster::{Booking, Domain, Node, NodeEdit, Pool};
+use crate::page::{Page, PageAsk};
+
+/// Which stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Period {
+    /// From; the server's choice where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Timestamp>,
+    /// Until.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Timestamp>,
+    /// In steps of so many seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_s: Option<u64>,
+}
+
+impl Client {
+    /// The nodes, and who holds them.
+    pub fn nodes(&self, page: &PageAsk) -> Result<Page<Node>, ClientError> {
+        self.get(&format!("/nodes{}", query(page)))
+    }
+
+    /// One node.
+    pub fn node(&self, name: &str) -> Result<Node, ClientError> {
+        self.get(&format!("/nodes/{}", encode(name)))
+    }
+
+    /// Drains a node, resumes it, moves it, or lets it go.
+    pub fn edit_node(&self, name: &str, edit: &NodeEdit) -> Result<Node, ClientError> {
+        self.patch(&format!("/nodes/{}", encode(name)), edit)
+    }
+
+    /// What is promised on a node.
+    pub fn bookings(&self, name: &str, period: &Period) -> Result<Page<Booking>, ClientError> {
+        self.get(&format!("/nodes/{}/bookings{}", encode(name), query(period)))
+    }
+
+    /// The pools.
+    pub fn pools(&self) -> Result<Page<Pool>, ClientError> {
+        self.get("/pools")
+    }
+
+    /// Makes or changes a pool.
+    pub fn put_pool(&self, pool: &Pool) -> Result<Pool, ClientError> {
+        self.put(&format!("/pools/{}", encode(&pool.name)), pool)
+    }
+
+    /// The domains.
+    pub fn domains(&self) -> Result<Page<Domain>, ClientError> {
+        self.get("/domains")
+    }
+
+    /// Makes or changes a domain.
+    pub fn put_domain(&self, domain: &Domain) -> Result<Domain, ClientError> {
+        self.put(&format!("/domains/{}", encode(&domain.name)), domain)
+    }
+
+    /// Takes a domain away; its nodes stay.
+    pub fn remove_domain(&self, name: &str) -> Result<(), ClientError> {
+        self.delete(&format!("/domains/{}", encode(name)))
+    }
+}

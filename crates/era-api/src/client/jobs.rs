@@ -1,0 +1,116 @@
+//! Quotes, holds and jobs.
+
+use super::path::query;
+use super::{Client, ClientError};
+use crate::data::FileEntry;
+use crate::job::{
+    Explanation, Extend, Job, JobEdit, JobFilter, JobSummary, LogLine, MetricPoint, NewJob,
+    Submitted, TimelineLine,
+};
+use crate::page::{Page, PageAsk};
+use crate::quote::{QuoteAsk, Quoted};
+
+/// Which lines of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct LogAsk {
+    /// From this offset; from the beginning where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// Most lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Of this attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// Of this replica.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+}
+
+/// Which recorded values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct MetricAsk {
+    /// Of these names, by comma.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<String>,
+    /// At most so many of each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub points: Option<u32>,
+}
+
+impl Client {
+    /// What a bid would get.
+    pub fn quote(&self, ask: &QuoteAsk) -> Result<Quoted, ClientError> {
+        self.post("/quotes", ask)
+    }
+
+    /// Gives a hold back.
+    pub fn drop_hold(&self, id: u64) -> Result<(), ClientError> {
+        self.delete(&format!("/holds/{id}"))
+    }
+
+    /// Hands a job in.
+    pub fn submit(&self, job: &NewJob) -> Result<Submitted, ClientError> {
+        self.post("/jobs", job)
+    }
+
+    /// The jobs that a filter lets through, newest first.
+    pub fn jobs(&self, filter: &JobFilter) -> Result<Page<JobSummary>, ClientError> {
+        self.get(&format!("/jobs{}", query(filter)))
+    }
+
+    /// One job.
+    pub fn job(&self, id: u64) -> Result<Job, ClientError> {
+        self.get(&format!("/jobs/{id}"))
+    }
+
+    /// Changes a waiting job.
+    pub fn edit_job(&self, id: u64, edit: &JobEdit) -> Result<(), ClientError> {
+        self.patch::<_, serde::de::IgnoredAny>(&format!("/jobs/{id}"), edit).map(drop)
+    }
+
+    /// Gives a job up.
+    pub fn cancel(&self, id: u64) -> Result<(), ClientError> {
+        self.act(&format!("/jobs/{id}/cancel"), &serde_json::json!({}))
+    }
+
+    /// Submits an ended job again, as a new one.
+    pub fn retry(&self, id: u64) -> Result<Submitted, ClientError> {
+        self.post(&format!("/jobs/{id}/retry"), &serde_json::json!({}))
+    }
+
+    /// Buys more time for a running reservation.
+    pub fn extend(&self, id: u64, extend: &Extend) -> Result<(), ClientError> {
+        self.act(&format!("/jobs/{id}/extend"), extend)
+    }
+
+    /// Gives back what is left of a reservation.
+    pub fn release(&self, id: u64) -> Result<(), ClientError> {
+        self.act(&format!("/jobs/{id}/release"), &serde_json::json!({}))
+    }
+
+    /// Why a job waits, or when it will run.
+    pub fn explain(&self, id: u64) -> Result<Explanation, ClientError> {
+        self.get(&format!("/jobs/{id}/explain"))
+    }
+
+    /// What happened to a job, oldest first.
+    pub fn timeline(&self, id: u64, page: &PageAsk) -> Result<Page<TimelineLine>, ClientError> {
+        self.get(&format!("/jobs/{id}/timeline{}", query(page)))
+    }
+
+    /// The files that a job left.
+    pub fn outputs(&self, id: u64, page: &PageAsk) -> Result<Page<FileEntry>, ClientError> {
+        self.get(&format!("/jobs/{id}/outputs{}", query(page)))
+    }
+
+    /// Some lines of a job's log.
+    pub fn logs(&self, id: u64, ask: &LogAsk) -> Result<Page<LogLine>, ClientError> {
+        self.get(&format!("/jobs/{id}/logs{}", query(ask)))
+    }
+
+    /// Recorded values of a job.
+    pub fn metrics(&self, id: u64, ask: &MetricAsk) -> Result<Page<MetricPoint>, ClientError> {
+        self.get(&format!("/jobs/{id}/metrics{}", query(ask)))
+    }
+}

@@ -1,0 +1,96 @@
+//! The typed client: one method for each operation of the API, blocking, on one kept connection.
+//!
+//! Made to be cheap: nothing is resolved, connected or set up for encryption before the first
+//! request, so that a command is over in a few milliseconds. It does not know where an address
+//! or a token came from, prints nothing and asks nobody.
+
+mod accounts;
+mod call;
+mod cluster;
+mod error;
+mod events;
+mod jobs;
+mod key;
+mod market;
+mod path;
+mod queues;
+mod reports;
+mod sse;
+mod stream;
+mod tls;
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::config::Config;
+
+pub use cluster::Period;
+pub use error::ClientError;
+pub use events::EventStream;
+pub use jobs::{LogAsk, MetricAsk};
+pub use path::{encode, query};
+pub use stream::{LogStream, MetricStream, Stream};
+
+/// How long a connection may take to come about.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// How long an answer may take to begin.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// Most bytes of a JSON answer.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
+
+/// The road to a server.
+#[derive(Debug)]
+pub struct Client {
+    url: String,
+    token: Option<String>,
+    authority: Option<Vec<u8>>,
+    agent: OnceLock<Agent>,
+}
+
+impl Client {
+    /// To the server at this address, such as `http://127.0.0.1:7632`, as whoever the token says.
+    pub fn new(url: &str, token: Option<&str>) -> Result<Client, ClientError> {
+        let url = path::base(url)?;
+        Ok(Client { url, token: token.map(str::to_owned), authority: None, agent: OnceLock::new() })
+    }
+
+    /// The same, trusting the certificates in this PEM text and no others.
+    #[must_use]
+    pub fn trusting(mut self, pem: Vec<u8>) -> Client {
+        self.authority = Some(pem);
+        self
+    }
+
+    /// The server's address, without a slash at its end.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The token that goes with each request.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
+    /// The connection; made at the first use.
+    fn agent(&self) -> Result<&Agent, ClientError> {
+        if let Some(agent) = self.agent.get() {
+            return Ok(agent);
+        }
+        let mut config = Config::builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("era/", env!("CARGO_PKG_VERSION")))
+            .accept_encoding("identity")
+            .timeout_connect(Some(CONNECT_MAX))
+            .timeout_recv_response(Some(ANSWER_MAX));
+        if path::is_loopback(&self.url) {
+            config = config.proxy(None);
+        }
+        if let Some(pem) = &self.authority {
+            config = config.tls_config(tls::for_requests(pem)?);
+        }
+        Ok(self.agent.get_or_init(|| config.build().new_agent()))
+    }
+}

@@ -1,0 +1,58 @@
+//! Queues and policies.
+
+use super::path::{encode, query};
+use super::{Client, ClientError};
+use crate::page::{Page, PageAsk};
+use crate::queue::{Policy, Proposal, Queue, RollBack, Rule, RuleCheck, RuleChecked};
+
+impl Client {
+    /// The queues.
+    pub fn queues(&self) -> Result<Page<Queue>, ClientError> {
+        self.get("/queues")
+    }
+
+    /// One queue.
+    pub fn queue(&self, name: &str) -> Result<Queue, ClientError> {
+        self.get(&format!("/queues/{}", encode(name)))
+    }
+
+    /// Makes or changes a queue.
+    pub fn put_queue(&self, queue: &Queue) -> Result<Queue, ClientError> {
+        self.put(&format!("/queues/{}", encode(&queue.name)), queue)
+    }
+
+    /// Takes an empty queue away.
+    pub fn remove_queue(&self, name: &str) -> Result<(), ClientError> {
+        self.delete(&format!("/queues/{}", encode(name)))
+    }
+
+    /// The policies.
+    pub fn policies(&self) -> Result<Page<Policy>, ClientError> {
+        self.get("/policies")
+    }
+
+    /// One policy.
+    pub fn policy(&self, name: &str) -> Result<Policy, ClientError> {
+        self.get(&format!("/policies/{}", encode(name)))
+    }
+
+    /// Publishes the next version of a policy.
+    pub fn publish_policy(&self, name: &str, rule: &Rule) -> Result<Policy, ClientError> {
+        self.put(&format!("/policies/{}", encode(name)), rule)
+    }
+
+    /// Puts an earlier version in force again.
+    pub fn roll_back_policy(&self, name: &str, version: u32) -> Result<Policy, ClientError> {
+        self.post(&format!("/policies/{}/rollback", encode(name)), &RollBack { version })
+    }
+
+    /// Checks a rule, and what it would do to a queue.
+    pub fn check_policy(&self, check: &RuleCheck) -> Result<RuleChecked, ClientError> {
+        self.post("/policies/check", check)
+    }
+
+    /// What tuning proposes.
+    pub fn proposals(&self, page: &PageAsk) -> Result<Page<Proposal>, ClientError> {
+        self.get(&format!("/policies/proposals{}", query(page)))
+    }
+}

@@ -1,0 +1,204 @@
+//! The thread itself: waits, lets the engine carry out a batch, commits, then tells.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use era_core::{Snapshot, State};
+use era_store::StoreError;
+use era_store::journal::{Journal, Segment};
+use tokio::runtime;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::engine::{Batch, Engine, outstanding};
+use super::{Asked, BATCH_MAX, Handle, INBOX_MAX, Released, Releases};
+use crate::clock::Clock;
+
+/// Longest sleep: a clock that was set, or a machine that was suspended, is noticed after it.
+const SLEEP_MAX: Duration = Duration::from_secs(30);
+
+/// When segments begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// After so many inputs.
+    pub segment_every: u64,
+    /// When the driver stops after so many inputs.
+    pub segment_at_stop: u64,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules { segment_every: 50_000, segment_at_stop: 1_000 }
+    }
+}
+
+/// A driver at work.
+pub struct Driver {
+    handle: Handle,
+    stop: CancellationToken,
+    thread: JoinHandle<Result<(), StoreError>>,
+}
+
+impl Driver {
+    /// Loads the newest state, replays what came after it, and goes on from there; begins with
+    /// `fresh` where nothing was ever written. The first thing released is what was sent out
+    /// before and not confirmed.
+    pub async fn start(
+        journal: Journal,
+        clock: Arc<dyn Clock>,
+        rules: Rules,
+        fresh: State,
+    ) -> Result<(Driver, Releases), StoreError> {
+        let (state, replayed) = match journal.restore().await? {
+            Some(restored) => (restored.state, restored.replayed),
+            None => {
+                journal.begin_segment(&Segment::of(&fresh)).await?;
+                (Box::new(fresh), 0)
+            }
+        };
+        tracing::info!(seq = state.seq(), replayed, "the journal was read");
+        let (inbox, asked) = mpsc::channel(INBOX_MAX);
+        let (release, releases) = mpsc::unbounded_channel();
+        let (committed, word) = watch::channel(state.seq());
+        let newest = Arc::new(ArcSwap::from_pointee(state.snapshot()));
+        let handle = Handle { inbox, newest: newest.clone(), committed: word };
+        let effects = outstanding(&state);
+        // Nobody has had a chance to give up the other end.
+        let _ = release.send(Released { accepted: Vec::new(), effects });
+        let stop = CancellationToken::new();
+        let thread = Thread {
+            engine: Engine::new(state, journal, clock),
+            runtime: runtime::Handle::current(),
+            rules,
+            since_segment: replayed,
+            segment: None,
+            asked,
+            newest,
+            release,
+            committed,
+            stop: stop.clone(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("driver".to_owned())
+            .spawn(move || thread.run())
+            .map_err(|source| StoreError::File { path: "the driver's thread".into(), source })?;
+        Ok((Driver { handle, stop, thread }, releases))
+    }
+
+    /// The road to it.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Answers what was asked so far, closes the segment if much happened in it, and stops.
+    pub async fn stop(self) -> Result<(), StoreError> {
+        self.stop.cancel();
+        let Driver { handle, thread, .. } = self;
+        handle.stopped().await;
+        drop(handle);
+        match tokio::task::spawn_blocking(move || thread.join()).await {
+            Ok(Ok(ended)) => ended,
+            // The thread has written why to the log.
+            _ => Err(StoreError::Damaged {
+                what: "the scheduler".to_owned(),
+                problem: "its thread ended by a fault of its own".to_owned(),
+            }),
+        }
+    }
+}
+
+/// What the thread owns.
+struct Thread {
+    engine: Engine,
+    runtime: runtime::Handle,
+    rules: Rules,
+    since_segment: u64,
+    /// A segment that is being written.
+    segment: Option<tokio::task::JoinHandle<()>>,
+    asked: mpsc::Receiver<Asked>,
+    newest: Arc<ArcSwap<Snapshot>>,
+    release: mpsc::UnboundedSender<Released>,
+    committed: watch::Sender<u64>,
+    stop: CancellationToken,
+}
+
+impl Thread {
+    fn run(mut self) -> Result<(), StoreError> {
+        let runtime = self.runtime.clone();
+        let mut asked = Vec::with_capacity(BATCH_MAX);
+        while runtime.block_on(self.wait(&mut asked)) {
+            let batch = self.engine.carry_out(std::mem::take(&mut asked));
+            if batch.entries.is_empty() {
+                continue;
+            }
+            if let Err(error) = runtime.block_on(self.engine.commit(&batch)) {
+                // The state is ahead of the journal: it is given up with this thread, and whoever
+                // waits is told by the end of his channel.
+                tracing::error!(%error, "the journal cannot be written: the scheduler stops");
+                return Err(error);
+            }
+            self.tell(batch);
+            self.begin_segment_if_due(self.rules.segment_every);
+            asked = Vec::with_capacity(BATCH_MAX);
+        }
+        self.begin_segment_if_due(self.rules.segment_at_stop.max(1));
+        if let Some(segment) = self.segment.take() {
+            let _ = runtime.block_on(segment);
+        }
+        Ok(())
+    }
+
+    /// Waits for inputs, or until something is due; `false` when it is time to stop.
+    async fn wait(&mut self, asked: &mut Vec<Asked>) -> bool {
+        let idle = self.engine.idle_for().unwrap_or(SLEEP_MAX).min(SLEEP_MAX);
+        tokio::select! {
+            biased;
+            count = self.asked.recv_many(asked, BATCH_MAX) => count > 0,
+            () = self.stop.cancelled(), if !self.asked.is_closed() => {
+                // What is in the channel is still answered; then it is empty and closed.
+                self.asked.close();
+                true
+            }
+            () = tokio::time::sleep(idle) => true,
+        }
+    }
+
+    /// All that may leave once a batch is durable.
+    fn tell(&mut self, batch: Batch) {
+        self.newest.store(Arc::new(self.engine.snapshot()));
+        let seq = batch.last_seq();
+        let news = batch.has_news();
+        self.since_segment += batch.entries.len() as u64;
+        for (caller, answer) in batch.answers {
+            // A caller that no longer waits has gone away; what it asked has happened all the same.
+            let _ = caller.send(answer);
+        }
+        if news {
+            // After the launcher has stopped, what is outstanding is found again at the next start.
+            let _ = self.release.send(batch.released);
+        }
+        if let Some(seq) = seq {
+            self.committed.send_replace(seq);
+        }
+    }
+
+    /// Begins a segment with the state as it is, written off this thread.
+    fn begin_segment_if_due(&mut self, every: u64) {
+        let writing = self.segment.as_ref().is_some_and(|task| !task.is_finished());
+        if self.since_segment < every || writing {
+            return;
+        }
+        self.since_segment = 0;
+        let (state, journal) = (self.engine.snapshot(), self.engine.journal().clone());
+        self.segment = Some(self.runtime.spawn(async move {
+            let serialised = tokio::task::spawn_blocking(move || Segment::of(&state)).await;
+            let Ok(segment) = serialised else { return };
+            // Without it a restart takes longer, and nothing else.
+            if let Err(error) = journal.begin_segment(&segment).await {
+                tracing::warn!(%error, "a segment of the journal could not be begun");
+            }
+        }));
+    }
+}

@@ -1,0 +1,186 @@
+//! The feed: follows the journal, keeps the tables up to date, and tells whoever listens.
+//!
+//! It wakes when the driver has committed something, carries it out on the tables, and only then
+//! tells of it: whoever hears of an event finds it in the tables. If the tables cannot be written
+//! it tries again; nothing is lost, since the journal has it. It never calls the core.
+
+mod names;
+mod sentence;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use era_core::units::{GroupId, UserId};
+use era_store::tables::{EventRow, Projector, Tables};
+use era_store::{Store, StoreError};
+use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::task::JoinHandle;
+
+pub use names::Names;
+pub use sentence::sentence;
+
+/// How many batches a listener may be behind before it reads the tables instead.
+const BEHIND_MAX: usize = 256;
+/// Most listeners at a time.
+pub const LISTENERS_MAX: usize = 1024;
+/// How long somebody waits for the tables to have what they wrote themselves.
+const OWN_WRITES_MAX: Duration = Duration::from_secs(2);
+/// How long it is until a failed write of the tables is tried again.
+const RETRY: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+];
+
+/// An event as listeners get it.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Its input's number, and its place there.
+    pub place: (u64, u32),
+    /// Whose job it is about.
+    pub account: Option<UserId>,
+    /// Of which group.
+    pub team: Option<GroupId>,
+    /// As it is told.
+    pub event: era_api::event::Event,
+}
+
+/// The feed, to listen to. A clone shares.
+#[derive(Clone)]
+pub struct Feed {
+    tables: Tables,
+    applied: watch::Receiver<u64>,
+    live: broadcast::Sender<Arc<[Told]>>,
+    names: Arc<ArcSwap<Names>>,
+    seats: Arc<Semaphore>,
+}
+
+impl Feed {
+    /// Starts to follow a journal whose last durable entry is watched. It ends when the watched
+    /// is gone.
+    pub async fn start(
+        store: &Store,
+        committed: watch::Receiver<u64>,
+    ) -> Result<(Feed, JoinHandle<()>), StoreError> {
+        let projector = Projector::open(store).await?;
+        let tables = Tables::new(store);
+        let names = Arc::new(ArcSwap::from_pointee(Names::load(&tables).await?));
+        let (applied, watched) = watch::channel(projector.cursor());
+        let (live, _) = broadcast::channel(BEHIND_MAX);
+        let feed = Feed {
+            tables,
+            applied: watched,
+            live: live.clone(),
+            names: Arc::clone(&names),
+            seats: Arc::new(Semaphore::new(LISTENERS_MAX)),
+        };
+        let follower = Follower { projector, committed, applied, feed: feed.clone() };
+        Ok((feed, tokio::spawn(follower.run())))
+    }
+
+    /// The tables that it writes.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// What things are called.
+    pub fn names(&self) -> Arc<Names> {
+        self.names.load_full()
+    }
+
+    /// The last entry that the tables have.
+    pub fn applied(&self) -> u64 {
+        *self.applied.borrow()
+    }
+
+    /// Waits until the tables have an entry, for a short while: whoever wrote it reads it then.
+    /// Says whether they have it.
+    pub async fn wait_for(&self, seq: u64) -> bool {
+        let mut applied = self.applied.clone();
+        let there = applied.wait_for(|applied| *applied >= seq);
+        matches!(tokio::time::timeout(OWN_WRITES_MAX, there).await, Ok(Ok(_)))
+    }
+
+    /// Whatever happens from now on.
+    pub fn listen(&self) -> broadcast::Receiver<Arc<[Told]>> {
+        self.live.subscribe()
+    }
+
+    /// A seat for a listener from outside; `None` where all are taken.
+    pub fn seat(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        Arc::clone(&self.seats).try_acquire_owned().ok()
+    }
+
+    /// An event of the tables as it is told.
+    pub fn told(&self, row: EventRow) -> Told {
+        told(row, &self.names.load())
+    }
+}
+
+fn told(row: EventRow, names: &Names) -> Told {
+    Told {
+        place: (row.seq, row.place),
+        account: row.account,
+        team: row.team,
+        event: era_api::event::Event {
+            id: format!("{}.{}", row.seq, row.place),
+            at: crate::wire::stamp(row.at),
+            job: row.job.map(|job| job.0),
+            user: row.account.map(|account| names.account(account)),
+            sentence: sentence(&row.body, names),
+            event: row.kind,
+        },
+    }
+}
+
+struct Follower {
+    projector: Projector,
+    committed: watch::Receiver<u64>,
+    applied: watch::Sender<u64>,
+    feed: Feed,
+}
+
+impl Follower {
+    async fn run(mut self) {
+        let mut failures = 0;
+        loop {
+            let behind = *self.committed.borrow_and_update() > self.projector.cursor();
+            let done = if behind { self.advance().await } else { Ok(false) };
+            match done {
+                Ok(true) => failures = 0,
+                Ok(false) => {
+                    if self.committed.changed().await.is_err() {
+                        // The driver is gone: take what it committed last, and end.
+                        while matches!(self.advance().await, Ok(true)) {}
+                        return;
+                    }
+                }
+                Err(error) => {
+                    let wait = RETRY[failures.min(RETRY.len() - 1)];
+                    tracing::error!(%error, "the tables cannot be written: trying again");
+                    failures += 1;
+                    tokio::time::sleep(wait).await;
+                }
+            }
+        }
+    }
+
+    async fn advance(&mut self) -> Result<bool, StoreError> {
+        let Some(batch) = self.projector.advance().await? else { return Ok(false) };
+        let renamed = |row: &EventRow| matches!(row.kind.as_str(), "nodes_changed" | "changed");
+        if batch.events.iter().any(renamed) {
+            self.feed.names.store(Arc::new(Names::load(&self.feed.tables).await?));
+        }
+        self.applied.send_replace(batch.seq);
+        if !batch.events.is_empty() && self.feed.live.receiver_count() > 0 {
+            let names = self.feed.names.load();
+            let told: Arc<[Told]> =
+                batch.events.into_iter().map(|row| told(row, &names)).collect();
+            // Nobody listens any more: nobody misses it.
+            let _ = self.feed.live.send(told);
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,36 @@
+//! What machines and accounts are called, for sentences.
+
+use std::collections::BTreeMap;
+
+use era_core::units::{NodeId, UserId};
+use era_store::StoreError;
+use era_store::tables::Tables;
+
+/// Names by number.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    nodes: BTreeMap<NodeId, String>,
+    accounts: BTreeMap<UserId, String>,
+}
+
+impl Names {
+    /// These.
+    pub fn new(nodes: BTreeMap<NodeId, String>, accounts: BTreeMap<UserId, String>) -> Names {
+        Names { nodes, accounts }
+    }
+
+    /// Those of the tables.
+    pub async fn load(tables: &Tables) -> Result<Names, StoreError> {
+        Ok(Names::new(tables.node_names().await?, tables.account_names().await?))
+    }
+
+    /// What a machine is called; its number where nobody knows.
+    pub fn node(&self, node: NodeId) -> String {
+        self.nodes.get(&node).cloned().unwrap_or_else(|| node.to_string())
+    }
+
+    /// What an account is called; its number where nobody knows.
+    pub fn account(&self, account: UserId) -> String {
+        self.accounts.get(&account).cloned().unwrap_or_else(|| account.to_string())
+    }
+}

@@ -1,0 +1,141 @@
+//! What a parser says, in words that help: where it is, which field, and what was probably meant.
+
+use axum::http::StatusCode;
+use serde::de::DeserializeOwned;
+
+use super::Failure;
+
+/// Reads a JSON text into a value, or says what is wrong with it.
+pub fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
+    let mut parser = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut parser).map_err(|error| {
+        let path = error.path().to_string();
+        describe(&path, error.inner())
+    })?;
+    parser.end().map_err(|error| describe(".", &error))?;
+    Ok(value)
+}
+
+fn describe(path: &str, error: &serde_json::Error) -> Failure {
+    use serde_json::error::Category;
+    let sentence = error.to_string();
+    // The parser puts the place at the end; it is told once, in front.
+    let (problem, _) = sentence.rsplit_once(" at line ").unwrap_or((&sentence, ""));
+    let at = format!("line {}, column {}", error.line(), error.column());
+    match error.classify() {
+        Category::Data => {
+            let field = field_of(path, problem);
+            let detail = format!("{}, at {at}", meant(problem));
+            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_field", detail).about(&field)
+        }
+        _ if problem.starts_with("recursion limit") => {
+            let detail = format!("the body is nested too deeply, at {at}: give at most 127 levels");
+            Failure::new(StatusCode::BAD_REQUEST, "too_deep", detail)
+        }
+        _ => {
+            let detail = format!("the body is no JSON: {problem}, at {at}");
+            Failure::new(StatusCode::BAD_REQUEST, "bad_json", detail)
+        }
+    }
+}
+
+/// The field that a problem is about: the one that is named in it, below the path to it.
+fn field_of(path: &str, problem: &str) -> String {
+    let parent = path.trim_matches('.').replace("?", "");
+    let named = ["missing field `", "unknown field `"].iter().find_map(|start| {
+        let (_, rest) = problem.split_once(start)?;
+        Some(rest.split_once('`')?.0)
+    });
+    match named {
+        // The path may or may not end in the unknown field already.
+        Some(field) if parent.ends_with(field) => parent,
+        Some(field) if parent.is_empty() => field.to_owned(),
+        Some(field) => format!("{parent}.{field}"),
+        None if parent.is_empty() => "body".to_owned(),
+        None => parent,
+    }
+}
+
+/// A parser's sentence, with the nearest known name where an unknown one was given.
+pub fn meant(problem: &str) -> String {
+    let Some((kind, rest)) = ["unknown field `", "unknown variant `"]
+        .iter()
+        .find_map(|start| problem.split_once(start).map(|(_, rest)| (*start, rest)))
+    else {
+        return problem.to_owned();
+    };
+    let Some((given, expected)) = rest.split_once('`') else { return problem.to_owned() };
+    let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+    let what = if kind.contains("field") { "field" } else { "value" };
+    let given: String = given.chars().take(80).collect();
+    match nearest(&given, &known) {
+        Some(near) => format!("unknown {what} `{given}`: did you mean `{near}`?"),
+        None if known.is_empty() => format!("unknown {what} `{given}`: none is known here"),
+        None => format!("unknown {what} `{given}`: known are {}", known.join(", ")),
+    }
+}
+
+/// The known word that is most likely meant, where one is near enough.
+pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+    let distance = |word: &&&str| strsim::damerau_levenshtein(given, word);
+    let near = known.iter().min_by_key(distance)?;
+    let limit = (near.len().max(given.len()) / 3).max(1);
+    (distance(&near) <= limit).then_some(*near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use era_api::account::{NewUser, Quota};
+
+    fn refused<T: DeserializeOwned>(text: &str) -> era_api::Problem {
+        match json::<T>(text.as_bytes()) {
+            Ok(_) => panic!("{text} was read"),
+            Err(Failure(problem)) => *problem,
+        }
+    }
+
+    #[test]
+    fn an_unknown_field_is_told_with_the_nearest_known_one() {
+        let problem = refused::<Quota>(r#"{"memry": "1Gi"}"#);
+        assert_eq!((problem.status, problem.code.as_str()), (422, "bad_field"));
+        assert_eq!(problem.field.as_deref(), Some("memry"));
+        assert_eq!(
+            problem.detail,
+            "unknown field `memry`: did you mean `memory`?, at line 1, column 8"
+        );
+        let problem = refused::<Quota>(r#"{"colour": "red"}"#);
+        assert!(problem.detail.contains("known are cpu, memory"), "{}", problem.detail);
+    }
+
+    #[test]
+    fn a_wrong_type_is_told_with_its_field_line_and_column() {
+        let problem = refused::<NewUser>("{\n  \"name\": 7\n}");
+        assert_eq!(problem.field.as_deref(), Some("name"));
+        assert!(problem.detail.contains("line 2"), "{}", problem.detail);
+        let problem = refused::<NewUser>(r#"{"name": "a", "role": "amin"}"#);
+        assert_eq!(problem.field.as_deref(), Some("role"));
+        let problem = refused::<NewUser>("{}");
+        assert_eq!(problem.field.as_deref(), Some("name"));
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_with_its_place() {
+        for (text, code) in [("{", "bad_json"), ("{} x", "bad_json"), ("", "bad_json")] {
+            let problem = refused::<NewUser>(text);
+            assert_eq!((problem.status, problem.code.as_str()), (400, code), "{text}");
+            assert!(problem.detail.contains("line"), "{}", problem.detail);
+        }
+        let deep = format!("{{\"name\":{}", "[".repeat(100_000));
+        let problem = refused::<serde_json::Value>(&deep);
+        assert_eq!(problem.code, "too_deep");
+    }
+
+    #[test]
+    fn only_near_words_are_meant() {
+        assert_eq!(nearest("memry", &["memory", "cpu"]), Some("memory"));
+        assert_eq!(nearest("gup", &["gpu", "cpu"]), Some("gpu"));
+        assert_eq!(nearest("colour", &["memory", "cpu"]), None);
+        assert_eq!(nearest("x", &[]), None);
+    }
+}

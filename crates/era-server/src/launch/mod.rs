@@ -1,0 +1,130 @@
+//! Between the scheduler and the executors: effects become orders, reports become inputs.
+//!
+//! An order is given only after the decision behind it is durable, and a report is acknowledged
+//! only after the input that it became is. So a crash anywhere in between loses nothing: what was
+//! ordered is found again in the state, what was reported is told again, and both are harmless
+//! twice. What is decided about any of it is the core's; how a task is run is the executor's.
+
+pub mod nodes;
+mod orders;
+mod reports;
+mod specs;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use era_api::job::Work;
+use era_cloud::{Executor, Report, Sample, Staged};
+use era_core::cluster::Node;
+use era_core::job::TaskId;
+use era_core::units::UserId;
+use era_store::journal::Journal;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::driver::{Handle, Releases};
+use crate::wire::SIMULATED;
+
+/// The executors side by side.
+#[derive(Clone)]
+pub struct Engines {
+    /// This machine's.
+    pub local: Arc<dyn Executor>,
+    /// That of nodes whose tasks only sleep.
+    pub simulated: Option<Arc<dyn Executor>>,
+}
+
+impl Engines {
+    /// The one that carries out orders on a node.
+    fn of(&self, node: &Node) -> &Arc<dyn Executor> {
+        let simulated = node.labels.keys().any(|label| label.as_str() == SIMULATED);
+        self.simulated.as_ref().filter(|_| simulated).unwrap_or(&self.local)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<dyn Executor>> {
+        std::iter::once(&self.local).chain(&self.simulated)
+    }
+}
+
+/// Code and data of a job as files to copy and link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Material {
+    /// The code, which becomes the working folder.
+    pub code: Vec<Staged>,
+    /// What it sees read-only.
+    pub inputs: Vec<Staged>,
+}
+
+/// What finds code and data by what a job says of them. On failure it gives a sentence for the
+/// job's owner.
+pub trait Staging: Send + Sync {
+    /// The files of this work, for this account.
+    fn stage<'a>(
+        &'a self,
+        user: UserId,
+        user_name: &'a str,
+        work: &'a Work,
+    ) -> Pin<Box<dyn Future<Output = Result<Material, String>> + Send + 'a>>;
+}
+
+/// What the launcher needs.
+pub struct Launching {
+    /// The road to the scheduler.
+    pub driver: Handle,
+    /// Where a job's note is found when it is not at hand.
+    pub journal: Journal,
+    /// Where tasks are run.
+    pub engines: Engines,
+    /// Where code and data are found.
+    pub staging: Arc<dyn Staging>,
+    /// The folder under which each job has its own.
+    pub jobs: PathBuf,
+    /// Where values that jobs tell go; what cannot be taken at once is dropped.
+    pub samples: Option<mpsc::Sender<(TaskId, Vec<Sample>)>>,
+}
+
+/// A launcher at work.
+pub struct Launcher {
+    orders: JoinHandle<()>,
+    reports: JoinHandle<()>,
+}
+
+impl Launcher {
+    /// Finds out what was lost while nobody looked, then carries out what is released and takes
+    /// what is reported.
+    pub fn start(
+        launching: Launching,
+        releases: Releases,
+        reports: mpsc::Receiver<Report>,
+    ) -> Launcher {
+        let Launching { driver, journal, engines, staging, jobs, samples } = launching;
+        let specs = specs::Specs::new(journal, staging, jobs);
+        let orders = orders::Orders { driver: driver.clone(), engines: engines.clone(), specs };
+        let (reconciled, ready) = tokio::sync::oneshot::channel();
+        let orders = tokio::spawn(async move {
+            reports::reconcile(&orders.driver, &orders.engines).await;
+            // Reports of tasks that are known are taken from here on.
+            let _ = reconciled.send(());
+            orders.run(releases).await;
+        });
+        let taker = reports::Taker { driver, engines, samples };
+        let reports = tokio::spawn(async move {
+            let _ = ready.await;
+            taker.run(reports).await;
+        });
+        Launcher { orders, reports }
+    }
+
+    /// Stops giving orders and taking reports. What runs goes on.
+    pub async fn stop(self) {
+        self.orders.abort();
+        self.reports.abort();
+        // Both were told to end; that they did so by force is no news.
+        let _ = self.orders.await;
+        let _ = self.reports.await;
+    }
+}

@@ -1,0 +1,152 @@
+//! Reports become inputs; the end of a task is acknowledged once its input is durable.
+
+use std::collections::BTreeSet;
+
+use era_cloud::{Ending, Report};
+use era_core::input::Threshold;
+use era_core::job::{Task, TaskId};
+use era_core::units::{Name, NodeId};
+use era_core::{Command, Snapshot};
+use era_store::note::{Note, Seen};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use super::{Engines, nodes};
+use crate::driver::{BATCH_MAX, Handle, Unanswered};
+
+pub(super) struct Taker {
+    pub(super) driver: Handle,
+    pub(super) engines: Engines,
+    pub(super) samples: Option<mpsc::Sender<(TaskId, Vec<era_cloud::Sample>)>>,
+}
+
+/// An input that a report became, and whose end it tells.
+type Became = (Command, Option<Box<RawValue>>, Option<TaskId>);
+
+impl Taker {
+    /// Takes reports until no executor or no driver is left.
+    pub(super) async fn run(self, mut reports: mpsc::Receiver<Report>) {
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        while reports.recv_many(&mut batch, BATCH_MAX).await > 0 {
+            if let Err(error) = self.take(batch.drain(..)).await {
+                // What was not acknowledged is told again after the next start.
+                tracing::warn!(%error, "reports are no longer taken");
+                return;
+            }
+        }
+    }
+
+    /// Hands in a batch, waits until all of it is durable, and acknowledges.
+    async fn take(&self, reports: impl Iterator<Item = Report>) -> Result<(), Unanswered> {
+        let mut waiting = Vec::new();
+        for report in reports {
+            match report {
+                Report::Samples { task, samples } => {
+                    if let Some(sink) = &self.samples {
+                        // None of them is precious: a full channel means that many come.
+                        let _ = sink.try_send((task, samples));
+                    }
+                }
+                Report::Node(found) => nodes::found(&self.driver, &found).await?,
+                Report::NodeLost { name } => nodes::lost(&self.driver, &name).await?,
+                report => {
+                    let Some((command, note, ended)) = input(report) else { continue };
+                    let answer = self.driver.hand_in_patiently(command, note).await?;
+                    waiting.push((answer, ended));
+                }
+            }
+        }
+        for (answer, ended) in waiting {
+            answer.await.map_err(|_| Unanswered::Stopped)?;
+            for engine in self.engines.all() {
+                // Whoever does not know the task passes over it.
+                ended.iter().for_each(|task| engine.acknowledge(*task));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a task's report says to the core, and what only the platform wants to know.
+fn input(report: Report) -> Option<Became> {
+    let seen = |at_ms: i64| Seen { at_ms, ..Seen::default() };
+    let note = |seen: Seen| Note { task: Some(seen), ..Note::default() }.write();
+    Some(match report {
+        Report::Started { task, at, prepared } => {
+            let seen = Seen { prepared_ms: Some(prepared.0), ..seen(at.0) };
+            (Command::Started { task }, note(seen), None)
+        }
+        Report::Exited { task, at, code, ending } => {
+            let seen = Seen { cause: cause(ending).map(str::to_owned), ..seen(at.0) };
+            (Command::Exited { task, code }, note(seen), Some(task))
+        }
+        Report::Lost { task, reason } => {
+            let seen = Seen { cause: Some("lost".to_owned()), ..Seen::default() };
+            (Command::TaskLost { task, reason: reason_name(&reason) }, note(seen), Some(task))
+        }
+        Report::Checkpointed { task, done } => (Command::Checkpointed { task, done }, None, None),
+        Report::GpusIdle { task } => {
+            (Command::UsageCrossed { task, threshold: Threshold::GpusIdle }, None, None)
+        }
+        Report::Samples { .. } | Report::Node(_) | Report::NodeLost { .. } => return None,
+    })
+}
+
+/// What ended a task, if it was not its own doing.
+fn cause(ending: Ending) -> Option<&'static str> {
+    match ending {
+        Ending::Itself => None,
+        Ending::Stopped => Some("stopped"),
+        Ending::OutOfMemory => Some("out_of_memory"),
+        Ending::OutOfDisk => Some("out_of_disk"),
+        Ending::Limit => Some("limit"),
+        Ending::NotStarted => Some("not_started"),
+    }
+}
+
+/// A reason as the core can hold it.
+fn reason_name(reason: &str) -> Name {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let text: String = reason.chars().map(letter).take(63).collect();
+    let lost = || Name::new("lost").unwrap_or_else(|_| unreachable!("`lost` is a name"));
+    Name::new(text.trim_start_matches('-')).unwrap_or_else(|_| lost())
+}
+
+/// After a restart: whatever is believed to run and is known to no executor is lost.
+pub(super) async fn reconcile(driver: &Handle, engines: &Engines) {
+    let asked = engines.clone();
+    let known = tokio::task::spawn_blocking(move || {
+        asked.all().flat_map(|engine| engine.known()).collect::<BTreeSet<TaskId>>()
+    });
+    let Ok(known) = known.await else {
+        tracing::error!("an executor could not say what it knows: nothing is taken for lost");
+        return;
+    };
+    let gone = |(task, _): &(TaskId, NodeId)| !known.contains(task);
+    for (task, _) in believed(&driver.snapshot()).into_iter().filter(gone) {
+        let seen = Seen { cause: Some("lost".to_owned()), ..Seen::default() };
+        let note = Note { task: Some(seen), ..Note::default() }.write();
+        let reason = reason_name("not known after a restart");
+        // Should the driver stop now, the next start finds the same.
+        let _ = driver.hand_in_patiently(Command::TaskLost { task, reason }, note).await;
+    }
+}
+
+/// The tasks that are confirmed to run. Those sent out and not confirmed are sent out again.
+fn believed(snapshot: &Snapshot) -> Vec<(TaskId, NodeId)> {
+    let mut running = Vec::new();
+    for job in snapshot.jobs().filter(|job| job.ended.is_none()) {
+        for (index, part) in (0u16..).zip(&job.parts).filter(|(_, part)| part.is_active()) {
+            let task = |rank| TaskId { job: job.id, part: index, attempt: part.attempt, rank };
+            let seats = part.plan.iter().flat_map(|plan| &plan.seats);
+            for ((rank, state), seat) in (0u32..).zip(&part.tasks).zip(seats) {
+                if *state == Task::Running {
+                    running.push((task(rank), seat.node));
+                }
+            }
+            let grown = part.extras.iter().filter(|extra| extra.task == Task::Running);
+            running.extend(grown.map(|extra| (task(extra.rank), extra.seat.node)));
+        }
+    }
+    running
+}

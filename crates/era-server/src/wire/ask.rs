@@ -1,0 +1,177 @@
+//! Asks and jobs, from the wire to the core.
+
+use era_api::job::{self as wire, Ask, Quantity, Replicas};
+use era_api::quote::{AllOf, OrderedAsk, QuoteAsk, Value as WireValue};
+use era_core::bid::{Alternative, Attributes, Bid, Constraints, Request, Shape, Topology};
+use era_core::bid::{Value, ValueStep, Window};
+use era_core::input::{NewJob, Terms};
+use era_core::job::{Overrun, QueueTerms};
+use era_core::resources::Resources;
+use era_core::units::{HoldId, Money, Span, Time, UserId};
+
+use super::{BadField, money, name, optional_name, span, time};
+
+/// Most entries in a map that a stranger sends.
+const ENTRIES_MAX: usize = 64;
+
+/// The queue of jobs that name none.
+const DEFAULT_QUEUE: &str = "default";
+
+/// An ask as a request. What is not said about times is: from now, until the horizon.
+pub fn request(ask: &Ask, now: Time, horizon: Span) -> Result<Request, BadField> {
+    let window = Window {
+        earliest: ask.earliest.map_or(now, time),
+        deadline: ask.deadline.map_or(now + horizon, time),
+    };
+    Ok(Request {
+        shape: shape(ask)?,
+        each: resources(&ask.resources)?,
+        duration: span(ask.duration_s),
+        window,
+        constraints: ask.constraints.as_ref().map(constraints).transpose()?.unwrap_or_default(),
+        after: Vec::new(),
+    })
+}
+
+fn shape(ask: &Ask) -> Result<Shape, BadField> {
+    match (ask.replicas, ask.gpus) {
+        (Some(_), Some(_)) => {
+            Err(BadField::new("gpus", "give `replicas` or a total of `gpus`, not both"))
+        }
+        (None, Some(total)) => Ok(Shape::Gpus { total }),
+        (Some(Replicas::Range { min, max }), None) => Ok(Shape::Replicas { min, max }),
+        (Some(Replicas::Fixed(n)), None) => Ok(Shape::gang(n)),
+        (None, None) => Ok(Shape::gang(1)),
+    }
+}
+
+fn resources(given: &wire::Resources) -> Result<Resources, BadField> {
+    if given.len() > ENTRIES_MAX {
+        return Err(BadField::new("resources", format!("at most {ENTRIES_MAX} entries")));
+    }
+    let texts: Vec<(&str, String)> =
+        given.iter().map(|(key, quantity)| (key.as_str(), text_of(quantity))).collect();
+    Resources::parse(texts.iter().map(|(key, text)| (*key, text.as_str())))
+        .map_err(|bad| BadField::new("resources", bad))
+}
+
+fn text_of(quantity: &Quantity) -> String {
+    match quantity {
+        Quantity::Text(text) => text.chars().take(64).collect(),
+        Quantity::Number(number) => number.to_string(),
+    }
+}
+
+fn constraints(given: &wire::Constraints) -> Result<Constraints, BadField> {
+    if given.labels.len() > ENTRIES_MAX {
+        return Err(BadField::new("constraints.labels", format!("at most {ENTRIES_MAX} labels")));
+    }
+    let label = |(key, value): (&String, &String)| {
+        Ok((name("constraints.labels", key)?, name("constraints.labels", value)?))
+    };
+    Ok(Constraints {
+        pool: optional_name("constraints.pool", given.pool.as_deref())?,
+        domain: optional_name("constraints.domain", given.domain.as_deref())?,
+        labels: given.labels.iter().map(label).collect::<Result<_, BadField>>()?,
+        same: given.same.map(|near| match near {
+            wire::Topology::Node => Topology::Node,
+            wire::Topology::Rack => Topology::Rack,
+            wire::Topology::Domain => Topology::Domain,
+        }),
+        per_node_max: given.per_node_max,
+        spread: given.spread,
+    })
+}
+
+/// A question for a price as a bid. Where no value is said it is worth anything.
+pub fn bid(user: UserId, asked: &QuoteAsk, now: Time, horizon: Span) -> Result<Bid, BadField> {
+    let one_of = match (&asked.ask, &asked.one_of[..]) {
+        (Some(ask), []) => {
+            vec![Alternative { all_of: vec![request(ask, now, horizon)?] }]
+        }
+        (None, []) => return Err(BadField::new("ask", "say what is asked for")),
+        (None, several) => several
+            .iter()
+            .map(|AllOf { all_of }| alternative(all_of, now, horizon))
+            .collect::<Result<_, _>>()?,
+        (Some(_), _) => return Err(BadField::new("ask", "give `ask` or `one_of`, not both")),
+    };
+    let value = asked.value.as_ref().map_or(Value::Flat(Money::MOST), value);
+    Ok(Bid { user, one_of, value })
+}
+
+fn alternative(asks: &[OrderedAsk], now: Time, horizon: Span) -> Result<Alternative, BadField> {
+    let ordered = |asked: &OrderedAsk| {
+        Ok(Request { after: asked.after.clone(), ..request(&asked.ask, now, horizon)? })
+    };
+    Ok(Alternative { all_of: asks.iter().map(ordered).collect::<Result<_, BadField>>()? })
+}
+
+fn value(given: &WireValue) -> Value {
+    match given {
+        WireValue::Flat(credits) => Value::Flat(money(*credits)),
+        WireValue::Steps(steps) => Value::Steps(
+            steps
+                .iter()
+                .map(|step| ValueStep { by: time(step.by), worth: money(step.worth) })
+                .collect(),
+        ),
+    }
+}
+
+/// A job as the core knows it: terms and attributes, without what is run.
+pub fn new_job(
+    user: UserId,
+    given: &wire::NewJob,
+    now: Time,
+    horizon: Span,
+) -> Result<NewJob, BadField> {
+    Ok(NewJob {
+        user,
+        name: optional_name("name", given.name.as_deref())?,
+        attributes: given.attributes.as_ref().map(attributes).transpose()?.unwrap_or_default(),
+        priority: given.priority,
+        terms: terms(user, given, now, horizon)?,
+    })
+}
+
+fn terms(user: UserId, given: &wire::NewJob, now: Time, horizon: Span) -> Result<Terms, BadField> {
+    let overrun = match given.overrun.unwrap_or_default() {
+        wire::Overrun::Extend => Overrun::Extend,
+        wire::Overrun::Stop => Overrun::Stop,
+    };
+    let release_when_idle = given.release_when_idle;
+    if given.hold.is_some() && given.value.is_some() {
+        return Err(BadField::new("hold", "a held quote has its value: give `hold` or `value`"));
+    }
+    if let Some(hold) = given.hold {
+        return Ok(Terms::Hold { hold: HoldId(hold), overrun, release_when_idle });
+    }
+    if let Some(worth) = &given.value {
+        if given.queue.is_some() {
+            return Err(BadField::new("queue", "a job with a value has a promise, not a queue"));
+        }
+        let mut bid = Bid::single(user, request(&given.ask, now, horizon)?, Money::ZERO);
+        bid.value = value(worth);
+        let most = given.most.map(money);
+        return Ok(Terms::Bid { bid, most, overrun, release_when_idle });
+    }
+    let mut request = request(&given.ask, now, horizon)?;
+    request.window.deadline = Time::LATEST;
+    let queue = QueueTerms {
+        queue: name("queue", given.queue.as_deref().unwrap_or(DEFAULT_QUEUE))?,
+        preemptible: given.preemptible,
+        release_when_idle,
+    };
+    Ok(Terms::Queue { request, queue })
+}
+
+fn attributes(given: &wire::Attributes) -> Result<Attributes, BadField> {
+    Ok(Attributes {
+        field: optional_name("attributes.field", given.field.as_deref())?,
+        framework: optional_name("attributes.framework", given.framework.as_deref())?,
+        network: optional_name("attributes.network", given.network.as_deref())?,
+        parameters_k: given.parameters_k,
+        data_mib: given.data_mib,
+    })
+}

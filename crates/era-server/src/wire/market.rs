@@ -1,0 +1,100 @@
+//! Prices and the rules of the market.
+
+use era_api::market as wire;
+use era_core::State;
+use era_core::cluster::Pool;
+use era_core::market::{MarketRules, MechanismChoice};
+use era_core::quote::{SlotPrice, price_calendar};
+use era_core::refusal::Refusal;
+use era_core::resources::Resource;
+use era_core::units::{Milli, Money, Span, Time};
+
+use super::{BadField, credits, fraction, milli, name, stamp};
+
+/// The rules of the market.
+pub fn mechanism(rules: &MarketRules) -> wire::Mechanism {
+    wire::Mechanism {
+        name: rules.mechanism.name().to_owned(),
+        floor: fraction(rules.floor),
+        ceiling: fraction(rules.ceiling),
+    }
+}
+
+/// Rules that are to be set.
+pub fn mechanism_put(given: &wire::Mechanism) -> Result<MarketRules, BadField> {
+    let mechanism = MechanismChoice::named(&name("name", &given.name)?)
+        .map_err(|refusal| BadField::new("name", refusal))?;
+    Ok(MarketRules {
+        mechanism,
+        floor: milli("floor", given.floor)?,
+        ceiling: milli("ceiling", given.ceiling)?,
+    })
+}
+
+/// The forward calendar of a pool in stretches of `step`: of each stretch its cheapest slot.
+pub fn fare_calendar(
+    state: &State,
+    pool: &Pool,
+    from: Time,
+    to: Time,
+    step: Span,
+) -> Result<wire::FareCalendar, Refusal> {
+    let slots = price_calendar(state, &pool.name, from, to)?;
+    let mut points: Vec<wire::PricePoint> = Vec::new();
+    for stretch in slots.chunk_by(|a, b| a.from.floor_to(step) == b.from.floor_to(step)) {
+        let Some(cheapest) = stretch.iter().min_by_key(|slot| cost(pool, slot)) else { continue };
+        let begin = stretch[0].from;
+        let end = (begin.floor_to(step) + step).min(to);
+        points.push(point(state, pool, cheapest, begin, end));
+    }
+    Ok(wire::FareCalendar { pool: pool.name.to_string(), points })
+}
+
+/// A pool's price now, and the cheapest within a day.
+pub fn pool_price(state: &State, pool: &Pool) -> Result<Option<wire::PoolPrice>, Refusal> {
+    let now = state.now();
+    let slots = price_calendar(state, &pool.name, now, now + Span::from_days(1))?;
+    let (Some(first), Some(cheapest)) =
+        (slots.first(), slots.iter().min_by_key(|slot| cost(pool, slot)))
+    else {
+        return Ok(None);
+    };
+    let slot = state.settings().slot;
+    let show = |price: &SlotPrice| point(state, pool, price, price.from, price.from + slot);
+    Ok(Some(wire::PoolPrice {
+        pool: pool.name.to_string(),
+        now: show(first),
+        cheapest: show(cheapest),
+    }))
+}
+
+/// What orders slots by price: a GPU where the pool has any, else a core and a GiB.
+fn cost(pool: &Pool, slot: &SlotPrice) -> i64 {
+    let of = |resource: Resource| rate(pool.rates.of(resource), slot.density[resource as usize]).0;
+    if slot.capacity[2] > 0 { of(Resource::Gpu) } else { of(Resource::Cpu) + of(Resource::Memory) }
+}
+
+fn rate(base: Money, density: Milli) -> Money {
+    let scaled = i128::from(base.0) * i128::from(density.0) / 1000;
+    Money(i64::try_from(scaled).unwrap_or(i64::MAX))
+}
+
+fn point(state: &State, pool: &Pool, slot: &SlotPrice, from: Time, to: Time) -> wire::PricePoint {
+    let price = |r: Resource| credits(rate(pool.rates.of(r), slot.density[r as usize]));
+    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    let forecast = |r: Resource| {
+        let curve = state.calendar().market().forecast.at(&pool.name, r, slot.from);
+        let demand = curve.demand(Milli(0));
+        share(demand, slot.capacity[r as usize])
+    };
+    wire::PricePoint {
+        from: stamp(from),
+        to: stamp(to),
+        cpu: price(Resource::Cpu),
+        memory: price(Resource::Memory),
+        gpu: price(Resource::Gpu),
+        promised: Resource::ALL
+            .map(|r| share(slot.promised[r as usize], slot.capacity[r as usize])),
+        forecast: Resource::ALL.map(forecast),
+    }
+}

@@ -1,0 +1,108 @@
+//! Quotes, refusals and explanations, from the core to the wire.
+
+use era_api::job as wire_job;
+use era_api::quote as wire;
+use era_core::explain::Explanation;
+use era_core::quote::{CounterOffers, MenuLine, Offer, Quote};
+
+use super::{credits, seconds, stamp};
+
+/// A quote.
+pub fn quote(quote: &Quote) -> wire::Quote {
+    wire::Quote {
+        price: credits(quote.price),
+        start: stamp(quote.start),
+        finish: stamp(quote.finish),
+        alternative: quote.alternative,
+        parts: quote
+            .parts
+            .iter()
+            .map(|part| wire::PartQuote {
+                pool: part.pool.to_string(),
+                start: stamp(part.start),
+                finish: stamp(part.finish),
+                price: credits(part.price),
+            })
+            .collect(),
+    }
+}
+
+/// The flexibility menu.
+pub fn menu(lines: &[MenuLine]) -> Vec<wire::MenuLine> {
+    let line = |line: &MenuLine| wire::MenuLine {
+        by: stamp(line.by),
+        price: credits(line.price),
+        start: stamp(line.start),
+    };
+    lines.iter().map(line).collect()
+}
+
+/// Counter-offers, where there are any.
+pub fn counter_offers(offers: &CounterOffers) -> Option<wire::CounterOffers> {
+    if *offers == CounterOffers::default() {
+        return None;
+    }
+    Some(wire::CounterOffers {
+        value: offers.value.map(credits),
+        window: offers.window.map(offer),
+        size: offers
+            .size
+            .map(|(replicas, terms)| wire::SizeOffer { replicas, offer: offer(terms) }),
+        duration: offers.duration.map(|(length, terms)| wire::DurationOffer {
+            duration_s: seconds(length),
+            offer: offer(terms),
+        }),
+    })
+}
+
+fn offer(offer: Offer) -> wire::Offer {
+    wire::Offer {
+        start: stamp(offer.start),
+        finish: stamp(offer.finish),
+        price: credits(offer.price),
+    }
+}
+
+/// Why a job waits, or when it runs.
+pub fn explanation(explanation: &Explanation) -> wire_job::Explanation {
+    let mut told = wire_job::Explanation {
+        state: String::new(),
+        sentence: String::new(),
+        position: None,
+        why: None,
+        start: None,
+        earliest: None,
+        latest: None,
+        ahead: Vec::new(),
+    };
+    match explanation {
+        Explanation::Promised { start, finish } => {
+            told.state = "promised".into();
+            told.start = Some(stamp(*start));
+            told.sentence =
+                format!("It has a promise: from {} to {}.", stamp(*start), stamp(*finish));
+        }
+        Explanation::Running { since, until } => {
+            told.state = "running".into();
+            told.start = Some(stamp(*since));
+            told.sentence =
+                format!("It runs since {}, until {} at most.", stamp(*since), stamp(*until));
+        }
+        Explanation::Waiting { position, start, reason } => {
+            told.state = "waiting".into();
+            told.position = Some(*position);
+            told.why = serde_json::to_value(reason)
+                .ok()
+                .and_then(|tagged| Some(tagged.get("why")?.as_str()?.to_owned()));
+            told.start = start.map(|s| stamp(s.likely));
+            told.earliest = start.map(|s| stamp(s.earliest));
+            told.latest = start.map(|s| stamp(s.latest));
+            told.sentence = format!("It waits at position {position} of its queue: {reason}.");
+        }
+        Explanation::Ended { at } => {
+            told.state = "ended".into();
+            told.sentence = format!("It ended at {}.", stamp(*at));
+        }
+    }
+    told
+}

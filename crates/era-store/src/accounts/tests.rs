@@ -1,0 +1,186 @@
+//! Accounts are as they were written, also by another connection.
+
+use super::*;
+
+async fn accounts() -> (tempfile::TempDir, Accounts) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    let accounts = store.accounts();
+    let group = GroupRow { id: 1, name: "lab".into(), level: 3, storage_bytes: None, created: 5 };
+    accounts.add_group(&group).await.unwrap();
+    accounts.add_user(&user(1, "ada")).await.unwrap();
+    (folder, accounts)
+}
+
+fn user(id: u32, name: &str) -> UserRow {
+    UserRow {
+        id,
+        name: name.into(),
+        group: 1,
+        role: 2,
+        level: 255,
+        enabled: true,
+        password: "hash".into(),
+        one_time: true,
+        storage_bytes: Some(u64::MAX >> 1),
+        created: 7,
+    }
+}
+
+fn token(id: &str, expires: i64) -> TokenRow {
+    TokenRow {
+        id: id.into(),
+        hash: format!("hash of {id}"),
+        user: 1,
+        label: "laptop".into(),
+        scopes: 3,
+        csrf: Some("back".into()),
+        limited: true,
+        created: 1,
+        expires,
+        used: None,
+    }
+}
+
+#[tokio::test]
+async fn users_and_groups_are_read_as_they_were_written() {
+    let (_folder, accounts) = accounts().await;
+    assert!(accounts.users().await.unwrap() == [user(1, "ada")]);
+    let changed = UserRow { enabled: false, storage_bytes: None, role: 0, ..user(1, "ada") };
+    accounts.set_user(&changed).await.unwrap();
+    assert!(accounts.users().await.unwrap() == [changed]);
+    let groups = accounts.groups().await.unwrap();
+    let raised = GroupRow { level: 4, storage_bytes: Some(9), ..groups[0].clone() };
+    accounts.set_group(&raised).await.unwrap();
+    assert_eq!(accounts.groups().await.unwrap(), [raised]);
+}
+
+#[tokio::test]
+async fn a_name_is_given_once_and_a_group_must_exist() {
+    let (_folder, accounts) = accounts().await;
+    assert!(accounts.add_user(&user(2, "ada")).await.is_err());
+    assert!(accounts.add_user(&UserRow { group: 9, ..user(2, "bob") }).await.is_err());
+    assert_eq!(accounts.users().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn expired_tokens_are_not_listed_and_then_forgotten() {
+    let (_folder, accounts) = accounts().await;
+    accounts.add_token(&token("old", 10)).await.unwrap();
+    accounts.add_token(&token("new", 20)).await.unwrap();
+    assert_eq!(accounts.tokens(10).await.unwrap(), [token("new", 20)]);
+    accounts.tend_tokens(&[("new".into(), 12)], 10).await.unwrap();
+    let used = TokenRow { used: Some(12), ..token("new", 20) };
+    assert_eq!(accounts.tokens(0).await.unwrap(), [used]);
+}
+
+#[tokio::test]
+async fn a_new_password_ends_all_tokens_but_the_one_that_set_it() {
+    let (_folder, accounts) = accounts().await;
+    for id in ["a", "b", "c"] {
+        accounts.add_token(&token(id, 10)).await.unwrap();
+    }
+    accounts.remove_tokens_of(1, Some("b")).await.unwrap();
+    let left = accounts.tokens(0).await.unwrap();
+    assert_eq!(left, [TokenRow { limited: false, ..token("b", 10) }]);
+    accounts.remove_tokens_of(1, None).await.unwrap();
+    assert_eq!(accounts.tokens(0).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_key_gives_the_same_answer_to_the_same_request_for_a_day() {
+    let (_folder, accounts) = accounts().await;
+    let claim = |print: &'static str, now: i64| {
+        let accounts = accounts.clone();
+        async move { accounts.claim_key(1, "k", print, now).await.unwrap() }
+    };
+    assert_eq!(claim("one", 0).await, Claim::New);
+    assert_eq!(claim("one", 1).await, Claim::Unanswered);
+    let answer = KeyedAnswer { status: 201, body: "{}".into() };
+    accounts.answer_key(1, "k", &answer).await.unwrap();
+    assert_eq!(claim("one", 2).await, Claim::Answered(answer));
+    assert_eq!(claim("two", 3).await, Claim::Other);
+    assert_eq!(claim("two", KEY_KEPT_MS).await, Claim::New);
+    accounts.free_key(1, "k").await.unwrap();
+    assert_eq!(claim("three", KEY_KEPT_MS + 1).await, Claim::New);
+}
+
+#[tokio::test]
+async fn audit_lines_are_numbered_and_come_newest_first() {
+    let (_folder, accounts) = accounts().await;
+    for what in ["user.create", "login.failed", "quota.set"] {
+        let line = AuditRow {
+            id: 0,
+            at: 1,
+            who: "ada".into(),
+            origin: "127.0.0.1".into(),
+            what: what.into(),
+            target: "bob".into(),
+            done: true,
+        };
+        accounts.audit(&line).await.unwrap();
+    }
+    let page = accounts.audit_before(u64::MAX, 2).await.unwrap();
+    assert_eq!(page.iter().map(|l| l.id).collect::<Vec<_>>(), [3, 2]);
+    let rest = accounts.audit_before(2, 2).await.unwrap();
+    assert_eq!(rest.iter().map(|l| l.what.as_str()).collect::<Vec<_>>(), ["user.create"]);
+}
+
+fn hook(user: u32) -> WebhookRow {
+    WebhookRow {
+        id: 0,
+        user,
+        url: "https://example.org/".into(),
+        events: "job_started".into(),
+        pool: None,
+        below: None,
+        was_below: false,
+        secret: "s".into(),
+        last: None,
+        created: 1,
+    }
+}
+
+fn delivery(webhook: u64, origin: &str) -> DeliveryRow {
+    let (origin, body) = (origin.into(), "{}".into());
+    DeliveryRow { id: 0, webhook, origin, body, tries: 0, due: 5, created: 5 }
+}
+
+#[tokio::test]
+async fn the_outbox_tells_each_thing_once_and_forgets_with_its_webhook() {
+    let (_folder, accounts) = accounts().await;
+    let id = accounts.add_webhook(&hook(1)).await.unwrap();
+    assert_eq!(accounts.webhook_cursor(41).await.unwrap(), 41);
+    let twice = [delivery(id, "7.0"), delivery(id, "7.0"), delivery(id, "7.1"), delivery(99, "8")];
+    accounts.post(&twice, Some(43)).await.unwrap();
+    assert_eq!(accounts.webhook_cursor(0).await.unwrap(), 43);
+    assert_eq!(accounts.due(4, 9).await.unwrap(), []);
+    let due = accounts.due(5, 9).await.unwrap();
+    assert_eq!(due.iter().map(|d| d.origin.as_str()).collect::<Vec<_>>(), ["7.0", "7.1"]);
+    accounts.delivered(&due[0], "200").await.unwrap();
+    accounts.try_again(&due[1], 100, "503").await.unwrap();
+    assert_eq!(accounts.due(99, 9).await.unwrap(), []);
+    let again = accounts.due(100, 9).await.unwrap();
+    assert_eq!((again[0].tries, again.len()), (1, 1));
+    assert_eq!(accounts.webhook(id).await.unwrap().unwrap().last.as_deref(), Some("503"));
+    accounts.remove_webhook(id).await.unwrap();
+    assert_eq!(accounts.due(100, 9).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_image_is_replaced_by_its_name() {
+    let (_folder, accounts) = accounts().await;
+    let image = |name: &str, details: &str| ImageRow {
+        name: name.into(),
+        details: details.into(),
+        published_by: "ada".into(),
+        published: 1,
+    };
+    for (name, details) in [("b", "1"), ("a", "1"), ("b", "2")] {
+        accounts.put_image(&image(name, details)).await.unwrap();
+    }
+    assert_eq!(accounts.images_after("", 9).await.unwrap(), [image("a", "1"), image("b", "2")]);
+    assert_eq!(accounts.images_after("a", 9).await.unwrap(), [image("b", "2")]);
+    accounts.remove_image("a").await.unwrap();
+    assert_eq!(accounts.image("a").await.unwrap(), None);
+}

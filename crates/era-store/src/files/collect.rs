@@ -1,0 +1,242 @@
+//! Collection: what nothing names is removed once a grace period is over.
+//!
+//! Uploads lapse, then claims, then trees that no data set, claim or job names, then contents that
+//! no tree or claim names, then files that have no row (a crash left them). Work is done some
+//! rows at a time under the writing half of the naming lock, so an upload or a tree that is about
+//! to name something never finds it half removed, and nobody waits long.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use era_core::units::{JobId, UserId};
+use sqlx::AssertSqlSafe;
+
+use super::{Files, FilesError, Hash, blocking, marks};
+
+/// Rows that are removed under one lock.
+const BATCH: usize = 500;
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Unfinished uploads.
+    pub uploads: u64,
+    /// Trees.
+    pub trees: u64,
+    /// Contents.
+    pub blobs: u64,
+    /// Bytes of these contents.
+    pub bytes: u64,
+    /// Files without a row.
+    pub strays: u64,
+    /// Jobs whose outputs were removed.
+    pub outputs: u64,
+}
+
+impl Files {
+    /// Removes what has lapsed. May be run at any time, and beside everything else.
+    pub async fn collect(&self) -> Result<Collected, FilesError> {
+        let before = self.now() - self.0.keep.grace_ms;
+        let outputs = match self.0.keep.outputs_ms {
+            Some(kept) => self.retire_outputs(self.now() - kept).await?,
+            None => 0,
+        };
+        let uploads = self.collect_uploads(before).await?;
+        self.lapse_claims(before).await?;
+        let trees = self.collect_trees().await?;
+        let (blobs, bytes) = self.collect_blobs(before).await?;
+        let strays = self.collect_strays(before).await?;
+        Ok(Collected { uploads, trees, blobs, bytes, strays, outputs })
+    }
+
+    async fn collect_uploads(&self, before: i64) -> Result<u64, FilesError> {
+        let (files, folder) = (self.clone(), self.folder().join("uploads"));
+        blocking(move || {
+            let mut count = 0;
+            for account in names(&folder)? {
+                let Ok(number) = account.parse::<u32>() else { continue };
+                for upload in names(&folder.join(&account))? {
+                    let Ok(hash) = upload.parse::<Hash>() else { continue };
+                    let path = folder.join(&account).join(&upload);
+                    // Whoever begins to write between the question and the removal has the file
+                    // open, and is told at the end that it is gone; that upload then starts anew.
+                    let lapsed = changed_before(&path, before)?;
+                    if lapsed && files.is_idle(UserId(number), hash) && remove(&path)? {
+                        count += 1;
+                    }
+                }
+            }
+            Ok(count)
+        })
+        .await
+    }
+
+    async fn lapse_claims(&self, before: i64) -> Result<(), FilesError> {
+        for statement in
+            ["DELETE FROM blob_claims WHERE at < ?", "DELETE FROM tree_claims WHERE at < ?"]
+        {
+            let _naming = self.0.naming.write().await;
+            sqlx::query(statement).bind(before).execute(self.writer()).await?;
+        }
+        Ok(())
+    }
+
+    async fn collect_trees(&self) -> Result<u64, FilesError> {
+        let mut count = 0;
+        loop {
+            let _naming = self.0.naming.write().await;
+            // An incomplete tree is what a crash left: whoever puts one holds the lock.
+            let tree: Option<i64> = sqlx::query_scalar(
+                "SELECT t.id FROM trees t WHERE t.complete = 0 OR ( \
+                 NOT EXISTS (SELECT 1 FROM data_sets d WHERE d.tree = t.id) \
+                 AND NOT EXISTS (SELECT 1 FROM tree_claims c WHERE c.tree = t.id) \
+                 AND NOT EXISTS (SELECT 1 FROM job_trees j WHERE j.tree = t.id)) LIMIT 1",
+            )
+            .fetch_optional(self.writer())
+            .await?;
+            let Some(tree) = tree else { return Ok(count) };
+            // From here on nobody finds it; its rows follow, and so does its own.
+            sqlx::query("UPDATE trees SET complete = 0 WHERE id = ?")
+                .bind(tree)
+                .execute(self.writer())
+                .await?;
+            sqlx::query("DELETE FROM tree_files WHERE tree = ?")
+                .bind(tree)
+                .execute(self.writer())
+                .await?;
+            sqlx::query("DELETE FROM trees WHERE id = ?").bind(tree).execute(self.writer()).await?;
+            count += 1;
+        }
+    }
+
+    async fn collect_blobs(&self, before: i64) -> Result<(u64, u64), FilesError> {
+        let (mut count, mut bytes) = (0, 0);
+        loop {
+            let _naming = self.0.naming.write().await;
+            let unnamed: Vec<(String, i64)> = sqlx::query_as(
+                "SELECT b.hash, b.bytes FROM blobs b WHERE b.touched < ? \
+                 AND NOT EXISTS (SELECT 1 FROM tree_files f WHERE f.hash = b.hash) \
+                 AND NOT EXISTS (SELECT 1 FROM blob_claims c WHERE c.hash = b.hash) LIMIT ?",
+            )
+            .bind(before)
+            .bind(BATCH as i64)
+            .fetch_all(self.writer())
+            .await?;
+            if unnamed.is_empty() {
+                return Ok((count, bytes));
+            }
+            // Rows first: a crash in between leaves files without rows, which are strays, and
+            // never rows without files.
+            let delete = format!("DELETE FROM blobs WHERE hash IN ({})", marks(unnamed.len()));
+            let mut delete = sqlx::query(AssertSqlSafe(delete));
+            for (hash, _) in &unnamed {
+                delete = delete.bind(hash.clone());
+            }
+            delete.execute(self.writer()).await?;
+            count += unnamed.len() as u64;
+            bytes += unnamed.iter().map(|(_, bytes)| bytes.unsigned_abs()).sum::<u64>();
+            let hashes = unnamed.iter().map(|(hash, _)| hash.parse());
+            let paths = hashes
+                .map(|hash| Ok(self.blob_path(hash?)))
+                .collect::<Result<Vec<_>, FilesError>>()?;
+            blocking(move || paths.iter().try_for_each(|path| remove(path).map(drop))).await?;
+        }
+    }
+
+    /// Files that have no row, folder by folder.
+    async fn collect_strays(&self, before: i64) -> Result<u64, FilesError> {
+        let root = self.folder().join("blobs");
+        let mut count = 0;
+        for folder in blocking({
+            let root = root.clone();
+            move || names(&root)
+        })
+        .await?
+        {
+            let _naming = self.0.naming.write().await;
+            let path = root.join(&folder);
+            let old = blocking(move || {
+                let mut old = Vec::new();
+                for name in names(&path)? {
+                    let file = path.join(&name);
+                    if changed_before(&file, before)? {
+                        old.push((name, file));
+                    }
+                }
+                Ok(old)
+            })
+            .await?;
+            for some in old.chunks(BATCH) {
+                let query = format!("SELECT hash FROM blobs WHERE hash IN ({})", marks(some.len()));
+                let mut query = sqlx::query_scalar::<_, String>(AssertSqlSafe(query));
+                for (name, _) in some {
+                    query = query.bind(format!("{folder}{name}"));
+                }
+                let known: std::collections::BTreeSet<String> =
+                    query.fetch_all(self.writer()).await?.into_iter().collect();
+                for (name, file) in some {
+                    if !known.contains(&format!("{folder}{name}")) && remove(file)? {
+                        count += 1;
+                    }
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// Removes the outputs of jobs that ended long ago, and what they used.
+    async fn retire_outputs(&self, before: i64) -> Result<u64, FilesError> {
+        let jobs: Vec<(i64, i64)> =
+            sqlx::query_as("SELECT job, account FROM job_outputs WHERE ended < ? LIMIT ?")
+                .bind(before)
+                .bind(BATCH as i64)
+                .fetch_all(self.readers())
+                .await?;
+        for (job, account) in &jobs {
+            let id = JobId(job.unsigned_abs());
+            let folder = self.job_folder(id);
+            blocking(move || match fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    Err(FilesError::of(&folder)(error))
+                }
+                _ => Ok(()),
+            })
+            .await?;
+            self.unpin(id).await?;
+            sqlx::query("DELETE FROM job_outputs WHERE job = ?")
+                .bind(job)
+                .execute(self.writer())
+                .await?;
+            self.forget_used(super::reach::account(*account));
+        }
+        Ok(jobs.len() as u64)
+    }
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, FilesError> {
+    let read = || {
+        fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<std::io::Result<Vec<_>>>()
+    };
+    read().map_err(FilesError::of(folder))
+}
+
+fn changed_before(path: &Path, before: i64) -> Result<bool, FilesError> {
+    let limit = UNIX_EPOCH + Duration::from_millis(before.max(0).unsigned_abs());
+    match fs::metadata(path).and_then(|found| found.modified()) {
+        Ok(changed) => Ok(changed < limit),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(FilesError::of(path)(error)),
+    }
+}
+
+/// Whether it was there.
+fn remove(path: &Path) -> Result<bool, FilesError> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(FilesError::of(path)(error)),
+    }
+}

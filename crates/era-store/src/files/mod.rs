@@ -1,0 +1,170 @@
+//! Files: contents by their hash, trees of them, and data sets that name trees.
+//!
+//! A content (a *blob*) lies in a file of its own, written once and never changed. Trees and data
+//! sets are rows. Whoever reads gives a [`Viewer`], and sees only what leads there: an own upload,
+//! a data set or a job that may be seen. Sessions, roles and HTTP are not known here; what a job
+//! writes into its folder is not either, beyond how much it is.
+//!
+//! ```text
+//! blobs/ab/cdef…          contents, read-only
+//! uploads/ACCOUNT/HASH    what has come so far of an upload
+//! ```
+
+mod blob;
+mod collect;
+mod error;
+mod hash;
+mod path;
+mod publish;
+mod reach;
+mod set;
+mod tree;
+mod tree_rows;
+mod upload;
+mod usage;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use era_core::units::UserId;
+use tokio::sync::RwLock;
+
+pub use collect::Collected;
+pub use error::FilesError;
+pub use hash::Hash;
+pub use path::{BadPath, DEPTH_MAX, PATH_BYTES_MAX, check_path};
+pub use reach::Viewer;
+pub use set::{DataSet, DataSetKey, Visibility};
+pub use tree::{Edit, TREE_FILES_MAX, Tree, TreeFile};
+pub use tree_rows::{FilesAsked, Listed, StagedFile};
+pub use upload::{BLOB_BYTES_MAX, UPLOADS_MAX, Upload};
+
+use crate::{Database, Store, StoreError};
+
+/// How long things are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// An upload that nobody goes on with, and a content or tree that nothing names: this long.
+    pub grace_ms: i64,
+    /// The outputs of an ended job; for ever where nothing is said.
+    pub outputs_ms: Option<i64>,
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep { grace_ms: 24 * 3_600_000, outputs_ms: None }
+    }
+}
+
+/// Tells the time in milliseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// The files of a store. A clone shares.
+#[derive(Clone)]
+pub struct Files(Arc<Inner>);
+
+struct Inner {
+    folder: PathBuf,
+    database: Database,
+    keep: Keep,
+    clock: Clock,
+    /// Writers of references share it, the collector has it alone: what is about to be named is
+    /// not taken away meanwhile.
+    naming: RwLock<()>,
+    publisher: publish::Publisher,
+    /// Uploads that somebody is writing to right now.
+    writing: Mutex<BTreeSet<(UserId, Hash)>>,
+    used: Mutex<BTreeMap<UserId, usage::Known>>,
+    /// Puts of one tree come one after the other.
+    tree_turns: Turns,
+    /// Changes of one data set come one after the other. Taken before a turn for a tree.
+    set_turns: Turns,
+}
+
+impl Files {
+    /// The files of this store.
+    pub fn open(store: &Store, keep: Keep) -> Result<Files, StoreError> {
+        let clock = || jiff::Timestamp::now().as_millisecond();
+        Files::with_clock(store, keep, Arc::new(clock))
+    }
+
+    /// The same, by another clock.
+    pub fn with_clock(store: &Store, keep: Keep, clock: Clock) -> Result<Files, StoreError> {
+        let folder = store.folder().to_owned();
+        for name in ["blobs", "uploads"] {
+            let folder = folder.join(name);
+            std::fs::create_dir_all(&folder)
+                .map_err(|source| StoreError::Folder { folder, source })?;
+        }
+        let database = store.durable().clone();
+        Ok(Files(Arc::new(Inner {
+            publisher: publish::Publisher::new(database.clone()),
+            folder,
+            database,
+            keep,
+            clock,
+            naming: RwLock::new(()),
+            writing: Mutex::default(),
+            used: Mutex::default(),
+            tree_turns: Turns::default(),
+            set_turns: Turns::default(),
+        })))
+    }
+
+    /// The folder of a job: `outputs/`, `checkpoints/`, `logs/` and `work/` are in it.
+    pub fn job_folder(&self, job: era_core::units::JobId) -> PathBuf {
+        self.0.folder.join("jobs").join(job.0.to_string())
+    }
+
+    fn now(&self) -> i64 {
+        (self.0.clock)()
+    }
+
+    fn folder(&self) -> &Path {
+        &self.0.folder
+    }
+
+    fn readers(&self) -> &sqlx::AnyPool {
+        self.0.database.readers()
+    }
+
+    fn writer(&self) -> &sqlx::AnyPool {
+        self.0.database.writer()
+    }
+}
+
+/// Locks for things with numbers. Two things may share one, so nobody takes two.
+struct Turns([tokio::sync::Mutex<()>; 64]);
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns(std::array::from_fn(|_| tokio::sync::Mutex::new(())))
+    }
+}
+
+impl Turns {
+    async fn take(&self, of: u64) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0[(of % 64) as usize].lock().await
+    }
+}
+
+/// A panic elsewhere leaves these plain values whole, so they are used on.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `?, ?, ?` for so many values.
+fn marks(count: usize) -> String {
+    vec!["?"; count].join(", ")
+}
+
+/// Runs file operations where they may take their time.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, FilesError> + Send + 'static,
+) -> Result<T, FilesError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| FilesError::Stopped)?
+}

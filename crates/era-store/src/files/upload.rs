@@ -1,0 +1,237 @@
+//! An upload: a content that comes piece by piece, perhaps over several connections.
+//!
+//! What has come lies in a file of its own for each account, so nobody can go on with (or learn
+//! about) another's upload; its length is the offset to go on from. Memory holds one piece.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use era_core::units::UserId;
+
+use super::blob::{CHUNK_BYTES, hash_file, settle};
+use super::{Files, FilesError, Hash, blocking, locked};
+
+/// Most bytes of one content.
+pub const BLOB_BYTES_MAX: u64 = 1 << 40;
+/// Most unfinished uploads of an account.
+pub const UPLOADS_MAX: usize = 256;
+
+/// An upload in progress. Whatever was written stays for a later one to go on from, unless it is
+/// finished or proves to be damaged.
+pub struct Upload {
+    files: Files,
+    account: UserId,
+    hash: Hash,
+    limit: u64,
+    used: u64,
+    offset: u64,
+    piece: Vec<u8>,
+    /// Absent while it is away writing, and after a failure.
+    sink: Option<Sink>,
+    _turn: Turn,
+}
+
+/// The file of an upload, and the hash of all that is in it where that is known.
+struct Sink {
+    path: PathBuf,
+    file: File,
+    hasher: Option<blake3::Hasher>,
+}
+
+/// The right to write to an upload.
+struct Turn {
+    files: Files,
+    key: (UserId, Hash),
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        locked(&self.files.0.writing).remove(&self.key);
+    }
+}
+
+impl Files {
+    /// How many bytes of an account's upload are there.
+    pub async fn uploaded(&self, account: UserId, hash: Hash) -> Result<u64, FilesError> {
+        let path = self.upload_path(account, hash);
+        blocking(move || length(&path)).await
+    }
+
+    /// Goes on with an upload at an offset, up to which everything must be there; what is there
+    /// beyond it is sent anew. `quota` is what the account may keep in all.
+    pub async fn upload(
+        &self,
+        account: UserId,
+        hash: Hash,
+        offset: u64,
+        quota: Option<u64>,
+    ) -> Result<Upload, FilesError> {
+        let key = (account, hash);
+        if !locked(&self.0.writing).insert(key) {
+            return Err(FilesError::Busy);
+        }
+        let turn = Turn { files: self.clone(), key };
+        let used = self.used(account).await?;
+        let limit = quota.unwrap_or(u64::MAX);
+        if used >= limit {
+            return Err(FilesError::Quota { used, limit });
+        }
+        let path = self.upload_path(account, hash);
+        let sink = blocking(move || Sink::open(path, offset)).await?;
+        Ok(Upload {
+            files: self.clone(),
+            account,
+            hash,
+            limit,
+            used,
+            offset,
+            piece: Vec::new(),
+            sink: Some(sink),
+            _turn: turn,
+        })
+    }
+
+    fn upload_path(&self, account: UserId, hash: Hash) -> PathBuf {
+        self.folder().join("uploads").join(account.0.to_string()).join(hash.to_string())
+    }
+
+    /// Whether nobody writes to this upload; the collector asks.
+    pub(super) fn is_idle(&self, account: UserId, hash: Hash) -> bool {
+        !locked(&self.0.writing).contains(&(account, hash))
+    }
+}
+
+impl Upload {
+    /// Where it stands.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Takes the next bytes. Returns at once while a piece is not full.
+    pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), FilesError> {
+        let after = self.offset.saturating_add(bytes.len() as u64);
+        if after > BLOB_BYTES_MAX {
+            return Err(FilesError::TooLarge { bytes: after, limit: BLOB_BYTES_MAX });
+        }
+        if self.used.saturating_add(after) > self.limit {
+            return Err(FilesError::Quota { used: self.used, limit: self.limit });
+        }
+        while !bytes.is_empty() {
+            let fits = (CHUNK_BYTES - self.piece.len()).min(bytes.len());
+            let (now, later) = bytes.split_at(fits);
+            self.piece.extend_from_slice(now);
+            self.offset += now.len() as u64;
+            bytes = later;
+            if self.piece.len() == CHUNK_BYTES {
+                self.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes out what is in memory, so that a later upload goes on from here.
+    pub async fn flush(&mut self) -> Result<(), FilesError> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        let piece = std::mem::take(&mut self.piece);
+        let mut sink = self.sink.take().ok_or(FilesError::Stopped)?;
+        let (sink, mut piece) = blocking(move || {
+            sink.take(&piece)?;
+            Ok((sink, piece))
+        })
+        .await?;
+        piece.clear();
+        (self.sink, self.piece) = (Some(sink), piece);
+        Ok(())
+    }
+
+    /// All of it has come: verified, synced, under its name, and the account's to use. Goes on to
+    /// its end even if nobody waits for it any more.
+    pub async fn finish(self) -> Result<(), FilesError> {
+        tokio::spawn(self.settle()).await.map_err(|_| FilesError::Stopped)?
+    }
+
+    async fn settle(mut self) -> Result<(), FilesError> {
+        let files = self.files.clone();
+        let (hash, account, bytes) = (self.hash, self.account, self.offset);
+        let piece = std::mem::take(&mut self.piece);
+        let sink = self.sink.take().ok_or(FilesError::Stopped)?;
+        let to = files.blob_path(hash);
+        let sink = blocking(move || sink.verified(&piece, hash)).await?;
+        // From here until the row is there the collector must not look at this content.
+        let _naming = files.0.naming.read().await;
+        blocking(move || sink.settle(&to)).await?;
+        let new = files.0.publisher.publish(hash, bytes, account, files.now()).await?;
+        if new {
+            files.uses_more(account, bytes);
+        }
+        Ok(())
+    }
+}
+
+impl Sink {
+    fn open(path: PathBuf, offset: u64) -> Result<Sink, FilesError> {
+        let have = length(&path)?;
+        if offset > have {
+            return Err(FilesError::Offset { have, asked: offset });
+        }
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(FilesError::of(folder))?;
+        if have == 0 && !path.exists() {
+            let unfinished = fs::read_dir(folder).map_err(FilesError::of(folder))?.count();
+            if unfinished >= UPLOADS_MAX {
+                return Err(FilesError::TooManyUploads(unfinished));
+            }
+        }
+        let open = || {
+            let mut options = OpenOptions::new();
+            let mut file = options.write(true).create(true).truncate(false).open(&path)?;
+            file.set_len(offset)?;
+            file.seek(SeekFrom::Start(offset))?;
+            Ok(file)
+        };
+        let file = open().map_err(FilesError::of(&path))?;
+        // What is there already is hashed at the end, once, and not at every resumption.
+        let hasher = (offset == 0).then(blake3::Hasher::new);
+        Ok(Sink { path, file, hasher })
+    }
+
+    fn take(&mut self, piece: &[u8]) -> Result<(), FilesError> {
+        self.file.write_all(piece).map_err(FilesError::of(&self.path))?;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(piece);
+        }
+        Ok(())
+    }
+
+    fn verified(mut self, piece: &[u8], wanted: Hash) -> Result<Sink, FilesError> {
+        self.take(piece)?;
+        let found = match &self.hasher {
+            Some(hasher) => hasher.finalize().into(),
+            None => hash_file(&self.path)?,
+        };
+        if found != wanted {
+            fs::remove_file(&self.path).map_err(FilesError::of(&self.path))?;
+            return Err(FilesError::Mismatch { wanted, found });
+        }
+        self.file.sync_all().map_err(FilesError::of(&self.path))?;
+        Ok(self)
+    }
+
+    fn settle(self, to: &Path) -> Result<(), FilesError> {
+        if to.exists() {
+            return fs::remove_file(&self.path).map_err(FilesError::of(&self.path));
+        }
+        settle(&self.path, to)
+    }
+}
+
+fn length(path: &Path) -> Result<u64, FilesError> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.len()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(FilesError::of(path)(error)),
+    }
+}

@@ -1,0 +1,87 @@
+//! How much an account keeps, for its storage quota.
+//!
+//! What counts: contents of own data sets and of own jobs' code, recent uploads, and outputs of
+//! own jobs, each content once. Counting reads many rows, so the sum is remembered for a minute
+//! and uploads are added to it meanwhile.
+
+use era_core::units::{JobId, UserId};
+
+use super::{Files, FilesError, locked};
+
+const REMEMBERED_MS: i64 = 60_000;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    bytes: u64,
+    at: i64,
+}
+
+impl Files {
+    /// How many bytes an account keeps.
+    pub async fn used(&self, account: UserId) -> Result<u64, FilesError> {
+        let now = self.now();
+        let known = locked(&self.0.used).get(&account).copied();
+        if let Some(known) = known.filter(|known| (0..REMEMBERED_MS).contains(&(now - known.at))) {
+            return Ok(known.bytes);
+        }
+        let id = i64::from(account.0);
+        let (bytes,): (i64,) = sqlx::query_as(
+            "SELECT CAST(COALESCE((SELECT SUM(bytes) FROM blobs WHERE hash IN ( \
+                 SELECT hash FROM blob_claims WHERE account = ? \
+                 UNION SELECT f.hash FROM data_sets d JOIN tree_files f ON f.tree = d.tree \
+                     WHERE d.owner = ? \
+                 UNION SELECT f.hash FROM job_trees j JOIN tree_files f ON f.tree = j.tree \
+                     WHERE j.account = ? AND j.code = 1)), 0) \
+                 + COALESCE((SELECT SUM(bytes) FROM job_outputs WHERE account = ?), 0) AS BIGINT)",
+        )
+        .bind(id)
+        .bind(id)
+        .bind(id)
+        .bind(id)
+        .fetch_one(self.readers())
+        .await?;
+        let bytes = u64::try_from(bytes).unwrap_or(0);
+        let mut used = locked(&self.0.used);
+        // Accounts that were asked about long ago need not be remembered.
+        used.retain(|_, known| now - known.at < REMEMBERED_MS);
+        used.insert(account, Known { bytes, at: now });
+        Ok(bytes)
+    }
+
+    /// An account has brought something new.
+    pub(super) fn uses_more(&self, account: UserId, bytes: u64) {
+        if let Some(known) = locked(&self.0.used).get_mut(&account) {
+            known.bytes = known.bytes.saturating_add(bytes);
+        }
+    }
+
+    /// Something was removed: count anew when asked next.
+    pub(super) fn forget_used(&self, account: UserId) {
+        locked(&self.0.used).remove(&account);
+    }
+
+    /// Remembers how much an ended job's outputs take, for its owner's quota and for retention.
+    pub async fn record_outputs(
+        &self,
+        job: JobId,
+        account: UserId,
+        files: u64,
+        bytes: u64,
+    ) -> Result<(), FilesError> {
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        sqlx::query(
+            "INSERT INTO job_outputs (job, account, bytes, files, ended) VALUES (?, ?, ?, ?, ?) \
+             ON CONFLICT (job) DO UPDATE SET bytes = excluded.bytes, files = excluded.files, \
+             ended = excluded.ended",
+        )
+        .bind(number(job.0))
+        .bind(i64::from(account.0))
+        .bind(number(bytes))
+        .bind(number(files))
+        .bind(self.now())
+        .execute(self.writer())
+        .await?;
+        self.forget_used(account);
+        Ok(())
+    }
+}

@@ -1,0 +1,332 @@
+//! Jobs: one, a page of many, and their tasks.
+//!
+//! A list is in the order of job numbers, newest first, and each page begins where the one before
+//! ended. Whatever is asked for, a page is the merge of one short walk along an index for each
+//! state that is wanted, so its cost does not grow with the number of jobs. Since jobs are
+//! numbered in the order of their submission, limits in time become limits of numbers.
+
+use std::fmt::Write;
+
+use era_core::units::{GroupId, JobId, Time, UserId};
+use sqlx::{AssertSqlSafe, Row};
+
+use super::Tables;
+use super::read::{self, JOB_COLUMNS, TASK_COLUMNS};
+use super::rows::{JobRow, JobState, TaskRow};
+use super::upsert::Cell;
+use crate::StoreError;
+
+/// Fewer jobs than this with a wanted beginning of the name are found by it; more, one by one.
+const NAMED_FEW: i64 = 2000;
+
+/// Whose jobs a caller may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Everybody's.
+    All,
+    /// Those of a group, and the caller's own.
+    Team(GroupId, UserId),
+    /// The caller's own.
+    Own(UserId),
+}
+
+impl Seen {
+    /// Whether something of this account and group is to be seen.
+    pub fn allows(self, account: Option<UserId>, team: Option<GroupId>) -> bool {
+        match self {
+            Seen::All => true,
+            Seen::Team(of, own) => team == Some(of) || account == Some(own),
+            Seen::Own(own) => account == Some(own),
+        }
+    }
+}
+
+/// Which jobs are wanted. Every field narrows the list; `seen` always does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobQuery {
+    /// Whose jobs may be seen.
+    pub seen: Seen,
+    /// In one of these states; any where none is given.
+    pub states: Vec<JobState>,
+    /// Of the account with this name.
+    pub account: Option<String>,
+    /// Of the group with this name.
+    pub team: Option<String>,
+    /// In this queue.
+    pub queue: Option<String>,
+    /// Whose name begins so.
+    pub name: Option<String>,
+    /// Of this array.
+    pub array: Option<JobId>,
+    /// Submitted at or after.
+    pub since: Option<Time>,
+    /// Submitted before.
+    pub until: Option<Time>,
+    /// Most jobs on the page.
+    pub limit: u32,
+}
+
+impl JobQuery {
+    /// All that may be seen.
+    pub fn all(seen: Seen, limit: u32) -> JobQuery {
+        JobQuery {
+            seen,
+            states: Vec::new(),
+            account: None,
+            team: None,
+            queue: None,
+            name: None,
+            array: None,
+            since: None,
+            until: None,
+            limit,
+        }
+    }
+
+    /// What a cursor of this question is bound to: all of it but the size of a page.
+    fn fingerprint(&self) -> [u8; 8] {
+        let bound = JobQuery { limit: 0, ..self.clone() };
+        let hash = blake3::hash(format!("{bound:?}").as_bytes());
+        let mut short = [0; 8];
+        short.copy_from_slice(&hash.as_bytes()[..8]);
+        short
+    }
+}
+
+/// Where a page ends and the next one begins: opaque, and good for the same question only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobCursor(JobId);
+
+/// What is no cursor of this list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is not a cursor of this list: give `next` of its page before, with the same filter")]
+pub struct BadCursor;
+
+impl JobCursor {
+    /// As it is told.
+    pub fn write(self, query: &JobQuery) -> String {
+        let JobCursor(JobId(id)) = self;
+        let mut text = format!("{id:016x}");
+        for byte in query.fingerprint() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+
+    /// As it was told for this question.
+    pub fn read(text: &str, query: &JobQuery) -> Result<JobCursor, BadCursor> {
+        let id = text.get(..16).ok_or(BadCursor)?;
+        let id = u64::from_str_radix(id, 16).map_err(|_| BadCursor)?;
+        let cursor = JobCursor(JobId(id));
+        if i64::try_from(id).is_ok() && cursor.write(query) == text {
+            Ok(cursor)
+        } else {
+            Err(BadCursor)
+        }
+    }
+}
+
+/// A page of jobs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Jobs {
+    /// They, newest first.
+    pub rows: Vec<JobRow>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<JobCursor>,
+}
+
+impl Tables {
+    /// One job.
+    pub async fn job(&self, id: JobId) -> Result<Option<JobRow>, StoreError> {
+        let sql = format!("SELECT {JOB_COLUMNS} FROM jobs WHERE id = ?");
+        // Made of constants alone.
+        let row = sqlx::query(AssertSqlSafe(sql))
+            .bind(id.0.cast_signed())
+            .fetch_optional(self.database.readers())
+            .await?;
+        row.as_ref().map(read::job).transpose()
+    }
+
+    /// What was handed in, as JSON; for a job of an array, once for all of them.
+    pub async fn spec(&self, job: &JobRow) -> Result<Option<String>, StoreError> {
+        let of = job.array.map_or(job.id, |(first, _)| first);
+        let spec = sqlx::query_scalar("SELECT spec FROM specs WHERE job = ?");
+        Ok(spec.bind(of.0.cast_signed()).fetch_optional(self.database.readers()).await?)
+    }
+
+    /// A job's tasks, newest attempt first; at most so many.
+    pub async fn tasks(&self, job: JobId, most: u32) -> Result<Vec<TaskRow>, StoreError> {
+        let sql = format!(
+            "SELECT {TASK_COLUMNS} FROM tasks WHERE job = ? \
+             ORDER BY attempt DESC, part, replica LIMIT ?"
+        );
+        // Made of constants alone.
+        let rows = sqlx::query(AssertSqlSafe(sql))
+            .bind(job.0.cast_signed())
+            .bind(i64::from(most))
+            .fetch_all(self.database.readers())
+            .await?;
+        rows.iter().map(read::task).collect()
+    }
+
+    /// A page of jobs, after the cursor of the page before.
+    pub async fn jobs(
+        &self,
+        query: &JobQuery,
+        after: Option<JobCursor>,
+    ) -> Result<Jobs, StoreError> {
+        let Some(walk) = self.walk(query, after).await? else {
+            return Ok(Jobs { rows: Vec::new(), next: None });
+        };
+        let sql = walk.sql();
+        // Made of constants alone; what the caller gave is bound.
+        let mut question = sqlx::query(AssertSqlSafe(sql));
+        for state in &walk.states {
+            question = question.bind(state.number());
+            for cell in &walk.values {
+                question = match cell {
+                    Cell::Number(number) => question.bind(*number),
+                    Cell::Text(text) => question.bind(text.as_deref()),
+                };
+            }
+        }
+        let found = question.fetch_all(self.database.readers()).await?;
+        let mut rows = found.iter().map(read::job).collect::<Result<Vec<_>, _>>()?;
+        let more = rows.len() > query.limit as usize;
+        rows.truncate(query.limit as usize);
+        let next = rows.last().filter(|_| more).map(|row| JobCursor(row.id));
+        Ok(Jobs { rows, next })
+    }
+
+    /// How to find a page; `None` where there is nothing to be found.
+    async fn walk(
+        &self,
+        query: &JobQuery,
+        after: Option<JobCursor>,
+    ) -> Result<Option<Walk>, StoreError> {
+        let mut walk = Walk::new(query);
+        match query.seen {
+            Seen::All => {}
+            Seen::Own(own) => walk.and("account = ?", i64::from(own.0)),
+            Seen::Team(team, own) => {
+                walk.and("(team = ? OR account = ?)", i64::from(team.0));
+                walk.values.push(i64::from(own.0).into());
+            }
+        }
+        if let Some(name) = &query.account {
+            let Some(id) = self.named("accounts", name).await? else { return Ok(None) };
+            walk.and("account = ?", id);
+        }
+        if let Some(name) = &query.team {
+            let Some(id) = self.named("teams", name).await? else { return Ok(None) };
+            walk.and("team = ?", id);
+        }
+        if let Some(queue) = &query.queue {
+            walk.and("queue = ?", queue.clone());
+        }
+        if let Some(array) = query.array {
+            walk.and("array_first = ?", array.0);
+        }
+        if let Some(JobCursor(last)) = after {
+            walk.and("id < ?", last.0);
+        }
+        for (limit, at) in [("id >= ?", query.since), ("id < ?", query.until)] {
+            let Some(at) = at else { continue };
+            match (self.first_since(at).await?, limit) {
+                (Some(first), _) => walk.and(limit, first),
+                (None, "id >= ?") => return Ok(None),
+                (None, _) => {}
+            }
+        }
+        if let Some(name) = &query.name {
+            self.by_name(&mut walk, name).await?;
+        }
+        Ok(Some(walk))
+    }
+
+    /// A few jobs with such a name are best found by it; if there are many, some of them come up
+    /// soon enough on the way.
+    async fn by_name(&self, walk: &mut Walk, name: &str) -> Result<(), StoreError> {
+        let end = after_all(name);
+        let count = "SELECT COUNT(*) FROM (SELECT 1 FROM jobs \
+                     WHERE name >= ? AND name < ? LIMIT ?) AS few";
+        let few: i64 = sqlx::query_scalar(count)
+            .bind(name)
+            .bind(end.as_str())
+            .bind(NAMED_FEW)
+            .fetch_one(self.database.readers())
+            .await?;
+        walk.drive_by_name = few < NAMED_FEW;
+        let column = if walk.drive_by_name { "name" } else { "+name" };
+        walk.and(&format!("{column} >= ? AND {column} < ?"), name.to_owned());
+        walk.values.push(end.into());
+        Ok(())
+    }
+
+    async fn named(&self, table: &'static str, name: &str) -> Result<Option<i64>, StoreError> {
+        // Made of constants alone.
+        let sql = AssertSqlSafe(format!("SELECT id FROM {table} WHERE name = ? LIMIT 1"));
+        Ok(sqlx::query_scalar(sql).bind(name).fetch_optional(self.database.readers()).await?)
+    }
+
+    /// The first job that was submitted at or after an instant.
+    async fn first_since(&self, at: Time) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT id FROM jobs WHERE submitted >= ? ORDER BY submitted, id LIMIT 1";
+        let row = sqlx::query(sql).bind(at.0).fetch_optional(self.database.readers()).await?;
+        row.map(|row| Ok(row.try_get(0)?)).transpose()
+    }
+}
+
+/// The least text that is after all texts that begin so.
+fn after_all(beginning: &str) -> String {
+    format!("{beginning}{}", char::MAX)
+}
+
+/// One walk along an index for each state.
+struct Walk {
+    states: Vec<JobState>,
+    conditions: Vec<String>,
+    values: Vec<Cell>,
+    drive_by_name: bool,
+    limit: u32,
+}
+
+impl Walk {
+    fn new(query: &JobQuery) -> Walk {
+        let mut states = query.states.clone();
+        if states.is_empty() {
+            states = JobState::ALL.to_vec();
+        }
+        states.sort_unstable();
+        states.dedup();
+        Walk {
+            states,
+            conditions: Vec::new(),
+            values: Vec::new(),
+            drive_by_name: false,
+            limit: query.limit,
+        }
+    }
+
+    fn and(&mut self, condition: &str, value: impl Into<Cell>) {
+        self.conditions.push(condition.to_owned());
+        self.values.push(value.into());
+    }
+
+    /// One more than a page, so that it is known whether there is another.
+    fn sql(&self) -> String {
+        let most = self.limit.saturating_add(1);
+        // A sign before a column keeps its index from being used.
+        let state = if self.drive_by_name { "+state = ?" } else { "state = ?" };
+        let mut conditions = vec![state.to_owned()];
+        conditions.extend(self.conditions.iter().cloned());
+        let conditions = conditions.join(" AND ");
+        let one = format!(
+            "SELECT * FROM (SELECT {JOB_COLUMNS} FROM jobs WHERE {conditions} \
+             ORDER BY id DESC LIMIT {most})"
+        );
+        let all = vec![one; self.states.len()].join(" UNION ALL ");
+        format!("SELECT * FROM ({all}) ORDER BY id DESC LIMIT {most}")
+    }
+}

@@ -1,0 +1,152 @@
+//! Events and statements, in pages.
+
+use era_core::units::{JobId, UserId};
+use sqlx::AssertSqlSafe;
+
+use super::Tables;
+use super::jobs::Seen;
+use super::read::{self, EVENT_COLUMNS};
+use super::rows::{EventRow, JobRow, StatementRow};
+use crate::StoreError;
+
+/// Which events are wanted, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventQuery {
+    /// Whose events may be seen.
+    pub seen: Seen,
+    /// After this one: the journal's number of its input, and its place there.
+    pub after: (u64, u32),
+    /// Most of them.
+    pub limit: u32,
+}
+
+/// A page of a statement, newest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatementPage {
+    /// The lines.
+    pub rows: Vec<StatementRow>,
+    /// Whether there are older ones.
+    pub more: bool,
+}
+
+impl Tables {
+    /// Events after one, oldest first.
+    pub async fn events(&self, query: &EventQuery) -> Result<Vec<EventRow>, StoreError> {
+        let seen = match query.seen {
+            Seen::All => "",
+            Seen::Team(..) => " AND (team = ? OR account = ?)",
+            Seen::Own(_) => " AND account = ?",
+        };
+        let sql = format!(
+            "SELECT {EVENT_COLUMNS} FROM events WHERE (seq > ? OR (seq = ? AND place > ?)) \
+             AND seq >= ?{seen} ORDER BY seq, place LIMIT ?"
+        );
+        let (seq, place) = query.after;
+        let seq = seq.cast_signed();
+        // Made of constants alone; what the caller gave is bound.
+        let mut question = sqlx::query(AssertSqlSafe(sql));
+        question = question.bind(seq).bind(seq).bind(i64::from(place)).bind(seq);
+        question = match query.seen {
+            Seen::All => question,
+            Seen::Team(team, own) => question.bind(i64::from(team.0)).bind(i64::from(own.0)),
+            Seen::Own(own) => question.bind(i64::from(own.0)),
+        };
+        let question = question.bind(i64::from(query.limit));
+        let rows = question.fetch_all(self.database.readers()).await?;
+        rows.iter().map(read::event).collect()
+    }
+
+    /// The history of a job, oldest first, after one of its events; a job of an array was
+    /// submitted with its first.
+    pub async fn timeline(
+        &self,
+        job: &JobRow,
+        after: (u64, u32),
+        limit: u32,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let sql = format!(
+            "SELECT {EVENT_COLUMNS} FROM events \
+             WHERE (job = ? OR (job = ? AND kind = 'queued')) \
+             AND (seq > ? OR (seq = ? AND place > ?)) ORDER BY seq, place LIMIT ?"
+        );
+        let first = job.array.map_or(job.id, |(first, _)| first);
+        let seq = after.0.cast_signed();
+        // Made of constants alone; what the caller gave is bound.
+        let question = sqlx::query(AssertSqlSafe(sql))
+            .bind(job.id.0.cast_signed())
+            .bind(first.0.cast_signed())
+            .bind(seq)
+            .bind(seq)
+            .bind(i64::from(after.1))
+            .bind(i64::from(limit));
+        let rows = question.fetch_all(self.database.readers()).await?;
+        rows.iter().map(read::event).collect()
+    }
+
+    /// A wallet's lines before one (its input and its place there), newest first.
+    pub async fn statement(
+        &self,
+        account: UserId,
+        before: Option<(u64, u32)>,
+        limit: u32,
+    ) -> Result<StatementPage, StoreError> {
+        let (seq, place) = before.unwrap_or((i64::MAX.unsigned_abs(), u32::MAX));
+        let seq = seq.cast_signed();
+        let sql = "SELECT account, seq, place, at, job, reason, amount, balance \
+                   FROM statement_lines WHERE account = ? \
+                   AND (seq < ? OR (seq = ? AND place < ?)) \
+                   ORDER BY seq DESC, place DESC LIMIT ?";
+        let rows = sqlx::query(sql)
+            .bind(i64::from(account.0))
+            .bind(seq)
+            .bind(seq)
+            .bind(i64::from(place))
+            .bind(i64::from(limit) + 1)
+            .fetch_all(self.database.readers())
+            .await?;
+        let mut rows = rows.iter().map(read::statement).collect::<Result<Vec<_>, _>>()?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        Ok(StatementPage { rows, more })
+    }
+
+    /// The account with this name, as the journal knows it, with its group.
+    pub async fn account(
+        &self,
+        name: &str,
+    ) -> Result<Option<(UserId, era_core::units::GroupId)>, StoreError> {
+        let sql = "SELECT id, team FROM accounts WHERE name = ?";
+        let row = sqlx::query(sql).bind(name).fetch_optional(self.database.readers()).await?;
+        let ids = |row| {
+            let (id, team) = (read::id32(&row, 0)?, read::id32(&row, 1)?);
+            Ok((UserId(id), era_core::units::GroupId(team)))
+        };
+        row.map(ids).transpose()
+    }
+
+    /// What accounts are called, of those that are named by events.
+    pub async fn account_names(
+        &self,
+    ) -> Result<std::collections::BTreeMap<UserId, String>, StoreError> {
+        let rows = sqlx::query("SELECT id, name FROM accounts");
+        let rows = rows.fetch_all(self.database.readers()).await?;
+        let name = |row| Ok((UserId(read::id32(row, 0)?), sqlx::Row::try_get(row, 1)?));
+        rows.iter().map(name).collect()
+    }
+
+    /// Whether a job is there, and whose it is.
+    pub async fn owner(
+        &self,
+        job: JobId,
+    ) -> Result<Option<(UserId, era_core::units::GroupId)>, StoreError> {
+        let row = sqlx::query("SELECT account, team FROM jobs WHERE id = ?")
+            .bind(job.0.cast_signed())
+            .fetch_optional(self.database.readers())
+            .await?;
+        let ids = |row| {
+            let (id, team) = (read::id32(&row, 0)?, read::id32(&row, 1)?);
+            Ok((UserId(id), era_core::units::GroupId(team)))
+        };
+        row.map(ids).transpose()
+    }
+}

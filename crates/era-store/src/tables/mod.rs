@@ -1,0 +1,190 @@
+//! Tables that are read: projections of the journal with a durable cursor.
+//!
+//! [`Projector`] reads entries after its cursor, works out what they change (a pure function, in
+//! [`project`]) and writes that together with the cursor in one transaction; so a crash at any
+//! moment repeats nothing and loses nothing. There is one of it. Everybody else reads, by
+//! [`Tables`]. The core's state is never asked, and who may see what is for the caller to say.
+
+mod jobs;
+mod load;
+mod log;
+mod measure;
+mod project;
+mod read;
+mod rows;
+#[cfg(test)]
+mod speed;
+#[cfg(test)]
+mod tests;
+mod upsert;
+#[cfg(test)]
+mod world;
+mod write;
+
+use std::collections::BTreeMap;
+
+use era_core::units::NodeId;
+use sqlx::Row;
+
+pub use jobs::{BadCursor, JobCursor, JobQuery, Jobs, Seen};
+pub use log::{EventQuery, StatementPage};
+pub use measure::{NodeUse, Open};
+pub use project::{Fact, HOUR_MS, hour_of, hours, job_of};
+pub use rows::{EventRow, JobRow, JobState, NodeRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
+
+use crate::journal::{Journal, Stored};
+use crate::{Database, Note, Store, StoreError};
+use project::{Changes, Memory, project};
+
+/// Most entries that are carried out in one transaction.
+const BATCH: u32 = 1000;
+/// The name of the cursor.
+const CURSOR: &str = "tables";
+/// Tables that a rebuild empties.
+const EMPTIED: [&str; 15] = [
+    "jobs",
+    "specs",
+    "live",
+    "holds",
+    "tasks",
+    "events",
+    "statement_lines",
+    "refusals",
+    "accounts",
+    "teams",
+    "nodes",
+    "node_spans",
+    "node_hours",
+    "tallies",
+    "cursors",
+];
+
+/// The tables, to read. A clone shares.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    database: Database,
+}
+
+impl Tables {
+    /// The tables of a store.
+    pub fn new(store: &Store) -> Tables {
+        Tables { database: store.tables().clone() }
+    }
+
+    /// The last entry that the tables have.
+    pub async fn cursor(&self) -> Result<u64, StoreError> {
+        let seq: Option<i64> = sqlx::query_scalar("SELECT seq FROM cursors WHERE projection = ?")
+            .bind(CURSOR)
+            .fetch_optional(self.database.readers())
+            .await?;
+        read::narrow(seq.unwrap_or(0))
+    }
+
+    /// What machines are called, by number.
+    pub async fn node_names(&self) -> Result<BTreeMap<NodeId, String>, StoreError> {
+        let rows = sqlx::query("SELECT id, name FROM nodes");
+        let rows = rows.fetch_all(self.database.readers()).await?;
+        rows.iter().map(|row| Ok((NodeId(read::id32(row, 0)?), row.try_get(1)?))).collect()
+    }
+}
+
+/// What a batch came to.
+#[derive(Debug)]
+pub struct Applied {
+    /// The last entry that the tables have now.
+    pub seq: u64,
+    /// Events that are new, in order.
+    pub events: Vec<EventRow>,
+}
+
+/// The one that writes the tables.
+#[derive(Debug)]
+pub struct Projector {
+    journal: Journal,
+    tables: Database,
+    memory: Memory,
+    cursor: u64,
+}
+
+impl Projector {
+    /// Goes on where the tables end.
+    pub async fn open(store: &Store) -> Result<Projector, StoreError> {
+        let tables = Tables::new(store);
+        let cursor = tables.cursor().await?;
+        let memory = load::names(store.tables().readers()).await?;
+        let journal = Journal::new(store.durable().clone());
+        let tables = store.tables().clone();
+        Ok(Projector { journal, tables, memory, cursor })
+    }
+
+    /// The last entry that the tables have.
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// Carries out the next entries, if there are any: one transaction.
+    pub async fn advance(&mut self) -> Result<Option<Applied>, StoreError> {
+        let facts = self.next().await?;
+        let Some(last) = facts.last().map(|fact| fact.input.seq) else { return Ok(None) };
+        let applied = self.carry_out(&facts, last).await;
+        if applied.is_err() {
+            // What is remembered is ahead of what was written: read it again.
+            self.memory = load::names(self.tables.readers()).await?;
+        }
+        applied.map(Some)
+    }
+
+    async fn carry_out(&mut self, facts: &[Fact], last: u64) -> Result<Applied, StoreError> {
+        load::mentioned(self.tables.readers(), &mut self.memory, facts).await?;
+        let mut changes = Changes::default();
+        for fact in facts {
+            project(&mut self.memory, &mut changes, fact);
+        }
+        let events = changes.events.clone();
+        let touched = std::mem::take(&mut changes.touched);
+        changes.touched.clone_from(&touched);
+        let mut transaction = self.tables.writer().begin().await?;
+        write::write(&mut transaction, changes, &self.memory).await?;
+        let set = "INSERT INTO cursors (projection, seq) VALUES (?, ?) \
+                   ON CONFLICT (projection) DO UPDATE SET seq = excluded.seq";
+        sqlx::query(set).bind(CURSOR).bind(last.cast_signed()).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        self.cursor = last;
+        self.memory.arrays.clear();
+        for id in touched {
+            if self.memory.jobs.get(&id).is_some_and(|live| live.row.ended.is_some()) {
+                self.memory.jobs.remove(&id);
+            }
+        }
+        Ok(Applied { seq: last, events })
+    }
+
+    /// The next entries of the journal.
+    async fn next(&self) -> Result<Vec<Fact>, StoreError> {
+        let entries = self.journal.read(self.cursor, BATCH).await?;
+        entries.iter().map(fact).collect()
+    }
+
+    /// Empties the tables and makes them anew from the journal's first entry.
+    pub async fn rebuild(store: &Store) -> Result<Projector, StoreError> {
+        let mut transaction = store.tables().writer().begin().await?;
+        for table in EMPTIED {
+            // Made of constants alone.
+            let sql = sqlx::AssertSqlSafe(format!("DELETE FROM {table}"));
+            sqlx::query(sql).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        let mut projector = Projector::open(store).await?;
+        while projector.advance().await?.is_some() {}
+        Ok(projector)
+    }
+}
+
+fn fact(entry: &Stored) -> Result<Fact, StoreError> {
+    let note = entry.note.as_deref().map(Note::read).transpose();
+    let note = note.map_err(|e| StoreError::Damaged {
+        what: format!("the note of entry {} of the journal", entry.seq),
+        problem: e.to_string(),
+    })?;
+    Ok(Fact { input: entry.input()?, events: entry.events()?, note: note.unwrap_or_default() })
+}

@@ -1,0 +1,99 @@
+//! What a batch of entries changes in the tables, gathered so that each row is written once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use era_core::units::{GroupId, HoldId, JobId, NodeId, Time, UserId};
+
+use super::memory::Memory;
+use crate::tables::rows::{EventRow, JobRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
+
+/// An hour, in milliseconds.
+pub const HOUR_MS: i64 = 3_600_000;
+
+/// Rows to be written.
+#[derive(Clone, Debug, Default)]
+pub(in crate::tables) struct Changes {
+    /// Jobs that changed; their rows are taken from the memory when the batch is over.
+    pub touched: BTreeSet<JobId>,
+    /// New jobs of arrays to which nothing has happened.
+    pub untouched: BTreeSet<JobId>,
+    pub specs: Vec<(JobId, String)>,
+    pub tasks: BTreeMap<(JobId, u16, u32, u32), TaskRow>,
+    pub events: Vec<EventRow>,
+    pub statement: Vec<StatementRow>,
+    pub refusals: Vec<RefusalRow>,
+    pub holds: BTreeSet<HoldId>,
+    pub accounts: BTreeSet<UserId>,
+    pub teams: BTreeSet<GroupId>,
+    pub nodes: BTreeSet<NodeId>,
+    pub spans: BTreeMap<(NodeId, Time), NodeSpan>,
+    /// To be added: units times milliseconds, by hour and node.
+    pub node_hours: BTreeMap<(i64, NodeId), [i64; 3]>,
+    /// To be added, by hour and name.
+    pub tallies: BTreeMap<(i64, String), i64>,
+}
+
+impl Changes {
+    /// Adds to a tally of the hour of this instant.
+    pub(super) fn tally(&mut self, at: Time, what: &str, amount: i64) {
+        if amount != 0 {
+            *self.tallies.entry((hour_of(at), what.to_owned())).or_default() += amount;
+        }
+    }
+
+    /// Adds what a task had on a node from one instant to another.
+    pub(super) fn used(&mut self, node: NodeId, units: [u64; 3], from: Time, to: Time) {
+        for (hour, ms) in hours(from, to) {
+            let sums = self.node_hours.entry((hour, node)).or_default();
+            for (sum, amount) in sums.iter_mut().zip(units) {
+                *sum = sum.saturating_add(times(amount, ms));
+            }
+        }
+    }
+
+    /// The rows of all jobs that changed, as the memory has them now.
+    pub(in crate::tables) fn job_rows(&self, memory: &Memory) -> Vec<JobRow> {
+        let touched = self.touched.iter().filter_map(|id| memory.jobs.get(id));
+        let mut rows: Vec<JobRow> = touched.map(|live| live.row.clone()).collect();
+        for first in &self.untouched {
+            let Some(array) = memory.arrays.get(first) else { continue };
+            let jobs = (0..array.count).map(|n| array.nth(n).row);
+            rows.extend(jobs.filter(|row| !self.touched.contains(&row.id)));
+        }
+        rows
+    }
+}
+
+/// The number of the hour that an instant is in.
+pub fn hour_of(at: Time) -> i64 {
+    at.0.div_euclid(HOUR_MS)
+}
+
+/// A span cut at full hours: each hour with how much of it is in the span.
+pub fn hours(from: Time, to: Time) -> impl Iterator<Item = (i64, i64)> {
+    let last = if to > from { hour_of(Time(to.0 - 1)) } else { hour_of(from) - 1 };
+    (hour_of(from)..=last).map(move |hour| {
+        let (begin, end) = (hour * HOUR_MS, (hour + 1) * HOUR_MS);
+        (hour, to.0.min(end) - from.0.max(begin))
+    })
+}
+
+pub(super) fn times(amount: u64, ms: i64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX).saturating_mul(ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_cut_at_full_hours_and_nothing_is_lost() {
+        let cut = |from, to| hours(Time(from), Time(to)).collect::<Vec<_>>();
+        assert_eq!(cut(0, HOUR_MS), [(0, HOUR_MS)]);
+        assert_eq!(cut(HOUR_MS - 1, HOUR_MS + 2), [(0, 1), (1, 2)]);
+        assert_eq!(cut(5, 5), []);
+        assert_eq!(cut(7, 5), []);
+        let sum: i64 = cut(1234, 5 * HOUR_MS + 77).iter().map(|(_, ms)| ms).sum();
+        assert_eq!(sum, 5 * HOUR_MS + 77 - 1234);
+    }
+}

@@ -1,0 +1,58 @@
+//! Wallets' statements, and what jobs paid.
+
+use era_core::ledger::{Account as Place, Posting, Reason};
+use era_core::units::{JobId, UserId};
+
+use super::Projection;
+use crate::tables::rows::StatementRow;
+
+impl Projection<'_> {
+    pub(super) fn posted(&mut self, job: Option<JobId>, posting: &Posting) {
+        let amount = posting.amount.0;
+        if let Place::Wallet(account) = posting.from {
+            self.moved(account, job, posting.reason, -amount);
+        }
+        if let Place::Wallet(account) = posting.to {
+            self.moved(account, job, posting.reason, amount);
+        }
+        let Some(job) = job else { return };
+        let Posting { from, to, reason, .. } = *posting;
+        self.change(job, |live, _| {
+            match (from, to) {
+                (Place::Wallet(_), Place::Escrow(_)) => live.row.charged += amount,
+                (Place::Escrow(_), Place::Wallet(_)) => live.row.refunded += amount,
+                _ => {}
+            }
+            if live.row.queue.is_some() {
+                live.row.price = live.row.charged - live.row.refunded;
+            } else if reason == Reason::Extension {
+                live.row.price += amount;
+            }
+        });
+    }
+
+    fn moved(&mut self, account: UserId, job: Option<JobId>, reason: Reason, amount: i64) {
+        let (seq, place, at) = (self.seq(), self.place, self.at());
+        let wallet = self.account(account);
+        wallet.balance = wallet.balance.saturating_add(amount);
+        let balance = wallet.balance;
+        let reason = word(reason).to_owned();
+        let line = StatementRow { account, seq, place, at, job, reason, amount, balance };
+        self.changes.statement.push(line);
+    }
+}
+
+/// As the ledger writes it.
+fn word(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Grant => "grant",
+        Reason::Withdraw => "withdraw",
+        Reason::Charge => "charge",
+        Reason::Extension => "extension",
+        Reason::QueueEscrow => "queue_escrow",
+        Reason::Earned => "earned",
+        Reason::RefundUnused => "refund_unused",
+        Reason::RefundBroken => "refund_broken",
+        Reason::Returned => "returned",
+    }
+}

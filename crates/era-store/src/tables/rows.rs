@@ -1,0 +1,237 @@
+//! The rows that the projection writes and the queries read, as values.
+
+use era_core::units::{GroupId, JobId, NodeId, Time, UserId};
+use serde::{Deserialize, Serialize};
+
+/// Where a job stands, as the tables keep it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    /// In a queue.
+    Waiting,
+    /// It has a promise that has not begun.
+    Promised,
+    /// Its tasks were sent out.
+    Starting,
+    /// It runs.
+    Running,
+    /// It was told to stop.
+    Stopping,
+    /// Every task exited with 0.
+    Succeeded,
+    /// A task exited with another code.
+    Failed,
+    /// Its owner gave it up, or what it waited for cannot be any more.
+    Cancelled,
+    /// Its owner gave back what was left.
+    Released,
+    /// Its time was over.
+    LimitReached,
+    /// The promise could not be kept.
+    Broken,
+}
+
+impl JobState {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [JobState; 11] = [
+        JobState::Waiting,
+        JobState::Promised,
+        JobState::Starting,
+        JobState::Running,
+        JobState::Stopping,
+        JobState::Succeeded,
+        JobState::Failed,
+        JobState::Cancelled,
+        JobState::Released,
+        JobState::LimitReached,
+        JobState::Broken,
+    ];
+
+    /// Its number in the tables.
+    pub fn number(self) -> i64 {
+        self as i64
+    }
+
+    /// The state with this number.
+    pub fn numbered(number: i64) -> Option<JobState> {
+        JobState::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Whether the job is over.
+    pub fn is_over(self) -> bool {
+        self >= JobState::Succeeded
+    }
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRow {
+    /// Its number.
+    pub id: JobId,
+    /// What people call it.
+    pub name: Option<String>,
+    /// Whose.
+    pub account: UserId,
+    /// What that account is called.
+    pub account_name: String,
+    /// The owner's group when it was accepted.
+    pub team: GroupId,
+    /// What that group is called.
+    pub team_name: String,
+    /// Where it stands.
+    pub state: JobState,
+    /// Its queue, without a promise.
+    pub queue: Option<String>,
+    /// When it was accepted.
+    pub submitted: Time,
+    /// The start that was told.
+    pub promised_start: Option<Time>,
+    /// The end that was promised.
+    pub promised_finish: Option<Time>,
+    /// When its newest attempt ran.
+    pub started: Option<Time>,
+    /// When it was over.
+    pub ended: Option<Time>,
+    /// The first code other than 0, else 0 once it succeeded.
+    pub exit_code: Option<i32>,
+    /// What it was promised for, or has paid so far, in millionths of a credit.
+    pub price: i64,
+    /// What each replica needs, as a JSON object of texts.
+    pub resources: String,
+    /// How many replicas, or GPUs of a total.
+    pub replicas: u32,
+    /// How long it runs at most.
+    pub duration_ms: i64,
+    /// The first job of its array, and its index there.
+    pub array: Option<(JobId, u32)>,
+    /// Whether it ran on simulated nodes.
+    pub simulated: bool,
+    /// How it ended, in a sentence.
+    pub reason: Option<String>,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Charged in all.
+    pub charged: i64,
+    /// Refunded and returned in all.
+    pub refunded: i64,
+    /// The journal's number of the last input that changed it.
+    pub changed: u64,
+}
+
+/// One replica of one attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRow {
+    /// The job.
+    pub job: JobId,
+    /// Which request of its bid.
+    pub part: u16,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// Which replica.
+    pub rank: u32,
+    /// On which node; unknown for growth beyond a promise.
+    pub node: Option<NodeId>,
+    /// Which of its GPUs, one bit each.
+    pub gpus: u64,
+    /// Thousandths of a core, MiB, thousandths of a GPU.
+    pub units: [u64; 3],
+    /// When it was sent out.
+    pub launched: Time,
+    /// When its first instruction ran.
+    pub started: Option<Time>,
+    /// When it was over.
+    pub ended: Option<Time>,
+    /// Its exit code; absent if it was lost.
+    pub exit_code: Option<i32>,
+    /// What ended it, if not itself.
+    pub cause: Option<String>,
+    /// How long code and data took to be there.
+    pub prepared_ms: Option<i64>,
+}
+
+/// Something that was decided, as the timeline and the stream have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventRow {
+    /// The journal's number of its input.
+    pub seq: u64,
+    /// Its place there.
+    pub place: u32,
+    /// When.
+    pub at: Time,
+    /// What, as the journal calls it.
+    pub kind: String,
+    /// About which job.
+    pub job: Option<JobId>,
+    /// Whose job.
+    pub account: Option<UserId>,
+    /// Of which group.
+    pub team: Option<GroupId>,
+    /// The event as the journal has it, as JSON.
+    pub body: String,
+}
+
+/// One line of a wallet's statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatementRow {
+    /// Whose wallet.
+    pub account: UserId,
+    /// The journal's number of the input that it follows from.
+    pub seq: u64,
+    /// Its place there.
+    pub place: u32,
+    /// When.
+    pub at: Time,
+    /// About which job.
+    pub job: Option<JobId>,
+    /// Why.
+    pub reason: String,
+    /// Above zero came in, below zero went out.
+    pub amount: i64,
+    /// What the wallet held then.
+    pub balance: i64,
+}
+
+/// A bid or submission that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusalRow {
+    /// The journal's number of its input.
+    pub seq: u64,
+    /// When.
+    pub at: Time,
+    /// Whose.
+    pub account: UserId,
+    /// Why, for programs.
+    pub code: String,
+    /// Why, for people.
+    pub sentence: String,
+    /// The price that would have won.
+    pub price: Option<i64>,
+}
+
+/// A machine, as rows name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Its number.
+    pub id: NodeId,
+    /// Its name.
+    pub name: String,
+    /// Its pool.
+    pub pool: String,
+    /// The model of its GPUs.
+    pub model: Option<String>,
+    /// Whether its tasks only sleep.
+    pub simulated: bool,
+}
+
+/// A stretch of time in which a machine was there with this capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeSpan {
+    /// Which.
+    pub node: NodeId,
+    /// Since when.
+    pub since: Time,
+    /// Until when; still, where nothing is said.
+    pub until: Option<Time>,
+    /// Thousandths of a core, MiB, thousandths of a GPU.
+    pub units: [u64; 3],
+}

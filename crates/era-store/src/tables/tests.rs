@@ -1,0 +1,297 @@
+//! Whole stories through the core, the journal and the tables.
+
+use era_core::job::TaskId;
+use era_core::units::{JobId, NodeId, Span, Time};
+use era_core::{Command, Reply};
+use sqlx::{AssertSqlSafe, Row};
+
+use super::world::{ADA, BOB, START, World, gang};
+use super::{
+    BadCursor, EMPTIED, EventQuery, HOUR_MS, JobCursor, JobQuery, JobState, Projector, Seen,
+    Tables, hour_of,
+};
+use crate::{Note, Store};
+
+fn soon(world: &World, hours: i64) -> (Time, Time) {
+    (world.now, world.now + Span::from_h(hours))
+}
+
+/// Every row of every table, as text.
+async fn dump(store: &Store) -> Vec<String> {
+    let mut all = Vec::new();
+    for table in EMPTIED {
+        let columns: Vec<String> = sqlx::query("SELECT name FROM pragma_table_info(?)")
+            .bind(table)
+            .fetch_all(store.tables().readers())
+            .await
+            .unwrap()
+            .iter()
+            .map(|row| format!("quote({})", row.get::<String, _>(0)))
+            .collect();
+        let row = columns.join(" || ',' || ");
+        let sql = format!("SELECT {row} FROM {table} ORDER BY 1");
+        let rows = sqlx::query_scalar::<_, String>(AssertSqlSafe(sql));
+        let rows = rows.fetch_all(store.tables().readers()).await.unwrap();
+        all.extend(rows.into_iter().map(|row| format!("{table}: {row}")));
+    }
+    all
+}
+
+/// A promise that is kept, queue work that fails, a gang whose node is lost, and a refusal.
+fn mixed_day(world: &mut World) -> [JobId; 3] {
+    let request = gang(2, 60, soon(world, 6));
+    let kept = match world.bid(ADA, request, 900) {
+        Reply::Accepted { job, .. } => job,
+        other => panic!("{other:?}"),
+    };
+    let failed = world.enqueue(BOB, gang(1, 30, soon(world, 2)));
+    let lost = world.enqueue(BOB, gang(1, 30, soon(world, 2)));
+    world.pass();
+    world.wait(Span::from_s(2));
+    let tasks = world.start_all();
+    world.wait(Span::from_min(20));
+    let of = |job: JobId| tasks.iter().filter(move |task| task.job == job).copied();
+    of(failed).for_each(|task| world.exit(task, 9, Some("out_of_memory")));
+    world.done(Command::Lost { node: NodeId(1) }, Note::default());
+    world.wait(Span::from_h(1));
+    world.send(Command::Resume { node: NodeId(1) }, Note::default());
+    world.pass();
+    let tasks = world.start_all();
+    world.wait(Span::from_min(5));
+    tasks.into_iter().for_each(|task: TaskId| world.exit(task, 0, None));
+    let refused = world.bid(BOB, gang(2, 600, soon(world, 1)), 1);
+    assert!(matches!(refused, Reply::Refused { .. }), "{refused:?}");
+    [kept, failed, lost]
+}
+
+#[tokio::test]
+async fn a_job_that_ran_tells_its_times_its_tasks_and_its_money() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    let request = gang(2, 60, soon(&world, 6));
+    let Reply::Accepted { job, quote: Some(quote), .. } = world.bid(ADA, request, 900) else {
+        panic!("refused");
+    };
+    world.wait(Span::from_s(1));
+    let tasks = world.start_all();
+    assert_eq!(tasks.len(), 2);
+    let row = world.project().await.job(job).await.unwrap().unwrap();
+    assert_eq!((row.state, row.attempts), (JobState::Running, 1));
+    assert_eq!((row.account_name.as_str(), row.team_name.as_str()), ("ada", "vision"));
+    assert_eq!((row.price, row.charged, row.refunded), (quote.price.0, quote.price.0, 0));
+    assert_eq!(row.resources, r#"{"cpu":"4","gpu":"2","memory":"16Gi"}"#);
+    world.wait(Span::from_min(30));
+    tasks.into_iter().for_each(|task| world.exit(task, 0, None));
+    let tables = world.project().await;
+    let row = tables.job(job).await.unwrap().unwrap();
+    assert_eq!((row.state, row.exit_code), (JobState::Succeeded, Some(0)));
+    assert_eq!(row.ended, Some(world.now));
+    assert!(row.refunded > 0 && row.refunded < row.charged, "half of the time was given back");
+    let tasks = tables.tasks(job, 100).await.unwrap();
+    assert_eq!(tasks.iter().map(|task| task.rank).collect::<Vec<_>>(), [0, 1]);
+    assert!(tasks.iter().all(|task| task.exit_code == Some(0) && task.prepared_ms == Some(40)));
+    assert!(tables.spec(&row).await.unwrap().unwrap().contains("\"command\""));
+    let kinds = tables.timeline(&row, (0, 0), 100).await.unwrap();
+    let kinds: Vec<&str> = kinds.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["promised", "launched", "running", "task_ended", "task_ended", "ended"]);
+    let statement = tables.statement(ADA, None, 10).await.unwrap();
+    let lines: Vec<(&str, i64)> =
+        statement.rows.iter().map(|line| (line.reason.as_str(), line.amount)).collect();
+    assert_eq!(lines[0], ("refund_unused", row.refunded));
+    assert_eq!(lines[1], ("charge", -row.charged));
+    assert_eq!(lines[2], ("grant", 1_000_000_000));
+    assert_eq!(statement.rows[0].balance, 1_000_000_000 - row.charged + row.refunded);
+}
+
+#[tokio::test]
+async fn what_was_given_out_is_summed_by_node_and_hour() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    world.enqueue(ADA, gang(1, 180, soon(&world, 6)));
+    world.pass();
+    let [task] = world.start_all()[..] else { panic!("one task") };
+    world.wait(Span::from_min(90));
+    let open = world.project().await.open_tasks().await.unwrap();
+    assert_eq!(open.len(), 1, "what still runs is in no sum yet");
+    world.exit(task, 0, None);
+    let tables = world.project().await;
+    let used = tables.node_hours(START, world.now).await.unwrap();
+    let gpu: Vec<(i64, i64)> = used.iter().map(|used| (used.hour, used.unit_ms[2])).collect();
+    let first = hour_of(START);
+    assert_eq!(gpu, [(first, 2000 * HOUR_MS), (first + 1, 2000 * HOUR_MS / 2)]);
+    assert!(tables.open_tasks().await.unwrap().is_empty());
+    let spans = tables.node_spans(START, world.now).await.unwrap();
+    assert_eq!(spans.len(), 2);
+    assert_eq!(spans[0].units, [8000, 65_536, 4000]);
+}
+
+#[tokio::test]
+async fn stages_starts_runs_promises_and_refusals_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    mixed_day(&mut world);
+    let tables = world.project().await;
+    let sums = tables.tallies(START, world.now + Span(1)).await.unwrap();
+    let sum = |what: &str| sums.get(what).copied().unwrap_or(0);
+    assert_eq!((sum("jobs"), sum("refusals")), (3, 1));
+    assert_eq!(sum("promises_due"), 1);
+    assert_eq!(sum("promises_kept"), 1, "it started when it was told, whatever came later");
+    assert_eq!((sum("starts"), sum("starts_first")), (sum("stage/n"), sum("stage/n")));
+    assert_eq!(sum("stage/prepare_ms"), 40 * sum("stage/n"));
+    assert_eq!(sum("stage/accept_ms"), 3 * sum("stage/accept_n"));
+    assert!(sum("runs") > sum("runs_ok"), "one ran out of memory");
+    assert!(sum("gpu_ms/h100") > 0 && sum("paid/h100") > 0);
+    let refusals = tables.refusals(START, world.now + Span(1), 10).await.unwrap();
+    assert_eq!((refusals.len(), refusals[0].account), (1, BOB));
+}
+
+#[tokio::test]
+async fn a_job_that_ran_out_of_memory_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    let [_, failed, lost] = mixed_day(&mut world);
+    let tables = world.project().await;
+    let row = tables.job(failed).await.unwrap().unwrap();
+    assert_eq!((row.state, row.exit_code), (JobState::Failed, Some(9)));
+    assert!(row.reason.unwrap().contains("more memory"));
+    let tasks = tables.tasks(failed, 9).await.unwrap();
+    assert_eq!(tasks[0].cause.as_deref(), Some("out_of_memory"));
+    let row = tables.job(lost).await.unwrap().unwrap();
+    let tasks = tables.tasks(lost, 9).await.unwrap();
+    assert_eq!(tasks.len(), row.attempts as usize);
+    assert!(tasks.iter().all(|task| task.ended.is_some()));
+}
+
+#[tokio::test]
+async fn a_rebuild_gives_the_same_rows_and_so_do_small_batches_with_restarts_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    for _ in 0..3 {
+        mixed_day(&mut world);
+        // A new projector each time: nothing that it must know may be in its memory alone.
+        world.project().await;
+        world.enqueue(ADA, gang(2, 10, soon(&world, 2)));
+        world.project().await;
+        world.pass();
+        world.project().await;
+    }
+    let before = dump(&world.store).await;
+    let rebuilt = Projector::rebuild(&world.store).await.unwrap();
+    assert!(rebuilt.cursor() > 0);
+    let after = dump(&world.store).await;
+    assert!(before.len() > 100, "{}", before.len());
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!(before, after);
+    }
+    assert_eq!(before.len(), after.len());
+}
+
+#[tokio::test]
+async fn the_wallet_of_the_tables_is_the_wallet_of_the_core() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    mixed_day(&mut world);
+    let tables = world.project().await;
+    for user in [ADA, BOB] {
+        let newest = tables.statement(user, None, 1).await.unwrap().rows.remove(0);
+        assert_eq!(newest.balance, world.balance(user).0, "{user}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_newest_first_in_pages_that_meet_and_never_overlap() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    let jobs: Vec<JobId> = (0..25)
+        .map(|n| world.enqueue(if n % 5 == 0 { ADA } else { BOB }, gang(1, 9, soon(&world, 2))))
+        .collect();
+    world.pass();
+    world.start_all();
+    let tables = world.project().await;
+    let pages = async |query: JobQuery| {
+        let (mut found, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = tables.jobs(&query, cursor).await.unwrap();
+            assert!(page.rows.len() <= query.limit as usize);
+            found.extend(page.rows.into_iter().map(|row| row.id));
+            let Some(next) = page.next else { break found };
+            cursor = Some(JobCursor::read(&next.write(&query), &query).unwrap());
+        }
+    };
+    let mut newest_first = jobs.clone();
+    newest_first.reverse();
+    assert_eq!(pages(JobQuery::all(Seen::All, 7)).await, newest_first);
+    let ada = newest_first
+        .iter()
+        .copied()
+        .filter(|id| jobs.iter().position(|j| j == id).unwrap() % 5 == 0);
+    let ada: Vec<JobId> = ada.collect();
+    assert_eq!(pages(JobQuery::all(Seen::Own(ADA), 2)).await, ada);
+    let named = JobQuery { account: Some("ada".into()), ..JobQuery::all(Seen::All, 2) };
+    assert_eq!(pages(named).await, ada);
+    let foreign = JobQuery { account: Some("ada".into()), ..JobQuery::all(Seen::Own(BOB), 2) };
+    assert_eq!(pages(foreign).await, []);
+    let running = JobQuery { states: vec![JobState::Running], ..JobQuery::all(Seen::All, 3) };
+    let waiting = JobQuery { states: vec![JobState::Waiting], ..JobQuery::all(Seen::All, 3) };
+    let (running, waiting) = (pages(running).await, pages(waiting).await);
+    assert_eq!(running.len() + waiting.len(), jobs.len());
+    assert!(!running.is_empty() && !waiting.is_empty());
+    let unknown = JobQuery { queue: Some("none".into()), ..JobQuery::all(Seen::All, 3) };
+    assert_eq!(pages(unknown).await, []);
+    let begins = JobQuery { name: Some("que".into()), ..JobQuery::all(Seen::All, 9) };
+    assert_eq!(pages(begins).await, newest_first);
+    let later = JobQuery { since: Some(world.now + Span(1)), ..JobQuery::all(Seen::All, 9) };
+    assert_eq!(pages(later).await, []);
+    let until = JobQuery { until: Some(world.now + Span(1)), ..JobQuery::all(Seen::All, 9) };
+    assert_eq!(pages(until).await, newest_first);
+}
+
+#[test]
+fn a_cursor_is_good_for_its_own_question_only() {
+    let query = JobQuery::all(Seen::Own(ADA), 50);
+    let cursor = JobCursor::read(&"0".repeat(32), &query);
+    assert_eq!(cursor, Err(BadCursor));
+    for bad in ["", "zz", "é".repeat(16).as_str(), &"f".repeat(400)] {
+        assert_eq!(JobCursor::read(bad, &query), Err(BadCursor), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_filter_or_another_caller_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    for _ in 0..3 {
+        world.enqueue(ADA, gang(1, 9, soon(&world, 2)));
+    }
+    let tables = world.project().await;
+    let query = JobQuery::all(Seen::Own(ADA), 1);
+    let next = tables.jobs(&query, None).await.unwrap().next.unwrap().write(&query);
+    assert!(JobCursor::read(&next, &query).is_ok());
+    assert!(JobCursor::read(&next, &JobQuery { limit: 2, ..query.clone() }).is_ok());
+    let others = [
+        JobQuery::all(Seen::Own(BOB), 1),
+        JobQuery::all(Seen::All, 1),
+        JobQuery { queue: Some("default".into()), ..query },
+    ];
+    for other in others {
+        assert_eq!(JobCursor::read(&next, &other), Err(BadCursor));
+    }
+}
+
+#[tokio::test]
+async fn events_are_seen_by_their_owner_their_group_and_administrators() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    world.enqueue(ADA, gang(1, 9, soon(&world, 2)));
+    world.enqueue(BOB, gang(1, 9, soon(&world, 2)));
+    let tables: Tables = world.project().await;
+    let seen = async |seen: Seen| {
+        let query = EventQuery { seen, after: (0, 0), limit: 100 };
+        let events = tables.events(&query).await.unwrap();
+        events.iter().filter(|event| event.kind == "queued").count()
+    };
+    assert_eq!(seen(Seen::Own(ADA)).await, 1);
+    assert_eq!(seen(Seen::Team(era_core::units::GroupId(7), ADA)).await, 2);
+    assert_eq!(seen(Seen::Team(era_core::units::GroupId(8), ADA)).await, 1);
+    assert_eq!(seen(Seen::All).await, 2);
+}
