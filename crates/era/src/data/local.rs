@@ -45,7 +45,10 @@ pub(crate) fn files(root: &Path, kind: Kind) -> anyhow::Result<Vec<Local>> {
         if kind.is_file() {
             found.push(local(path, path.strip_prefix(root)?)?);
         } else if !kind.is_dir() {
-            bail!("{} is neither file nor folder: remove it, or name it in .eraignore", path.display());
+            bail!(
+                "{} is neither file nor folder: remove it, or name it in .eraignore",
+                path.display()
+            );
         }
     }
     found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -108,7 +111,8 @@ mod tests {
         fs::write(root.join(".eraignore"), "data/\n").unwrap();
         let code = [".env", ".eraignore", ".gitignore", "keep/y", "train.py"];
         assert_eq!(paths(root, Kind::Code), code);
-        let data = [".env", ".eraignore", ".git/HEAD", ".gitignore", "keep/y", "run.log", "train.py"];
+        let data =
+            [".env", ".eraignore", ".git/HEAD", ".gitignore", "keep/y", "run.log", "train.py"];
         assert_eq!(paths(root, Kind::Data), data);
         assert_eq!(paths(&root.join("train.py"), Kind::Data), ["train.py"]);
     }
