@@ -4,6 +4,7 @@
 
 mod bench;
 mod cli;
+mod data;
 mod demo;
 mod job;
 mod names;
@@ -34,6 +35,7 @@ struct Arguments {
 enum Command {
     #[command(flatten)]
     Client(cli::ClientCommand),
+    Data(data::Data),
     Demo(demo::Demo),
     /// Measure the core on seeded work
     #[command(subcommand)]
@@ -53,6 +55,7 @@ impl Command {
     fn run(self) -> anyhow::Result<()> {
         match self {
             Command::Client(command) => command.run(),
+            Command::Data(data) => data.run(),
             Command::Demo(demo) => demo.run(),
             Command::Bench(bench) => bench::run(&bench),
             Command::Sim(sim) => sim.run(),

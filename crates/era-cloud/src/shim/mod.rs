@@ -22,7 +22,6 @@ mod ended;
 mod environment;
 mod keeper;
 mod places;
-mod plain_log;
 pub mod protocol;
 mod settings;
 mod slot;

@@ -9,9 +9,9 @@ use era_core::job::TaskId;
 use rustix::fs::OFlags;
 
 use super::keeper::{FromKeeper, Node, ToKeeper};
-use super::plain_log::{LogWriter, Stream};
 use super::protocol::{Lines, put};
 use crate::limits::cgroups::Slot;
+use crate::log::{LogWriter, Stream};
 
 /// How much is read of a pipe in one turn, so that one task's output does not starve the others.
 const PIECE_BYTES: usize = 64 << 10;
