@@ -4,13 +4,19 @@
 //! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
 //! answered from the store's tables or the newest snapshot.
 
+pub mod asks;
 pub mod auth;
+pub mod boot;
 pub mod clock;
 pub mod driver;
 pub mod feed;
+pub mod files;
 pub mod http;
 pub mod launch;
+pub mod recorder;
 pub mod report;
+pub mod submit;
+pub mod tcp;
 pub mod webhook;
 pub mod wire;
 
@@ -34,8 +40,12 @@ pub struct Parts {
     pub reach: webhook::address::Reach,
     /// What follows the journal: tables, and whoever listens.
     pub feed: feed::Feed,
+    /// Quotes that were asked and not yet taken.
+    pub asks: asks::Asking,
     /// What replays a period without ERA, where there is one.
     pub laboratory: Option<Box<dyn report::Laboratory>>,
+    /// Contents, trees and data sets.
+    pub files: era_store::files::Files,
 }
 
 impl App {

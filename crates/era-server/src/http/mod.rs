@@ -6,6 +6,8 @@
 
 pub mod audit;
 pub mod caller;
+mod cluster;
+pub mod data;
 pub mod events;
 pub mod extract;
 pub mod failure;
@@ -15,19 +17,28 @@ pub mod health;
 pub mod idempotency;
 mod images;
 pub mod job_views;
+pub mod jobs;
 pub mod journal;
+pub mod key;
+pub mod logs;
+mod market;
 pub mod measures;
+pub mod metrics;
 pub mod middleware;
 pub mod openapi;
 pub mod paging;
+mod queues;
 mod quota;
+mod quotes;
 pub mod reading;
 pub mod reading_jobs;
+mod reply;
 pub mod seen;
 pub mod serve;
 mod sessions;
 pub mod statement;
 mod users;
+mod watched;
 mod webhooks;
 
 pub use caller::{Caller, Session};
@@ -42,12 +53,24 @@ use crate::App;
 /// All routes under `/api/v1`, with their document.
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
+        .merge(cluster::routes())
+        .merge(jobs::routes())
+        .merge(market::routes())
+        .merge(queues::routes())
+        .merge(quotes::routes())
         .merge(sessions::routes())
         .merge(users::routes())
         .merge(groups::routes())
         .merge(audit::routes())
         .merge(webhooks::routes())
         .merge(images::routes())
+        .merge(data::routes())
+        .merge(events::routes())
+        .merge(job_views::routes())
+        .merge(journal::routes())
+        .merge(logs::routes())
+        .merge(measures::routes())
+        .merge(metrics::routes())
         .merge(events::routes())
         .merge(job_views::routes())
         .merge(journal::routes())
