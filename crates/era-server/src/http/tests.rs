@@ -11,11 +11,13 @@ use axum::http::{Request, StatusCode, header};
 use axum::response::Response;
 use era_core::State;
 use era_store::Store;
+use era_store::files::{Files, Keep};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::serve::serve_routes;
 use super::{Serving, idempotency, service};
+use crate::asks::Asking;
 use crate::auth::Auth;
 use crate::clock::SystemClock;
 use crate::driver::{Driver, Releases, Rules};
@@ -45,10 +47,12 @@ async fn house() -> House {
     let first = auth.first_start(&driver.handle()).await.unwrap().unwrap();
     let app = App::new(Parts {
         driver: driver.handle(),
+        files: Files::open(&store, Keep::default()).unwrap(),
         store,
         auth,
         reach: Reach::Public,
         feed,
+        asks: Asking::default(),
         laboratory: None,
     });
     let routes = service(app.clone());
@@ -96,15 +100,15 @@ impl House {
     }
 }
 
-struct Asking(axum::http::request::Builder, Option<Value>);
+struct Wanted(axum::http::request::Builder, Option<Value>);
 
-impl Asking {
-    fn header(self, name: &str, value: &str) -> Asking {
-        Asking(self.0.header(name, value), self.1)
+impl Wanted {
+    fn header(self, name: &str, value: &str) -> Wanted {
+        Wanted(self.0.header(name, value), self.1)
     }
 
     fn body_or_empty(self) -> Request<Body> {
-        let Asking(builder, body) = self;
+        let Wanted(builder, body) = self;
         match body {
             Some(body) => builder
                 .header("content-type", "application/json")
@@ -115,12 +119,12 @@ impl Asking {
     }
 }
 
-fn request(token: &str, method: &str, path: &str, body: Option<Value>) -> Asking {
+fn request(token: &str, method: &str, path: &str, body: Option<Value>) -> Wanted {
     let mut builder = Request::builder().method(method).uri(format!("/api/v1{path}"));
     if !token.is_empty() {
         builder = builder.header(header::AUTHORIZATION, format!("Bearer {token}"));
     }
-    Asking(builder, body)
+    Wanted(builder, body)
 }
 
 async fn read(response: Response) -> Answer {
