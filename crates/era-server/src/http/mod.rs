@@ -102,3 +102,6 @@ pub fn service(app: App) -> axum::Router {
         .layer(axum::middleware::from_fn(middleware::surround))
         .with_state(app)
 }
+
+#[cfg(test)]
+mod tests;
