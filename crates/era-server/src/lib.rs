@@ -11,6 +11,7 @@ pub mod feed;
 pub mod http;
 pub mod launch;
 pub mod report;
+pub mod upkeep;
 pub mod wire;
 
 use std::sync::Arc;

@@ -1,8 +1,10 @@
 //! The one binary of ERA. It reads arguments, runs one command and turns an error into an exit
 //! code: 2 for bad usage (clap's own) and bad input, 1 for everything else.
 
+mod admin;
 mod bench;
 mod demo;
+mod laboratory;
 mod names;
 mod replay;
 mod sim;
@@ -35,6 +37,9 @@ enum Command {
     Sim(sim::Sim),
     Replay(Box<replay::Replay>),
     Tune(Box<tune::Tune>),
+    /// What administrators do
+    #[command(subcommand)]
+    Admin(admin::Admin),
     Version(version::Version),
 }
 
@@ -46,6 +51,7 @@ impl Command {
             Command::Sim(sim) => sim.run(),
             Command::Replay(replay) => replay.run(),
             Command::Tune(tune) => tune.run(),
+            Command::Admin(admin) => admin.run(),
             Command::Version(version) => version.run(),
         }
     }
