@@ -570,4 +570,8 @@ pub struct LogLine {
     pub stream: String,
     /// The line, without its end. What is not UTF-8 is replaced.
     pub text: String,
+    /// Whether the line goes on in the next one of its stream: it was very long, or was shown
+    /// before its end had come.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub goes_on: bool,
 }

@@ -11,13 +11,14 @@ mod error;
 pub mod files;
 pub mod journal;
 pub mod note;
+pub mod samples;
 pub mod tables;
 
 use std::path::{Path, PathBuf};
 
 pub use database::{Database, Durability};
 pub use error::StoreError;
-pub use note::Note;
+pub use note::{Indices, Note};
 
 /// All that is kept, under one folder. A clone shares.
 #[derive(Clone)]
@@ -74,6 +75,11 @@ impl Store {
     /// What jobs told and used.
     pub fn metrics(&self) -> &Database {
         &self.metrics
+    }
+
+    /// What jobs told and used, by name.
+    pub fn samples(&self) -> samples::Samples {
+        samples::Samples::new(self.metrics.clone())
     }
 
     /// Ends every connection, so that what was written is in the main files.

@@ -101,7 +101,7 @@ fn a_look_takes_a_bounded_number_and_the_next_one_goes_on() {
     assert_eq!(scalars.look(Time(0)).len(), 10);
 }
 
-/// Runs where the Python packages `tensorboard` or `tensorboardX` can be imported, by the Python
+/// Runs where the Python packages `tensorboard` and `tensorboardX` can be imported, by the Python
 /// that `ERA_TEST_PYTHON` names or by `python3`; elsewhere it says that it was skipped.
 #[test]
 fn what_the_real_writer_writes_is_read() {
@@ -111,8 +111,13 @@ fn what_the_real_writer_writes_is_read() {
 import sys
 try:
     from tensorboardX import SummaryWriter
+    from tensorboard.summary import Writer
 except ImportError:
     sys.exit(77)
+t = Writer(sys.argv[1] + '/tensors')
+for step in range(3):
+    t.add_scalar('acc', step + 0.5, step)
+t.close()
 w = SummaryWriter(sys.argv[1] + '/deep/run')
 for step in range(50):
     w.add_scalar('train/loss', 1.0 / (step + 1), step)
@@ -124,10 +129,12 @@ w.close()
     if !ran.as_ref().is_ok_and(|status| status.success()) {
         let code = ran.ok().and_then(|status| status.code());
         assert!(matches!(code, None | Some(77)), "the writer failed: {code:?}");
-        eprintln!("skipped: {python} has no tensorboardX (pip install tensorboardX)");
+        eprintln!("skipped: {python} cannot import tensorboardX and tensorboard");
         return;
     }
     let samples = Scalars::new(outputs.path()).look(Time(0));
+    let acc = samples.iter().filter(|s| s.name == "tensors/acc").map(|s| (s.step, s.value));
+    assert_eq!(acc.collect::<Vec<_>>(), [(0, 0.5), (1, 1.5), (2, 2.5)]);
     let loss: Vec<_> = samples.iter().filter(|s| s.name == "deep/run/train/loss").collect();
     assert_eq!(loss.len(), 50);
     for (step, sample) in (0..).zip(loss) {

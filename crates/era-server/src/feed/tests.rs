@@ -70,7 +70,17 @@ impl Site {
         let handle = driver.handle();
         let (feed, _) = Feed::start(&store, handle.committed()).await.unwrap();
         let auth = crate::auth::Auth::open(&store).await.unwrap();
-        let app = App::new(Parts { driver: handle, store, auth, feed, laboratory: None });
+        let files = era_store::files::Files::open(&store, era_store::files::Keep::default());
+        let app = App::new(Parts {
+            driver: handle,
+            store,
+            auth,
+            reach: crate::webhook::address::Reach::Public,
+            feed,
+            asks: crate::asks::Asking::default(),
+            laboratory: None,
+            files: files.unwrap(),
+        });
         Site { app, driver, _releases: releases }
     }
 

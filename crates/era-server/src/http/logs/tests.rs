@@ -1,0 +1,160 @@
+//! A log is read as it was printed, and followed to its end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::routing::get;
+use era_cloud::log::{LogWriter, Stream};
+use era_core::job::TaskId;
+use tungstenite::Message;
+
+use super::*;
+
+fn writer(folder: &FilePath, rank: u32) -> LogWriter {
+    let task = TaskId { job: JobId(1), part: 0, attempt: 1, rank };
+    LogWriter::open(folder, task, 1 << 30)
+}
+
+fn all_text(folder: &FilePath) -> String {
+    let (pieces, mut taken) = mpsc::channel(1000);
+    send_text(folder, Only::default(), 0, &pieces).unwrap();
+    drop(pieces);
+    let mut text = Vec::new();
+    while let Some(piece) = taken.blocking_recv() {
+        text.extend(piece.unwrap());
+    }
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn pages_lead_through_the_whole_log() {
+    let folder = tempfile::tempdir().unwrap();
+    for n in 0..25 {
+        writer(folder.path(), 0).write(Stream::Out, format!("{n}\n").as_bytes(), Time(n));
+    }
+    let (mut from, mut texts, mut pages) = (0, Vec::new(), 0);
+    loop {
+        let page = page(folder.path(), Only::default(), from, 10, true).unwrap();
+        texts.extend(page.items.into_iter().map(|line| line.text));
+        pages += 1;
+        match page.next {
+            Some(next) => from = next.parse().unwrap(),
+            None => break,
+        }
+    }
+    assert_eq!(texts, (0..25).map(|n| n.to_string()).collect::<Vec<_>>());
+    assert_eq!(pages, 3);
+}
+
+#[test]
+fn a_job_that_printed_nothing_has_an_empty_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("logs");
+    let page = page(&nowhere, Only::default(), 77, 10, false).unwrap();
+    assert!(page.items.is_empty() && page.next.is_none());
+    assert_eq!(all_text(&nowhere), "");
+}
+
+#[test]
+fn what_is_not_utf_8_is_replaced_and_said_nothing_else_about() {
+    let folder = tempfile::tempdir().unwrap();
+    writer(folder.path(), 0).write(Stream::Err, b"a\xffb\nopen", Time(5));
+    let page = page(folder.path(), Only::default(), 0, 10, true).unwrap();
+    let lines: Vec<_> =
+        page.items.iter().map(|l| (l.text.as_str(), l.stream.as_str(), l.goes_on)).collect();
+    assert_eq!(lines, [("a\u{fffd}b", "err", false), ("open", "err", true)]);
+}
+
+#[test]
+fn a_text_is_what_was_printed_and_with_several_replicas_says_whose() {
+    let one = tempfile::tempdir().unwrap();
+    let mut writer_0 = writer(one.path(), 0);
+    writer_0.write(Stream::Out, b"50 %", Time(1));
+    writer_0.flush(Time(1));
+    writer_0.write(Stream::Out, b" done\nlast", Time(2));
+    drop(writer_0);
+    assert_eq!(all_text(one.path()), "50 % done\nlast");
+
+    let two = tempfile::tempdir().unwrap();
+    let (mut first, mut second) = (writer(two.path(), 0), writer(two.path(), 1));
+    first.write(Stream::Out, b"half", Time(1));
+    first.flush(Time(1));
+    second.write(Stream::Out, b"whole\n", Time(2));
+    first.write(Stream::Out, b" more\n", Time(3));
+    assert_eq!(all_text(two.path()), "[0] half\n[1] whole\n[0]  more\n");
+}
+
+/// A server whose only route follows the log in a folder, of a job that is over when it is said.
+async fn serve(folder: PathBuf, over: Arc<AtomicBool>) -> SocketAddr {
+    let follow = move |upgrade: WebSocketUpgrade| {
+        let (folder, over) = (folder.clone(), over.clone());
+        async move {
+            upgrade.on_upgrade(move |socket| {
+                let follower = Follower::new(socket, room().unwrap());
+                let over = move || std::future::ready(over.load(Ordering::SeqCst));
+                stream(follower, folder, Only::default(), 0, over)
+            })
+        }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = Router::new().route("/", get(follow));
+    tokio::spawn(async move { axum::serve(listener, service).await.unwrap() });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_follows_gets_every_line_and_then_a_goodbye() {
+    let folder = tempfile::tempdir().unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let address = serve(folder.path().to_owned(), over.clone()).await;
+    let mut log = writer(folder.path(), 0);
+    log.write(Stream::Out, b"before\n", Time(1));
+    let client = tokio::task::spawn_blocking(move || {
+        let (mut socket, _) = tungstenite::connect(format!("ws://{address}/")).unwrap();
+        let mut lines = Vec::new();
+        loop {
+            match socket.read().unwrap() {
+                Message::Text(text) => {
+                    let more: Vec<LogLine> = serde_json::from_str(&text).unwrap();
+                    lines.extend(more.into_iter().map(|line| line.text));
+                }
+                Message::Close(frame) => return (lines, frame.unwrap().code),
+                _ => {}
+            }
+        }
+    });
+    for n in 0..2000 {
+        log.write(Stream::Out, format!("{n}\n").as_bytes(), Time(2 + n));
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    log.write(Stream::Out, b"last words", Time(9000));
+    over.store(true, Ordering::SeqCst);
+    drop(log);
+    let (lines, code) = client.await.unwrap();
+    assert_eq!(lines.len(), 2002);
+    assert_eq!((lines[0].as_str(), lines[1].as_str()), ("before", "0"));
+    assert_eq!(lines[2001], "last words");
+    assert_eq!(u16::from(code), close_code::NORMAL);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_who_goes_away_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = serve(folder.path().to_owned(), Arc::new(AtomicBool::new(false))).await;
+    let gone = tokio::task::spawn_blocking(move || {
+        let (mut socket, _) = tungstenite::connect(format!("ws://{address}/")).unwrap();
+        socket.close(None).unwrap();
+        // The server answers the goodbye, and closes.
+        loop {
+            match socket.read() {
+                Ok(_) => {}
+                Err(tungstenite::Error::ConnectionClosed) => return true,
+                Err(_) => return false,
+            }
+        }
+    });
+    assert!(gone.await.unwrap());
+}

@@ -1,0 +1,108 @@
+//! What following a job's log and its metrics have in common: whose job it is, whether it is over,
+//! and a WebSocket that neither a slow nor a silent client can hold for ever.
+
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use era_core::units::JobId;
+use serde::Serialize;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+
+use super::{Caller, Failure, seen};
+use crate::App;
+
+/// Most WebSockets that follow logs or metrics at a time.
+const FOLLOWERS_MAX: usize = 1024;
+/// How often a client hears from us at least.
+const HEARTBEAT: Duration = Duration::from_secs(20);
+/// How long a client may take to accept a message.
+const SEND_TIME_MAX: Duration = Duration::from_secs(30);
+/// The shortest and the longest pause between two looks.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_millis(800);
+
+static FOLLOWERS: Semaphore = Semaphore::const_new(FOLLOWERS_MAX);
+
+/// The job, if the caller may see it; others' do not exist for it.
+pub(super) async fn may_watch(app: &App, caller: &Caller, id: u64) -> Result<JobId, Failure> {
+    Ok(seen::job(app, caller, id).await?.id)
+}
+
+/// Whether nothing more will come of a job.
+pub(super) async fn is_over(app: &App, job: JobId) -> Result<bool, Failure> {
+    Ok(app.feed.tables().job(job).await?.is_none_or(|row| row.state.is_over()))
+}
+
+/// Room for one more who follows.
+pub(super) fn room() -> Result<SemaphorePermit<'static>, Failure> {
+    FOLLOWERS.try_acquire().map_err(|_| {
+        let status = axum::http::StatusCode::SERVICE_UNAVAILABLE;
+        let detail = "too many follow logs and metrics already: read a page, or try again later";
+        Failure::new(status, "too_many_followers", detail).after(5)
+    })
+}
+
+/// Whoever follows has gone, or is too slow.
+pub(super) struct Gone;
+
+/// A WebSocket to one who follows.
+pub(super) struct Follower {
+    socket: WebSocket,
+    heard: Instant,
+    pause: Duration,
+    _room: SemaphorePermit<'static>,
+}
+
+impl Follower {
+    pub(super) fn new(socket: WebSocket, room: SemaphorePermit<'static>) -> Follower {
+        Follower { socket, heard: Instant::now(), pause: PAUSE_MIN, _room: room }
+    }
+
+    /// Sends a list of things as one message. Waits while the client is busy, but not for ever.
+    pub(super) async fn send<T: Serialize>(&mut self, items: &[T]) -> Result<(), Gone> {
+        let text = serde_json::to_string(items).map_err(|error| {
+            tracing::error!(%error, "what is followed cannot be written");
+            Gone
+        })?;
+        self.pause = PAUSE_MIN;
+        self.put(Message::Text(text.into())).await
+    }
+
+    /// Waits a moment, longer each time that nothing came, and listens to the client meanwhile.
+    pub(super) async fn pause(&mut self) -> Result<(), Gone> {
+        let until = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        if self.heard.elapsed() > HEARTBEAT {
+            self.put(Message::Ping(Vec::new().into())).await?;
+        }
+        loop {
+            match tokio::time::timeout_at(until, self.socket.recv()).await {
+                Err(_) => return Ok(()),
+                Ok(None | Some(Err(_) | Ok(Message::Close(_)))) => return Err(Gone),
+                // Whatever a client says, it has nothing to say here.
+                Ok(Some(Ok(_))) => {}
+            }
+        }
+    }
+
+    /// Says goodbye.
+    pub(super) async fn end(mut self, code: u16, reason: &'static str) {
+        let frame = CloseFrame { code, reason: reason.into() };
+        if self.put(Message::Close(Some(frame))).await.is_err() {
+            return;
+        }
+        // The client answers, and then it is over for both.
+        let goodbye = async { while let Some(Ok(_)) = self.socket.recv().await {} };
+        let _ = tokio::time::timeout(Duration::from_secs(2), goodbye).await;
+    }
+
+    async fn put(&mut self, message: Message) -> Result<(), Gone> {
+        let sent = tokio::time::timeout(SEND_TIME_MAX, self.socket.send(message)).await;
+        self.heard = Instant::now();
+        match sent {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(Gone),
+        }
+    }
+}
