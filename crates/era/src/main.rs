@@ -2,11 +2,13 @@
 //! code: 2 for bad usage (clap's own) and bad input, those of [`cli`] for what a server says, and
 //! 1 for everything else.
 
+mod admin;
 mod bench;
 mod cli;
 mod data;
 mod demo;
 mod job;
+mod laboratory;
 mod names;
 mod paint;
 mod replay;
@@ -47,6 +49,9 @@ enum Command {
     #[command(hide = true)]
     Shim(shim::Shim),
     Tune(Box<tune::Tune>),
+    /// What administrators do
+    #[command(subcommand)]
+    Admin(admin::Admin),
     Up(up::Up),
     Version(version::Version),
 }
@@ -62,6 +67,7 @@ impl Command {
             Command::Replay(replay) => replay.run(),
             Command::Shim(shim) => shim.run(),
             Command::Tune(tune) => tune.run(),
+            Command::Admin(admin) => admin.run(),
             Command::Up(up) => up.run(),
             Command::Version(version) => version.run(),
         }

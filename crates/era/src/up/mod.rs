@@ -98,7 +98,7 @@ impl Up {
             serving: Serving { tls, insecure: self.insecure_plain, ..Serving::default() },
             rules: Rules::default(),
             reach: if self.insecure_webhooks { Reach::Anywhere } else { Reach::Public },
-            laboratory: None,
+            laboratory: Some(Box::new(crate::laboratory::Simulator)),
         }
     }
 
