@@ -87,7 +87,8 @@ fn run_job(machine: &Machine, gpus: &[u8]) -> Result<Option<f64>, Failed> {
         gpus: gpus.to_vec(),
     };
     let printed = pipe(child.stdout.take().ok_or("no output")?);
-    let folder = std::env::temp_dir().join(format!("era-gpu-{}-{}", std::process::id(), gpus.len()));
+    let folder =
+        std::env::temp_dir().join(format!("era-gpu-{}-{}", std::process::id(), gpus.len()));
     let mut log = LogWriter::open(&folder, task, 1 << 20);
     let mut devices = None;
     let mut hear = |told: Vec<Told>| {
@@ -99,10 +100,12 @@ fn run_job(machine: &Machine, gpus: &[u8]) -> Result<Option<f64>, Failed> {
         }
     };
     let mut sampler = Sampler::new(&machine.gpus);
-    let (mut idle, rule) = (Idle::default(), IdleRule { after: Span::from_s(2), ..IdleRule::default() });
+    let (mut idle, rule) =
+        (Idle::default(), IdleRule { after: Span::from_s(2), ..IdleRule::default() });
     let status = loop {
         let until = Instant::now() + Duration::from_secs(1);
-        while let Ok(bytes) = printed.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        while let Ok(bytes) = printed.recv_timeout(until.saturating_duration_since(Instant::now()))
+        {
             hear(log.write(Stream::Out, &bytes, now()));
         }
         // The reader has gone once the job has: the pause is kept all the same.

@@ -21,7 +21,8 @@ fn task(rank: u32) -> TaskId {
 
 /// Megabytes a second through the writer, for lines of a length.
 fn write_mb_s(line_bytes: usize, ends: bool) -> f64 {
-    let folder = std::env::temp_dir().join(format!("era-speed-{}-{line_bytes}", std::process::id()));
+    let folder =
+        std::env::temp_dir().join(format!("era-speed-{}-{line_bytes}", std::process::id()));
     let mut line = vec![b'x'; line_bytes];
     if ends {
         line[line_bytes - 1] = b'\n';

@@ -7,18 +7,18 @@
 
 pub mod discover;
 mod executor;
-pub mod log;
-pub mod scalars;
-pub mod usage;
 #[cfg(target_os = "linux")]
 pub mod isolate;
 #[cfg(target_os = "linux")]
 pub mod limits;
 #[cfg(target_os = "linux")]
 pub mod local;
+pub mod log;
+pub mod scalars;
 #[cfg(target_os = "linux")]
 pub mod shim;
 pub mod simulated;
+pub mod usage;
 
 pub use executor::{
     Ending, Executor, FoundNode, Launch, Limits, Order, Report, Reports, Sample, Staged, TaskSpec,

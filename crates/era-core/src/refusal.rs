@@ -61,7 +61,9 @@ pub enum Refusal {
         "there is no job {job} to wait for, or it ended long ago: leave it out if it ended as it should"
     )]
     UnknownBefore { job: JobId },
-    #[error("{job} did not succeed, so this would never start: run {job} again, or wait for any end")]
+    #[error(
+        "{job} did not succeed, so this would never start: run {job} again, or wait for any end"
+    )]
     FailedBefore { job: JobId },
     #[error("{job} is no job of an array: cancel it alone")]
     NoArray { job: JobId },

@@ -93,6 +93,9 @@ mod tests {
         drop(sender);
         recording.await.unwrap();
         let series = store.samples().series(JobId(7), &SeriesAsk::default()).await.unwrap();
-        assert_eq!(series.iter().map(|s| (s.rank, s.told)).collect::<Vec<_>>(), [(0, 2), (1, 2), (2, 2)]);
+        assert_eq!(
+            series.iter().map(|s| (s.rank, s.told)).collect::<Vec<_>>(),
+            [(0, 2), (1, 2), (2, 2)]
+        );
     }
 }

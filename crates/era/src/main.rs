@@ -4,6 +4,7 @@
 
 mod bench;
 mod cli;
+mod data;
 mod demo;
 mod job;
 mod names;
@@ -33,6 +34,7 @@ struct Arguments {
 enum Command {
     #[command(flatten)]
     Client(cli::ClientCommand),
+    Data(data::Data),
     Demo(demo::Demo),
     /// Measure the core on seeded work
     #[command(subcommand)]
@@ -51,6 +53,7 @@ impl Command {
     fn run(self) -> anyhow::Result<()> {
         match self {
             Command::Client(command) => command.run(),
+            Command::Data(data) => data.run(),
             Command::Demo(demo) => demo.run(),
             Command::Bench(bench) => bench::run(&bench),
             Command::Sim(sim) => sim.run(),

@@ -9,6 +9,7 @@ mod call;
 mod cluster;
 mod error;
 mod events;
+pub mod files;
 mod jobs;
 mod key;
 mod market;
@@ -18,6 +19,7 @@ mod reports;
 mod sse;
 mod stream;
 mod tls;
+pub mod transfer;
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -14,8 +14,7 @@ use rustix::thread::UnshareFlags;
 /// before it can end what it keeps. The kernel forgets this on a change of user, so it is done
 /// here, after the standard library has changed it.
 pub(crate) fn die_with_parent(command: &mut Command) {
-    let closure =
-        || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?);
+    let closure = || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?);
     // SAFETY: between fork and exec only async-signal-safe calls are allowed. The closure captures
     // nothing and makes a single `prctl` system call, which rustix issues directly; turning its
     // error number into an `io::Error` does not allocate.

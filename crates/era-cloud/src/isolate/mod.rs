@@ -167,8 +167,11 @@ impl Away {
 }
 
 fn bind(from: &Path, to: &Path) -> Result<(), Unisolated> {
-    rustix::mount::mount_bind(from, to)
-        .map_err(step(format!("show {} at {}", from.display(), to.display())))
+    rustix::mount::mount_bind(from, to).map_err(step(format!(
+        "show {} at {}",
+        from.display(),
+        to.display()
+    )))
 }
 
 #[cfg(test)]

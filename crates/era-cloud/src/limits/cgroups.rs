@@ -22,7 +22,11 @@ const KEEPER_PROCESSES: u64 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Version 2, with these controllers.
-    Unified { cpu: bool, memory: bool, pids: bool },
+    Unified {
+        cpu: bool,
+        memory: bool,
+        pids: bool,
+    },
     Cpu,
     Memory,
     Pids,
@@ -135,7 +139,8 @@ impl Slot {
                 match write(&path.join(file), &value) {
                     // Swap is not accounted for everywhere.
                     Err(error)
-                        if file == "memory.swap.max" && error.kind() == io::ErrorKind::NotFound => {}
+                        if file == "memory.swap.max" && error.kind() == io::ErrorKind::NotFound => {
+                    }
                     done => done?,
                 }
             }
@@ -297,8 +302,7 @@ fn parent_in(hierarchy: &Mounted, name: &str) -> io::Result<Vec<(Kind, PathBuf)>
         let path = make(&base.join(name))?;
         write(&path.join("cgroup.subtree_control"), &enable.join(" "))?;
         let has = |name| wanted.contains(&name);
-        let kind =
-            Kind::Unified { cpu: has("cpu"), memory: has("memory"), pids: has("pids") };
+        let kind = Kind::Unified { cpu: has("cpu"), memory: has("memory"), pids: has("pids") };
         Ok(vec![(kind, path)])
     })
 }
@@ -338,8 +342,7 @@ fn counter(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const AMOUNTS: Amounts =
-        Amounts { cpu_milli: 1500, memory_bytes: 1 << 30, processes: 64 };
+    const AMOUNTS: Amounts = Amounts { cpu_milli: 1500, memory_bytes: 1 << 30, processes: 64 };
 
     #[test]
     fn a_machine_of_either_version_is_understood() {

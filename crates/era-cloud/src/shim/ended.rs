@@ -88,9 +88,9 @@ impl Ended {
         let lines = std::mem::take(&mut self.lines);
         let written = if self.stale >= STALE_MAX || (self.ends.is_empty() && self.stale > 0) {
             self.stale = 0;
-            self.file.set_len(0).and_then(|()| {
-                write_anew(&self.path, &self.ends).map(|file| self.file = file)
-            })
+            self.file
+                .set_len(0)
+                .and_then(|()| write_anew(&self.path, &self.ends).map(|file| self.file = file))
         } else {
             self.file.write_all(&lines)
         };

@@ -22,16 +22,15 @@ mod ended;
 mod environment;
 mod keeper;
 mod places;
-mod plain_log;
 pub mod protocol;
 mod settings;
 mod slot;
 mod supervise;
 mod sweep;
 mod task;
-mod watch;
 #[cfg(test)]
 pub(crate) mod tests;
+mod watch;
 
 pub use keeper::keep;
 pub use places::{Places, Unready};

@@ -9,9 +9,9 @@ use era_core::job::TaskId;
 use rustix::fs::OFlags;
 
 use super::keeper::{FromKeeper, Node, ToKeeper};
-use super::plain_log::{LogWriter, Stream};
 use super::protocol::{Lines, put};
 use crate::limits::cgroups::Slot;
+use crate::log::{LogWriter, Stream};
 
 /// How much is read of a pipe in one turn, so that one task's output does not starve the others.
 const PIECE_BYTES: usize = 64 << 10;
@@ -52,7 +52,8 @@ impl Kept {
             .stderr(err_end)
             .spawn()?;
         let lines = Lines::default();
-        let mut kept = Kept { child, slot, task: None, oom_kills: 0, log: None, control, out, err, lines };
+        let mut kept =
+            Kept { child, slot, task: None, oom_kills: 0, log: None, control, out, err, lines };
         let node = Node { groups: kept.slot.paths(), ..node.clone() };
         kept.tell(&ToKeeper::Node(Box::new(node)))?;
         Ok(kept)

@@ -17,7 +17,6 @@ use super::connection::Connection;
 use super::ended::Ended;
 use super::keeper::{FromKeeper, Node, ToKeeper};
 use super::places::Places;
-use super::plain_log::{LogWriter, Stream, Told};
 use super::protocol::{FromShim, Hello, ToShim};
 use super::slot::Kept;
 use super::task::{Task, steady};
@@ -25,6 +24,8 @@ use super::watch::Watch;
 use crate::executor::{Ending, Launch, Order, Report};
 use crate::limits::cgroups::Cgroups;
 use crate::limits::{Amounts, tree};
+use crate::log::{LogWriter, Stream, Told};
+use crate::scalars::Scalars;
 
 /// Most tasks at once; more wait their turn.
 const KEEPERS_MAX: usize = 2048;
@@ -420,8 +421,7 @@ impl Supervisor {
 
     /// Gives a task to a keeper.
     fn entrust(&mut self, keeper: u64, task: TaskId) {
-        let (Some(about), Some(kept)) =
-            (self.tasks.get_mut(&task), self.keepers.get_mut(&keeper))
+        let (Some(about), Some(kept)) = (self.tasks.get_mut(&task), self.keepers.get_mut(&keeper))
         else {
             return;
         };
@@ -451,13 +451,15 @@ impl Supervisor {
     }
 
     fn hand_over(&mut self, keeper: u64, task: TaskId) {
-        let (Some(about), Some(kept)) =
-            (self.tasks.get_mut(&task), self.keepers.get_mut(&keeper))
+        let (Some(about), Some(kept)) = (self.tasks.get_mut(&task), self.keepers.get_mut(&keeper))
         else {
             return;
         };
         about.keeper = Some(keeper);
         about.oom_kills_before = kept.oom_kills;
+        if task.rank == 0 {
+            about.scalars = Some(Scalars::new(&Places::of(&about.launch).outputs));
+        }
         about.disk_due = Some(Instant::now() + super::watch::DISK_FIRST);
         kept.task = Some(task);
         let start = ToKeeper::Start(Box::new(about.launch.clone()));
@@ -497,6 +499,15 @@ impl Supervisor {
     fn gone(&mut self, keeper: u64, task: TaskId, at: Time, code: i32) {
         for stream in [Stream::Out, Stream::Err] {
             while self.hear_task(keeper, stream) > 0 {}
+        }
+        // What it wrote last counts too.
+        if let Some(about) = self.tasks.get_mut(&task)
+            && let Some(scalars) = &mut about.scalars
+        {
+            let samples = scalars.look(at);
+            if !samples.is_empty() {
+                self.report(Report::Samples { task, samples });
+            }
         }
         let before = self.tasks.get(&task).map_or(0, |about| about.oom_kills_before);
         let mut out_of_memory = false;
@@ -625,8 +636,7 @@ impl Supervisor {
                 let below = tree::descendants(stray.pid, &all);
                 for process in below.iter().chain([stray]) {
                     if let Some(pid) = rustix::process::Pid::from_raw(process.pid) {
-                        let _ =
-                            rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
                     }
                 }
                 if let Some(pid) = rustix::process::Pid::from_raw(stray.pid) {

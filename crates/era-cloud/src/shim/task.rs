@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use era_core::units::{Span, Time};
 
 use crate::executor::{Ending, Launch, Report};
+use crate::scalars::Scalars;
+use crate::usage::Idle;
 
 /// "Without end" for a clock that can only count so far.
 const FAR: Duration = Duration::from_secs(10 * 365 * 86_400);
@@ -28,6 +30,12 @@ pub(super) struct Task {
     pub(super) oom_kills_before: u64,
     /// When its disk use is looked at again; `None` while it is being looked at.
     pub(super) disk_due: Option<Instant>,
+    /// What it writes for TensorBoard, once it has a keeper.
+    pub(super) scalars: Option<Scalars>,
+    /// Since when its GPUs are idle.
+    pub(super) idle: Idle,
+    /// How often its use was sampled.
+    pub(super) samples: u64,
     /// The newest checkpoint that it told.
     pub(super) checkpoint: Option<Span>,
 }
@@ -49,6 +57,9 @@ impl Task {
             killed: None,
             oom_kills_before: 0,
             disk_due: None,
+            scalars: None,
+            idle: Idle::default(),
+            samples: 0,
             checkpoint: None,
         }
     }

@@ -1,5 +1,5 @@
-//! What a supervisor looks at from time to time while tasks live: memory and processes where the
-//! kernel does not limit them, and disk everywhere.
+//! What a supervisor looks at from time to time while tasks live: what they use, what they write
+//! for TensorBoard, memory and processes where the kernel does not limit them, and disk.
 //!
 //! Disk is walked on a thread of its own, since a walk can take seconds.
 
@@ -11,9 +11,11 @@ use era_core::job::TaskId;
 
 use super::places::Places;
 use super::supervise::Supervisor;
-use crate::executor::Ending;
+use crate::discover;
+use crate::executor::{Ending, Report};
 use crate::limits::disk::{ENTRIES_MAX, Walked, counted, walk};
 use crate::limits::{Amounts, tree};
+use crate::usage::{IdleRule, Sampler, Watched};
 
 /// How often.
 const EVERY: Duration = Duration::from_secs(1);
@@ -21,9 +23,11 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) const DISK_FIRST: Duration = Duration::from_secs(1);
 
 /// When it was last looked, and the thread that walks disks.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Watch {
     last: Option<Instant>,
+    /// Made at the first look: a supervisor without tasks need not ask the GPU driver.
+    sampler: Option<Sampler>,
     walker: Option<(Sender<Walk>, Receiver<(TaskId, Walked)>)>,
 }
 
@@ -50,8 +54,49 @@ impl Watch {
     pub(super) fn look(&mut self, on: &mut Supervisor) {
         self.last = Some(Instant::now());
         unfinished_lines(on);
+        self.usage(on);
+        scalars(on);
         memory_and_processes(on);
         self.disks(on);
+    }
+
+    /// Samples what tasks use, and tells whose GPUs are idle for long.
+    fn usage(&mut self, on: &mut Supervisor) {
+        let at = super::now();
+        let watched: Vec<Watched> = on
+            .tasks
+            .iter()
+            .filter(|(_, about)| about.started.is_some())
+            .filter_map(|(task, about)| {
+                let kept = on.keepers.get(&about.keeper?)?;
+                let limit = Amounts::of(&about.launch).memory_bytes;
+                Some(Watched {
+                    task: *task,
+                    // All that descends from the keeper. Its groups are not asked: they count on
+                    // from the task before.
+                    processes: vec![kept.child.id()],
+                    groups: Vec::new(),
+                    memory_limit: (limit > 0).then_some(limit),
+                    gpus: about.launch.gpus.clone(),
+                })
+            })
+            .collect();
+        let has_gpus = !on.node.settings.gpu_uuids.is_empty();
+        let sampler = self.sampler.get_or_insert_with(|| {
+            let gpus = if has_gpus { discover::this_machine().gpus } else { Vec::new() };
+            Sampler::new(&gpus)
+        });
+        for (task, usage) in sampler.sample(&watched, at) {
+            let Some(about) = on.tasks.get_mut(&task) else { continue };
+            about.samples += 1;
+            let (idle, tell) = about.idle.look(&usage.gpus, at, IdleRule::default());
+            about.idle = idle;
+            let samples = usage.samples(about.samples, at);
+            on.report(Report::Samples { task, samples });
+            if tell {
+                on.report(Report::GpusIdle { task });
+            }
+        }
     }
 
     /// Acts on walks that are done, and asks for those that are due.
@@ -91,6 +136,21 @@ fn walker() -> (Sender<Walk>, Receiver<(TaskId, Walked)>) {
         }
     });
     (ask, told)
+}
+
+/// Reads what tasks have written for TensorBoard.
+fn scalars(on: &mut Supervisor) {
+    let at = super::now();
+    let mut reports = Vec::new();
+    for (task, about) in &mut on.tasks {
+        // The outputs are the job's: the first replica's task reads them for all.
+        let Some(scalars) = &mut about.scalars else { continue };
+        let samples = scalars.look(at);
+        if !samples.is_empty() {
+            reports.push(Report::Samples { task: *task, samples });
+        }
+    }
+    reports.into_iter().for_each(|report| on.report(report));
 }
 
 /// Shows lines whose end has not come, such as a progress bar.

@@ -236,10 +236,16 @@ pub(crate) fn wait_until(mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// What was printed, as the log has it.
+/// What was printed: a log's lines without their time and stream.
 fn printed(folder: &Path) -> Vec<u8> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
     files.sort();
-    files.iter().flat_map(|path| std::fs::read(path).expect("a log")).collect()
+    let mut text = Vec::new();
+    for path in files {
+        for line in std::fs::read(path).expect("a log").split_inclusive(|byte| *byte == b'\n') {
+            text.extend(line.splitn(3, |byte| *byte == b' ').nth(2).unwrap_or_default());
+        }
+    }
+    text
 }

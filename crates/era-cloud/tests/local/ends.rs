@@ -96,10 +96,8 @@ fn path_with_python() -> String {
 #[tokio::test]
 async fn who_fills_the_disk_is_ended() {
     let mut bed = Bed::new().await;
-    let mut launch = bed.sh(
-        1,
-        "while :; do head -c 4M /dev/zero >> $ERA_OUTPUTS/big; sleep 0.05; done",
-    );
+    let mut launch =
+        bed.sh(1, "while :; do head -c 4M /dev/zero >> $ERA_OUTPUTS/big; sleep 0.05; done");
     Arc::make_mut(&mut launch.spec).limits.disk_bytes = 16 << 20;
     let task = bed.launch(launch);
     assert_eq!(bed.ended(task).await, (137, Ending::OutOfDisk));

@@ -14,7 +14,8 @@ async fn each_user_runs_under_a_user_id_of_its_own() {
         return;
     }
     let mut bed = Bed::new().await;
-    let mut launch = bed.sh(1, "id -u; id -G; grep NoNewPrivs /proc/self/status; touch $ERA_OUTPUTS/x");
+    let mut launch =
+        bed.sh(1, "id -u; id -G; grep NoNewPrivs /proc/self/status; touch $ERA_OUTPUTS/x");
     Arc::make_mut(&mut launch.spec).user = UserId(42);
     let log = bed.output(launch).await;
     assert_eq!(log.matches("100042").count(), 2, "{log}");
@@ -113,11 +114,8 @@ async fn a_task_is_given_no_more_processor_time_than_it_asked_for() {
         };
         line.split_whitespace().map(|word| of(word.rsplit_once(' ').map_or(word, |w| w.1))).sum()
     };
-    let used: f64 = log
-        .lines()
-        .filter_map(|line| line.find("0m").map(|at| &line[at..]))
-        .map(seconds)
-        .sum();
+    let used: f64 =
+        log.lines().filter_map(|line| line.find("0m").map(|at| &line[at..])).map(seconds).sum();
     assert!(log.contains("/era-") && used < 0.6, "{used} s used of a second at a fifth: {log}");
 }
 

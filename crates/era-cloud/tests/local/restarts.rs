@@ -44,7 +44,8 @@ async fn an_end_that_nobody_heard_is_told_until_it_is_acknowledged() {
 #[tokio::test]
 async fn if_the_supervisor_dies_its_tasks_die_and_are_lost_never_doubled() {
     let mut bed = Bed::new().await;
-    let task = bed.launch(bed.sh(1, "echo run >> $ERA_OUTPUTS/runs; sleep 7301.5 & setsid sleep 7301.5"));
+    let task =
+        bed.launch(bed.sh(1, "echo run >> $ERA_OUTPUTS/runs; sleep 7301.5 & setsid sleep 7301.5"));
     bed.started(task).await;
     wait_until(|| count("7301.5") >= 2);
     let done = bed.launch(bed.sh(2, "exit 9"));

@@ -48,8 +48,7 @@ impl Step<'_> {
         let any = jobs.first().copied().unwrap_or(id);
         self.owned(any, by)?;
         let left = |job: &Job| job.ended.is_none() && !job.is_ending();
-        let left: Vec<JobId> =
-            of_it.filter(|(_, job)| left(job)).map(|(id, _)| *id).collect();
+        let left: Vec<JobId> = of_it.filter(|(_, job)| left(job)).map(|(id, _)| *id).collect();
         if left.is_empty() {
             let hint = "there is nothing to stop".into();
             return Err(Refusal::WrongState { job: book.first, state: "ended".into(), hint });

@@ -9,7 +9,8 @@
 //!
 //! Enforced limits decide what may run ahead of a promise; predictions only rank.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use super::Step;
@@ -54,7 +55,7 @@ impl Step<'_> {
         pass.claims = claims;
         self.book_holes(&mut pass, queues);
         let mut order = Order::new(self.state, queues);
-        let mut deferred = Vec::new();
+        let mut deferred = BinaryHeap::new();
         while let Some(turn) = order.next(self.state) {
             if pass.is_over() {
                 break;
@@ -62,19 +63,17 @@ impl Step<'_> {
             let tried = self.try_job(&mut pass, &queues[turn.queue()], &turn, Share::Own);
             let ends_its_kind = self.ends_its_kind(&pass, tried);
             if tried == Tried::BeyondShare && queues[turn.queue()].borrows {
-                deferred.push((turn, ends_its_kind));
+                deferred.push(Reverse((turn, ends_its_kind)));
             }
             if ends_its_kind {
                 order.pass_over_alike();
             }
         }
-        for (first, stands_for_its_kind) in deferred {
-            let mut next = Some(first);
-            while let Some(turn) = next.take() {
-                let tried = self.try_job(&mut pass, &queues[turn.queue()], &turn, Share::Borrowed);
-                if stands_for_its_kind && tried == Tried::Started {
-                    next = turn.next_alike(self.state);
-                }
+        while let Some(Reverse((turn, stands_for_its_kind))) = deferred.pop() {
+            let tried = self.try_job(&mut pass, &queues[turn.queue()], &turn, Share::Borrowed);
+            if stands_for_its_kind && tried == Tried::Started {
+                let next = turn.next_alike(self.state);
+                deferred.extend(next.map(|next| Reverse((next, true))));
             }
         }
         self.remove_shadows(pass);

@@ -11,8 +11,7 @@ use crate::bed::{ALICE, BOB, Bed, by, gang, min, name, new_job};
 
 /// A job of an array for the default queue.
 pub(crate) fn array(count: u32, running_max: Option<u32>, each: &str) -> NewJob {
-    let queue =
-        QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
+    let queue = QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
     let request = gang(1, each, 60, (0, 1));
     let array = Some(Array { count, running_max });
     NewJob { array, ..new_job(ALICE, Terms::Queue { request, queue }) }

@@ -18,8 +18,7 @@ fn any(job: u64) -> After {
 }
 
 fn after(after: &[After]) -> NewJob {
-    let queue =
-        QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
+    let queue = QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
     let request = gang(1, "gpu=1", 60, (0, 1));
     let job = new_job(ALICE, Terms::Queue { request, queue });
     NewJob { after: after.to_vec(), ..job }

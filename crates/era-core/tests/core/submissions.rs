@@ -141,7 +141,9 @@ fn requests_of_a_bid_are_promised_together_and_in_their_order() {
         one_of: vec![Alternative { all_of: vec![gang(1, "cpu=8", 30, (0, 200)), train.clone()] }],
         ..bid(train.clone())
     };
-    let Reply::Accepted { job, quote: Some(quote), .. } = bed.submit(wish.clone()) else { panic!() };
+    let Reply::Accepted { job, quote: Some(quote), .. } = bed.submit(wish.clone()) else {
+        panic!()
+    };
     assert_eq!(quote.parts[0].start, min(0));
     assert_eq!((quote.parts[1].start, quote.finish), (min(30), min(90)));
     let first = bed.run(job);

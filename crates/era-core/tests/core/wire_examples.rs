@@ -109,10 +109,8 @@ fn submissions() -> Vec<Command> {
 
 fn array(job: NewJob) -> NewJob {
     let array = Some(Array { count: 10_000, running_max: Some(40) });
-    let after = vec![
-        After { job: JobId(3), when: When::Ok },
-        After { job: JobId(4), when: When::Any },
-    ];
+    let after =
+        vec![After { job: JobId(3), when: When::Ok }, After { job: JobId(4), when: When::Any }];
     NewJob { array, after, ..job }
 }
 

@@ -25,8 +25,8 @@ use era_store::{Store, StoreError};
 pub use accounts::AccountError;
 pub(crate) use accounts::grant;
 pub use directory::{Directory, GroupEntry, UserEntry};
-pub(crate) use sessions::{TOKENS_MAX, caller};
 pub use sessions::{Issued, LoginError, NewSession, scopes_of};
+pub(crate) use sessions::{TOKENS_MAX, caller};
 
 use throttle::Throttle;
 use token::Tokens;

@@ -4,7 +4,9 @@
 //! What each part does is its own to know; here stands what a first start needs so that a job can
 //! be handed in the same minute, and in what order things must end so that nothing is lost.
 
+pub mod executors;
 mod first;
+mod staging;
 #[cfg(test)]
 mod tests;
 
@@ -13,23 +15,29 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use era_cloud::Reports;
 use era_core::State;
+use era_store::files::{Files, Keep};
 use era_store::{Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::asks::Asking;
 use crate::auth::first_start::FirstAccount;
 use crate::auth::{AccountError, Auth};
-use crate::clock::SystemClock;
+use crate::clock::{Clock, SystemClock};
 use crate::driver::{Driver, Rules, Unanswered};
+use crate::feed::Feed;
 use crate::http::serve::ServeError;
 use crate::http::{Serving, serve};
-use crate::launch::{Engines, Launcher, Launching, Staging};
-use crate::{App, Asks, Parts, tcp};
+use crate::launch::{Engines, Launcher, Launching};
+use crate::{App, Parts, tcp};
 
+/// How long the tables may take to end.
+const FOLLOW_TIME: Duration = Duration::from_secs(5);
 /// Most reports that wait to be taken.
 const REPORTS_MAX: usize = 4096;
 
@@ -47,20 +55,10 @@ pub struct Settings {
     pub rules: Rules,
 }
 
-/// What starts the executors, once there is somebody to report to. Files are found by way of the
-/// store.
+/// What starts the executors, once there is somebody to report to.
 pub type StartEngines = Box<
-    dyn FnOnce(Store, Reports) -> Pin<Box<dyn Future<Output = Result<Started, String>> + Send>>
-        + Send,
+    dyn FnOnce(Reports) -> Pin<Box<dyn Future<Output = Result<Engines, String>> + Send>> + Send,
 >;
-
-/// Executors at work.
-pub struct Started {
-    /// They.
-    pub engines: Engines,
-    /// What finds code and data for them.
-    pub staging: Arc<dyn Staging>,
-}
 
 /// Why a server does not start or stop as it should.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +107,7 @@ pub struct Running {
     stop: CancellationToken,
     http: JoinHandle<Result<(), ServeError>>,
     lines: Option<JoinHandle<()>>,
-    asks: JoinHandle<()>,
+    follower: JoinHandle<()>,
     tending: JoinHandle<()>,
 }
 
@@ -135,18 +133,20 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let auth = Auth::open(&store).await?;
     let first = auth.first_start(&handle).await?;
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
-    let started = engines(store.clone(), reports).await.map_err(BootError::Engines)?;
+    let engines = engines(reports).await.map_err(BootError::Engines)?;
+    let files = Files::open(&store, Keep::default())?;
     let launching = Launching {
         driver: handle.clone(),
         journal: store.journal(),
-        engines: started.engines,
-        staging: started.staging,
+        engines,
+        staging: Arc::new(staging::FromFiles { files, driver: handle.clone() }),
         jobs: settings.folder.join("jobs"),
         samples: None,
     };
     let launcher = Launcher::start(launching, releases, reported);
-    let (noted, asks) = Asks::start(store.asks());
-    let app = App::new(Parts { driver: handle, store: store.clone(), auth, asks: noted });
+    let (feed, follower) = Feed::start(&store, handle.committed()).await?;
+    let asks = Asking::default();
+    let app = App::new(Parts { driver: handle, store: store.clone(), auth, feed, asks });
     let stop = CancellationToken::new();
     let address = local_address(&listener, settings.listen)?;
     let http = {
@@ -175,7 +175,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         stop,
         http,
         lines,
-        asks,
+        follower,
         tending,
     })
 }
@@ -197,8 +197,10 @@ impl Running {
         }
         self.launcher.stop().await;
         let stopped = self.driver.stop().await;
-        self.asks.abort();
-        let _ = self.asks.await;
+        // The driver is gone: the tables take what is left, and end.
+        if tokio::time::timeout(FOLLOW_TIME, self.follower).await.is_err() {
+            tracing::warn!("the tables are behind: the next start goes on from there");
+        }
         drop(self.app);
         self.store.close().await;
         stopped?;
@@ -223,7 +225,10 @@ fn local_address(listener: &TcpListener, asked: SocketAddr) -> Result<SocketAddr
 /// What is done now and then.
 async fn tend(app: App) {
     loop {
-        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        if let Err(error) = app.asks.write(&app.store.asks(), SystemClock.now()).await {
+            tracing::warn!(%error, "quotes that were asked could not be noted");
+        }
         if let Err(error) = app.auth.tend().await {
             tracing::warn!(%error, "tokens could not be tended");
         }

@@ -15,10 +15,7 @@ use crate::App;
 use crate::auth::GroupEntry;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(list, make))
-        .routes(routes!(get))
-        .routes(routes!(set_quota))
+    OpenApiRouter::new().routes(routes!(list, make)).routes(routes!(get)).routes(routes!(set_quota))
 }
 
 fn describe(app: &App, group: &GroupEntry) -> Group {

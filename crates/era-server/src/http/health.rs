@@ -105,6 +105,5 @@ fn of_state(app: &App) {
     }
     metrics::gauge!("era_holds").set(state.holds().count() as f64);
     metrics::gauge!("era_journal_seq").set(state.seq() as f64);
-    metrics::gauge!("era_feed_behind")
-        .set(state.seq().saturating_sub(app.feed.applied()) as f64);
+    metrics::gauge!("era_feed_behind").set(state.seq().saturating_sub(app.feed.applied()) as f64);
 }

@@ -169,8 +169,8 @@ fn may_change(app: &App, caller: &Caller, id: u64) -> Result<JobId, Failure> {
 /// What a submission was answered.
 pub fn submitted(reply: Reply) -> Result<Submitted, Failure> {
     match reply {
-        Reply::Accepted { job, quote } => {
-            Ok(Submitted { job: job.0, count: 1, quote: quote.as_ref().map(wire::quote) })
+        Reply::Accepted { job, quote, count } => {
+            Ok(Submitted { job: job.0, count, quote: quote.as_ref().map(wire::quote) })
         }
         other => Err(refused(other)),
     }

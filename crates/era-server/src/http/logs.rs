@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::ws::{WebSocketUpgrade, close_code};
 use axum::extract::State;
+use axum::extract::ws::{WebSocketUpgrade, close_code};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use era_api::Page;
@@ -324,7 +324,8 @@ async fn send_lines<F: Future<Output = bool>>(
         was_over = is_over;
         let read = off_runtime(move || {
             reader.refresh()?;
-            let entries = reader.read(PAGE_MAX as usize, PAGE_BYTES_MAX, settled(&reader, is_over))?;
+            let entries =
+                reader.read(PAGE_MAX as usize, PAGE_BYTES_MAX, settled(&reader, is_over))?;
             Ok((reader, entries))
         });
         let entries;

@@ -64,19 +64,23 @@ pub fn routes() -> OpenApiRouter<App> {
         .merge(audit::routes())
         .merge(webhooks::routes())
         .merge(images::routes())
-}
-
-/// The same where they are served.
-fn all() -> OpenApiRouter<App> {
-    OpenApiRouter::new().nest(era_api::PREFIX, routes())
+        .merge(data::routes())
         .merge(events::routes())
         .merge(job_views::routes())
         .merge(journal::routes())
         .merge(logs::routes())
         .merge(measures::routes())
         .merge(metrics::routes())
+        .merge(events::routes())
+        .merge(job_views::routes())
+        .merge(journal::routes())
+        .merge(measures::routes())
         .merge(statement::routes())
-    OpenApiRouter::new().merge(data::routes())
+}
+
+/// The same where they are served.
+fn all() -> OpenApiRouter<App> {
+    OpenApiRouter::new().nest(era_api::PREFIX, routes())
 }
 
 /// The whole service: routes, and what surrounds them.

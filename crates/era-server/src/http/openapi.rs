@@ -6,7 +6,7 @@ use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
 use utoipa::openapi::{
-    ContentBuilder, InfoBuilder, OpenApi, PathItem, RefOr, Ref, Required, ResponseBuilder,
+    ContentBuilder, InfoBuilder, OpenApi, PathItem, Ref, RefOr, Required, ResponseBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
 
@@ -55,7 +55,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
         each_operation(item, |method, operation| {
             operation.responses.responses.entry("default".to_owned()).or_insert_with(problem);
             if method == HttpMethod::Post {
-                operation.parameters.get_or_insert_default().push(key());
+                operation.parameters.get_or_insert_default().push(RefOr::T(key()));
             }
         });
     }

@@ -157,7 +157,8 @@ async fn make_token(
 ) -> Result<(StatusCode, Json<TokenMade>), Failure> {
     check_label(Some(&wanted.label))?;
     if !(1..=VALID_S_MAX).contains(&wanted.valid_s) {
-        let detail = format!("a token is good for 1 to {VALID_S_MAX} s: give `valid_s` in that range");
+        let detail =
+            format!("a token is good for 1 to {VALID_S_MAX} s: give `valid_s` in that range");
         return Err(Failure::bad_field("valid_s", detail));
     }
     let mut scopes = wanted.scopes;
@@ -212,8 +213,7 @@ async fn change_password(
 ) -> Result<StatusCode, Failure> {
     session.caller.may(Scope::Write)?;
     let (user, live) = (session.caller.user, &session.live.id);
-    let done =
-        app.auth.change_password(user, live, &change.old, &change.new, from.0).await;
+    let done = app.auth.change_password(user, live, &change.old, &change.new, from.0).await;
     let name = &session.caller.name;
     audit::note(&app, name, from, "password.change", name, done.is_ok()).await;
     done?;

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use era_api::account::Scope;
-use era_api::job::Submitted;
+use era_api::job::NewJob;
 use era_core::units::Name;
 use era_core::{Command, Reply};
-use era_store::Note;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde::Serialize;
@@ -23,7 +22,7 @@ use super::{LINE_MAX, OUTSTANDING_MAX};
 use crate::App;
 use crate::clock::{Clock, SystemClock};
 use crate::http::{Caller, Failure};
-use crate::wire;
+use crate::submit::{Owner, submit};
 
 /// Bytes that are read at a time.
 const READ: usize = 64 * 1024;
@@ -188,12 +187,21 @@ impl Connection {
         match &*line.op {
             "quote" => answer(&mut self.out, id, &moment.quote(caller, line.ask)),
             "status" => answer(&mut self.out, id, &moment.status(caller, line.job)),
-            "submit" => match submission(moment, caller, &line) {
-                Ok((command, note)) => self.ask(id, command, note, submitted),
+            "submit" => match submission(caller, &line) {
+                Ok((job, key)) => {
+                    let (app, owner) = (self.app.clone(), Owner::of(&self.app, caller));
+                    self.answer_later(id, async move { submit(&app, &owner, job, key).await });
+                }
                 Err(failure) => answer(&mut self.out, id, &Err::<(), _>(failure)),
             },
             "cancel" => match cancellation(moment, caller, &line) {
-                Ok(command) => self.ask(id, command, None, done),
+                Ok(command) => {
+                    let driver = self.app.driver.clone();
+                    self.answer_later(
+                        id,
+                        async move { done(driver.ask(command, None).await?.reply) },
+                    );
+                }
                 Err(failure) => answer(&mut self.out, id, &Err::<(), _>(failure)),
             },
             _ => {
@@ -227,29 +235,18 @@ impl Connection {
         }
     }
 
-    /// Asks the scheduler; the answer comes once it is durable.
-    fn ask<T: Serialize + 'static>(
+    /// Answers once the scheduler has, which is when it is durable.
+    fn answer_later<T: Serialize + 'static>(
         &mut self,
         id: u64,
-        command: Command,
-        note: Option<Note>,
-        tell: fn(Reply) -> Result<T, Failure>,
+        asked: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) {
-        let note = note.and_then(|note| note.write());
-        match self.app.driver.hand_in(command, note) {
-            Ok(answered) => self.pending.push(Box::pin(async move {
-                let told = match answered.await {
-                    Ok(reply) => tell(reply.reply),
-                    Err(_) => Err(Failure::from(crate::driver::Unanswered::Stopped)),
-                };
-                let mut line = Vec::new();
-                answer(&mut line, id, &told);
-                line
-            })),
-            Err(unanswered) => {
-                answer(&mut self.out, id, &Err::<(), _>(Failure::from(unanswered)));
-            }
-        }
+        self.pending.push(Box::pin(async move {
+            let told = asked.await;
+            let mut line = Vec::new();
+            answer(&mut line, id, &told);
+            line
+        }));
     }
 }
 
@@ -259,42 +256,19 @@ struct Me {
     user: String,
 }
 
-fn submission(
-    moment: &Moment<'_>,
-    caller: &Caller,
-    line: &Line<'_>,
-) -> Result<(Command, Option<Note>), Failure> {
+fn submission(caller: &Caller, line: &Line<'_>) -> Result<(NewJob, Option<Name>), Failure> {
     caller.may(Scope::Write)?;
-    let given = new_job(line.job)?;
-    let horizon = moment.snapshot.settings().horizon;
-    let job = wire::new_job(caller.user, &given, moment.now, horizon)?;
+    let job = new_job(line.job)?;
     let key = match line.key.as_deref() {
         None => None,
         Some(key) => Some(Name::new(key).map_err(|e| Failure::bad_field("key", e.to_string()))?),
     };
-    let spec = serde_json::value::to_raw_value(&given).map_err(|e| Failure::internal(&e))?;
-    let note = Note {
-        user: Some(caller.name.clone()),
-        group: Some(moment.app.auth.directory().group_name(caller.group)),
-        spec: Some(spec),
-        received_ms: Some(moment.now.0),
-        ..Note::default()
-    };
-    Ok((Command::Submit { key, job }, Some(note)))
+    Ok((job, key))
 }
 
 fn cancellation(moment: &Moment<'_>, caller: &Caller, line: &Line<'_>) -> Result<Command, Failure> {
     caller.may(Scope::Write)?;
     Ok(Command::Cancel { job: moment.seen(caller, line.job)?, by: caller.actor() })
-}
-
-fn submitted(reply: Reply) -> Result<Submitted, Failure> {
-    match reply {
-        Reply::Accepted { job, quote } => {
-            Ok(Submitted { job: job.0, count: 1, quote: quote.as_ref().map(wire::quote) })
-        }
-        other => Err(refused(other)),
-    }
 }
 
 fn done(reply: Reply) -> Result<Done, Failure> {

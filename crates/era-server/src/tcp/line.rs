@@ -76,7 +76,7 @@ impl Moment<'_> {
         let horizon = self.snapshot.settings().horizon;
         let bid = wire::bid(caller.user, &asked, self.now, horizon)?;
         let found = quote(self.snapshot, &bid, self.now);
-        self.app.asked(&bid, self.now, found.as_ref().ok());
+        self.app.asks.asked(&bid, self.now, found.as_ref().ok().map(|quote| quote.price));
         let found: Quote =
             found.map_err(|declined| Failure::refused(&declined.refusal, &declined.counter))?;
         let lines = match asked.menu {

@@ -70,7 +70,11 @@ pub struct Watcher {
 
 impl Watcher {
     /// Looks through what is new in the journal. Without any webhook nothing is read or written.
-    pub async fn look_at_journal(&mut self, app: &App, journal: &Journal) -> Result<(), StoreError> {
+    pub async fn look_at_journal(
+        &mut self,
+        app: &App,
+        journal: &Journal,
+    ) -> Result<(), StoreError> {
         let rows = app.auth.rows();
         let last = app.driver.snapshot().seq();
         let hooks = rows.webhooks().await?;

@@ -69,7 +69,8 @@ impl Twins {
 
     fn differ(&self, one: &Output, other: &Output) -> ! {
         let said = |bed: &Bed| {
-            let lines = bed.inputs.iter().map(|i| format!("{} {}", i.at.0 - T0.0, to_json(&i.command)));
+            let lines =
+                bed.inputs.iter().map(|i| format!("{} {}", i.at.0 - T0.0, to_json(&i.command)));
             lines.collect::<Vec<_>>().join("\n")
         };
         panic!("{}\n{}\n{}", said(&self.whole), show(one), show(other));

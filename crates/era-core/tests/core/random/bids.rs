@@ -117,12 +117,7 @@ pub fn bid(dice: &mut Dice, user: UserId, now: Time) -> Bid {
 
 /// A job for some terms; of an array or after others where that is for a queue, and seldom where
 /// it is not.
-pub fn job(
-    dice: &mut Dice,
-    now: Time,
-    holds: &[(HoldId, UserId)],
-    before: &[JobId],
-) -> NewJob {
+pub fn job(dice: &mut Dice, now: Time, holds: &[(HoldId, UserId)], before: &[JobId]) -> NewJob {
     let user = some_user(dice);
     let overrun = dice.one_of(&[Overrun::Extend, Overrun::Stop]);
     let release_when_idle = dice.once_in(2);

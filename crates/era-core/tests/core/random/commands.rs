@@ -49,7 +49,8 @@ fn submit(dice: &mut Dice, rig: &Rig) -> Command {
     let holds: Vec<(HoldId, UserId)> =
         rig.bed.state.holds().map(|hold| (hold.id, hold.bid.user)).collect();
     let open = rig.bed.state.jobs().filter(|job| job.ended.is_none() || job.array.is_some());
-    let open: Vec<JobId> = open.map(|job| job.array.map_or(job.id, |member| member.first)).collect();
+    let open: Vec<JobId> =
+        open.map(|job| job.array.map_or(job.id, |member| member.first)).collect();
     Command::Submit { key, job: job(dice, rig.now(), &holds, &open) }
 }
 
