@@ -7,7 +7,6 @@
 mod accept;
 mod admin;
 mod cancel;
-mod code;
 mod completions;
 pub(crate) mod config;
 pub(crate) mod connection;

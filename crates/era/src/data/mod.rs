@@ -4,7 +4,6 @@
 //! [`era_api::client::transfer`]. `era run` sends its code through [`code`].
 
 pub(crate) mod code;
-mod connection;
 mod local;
 mod look;
 mod pull;
@@ -16,7 +15,7 @@ use clap::{Args, Subcommand};
 use era_api::client::Client;
 use era_api::data::{DataSetEdit, FilesEdit, Visibility};
 
-use connection::Common;
+use crate::cli::connection::Common;
 
 /// Data sets: send, bring back, list, search, share, remove
 #[derive(Debug, Args)]

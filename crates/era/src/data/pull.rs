@@ -8,7 +8,7 @@ use era_api::client::transfer::Remote;
 use era_api::data::FileFilter;
 use era_api::page::PAGE_MAX;
 
-use super::connection::Common;
+use crate::cli::connection::Common;
 use super::{look, owner_and_name};
 
 /// Bring a data set, or a part of it, into a folder

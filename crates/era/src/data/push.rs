@@ -8,7 +8,7 @@ use era_api::client::transfer::{self, Local};
 use era_api::client::{Client, ClientError};
 use era_api::data::{FileEntry, FilesEdit, NewDataSet, Visibility};
 
-use super::connection::Common;
+use crate::cli::connection::Common;
 use super::{local, look, owner_and_name, show};
 
 /// Send a folder or a file into a data set

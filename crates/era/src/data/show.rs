@@ -5,7 +5,7 @@ use comfy_table::{Cell, CellAlignment, Table};
 use era_api::data::{DataSet, DataSetFilter, FileEntry, FileFilter, Visibility};
 use era_api::page::PAGE_MAX;
 
-use super::connection::Common;
+use crate::cli::connection::Common;
 use super::{look, owner_and_name};
 
 /// List data sets, or the files of one
