@@ -13,6 +13,7 @@ mod replay;
 mod shim;
 mod sim;
 mod tune;
+mod up;
 mod version;
 
 use std::io::{ErrorKind, Write};
@@ -46,6 +47,7 @@ enum Command {
     #[command(hide = true)]
     Shim(shim::Shim),
     Tune(Box<tune::Tune>),
+    Up(up::Up),
     Version(version::Version),
 }
 
@@ -60,6 +62,7 @@ impl Command {
             Command::Replay(replay) => replay.run(),
             Command::Shim(shim) => shim.run(),
             Command::Tune(tune) => tune.run(),
+            Command::Up(up) => up.run(),
             Command::Version(version) => version.run(),
         }
     }

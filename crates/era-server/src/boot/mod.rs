@@ -34,7 +34,9 @@ use crate::feed::Feed;
 use crate::http::serve::ServeError;
 use crate::http::{Serving, serve};
 use crate::launch::{Engines, Launcher, Launching};
-use crate::{App, Parts, tcp};
+use crate::report::Laboratory;
+use crate::webhook::address::Reach;
+use crate::{App, Parts, recorder, tcp, webhook};
 
 /// How long the tables may take to end.
 const FOLLOW_TIME: Duration = Duration::from_secs(5);
@@ -53,6 +55,10 @@ pub struct Settings {
     pub serving: Serving,
     /// When segments of the journal begin.
     pub rules: Rules,
+    /// Where webhooks may go.
+    pub reach: Reach,
+    /// What replays a period without ERA, where there is one.
+    pub laboratory: Option<Box<dyn Laboratory>>,
 }
 
 /// What starts the executors, once there is somebody to report to.
@@ -108,6 +114,8 @@ pub struct Running {
     http: JoinHandle<Result<(), ServeError>>,
     lines: Option<JoinHandle<()>>,
     follower: JoinHandle<()>,
+    recorder: JoinHandle<()>,
+    hooks: JoinHandle<()>,
     tending: JoinHandle<()>,
 }
 
@@ -135,18 +143,28 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
     let engines = engines(reports).await.map_err(BootError::Engines)?;
     let files = Files::open(&store, Keep::default())?;
+    let (samples, recorder) = recorder::start(store.samples());
     let launching = Launching {
         driver: handle.clone(),
         journal: store.journal(),
         engines,
-        staging: Arc::new(staging::FromFiles { files, driver: handle.clone() }),
+        staging: Arc::new(staging::FromFiles { files: files.clone(), driver: handle.clone() }),
         jobs: settings.folder.join("jobs"),
-        samples: None,
+        samples: Some(samples),
     };
     let launcher = Launcher::start(launching, releases, reported);
     let (feed, follower) = Feed::start(&store, handle.committed()).await?;
     let asks = Asking::default();
-    let app = App::new(Parts { driver: handle, store: store.clone(), auth, feed, asks });
+    let app = App::new(Parts {
+        driver: handle,
+        store: store.clone(),
+        auth,
+        reach: settings.reach,
+        feed,
+        asks,
+        laboratory: settings.laboratory,
+        files,
+    });
     let stop = CancellationToken::new();
     let address = local_address(&listener, settings.listen)?;
     let http = {
@@ -164,6 +182,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         None => (None, None),
     };
     let tending = tokio::spawn(tend(app.clone()));
+    let hooks = webhook::run(app.clone(), store.journal(), settings.reach, stop.clone());
+    let hooks = tokio::spawn(hooks);
     Ok(Running {
         app,
         address,
@@ -176,6 +196,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         http,
         lines,
         follower,
+        recorder,
+        hooks,
         tending,
     })
 }
@@ -195,7 +217,12 @@ impl Running {
         if let Some(lines) = self.lines {
             let _ = lines.await;
         }
+        let _ = self.hooks.await;
         self.launcher.stop().await;
+        // Nobody can send values any more: those on their way are recorded.
+        if tokio::time::timeout(FOLLOW_TIME, self.recorder).await.is_err() {
+            tracing::warn!("values that jobs told are not all recorded");
+        }
         let stopped = self.driver.stop().await;
         // The driver is gone: the tables take what is left, and end.
         if tokio::time::timeout(FOLLOW_TIME, self.follower).await.is_err() {
