@@ -7,7 +7,7 @@ use era_api::job::{NewJob, Work};
 use era_api::quote::Quote;
 use serde::{Deserialize, Serialize};
 
-use super::code;
+use crate::data::code;
 use super::config::{folder, write_private};
 use super::connection::Common;
 use super::failure::BadUsage;

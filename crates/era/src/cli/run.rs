@@ -13,7 +13,8 @@ use super::connection::{Common, Form};
 use super::failure::{ExitWith, INTERRUPTED, NO_CODE};
 use super::look::{Look, note, span};
 use super::quote::{line, question, understood};
-use super::{code, follow, look, prompt, submit};
+use super::{follow, look, prompt, submit};
+use crate::data::code;
 use crate::job::{Code, Draft, JobFlags};
 
 /// Run a command on the cluster as if it ran here

@@ -6,7 +6,7 @@ use era_api::client::Client;
 use era_api::job::{NewJob, Submitted};
 use era_api::quote::Value;
 
-use super::code;
+use crate::data::code;
 use super::connection::Common;
 use super::look::{self, Look, note};
 use super::quote::{line, question};
