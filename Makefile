@@ -9,8 +9,9 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: setup ## Show the core at work on a small seeded scenario
-	cargo run --release --locked -p era -- demo
+run: setup ## Start the platform on an empty folder and train a small model on it
+	cargo build --release --locked -p era
+	"$${CARGO_TARGET_DIR:-target}/release/era" up --data "$$(mktemp -d)" --try
 
 # The same random cases on every machine; `make soak` draws new ones.
 test: export PROPTEST_RNG_SEED ?= 1

@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod credits;
 pub mod data;
 pub mod event;
+pub mod file_service;
 pub mod image;
 pub mod job;
 pub mod market;

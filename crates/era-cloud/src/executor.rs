@@ -16,7 +16,9 @@ pub trait Executor: Send + Sync {
     /// Carries out an order. The same order again changes nothing.
     fn carry_out(&self, order: Order);
 
-    /// A report was acted upon durably: it need not be told again.
+    /// The end of a task ([`Report::Exited`] or [`Report::Lost`]) was acted upon durably: it need
+    /// not be told again. Only ends are acknowledged. Were starts acknowledged too, the word for a
+    /// start could cross with the end on its way, and the end would be forgotten unheard.
     fn acknowledge(&self, task: TaskId);
 
     /// What runs right now or has ended without acknowledgement, asked after a restart: whatever
@@ -28,7 +30,8 @@ pub trait Executor: Send + Sync {
 pub type Reports = mpsc::Sender<Report>;
 
 /// What an executor is told to do.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Order {
     /// Start a task.
     Launch(Launch),
@@ -99,7 +102,8 @@ pub struct TaskSpec {
     pub env: BTreeMap<String, String>,
     /// The code, which becomes the working folder: files to copy.
     pub code: Vec<Staged>,
-    /// Data that it sees read-only: files or folders to link, by path in the working folder.
+    /// Data that it sees read-only: files or folders, by path in the working folder. Those under
+    /// `inputs/` are what `ERA_INPUTS` points to.
     pub inputs: Vec<Staged>,
     /// The image, where the executor has images.
     pub image: Option<String>,
@@ -141,6 +145,7 @@ impl Default for Limits {
 
 /// What an executor has to say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Report {
     /// A task runs: its first instruction was at `at`.
     Started {

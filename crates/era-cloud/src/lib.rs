@@ -7,8 +7,17 @@
 
 pub mod discover;
 mod executor;
+#[cfg(target_os = "linux")]
+pub mod isolate;
+#[cfg(target_os = "linux")]
+pub mod limits;
+#[cfg(target_os = "linux")]
+pub mod local;
 pub mod log;
 pub mod scalars;
+#[cfg(target_os = "linux")]
+pub mod shim;
+pub mod simulated;
 pub mod usage;
 
 pub use executor::{

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::calendar::{Lane, Layer, Row};
 use crate::estimate::history::HISTORIES_MAX;
-use crate::job::{Job, Part, Phase};
+use crate::input::AFTER_MAX;
+use crate::job::{After, Job, Outcome, Part, Phase, When};
 use crate::ledger::Account;
 use crate::quota::usage::Usage;
 use crate::refusal::Scope;
@@ -16,6 +17,8 @@ pub fn check(state: &State) -> Result<(), String> {
     capacity_is_never_exceeded(state)?;
     jobs_are_consistent(state)?;
     derived_parts_follow(state)?;
+    arrays_are_booked(state)?;
+    nobody_waits_in_vain(state)?;
     money_is_conserved(state)?;
     quotas_are_counted(state)?;
     predictions_follow(state)?;
@@ -154,6 +157,10 @@ fn derived_parts_follow(state: &State) -> Result<(), String> {
         return Err(format!("something is overdue: {:?}", state.timers.get_min()));
     }
     let kept = |s: &State| (s.elastic.clone(), s.lines.clone(), s.running.clone());
+    let held = |s: &State| (s.held.clone(), s.followers.clone(), s.arrays.clone());
+    if held(state) != held(&fresh) {
+        return Err("what is known of arrays, or of who waits for whom, differs".into());
+    }
     if state.waiting != fresh.waiting || state.active != fresh.active || kept(state) != kept(&fresh)
     {
         return Err("lists of who waits or runs differ".into());
@@ -170,6 +177,48 @@ fn derived_parts_follow(state: &State) -> Result<(), String> {
             b.layer == Layer::Soft && matches!(b.holder, crate::calendar::Holder::Hold { .. })
         });
     if shadows { Err("a pass left a shadow behind".into()) } else { Ok(()) }
+}
+
+/// An array has a book as long as any of its jobs is remembered, and keeps within its limit.
+fn arrays_are_booked(state: &State) -> Result<(), String> {
+    for job in state.jobs() {
+        let Some(member) = job.array else { continue };
+        let Some(book) = state.arrays.get(&member.first) else {
+            return Err(format!("{} is of an array without a book", job.id));
+        };
+        if !book.jobs().contains(&job.id) {
+            return Err(format!("{} is not of the array {}", job.id, book.first));
+        }
+        let failed = job.ended.as_ref().is_some_and(|e| e.outcome != Outcome::Succeeded);
+        if failed && book.spoiled.is_none() {
+            return Err(format!("{} did not succeed, and its array does not know", job.id));
+        }
+    }
+    for book in state.arrays.values() {
+        if book.kept == 0 || book.running_max.is_some_and(|most| book.running > most) {
+            return Err(format!("array {} is empty, or too much of it runs: {book:?}", book.first));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever waits for a job waits for an earlier one that may still end as it should.
+fn nobody_waits_in_vain(state: &State) -> Result<(), String> {
+    for job in state.jobs().filter(|job| job.is_held()) {
+        if job.after.len() > AFTER_MAX || !job.is_waiting() || job.ready.is_some() {
+            return Err(format!("{} waits for others and is not held back", job.id));
+        }
+        for After { job: before, when } in &job.after {
+            let (open, spoiled) = match state.arrays.get(before) {
+                Some(book) => (book.open > 0, book.spoiled.is_some()),
+                None => (state.job(*before).is_ok_and(|b| b.ended.is_none()), false),
+            };
+            if *before >= job.id || !open || (spoiled && *when == When::Ok) {
+                return Err(format!("{} waits for {before} in vain", job.id));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Invariant 6: every posting balances, and escrows hold what live jobs have paid for.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Purpose;
-use crate::job::{Deal, Job, Phase};
+use crate::job::{Deal, Job, Phase, When};
 use crate::ledger::Account;
 use crate::market::fixed_price;
 use crate::queue::PolicyRule;
@@ -36,7 +36,7 @@ pub enum Explanation {
     },
     /// It waits.
     Waiting {
-        /// 1 for the next one of its queue.
+        /// 1 for the next one of its queue; 0 while it waits for other jobs.
         position: u32,
         /// When it is likely to start.
         start: Option<Estimate>,
@@ -68,6 +68,10 @@ pub struct Estimate {
 pub enum Reason {
     #[error("it may not start before {until}")]
     NotBefore { until: Time },
+    #[error("it waits for the {when} of {job}")]
+    After { job: JobId, when: When },
+    #[error("its array already runs {running} jobs, as many as it may")]
+    ArrayFull { running: u32 },
     #[error("its queue already runs {running} jobs, as many as it may")]
     QueueFull { running: u32 },
     #[error("its queue holds {} of the {} GPUs that it may", whole(*held), whole(*most))]
@@ -118,6 +122,10 @@ pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
         let start = plans().map(|p| p.from).min().unwrap_or_default();
         let finish = plans().map(|p| p.to).max().unwrap_or_default();
         return Ok(Explanation::Promised { start, finish });
+    }
+    if let Some(before) = job.after.first() {
+        let reason = Reason::After { job: before.job, when: before.when };
+        return Ok(Explanation::Waiting { position: 0, start: None, reason });
     }
     let position = position(state, job)?;
     Ok(Explanation::Waiting {

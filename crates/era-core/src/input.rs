@@ -9,7 +9,7 @@ use crate::bid::{Attributes, Bid, Request};
 use crate::cluster::{Domain, Pool};
 use crate::estimate::Estimates;
 use crate::forecast::Forecast;
-use crate::job::{Overrun, QueueTerms, TaskId};
+use crate::job::{After, Overrun, QueueTerms, TaskId};
 use crate::market::MarketRules;
 use crate::queue::{PolicyRule, Queue};
 use crate::quota::Quota;
@@ -62,6 +62,13 @@ pub enum Command {
     /// A job is given up, whatever it does.
     Cancel {
         /// Which.
+        job: JobId,
+        /// By whom.
+        by: Actor,
+    },
+    /// All that is left of an array is given up.
+    CancelArray {
+        /// Any of its jobs.
         job: JobId,
         /// By whom.
         by: Actor,
@@ -306,7 +313,31 @@ pub struct NewJob {
     pub priority: i32,
     /// On which terms.
     pub terms: Terms,
+    /// How many of its kind, where it is more than one: for a queue only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<Array>,
+    /// What has to be over before it may start: for a queue only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
 }
+
+/// Many jobs alike, handed in as one. Their numbers follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Array {
+    /// How many.
+    pub count: u32,
+    /// Most of them that may run at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_max: Option<u32>,
+}
+
+/// Most jobs of an array.
+pub const ARRAY_MAX: u32 = 100_000;
+/// Most jobs that a job may wait for.
+pub const AFTER_MAX: usize = 64;
+/// Most jobs that all jobs of an array together may wait for.
+pub const AFTER_OF_ARRAY_MAX: usize = 100_000;
 
 /// On which terms a job is handed in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 //! active or done; what runs is an attempt at it, and only the newest attempt is listened to.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +54,15 @@ pub struct Job {
     pub priority: i32,
     /// When it was accepted.
     pub submitted: Time,
+    /// The array that it is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<Member>,
+    /// What has to be over before it may start, and is not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
+    /// When the last of what it had to wait for was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Time>,
     /// On which terms.
     pub deal: Deal,
     /// What it came after, and what was predicted of it.
@@ -67,6 +77,47 @@ pub struct Job {
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
+}
+
+/// How a job belongs to an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// The first job of the array.
+    pub first: JobId,
+    /// Whether it was changed since, and is no longer like the others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
+}
+
+/// A job that has to be over before another one starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct After {
+    /// Which. The first job of an array stands for all of it.
+    pub job: JobId,
+    /// How it has to end.
+    #[serde(default)]
+    pub when: When,
+}
+
+/// How a job has to end for another one to start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// It has to succeed.
+    #[default]
+    Ok,
+    /// In any way.
+    Any,
+}
+
+impl std::fmt::Display for When {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            When::Ok => "success",
+            When::Any => "end",
+        })
+    }
 }
 
 /// On which terms a job runs.
@@ -148,6 +199,11 @@ pub enum Outcome {
         /// Why.
         reason: String,
     },
+    /// A job that had to succeed before it did not.
+    Unfulfilled {
+        /// Which.
+        job: JobId,
+    },
 }
 
 /// Where and when a part runs.
@@ -168,8 +224,8 @@ pub struct Plan {
 /// One request of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// What was asked for.
-    pub request: Request,
+    /// What was asked for: the same value for all jobs of an array.
+    pub request: Arc<Request>,
     /// What it does now.
     pub phase: Phase,
     /// Where and when, unless it waits.
@@ -345,14 +401,14 @@ pub enum StopReason {
 
 impl Part {
     /// A part that has a plan and waits for its start.
-    pub fn booked(request: Request, plan: Plan, escrow: Money) -> Part {
+    pub fn booked(request: impl Into<Arc<Request>>, plan: Plan, escrow: Money) -> Part {
         Part { phase: Phase::Booked, plan: Some(plan), escrow, ..Part::waiting(request, Time(0)) }
     }
 
     /// A part that waits in a queue.
-    pub fn waiting(request: Request, not_before: Time) -> Part {
+    pub fn waiting(request: impl Into<Arc<Request>>, not_before: Time) -> Part {
         Part {
-            request,
+            request: request.into(),
             phase: Phase::Waiting { not_before },
             plan: None,
             attempt: 0,
@@ -466,7 +522,26 @@ impl Job {
         }
     }
 
-    /// Whether it waits in its queue.
+    /// Since when it could have started, as far as other jobs go: what counts as its wait.
+    pub fn waits_since(&self) -> Time {
+        self.ready.unwrap_or(self.submitted)
+    }
+
+    /// Whether it waits for other jobs to be over.
+    pub fn is_held(&self) -> bool {
+        self.ended.is_none() && !self.after.is_empty()
+    }
+
+    /// What it is one of: those with the same number here that wait since the same instant differ
+    /// in nothing that orders or places them, but in their own numbers.
+    pub(crate) fn kind(&self) -> JobId {
+        match self.array {
+            Some(Member { first, edited: false }) if self.parts[0].attempt == 0 => first,
+            _ => self.id,
+        }
+    }
+
+    /// Whether it waits in its queue, or for other jobs before.
     pub fn is_waiting(&self) -> bool {
         self.ended.is_none() && self.parts.iter().any(|p| matches!(p.phase, Phase::Waiting { .. }))
     }

@@ -36,6 +36,7 @@ pub mod starts;
 mod state;
 mod timer;
 pub mod units;
+mod waiting;
 pub mod wire;
 
 pub use check::check;
@@ -46,3 +47,4 @@ pub use quote::quote;
 pub use refusal::Refusal;
 pub use scheduler::{next_wakeup, outstanding, step};
 pub use state::{CORE_VERSION, Snapshot, State, WrongVersion};
+pub use waiting::ArrayBook;

@@ -29,10 +29,13 @@ pub enum Reply {
     Done,
     /// A job was accepted.
     Accepted {
-        /// Its number.
+        /// Its number; the first one's, where there are several.
         job: JobId,
         /// Its price and slot, where it has a promise.
         quote: Option<Quote>,
+        /// How many jobs, with numbers that follow one another.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        count: u32,
     },
     /// A hold binds.
     Held {
@@ -59,6 +62,14 @@ pub enum Reply {
     },
 }
 
+fn one() -> u32 {
+    1
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
 /// What was decided: with the input that it follows from, enough to keep every table outside up
 /// to date.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,8 +82,16 @@ pub enum Event {
     BidDeclined { user: UserId, price: Option<Money> },
     /// A bid became a promise.
     Promised { job: JobId, user: UserId, price: Money, parts: Vec<Plan> },
-    /// A job went into a queue.
-    Queued { job: JobId, user: UserId, queue: Name },
+    /// A job went into a queue, or as many as are counted, with numbers that follow one another.
+    Queued {
+        job: JobId,
+        user: UserId,
+        queue: Name,
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        count: u32,
+    },
+    /// All that these jobs waited for is over as they asked.
+    Ready { jobs: Vec<JobId> },
     /// A quote was made binding.
     Held { hold: HoldId, user: UserId, price: Money, expires: Time },
     /// A hold is over: it was accepted, given up, or it expired.

@@ -51,6 +51,22 @@ pub enum Refusal {
         "request {request} can only come after requests that stand before it: list them in order"
     )]
     BadOrder { request: usize },
+    #[error(
+        "an array of {count} jobs, {running} at a time, is out of range: give 1 to {most} jobs, and at least 1 at a time"
+    )]
+    BadArray { count: u32, running: u32, most: u32 },
+    #[error("a bid takes no `{what}`: {hint}")]
+    NotWithBid { what: Cow<'static, str>, hint: Cow<'static, str> },
+    #[error(
+        "there is no job {job} to wait for, or it ended long ago: leave it out if it ended as it should"
+    )]
+    UnknownBefore { job: JobId },
+    #[error(
+        "{job} did not succeed, so this would never start: run {job} again, or wait for any end"
+    )]
+    FailedBefore { job: JobId },
+    #[error("{job} is no job of an array: cancel it alone")]
+    NoArray { job: JobId },
     #[error("a value of {given} is out of range: give 0 to {most}")]
     BadValue { given: Money, most: Money },
     #[error("a value may only fall: later steps must be later and worth no more")]
@@ -201,6 +217,7 @@ impl Refusal {
                 "alternatives" => "one_of",
                 "requests" => "all_of",
                 "value steps" => "value",
+                "dependencies" | "dependencies of an array" => "after",
                 "replicas on a node" => "constraints",
                 what => what,
             },
@@ -212,15 +229,20 @@ impl Refusal {
             Refusal::BadForecast { .. } => "forecast",
             Refusal::OutOfOrder { .. } => "seq",
             Refusal::BadTime { .. } => "at",
-            Refusal::BadOrder { .. } => "after",
+            Refusal::BadOrder { .. }
+            | Refusal::UnknownBefore { .. }
+            | Refusal::FailedBefore { .. } => "after",
+            Refusal::BadArray { .. } => "array",
+            Refusal::NotWithBid { what, .. } => what,
             Refusal::BadValue { .. } | Refusal::RisingValue | Refusal::TooDear { .. } => "value",
             Refusal::Unknown { kind, .. } => kind,
             Refusal::UnknownUser { .. } | Refusal::OthersBid { .. } => "user",
             Refusal::UnknownGroup { .. } | Refusal::QuotaSum { .. } => "group",
             Refusal::UnknownNode { .. } | Refusal::NodeBusy { .. } => "node",
-            Refusal::UnknownJob { .. } | Refusal::NotYours { .. } | Refusal::WrongState { .. } => {
-                "job"
-            }
+            Refusal::UnknownJob { .. }
+            | Refusal::NoArray { .. }
+            | Refusal::NotYours { .. }
+            | Refusal::WrongState { .. } => "job",
             Refusal::UnknownHold { .. } => "hold",
             Refusal::BadFormula { .. } => "formula",
             Refusal::KeyReused => "key",

@@ -32,6 +32,7 @@ use crate::settings::Settings;
 use crate::starts::Starts;
 use crate::timer::{Timer, timers_of, timers_of_hold};
 use crate::units::{GroupId, HoldId, JobId, Milli, Name, Span, Time, UserId};
+use crate::waiting::{ArrayBook, Line};
 
 /// The version of the core. A journal segment names it: a binary replays segments of its own.
 pub const CORE_VERSION: u32 = 1;
@@ -48,6 +49,8 @@ pub struct State {
     pub(crate) ledger: Ledger,
     pub(crate) usage: Usage,
     pub(crate) jobs: OrdMap<JobId, Arc<Job>>,
+    /// By their first jobs.
+    pub(crate) arrays: OrdMap<JobId, ArrayBook>,
     pub(crate) holds: OrdMap<HoldId, Arc<Hold>>,
     pub(crate) queues: Arc<Vec<Queue>>,
     pub(crate) policies: Arc<Policies>,
@@ -70,7 +73,12 @@ pub struct State {
     // Derived.
     pub(crate) calendar: Calendar,
     pub(crate) timers: OrdSet<(Time, Timer)>,
-    pub(crate) waiting: OrdMap<Name, OrdMap<JobId, Arc<Job>>>,
+    /// Those that stand in the line of their queue.
+    pub(crate) waiting: OrdMap<Name, Line>,
+    /// How many of each queue wait for other jobs.
+    pub(crate) held: OrdMap<Name, usize>,
+    /// For whom they wait: the earlier job, or first job of an array, and the one that waits.
+    pub(crate) followers: OrdSet<(JobId, JobId)>,
     pub(crate) active: OrdSet<JobId>,
     /// Those of them that may grow.
     pub(crate) elastic: OrdSet<JobId>,
@@ -116,6 +124,8 @@ struct Image {
     ledger: Ledger,
     usage: Usage,
     jobs: Vec<Arc<Job>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    arrays: Vec<ArrayBook>,
     holds: Vec<Arc<Hold>>,
     queues: Arc<Vec<Queue>>,
     policies: Arc<Policies>,
@@ -146,6 +156,7 @@ impl From<State> for Image {
             ledger: state.ledger,
             usage: state.usage,
             jobs: state.jobs.values().cloned().collect(),
+            arrays: state.arrays.values().copied().collect(),
             holds: state.holds.values().cloned().collect(),
             queues: state.queues,
             policies: state.policies,
@@ -189,7 +200,8 @@ impl TryFrom<Image> for State {
             accounts: image.accounts,
             ledger: image.ledger,
             usage: image.usage,
-            jobs: image.jobs.into_iter().map(|j| (j.id, j)).collect(),
+            jobs: share(image.jobs).map(|j| (j.id, j)).collect(),
+            arrays: image.arrays.into_iter().map(|a| (a.first, a)).collect(),
             holds: image.holds.into_iter().map(|h| (h.id, h)).collect(),
             queues: image.queues,
             policies: image.policies,
@@ -205,6 +217,8 @@ impl TryFrom<Image> for State {
             freed: image.freed,
             timers: OrdSet::new(),
             waiting: OrdMap::new(),
+            held: OrdMap::new(),
+            followers: OrdSet::new(),
             active: OrdSet::new(),
             elastic: OrdSet::new(),
             lines: OrdSet::new(),
@@ -214,6 +228,23 @@ impl TryFrom<Image> for State {
         state.derive();
         Ok(state)
     }
+}
+
+/// Jobs as they were stored; those of an array have one request in common again.
+fn share(jobs: Vec<Arc<Job>>) -> impl Iterator<Item = Arc<Job>> {
+    let mut last: Option<Arc<Request>> = None;
+    jobs.into_iter().map(move |mut job| {
+        if job.array.is_some() {
+            let mine = job.parts[0].request.clone();
+            match &last {
+                Some(shared) if **shared == *mine => {
+                    Arc::make_mut(&mut job).parts[0].request = shared.clone();
+                }
+                _ => last = Some(mine),
+            }
+        }
+        job
+    })
 }
 
 impl Default for State {
@@ -240,6 +271,7 @@ impl State {
             ledger: Ledger::default(),
             usage: Usage::default(),
             jobs: OrdMap::new(),
+            arrays: OrdMap::new(),
             holds: OrdMap::new(),
             queues: Arc::new(queues),
             policies: Arc::default(),
@@ -256,6 +288,8 @@ impl State {
             calendar,
             timers: OrdSet::new(),
             waiting: OrdMap::new(),
+            held: OrdMap::new(),
+            followers: OrdSet::new(),
             active: OrdSet::new(),
             elastic: OrdSet::new(),
             lines: OrdSet::new(),
@@ -348,9 +382,10 @@ impl State {
         &self.policies
     }
 
-    /// The jobs that wait in a queue, oldest first.
+    /// The jobs that wait in a queue, the longest wait first; those that wait for other jobs are
+    /// not among them.
     pub fn waiting(&self, queue: &Name) -> impl Iterator<Item = JobId> {
-        self.waiting.get(queue).into_iter().flat_map(|jobs| jobs.keys().copied())
+        self.waiting.get(queue).into_iter().flat_map(|line| line.keys().map(|place| place.job))
     }
 
     /// Whether a pass could do anything: something waits, or may grow.
@@ -421,6 +456,9 @@ impl State {
         self.calendar.follow(&self.cluster);
         self.timers = OrdSet::new();
         self.waiting = OrdMap::new();
+        self.held = OrdMap::new();
+        self.followers = OrdSet::new();
+        self.arrays = self.arrays.iter().map(|(id, a)| (*id, a.uncounted())).collect();
         self.active = OrdSet::new();
         self.elastic = OrdSet::new();
         self.lines = OrdSet::new();
@@ -638,19 +676,12 @@ impl State {
     fn index_job(&mut self, before: Option<&Arc<Job>>, after: Option<&Arc<Job>>) {
         let grace = self.settings.grace;
         let remember = self.settings.remember;
+        self.count_member(before, after);
         if let Some(job) = before {
             for timer in timers_of(job, grace, remember) {
                 self.timers.remove(&timer);
             }
-            if let (Some(queue), true) = (job.queue(), job.is_waiting()) {
-                let empty = self.waiting.get_mut(&queue.queue).is_some_and(|set| {
-                    set.remove(&job.id);
-                    set.is_empty()
-                });
-                if empty {
-                    self.waiting.remove(&queue.queue);
-                }
-            }
+            self.leave_line(job);
             if self.active.remove(&job.id).is_some() {
                 self.elastic.remove(&job.id);
                 if let Some(due) = line_due(self, job) {
@@ -661,10 +692,7 @@ impl State {
         }
         if let Some(job) = after {
             self.timers.extend(timers_of(job, grace, remember));
-            if let (Some(queue), true) = (job.queue(), job.is_waiting()) {
-                let waiting = self.waiting.entry(queue.queue.clone()).or_default();
-                waiting.insert(job.id, job.clone());
-            }
+            self.join_line(job);
             if job.parts.iter().any(Part::is_active) {
                 self.active.insert(job.id);
                 if job.parts.iter().any(|part| part.request.shape.growth() > 0) {

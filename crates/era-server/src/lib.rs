@@ -4,14 +4,21 @@
 //! that thread. What is asked over the network is parsed and authorised here ([`http`]), and
 //! answered from the store's tables or the newest snapshot.
 
+pub mod asks;
 pub mod auth;
+pub mod boot;
 pub mod clock;
 pub mod driver;
 pub mod feed;
+pub mod files;
 pub mod http;
 pub mod launch;
 pub mod recorder;
 pub mod report;
+pub mod submit;
+pub mod tcp;
+pub mod upkeep;
+pub mod webhook;
 pub mod wire;
 
 use std::sync::Arc;
@@ -30,10 +37,16 @@ pub struct Parts {
     pub store: Store,
     /// Who there is, and by what right they ask.
     pub auth: auth::Auth,
+    /// Where webhooks may go.
+    pub reach: webhook::address::Reach,
     /// What follows the journal: tables, and whoever listens.
     pub feed: feed::Feed,
+    /// Quotes that were asked and not yet taken.
+    pub asks: asks::Asking,
     /// What replays a period without ERA, where there is one.
     pub laboratory: Option<Box<dyn report::Laboratory>>,
+    /// Contents, trees and data sets.
+    pub files: era_store::files::Files,
 }
 
 impl App {

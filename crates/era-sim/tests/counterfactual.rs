@@ -104,6 +104,8 @@ impl Day {
             attributes: Default::default(),
             priority: 0,
             terms,
+            array: None,
+            after: Vec::new(),
         };
         let reply = self.send(second, Command::Submit { key: None, job });
         self.send(second, Command::Pass);

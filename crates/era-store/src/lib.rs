@@ -5,6 +5,7 @@
 //! sets and files are kept beside it. What any of it means to a user is not known here.
 
 pub mod accounts;
+pub mod backup;
 mod database;
 mod error;
 pub mod files;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub use database::{Database, Durability};
 pub use error::StoreError;
-pub use note::Note;
+pub use note::{Indices, Note};
 
 /// All that is kept, under one folder. A clone shares.
 #[derive(Clone)]

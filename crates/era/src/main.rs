@@ -1,12 +1,21 @@
 //! The one binary of ERA. It reads arguments, runs one command and turns an error into an exit
-//! code: 2 for bad usage (clap's own) and bad input, 1 for everything else.
+//! code: 2 for bad usage (clap's own) and bad input, those of [`cli`] for what a server says, and
+//! 1 for everything else.
 
 mod bench;
+mod cli;
+mod data;
 mod demo;
+mod job;
+mod laboratory;
 mod names;
+mod paint;
 mod replay;
+mod shim;
 mod sim;
 mod tune;
+mod up;
+mod upkeep;
 mod version;
 
 use std::io::{ErrorKind, Write};
@@ -26,6 +35,9 @@ struct Arguments {
 #[derive(Subcommand)]
 #[allow(clippy::large_enum_variant)] // there is one of them, once
 enum Command {
+    #[command(flatten)]
+    Client(cli::ClientCommand),
+    Data(data::Data),
     Demo(demo::Demo),
     /// Measure the core on seeded work
     #[command(subcommand)]
@@ -34,21 +46,33 @@ enum Command {
     #[command(subcommand)]
     Sim(sim::Sim),
     Replay(Box<replay::Replay>),
+    #[command(hide = true)]
+    Shim(shim::Shim),
     Tune(Box<tune::Tune>),
+    Up(up::Up),
     Version(version::Version),
 }
 
 impl Command {
     fn run(self) -> anyhow::Result<()> {
         match self {
+            Command::Client(command) => command.run(),
+            Command::Data(data) => data.run(),
             Command::Demo(demo) => demo.run(),
             Command::Bench(bench) => bench::run(&bench),
             Command::Sim(sim) => sim.run(),
             Command::Replay(replay) => replay.run(),
+            Command::Shim(shim) => shim.run(),
             Command::Tune(tune) => tune.run(),
+            Command::Up(up) => up.run(),
             Command::Version(version) => version.run(),
         }
     }
+}
+
+/// The whole command line, for what is written from it: completions, manual pages, the reference.
+pub(crate) fn command() -> clap::Command {
+    <Arguments as clap::CommandFactory>::command()
 }
 
 fn main() -> ExitCode {
@@ -56,6 +80,14 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads us has seen enough, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if let Some(verdict) = cli::verdict(&error) => {
+            let mut text =
+                if verdict.silent { String::new() } else { format!("error: {error:#}\n") };
+            verdict.hints.iter().for_each(|hint| text += &format!("{hint}\n"));
+            // If even standard error is closed, the exit code has to do.
+            let _ = std::io::stderr().write_all(text.as_bytes());
+            ExitCode::from(verdict.code)
+        }
         Err(error) => {
             let hint =
                 "hint: `era --help` lists the commands, `era <COMMAND> --help` their options";

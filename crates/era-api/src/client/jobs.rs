@@ -2,7 +2,7 @@
 
 use super::path::query;
 use super::{Client, ClientError};
-use crate::data::FileEntry;
+use crate::data::OutputFile;
 use crate::job::{
     Explanation, Extend, Job, JobEdit, JobFilter, JobSummary, LogLine, MetricPoint, NewJob,
     Submitted, TimelineLine,
@@ -66,7 +66,7 @@ impl Client {
 
     /// Changes a waiting job.
     pub fn edit_job(&self, id: u64, edit: &JobEdit) -> Result<(), ClientError> {
-        self.patch::<_, serde::de::IgnoredAny>(&format!("/jobs/{id}"), edit).map(drop)
+        self.patch(&format!("/jobs/{id}"), edit)
     }
 
     /// Gives a job up.
@@ -100,7 +100,7 @@ impl Client {
     }
 
     /// The files that a job left.
-    pub fn outputs(&self, id: u64, page: &PageAsk) -> Result<Page<FileEntry>, ClientError> {
+    pub fn outputs(&self, id: u64, page: &PageAsk) -> Result<Page<OutputFile>, ClientError> {
         self.get(&format!("/jobs/{id}/outputs{}", query(page)))
     }
 

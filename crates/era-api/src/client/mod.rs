@@ -9,6 +9,7 @@ mod call;
 mod cluster;
 mod error;
 mod events;
+pub mod files;
 mod jobs;
 mod key;
 mod market;
@@ -18,6 +19,7 @@ mod reports;
 mod sse;
 mod stream;
 mod tls;
+pub mod transfer;
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -30,6 +32,7 @@ pub use error::ClientError;
 pub use events::EventStream;
 pub use jobs::{LogAsk, MetricAsk};
 pub use path::{encode, query};
+pub use reports::Health;
 pub use stream::{LogStream, MetricStream, Stream};
 
 /// How long a connection may take to come about.

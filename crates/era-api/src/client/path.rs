@@ -9,12 +9,12 @@ use super::ClientError;
 /// An address without its slash at the end; `http://` where nothing is said.
 pub(super) fn base(url: &str) -> Result<String, ClientError> {
     let bad = || ClientError::BadAddress { url: url.chars().take(200).collect() };
-    let text = url.trim().trim_end_matches('/');
-    let text = match text.split_once("://") {
-        Some(("http" | "https", _)) => text.to_owned(),
+    let (scheme, place) = match url.trim().split_once("://") {
+        Some((scheme @ ("http" | "https"), place)) => (scheme, place),
         Some(_) => return Err(bad()),
-        None => format!("http://{text}"),
+        None => ("http", url.trim()),
     };
+    let text = format!("{scheme}://{}", place.trim_end_matches('/'));
     let uri: ureq::http::Uri = text.parse().map_err(|_| bad())?;
     let plain = uri.query().is_none() && uri.host().is_some_and(|host| !host.is_empty());
     let no_user = uri.authority().is_some_and(|at| !at.as_str().contains('@'));

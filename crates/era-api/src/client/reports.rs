@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use jiff::Timestamp;
+
 use super::cluster::Period;
 use super::path::query;
 use super::{Client, ClientError};
@@ -22,5 +24,32 @@ impl Client {
     /// The journal as `era replay` reads it.
     pub fn journal(&self) -> Result<impl Read + use<>, ClientError> {
         self.download("/journal")
+    }
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// Whether it takes requests.
+    pub ready: bool,
+    /// What it says about that.
+    pub text: String,
+    /// Its clock, to the second.
+    pub clock: Option<Timestamp>,
+}
+
+impl Client {
+    /// Whether the server takes requests. Needs no token.
+    pub fn health(&self) -> Result<Health, ClientError> {
+        let answer = self.agent()?.get(format!("{}/readyz", self.url)).call();
+        let mut answer = answer.map_err(|e| ClientError::of(&self.url, e))?;
+        let clock = answer.headers().get("date").and_then(|date| date.to_str().ok());
+        let clock = clock.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
+        let text = answer.body_mut().with_config().limit(64 << 10).read_to_string();
+        Ok(Health {
+            ready: answer.status().is_success(),
+            text: text.map_err(|e| ClientError::of(&self.url, e))?,
+            clock: clock.map(|zoned| zoned.timestamp()),
+        })
     }
 }

@@ -109,6 +109,11 @@ impl Formula {
         &self.source
     }
 
+    /// Whether it asks for a number.
+    pub fn asks(&self, var: Var) -> bool {
+        self.code.contains(&Op::Load(var))
+    }
+
     /// The priority of a job. Always exists; see [`crate::queue::fixed`] for the edges.
     pub fn eval(&self, inputs: &Inputs<'_>) -> Fixed {
         let mut stack = [Fixed::ZERO; DEPTH_MAX];

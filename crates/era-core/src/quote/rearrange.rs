@@ -281,7 +281,7 @@ impl Scratch<'_> {
             Holder::Job { job, part, .. } => {
                 let job = self.state.jobs.get(&job)?;
                 job.promise()?;
-                (&job.parts.get(usize::from(part))?.request, job.user)
+                (&*job.parts.get(usize::from(part))?.request, job.user)
             }
             Holder::Hold { hold, part, .. } => {
                 let hold = self.state.holds.get(&hold)?;

@@ -51,7 +51,8 @@ pub(super) fn earliest_place(
     lasting: Option<Span>,
 ) -> Option<Plan> {
     let part = &job.parts[0];
-    let request = Request { duration: lasting.unwrap_or(part.remaining()), ..part.request.clone() };
+    let request =
+        Request { duration: lasting.unwrap_or(part.remaining()), ..Request::clone(&part.request) };
     let from = match part.phase {
         Phase::Waiting { not_before } => not_before.max(state.now),
         _ => state.now,

@@ -33,6 +33,32 @@ impl Step<'_> {
         self.give_up(id, by, Outcome::Cancelled)
     }
 
+    /// Gives up all that is left of an array.
+    pub(super) fn cancel_array(&mut self, id: JobId, by: Actor) -> Result<(), Refusal> {
+        let book = match self.state.array(id) {
+            Some(book) => *book,
+            None => {
+                self.state.job(id)?;
+                return Err(Refusal::NoArray { job: id });
+            }
+        };
+        let of_it = self.state.jobs.range(book.jobs());
+        let jobs: Vec<JobId> = of_it.clone().map(|(id, _)| *id).collect();
+        // All are their owner's, so whoever may touch one may touch all.
+        let any = jobs.first().copied().unwrap_or(id);
+        self.owned(any, by)?;
+        let left = |job: &Job| job.ended.is_none() && !job.is_ending();
+        let left: Vec<JobId> = of_it.filter(|(_, job)| left(job)).map(|(id, _)| *id).collect();
+        if left.is_empty() {
+            let hint = "there is nothing to stop".into();
+            return Err(Refusal::WrongState { job: book.first, state: "ended".into(), hint });
+        }
+        for job in left {
+            self.give_up(job, by, Outcome::Cancelled)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn release(&mut self, id: JobId, by: Actor) -> Result<(), Refusal> {
         let job = self.owned(id, by)?;
         if job.ended.is_none() && !job.parts.iter().any(|p| p.is_active()) {
@@ -124,7 +150,7 @@ impl Step<'_> {
             return Err(Refusal::NoRoom);
         }
         let pool = self.state.calendar.pool(&plan.pool).ok_or(Refusal::NoRoom)?;
-        let request = Request { duration: span, ..part.request.clone() };
+        let request = Request { duration: span, ..Request::clone(&part.request) };
         let search = Search {
             calendar: &self.state.calendar,
             pool,
@@ -239,7 +265,7 @@ impl Step<'_> {
         };
         if let Some(name) = queue {
             let into = self.state.queue(&name)?;
-            let there = self.state.waiting.get(&name).map_or(0, |jobs| jobs.len());
+            let there = self.state.waiting_count(&name);
             if name != terms.queue && there >= into.waiting_max as usize {
                 let limit = into.waiting_max as usize;
                 return Err(Refusal::Limit { what: "waiting jobs".into(), limit });
@@ -248,17 +274,20 @@ impl Step<'_> {
         }
         if let Some(limit) = limit {
             let part = &mut job.parts[0];
-            let changed = Request { duration: limit, ..part.request.clone() };
+            let changed = Request { duration: limit, ..Request::clone(&part.request) };
             check_queue_request(self.state, user, &changed)?;
             if limit <= part.done {
                 let hint = format!("{} of it are done: give a longer limit", part.done);
                 return Err(Refusal::WrongState { job: id, state, hint: hint.into() });
             }
-            part.request = changed;
+            part.request = changed.into();
             part.hole = None;
         }
         if let Some(priority) = priority {
             job.priority = priority;
+        }
+        if let Some(member) = &mut job.array {
+            member.edited = true;
         }
         debug_assert!(matches!(job.parts[0].phase, Phase::Waiting { .. }));
         self.events.push(Event::Edited { job: id });

@@ -8,6 +8,7 @@ mod admin;
 mod backfill;
 mod change;
 mod clear;
+mod follow;
 mod grow;
 mod line;
 mod nodes;
@@ -50,7 +51,7 @@ pub fn step(state: &mut State, input: Input) -> Output {
     state.seq = input.seq;
     state.now = state.now.max(input.at);
     state.calendar.advance(state.now);
-    let mut step = Step { state, events: Vec::new(), effects: Vec::new() };
+    let mut step = Step::new(state);
     step.let_time_pass();
     let reply = match step.carry_out(input.command) {
         Ok(reply) => reply,
@@ -59,6 +60,7 @@ pub fn step(state: &mut State, input: Input) -> Output {
             Reply::Refused { refusal, counter }
         }
     };
+    step.let_followers_know();
     step.let_time_pass();
     Output { events: step.events, effects: step.effects, reply }
 }
@@ -90,9 +92,15 @@ pub(crate) struct Step<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) events: Vec<Event>,
     pub(crate) effects: Vec<Effect>,
+    /// Jobs that have ended, and whose followers were not looked at yet.
+    over: Vec<JobId>,
 }
 
-impl Step<'_> {
+impl<'a> Step<'a> {
+    fn new(state: &'a mut State) -> Step<'a> {
+        Step { state, events: Vec::new(), effects: Vec::new(), over: Vec::new() }
+    }
+
     fn carry_out(&mut self, command: Command) -> Result<Reply, Declined> {
         let done = |result: Result<(), Refusal>| result.map(|()| Reply::Done);
         match command {
@@ -100,6 +108,7 @@ impl Step<'_> {
             Command::Hold { key, bid } => return self.hold_once(key, bid),
             Command::DropHold { hold, by } => done(self.drop_hold(hold, by)),
             Command::Cancel { job, by } => done(self.cancel(job, by)),
+            Command::CancelArray { job, by } => done(self.cancel_array(job, by)),
             Command::Release { job, by } => done(self.release(job, by)),
             Command::Extend { job, by, span, most } => done(self.extend(job, by, span, most)),
             Command::Edit { job, by, priority, limit, queue } => {
@@ -162,6 +171,7 @@ impl Step<'_> {
                 Timer::Overrun { job, part } => self.overrun(job, part),
                 Timer::Forget(job) => self.forget(job),
             }
+            self.let_followers_know();
         }
     }
 

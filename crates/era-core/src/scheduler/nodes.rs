@@ -109,7 +109,7 @@ impl Step<'_> {
         for (from, to) in &windows {
             let (state, mut events) = trial;
             let mut state = state;
-            let step = Step { state: &mut state, events: Vec::new(), effects: Vec::new() };
+            let step = Step::new(&mut state);
             let (next, more) = step.vacated(node, *from, *to)?;
             events.extend(more);
             trial = (next, events);
@@ -130,7 +130,7 @@ impl Step<'_> {
     ) -> Result<(crate::state::State, Vec<Event>), Refusal> {
         let mut trial = self.state.clone();
         let health = trial.cluster.node(node)?.health;
-        let mut step = Step { state: &mut trial, events: Vec::new(), effects: Vec::new() };
+        let mut step = Step::new(&mut trial);
         step.state.cluster.edit_node(node, |n| n.health = Health::Draining);
         step.state.calendar.follow(&step.state.cluster);
         for (holder, plan) in step.promises_on(node) {

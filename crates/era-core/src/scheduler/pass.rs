@@ -9,7 +9,8 @@
 //!
 //! Enforced limits decide what may run ahead of a promise; predictions only rank.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use super::Step;
@@ -17,8 +18,8 @@ use super::backfill::{
     book_shadow, claim, earliest_place, eligible_pools, hole_is_free, place_now, reseat, shadow,
     unseat,
 };
-use super::order::Order;
-use super::rank::{Rank, rank_jobs, rule_of};
+use super::order::{Order, Turn, service_order};
+use super::rank::{rank_jobs, rule_of};
 use crate::bid::{Request, Shape};
 use crate::calendar::PoolCalendar;
 use crate::cluster::Purpose;
@@ -32,6 +33,7 @@ use crate::resources::Resource;
 use crate::settings::Backfill;
 use crate::state::{Running, State};
 use crate::units::{JobId, Money, Span, Time};
+use crate::waiting::ArrayBook;
 
 impl Step<'_> {
     pub(super) fn pass(&mut self) {
@@ -51,33 +53,45 @@ impl Step<'_> {
     fn serve(&mut self, queues: &[Queue], claims: BTreeMap<JobId, Plan>) {
         let mut pass = Pass::new(self.state, queues);
         pass.claims = claims;
+        self.book_holes(&mut pass, queues);
         let mut order = Order::new(self.state, queues);
-        self.book_holes(&mut pass, &order);
-        let mut deferred = Vec::new();
-        while let Some((queue, rank)) = order.next(self.state) {
+        let mut deferred = BinaryHeap::new();
+        while let Some(turn) = order.next(self.state) {
             if pass.is_over() {
                 break;
             }
-            match self.try_job(&mut pass, &queues[queue], queue, rank.job, Turn::Own(rank)) {
-                Tried::BeyondShare if queues[queue].borrows => deferred.push((queue, rank)),
-                _ => {}
+            let tried = self.try_job(&mut pass, &queues[turn.queue()], &turn, Share::Own);
+            let ends_its_kind = self.ends_its_kind(&pass, tried);
+            if tried == Tried::BeyondShare && queues[turn.queue()].borrows {
+                deferred.push(Reverse((turn, ends_its_kind)));
+            }
+            if ends_its_kind {
+                order.pass_over_alike();
             }
         }
-        for (queue, rank) in deferred {
-            self.try_job(&mut pass, &queues[queue], queue, rank.job, Turn::Borrowed);
+        while let Some(Reverse((turn, stands_for_its_kind))) = deferred.pop() {
+            let tried = self.try_job(&mut pass, &queues[turn.queue()], &turn, Share::Borrowed);
+            if stands_for_its_kind && tried == Tried::Started {
+                let next = turn.next_alike(self.state);
+                deferred.extend(next.map(|next| Reverse((next, true))));
+            }
         }
         self.remove_shadows(pass);
     }
 
+    /// Whether what became of one of a kind would become of all of them. Capacity, quotas and
+    /// shares only shrink during a pass, so nobody alike has better luck, but for a place of its
+    /// own that is kept or was made for it.
+    fn ends_its_kind(&self, pass: &Pass, tried: Tried) -> bool {
+        let own_places =
+            self.state.settings.backfill == Backfill::Conservative || !pass.claims.is_empty();
+        tried != Tried::Started && !own_places
+    }
+
     /// Starts a job if it may and can; otherwise keeps a place for it as the rules say.
-    fn try_job(
-        &mut self,
-        pass: &mut Pass,
-        queue: &Queue,
-        index: usize,
-        id: JobId,
-        turn: Turn,
-    ) -> Tried {
+    fn try_job(&mut self, pass: &mut Pass, queue: &Queue, turn: &Turn, of: Share) -> Tried {
+        let (index, id) = (turn.queue(), turn.rank.job);
+        let aged = of == Share::Own && turn.rank.is_aged();
         let Some(job) = self.state.jobs.get(&id).cloned() else { return Tried::NotNow };
         self.drop_shadow(pass, id);
         // Where every waiting job keeps a hole, none may be passed over.
@@ -86,7 +100,7 @@ impl Step<'_> {
             return Tried::NotNow;
         }
         match admission(self.state, queue, &job, &pass.running[index]) {
-            Err(Reason::ShareUsed { .. }) if turn == Turn::Borrowed || turn.is_aged() => {}
+            Err(Reason::ShareUsed { .. }) if of == Share::Borrowed || aged => {}
             Err(Reason::ShareUsed { .. }) => return Tried::BeyondShare,
             Err(_) => return Tried::NotNow,
             Ok(()) => {}
@@ -110,8 +124,8 @@ impl Step<'_> {
         let preempts = queue.preempts && job.queue().is_some_and(|q| q.preemptible);
         if let Some(plan) = pass.claims.remove(&id) {
             self.add_shadow(pass, &job, plan);
-        } else if !preempts || turn.is_aged() {
-            self.keep_place(pass, &job, turn.is_aged());
+        } else if !preempts || aged {
+            self.keep_place(pass, &job, aged);
         }
         Tried::NotNow
     }
@@ -238,11 +252,11 @@ impl Step<'_> {
     /// Books the holes that waiting jobs keep from earlier passes, for as long as this one lasts.
     /// Not where somebody's patience is over: then places are given anew in the order of service,
     /// since behind a steady stream of holes one could wait for ever.
-    fn book_holes(&mut self, pass: &mut Pass, order: &Order) {
+    fn book_holes(&mut self, pass: &mut Pass, queues: &[Queue]) {
         if self.state.settings.backfill != Backfill::Conservative {
             return;
         }
-        let order = order.all(self.state);
+        let order = service_order(self.state, queues);
         if order.first().is_some_and(|(_, rank)| rank.is_aged()) {
             return;
         }
@@ -320,11 +334,24 @@ impl Step<'_> {
             unseat(&mut scratch, job);
         }
         let mut victims = Vec::new();
+        let mut in_vain = BTreeSet::new();
+        let mut claimed: BTreeMap<JobId, u32> = BTreeMap::new();
         for rank in ranks {
             let Ok(job) = self.state.job(rank.job) else { continue };
-            // Whoever finds no place does not hold up the rest.
+            // Whoever finds no place does not hold up the rest, but for those alike.
             if !job.parts[0].is_active() {
-                claims.extend(claim(self.state, &mut scratch, job).map(|plan| (job.id, plan)));
+                let kind = (job.waits_since(), job.kind());
+                if in_vain.contains(&kind) || !array_has_room(self.state, job, &claimed) {
+                    continue;
+                }
+                let Some(plan) = claim(self.state, &mut scratch, job) else {
+                    in_vain.insert(kind);
+                    continue;
+                };
+                if let Some(member) = job.array {
+                    *claimed.entry(member.first).or_default() += 1;
+                }
+                claims.insert(job.id, plan);
             } else if !reseat(&mut scratch, job, self.state.now) {
                 victims.push(job.id);
             }
@@ -340,19 +367,13 @@ impl Step<'_> {
     }
 }
 
-/// On whose account a job is tried.
+/// Of whose share a job is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    /// Within its queue's share.
-    Own(Rank),
-    /// From what others left.
+enum Share {
+    /// Of its queue's own.
+    Own,
+    /// Of what others left.
     Borrowed,
-}
-
-impl Turn {
-    fn is_aged(self) -> bool {
-        matches!(self, Turn::Own(rank) if rank.is_aged())
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -362,9 +383,22 @@ enum Tried {
     NotNow,
 }
 
+/// Whether one more of a job's array may run beside those for which room is made.
+fn array_has_room(state: &State, job: &Job, claimed: &BTreeMap<JobId, u32>) -> bool {
+    array_of(state, job).is_none_or(|book| {
+        let claimed = claimed.get(&book.first).copied().unwrap_or(0);
+        book.running_max.is_none_or(|most| book.running.saturating_add(claimed) < most)
+    })
+}
+
 /// What a queue's running jobs hold.
 pub(crate) fn running_of(state: &State, queue: &Queue) -> Running {
     state.running.get(&queue.name).copied().unwrap_or_default()
+}
+
+/// The book of a job's array.
+pub(super) fn array_of<'a>(state: &'a State, job: &Job) -> Option<&'a ArrayBook> {
+    job.array.and_then(|member| state.arrays.get(&member.first))
 }
 
 /// Whether a job may start as far as its queue, its quotas and its own times go.
@@ -380,6 +414,12 @@ pub(crate) fn admission(
         && not_before > now
     {
         return Err(Reason::NotBefore { until: not_before });
+    }
+    if let Some(before) = job.after.first() {
+        return Err(Reason::After { job: before.job, when: before.when });
+    }
+    if let Some(book) = array_of(state, job).filter(|book| book.is_full()) {
+        return Err(Reason::ArrayFull { running: book.running });
     }
     if running.jobs >= queue.running_max {
         return Err(Reason::QueueFull { running: running.jobs });

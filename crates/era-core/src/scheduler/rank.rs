@@ -12,6 +12,7 @@ use crate::queue::{PolicyRule, Queue};
 use crate::resources::{PerResource, Resource};
 use crate::state::State;
 use crate::units::{JobId, Span, Time, UserId};
+use crate::waiting::{Line, Place, alike, kinds};
 
 /// What orders a job in its queue: smaller goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,18 +23,26 @@ pub(crate) struct Rank {
     key: i64,
     /// The policy's, among those of the same key.
     turn: (bool, i64),
-    /// The oldest among equals.
+    /// The longest wait among equals.
+    pub(super) since: Time,
+    /// The oldest among those.
     pub(crate) job: JobId,
 }
 
 impl Rank {
     /// The rank where the oldest goes first: age and policy agree.
     pub(super) fn by_age(state: &State, queue: &Queue, job: &Job) -> Rank {
-        Rank { young: !is_aged(state, queue, job), key: 0, turn: (false, 0), job: job.id }
+        let (young, since) = (!is_aged(state, queue, job), job.waits_since());
+        Rank { young, key: 0, turn: (false, 0), since, job: job.id }
     }
 
     pub(crate) fn is_aged(&self) -> bool {
         !self.young
+    }
+
+    /// The rank of another one of the same kind.
+    pub(super) fn of_alike(self, job: JobId) -> Rank {
+        Rank { job, ..self }
     }
 }
 
@@ -60,7 +69,7 @@ struct Owner {
 
 /// Whether a job's patience is over.
 fn is_aged(state: &State, queue: &Queue, job: &Job) -> bool {
-    queue.ages && state.now.since(job.submitted) >= state.settings.patience
+    queue.ages && state.now.since(job.waits_since()) >= state.settings.patience
 }
 
 /// The waiting jobs of a queue, first to be served first.
@@ -70,8 +79,26 @@ pub(crate) fn ranked(state: &State, queue: &Queue) -> Vec<Rank> {
 
 /// The same under any rule.
 pub(crate) fn ranked_by(state: &State, queue: &Queue, rule: &PolicyRule) -> Vec<Rank> {
-    let jobs = state.waiting.get(&queue.name);
-    rank_jobs(state, queue, rule, jobs.into_iter().flat_map(|jobs| jobs.values()))
+    let Some(line) = state.waiting.get(&queue.name) else { return Vec::new() };
+    let kinds = rank_kinds(state, queue, rule, line).into_iter();
+    let all = kinds.flat_map(|(rank, first)| {
+        alike(line, Place::of(first)).map(move |place| rank.of_alike(place.job))
+    });
+    let mut ranks: Vec<Rank> = all.collect();
+    ranks.sort_unstable();
+    ranks
+}
+
+/// The ranks of the first of each kind, in no order. All of a kind rank alike, but for their
+/// numbers.
+pub(super) fn rank_kinds<'a>(
+    state: &State,
+    queue: &Queue,
+    rule: &PolicyRule,
+    line: &'a Line,
+) -> Vec<(Rank, &'a Job)> {
+    let mut context = Context::new(state, queue, rule);
+    kinds(line).map(|(_, job)| (context.rank(job), &**job)).collect()
 }
 
 /// The rule in force in a queue.
@@ -87,29 +114,40 @@ pub(super) fn rank_jobs<'a>(
     rule: &PolicyRule,
     jobs: impl Iterator<Item = &'a Arc<Job>>,
 ) -> Vec<Rank> {
-    let needs_free = matches!(rule, PolicyRule::Priority { .. });
-    let half_life = state.settings.fair_half_life;
-    let needs_use = needs_free || matches!(rule, PolicyRule::FairShare);
-    let running_use = if needs_use { running_use(state) } else { BTreeMap::new() };
-    let (settled, users) =
-        if needs_use { state.shares.total(state.now, half_life) } else { (0, 0) };
-    let running: u128 = running_use.values().map(|used| u128::from(*used)).sum();
-    let newcomers = running_use.keys().filter(|user| !state.shares.knows(**user)).count() as u64;
-    let mut context = Context {
-        state,
-        queue,
-        rule,
-        free: if needs_free { free_now(state) } else { [0; 3] },
-        total_use: (settled + running, users + newcomers),
-        running_use,
-        users: BTreeMap::new(),
-    };
+    let mut context = Context::new(state, queue, rule);
     let mut ranks: Vec<Rank> = jobs.map(|job| context.rank(job)).collect();
     ranks.sort_unstable();
     ranks
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// Looks up what the rule asks for, and nothing else.
+    fn new(state: &'a State, queue: &'a Queue, rule: &'a PolicyRule) -> Context<'a> {
+        let formula = match rule {
+            PolicyRule::Priority { formula } => Some(formula),
+            _ => None,
+        };
+        let asks = |vars: &[Var]| formula.is_some_and(|f| vars.iter().any(|var| f.asks(*var)));
+        let needs_free = asks(&[Var::FreeGpus, Var::FreeCpus, Var::FreeMemory]);
+        let needs_use = asks(&[Var::Debt]) || matches!(rule, PolicyRule::FairShare);
+        let half_life = state.settings.fair_half_life;
+        let running_use = if needs_use { running_use(state) } else { BTreeMap::new() };
+        let (settled, users) =
+            if needs_use { state.shares.total(state.now, half_life) } else { (0, 0) };
+        let running: u128 = running_use.values().map(|used| u128::from(*used)).sum();
+        let is_new = |user: &&UserId| !state.shares.knows(**user);
+        let newcomers = running_use.keys().filter(is_new).count() as u64;
+        Context {
+            state,
+            queue,
+            rule,
+            free: if needs_free { free_now(state) } else { [0; 3] },
+            total_use: (settled + running, users + newcomers),
+            running_use,
+            users: BTreeMap::new(),
+        }
+    }
+
     fn rank(&mut self, job: &Job) -> Rank {
         let now = self.state.now;
         let aged = is_aged(self.state, self.queue, job);
@@ -120,7 +158,7 @@ impl Context<'_> {
             PolicyRule::Gittins if !aged => (!job.parts[0].is_active(), 0),
             _ => (false, 0),
         };
-        Rank { young: !aged, key, turn, job: job.id }
+        Rank { young: !aged, key, turn, since: job.waits_since(), job: job.id }
     }
 
     fn key(&mut self, job: &Job, now: Time) -> i64 {
@@ -197,7 +235,7 @@ impl Context<'_> {
             (Var::UserLevel, Fixed::from(u32::from(owner.user_level))),
             (Var::GroupLevel, Fixed::from(u32::from(owner.group_level))),
             (Var::Priority, Fixed::from(job.priority)),
-            (Var::Wait, seconds(now.since(job.submitted).0)),
+            (Var::Wait, seconds(now.since(job.waits_since()).0)),
             (Var::Gpus, wide(units[2], 1000)),
             (Var::Cpus, wide(units[0], 1000)),
             (Var::Memory, wide(units[1], 1024)),

@@ -38,7 +38,7 @@ impl Step<'_> {
         job.parts[index].stop = Some(Stop { why: StopReason::Lost, until: fence });
         self.state.reseat_run(&job, index);
         if is_promise {
-            let request = job.parts[index].request.clone();
+            let request = Request::clone(&job.parts[index].request);
             let remaining = Request { duration: job.parts[index].remaining(), ..request };
             let gone = job.parts[index].gone_by().unwrap_or(fence);
             let next = self.replan(&job, index, &remaining, gone);
@@ -215,7 +215,7 @@ impl Step<'_> {
                 let next = part.next.as_ref().filter(|_| attempt == part.attempt + 1);
                 let plan = if booked { part.plan.as_ref() } else { next }?;
                 let duration = plan.to.since(plan.from);
-                Some((Request { duration, ..part.request.clone() }, plan.clone()))
+                Some((Request { duration, ..Request::clone(&part.request) }, plan.clone()))
             }
             Holder::Hold { hold, part, .. } => {
                 let hold = self.state.holds.get(&hold)?;

@@ -8,8 +8,8 @@ use crate::bid::{Bid, Request, units_in_range};
 use crate::calendar::{Holder, Seat};
 use crate::cluster::Purpose;
 use crate::estimate::feature::Subject;
-use crate::input::{NewJob, Terms};
-use crate::job::{Deal, Hold, Job, Part, Plan, Promise, QueueTerms};
+use crate::input::{AFTER_MAX, AFTER_OF_ARRAY_MAX, ARRAY_MAX, Array, NewJob, Terms};
+use crate::job::{Deal, Hold, Job, Member, Part, Plan, Promise, QueueTerms};
 use crate::ledger::{Account, Posting, Reason};
 use crate::output::{Event, Reply};
 use crate::quota::usage::Usage;
@@ -18,6 +18,7 @@ use crate::refusal::Refusal;
 use crate::resources::PerResource;
 use crate::state::UsedKey;
 use crate::units::{HoldId, JobId, Money, Name, Time, UserId};
+use crate::waiting::ArrayBook;
 
 /// Most jobs that may be in the state at a time.
 const JOBS_MAX: usize = 4_000_000;
@@ -79,7 +80,9 @@ impl Step<'_> {
 
     fn submit(&mut self, new: NewJob) -> Result<Reply, Declined> {
         self.state.accounts.user(new.user)?;
-        if self.state.jobs.len() >= JOBS_MAX {
+        check_number(&new)?;
+        let count = new.array.map_or(1, |array| array.count as usize);
+        if self.state.jobs.len() + count > JOBS_MAX {
             return Err(Refusal::Limit { what: "jobs".into(), limit: JOBS_MAX }.into());
         }
         match new.terms.clone() {
@@ -171,6 +174,9 @@ impl Step<'_> {
             attributes: new.attributes,
             priority: new.priority,
             submitted: now,
+            array: None,
+            after: Vec::new(),
+            ready: None,
             deal: Deal::Promise(terms),
             outlook: Default::default(),
             parts: Vec::new(),
@@ -195,7 +201,7 @@ impl Step<'_> {
         for part in starts_now {
             self.start_promise(id, part);
         }
-        Reply::Accepted { job: id, quote: Some(quote) }
+        Reply::Accepted { job: id, quote: Some(quote), count: 1 }
     }
 
     /// Takes the price of a part into escrow.
@@ -315,13 +321,15 @@ impl Step<'_> {
     ) -> Result<Reply, Refusal> {
         let queue = self.state.queue(&terms.queue)?.clone();
         check_queue_request(self.state, new.user, &request)?;
-        let waiting = self.state.waiting.get(&queue.name).map_or(0, |set| set.len());
-        if waiting >= queue.waiting_max as usize {
+        let after = self.still_to_come(&new.after)?;
+        let count = new.array.map_or(1, |array| array.count);
+        let waiting = self.state.waiting_count(&queue.name) + count as usize;
+        if waiting > queue.waiting_max as usize {
             let limit = queue.waiting_max as usize;
             return Err(Refusal::Limit { what: "waiting jobs".into(), limit });
         }
         let id = JobId(self.state.next_job);
-        self.state.next_job += 1;
+        self.state.next_job += u64::from(count);
         let now = self.state.now;
         let group = self.state.accounts.user(new.user)?.group;
         let not_before = request.window.earliest.max(Time(0));
@@ -333,6 +341,9 @@ impl Step<'_> {
             attributes: new.attributes,
             priority: new.priority,
             submitted: now,
+            array: new.array.map(|_| Member { first: id, edited: false }),
+            after,
+            ready: None,
             deal: Deal::Queue(terms),
             outlook: Default::default(),
             parts: vec![Part::waiting(request, not_before)],
@@ -341,10 +352,52 @@ impl Step<'_> {
         };
         job.outlook.arrivals = Subject::from(&job).arrive(&mut self.state.histories);
         self.predict(&mut job);
-        self.events.push(Event::Queued { job: id, user: job.user, queue: queue.name });
+        self.events.push(Event::Queued { job: id, user: job.user, queue: queue.name, count });
+        if let Some(Array { count, running_max }) = new.array {
+            let book = ArrayBook::new(id, count, running_max);
+            self.state.arrays.insert(id, book);
+            for next in id.0 + 1..id.0 + u64::from(count) {
+                // An array has come once, so what was predicted of one holds for all.
+                self.state.put_job(Job { id: JobId(next), ..job.clone() });
+            }
+        }
         self.state.put_job(job);
-        Ok(Reply::Accepted { job: id, quote: None })
+        Ok(Reply::Accepted { job: id, quote: None, count })
     }
+}
+
+/// Whether an array and what a job waits for are within their limits, and for a queue.
+fn check_number(new: &NewJob) -> Result<(), Refusal> {
+    let for_queue = matches!(new.terms, Terms::Queue { .. });
+    let count = new.array.map_or(1, |array| array.count);
+    if let Some(Array { count, running_max }) = new.array {
+        let running = running_max.unwrap_or(count);
+        if !(1..=ARRAY_MAX).contains(&count) || running == 0 {
+            return Err(Refusal::BadArray { count, running, most: ARRAY_MAX });
+        }
+        if !for_queue {
+            let hint = "bid for each job, or hand the array to a queue";
+            return Err(Refusal::NotWithBid { what: "array".into(), hint: hint.into() });
+        }
+    }
+    let after = new.after.len();
+    if after > AFTER_MAX {
+        return Err(Refusal::TooMany {
+            what: "dependencies".into(),
+            given: after,
+            most: AFTER_MAX,
+        });
+    }
+    if after > 0 && !for_queue {
+        let hint = "order the requests inside one bid, or hand the job to a queue";
+        return Err(Refusal::NotWithBid { what: "after".into(), hint: hint.into() });
+    }
+    let given = after * count as usize;
+    if given > AFTER_OF_ARRAY_MAX {
+        let (what, most) = ("dependencies of an array".into(), AFTER_OF_ARRAY_MAX);
+        return Err(Refusal::TooMany { what, given, most });
+    }
+    Ok(())
 }
 
 /// What no waiting could mend about a job for a queue.

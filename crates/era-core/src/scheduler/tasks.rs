@@ -445,6 +445,7 @@ impl Step<'_> {
         self.effects.push(Effect::Notify { user: job.user, job: job.id, news });
         job.verdict = None;
         job.ended = Some(Ended { at: now, outcome });
+        self.over.push(job.id);
         self.state.put_job(job);
     }
 

@@ -43,7 +43,7 @@ fn assert_made_room_by_moves(bed: &Bed, bid: &Bid) {
     };
     let before = told(&bed.state);
     let reply = bed.send(Command::Submit { key: None, job: with_bid(bid.clone()) });
-    let Reply::Accepted { job, quote: Some(quote) } = &reply else { panic!("{reply:?}") };
+    let Reply::Accepted { job, quote: Some(quote), .. } = &reply else { panic!("{reply:?}") };
     let moved = |e: &Event| matches!(e, Event::Moved { .. } | Event::HoldMoved { .. });
     assert!(bed.events.iter().any(moved), "room without a move: {quote:?}");
     let own = format!("{job}");

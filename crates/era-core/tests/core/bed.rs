@@ -274,7 +274,8 @@ impl Bed {
 }
 
 pub fn new_job(user: UserId, terms: Terms) -> NewJob {
-    NewJob { user, name: None, attributes: Default::default(), priority: 0, terms }
+    let (array, after) = (None, Vec::new());
+    NewJob { user, name: None, attributes: Default::default(), priority: 0, terms, array, after }
 }
 
 /// On whose authority tests act.

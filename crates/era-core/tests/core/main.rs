@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on should stop
 
 mod against_oracle;
+mod arrays;
 mod backfill;
 mod bad_input;
 mod bed;
 mod changes;
+mod dependencies;
 mod elastic;
 mod explanations;
 mod house;

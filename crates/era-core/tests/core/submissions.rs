@@ -141,7 +141,9 @@ fn requests_of_a_bid_are_promised_together_and_in_their_order() {
         one_of: vec![Alternative { all_of: vec![gang(1, "cpu=8", 30, (0, 200)), train.clone()] }],
         ..bid(train.clone())
     };
-    let Reply::Accepted { job, quote: Some(quote) } = bed.submit(wish.clone()) else { panic!() };
+    let Reply::Accepted { job, quote: Some(quote), .. } = bed.submit(wish.clone()) else {
+        panic!()
+    };
     assert_eq!(quote.parts[0].start, min(0));
     assert_eq!((quote.parts[1].start, quote.finish), (min(30), min(90)));
     let first = bed.run(job);
@@ -164,7 +166,7 @@ fn a_job_for_a_queue_waits_there_and_pays_nothing_yet() {
     let job = bed.enqueue_in(ALICE, "default", gang(1, "gpu=1", 30, (0, 1)));
     assert_eq!(bed.is(job), "waiting");
     assert_eq!(bed.wallet(ALICE), before);
-    let queued = Event::Queued { job, user: ALICE, queue: name("default") };
+    let queued = Event::Queued { job, user: ALICE, queue: name("default"), count: 1 };
     assert_eq!(bed.events, [queued]);
 }
 
@@ -197,7 +199,7 @@ fn a_hold_sets_capacity_and_price_aside_until_it_is_accepted() {
     let rules = era_core::market::MarketRules { floor, ..Default::default() };
     bed.done(Command::SetMarket { rules });
     bed.at = bed.at + Span::from_s(59);
-    let Reply::Accepted { job, quote } = bed.accept_hold(ALICE, hold) else { panic!() };
+    let Reply::Accepted { job, quote, .. } = bed.accept_hold(ALICE, hold) else { panic!() };
     assert_eq!(quote.unwrap().price, price);
     assert_eq!(bed.wallet(ALICE), before.minus(price).unwrap());
     assert_eq!(bed.start_of(job), min(10));

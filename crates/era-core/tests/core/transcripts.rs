@@ -56,6 +56,7 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::Released => "released".into(),
         Outcome::LimitReached => "stopped at its limit".into(),
         Outcome::Broken { reason } => format!("broken: {reason}"),
+        Outcome::Unfulfilled { job } => format!("in vain: {job} did not succeed"),
     }
 }
 
@@ -65,7 +66,14 @@ fn event(event: &Event) -> Option<String> {
             let plans: Vec<String> = parts.iter().map(plan).collect();
             format!("{job} is promised {} for {price}", plans.join(" and "))
         }
-        Event::Queued { job, queue, .. } => format!("{job} waits in {queue}"),
+        Event::Queued { job, queue, count: 1, .. } => format!("{job} waits in {queue}"),
+        Event::Queued { job, queue, count, .. } => {
+            format!("{job} and {} like it wait in {queue}", count - 1)
+        }
+        Event::Ready { jobs } => {
+            let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+            format!("{} no longer wait for others", jobs.join(", "))
+        }
         Event::Held { hold, price, expires, .. } => {
             format!("{hold} holds a price of {price} until {}", at(*expires))
         }

@@ -59,7 +59,7 @@ macro_rules! number_of {
 
 number_of!(command_number, COMMANDS, Command:
     Command::Submit { .. }, Command::Hold { .. }, Command::DropHold { .. },
-    Command::Cancel { .. }, Command::Release { .. }, Command::Extend { .. },
+    Command::Cancel { .. }, Command::CancelArray { .. }, Command::Release { .. }, Command::Extend { .. },
     Command::Edit { .. }, Command::Started { .. }, Command::Exited { .. },
     Command::TaskLost { .. }, Command::Checkpointed { .. }, Command::UsageCrossed { .. },
     Command::Join { .. }, Command::Leave { .. }, Command::Drain { .. }, Command::Resume { .. },
@@ -75,7 +75,7 @@ number_of!(command_number, COMMANDS, Command:
 
 number_of!(event_number, EVENTS, Event:
     Event::Refused { .. }, Event::BidDeclined { .. }, Event::Promised { .. },
-    Event::Queued { .. }, Event::Held { .. }, Event::HoldEnded { .. }, Event::Moved { .. },
+    Event::Queued { .. }, Event::Ready { .. }, Event::Held { .. }, Event::HoldEnded { .. }, Event::Moved { .. },
     Event::HoldMoved { .. }, Event::Launched { .. }, Event::Running { .. },
     Event::Stopping { .. }, Event::TaskEnded { .. }, Event::PartDone { .. },
     Event::Requeued { .. }, Event::Replanned { .. }, Event::Broken { .. },
@@ -100,6 +100,8 @@ number_of!(refusal_number, REFUSALS, Refusal:
     Refusal::GpuFilterWithoutGpu, Refusal::TooLarge, Refusal::BadWindow { .. },
     Refusal::WindowPast { .. }, Refusal::BeyondHorizon { .. }, Refusal::WindowTooShort { .. },
     Refusal::TooMany { .. }, Refusal::BadOrder { .. }, Refusal::BadValue { .. },
+    Refusal::BadArray { .. }, Refusal::NotWithBid { .. }, Refusal::UnknownBefore { .. },
+    Refusal::FailedBefore { .. }, Refusal::NoArray { .. },
     Refusal::RisingValue, Refusal::OthersBid { .. }, Refusal::Unknown { .. },
     Refusal::UnknownUser { .. }, Refusal::UnknownGroup { .. }, Refusal::UnknownNode { .. },
     Refusal::UnknownJob { .. }, Refusal::UnknownHold { .. }, Refusal::NeverFits { .. },

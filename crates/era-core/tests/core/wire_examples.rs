@@ -13,8 +13,8 @@ use era_core::estimate::feature::Feature;
 use era_core::estimate::service::ServiceClass;
 use era_core::estimate::{DurationForests, Estimates, Ratio};
 use era_core::forecast::{Curve, Forecast, Series};
-use era_core::input::{NewJob, NewNode, Terms, Threshold};
-use era_core::job::{Outcome, Overrun, Plan, QueueTerms, StopReason, TaskId};
+use era_core::input::{Array, NewJob, NewNode, Terms, Threshold};
+use era_core::job::{After, Outcome, Overrun, Plan, QueueTerms, StopReason, TaskId, When};
 use era_core::ledger::{Account, Posting, Reason};
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::output::News;
@@ -95,7 +95,8 @@ fn submissions() -> Vec<Command> {
     vec![
         Command::Submit { key: Some(name("key-1")), job: job(bid) },
         Command::Submit { key: None, job: new_job(ALICE, hold) },
-        Command::Submit { key: None, job: new_job(BOB, queue) },
+        Command::Submit { key: None, job: new_job(BOB, queue.clone()) },
+        Command::Submit { key: None, job: array(new_job(BOB, queue)) },
         Command::Hold {
             key: None,
             bid: Bid {
@@ -106,11 +107,19 @@ fn submissions() -> Vec<Command> {
     ]
 }
 
+fn array(job: NewJob) -> NewJob {
+    let array = Some(Array { count: 10_000, running_max: Some(40) });
+    let after =
+        vec![After { job: JobId(3), when: When::Ok }, After { job: JobId(4), when: When::Any }];
+    NewJob { array, after, ..job }
+}
+
 fn of_users_and_executors() -> Vec<Command> {
     let by = Actor::User(ALICE);
     vec![
         Command::DropHold { hold: HOLD, by },
         Command::Cancel { job: JOB, by },
+        Command::CancelArray { job: JOB, by },
         Command::Release { job: JOB, by: Actor::Administrator },
         Command::Extend { job: JOB, by, span: Span::from_min(30), most: credits(5) },
         Command::Edit {
@@ -253,7 +262,9 @@ pub(crate) fn events() -> Vec<Event> {
         Event::Refused { refusal: Refusal::NoRoom },
         Event::BidDeclined { user: ALICE, price: Some(credits(9)) },
         Event::Promised { job, user: ALICE, price: credits(8), parts: vec![plan()] },
-        Event::Queued { job, user: ALICE, queue: name("default") },
+        Event::Queued { job, user: ALICE, queue: name("default"), count: 1 },
+        Event::Queued { job, user: ALICE, queue: name("default"), count: 10_000 },
+        Event::Ready { jobs: vec![job] },
         Event::Held { hold: HOLD, user: ALICE, price: credits(8), expires: min(1) },
         Event::HoldEnded { hold: HOLD },
         Event::Moved { job, part, rank: 0, from, to },
@@ -270,6 +281,7 @@ pub(crate) fn events() -> Vec<Event> {
         Event::Resized { job, part, replicas: 4 },
         Event::Ended { job, outcome: Outcome::Broken { reason: "its node was lost".into() } },
         Event::Ended { job, outcome: Outcome::Succeeded },
+        Event::Ended { job, outcome: Outcome::Unfulfilled { job: JobId(3) } },
         Event::Posted { job: Some(job), posting },
         Event::Edited { job },
         Event::Checkpointed { job, part, done_ms: 600_000 },
@@ -317,8 +329,9 @@ pub(crate) fn replies() -> Vec<Reply> {
     };
     vec![
         Reply::Done,
-        Reply::Accepted { job: JOB, quote: Some(quote()) },
-        Reply::Accepted { job: JOB, quote: None },
+        Reply::Accepted { job: JOB, quote: Some(quote()), count: 1 },
+        Reply::Accepted { job: JOB, quote: None, count: 1 },
+        Reply::Accepted { job: JOB, quote: None, count: 10_000 },
         Reply::Held { hold: HOLD, expires: min(1), quote: quote() },
         Reply::Joined { nodes: vec![NODE] },
         Reply::Ignored,
@@ -345,6 +358,14 @@ pub(crate) fn refusals() -> Vec<Refusal> {
         Refusal::WindowTooShort { window: Span::from_min(10), duration: hour },
         Refusal::TooMany { what: "alternatives".into(), given: 9, most: 8 },
         Refusal::BadOrder { request: 0 },
+        Refusal::BadArray { count: 0, running: 0, most: 100_000 },
+        Refusal::NotWithBid {
+            what: "after".into(),
+            hint: "order the requests inside one bid, or hand the job to a queue".into(),
+        },
+        Refusal::UnknownBefore { job },
+        Refusal::FailedBefore { job },
+        Refusal::NoArray { job },
         Refusal::BadValue { given: Money(-1), most: Money::MOST },
         Refusal::RisingValue,
         Refusal::OthersBid { user, bidder: BOB },

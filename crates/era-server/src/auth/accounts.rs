@@ -13,6 +13,8 @@ use era_core::refusal::{Refusal, Scope};
 use era_core::units::{GroupId, Money, Name, UserId};
 use era_core::{Command, Reply};
 use era_store::StoreError;
+use era_store::note::Note;
+use serde_json::value::RawValue;
 
 use super::directory::{Directory, GroupEntry, UserEntry};
 use super::password::{self, BadPassword, HashError};
@@ -80,7 +82,16 @@ pub enum AccountError {
 
 /// Asks the core, and takes a refusal for an error.
 pub(crate) async fn ask(driver: &Handle, command: Command) -> Result<(), AccountError> {
-    match driver.ask(command, None).await?.reply {
+    ask_noting(driver, command, None).await
+}
+
+/// The same, with the names that the tables want to know.
+pub(super) async fn ask_noting(
+    driver: &Handle,
+    command: Command,
+    note: Option<Box<RawValue>>,
+) -> Result<(), AccountError> {
+    match driver.ask(command, note).await?.reply {
         Reply::Refused { refusal, .. } => Err(AccountError::Refused(Box::new(refusal))),
         _ => Ok(()),
     }
@@ -96,6 +107,13 @@ pub(crate) fn good_name(name: &str) -> Result<(), AccountError> {
     // What is shown of it has no control characters, and an end.
     let shown = name.chars().take(63).map(|c| if c.is_control() { '?' } else { c }).collect();
     Err(AccountError::Name(shown))
+}
+
+/// What an account and its group are called, as the journal keeps it beside the core's numbers.
+pub(super) fn names(user: Option<&str>, group: &str) -> Option<Box<RawValue>> {
+    let user = user.map(str::to_owned);
+    let note = Note { user, group: Some(group.to_owned()), ..Note::default() };
+    serde_json::value::to_raw_value(&note).ok()
 }
 
 /// A user as the core knows it.
@@ -140,7 +158,8 @@ impl Auth {
             created: now_ms(),
         };
         let core = core::Group { id: group.id, level: group.level, quota };
-        ask(driver, Command::PutGroup { group: core }).await?;
+        let note = names(None, &group.name);
+        ask_noting(driver, Command::PutGroup { group: core }, note).await?;
         self.rows.add_group(&group.row()).await?;
         self.publish(|directory| directory.put_group(group.clone()));
         Ok(Arc::new(group))
@@ -181,7 +200,8 @@ impl Auth {
             created: now_ms(),
         };
         let core = for_core(&user, Quota::UNLIMITED);
-        ask(driver, Command::PutUser { user: core }).await?;
+        let note = names(Some(&user.name), &self.directory().group_name(group));
+        ask_noting(driver, Command::PutUser { user: core }, note).await?;
         // What a number holds that nobody has yet is left from a start that went wrong here.
         let held = driver.snapshot().ledger().balance(Account::Wallet(user.id));
         let missing = Money(wanted.credits.0.saturating_sub(held.0));
@@ -236,7 +256,8 @@ impl Auth {
         let quota = driver.snapshot().accounts().user(user.id).map(|u| u.quota).unwrap_or_default();
         let (was, is) = (for_core(&before, quota), for_core(&user, quota));
         if was != is {
-            ask(driver, Command::PutUser { user: is }).await?;
+            let note = names(Some(&user.name), &directory.group_name(user.group));
+            ask_noting(driver, Command::PutUser { user: is }, note).await?;
         }
         self.write_user(user.clone()).await?;
         // Less than before must not live on in a token; a new password ends them all.

@@ -5,8 +5,10 @@ use era_core::Command;
 use era_core::accounts as core;
 use era_core::quota::Quota;
 
+use serde_json::value::RawValue;
+
 use super::Auth;
-use super::accounts::{AccountError, ask, for_core};
+use super::accounts::{AccountError, ask_noting, for_core, names};
 use crate::driver::Handle;
 
 impl Auth {
@@ -16,26 +18,28 @@ impl Auth {
         let _alone = self.changing.lock().await;
         let missing = self.missing(driver);
         let count = missing.len();
-        for command in missing {
-            ask(driver, command).await?;
+        for (command, note) in missing {
+            ask_noting(driver, command, note).await?;
         }
         Ok(count)
     }
 
-    fn missing(&self, driver: &Handle) -> Vec<Command> {
+    fn missing(&self, driver: &Handle) -> Vec<(Command, Option<Box<RawValue>>)> {
         let directory = self.directory();
         let snapshot = driver.snapshot();
         let accounts = snapshot.accounts();
         let groups = directory.groups().filter_map(|group| {
             let known = accounts.group(group.id).ok();
             let quota = known.map_or(Quota::UNLIMITED, |known| known.quota);
+            let note = names(None, &group.name);
             let group = core::Group { id: group.id, level: group.level, quota };
-            (known != Some(&group)).then_some(Command::PutGroup { group })
+            (known != Some(&group)).then_some((Command::PutGroup { group }, note))
         });
         let users = directory.users().filter_map(|user| {
             let known = accounts.user(user.id).ok();
+            let note = names(Some(&user.name), &directory.group_name(user.group));
             let user = for_core(user, known.map_or(Quota::UNLIMITED, |known| known.quota));
-            (known != Some(&user)).then_some(Command::PutUser { user })
+            (known != Some(&user)).then_some((Command::PutUser { user }, note))
         });
         groups.chain(users).collect()
     }

@@ -13,7 +13,7 @@ pub mod throttle;
 pub mod token;
 
 mod accounts;
-mod sessions;
+pub mod sessions;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,9 +23,10 @@ use era_store::accounts::Accounts;
 use era_store::{Store, StoreError};
 
 pub use accounts::AccountError;
+pub(crate) use accounts::grant;
 pub use directory::{Directory, GroupEntry, UserEntry};
-pub(crate) use sessions::caller;
 pub use sessions::{Issued, LoginError, NewSession, scopes_of};
+pub(crate) use sessions::{TOKENS_MAX, caller};
 
 use throttle::Throttle;
 use token::Tokens;

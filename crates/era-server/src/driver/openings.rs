@@ -38,8 +38,13 @@ impl Openings {
     pub(super) fn look(&mut self, state: &State, events: &[Event]) -> bool {
         let mut opened = false;
         for event in events {
-            if let Event::Queued { job, .. } | Event::Requeued { job, .. } = event {
-                self.note(state, *job);
+            match event {
+                Event::Queued { job, count, .. } => {
+                    (job.0..job.0 + u64::from(*count)).for_each(|id| self.note(state, JobId(id)));
+                }
+                Event::Requeued { job, .. } => self.note(state, *job),
+                Event::Ready { jobs } => jobs.iter().for_each(|job| self.note(state, *job)),
+                _ => {}
             }
             opened |= may_let_start(event);
         }
@@ -86,6 +91,7 @@ fn opens(job: &Job) -> Option<Time> {
 fn may_let_start(event: &Event) -> bool {
     match event {
         Event::Queued { .. }
+        | Event::Ready { .. }
         | Event::HoldEnded { .. }
         | Event::Moved { .. }
         | Event::HoldMoved { .. }

@@ -32,7 +32,9 @@ fn told(event: &Event, names: &Names) -> String {
             let slots: Vec<String> = parts.iter().map(|plan| slot(plan, names)).collect();
             format!("promised for {price} credits: {}", slots.join("; then "))
         }
-        Event::Queued { queue, .. } => format!("waits in queue {queue}"),
+        Event::Queued { queue, count: 1, .. } => format!("waits in queue {queue}"),
+        Event::Queued { queue, count, .. } => format!("{count} jobs wait in queue {queue}"),
+        Event::Ready { .. } => "what it waited for is over".to_owned(),
         Event::Held { price, expires, .. } => {
             format!("quote of {price} credits held until {}", clock(*expires))
         }
@@ -145,6 +147,7 @@ fn ended(outcome: &Outcome) -> String {
         Outcome::Succeeded => "succeeded".to_owned(),
         Outcome::Failed { code } => format!("failed: a task exited with code {code}"),
         Outcome::Cancelled => "cancelled".to_owned(),
+        Outcome::Unfulfilled { job } => format!("given up: {job} had to succeed first"),
         Outcome::Released => "over: what was left of its time was given back".to_owned(),
         Outcome::LimitReached => "over: its time was up".to_owned(),
         Outcome::Broken { reason } => format!("broken and refunded: {reason}"),

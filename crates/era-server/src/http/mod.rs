@@ -4,23 +4,42 @@
 //! the driver or the store. Every error is a [`Failure`], which becomes problem details.
 //! [`serve`](mod@serve) listens, and [`middleware`] surrounds every request.
 
+pub mod audit;
 pub mod caller;
+mod cluster;
+pub mod data;
 pub mod events;
 pub mod extract;
 pub mod failure;
 pub mod gate;
+mod groups;
+pub mod health;
+pub mod idempotency;
+mod images;
 pub mod job_views;
+pub mod jobs;
 pub mod journal;
+pub mod key;
 pub mod logs;
+mod market;
 pub mod measures;
 pub mod metrics;
 pub mod middleware;
+pub mod openapi;
+pub mod paging;
+mod queues;
+mod quota;
+mod quotes;
 pub mod reading;
 pub mod reading_jobs;
+mod reply;
 pub mod seen;
 pub mod serve;
+mod sessions;
 pub mod statement;
+mod users;
 mod watched;
+mod webhooks;
 
 pub use caller::{Caller, Session};
 pub use extract::{Body, From, Path, Query};
@@ -31,9 +50,21 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::App;
 
-/// All routes, with their document.
+/// All routes under `/api/v1`, with their document.
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
+        .merge(cluster::routes())
+        .merge(jobs::routes())
+        .merge(market::routes())
+        .merge(queues::routes())
+        .merge(quotes::routes())
+        .merge(sessions::routes())
+        .merge(users::routes())
+        .merge(groups::routes())
+        .merge(audit::routes())
+        .merge(webhooks::routes())
+        .merge(images::routes())
+        .merge(data::routes())
         .merge(events::routes())
         .merge(job_views::routes())
         .merge(journal::routes())
@@ -43,13 +74,34 @@ pub fn routes() -> OpenApiRouter<App> {
         .merge(statement::routes())
 }
 
+/// The same where they are served.
+fn all() -> OpenApiRouter<App> {
+    OpenApiRouter::new().nest(era_api::PREFIX, routes())
+}
+
 /// The whole service: routes, and what surrounds them.
 pub fn service(app: App) -> axum::Router {
-    let (routes, _) = OpenApiRouter::new().nest(era_api::PREFIX, routes()).split_for_parts();
+    // Measures are gathered from the first request on.
+    health::recorder();
+    let (routes, document) = all().split_for_parts();
+    let document = openapi::complete(document);
+    let document = axum::body::Bytes::from(serde_json::to_vec(&document).unwrap_or_default());
+    let told = move || {
+        let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
+        std::future::ready((json, document.clone()))
+    };
+    let keep = axum::middleware::from_fn_with_state(app.clone(), idempotency::keep);
     routes
+        .route_layer(keep)
+        .route("/api/v1/openapi.json", axum::routing::get(told))
+        .merge(health::routes())
         .fallback(middleware::nowhere)
         .method_not_allowed_fallback(middleware::no_such_method)
+        .layer(axum::extract::DefaultBodyLimit::max(extract::JSON_BYTES_MAX))
         .layer(tower_http::catch_panic::CatchPanicLayer::custom(middleware::panicked))
         .layer(axum::middleware::from_fn(middleware::surround))
         .with_state(app)
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,7 +121,9 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_told_with_its_place() {
-        for (text, code) in [("{", "bad_json"), ("{} x", "bad_json"), ("", "bad_json")] {
+        for (text, code) in
+            [("{", "bad_json"), ("{\"name\": \"a\"} x", "bad_json"), ("", "bad_json")]
+        {
             let problem = refused::<NewUser>(text);
             assert_eq!((problem.status, problem.code.as_str()), (400, code), "{text}");
             assert!(problem.detail.contains("line"), "{}", problem.detail);

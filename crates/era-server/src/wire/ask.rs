@@ -4,10 +4,10 @@ use era_api::job::{self as wire, Ask, Quantity, Replicas};
 use era_api::quote::{AllOf, OrderedAsk, QuoteAsk, Value as WireValue};
 use era_core::bid::{Alternative, Attributes, Bid, Constraints, Request, Shape, Topology};
 use era_core::bid::{Value, ValueStep, Window};
-use era_core::input::{NewJob, Terms};
-use era_core::job::{Overrun, QueueTerms};
+use era_core::input::{Array, NewJob, Terms};
+use era_core::job::{After, Overrun, QueueTerms, When};
 use era_core::resources::Resources;
-use era_core::units::{HoldId, Money, Span, Time, UserId};
+use era_core::units::{HoldId, JobId, Money, Span, Time, UserId};
 
 use super::{BadField, money, name, optional_name, span, time};
 
@@ -132,7 +132,24 @@ pub fn new_job(
         attributes: given.attributes.as_ref().map(attributes).transpose()?.unwrap_or_default(),
         priority: given.priority,
         terms: terms(user, given, now, horizon)?,
+        array: given.array.as_ref().map(array).transpose()?,
+        after: given.after.iter().map(after).collect(),
     })
+}
+
+fn array(given: &wire::Array) -> Result<Array, BadField> {
+    let count = given.count().ok_or_else(|| {
+        BadField::new("array", "give a first index, a last one that is no smaller, and a step")
+    })?;
+    Ok(Array { count, running_max: given.limit })
+}
+
+fn after(given: &wire::After) -> After {
+    let when = match given.when {
+        wire::AfterWhen::Ok => When::Ok,
+        wire::AfterWhen::Any => When::Any,
+    };
+    After { job: JobId(given.job), when }
 }
 
 fn terms(user: UserId, given: &wire::NewJob, now: Time, horizon: Span) -> Result<Terms, BadField> {

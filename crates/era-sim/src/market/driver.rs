@@ -114,9 +114,17 @@ impl Driver {
         let terms =
             Terms::Bid { bid, most: None, overrun: Overrun::Stop, release_when_idle: false };
         let attributes = Default::default();
-        let job = NewJob { user: BIDDER, name: None, attributes, priority: 0, terms };
+        let job = NewJob {
+            user: BIDDER,
+            name: None,
+            attributes,
+            priority: 0,
+            terms,
+            array: None,
+            after: Vec::new(),
+        };
         match self.send(Command::Submit { key: None, job }) {
-            Reply::Accepted { job, quote: Some(quote) } => {
+            Reply::Accepted { job, quote: Some(quote), .. } => {
                 self.told.insert(job, (quote.clone(), asked.deadline));
                 Some(quote)
             }
@@ -133,7 +141,15 @@ impl Driver {
         let queue =
             QueueTerms { queue: named("default"), preemptible: true, release_when_idle: false };
         let (attributes, terms) = (Default::default(), Terms::Queue { request, queue });
-        let job = NewJob { user: BIDDER, name: None, attributes, priority: 0, terms };
+        let job = NewJob {
+            user: BIDDER,
+            name: None,
+            attributes,
+            priority: 0,
+            terms,
+            array: None,
+            after: Vec::new(),
+        };
         if let Reply::Accepted { job, .. } = self.send(Command::Submit { key: None, job }) {
             let (size, duration) = (asked.size, asked.duration);
             self.filling.insert(job, Filling { size, duration, done: Span::ZERO, since: None });

@@ -103,22 +103,30 @@ impl Book {
         self.stories.insert(id, story);
     }
 
+    /// A job was accepted.
+    fn announce(&mut self, state: &State, job: JobId) {
+        // What was charged before it was announced is its own too.
+        let paid = self.stories.get(&job).map(|story| story.paid);
+        self.begin(state, job);
+        if let (Some(paid), Some(story)) = (paid, self.stories.get_mut(&job)) {
+            story.paid = paid;
+        }
+        // It may have started in the same step; the event that says so follows.
+        self.running.retain(|(id, _), _| *id != job);
+        if let Some(story) = self.stories.get_mut(&job) {
+            story.started = None;
+        }
+    }
+
     /// Takes note of what a step decided. `state` is as the step left it.
     pub fn follow(&mut self, state: &State, events: &[Event]) {
         let now = state.now();
         for event in events {
             match event {
-                Event::Promised { job, .. } | Event::Queued { job, .. } => {
-                    // What was charged before it was announced is its own too.
-                    let paid = self.stories.get(job).map(|story| story.paid);
-                    self.begin(state, *job);
-                    if let (Some(paid), Some(story)) = (paid, self.stories.get_mut(job)) {
-                        story.paid = paid;
-                    }
-                    // It may have started in the same step; the event that says so follows.
-                    self.running.retain(|(id, _), _| id != job);
-                    if let Some(story) = self.stories.get_mut(job) {
-                        story.started = None;
+                Event::Promised { job, .. } => self.announce(state, *job),
+                Event::Queued { job, count, .. } => {
+                    for nth in 0..u64::from(*count) {
+                        self.announce(state, JobId(job.0 + nth));
                     }
                 }
                 Event::Launched { job, part, .. } => {

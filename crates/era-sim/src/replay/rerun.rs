@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use era_core::input::Terms;
+use era_core::job::{After, Outcome, When};
 use era_core::units::{HoldId, JobId, Span, Time};
 use era_core::{Command, Reply, State};
 
@@ -147,13 +148,18 @@ impl Again<'_> {
         self.links.borrow_mut().pending = ask.job;
         let reply = self.world.send(now, command).reply;
         match (reply, ask.job) {
-            (Reply::Accepted { job, .. }, recorded) => {
-                self.links.borrow_mut().recorded.insert(job, recorded);
-                match recorded {
-                    Some(recorded) => {
-                        self.rerun.job_of.insert(recorded, job);
+            (Reply::Accepted { job, count, .. }, recorded) => {
+                // The jobs of an array follow one another, here as in the record.
+                for nth in 0..u64::from(count) {
+                    let job = JobId(job.0 + nth);
+                    let recorded = recorded.map(|first| JobId(first.0 + nth));
+                    self.links.borrow_mut().recorded.insert(job, recorded);
+                    match recorded {
+                        Some(recorded) => {
+                            self.rerun.job_of.insert(recorded, job);
+                        }
+                        None => self.rerun.accepted_here.push((place, job)),
                     }
-                    None => self.rerun.accepted_here.push((place, job)),
                 }
             }
             (Reply::Held { hold, .. }, _) => {
@@ -174,6 +180,7 @@ impl Again<'_> {
         let job_of = |job: JobId| self.rerun.job_of.get(&job).copied();
         Some(match self.rules.change(command) {
             Command::Cancel { job, by } => Command::Cancel { job: job_of(job)?, by },
+            Command::CancelArray { job, by } => Command::CancelArray { job: job_of(job)?, by },
             Command::Release { job, by } => Command::Release { job: job_of(job)?, by },
             Command::Extend { job, by, span, most } => {
                 Command::Extend { job: job_of(job)?, by, span, most }
@@ -186,10 +193,24 @@ impl Again<'_> {
             }
             Command::Submit { key, mut job } => {
                 job.terms = self.terms(job.terms);
+                // Whoever waits for a job that is not here waits for nothing.
+                job.after = job.after.iter().filter_map(|after| self.before(*after)).collect();
                 Command::Submit { key, job }
             }
             command => command,
         })
+    }
+
+    /// What a job waits for, as it is here; nothing where that is not here, or cannot come about.
+    fn before(&self, after: After) -> Option<After> {
+        let job = self.rerun.job_of.get(&after.job).copied()?;
+        let state = &self.world.state;
+        let known = state.job(job).ok();
+        let spoiled = match state.array(job).filter(|book| book.first == job) {
+            Some(book) => book.spoiled.is_some(),
+            None => known?.ended.as_ref().is_some_and(|e| e.outcome != Outcome::Succeeded),
+        };
+        (after.when == When::Any || !spoiled).then_some(After { job, ..after })
     }
 
     /// The terms of a job as they are here. Who saw another price would have agreed to another,

@@ -170,6 +170,8 @@ impl House {
             attributes: Default::default(),
             priority: 0,
             terms: Terms::Queue { request, queue },
+            array: None,
+            after: Vec::new(),
         }
     }
 

@@ -223,6 +223,14 @@ impl Accounts {
         rows.iter().map(delivery).collect()
     }
 
+    /// When the next delivery is due, where any waits.
+    pub async fn next_due(&self) -> Result<Option<i64>, StoreError> {
+        let row = sqlx::query("SELECT MIN(due) AS due FROM webhook_outbox")
+            .fetch_one(self.database.readers())
+            .await?;
+        Ok(row.try_get("due")?)
+    }
+
     /// A delivery is over: it arrived, or it was given up.
     pub async fn delivered(&self, row: &DeliveryRow, came_to: &str) -> Result<(), StoreError> {
         let mut all = self.database.writer().begin().await?;

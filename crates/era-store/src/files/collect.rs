@@ -12,6 +12,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use era_core::units::{JobId, UserId};
 use sqlx::AssertSqlSafe;
 
+use super::upload::UNNAMED;
 use super::{Files, FilesError, Hash, blocking, marks};
 
 /// Rows that are removed under one lock.
@@ -57,12 +58,16 @@ impl Files {
             for account in names(&folder)? {
                 let Ok(number) = account.parse::<u32>() else { continue };
                 for upload in names(&folder.join(&account))? {
-                    let Ok(hash) = upload.parse::<Hash>() else { continue };
+                    let hash = upload.parse::<Hash>();
+                    if hash.is_err() && !upload.starts_with(UNNAMED) {
+                        continue;
+                    }
+                    let idle = hash.is_ok_and(|hash| files.is_idle(UserId(number), hash));
                     let path = folder.join(&account).join(&upload);
                     // Whoever begins to write between the question and the removal has the file
                     // open, and is told at the end that it is gone; that upload then starts anew.
                     let lapsed = changed_before(&path, before)?;
-                    if lapsed && files.is_idle(UserId(number), hash) && remove(&path)? {
+                    if lapsed && (idle || upload.starts_with(UNNAMED)) && remove(&path)? {
                         count += 1;
                     }
                 }

@@ -28,6 +28,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use era_core::units::UserId;
@@ -78,6 +79,8 @@ struct Inner {
     publisher: publish::Publisher,
     /// Uploads that somebody is writing to right now.
     writing: Mutex<BTreeSet<(UserId, Hash)>>,
+    /// How many uploads there were whose hash was not known before.
+    unnamed: AtomicU64,
     used: Mutex<BTreeMap<UserId, usage::Known>>,
     /// Puts of one tree come one after the other.
     tree_turns: Turns,
@@ -109,6 +112,7 @@ impl Files {
             clock,
             naming: RwLock::new(()),
             writing: Mutex::default(),
+            unnamed: AtomicU64::default(),
             used: Mutex::default(),
             tree_turns: Turns::default(),
             set_turns: Turns::default(),

@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use era_core::units::UserId;
 
@@ -17,19 +18,23 @@ pub const BLOB_BYTES_MAX: u64 = 1 << 40;
 /// Most unfinished uploads of an account.
 pub const UPLOADS_MAX: usize = 256;
 
+/// How the files of uploads begin whose hash is not known before.
+pub(super) const UNNAMED: &str = "new-";
+
 /// An upload in progress. Whatever was written stays for a later one to go on from, unless it is
 /// finished or proves to be damaged.
 pub struct Upload {
     files: Files,
     account: UserId,
-    hash: Hash,
+    /// Absent where the hash is what comes out.
+    hash: Option<Hash>,
     limit: u64,
     used: u64,
     offset: u64,
     piece: Vec<u8>,
     /// Absent while it is away writing, and after a failure.
     sink: Option<Sink>,
-    _turn: Turn,
+    _turn: Option<Turn>,
 }
 
 /// The file of an upload, and the hash of all that is in it where that is known.
@@ -72,23 +77,47 @@ impl Files {
             return Err(FilesError::Busy);
         }
         let turn = Turn { files: self.clone(), key };
+        let path = self.upload_path(account, hash);
+        let mut upload = self.open_upload(account, path, offset, quota).await?;
+        (upload.hash, upload._turn) = (Some(hash), Some(turn));
+        Ok(upload)
+    }
+
+    /// An upload of a content whose hash is not known before. It cannot be gone on with later.
+    pub async fn upload_unnamed(
+        &self,
+        account: UserId,
+        quota: Option<u64>,
+    ) -> Result<Upload, FilesError> {
+        let number = self.0.unnamed.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{UNNAMED}{}-{number}", std::process::id());
+        let path = self.folder().join("uploads").join(account.0.to_string()).join(name);
+        self.open_upload(account, path, 0, quota).await
+    }
+
+    async fn open_upload(
+        &self,
+        account: UserId,
+        path: PathBuf,
+        offset: u64,
+        quota: Option<u64>,
+    ) -> Result<Upload, FilesError> {
         let used = self.used(account).await?;
         let limit = quota.unwrap_or(u64::MAX);
         if used >= limit {
             return Err(FilesError::Quota { used, limit });
         }
-        let path = self.upload_path(account, hash);
         let sink = blocking(move || Sink::open(path, offset)).await?;
         Ok(Upload {
             files: self.clone(),
             account,
-            hash,
+            hash: None,
             limit,
             used,
             offset,
             piece: Vec::new(),
             sink: Some(sink),
-            _turn: turn,
+            _turn: None,
         })
     }
 
@@ -149,17 +178,17 @@ impl Upload {
 
     /// All of it has come: verified, synced, under its name, and the account's to use. Goes on to
     /// its end even if nobody waits for it any more.
-    pub async fn finish(self) -> Result<(), FilesError> {
+    pub async fn finish(self) -> Result<Hash, FilesError> {
         tokio::spawn(self.settle()).await.map_err(|_| FilesError::Stopped)?
     }
 
-    async fn settle(mut self) -> Result<(), FilesError> {
+    async fn settle(mut self) -> Result<Hash, FilesError> {
         let files = self.files.clone();
-        let (hash, account, bytes) = (self.hash, self.account, self.offset);
+        let (wanted, account, bytes) = (self.hash, self.account, self.offset);
         let piece = std::mem::take(&mut self.piece);
         let sink = self.sink.take().ok_or(FilesError::Stopped)?;
+        let (sink, hash) = blocking(move || sink.verified(&piece, wanted)).await?;
         let to = files.blob_path(hash);
-        let sink = blocking(move || sink.verified(&piece, hash)).await?;
         // From here until the row is there the collector must not look at this content.
         let _naming = files.0.naming.read().await;
         blocking(move || sink.settle(&to)).await?;
@@ -167,7 +196,7 @@ impl Upload {
         if new {
             files.uses_more(account, bytes);
         }
-        Ok(())
+        Ok(hash)
     }
 }
 
@@ -206,18 +235,18 @@ impl Sink {
         Ok(())
     }
 
-    fn verified(mut self, piece: &[u8], wanted: Hash) -> Result<Sink, FilesError> {
+    fn verified(mut self, piece: &[u8], wanted: Option<Hash>) -> Result<(Sink, Hash), FilesError> {
         self.take(piece)?;
         let found = match &self.hasher {
             Some(hasher) => hasher.finalize().into(),
             None => hash_file(&self.path)?,
         };
-        if found != wanted {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
             fs::remove_file(&self.path).map_err(FilesError::of(&self.path))?;
             return Err(FilesError::Mismatch { wanted, found });
         }
         self.file.sync_all().map_err(FilesError::of(&self.path))?;
-        Ok(self)
+        Ok((self, found))
     }
 
     fn settle(self, to: &Path) -> Result<(), FilesError> {

@@ -50,6 +50,8 @@ fn enqueue(state: &mut State, seeded: &mut Seeded) {
         attributes: Default::default(),
         priority: seeded.range(0, 10) as i32,
         terms,
+        array: None,
+        after: Vec::new(),
     };
     let reply = send(state, Command::Submit { key: None, job }).reply;
     assert!(matches!(reply, Reply::Accepted { .. }), "{reply:?}");

@@ -163,7 +163,8 @@ pub(super) fn submit(bid: Bid) -> Command {
     let user = bid.user;
     let terms = Terms::Bid { bid, most: None, overrun: Overrun::Stop, release_when_idle: false };
     let attributes = Default::default();
-    let job = NewJob { user, name: None, attributes, priority: 0, terms };
+    let job =
+        NewJob { user, name: None, attributes, priority: 0, terms, array: None, after: Vec::new() };
     Command::Submit { key: None, job }
 }
 

@@ -6,9 +6,9 @@ use era_core::job::Job;
 use era_core::quote::{MenuLine, SlotPrice};
 use era_core::units::{JobId, Money, Span, Time};
 
-use super::paint::Tone;
 use super::text::{Page, clock, credits, stretch};
 use super::world::{Stint, World};
+use crate::paint::Tone;
 
 const BLOCKS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 /// Columns of the longest bar of a menu.

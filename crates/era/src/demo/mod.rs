@@ -5,7 +5,6 @@
 //! in the afternoon.
 
 mod chart;
-mod paint;
 mod report;
 mod setting;
 mod story;
@@ -15,7 +14,7 @@ mod world;
 
 use std::io::Write;
 
-use paint::Paint;
+use crate::paint::Paint;
 use setting::{WALLET, at};
 use story::Story;
 use text::{Page, credits};

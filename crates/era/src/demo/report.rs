@@ -7,11 +7,11 @@ use era_core::units::{Money, Time, UserId};
 use era_core::{check, outstanding};
 
 use super::chart::{self, Letters};
-use super::paint::Tone;
 use super::story::Story;
 use super::tell::{job_name, user_name};
 use super::text::{Page, credits, minute};
 use super::world::World;
+use crate::paint::Tone;
 
 /// Lines of a statement that are shown.
 const STATEMENT_LINES: usize = 14;

@@ -120,7 +120,7 @@ impl Story {
         let now = self.world.now;
         self.page.entry(now, user_name(user), called, Mark::Asks, &wants);
         match reply {
-            Reply::Accepted { job, quote: Some(quote) } => {
+            Reply::Accepted { job, quote: Some(quote), .. } => {
                 let slots = quote.parts.iter().map(|p| stretch(p.start, p.finish));
                 let slots = slots.collect::<Vec<_>>().join(" and ");
                 let text = format!("promised {slots} for {}", credits(quote.price));
@@ -144,6 +144,8 @@ impl Story {
             attributes: Default::default(),
             priority: 0,
             terms,
+            array: None,
+            after: Vec::new(),
         };
         self.world.send(Command::Submit { key: None, job })
     }

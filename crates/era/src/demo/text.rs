@@ -2,7 +2,7 @@
 
 use era_core::units::{Money, Span, Time};
 
-use super::paint::{Paint, Tone};
+use crate::paint::{Paint, Tone};
 
 /// Columns of the page.
 const WIDTH: usize = 96;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use era_core::bid::{
     Alternative, Attributes, Bid, Constraints, Request, Shape, Topology, Value, ValueStep, Window,
 };
-use era_core::input::{NewJob, Terms};
-use era_core::job::{Overrun, QueueTerms};
+use era_core::input::{Array, NewJob, Terms};
+use era_core::job::{After, Overrun, QueueTerms, When};
 use era_core::resources::Resources;
-use era_core::units::{HoldId, Money, Span, Time, UserId};
+use era_core::units::{HoldId, JobId, Money, Span, Time, UserId};
 
 use super::dice::Dice;
 use super::world::{DOMAINS, POOLS, QUEUES, USERS, some_name};
@@ -83,6 +83,16 @@ fn value(dice: &mut Dice, now: Time) -> Value {
     }
 }
 
+fn after(dice: &mut Dice, before: &[JobId]) -> Vec<After> {
+    let number = dice.one_of(&[1, 1, 2, 3]);
+    let known = |dice: &mut Dice| dice.any_of(before).unwrap_or(JobId(1));
+    let one = |dice: &mut Dice| After {
+        job: if dice.once_in(12) { JobId(dice.below(60) as u64) } else { known(dice) },
+        when: dice.one_of(&[When::Ok, When::Any]),
+    };
+    (0..number).map(|_| one(dice)).collect()
+}
+
 pub fn bid(dice: &mut Dice, user: UserId, now: Time) -> Bid {
     let value = value(dice, now);
     let kind = dice.below(8);
@@ -105,7 +115,9 @@ pub fn bid(dice: &mut Dice, user: UserId, now: Time) -> Bid {
     Bid { user, one_of, value }
 }
 
-pub fn job(dice: &mut Dice, now: Time, holds: &[(HoldId, UserId)]) -> NewJob {
+/// A job for some terms; of an array or after others where that is for a queue, and seldom where
+/// it is not.
+pub fn job(dice: &mut Dice, now: Time, holds: &[(HoldId, UserId)], before: &[JobId]) -> NewJob {
     let user = some_user(dice);
     let overrun = dice.one_of(&[Overrun::Extend, Overrun::Stop]);
     let release_when_idle = dice.once_in(2);
@@ -131,5 +143,12 @@ pub fn job(dice: &mut Dice, now: Time, holds: &[(HoldId, UserId)]) -> NewJob {
         }
     };
     let attributes = Attributes { field: Some(name("vision")), ..Attributes::default() };
-    NewJob { user: owner, name: None, attributes, priority, terms }
+    let for_queue = matches!(terms, Terms::Queue { .. });
+    let one_in = |dice: &mut Dice, most| dice.once_in(if for_queue { most } else { 20 });
+    let array = one_in(dice, 3).then(|| Array {
+        count: dice.one_of(&[3, 1, 2, 5, 8, 0]),
+        running_max: dice.one_of(&[None, Some(1), Some(2), None, Some(0)]),
+    });
+    let after = if one_in(dice, 3) { after(dice, before) } else { Vec::new() };
+    NewJob { user: owner, name: None, attributes, priority, terms, array, after }
 }

@@ -48,7 +48,10 @@ fn submit(dice: &mut Dice, rig: &Rig) -> Command {
     }
     let holds: Vec<(HoldId, UserId)> =
         rig.bed.state.holds().map(|hold| (hold.id, hold.bid.user)).collect();
-    Command::Submit { key, job: job(dice, rig.now(), &holds) }
+    let open = rig.bed.state.jobs().filter(|job| job.ended.is_none() || job.array.is_some());
+    let open: Vec<JobId> =
+        open.map(|job| job.array.map_or(job.id, |member| member.first)).collect();
+    Command::Submit { key, job: job(dice, rig.now(), &holds, &open) }
 }
 
 fn some_job(dice: &mut Dice, rig: &Rig) -> (JobId, Option<UserId>) {
@@ -72,7 +75,8 @@ fn change(dice: &mut Dice, rig: &Rig) -> Command {
     let (job, owner) = some_job(dice, rig);
     let by = actor(dice, owner);
     match dice.below(8) {
-        0 | 1 => Command::Cancel { job, by },
+        0 => Command::Cancel { job, by },
+        1 => Command::CancelArray { job, by },
         2 => Command::Release { job, by },
         3 | 4 => {
             let span = dice.one_of(&[60, 1, 600, 0, 3600]);

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use era_core::accounts::Actor;
 use era_core::bid::{Alternative, Bid, Constraints, Request, Shape, Value, ValueStep, Window};
-use era_core::input::{NewJob, Terms};
-use era_core::job::{Overrun, QueueTerms, TaskId};
+use era_core::input::{Array, NewJob, Terms};
+use era_core::job::{After, Overrun, QueueTerms, TaskId, When};
 use era_core::refusal::Scope;
 use era_core::resources::{Capacity, Gpu, Resources};
 use era_core::units::{HoldId, JobId, Milli, Money, NodeId, Span, Time, UserId};
@@ -69,12 +69,18 @@ fn hostile(dice: &mut Dice) -> Command {
     let node = NodeId(dice.one_of(&[0, 1, u32::MAX]));
     let rank = count(dice);
     let task = TaskId { job, part: dice.raw(), attempt: count(dice), rank };
+    let array = dice
+        .once_in(3)
+        .then(|| Array { count: count(dice), running_max: dice.once_in(2).then(|| count(dice)) });
+    let after = vec![After { job, when: When::Any }; dice.one_of(&[0, 0, 0, 1, 65])];
     let new = |terms| NewJob {
         user,
         name: None,
         attributes: Default::default(),
         priority: i32::MIN,
         terms,
+        array,
+        after,
     };
     match dice.below(16) {
         0 | 1 => {

@@ -5,6 +5,7 @@
 
 #![allow(unreachable_pub, missing_docs)] // as in the bench: nothing leaves these tests
 
+mod alike;
 mod bids;
 mod commands;
 mod dice;

@@ -214,6 +214,8 @@ impl Book {
                 || self.excused.contains(&job) || self.hit.contains(&job)
             }
             Outcome::Broken { .. } => self.hit.contains(&job),
+            // Promises wait for nobody.
+            Outcome::Unfulfilled { .. } => false,
         };
         if right { Ok(()) } else { Err(format!("{job} ended as {outcome:?} without a cause")) }
     }

@@ -76,7 +76,9 @@ fn submit(seeded: &mut Seeded, state: &State, now: Time) -> Command {
     let attributes = Attributes { field: Some(name(field)), ..Attributes::default() };
     let priority = seeded.range(-2, 3) as i32;
     let key = (seeded.range(0, 8) == 0).then(|| name(&format!("key-{}", seeded.range(0, 40))));
-    Command::Submit { key, job: NewJob { user, name: None, attributes, priority, terms } }
+    let (array, after) = (None, Vec::new());
+    let job = NewJob { user, name: None, attributes, priority, terms, array, after };
+    Command::Submit { key, job }
 }
 
 fn request(seeded: &mut Seeded, now: Time) -> Request {

@@ -314,7 +314,7 @@ fn over(outcome: &Outcome) -> JobState {
     match outcome {
         Outcome::Succeeded => JobState::Succeeded,
         Outcome::Failed { .. } => JobState::Failed,
-        Outcome::Cancelled => JobState::Cancelled,
+        Outcome::Cancelled | Outcome::Unfulfilled { .. } => JobState::Cancelled,
         Outcome::Released => JobState::Released,
         Outcome::LimitReached => JobState::LimitReached,
         Outcome::Broken { .. } => JobState::Broken,
@@ -336,6 +336,7 @@ fn reason(outcome: &Outcome, cause: Option<&str>) -> String {
         (Outcome::Failed { code }, _) => format!("a task exited with code {code}"),
         (Outcome::Succeeded, _) => "every task exited with code 0".to_owned(),
         (Outcome::Cancelled, _) => "it was cancelled".to_owned(),
+        (Outcome::Unfulfilled { job }, _) => format!("{job}, which had to succeed first, did not"),
         (Outcome::Released, _) => "what was left of its time was given back".to_owned(),
         (Outcome::LimitReached, _) => "its time was over".to_owned(),
         (Outcome::Broken { reason }, _) => format!("the promise could not be kept: {reason}"),

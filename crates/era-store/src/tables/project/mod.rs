@@ -91,7 +91,7 @@ impl Projection<'_> {
             Event::Promised { job, user, price, parts } => {
                 self.promised(*job, *user, *price, parts);
             }
-            Event::Queued { job, user, queue } => self.queued(*job, *user, queue, 1),
+            Event::Queued { job, user, queue, count } => self.queued(*job, *user, queue, *count),
             _ => {}
         }
     }
@@ -119,6 +119,7 @@ impl Projection<'_> {
             Event::Edited { job } => self.edited(*job),
             Event::Promised { .. }
             | Event::Queued { .. }
+            | Event::Ready { .. }
             | Event::NodesChanged { .. }
             | Event::BidDeclined { .. }
             | Event::Moved { .. }
@@ -193,6 +194,7 @@ pub fn job_of(event: &Event) -> Option<JobId> {
         | Event::Held { .. }
         | Event::HoldEnded { .. }
         | Event::HoldMoved { .. }
+        | Event::Ready { .. }
         | Event::NodesChanged { .. }
         | Event::Changed { .. }
         | Event::Forgotten { .. } => None,

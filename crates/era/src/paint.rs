@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 /// What a piece of text means; the colour follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     Title,
     Quiet,
     Good,
@@ -33,20 +33,30 @@ const HEAT: [u8; 5] = [108, 72, 178, 172, 167];
 
 /// Whether to colour at all.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Paint {
+pub(crate) struct Paint {
     on: bool,
 }
 
 impl Paint {
     /// Colours for a terminal that shows them, unless its user would rather not.
-    pub(super) fn for_stdout(no_color: bool) -> Paint {
+    pub(crate) fn for_stdout(no_color: bool) -> Paint {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Paint { on: !no_color && !refused && !dumb && std::io::stdout().is_terminal() }
     }
 
+    /// No colours, wherever it is written.
+    pub(crate) fn plain() -> Paint {
+        Paint { on: false }
+    }
+
+    /// Whether there are colours.
+    pub(crate) fn is_on(self) -> bool {
+        self.on
+    }
+
     #[cfg(test)]
-    pub(super) fn off() -> Paint {
+    pub(crate) fn off() -> Paint {
         Paint { on: false }
     }
 
@@ -58,12 +68,12 @@ impl Paint {
         }
     }
 
-    pub(super) fn tone(self, tone: Tone, text: &str) -> String {
+    pub(crate) fn tone(self, tone: Tone, text: &str) -> String {
         self.wrap(tone.code(), text)
     }
 
     /// A stretch of a job's bar: a letter a cell, or colour with one letter at its head.
-    pub(super) fn bar(self, job: usize, letter: char, cells: usize) -> String {
+    pub(crate) fn bar(self, job: usize, letter: char, cells: usize) -> String {
         if !self.on {
             return letter.to_string().repeat(cells);
         }
@@ -72,7 +82,7 @@ impl Paint {
     }
 
     /// Text in the colour of `level`, out of `levels`.
-    pub(super) fn heat(self, level: usize, levels: usize, text: &str) -> String {
+    pub(crate) fn heat(self, level: usize, levels: usize, text: &str) -> String {
         let at = level * (HEAT.len() - 1) / levels.max(1);
         self.wrap(&format!("38;5;{}", HEAT[at.min(HEAT.len() - 1)]), text)
     }

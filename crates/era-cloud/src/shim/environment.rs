@@ -1,0 +1,217 @@
+//! The environment of a task, from its launch alone: nothing of the server's own is in it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use era_core::job::TaskId;
+
+use super::settings::Settings;
+use crate::executor::Launch;
+
+/// Ports that gangs meet at: below those that systems give out by themselves.
+const PORT_FIRST: u64 = 15_000;
+const PORTS: u64 = 16_000;
+/// Most replicas that are listed in `TF_CONFIG`; each has a port of its own.
+const LISTED_MAX: u32 = 1_000;
+
+/// The folders of a task as it sees them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its working folder.
+    pub work: PathBuf,
+    /// Its temporary folder.
+    pub tmp: PathBuf,
+    /// What is kept.
+    pub outputs: PathBuf,
+    /// What is kept between attempts.
+    pub checkpoints: PathBuf,
+    /// Where a gang's newest size is written.
+    pub world: PathBuf,
+}
+
+/// The variables of a task. Defaults give way to what the user says, and the user gives way to
+/// what the platform promises to every task.
+pub(super) fn environment(
+    launch: &Launch,
+    seen: &Seen,
+    settings: &Settings,
+    mark: &str,
+) -> BTreeMap<String, String> {
+    let mut all = defaults(launch, seen, settings);
+    all.extend(launch.spec.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    all.extend(promised(launch, seen, settings, mark).map(|(n, v)| (n.to_owned(), v)));
+    all
+}
+
+fn defaults(launch: &Launch, seen: &Seen, settings: &Settings) -> BTreeMap<String, String> {
+    let path = |path: &PathBuf| path.display().to_string();
+    let cores = launch.each.cpu.div_ceil(1000).max(1);
+    [
+        ("HOME", path(&seen.work)),
+        ("LANG", "C.UTF-8".into()),
+        ("LOGNAME", launch.spec.user_name.clone()),
+        ("OMP_NUM_THREADS", cores.to_string()),
+        ("PATH", settings.path.clone()),
+        // Else a log that is followed comes in blocks, minutes late.
+        ("PYTHONUNBUFFERED", "1".into()),
+        ("SHELL", "/bin/sh".into()),
+        ("TMPDIR", path(&seen.tmp)),
+        ("USER", launch.spec.user_name.clone()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+fn promised(
+    launch: &Launch,
+    seen: &Seen,
+    settings: &Settings,
+    mark: &str,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let task = launch.task;
+    let path = |path: &PathBuf| path.display().to_string();
+    let port = master_port(task, launch.replicas);
+    let always = [
+        ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()),
+        ("CUDA_VISIBLE_DEVICES", visible_devices(launch, settings)),
+        ("ERA_ATTEMPT", task.attempt.to_string()),
+        ("ERA_CHECKPOINTS", path(&seen.checkpoints)),
+        ("ERA_INPUTS", path(&seen.work.join("inputs"))),
+        ("ERA_JOB_ID", task.job.0.to_string()),
+        ("ERA_NODE", launch.node_name.clone()),
+        ("ERA_OUTPUTS", path(&seen.outputs)),
+        ("ERA_PART", task.part.to_string()),
+        ("ERA_RANK", task.rank.to_string()),
+        (MARK, mark.to_owned()),
+        ("ERA_WORLD_FILE", path(&seen.world)),
+        ("ERA_WORLD_SIZE", launch.replicas.to_string()),
+        ("LOCAL_RANK", launch.local_rank.to_string()),
+        ("MASTER_ADDR", launch.master.clone()),
+        ("MASTER_PORT", port.to_string()),
+        ("RANK", task.rank.to_string()),
+        ("WORLD_SIZE", launch.replicas.to_string()),
+    ];
+    let array = launch.spec.array.map(|(first, index, count)| {
+        [
+            ("ERA_ARRAY_ID", first.0.to_string()),
+            ("ERA_ARRAY_INDEX", index.to_string()),
+            ("ERA_ARRAY_COUNT", count.to_string()),
+        ]
+    });
+    let tensorflow = tensorflow_cluster(launch, port).map(|cluster| ("TF_CONFIG", cluster));
+    always.into_iter().chain(array.into_iter().flatten()).chain(tensorflow)
+}
+
+/// The variable by which a process is known to be a task of a certain supervisor.
+pub(super) const MARK: &str = "ERA_TASK_MARK";
+
+/// Where a gang meets: the same for all its replicas, another for the next attempt, so that a port
+/// that is still held by the last one does not matter.
+fn master_port(task: TaskId, replicas: u32) -> u64 {
+    let mixed = [task.job.0, u64::from(task.part), u64::from(task.attempt)]
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, part| {
+            (hash ^ part).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
+        });
+    // Room above it, for a port for each replica.
+    let room = PORTS - u64::from(replicas.min(LISTED_MAX)) - 1;
+    PORT_FIRST + (mixed ^ (mixed >> 32)) % room
+}
+
+/// Always set: without it a task would see every GPU.
+fn visible_devices(launch: &Launch, settings: &Settings) -> String {
+    let name = |gpu: &u8| match settings.gpu_uuids.get(usize::from(*gpu)) {
+        Some(uuid) => uuid.clone(),
+        None => gpu.to_string(),
+    };
+    launch.gpus.iter().map(name).collect::<Vec<_>>().join(",")
+}
+
+/// What TensorFlow wants to know of a gang. The ports of its workers follow the master's.
+fn tensorflow_cluster(launch: &Launch, port: u64) -> Option<String> {
+    if launch.replicas > LISTED_MAX {
+        return None;
+    }
+    let worker = |rank: u32| format!("{}:{}", launch.master, port + 1 + u64::from(rank));
+    let workers: Vec<String> = (0..launch.replicas).map(worker).collect();
+    let task = serde_json::json!({ "type": "worker", "index": launch.task.rank });
+    Some(serde_json::json!({ "cluster": { "worker": workers }, "task": task }).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shim::tests::launch;
+
+    fn seen() -> Seen {
+        Seen {
+            work: "/run/era/work/x".into(),
+            tmp: "/tmp".into(),
+            outputs: "/run/era/outputs".into(),
+            checkpoints: "/run/era/checkpoints".into(),
+            world: "/run/era/world".into(),
+        }
+    }
+
+    #[test]
+    fn a_task_finds_what_every_framework_looks_for() {
+        let mut launch = launch(7, &["true"]);
+        launch.replicas = 2;
+        launch.task.rank = 1;
+        launch.gpus = vec![0, 1];
+        launch.each.cpu = 2500;
+        let settings = Settings { gpu_uuids: vec!["GPU-a".into()], ..Settings::default() };
+        let env = environment(&launch, &seen(), &settings, "m");
+        for (name, value) in [
+            ("RANK", "1"),
+            ("WORLD_SIZE", "2"),
+            ("LOCAL_RANK", "0"),
+            ("ERA_JOB_ID", "7"),
+            ("ERA_OUTPUTS", "/run/era/outputs"),
+            ("ERA_INPUTS", "/run/era/work/x/inputs"),
+            ("CUDA_VISIBLE_DEVICES", "GPU-a,1"),
+            ("OMP_NUM_THREADS", "3"),
+            ("HOME", "/run/era/work/x"),
+        ] {
+            assert_eq!(env[name], value, "{name}");
+        }
+        let cluster: serde_json::Value = serde_json::from_str(&env["TF_CONFIG"]).expect("JSON");
+        assert_eq!(cluster["task"]["index"], 1);
+        assert_eq!(cluster["cluster"]["worker"].as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn without_gpus_none_is_visible() {
+        let env = environment(&launch(7, &["true"]), &seen(), &Settings::default(), "m");
+        assert_eq!(env["CUDA_VISIBLE_DEVICES"], "");
+    }
+
+    #[test]
+    fn a_user_sets_the_home_but_not_the_rank() {
+        let mut launch = launch(7, &["true"]);
+        let spec = std::sync::Arc::make_mut(&mut launch.spec);
+        spec.env.insert("HOME".into(), "/data".into());
+        spec.env.insert("RANK".into(), "9".into());
+        spec.env.insert("CUDA_VISIBLE_DEVICES".into(), "0,1,2,3".into());
+        let env = environment(&launch, &seen(), &Settings::default(), "m");
+        assert_eq!(env["HOME"], "/data");
+        assert_eq!(env["RANK"], "0");
+        assert_eq!(env["CUDA_VISIBLE_DEVICES"], "");
+    }
+
+    #[test]
+    fn a_gang_meets_at_one_port_and_its_next_attempt_at_another() {
+        let at = |attempt, rank| {
+            let mut task = launch(7, &["true"]).task;
+            (task.attempt, task.rank) = (attempt, rank);
+            master_port(task, 4)
+        };
+        assert_eq!(at(1, 0), at(1, 3));
+        assert_ne!(at(1, 0), at(2, 0));
+        for job in 0..5_000 {
+            let port = master_port(launch(job, &["true"]).task, LISTED_MAX);
+            assert!((PORT_FIRST..PORT_FIRST + PORTS).contains(&port));
+            assert!(port + 1 + u64::from(LISTED_MAX) <= PORT_FIRST + PORTS);
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! A keeper: the small process that is the parent of one task at a time.
+//!
+//! It lives in the control groups of its slot, so that its task is born there; it enters the task's
+//! namespace to start it; and it adopts whatever the task leaves behind, so that "the task is gone"
+//! is simply "the keeper has no child", however the task forked, changed its session or hid. It
+//! is told what to do on its standard input, which is a socket; its standard output and error are
+//! the pipes of its tasks. If that socket closes, the supervisor is gone, and the keeper ends its
+//! task and itself.
+//!
+//! It knows no limits and no deadlines: the supervisor tells it when to signal.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use era_core::units::{Span, Time};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::OFlags;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
+use serde::{Deserialize, Serialize};
+
+use super::environment::environment;
+use super::places::Places;
+use super::protocol::{Lines, put};
+use super::settings::Settings;
+use crate::executor::Launch;
+use crate::isolate::{Away, Isolation, TASK_ROOT, View, before_exec};
+use crate::limits::{cgroups, tree};
+
+/// Shared memory of a task that names no memory of its own.
+const SHM_BYTES: u64 = 8 << 30;
+
+/// What a keeper is told first, and then for each task.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ToKeeper {
+    /// What is the same for all tasks.
+    Node(Box<Node>),
+    /// Start a task.
+    Start(Box<Launch>),
+    /// Ask all of the task to end.
+    Terminate,
+    /// End all of the task.
+    Kill,
+}
+
+/// What is the same for all tasks of a node.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Node {
+    pub(super) settings: Settings,
+    pub(super) isolation: Isolation,
+    pub(super) mark: String,
+    /// The control groups of this keeper's slot.
+    pub(super) groups: Vec<PathBuf>,
+    /// Whether those groups limit the number of processes.
+    pub(super) groups_limit_processes: bool,
+    /// How many files a process may open where nobody asks for more.
+    pub(super) open_files: Option<u64>,
+}
+
+/// What a keeper tells.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FromKeeper {
+    /// The task's first instruction was at `at`.
+    Started { at: Time, prepared: Span },
+    /// It could not be started.
+    NotStarted { code: i32, why: String },
+    /// All of it is gone.
+    Gone { at: Time, code: i32 },
+}
+
+/// Runs a keeper on our standard input, until that closes.
+pub fn keep() -> io::Result<()> {
+    let control = io::stdin().as_fd().try_clone_to_owned()?;
+    let mut keeper = Keeper::new(UnixStream::from(control))?;
+    while let Some(order) = keeper.next_order()? {
+        match order {
+            ToKeeper::Node(node) => keeper.settle(*node)?,
+            ToKeeper::Start(launch) => keeper.run(&launch)?,
+            // The task that this is about has gone before the word came.
+            ToKeeper::Terminate | ToKeeper::Kill => {}
+        }
+    }
+    Ok(())
+}
+
+struct Keeper {
+    control: UnixStream,
+    lines: Lines,
+    orders: std::collections::VecDeque<ToKeeper>,
+    node: Option<Node>,
+    /// So that the kernel spares the keeper and not the task; `None` without the right to.
+    oom_score: Option<File>,
+    pid: i32,
+}
+
+/// How a task ended: its exit code, or 128 and the signal.
+fn code(status: WaitStatus) -> i32 {
+    let signal = || status.terminating_signal().map(|signal| 128 + signal);
+    status.exit_status().or_else(signal).unwrap_or(255)
+}
+
+impl Keeper {
+    fn new(control: UnixStream) -> io::Result<Keeper> {
+        // Orphans come to us, whatever they do; a session of our own is one of our tasks' own.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        // It fails for the leader of a group, which a keeper is not, and would do no harm.
+        let _ = rustix::process::setsid();
+        rustix::thread::set_no_new_privs(true)?;
+        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        rustix::process::setrlimit(rustix::process::Resource::Core, none)?;
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        let mut oom_score = File::options().write(true).open("/proc/self/oom_score_adj").ok();
+        if let Some(file) = &mut oom_score
+            && file.write_all(b"-1000").is_err()
+        {
+            oom_score = None;
+        }
+        let pid = rustix::process::getpid().as_raw_pid();
+        let (lines, orders) = (Lines::default(), Default::default());
+        Ok(Keeper { control, lines, orders, node: None, oom_score, pid })
+    }
+
+    /// Moves into the slot. This can take milliseconds, which is why tasks are not moved.
+    fn settle(&mut self, node: Node) -> io::Result<()> {
+        for group in &node.groups {
+            cgroups::admit_self(group)?;
+        }
+        let mut files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        files.current = node.open_files;
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, files)?;
+        self.node = Some(node);
+        Ok(())
+    }
+
+    /// Waits for the next order; `None` when the supervisor is gone.
+    fn next_order(&mut self) -> io::Result<Option<ToKeeper>> {
+        while self.orders.is_empty() {
+            if !self.hear()? {
+                return Ok(None);
+            }
+        }
+        Ok(self.orders.pop_front())
+    }
+
+    /// Reads once from the supervisor, and says whether it is there.
+    fn hear(&mut self) -> io::Result<bool> {
+        let mut piece = [0; 16 << 10];
+        let read = match self.control.read(&mut piece) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
+            Err(error) => return Err(error),
+        };
+        let (orders, mut wrong) = (&mut self.orders, None);
+        self.lines.feed(&piece[..read], |line| match serde_json::from_slice(line) {
+            Ok(order) => orders.push_back(order),
+            Err(error) => wrong = Some(error),
+        })?;
+        match wrong {
+            Some(error) => Err(error.into()),
+            None => Ok(read > 0),
+        }
+    }
+
+    fn tell(&mut self, message: &FromKeeper) -> io::Result<()> {
+        let mut line = Vec::with_capacity(128);
+        put(&mut line, message);
+        match self.control.write_all(&line) {
+            // The supervisor is gone: the next look at the socket says so too.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            told => told,
+        }
+    }
+
+    /// A task from its preparation to its end.
+    fn run(&mut self, launch: &Launch) -> io::Result<()> {
+        let begun = Instant::now();
+        let places = Places::of(launch);
+        let started = self.start(launch, &places);
+        let prepared = Span(i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX));
+        match started {
+            Err((code, why)) => {
+                places.tidy();
+                self.tell(&FromKeeper::NotStarted { code, why })
+            }
+            Ok(pid) => {
+                self.tell(&FromKeeper::Started { at: super::now(), prepared })?;
+                let code = self.until_gone(pid)?;
+                self.tell(&FromKeeper::Gone { at: super::now(), code })?;
+                places.tidy();
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts a task, or says with which code and why not.
+    fn start(&mut self, launch: &Launch, places: &Places) -> Result<Pid, (i32, String)> {
+        let Some(node) = self.node.take() else {
+            return Err((126, "the supervisor has not told its settings".into()));
+        };
+        let started = self.start_on(&node, launch, places);
+        self.node = Some(node);
+        started
+    }
+
+    fn start_on(
+        &mut self,
+        node: &Node,
+        launch: &Launch,
+        places: &Places,
+    ) -> Result<Pid, (i32, String)> {
+        let wrong = |why: &dyn std::fmt::Display| (126, why.to_string());
+        let root = node.isolation.namespaces.then(|| PathBuf::from(TASK_ROOT));
+        let uid = node.isolation.uid(launch.spec.user).map_err(|why| wrong(&why))?;
+        let mounts = places.prepare(launch, &node.isolation).map_err(|why| wrong(&why))?;
+        let seen = places.seen(launch, root.as_deref());
+        let env = environment(launch, &seen, &node.settings, &node.mark);
+        let away = match &root {
+            Some(root) => {
+                Some(self.leave_home(node, launch, places, root, mounts).map_err(|e| wrong(&e))?)
+            }
+            None => None,
+        };
+        let Some((program, arguments)) = launch.spec.command.split_first() else {
+            return Err((126, "there is no command to run: give one".into()));
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear().envs(env).current_dir(&seen.work).stdin(Stdio::null());
+        command.process_group(0);
+        if let Some(uid) = uid {
+            command.uid(uid).gid(uid);
+        }
+        before_exec::die_with_parent(&mut command);
+        blocking_output();
+        self.spare(false);
+        let few = (!node.groups_limit_processes).then(|| few_processes(launch, uid));
+        let usual = few.map(set_process_limit);
+        let spawned = command.spawn();
+        if let Some(usual) = usual.flatten() {
+            set_process_limit(usual);
+        }
+        self.spare(true);
+        if let Some(away) = away {
+            away.back().map_err(|why| wrong(&why))?;
+        }
+        let child = spawned.map_err(|error| {
+            let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            (code, format!("could not start `{program}`: {error}"))
+        })?;
+        i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| wrong(&"no such pid"))
+    }
+
+    fn leave_home(
+        &self,
+        node: &Node,
+        launch: &Launch,
+        places: &Places,
+        root: &std::path::Path,
+        mounts: Vec<(PathBuf, PathBuf)>,
+    ) -> Result<Away, crate::isolate::Unisolated> {
+        let memory = u64::from(launch.each.memory) << 20;
+        let inside = |to: PathBuf| match to.strip_prefix(&places.folder) {
+            Ok(below) => root.join(below),
+            Err(_) => to,
+        };
+        let read_only: Vec<_> = mounts.into_iter().map(|(from, to)| (from, inside(to))).collect();
+        let view = View {
+            folder: &places.folder,
+            root,
+            tmp: &places.tmp,
+            read_only: &read_only,
+            hidden: &node.settings.hidden,
+            shm_bytes: if memory == 0 { SHM_BYTES } else { memory },
+        };
+        let away = Away::from_home()?;
+        match away.arrange(&view) {
+            Ok(()) => Ok(away),
+            Err(why) => away.back().and(Err(why)),
+        }
+    }
+
+    /// Whether the kernel spares us when memory is short. What we start inherits it, so it is
+    /// off while we start something.
+    fn spare(&mut self, spared: bool) {
+        if let Some(file) = &mut self.oom_score {
+            // It was permitted at the start; if it no longer is, the task is only safer.
+            let _ = file.write_all(if spared { b"-1000" } else { b"0" });
+        }
+    }
+
+    /// Waits until nothing of the task is left, signalling it as told.
+    fn until_gone(&mut self, root: Pid) -> io::Result<i32> {
+        let pidfd = rustix::process::pidfd_open(root, PidfdFlags::empty())?;
+        loop {
+            let (said, ended) = self.wait(&pidfd)?;
+            if said && !self.hear()? {
+                // The supervisor is gone.
+                self.kill_all(Some(root))?;
+                std::process::exit(0);
+            }
+            while let Some(order) = self.orders.pop_front() {
+                match order {
+                    ToKeeper::Terminate => self.terminate(root),
+                    ToKeeper::Kill => return self.kill_all(Some(root)),
+                    ToKeeper::Node(_) | ToKeeper::Start(_) => {
+                        return Err(io::Error::other("told to start a task beside another"));
+                    }
+                }
+            }
+            if ended && let Reaped::Ended(_, status) = reap(Some(root))? {
+                let code = code(status);
+                self.kill_all(None)?;
+                return Ok(code);
+            }
+        }
+    }
+
+    /// Waits for word from the supervisor or the end of the task's first process.
+    fn wait(&self, pidfd: &OwnedFd) -> io::Result<(bool, bool)> {
+        let mut fds =
+            [PollFd::new(&self.control, PollFlags::IN), PollFd::new(pidfd, PollFlags::IN)];
+        match rustix::event::poll(&mut fds, None) {
+            Ok(_) => Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty())),
+            Err(rustix::io::Errno::INTR) => Ok((false, false)),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Asks all of the task to end: its group at once, then whoever has left the group.
+    fn terminate(&self, root: Pid) {
+        // It may be gone, which is what we want.
+        let _ = rustix::process::kill_process_group(root, Signal::TERM);
+        for process in tree::descendants(self.pid, &tree::processes()) {
+            if process.group != root.as_raw_pid() {
+                signal(process.pid, Signal::TERM);
+            }
+        }
+    }
+
+    /// Ends everything that descends from us, and returns how `root` ended. First all are stopped,
+    /// until no new one appears, so that nothing forks away while we kill.
+    fn kill_all(&self, root: Option<Pid>) -> io::Result<i32> {
+        let mut ended = 128 + Signal::KILL.as_raw();
+        let mut pause = Duration::from_micros(200);
+        loop {
+            loop {
+                match reap(None)? {
+                    Reaped::Childless => return Ok(ended),
+                    Reaped::Running => break,
+                    Reaped::Ended(pid, status) if Some(pid) == root => ended = code(status),
+                    Reaped::Ended(..) => {}
+                }
+            }
+            let mut stopped = BTreeSet::new();
+            loop {
+                let all = tree::descendants(self.pid, &tree::processes());
+                let living = all.iter().filter(|process| !process.zombie);
+                let new: Vec<i32> =
+                    living.map(|process| process.pid).filter(|pid| stopped.insert(*pid)).collect();
+                if new.is_empty() {
+                    break;
+                }
+                new.iter().for_each(|pid| signal(*pid, Signal::STOP));
+            }
+            stopped.iter().for_each(|pid| signal(*pid, Signal::KILL));
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+}
+
+/// What became of children.
+enum Reaped {
+    /// There is none.
+    Childless,
+    /// There are some, and all of them run.
+    Running,
+    /// One has ended.
+    Ended(Pid, WaitStatus),
+}
+
+/// Reaps a child that has ended: a certain one, or any.
+fn reap(which: Option<Pid>) -> io::Result<Reaped> {
+    loop {
+        let waited = match which {
+            Some(pid) => rustix::process::waitpid(Some(pid), WaitOptions::NOHANG),
+            None => rustix::process::wait(WaitOptions::NOHANG),
+        };
+        return match waited {
+            Ok(Some((pid, status))) => Ok(Reaped::Ended(pid, status)),
+            Ok(None) => Ok(Reaped::Running),
+            Err(rustix::io::Errno::CHILD) => Ok(Reaped::Childless),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(errno) => Err(errno.into()),
+        };
+    }
+}
+
+fn signal(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // It may be gone, which is what we want.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// How many processes a task's user may have so that the task has no more than it may. Counted by
+/// user, since that is what systems count by without control groups; what is finer is sampled.
+fn few_processes(launch: &Launch, uid: Option<u32>) -> rustix::process::Rlimit {
+    let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+    let most = tree::threads_of(uid).saturating_add(u64::from(launch.spec.limits.processes));
+    let usual = rustix::process::getrlimit(rustix::process::Resource::Nproc);
+    let current = usual.maximum.map_or(most, |maximum| most.min(maximum));
+    rustix::process::Rlimit { current: Some(current), maximum: usual.maximum }
+}
+
+/// Sets how many processes our user may have, for what we start, and returns what it was.
+fn set_process_limit(limit: rustix::process::Rlimit) -> Option<rustix::process::Rlimit> {
+    let usual = rustix::process::getrlimit(rustix::process::Resource::Nproc);
+    rustix::process::setrlimit(rustix::process::Resource::Nproc, limit).ok().map(|()| usual)
+}
+
+/// The pipes outlive a task, and a task may have made them non-blocking (node does), which the next
+/// one would not expect.
+fn blocking_output() {
+    for fd in [io::stdout().as_fd(), io::stderr().as_fd()] {
+        debug_assert!(fd.as_raw_fd() > 0);
+        if let Ok(flags) = rustix::fs::fcntl_getfl(fd)
+            && flags.contains(OFlags::NONBLOCK)
+        {
+            let _ = rustix::fs::fcntl_setfl(fd, flags - OFlags::NONBLOCK);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The supervisor of a node: a small process that outlives the server.
+//!
+//! A server may be killed, restarted or upgraded while tasks run. The supervisor goes on: it ends
+//! tasks whose time is over, keeps how each ended until a server has acknowledged that, and takes
+//! orders by task, so that an order given twice changes nothing. They talk over a Unix socket in
+//! the supervisor's folder ([`protocol`]).
+//!
+//! ```text
+//!   server ──socket── supervisor ──socket, two pipes── keeper ── task and all its descendants
+//! ```
+//!
+//! Each task has a [`keeper`](keep) as its parent; keepers are used again. If the supervisor dies,
+//! its keepers see their sockets close and end their tasks, and what is left even so is swept when
+//! the next supervisor starts, before it says anything. So a task that a supervisor does not know
+//! is certainly gone.
+//!
+//! The supervisor does not know jobs, prices or users' rights, and asks nobody: it has no thread a
+//! task, no clock but the steady one for deadlines, and one loop over everything that it waits for.
+
+mod connection;
+mod ended;
+mod environment;
+mod keeper;
+mod places;
+pub mod protocol;
+mod settings;
+mod slot;
+mod supervise;
+mod sweep;
+mod task;
+#[cfg(test)]
+pub(crate) mod tests;
+mod watch;
+
+pub use keeper::keep;
+pub use places::{Places, Unready};
+pub use settings::Settings;
+
+use std::fs::File;
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use era_core::units::Time;
+use rustix::fs::FlockOperation;
+
+use crate::isolate::{Isolation, TASK_ROOT};
+use crate::limits::cgroups::Cgroups;
+use supervise::Supervisor;
+
+/// Longest path of a socket that systems accept.
+const SOCKET_PATH_MAX: usize = 100;
+
+/// Why a supervisor cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum ShimError {
+    /// Another one runs on this folder.
+    #[error("another supervisor runs on {0}: talk to that one")]
+    Taken(PathBuf),
+    /// The path of its socket would be too long.
+    #[error("{0} is too long a path for a socket: choose a shorter data folder")]
+    LongPath(PathBuf),
+    /// Something failed.
+    #[error("could not {what}: {source}")]
+    Io {
+        /// What was to be done.
+        what: &'static str,
+        /// Why it could not.
+        source: io::Error,
+    },
+}
+
+fn doing(what: &'static str) -> impl FnOnce(io::Error) -> ShimError {
+    move |source| ShimError::Io { what, source }
+}
+
+/// The socket of the supervisor on a folder.
+pub fn socket(folder: &Path) -> Result<PathBuf, ShimError> {
+    let path = folder.join("socket");
+    if path.as_os_str().len() > SOCKET_PATH_MAX {
+        return Err(ShimError::LongPath(path));
+    }
+    Ok(path)
+}
+
+/// Runs the supervisor of a folder until it is asked to leave. `keeper_arguments` make the running
+/// program call [`keep`].
+pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> {
+    // A session of its own: what ends the server's terminal or group does not end it. It fails for
+    // the leader of a group, which has no terminal to lose either.
+    let _ = rustix::process::setsid();
+    std::fs::create_dir_all(folder).map_err(doing("make the supervisor's folder"))?;
+    let folder = folder.canonicalize().map_err(doing("find the supervisor's folder"))?;
+    let socket = socket(&folder)?;
+    let _lock = lock(&folder)?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|errno| doing("adopt orphans")(errno.into()))?;
+    let settings = Settings::read(&folder).map_err(doing("read settings.json"))?;
+    let mark = sweep::mark(&folder).map_err(doing("make a mark for tasks"))?;
+    sweep::sweep(&folder, &mark).map_err(doing("end what an earlier supervisor left"))?;
+
+    let (cgroups, mut notes) = if settings.cgroups {
+        Cgroups::set_up(&format!("era-{}", &mark[..8]))
+    } else {
+        let note = "control groups are switched off: memory is sampled and enforced by a kill";
+        (Cgroups::default(), vec![note.into()])
+    };
+    sweep::remember(&folder, cgroups.parents()).map_err(doing("remember control groups"))?;
+    let (isolation, more) = if settings.isolation {
+        Isolation::probe(settings.first_uid, Path::new(TASK_ROOT))
+    } else {
+        (Isolation::NONE, vec!["isolation is switched off: tasks run as the server does".into()])
+    };
+    notes.extend(more);
+
+    let open_files = more_files().map_err(doing("raise the limit of open files"))?;
+    let node = keeper::Node {
+        settings,
+        isolation,
+        mark,
+        groups: Vec::new(),
+        groups_limit_processes: cgroups.limits_processes(),
+        open_files,
+    };
+    let ended = ended::Ended::open(&folder).map_err(doing("read how tasks ended"))?;
+    let _ = std::fs::remove_file(&socket);
+    let listener = UnixListener::bind(&socket).map_err(doing("listen on the socket"))?;
+    private(&socket).map_err(doing("keep the socket private"))?;
+    let mut supervisor = Supervisor::new(listener, node, cgroups, notes, ended, keeper_arguments);
+    supervisor.run().map_err(doing("go on"))?;
+    let _ = std::fs::remove_file(&socket);
+    Ok(())
+}
+
+/// One supervisor a folder. The lock goes with the process.
+fn lock(folder: &Path) -> Result<File, ShimError> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(folder.join("lock"))
+        .map_err(doing("open the lock"))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(ShimError::Taken(folder.into())),
+        Err(errno) => Err(doing("lock the folder")(errno.into())),
+    }
+}
+
+fn private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+}
+
+/// A keeper has three channels, so many tasks need many files. Returns what was the limit, which
+/// tasks get.
+fn more_files() -> io::Result<Option<u64>> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let before = limit.current;
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit)?;
+    Ok(before)
+}
+
+/// The wall clock.
+pub(crate) fn now() -> Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Time(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+}

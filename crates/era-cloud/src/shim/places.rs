@@ -1,0 +1,254 @@
+//! The folders of a task: where they are, and what is in them before it starts.
+//!
+//! A job's folder holds `outputs/` and `checkpoints/`, which its attempts share, and below `work/`
+//! a working and a temporary folder for each task. The code is copied into the working folder.
+//! Inputs are shown, never copied where that can be helped: a folder is mounted read-only (as root)
+//! or linked, a file is a second name of the kept one, which only root could write to.
+//!
+//! Everything is made by us in folders that no task has written to, so no link that a task left
+//! behind leads us astray.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use super::environment::Seen;
+use crate::executor::{Launch, Staged};
+use crate::isolate::{Isolation, Unisolated};
+
+/// Why a task's folders could not be made ready.
+#[derive(Debug, thiserror::Error)]
+pub enum Unready {
+    /// A path that leaves the working folder.
+    #[error("`{0}` leaves the working folder: use a relative path without `..`")]
+    Escapes(String),
+    /// A file or folder could not be made.
+    #[error("could not make {path} ready: {source}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The user has no user id.
+    #[error(transparent)]
+    Unisolated(#[from] Unisolated),
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> Unready + '_ {
+    move |source| Unready::Io { path: path.into(), source }
+}
+
+/// The folders of one task, as they are outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The job's.
+    pub folder: PathBuf,
+    /// The working folder.
+    pub work: PathBuf,
+    /// The temporary folder.
+    pub tmp: PathBuf,
+    /// What is kept.
+    pub outputs: PathBuf,
+    /// What is kept between attempts.
+    pub checkpoints: PathBuf,
+}
+
+impl Places {
+    /// Those of a launch.
+    pub fn of(launch: &Launch) -> Places {
+        let task = launch.task;
+        let name = format!("p{}-a{}-r{}", task.part, task.attempt, task.rank);
+        let folder = launch.spec.folder.clone();
+        Places {
+            work: folder.join("work").join(&name),
+            tmp: folder.join("work").join(format!("{name}.tmp")),
+            outputs: folder.join("outputs"),
+            checkpoints: folder.join("checkpoints"),
+            folder,
+        }
+    }
+
+    /// Where the newest size of a part's gang is written.
+    pub fn world(folder: &Path, part: u16, attempt: u32) -> PathBuf {
+        folder.join(format!("world-p{part}-a{attempt}"))
+    }
+
+    /// As the task sees them, which is elsewhere where its job's folder is mounted at `root`.
+    pub fn seen(&self, launch: &Launch, root: Option<&Path>) -> Seen {
+        let world = Places::world(&self.folder, launch.task.part, launch.task.attempt);
+        let inside = |path: &Path| match (root, path.strip_prefix(&self.folder)) {
+            (Some(root), Ok(below)) => root.join(below),
+            _ => path.to_owned(),
+        };
+        Seen {
+            work: inside(&self.work),
+            tmp: root.map_or_else(|| self.tmp.clone(), |_| "/tmp".into()),
+            outputs: inside(&self.outputs),
+            checkpoints: inside(&self.checkpoints),
+            world: inside(&world),
+        }
+    }
+
+    /// Makes them, copies the code, shows the inputs. What it returns is still to be mounted
+    /// read-only: from a kept folder, to a path in the working folder.
+    pub fn prepare(
+        &self,
+        launch: &Launch,
+        isolation: &Isolation,
+    ) -> Result<Vec<(PathBuf, PathBuf)>, Unready> {
+        let owner = isolation.uid(launch.spec.user)?;
+        make(&self.folder, 0o755, None)?;
+        let work = self.folder.join("work");
+        make(&work, 0o755, None)?;
+        for own in [&self.work, &self.tmp, &self.outputs, &self.checkpoints] {
+            make(own, 0o700, owner)?;
+        }
+        for file in &launch.spec.code {
+            let to = self.inside(&file.to, owner)?;
+            copy(&file.from, &to, file.executable, owner).map_err(at(&to))?;
+        }
+        let mut mounts = Vec::new();
+        for input in &launch.spec.inputs {
+            // The folders that lead to an input are not the task's, so it cannot rename them.
+            let to = self.inside(&input.to, None)?;
+            if let Some(mount) = show(input, &to, isolation).map_err(at(&to))? {
+                mounts.push(mount);
+            }
+        }
+        Ok(mounts)
+    }
+
+    /// Removes what nobody needs once the task is over.
+    pub fn tidy(&self) {
+        // Nearly always it is empty, and one call does.
+        if std::fs::remove_dir(&self.tmp).is_err()
+            && let Err(error) = std::fs::remove_dir_all(&self.tmp)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %self.tmp.display(), %error, "a temporary folder stays");
+        }
+    }
+
+    /// A path in the working folder, whose parents are made.
+    fn inside(&self, to: &str, owner: Option<u32>) -> Result<PathBuf, Unready> {
+        let mut path = self.work.clone();
+        let mut parts = Path::new(to).components().filter(|part| *part != Component::CurDir);
+        let mut next = parts.next();
+        if next.is_none() {
+            return Err(Unready::Escapes(to.into()));
+        }
+        while let Some(part) = next {
+            let Component::Normal(name) = part else { return Err(Unready::Escapes(to.into())) };
+            path.push(name);
+            next = parts.next();
+            if next.is_some() {
+                make(&path, 0o755, owner)?;
+            }
+        }
+        Ok(path)
+    }
+}
+
+/// Makes a folder for someone, unless it is there.
+fn make(path: &Path, mode: u32, owner: Option<u32>) -> Result<(), Unready> {
+    let builder = |recursive: bool| {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.mode(mode).recursive(recursive);
+        builder
+    };
+    match builder(false).create(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            builder(true).create(path).map_err(at(path))?;
+        }
+        Err(error) => return Err(at(path)(error)),
+    }
+    chown(path, owner, owner).map_err(at(path))
+}
+
+fn copy(from: &Path, to: &Path, executable: bool, owner: Option<u32>) -> io::Result<()> {
+    std::fs::copy(from, to)?;
+    let mode = if executable { 0o755 } else { 0o644 };
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(mode))?;
+    chown(to, owner, owner)
+}
+
+/// Shows an input at a path. A folder that is to be mounted there is returned.
+fn show(
+    input: &Staged,
+    to: &Path,
+    isolation: &Isolation,
+) -> io::Result<Option<(PathBuf, PathBuf)>> {
+    let folder = std::fs::metadata(&input.from)?.is_dir();
+    if folder && isolation.namespaces {
+        std::fs::create_dir(to)?;
+        return Ok(Some((input.from.clone(), to.to_owned())));
+    }
+    if folder || isolation.first_uid.is_none() {
+        symlink(&input.from, to)?;
+        return Ok(None);
+    }
+    // A second name of the kept file: the task is not its owner, and cannot change it.
+    if std::fs::hard_link(&input.from, to).is_err() {
+        std::fs::copy(&input.from, to)?;
+    }
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o444))?;
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shim::tests::launch;
+    use std::sync::Arc;
+
+    fn staged(from: &Path, to: &str) -> Staged {
+        Staged { from: from.into(), to: to.into(), executable: false }
+    }
+
+    #[test]
+    fn no_path_leaves_the_working_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kept = folder.path().join("kept");
+        std::fs::write(&kept, "x").expect("write");
+        for bad in ["../x", "/etc/x", "a/../../x", "", ".", "a/.."] {
+            let mut launch = launch(1, &["true"]);
+            let spec = Arc::make_mut(&mut launch.spec);
+            spec.folder = folder.path().join("job");
+            spec.code = vec![staged(&kept, bad)];
+            let done = Places::of(&launch).prepare(&launch, &Isolation::NONE);
+            assert!(matches!(done, Err(Unready::Escapes(_))), "{bad:?}: {done:?}");
+        }
+    }
+
+    #[test]
+    fn code_is_a_copy_and_inputs_are_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kept = folder.path().join("kept");
+        std::fs::write(&kept, "print(1)").expect("write");
+        let mut launch = launch(1, &["true"]);
+        let spec = Arc::make_mut(&mut launch.spec);
+        spec.folder = folder.path().join("job");
+        spec.code = vec![staged(&kept, "src/main.py")];
+        spec.inputs = vec![staged(&kept, "inputs/set/file")];
+        let places = Places::of(&launch);
+        assert_eq!(places.prepare(&launch, &Isolation::NONE).expect("ready"), []);
+        std::fs::write(places.work.join("src/main.py"), "changed").expect("ours");
+        assert_eq!(std::fs::read_to_string(&kept).expect("read"), "print(1)");
+        let input = places.work.join("inputs/set/file");
+        assert_eq!(std::fs::read_link(input).expect("a link"), kept);
+    }
+
+    #[test]
+    fn a_task_in_a_namespace_sees_its_folders_at_a_fixed_place() {
+        let launch = launch(1, &["true"]);
+        let places = Places::of(&launch);
+        let seen = places.seen(&launch, Some(Path::new("/run/era")));
+        assert_eq!(seen.outputs, Path::new("/run/era/outputs"));
+        assert_eq!(seen.work, Path::new("/run/era/work/p0-a1-r0"));
+        assert_eq!(seen.tmp, Path::new("/tmp"));
+        assert_eq!(places.seen(&launch, None).outputs, places.outputs);
+    }
+}

@@ -1,0 +1,160 @@
+//! What a server and a supervisor say to each other: one JSON object a line.
+//!
+//! Both sides begin with a hello that names the newest and the oldest protocol they speak, and go
+//! on with the newest that both do, so a newer server can talk to a supervisor that was started
+//! before an upgrade and still has tasks. Unknown fields are ignored; an unknown message is
+//! answered with [`FromShim::Refused`] and does no harm.
+
+use std::io;
+
+use era_core::job::TaskId;
+use serde::{Deserialize, Serialize};
+
+use crate::executor::{Order, Report};
+
+/// The newest protocol that we speak.
+pub const PROTOCOL: u32 = 1;
+/// The oldest protocol that we speak.
+pub const PROTOCOL_OLDEST: u32 = 1;
+/// Longest line: a launch with many thousands of files of code and inputs.
+pub const LINE_BYTES_MAX: usize = 64 << 20;
+
+/// What each side says first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The newest protocol that it speaks.
+    pub protocol: u32,
+    /// The oldest.
+    pub oldest: u32,
+    /// The version of the program.
+    pub version: String,
+}
+
+impl Hello {
+    /// Ours.
+    pub fn ours() -> Hello {
+        Hello {
+            protocol: PROTOCOL,
+            oldest: PROTOCOL_OLDEST,
+            version: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+
+    /// The newest protocol that both speak.
+    pub fn agree(&self, other: &Hello) -> Option<u32> {
+        let newest = self.protocol.min(other.protocol);
+        (newest >= self.oldest.max(other.oldest)).then_some(newest)
+    }
+}
+
+/// From the server to the supervisor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToShim {
+    /// The first line.
+    Hello(Hello),
+    /// An order.
+    Order(Box<Order>),
+    /// Ends that need not be told again.
+    Acknowledge(Vec<TaskId>),
+    /// Exit if there is nothing to look after.
+    Leave,
+}
+
+/// From the supervisor to the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromShim {
+    /// The first line.
+    Hello {
+        /// Who speaks.
+        hello: Hello,
+        /// Its process.
+        pid: u32,
+        /// What runs, or has ended without acknowledgement.
+        known: Vec<TaskId>,
+        /// What this machine does not permit, in words.
+        notes: Vec<String>,
+    },
+    /// What happened.
+    Report(Box<Report>),
+    /// A line that was not understood or cannot be obeyed.
+    Refused(String),
+    /// It exits, as it was asked to.
+    Leaving,
+}
+
+/// Adds a message as a line.
+pub fn put<T: Serialize>(line: &mut Vec<u8>, message: &T) {
+    let before = line.len();
+    if let Err(error) = serde_json::to_writer(&mut *line, message) {
+        // Every message is made of types that JSON can hold; if one is not, none of it may leave.
+        line.truncate(before);
+        tracing::error!(%error, "a message could not be written");
+        return;
+    }
+    line.push(b'\n');
+}
+
+/// Bytes that arrive in pieces, cut into lines.
+#[derive(Debug, Default)]
+pub struct Lines {
+    bytes: Vec<u8>,
+    /// Up to here they were looked at, and held no end of line.
+    seen: usize,
+}
+
+impl Lines {
+    /// Takes what arrived, and gives back whole lines to `each`.
+    pub fn feed(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.bytes.extend_from_slice(piece);
+        let mut begin = 0;
+        while let Some(at) = self.bytes[self.seen..].iter().position(|byte| *byte == b'\n') {
+            let end = self.seen + at;
+            each(&self.bytes[begin..end]);
+            begin = end + 1;
+            self.seen = begin;
+        }
+        self.bytes.drain(..begin);
+        self.seen = self.bytes.len();
+        if self.bytes.len() > LINE_BYTES_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(oldest: u32, protocol: u32) -> Hello {
+        Hello { protocol, oldest, version: "x".into() }
+    }
+
+    #[test]
+    fn both_sides_take_the_newest_protocol_that_both_speak() {
+        assert_eq!(hello(1, 3).agree(&hello(1, 1)), Some(1));
+        assert_eq!(hello(2, 3).agree(&hello(1, 2)), Some(2));
+        assert_eq!(hello(3, 4).agree(&hello(1, 2)), None);
+    }
+
+    #[test]
+    fn a_newer_hello_with_fields_that_we_do_not_know_is_understood() {
+        let text = r#"{"hello":{"protocol":9,"oldest":1,"version":"9","shiny":true}}"#;
+        let read: ToShim = serde_json::from_str(text).expect("understood");
+        assert_eq!(read, ToShim::Hello(Hello { protocol: 9, oldest: 1, version: "9".into() }));
+    }
+
+    #[test]
+    fn lines_come_out_whole_however_they_arrive() {
+        let text = b"one\ntwo\n\nthree\nrest";
+        for size in 1..text.len() {
+            let (mut lines, mut out) = (Lines::default(), Vec::new());
+            for piece in text.chunks(size) {
+                lines.feed(piece, |line| out.push(line.to_vec())).expect("short");
+            }
+            assert_eq!(out, [&b"one"[..], b"two", b"", b"three"], "pieces of {size}");
+        }
+    }
+}

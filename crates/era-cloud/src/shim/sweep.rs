@@ -1,0 +1,113 @@
+//! What a supervisor ends before it begins: whatever is left of the tasks of one that died.
+//!
+//! Keepers end their tasks when their supervisor is gone, so there is rarely anything. But a
+//! supervisor and its keepers may be killed together, and a lost task is told to be gone for
+//! certain, so this is made certain here: nothing may be in the control groups that were ours, and
+//! no process may carry our mark.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::environment::MARK;
+use crate::limits::cgroups;
+
+/// How long what was killed may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The mark of a supervisor's folder: what its tasks carry in their environment.
+pub(super) fn mark(folder: &Path) -> io::Result<String> {
+    use std::io::Read as _;
+    let path = folder.join("mark");
+    match std::fs::read_to_string(&path) {
+        Ok(mark) if mark.len() == 32 => return Ok(mark),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut random = [0u8; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+    let mark: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    std::fs::write(path, &mark)?;
+    Ok(mark)
+}
+
+/// Remembers which control groups are ours, for the next sweep.
+pub(super) fn remember<'a>(
+    folder: &Path,
+    groups: impl Iterator<Item = &'a Path>,
+) -> io::Result<()> {
+    let text: String = groups.map(|path| format!("{}\n", path.display())).collect();
+    std::fs::write(folder.join("cgroups"), text)
+}
+
+/// Ends all that is left, and returns once nothing is.
+pub(super) fn sweep(folder: &Path, mark: &str) -> io::Result<()> {
+    let text = std::fs::read_to_string(folder.join("cgroups")).unwrap_or_default();
+    let groups: Vec<PathBuf> = text.lines().map(PathBuf::from).collect();
+    let begun = Instant::now();
+    loop {
+        let in_groups = groups.iter().map(|path| cgroups::kill_in(path)).any(|empty| !empty);
+        let marked = kill_marked(mark);
+        if !in_groups && !marked {
+            break;
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err(io::Error::other(
+                "processes of earlier tasks cannot be killed: look for processes in state D, \
+                 then start again",
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for group in &groups {
+        let Ok(slots) = std::fs::read_dir(group) else { continue };
+        for slot in slots.flatten().filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir())) {
+            // What cannot be removed is in nobody's way.
+            let _ = std::fs::remove_dir(slot.path());
+        }
+    }
+    Ok(())
+}
+
+/// Kills processes that carry the mark, and says whether there were any.
+fn kill_marked(mark: &str) -> bool {
+    let wanted = format!("{MARK}={mark}");
+    let Ok(folder) = std::fs::read_dir("/proc") else { return false };
+    let mut any = false;
+    for pid in folder.flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()) {
+        // Those that we may not read are not ours.
+        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { continue };
+        let marked = environment.split(|byte| *byte == 0).any(|pair| pair == wanted.as_bytes());
+        if marked && let Some(pid) = Pid::from_raw(pid) {
+            any = true;
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+    }
+    any
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_carries_our_mark_is_ended_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mark = mark(folder.path()).expect("a mark");
+        assert_eq!(super::mark(folder.path()).expect("the same"), mark);
+        let start = |mark: &str| {
+            let mut command = std::process::Command::new("sleep");
+            command.arg("100").env(MARK, mark).spawn().expect("sleep")
+        };
+        let (mut ours, mut other) = (start(&mark), start("another"));
+        // A test is the parent and has to reap; a zombie has no environment.
+        let reaper = std::thread::spawn(move || ours.wait().expect("reaped"));
+        sweep(folder.path(), &mark).expect("swept");
+        assert!(!reaper.join().expect("joined").success());
+        assert_eq!(other.try_wait().expect("asked"), None);
+        other.kill().expect("killed");
+        other.wait().expect("reaped");
+    }
+}

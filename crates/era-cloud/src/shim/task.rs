@@ -1,0 +1,151 @@
+//! One task as its supervisor knows it: what it was told, how far it is, and what will have ended
+//! it. Decisions only; nothing here touches a process.
+
+use std::time::{Duration, Instant};
+
+use era_core::units::{Span, Time};
+
+use crate::executor::{Ending, Launch, Report};
+use crate::scalars::Scalars;
+use crate::usage::Idle;
+
+/// "Without end" for a clock that can only count so far.
+const FAR: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// One task.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) launch: Launch,
+    /// When it is killed. By the steady clock: a wall clock that steps back must not prolong it.
+    pub(super) until: Instant,
+    /// Its keeper, once it has one.
+    pub(super) keeper: Option<u64>,
+    /// When its first instruction was, and how long it was prepared.
+    pub(super) started: Option<(Time, Span)>,
+    /// Why it is being ended.
+    pub(super) doom: Option<Ending>,
+    /// When it was killed.
+    pub(super) killed: Option<Instant>,
+    /// How often its slot had run out of memory before.
+    pub(super) oom_kills_before: u64,
+    /// When its disk use is looked at again; `None` while it is being looked at.
+    pub(super) disk_due: Option<Instant>,
+    /// What it writes for TensorBoard, once it has a keeper.
+    pub(super) scalars: Option<Scalars>,
+    /// Since when its GPUs are idle.
+    pub(super) idle: Idle,
+    /// How often its use was sampled.
+    pub(super) samples: u64,
+    /// The newest checkpoint that it told.
+    pub(super) checkpoint: Option<Span>,
+}
+
+/// An instant of the wall clock on the steady one.
+pub(super) fn steady(until: Time, now: Time, instant: Instant) -> Instant {
+    let left = u64::try_from(until.since(now).ms()).unwrap_or(0);
+    instant + Duration::from_millis(left).min(FAR)
+}
+
+impl Task {
+    pub(super) fn new(launch: Launch, now: Time, instant: Instant) -> Task {
+        Task {
+            until: steady(launch.until, now, instant),
+            launch,
+            keeper: None,
+            started: None,
+            doom: None,
+            killed: None,
+            oom_kills_before: 0,
+            disk_due: None,
+            scalars: None,
+            idle: Idle::default(),
+            samples: 0,
+            checkpoint: None,
+        }
+    }
+
+    /// The same order may come again; what is already true is told again.
+    pub(super) fn told_again(&self) -> Option<Report> {
+        let (at, prepared) = self.started?;
+        Some(Report::Started { task: self.launch.task, at, prepared })
+    }
+
+    /// It was told to stop, and is killed at `until`. A later word does not give it more time.
+    pub(super) fn stop(&mut self, until: Instant) {
+        self.doom.get_or_insert(Ending::Stopped);
+        self.until = self.until.min(until);
+    }
+
+    /// It may run longer, unless it is ending.
+    pub(super) fn prolong(&mut self, until: Instant) {
+        if self.doom.is_none() {
+            self.until = until;
+        }
+    }
+
+    /// Its time is over: it is to be killed.
+    pub(super) fn is_due(&self, instant: Instant) -> bool {
+        self.killed.is_none() && self.until <= instant
+    }
+
+    /// What it says at its end, whose exit code is known.
+    pub(super) fn end(&self, at: Time, code: i32, out_of_memory: bool) -> Report {
+        let ending = match self.doom {
+            Some(doom) => doom,
+            None if out_of_memory && code != 0 => Ending::OutOfMemory,
+            None => Ending::Itself,
+        };
+        Report::Exited { task: self.launch.task, at, code, ending }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shim::tests::launch;
+
+    fn task() -> Task {
+        Task::new(launch(1, &["true"]), Time(0), Instant::now())
+    }
+
+    fn ending(task: &Task, code: i32, out_of_memory: bool) -> Ending {
+        match task.end(Time(1), code, out_of_memory) {
+            Report::Exited { ending, .. } => ending,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn out_of_memory_is_told_apart_from_failure() {
+        assert_eq!(ending(&task(), 137, true), Ending::OutOfMemory);
+        assert_eq!(ending(&task(), 137, false), Ending::Itself);
+        // A child was killed, and the task coped.
+        assert_eq!(ending(&task(), 0, true), Ending::Itself);
+    }
+
+    #[test]
+    fn who_was_told_to_stop_has_stopped_whatever_the_code() {
+        let mut task = task();
+        task.stop(Instant::now());
+        assert_eq!(ending(&task, 0, false), Ending::Stopped);
+        assert_eq!(ending(&task, 143, true), Ending::Stopped);
+    }
+
+    #[test]
+    fn a_stop_never_gives_more_time_and_nothing_prolongs_it() {
+        let (mut task, now) = (task(), Instant::now());
+        task.until = now + Duration::from_secs(5);
+        task.stop(now + Duration::from_secs(60));
+        assert_eq!(task.until, now + Duration::from_secs(5));
+        task.prolong(now + Duration::from_secs(600));
+        assert_eq!(task.until, now + Duration::from_secs(5));
+    }
+
+    #[test]
+    fn without_end_is_far_away_and_the_past_is_now() {
+        let now = Instant::now();
+        assert_eq!(steady(Time::MAX, Time(0), now), now + FAR);
+        assert_eq!(steady(Time(0), Time(9), now), now);
+        assert_eq!(steady(Time(1009), Time(9), now), now + Duration::from_secs(1));
+    }
+}

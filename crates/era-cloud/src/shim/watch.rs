@@ -1,0 +1,193 @@
+//! What a supervisor looks at from time to time while tasks live: what they use, what they write
+//! for TensorBoard, memory and processes where the kernel does not limit them, and disk.
+//!
+//! Disk is walked on a thread of its own, since a walk can take seconds.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use era_core::job::TaskId;
+
+use super::places::Places;
+use super::supervise::Supervisor;
+use crate::discover;
+use crate::executor::{Ending, Report};
+use crate::limits::disk::{ENTRIES_MAX, Walked, counted, walk};
+use crate::limits::{Amounts, tree};
+use crate::usage::{IdleRule, Sampler, Watched};
+
+/// How often.
+const EVERY: Duration = Duration::from_secs(1);
+/// When a task's disk is first looked at: most tasks are over by then.
+pub(super) const DISK_FIRST: Duration = Duration::from_secs(1);
+
+/// When it was last looked, and the thread that walks disks.
+#[derive(Default)]
+pub(super) struct Watch {
+    last: Option<Instant>,
+    /// Made at the first look: a supervisor without tasks need not ask the GPU driver.
+    sampler: Option<Sampler>,
+    walker: Option<Walker>,
+}
+
+/// Where walks are asked for, and where what they found comes from.
+type Walker = (Sender<Walk>, Receiver<(TaskId, Walked)>);
+
+/// What to walk.
+#[derive(Debug)]
+struct Walk {
+    task: TaskId,
+    folders: Vec<PathBuf>,
+    owner: Option<u32>,
+}
+
+impl Watch {
+    /// When to look next, if there is anything to look at.
+    pub(super) fn due(&self, active: bool) -> Option<Instant> {
+        active.then(|| self.last.map_or_else(Instant::now, |last| last + EVERY))
+    }
+
+    /// Whether it is time to look.
+    pub(super) fn is_due(&self, active: bool) -> bool {
+        self.due(active).is_some_and(|due| due <= Instant::now())
+    }
+
+    /// Looks.
+    pub(super) fn look(&mut self, on: &mut Supervisor) {
+        self.last = Some(Instant::now());
+        unfinished_lines(on);
+        self.usage(on);
+        scalars(on);
+        memory_and_processes(on);
+        self.disks(on);
+    }
+
+    /// Samples what tasks use, and tells whose GPUs are idle for long.
+    fn usage(&mut self, on: &mut Supervisor) {
+        let at = super::now();
+        let watched: Vec<Watched> = on
+            .tasks
+            .iter()
+            .filter(|(_, about)| about.started.is_some())
+            .filter_map(|(task, about)| {
+                let kept = on.keepers.get(&about.keeper?)?;
+                let limit = Amounts::of(&about.launch).memory_bytes;
+                Some(Watched {
+                    task: *task,
+                    // All that descends from the keeper. Its groups are not asked: they count on
+                    // from the task before.
+                    processes: vec![kept.child.id()],
+                    groups: Vec::new(),
+                    memory_limit: (limit > 0).then_some(limit),
+                    gpus: about.launch.gpus.clone(),
+                })
+            })
+            .collect();
+        let has_gpus = !on.node.settings.gpu_uuids.is_empty();
+        let sampler = self.sampler.get_or_insert_with(|| {
+            let gpus = if has_gpus { discover::this_machine().gpus } else { Vec::new() };
+            Sampler::new(&gpus)
+        });
+        for (task, usage) in sampler.sample(&watched, at) {
+            let Some(about) = on.tasks.get_mut(&task) else { continue };
+            about.samples += 1;
+            let (idle, tell) = about.idle.look(&usage.gpus, at, IdleRule::default());
+            about.idle = idle;
+            let samples = usage.samples(about.samples, at);
+            on.report(Report::Samples { task, samples });
+            if tell {
+                on.report(Report::GpusIdle { task });
+            }
+        }
+    }
+
+    /// Acts on walks that are done, and asks for those that are due.
+    fn disks(&mut self, on: &mut Supervisor) {
+        let now = Instant::now();
+        if let Some((_, walked)) = &self.walker {
+            for (task, walked) in walked.try_iter() {
+                let Some(about) = on.tasks.get_mut(&task) else { continue };
+                about.disk_due = Some(now + walked.rest);
+                if walked.bytes > about.launch.spec.limits.disk_bytes {
+                    on.kill(task, Ending::OutOfDisk, "it filled more disk than it may");
+                }
+            }
+        }
+        for (task, about) in &mut on.tasks {
+            if about.keeper.is_none() || about.disk_due.is_none_or(|due| due > now) {
+                continue;
+            }
+            about.disk_due = None;
+            let owner = on.node.isolation.uid(about.launch.spec.user).ok().flatten();
+            let folders = counted(&Places::of(&about.launch));
+            let (ask, _) = self.walker.get_or_insert_with(walker);
+            // The thread lives as long as we hold the other end.
+            let _ = ask.send(Walk { task: *task, folders, owner });
+        }
+    }
+}
+
+fn walker() -> Walker {
+    let (ask, asked) = channel::<Walk>();
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for Walk { task, folders, owner } in asked {
+            if tell.send((task, walk(&folders, owner, ENTRIES_MAX))).is_err() {
+                return;
+            }
+        }
+    });
+    (ask, told)
+}
+
+/// Reads what tasks have written for TensorBoard.
+fn scalars(on: &mut Supervisor) {
+    let at = super::now();
+    let mut reports = Vec::new();
+    for (task, about) in &mut on.tasks {
+        // The outputs are the job's: the first replica's task reads them for all.
+        let Some(scalars) = &mut about.scalars else { continue };
+        let samples = scalars.look(at);
+        if !samples.is_empty() {
+            reports.push(Report::Samples { task: *task, samples });
+        }
+    }
+    reports.into_iter().for_each(|report| on.report(report));
+}
+
+/// Shows lines whose end has not come, such as a progress bar.
+fn unfinished_lines(on: &mut Supervisor) {
+    for kept in on.keepers.values_mut() {
+        if let Some(log) = &mut kept.log
+            && log.has_unfinished()
+        {
+            log.flush(super::now());
+        }
+    }
+}
+
+/// Enforces by a kill what the kernel does not limit here.
+fn memory_and_processes(on: &mut Supervisor) {
+    let (memory, processes) = (on.cgroups.limits_memory(), on.cgroups.limits_processes());
+    if memory && processes {
+        return;
+    }
+    let all = tree::processes();
+    let mut over = Vec::new();
+    for (task, about) in &on.tasks {
+        let Some(kept) = about.keeper.and_then(|keeper| on.keepers.get(&keeper)) else { continue };
+        let below = tree::descendants(i32::try_from(kept.child.id()).unwrap_or(0), &all);
+        let limits = Amounts::of(&about.launch);
+        let threads: u64 = below.iter().map(|process| u64::from(process.threads)).sum();
+        let bytes = || tree::memory_bytes(&below, limits.memory_bytes);
+        if !memory && limits.memory_bytes > 0 && bytes() > limits.memory_bytes {
+            over.push((*task, Ending::OutOfMemory, "it used more memory than it had asked for"));
+        } else if !processes && threads > u64::from(limits.processes) {
+            over.push((*task, Ending::Itself, "it had more processes than it may"));
+        }
+    }
+    for (task, ending, why) in over {
+        on.kill(task, ending, why);
+    }
+}

@@ -1,0 +1,199 @@
+//! Simulated nodes from a file, YAML or JSON:
+//!
+//! ```yaml
+//! nodes:
+//!   - name: a100
+//!     count: 4
+//!     pool: training
+//!     rack: r1
+//!     labels: { disk: ssd }
+//!     capacity: { cpu: 64, memory: 512Gi, gpu: 8, gpu.model: a100, gpu.memory: 80Gi }
+//! ```
+//!
+//! Where a count is given, the nodes are called `a100-0`, `a100-1`, and so on. `pool` and `rack`
+//! become labels of these names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use era_core::resources::{Capacity, GPUS_PER_NODE_MAX, Gpu, Resources, WHOLE_GPU};
+use era_core::units::Name;
+use serde::Deserialize;
+
+use crate::executor::FoundNode;
+
+/// No file makes more nodes than this.
+const NODES_MAX: usize = 100_000;
+/// What a GPU is called where the file does not say.
+const GPU_MODEL: &str = "simulated";
+/// How much memory it then has, in MiB.
+const GPU_MEMORY: u32 = 16 << 10;
+
+/// What is wrong with a file of nodes.
+#[derive(Debug, thiserror::Error)]
+pub enum BadNodes {
+    /// It cannot be read as YAML or JSON, or a field is unknown, missing or of the wrong type.
+    #[error("the file of nodes cannot be read: {0}")]
+    Unreadable(String),
+    /// An amount or a name is wrong.
+    #[error("node `{node}`: {why}")]
+    Node {
+        /// Which.
+        node: String,
+        /// What.
+        why: String,
+    },
+    /// There are too many.
+    #[error("the file makes more than 100000 nodes: ask for fewer")]
+    TooMany,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    nodes: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    count: Option<usize>,
+    pool: Option<String>,
+    rack: Option<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    capacity: BTreeMap<String, Amount>,
+}
+
+/// `64` and `512Gi` alike.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Amount {
+    Whole(u64),
+    Broken(f64),
+    Text(String),
+}
+
+impl std::fmt::Display for Amount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Amount::Whole(n) => n.fmt(f),
+            Amount::Broken(x) => x.fmt(f),
+            Amount::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// The nodes of a file.
+pub fn read(text: &str) -> Result<Vec<FoundNode>, BadNodes> {
+    // JSON is YAML too.
+    let file: File =
+        serde_saphyr::from_str(text).map_err(|error| BadNodes::Unreadable(error.to_string()))?;
+    let (mut nodes, mut names) = (Vec::new(), BTreeSet::new());
+    for entry in &file.nodes {
+        let found = one_kind(entry)?;
+        if nodes.len() + entry.count.unwrap_or(1) > NODES_MAX {
+            return Err(BadNodes::TooMany);
+        }
+        for number in 0..entry.count.unwrap_or(1) {
+            let mut node = found.clone();
+            if entry.count.is_some() {
+                node.name = format!("{}-{number}", entry.name);
+            }
+            let wrong = |why: String| BadNodes::Node { node: node.name.clone(), why };
+            Name::new(&node.name).map_err(|error| wrong(error.to_string()))?;
+            if !names.insert(node.name.clone()) {
+                return Err(wrong("there are two of this name: give another".into()));
+            }
+            nodes.push(node);
+        }
+    }
+    Ok(nodes)
+}
+
+fn one_kind(entry: &Entry) -> Result<FoundNode, BadNodes> {
+    let wrong = |why: String| BadNodes::Node { node: entry.name.clone(), why };
+    let mut labels = entry.labels.clone();
+    for (key, value) in [("pool", &entry.pool), ("rack", &entry.rack)] {
+        if let Some(value) = value {
+            labels.insert(key.into(), value.clone());
+        }
+    }
+    for word in labels.iter().flat_map(|(key, value)| [key, value]) {
+        Name::new(word).map_err(|error| wrong(error.to_string()))?;
+    }
+    let amounts: Vec<(&str, String)> =
+        entry.capacity.iter().map(|(key, amount)| (key.as_str(), amount.to_string())).collect();
+    let asked = Resources::parse(amounts.iter().map(|(key, text)| (*key, text.as_str())))
+        .map_err(|error| wrong(error.to_string()))?;
+    let capacity = capacity(&asked).map_err(|why| wrong(why.into()))?;
+    Ok(FoundNode { name: entry.name.clone(), capacity, labels, simulated: true })
+}
+
+fn capacity(asked: &Resources) -> Result<Capacity, &'static str> {
+    if asked.cpu == 0 || asked.memory == 0 {
+        return Err("a node has processors and memory: give `cpu` and `memory`");
+    }
+    let whole = asked.gpu.is_multiple_of(WHOLE_GPU);
+    let count = (asked.gpu / WHOLE_GPU) as usize;
+    if !whole || count > GPUS_PER_NODE_MAX {
+        return Err("a node has whole GPUs, and at most 32 of them");
+    }
+    let named = || Name::new(GPU_MODEL).map_err(|_| "a GPU has a model: give `gpu.model`");
+    let model = asked.gpu_model.clone().map_or_else(named, Ok)?;
+    let gpu = Gpu { model, memory: asked.gpu_memory.unwrap_or(GPU_MEMORY) };
+    Ok(Capacity {
+        cpu: asked.cpu,
+        memory: asked.memory,
+        gpus: vec![gpu; count],
+        devices: asked.devices.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "nodes:\n- name: big\n  count: 2\n  pool: training\n  rack: r1\n  \
+                        labels: { disk: ssd }\n  capacity: { cpu: 64, memory: 512Gi, gpu: 8, \
+                        gpu.model: a100, gpu.memory: 80Gi }\n- name: small\n  \
+                        capacity: { cpu: 500m, memory: 1Gi }\n";
+
+    #[test]
+    fn nodes_are_counted_out_and_marked_simulated() {
+        let nodes = read(GOOD).expect("good");
+        let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        assert_eq!(names, ["big-0", "big-1", "small"]);
+        assert!(nodes.iter().all(|node| node.simulated));
+        assert_eq!((nodes[0].capacity.gpus.len(), nodes[0].capacity.gpus[7].memory), (8, 80 << 10));
+        assert_eq!(nodes[0].labels["pool"], "training");
+        assert_eq!((nodes[2].capacity.cpu, nodes[2].capacity.gpus.len()), (500, 0));
+    }
+
+    #[test]
+    fn json_is_understood_too() {
+        let text = r#"{"nodes":[{"name":"n","capacity":{"cpu":2,"memory":"4Gi","gpu":1}}]}"#;
+        assert_eq!(read(text).expect("good")[0].capacity.gpus[0].model.as_str(), GPU_MODEL);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, word) in [
+            ("nodes: 3", "nodes"),
+            ("nodes:\n- name: a\n  capacity: { cpu: 1, memory: 1Gi }\n  rok: 1", "rok"),
+            ("nodes:\n- name: a\n  capacity: { cpu: lots, memory: 1Gi }", "lots"),
+            ("nodes:\n- name: a\n  capacity: { cpu: 1, memory: 1Gi, gpu: 0.5 }", "whole"),
+            ("nodes:\n- name: a\n  capacity: { memory: 1Gi }", "cpu"),
+            ("nodes:\n- name: 'a b'\n  capacity: { cpu: 1, memory: 1Gi }", "a b"),
+            ("nodes:\n- name: a\n  count: 100001\n  capacity: { cpu: 1, memory: 1Gi }", "100000"),
+            (
+                "nodes:\n- name: a\n  capacity: {cpu: 1, memory: 1Gi}\n- name: a\n  capacity: \
+                 {cpu: 1, memory: 1Gi}",
+                "two",
+            ),
+        ] {
+            let error = read(text).expect_err(text).to_string();
+            assert!(error.contains(word), "{word:?} in {error}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Tasks that try to stay, to hide or to drown the others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use era_cloud::{Ending, Executor, Order};
+
+use crate::bed::{Bed, count, now, wait_until};
+use era_core::units::Time;
+
+/// Forks, forks again, leaves session, group and environment, and lives on.
+fn escape(seconds: &str) -> String {
+    format!("(env -i setsid sh -c 'setsid sleep {seconds} & sleep {seconds}' &) & sleep 0.3")
+}
+
+async fn leaves_no_orphan(mut bed: Bed, seconds: &str) {
+    let task = bed.launch(bed.sh(1, &format!("{}; exit 0", escape(seconds))));
+    bed.started(task).await;
+    wait_until(|| count(seconds) >= 2);
+    assert_eq!(bed.ended(task).await, (0, Ending::Itself));
+    assert_eq!(count(seconds), 0, "whoever is told to have ended is gone");
+}
+
+#[tokio::test]
+async fn a_task_that_forks_and_escapes_leaves_no_orphan() {
+    leaves_no_orphan(Bed::new().await, "7201.5").await;
+}
+
+#[tokio::test]
+async fn without_control_groups_there_is_no_orphan_either() {
+    leaves_no_orphan(Bed::with(|settings| settings.cgroups = false).await, "7202.5").await;
+}
+
+#[tokio::test]
+async fn a_stop_reaches_those_who_left_the_group() {
+    let mut bed = Bed::new().await;
+    let task = bed.launch(bed.sh(1, &format!("{}; sleep 7203.5", escape("7203.5"))));
+    bed.started(task).await;
+    wait_until(|| count("7203.5") >= 3);
+    bed.server().carry_out(Order::Stop { task, until: Time(now().0 + 20_000) });
+    assert_eq!(bed.ended(task).await.1, Ending::Stopped);
+    assert_eq!(count("7203.5"), 0);
+}
+
+#[tokio::test]
+async fn a_gigabyte_without_a_newline_keeps_to_its_limit_and_harms_nobody() {
+    let mut bed = Bed::new().await;
+    let mut launch = bed.sh(1, "head -c 1G /dev/zero; exit 4");
+    Arc::make_mut(&mut launch.spec).limits.log_bytes = 2 << 20;
+    let loud = bed.launch(launch);
+    bed.started(loud).await;
+    let quiet = bed.launch(bed.sh(2, "echo here"));
+    let (mut codes, mut left) = (Vec::new(), 2);
+    while left > 0 {
+        if let era_cloud::Report::Exited { task, code, .. } = bed.next().await {
+            codes.push((task, code));
+            left -= 1;
+        }
+    }
+    assert!(codes.contains(&(loud, 4)) && codes.contains(&(quiet, 0)), "{codes:?}");
+    let folder = bed.job(1).join("logs");
+    let size: u64 = std::fs::read_dir(folder)
+        .expect("logs")
+        .flatten()
+        .map(|entry| entry.metadata().expect("a file").len())
+        .sum();
+    assert!(size <= 3 << 20, "{size}");
+}
+
+#[tokio::test]
+async fn a_fork_bomb_stays_within_its_limit_and_is_ended() {
+    let mut bed = Bed::new().await;
+    // It ends by itself at about a thousand: a test must not take the machine along if it fails.
+    let script = "b() { [ $1 -gt 0 ] || return; sleep 7204.5 & b $(($1-1)) & b $(($1-1)) & wait; }; \
+                  b 9; sleep 7204.5";
+    let mut launch = bed.sh(1, script);
+    Arc::make_mut(&mut launch.spec).limits.processes = 100;
+    let task = bed.launch(launch);
+    bed.started(task).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(count("7204.5") <= 101, "{}", count("7204.5"));
+    bed.server().carry_out(Order::Stop { task, until: Time(now().0 + 300) });
+    bed.ended(task).await;
+    assert_eq!(count("7204.5"), 0);
+    let log = bed.output(bed.sh(2, "echo alive")).await;
+    assert!(log.contains("alive"));
+}
+
+#[tokio::test]
+async fn a_task_that_makes_its_output_non_blocking_does_not_harm_the_next() {
+    let mut bed = Bed::with(|settings| settings.spare_keepers = 0).await;
+    let python = "import fcntl, os; fcntl.fcntl(1, fcntl.F_SETFL, os.O_NONBLOCK)";
+    bed.output(bed.run(1, &["/usr/bin/python3", "-c", python])).await;
+    let check = "import fcntl, os; print(bool(fcntl.fcntl(1, fcntl.F_GETFL) & os.O_NONBLOCK))";
+    let log = bed.output(bed.run(2, &["/usr/bin/python3", "-c", check])).await;
+    assert!(log.contains("False"), "{log}");
+}

@@ -1,0 +1,125 @@
+//! What one user's task can do to others. As root only: without, all of it is one user.
+
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use era_cloud::Staged;
+use era_core::units::UserId;
+
+use crate::bed::{Bed, is_root};
+
+#[tokio::test]
+async fn each_user_runs_under_a_user_id_of_its_own() {
+    if !is_root() {
+        return;
+    }
+    let mut bed = Bed::new().await;
+    let mut launch =
+        bed.sh(1, "id -u; id -G; grep NoNewPrivs /proc/self/status; touch $ERA_OUTPUTS/x");
+    Arc::make_mut(&mut launch.spec).user = UserId(42);
+    let log = bed.output(launch).await;
+    assert_eq!(log.matches("100042").count(), 2, "{log}");
+    assert!(log.contains("NoNewPrivs:\t1"), "{log}");
+    let file = std::fs::metadata(bed.job(1).join("outputs/x")).expect("an output");
+    assert_eq!(file.uid(), 100_042);
+}
+
+#[tokio::test]
+async fn temporary_folders_and_shared_memory_are_private() {
+    if !is_root() {
+        return;
+    }
+    let mut bed = Bed::new().await;
+    let mark = format!("/tmp/{}", std::process::id());
+    let script = format!("ls -A /tmp /dev/shm; echo $TMPDIR; touch {mark} /dev/shm/mine");
+    let log = bed.output(bed.sh(1, &script)).await;
+    assert!(log.contains("/tmp") && !log.contains("mine"), "{log}");
+    let again = bed.output(bed.sh(2, "ls -A /tmp /dev/shm")).await;
+    assert!(!again.contains("mine"), "{again}");
+    assert!(!std::path::Path::new(&mark).exists());
+    assert!(!std::path::Path::new("/dev/shm/mine").exists());
+}
+
+#[tokio::test]
+async fn the_platforms_own_folder_is_out_of_sight() {
+    if !is_root() {
+        return;
+    }
+    // Beside `/tmp`, which is private in any case.
+    let visible = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    std::fs::write(visible.path().join("secret"), "x").expect("write");
+    open_to_all(visible.path());
+    let hidden = visible.path().to_owned();
+    let mut bed = Bed::with(|settings| settings.hidden.push(hidden)).await;
+    let script = format!(
+        "ls {dir} {own} 2>&1; cat {dir}/secret 2>&1; ls /run/era; ls /run/era/logs 2>&1; true",
+        dir = visible.path().display(),
+        own = bed.folder.path().display()
+    );
+    let log = bed.output(bed.sh(1, &script)).await;
+    assert!(!log.contains("\nx\n") && log.contains("outputs"), "{log}");
+    assert!(log.matches("secret").count() <= 1, "only in the complaint: {log}");
+    assert!(!log.contains("shim"), "{log}");
+}
+
+#[tokio::test]
+async fn inputs_are_read_only() {
+    if !is_root() {
+        return;
+    }
+    let mut bed = Bed::new().await;
+    let set = bed.folder.path().join("set");
+    std::fs::create_dir(&set).expect("make");
+    std::fs::write(set.join("a"), "data-a").expect("write");
+    open_to_all(&set);
+    let file = bed.folder.path().join("blob");
+    std::fs::write(&file, "data-b").expect("write");
+    let script = "cat inputs/set/a inputs/b; echo; \
+                  (echo bad > inputs/set/a) 2>/dev/null && echo WROTE; \
+                  (touch inputs/set/new) 2>/dev/null && echo MADE; \
+                  (echo bad > inputs/b) 2>/dev/null && echo WROTE; \
+                  rm -f inputs/b 2>/dev/null && echo REMOVED; true";
+    let mut launch = bed.sh(1, script);
+    let staged = |from, to: &str| Staged { from, to: to.into(), executable: false };
+    Arc::make_mut(&mut launch.spec).inputs =
+        vec![staged(set.clone(), "inputs/set"), staged(file.clone(), "inputs/b")];
+    let log = bed.output(launch).await;
+    assert!(log.contains("data-adata-b"), "{log}");
+    for bad in ["WROTE", "MADE", "REMOVED"] {
+        assert!(!log.contains(bad), "{bad}: {log}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).expect("kept"), "data-b");
+    assert_eq!(std::fs::read_to_string(set.join("a")).expect("kept"), "data-a");
+}
+
+#[tokio::test]
+async fn a_task_is_given_no_more_processor_time_than_it_asked_for() {
+    if !is_root() {
+        return;
+    }
+    let mut bed = Bed::new().await;
+    if bed.notes_say("processor time is not limited") {
+        return;
+    }
+    let script = "i=0; e=$(($(date +%s%N) + 1000000000)); while [ $(date +%s%N) -lt $e ]; do \
+                  i=$((i+1)); done; cat /proc/self/cgroup; times";
+    let mut launch = bed.sh(1, script);
+    launch.each.cpu = 200;
+    let log = bed.output(launch).await;
+    let seconds = |line: &str| -> f64 {
+        let of = |word: &str| {
+            let (minutes, seconds) = word.trim_end_matches('s').split_once('m').expect("times");
+            minutes.parse::<f64>().expect("minutes") * 60.0
+                + seconds.parse::<f64>().expect("seconds")
+        };
+        line.split_whitespace().map(|word| of(word.rsplit_once(' ').map_or(word, |w| w.1))).sum()
+    };
+    let used: f64 =
+        log.lines().filter_map(|line| line.find("0m").map(|at| &line[at..])).map(seconds).sum();
+    assert!(log.contains("/era-") && used < 0.6, "{used} s used of a second at a fifth: {log}");
+}
+
+fn open_to_all(path: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("opened");
+}

@@ -1,0 +1,135 @@
+//! Servers and supervisors that go and come.
+
+use std::time::Duration;
+
+use era_cloud::{Ending, Executor, Report};
+
+use crate::bed::{Bed, count, processes, wait_until};
+
+#[tokio::test]
+async fn a_running_task_is_adopted_by_the_next_server() {
+    let mut bed = Bed::new().await;
+    let script = "while [ ! -f $ERA_OUTPUTS/go ]; do sleep 0.02; done; exit 5";
+    let task = bed.launch(bed.sh(1, script));
+    bed.started(task).await;
+    bed.stop_server().await;
+    bed.start_server().await;
+    assert_eq!(bed.server().known(), [task]);
+    bed.started(task).await;
+    std::fs::write(bed.job(1).join("outputs/go"), "").expect("write");
+    assert_eq!(bed.ended(task).await, (5, Ending::Itself));
+}
+
+#[tokio::test]
+async fn an_end_that_nobody_heard_is_told_until_it_is_acknowledged() {
+    let mut bed = Bed::new().await;
+    let task = bed.launch(bed.sh(1, "sleep 0.3; exit 6"));
+    bed.started(task).await;
+    bed.stop_server().await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    for _ in 0..2 {
+        bed.start_server().await;
+        assert_eq!(bed.server().known(), [task]);
+        assert_eq!(bed.ended(task).await, (6, Ending::Itself));
+        bed.stop_server().await;
+    }
+    bed.start_server().await;
+    bed.server().acknowledge(task);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    bed.stop_server().await;
+    bed.start_server().await;
+    assert_eq!(bed.server().known(), []);
+}
+
+#[tokio::test]
+async fn if_the_supervisor_dies_its_tasks_die_and_are_lost_never_doubled() {
+    let mut bed = Bed::new().await;
+    let task =
+        bed.launch(bed.sh(1, "echo run >> $ERA_OUTPUTS/runs; sleep 7301.5 & setsid sleep 7301.5"));
+    bed.started(task).await;
+    wait_until(|| count("7301.5") >= 2);
+    let done = bed.launch(bed.sh(2, "exit 9"));
+    assert_eq!(bed.ended(done).await, (9, Ending::Itself));
+    bed.kill(bed.supervisor());
+    let mut told = vec![bed.next().await, bed.next().await];
+    told.sort_by_key(|report| matches!(report, Report::Lost { .. }));
+    assert_eq!(count("7301.5"), 0, "who is told to be lost is gone");
+    assert!(
+        matches!(&told[0], Report::Exited { task: t, code: 9, .. } if *t == done),
+        "an end that was not acknowledged outlives the supervisor: {told:?}"
+    );
+    assert!(matches!(&told[1], Report::Lost { task: t, .. } if *t == task), "{told:?}");
+    let mut again = bed.sh(1, "echo run >> $ERA_OUTPUTS/runs");
+    again.task.attempt = 2;
+    bed.output(again).await;
+    let runs = std::fs::read_to_string(bed.job(1).join("outputs/runs")).expect("runs");
+    assert_eq!(runs, "run\nrun\n");
+}
+
+#[tokio::test]
+async fn what_outlives_supervisor_and_keepers_is_swept() {
+    let mut bed = Bed::new().await;
+    let task = bed.launch(bed.sh(1, "(setsid sleep 7302.5 &); sleep 7302.5"));
+    bed.started(task).await;
+    wait_until(|| count("7302.5") >= 2);
+    let supervisor = bed.supervisor();
+    let all = processes();
+    let keepers = all.iter().filter(|(pid, words)| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
+        parent == Some(&supervisor.to_string()) && words.iter().any(|word| word == "keeper")
+    });
+    // Stopped first, so that none of them notices that another is gone.
+    let pids: Vec<i32> = keepers.map(|(pid, _)| *pid).chain([supervisor]).collect();
+    for pid in &pids {
+        let pid = rustix::process::Pid::from_raw(*pid).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("stopped");
+    }
+    pids.iter().for_each(|pid| bed.kill(*pid));
+    let lost = bed.next().await;
+    assert!(matches!(lost, Report::Lost { task: t, .. } if t == task), "{lost:?}");
+    assert_eq!(count("7302.5"), 0);
+}
+
+#[tokio::test]
+async fn a_keeper_that_dies_takes_its_task_along_and_nobody_else() {
+    let mut bed = Bed::new().await;
+    let other = bed.launch(bed.sh(1, "sleep 7303.25; true"));
+    bed.started(other).await;
+    let task = bed.launch(bed.sh(2, "echo $PPID; (setsid sleep 7303.5 &); sleep 7303.5"));
+    bed.started(task).await;
+    wait_until(|| count("7303.5") >= 2);
+    let log = bed.log(2);
+    let keeper: i32 = log.split_whitespace().last().expect("a pid").parse().expect("a pid");
+    bed.kill(keeper);
+    let lost = bed.next().await;
+    assert!(matches!(lost, Report::Lost { task: t, .. } if t == task), "{lost:?}");
+    assert_eq!((count("7303.5"), count("7303.25")), (0, 1));
+}
+
+#[tokio::test]
+async fn an_idle_supervisor_leaves_when_asked_and_a_busy_one_does_not() {
+    let mut bed = Bed::new().await;
+    let task = bed.launch(bed.sh(1, "sleep 0.3"));
+    bed.started(task).await;
+    assert!(!bed.server().leave().await, "it has a task");
+    bed.ended(task).await;
+    assert!(!bed.server().leave().await, "its end is not acknowledged");
+    bed.server().acknowledge(task);
+    let supervisor = bed.supervisor();
+    assert!(bed.server().leave().await);
+    wait_until(|| !std::path::Path::new(&format!("/proc/{supervisor}")).exists());
+}
+
+#[tokio::test]
+async fn there_is_one_supervisor_a_folder() {
+    let bed = Bed::new().await;
+    let folder = bed.folder.path().join("shim");
+    let second = std::process::Command::new(env!("CARGO_BIN_EXE_era-cloud-test-shim"))
+        .arg(&folder)
+        .output()
+        .expect("run");
+    assert!(!second.status.success());
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(said.contains("another supervisor runs"), "{said}");
+}

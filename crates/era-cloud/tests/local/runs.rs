@@ -1,0 +1,130 @@
+//! What a task finds, and what is left of it.
+
+use std::sync::Arc;
+
+use era_cloud::{Ending, Executor, Order, Report, Staged};
+use era_core::job::TaskId;
+
+use crate::bed::Bed;
+
+#[tokio::test]
+async fn a_task_runs_and_its_end_is_told() {
+    let mut bed = Bed::new().await;
+    let task = bed.launch(bed.sh(1, "echo hello; echo bye >&2; exit 7"));
+    bed.started(task).await;
+    assert_eq!(bed.ended(task).await, (7, Ending::Itself));
+    let log = bed.log(1);
+    assert!(log.contains("hello") && log.contains("bye"), "{log}");
+}
+
+#[tokio::test]
+async fn an_order_given_twice_runs_once() {
+    let mut bed = Bed::new().await;
+    let launch = bed.sh(1, "echo once >> $ERA_OUTPUTS/runs; sleep 0.2");
+    bed.launch(launch.clone());
+    let task = bed.launch(launch.clone());
+    bed.ended(task).await;
+    bed.launch(launch.clone());
+    let again = bed.next().await;
+    assert!(matches!(again, Report::Exited { task: t, .. } if t == task), "{again:?}");
+    bed.server().acknowledge(task);
+    bed.launch(launch);
+    let other = bed.output(bed.sh(2, "true")).await;
+    assert_eq!(other, "");
+    assert_eq!(std::fs::read_to_string(bed.job(1).join("outputs/runs")).expect("runs"), "once\n");
+}
+
+#[tokio::test]
+async fn nothing_of_the_servers_environment_leaks() {
+    let mut bed = Bed::new().await;
+    let log = bed.output(bed.sh(1, "env")).await;
+    // What a shell sets by itself, and what is promised or a default.
+    let known = "PWD OLDPWD SHLVL _ HOME LANG LOGNAME OMP_NUM_THREADS PATH PYTHONUNBUFFERED SHELL \
+                 TMPDIR USER CUDA_DEVICE_ORDER CUDA_VISIBLE_DEVICES LOCAL_RANK MASTER_ADDR \
+                 MASTER_PORT RANK WORLD_SIZE TF_CONFIG";
+    let known: Vec<&str> = known.split_whitespace().collect();
+    for name in log.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name) {
+        assert!(name.starts_with("ERA_") || known.contains(&name), "{name} leaks: {log}");
+    }
+    for name in ["ERA_JOB_ID=1", "CUDA_VISIBLE_DEVICES=", "RANK=0", "WORLD_SIZE=1", "HOME=/"] {
+        assert!(log.contains(name), "{name} in {log}");
+    }
+}
+
+#[tokio::test]
+async fn code_is_there_and_outputs_and_checkpoints_stay_for_the_next_attempt() {
+    let mut bed = Bed::new().await;
+    let kept = bed.folder.path().join("kept");
+    std::fs::write(&kept, "echo from code; echo $ERA_ATTEMPT >> $ERA_CHECKPOINTS/seen\n")
+        .expect("write");
+    let mut launch = bed.run(1, &["./src/go"]);
+    Arc::make_mut(&mut launch.spec).code =
+        vec![Staged { from: kept.clone(), to: "src/go".into(), executable: true }];
+    std::fs::write(&kept, format!("#!/bin/sh\n{}", std::fs::read_to_string(&kept).expect("read")))
+        .expect("write");
+    let log = bed.output(launch.clone()).await;
+    assert!(log.contains("from code"), "{log}");
+    launch.task.attempt = 2;
+    bed.output(launch).await;
+    let seen = std::fs::read_to_string(bed.job(1).join("checkpoints/seen"));
+    assert_eq!(seen.expect("a checkpoint"), "1\n2\n");
+    assert!(!bed.job(1).join("work/p0-a1-r0.tmp").exists(), "temporary folders go");
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_says_why_in_its_log() {
+    let mut bed = Bed::new().await;
+    let task = bed.launch(bed.run(1, &["no-such-program"]));
+    assert_eq!(bed.ended(task).await, (127, Ending::NotStarted));
+    assert!(bed.log(1).contains("could not start `no-such-program`"), "{}", bed.log(1));
+    let mut launch = bed.sh(2, "true");
+    Arc::make_mut(&mut launch.spec).code =
+        vec![Staged { from: "/etc/hostname".into(), to: "../../x".into(), executable: false }];
+    let task = bed.launch(launch);
+    assert_eq!(bed.ended(task).await, (126, Ending::NotStarted));
+    assert!(bed.log(2).contains("leaves the working folder"), "{}", bed.log(2));
+}
+
+#[tokio::test]
+async fn a_gang_runs_side_by_side_and_learns_its_new_size() {
+    let mut bed = Bed::new().await;
+    let script = "while [ ! -f $ERA_WORLD_FILE ]; do sleep 0.02; done; cat $ERA_WORLD_FILE";
+    let mut tasks = Vec::new();
+    for rank in 0..2 {
+        let mut launch = bed.sh(1, script);
+        (launch.task.rank, launch.local_rank, launch.replicas) = (rank, rank, 2);
+        tasks.push(bed.launch(launch));
+    }
+    for _ in 0..2 {
+        assert!(matches!(bed.next().await, Report::Started { .. }));
+    }
+    let TaskId { job, part, attempt, .. } = tasks[0];
+    bed.server().carry_out(Order::Resize { job, part, attempt, replicas: 5 });
+    for _ in 0..2 {
+        assert!(matches!(bed.next().await, Report::Exited { code: 0, .. }));
+    }
+    assert_eq!(bed.log(1).matches('5').count(), 2, "{}", bed.log(1));
+}
+
+#[tokio::test]
+async fn many_short_tasks_all_end_once() {
+    let mut bed = Bed::new().await;
+    const TASKS: u64 = 300;
+    for job in 0..TASKS {
+        bed.launch(bed.run(job, &["/bin/true"]));
+    }
+    let (mut started, mut ended) = (0, std::collections::BTreeSet::new());
+    while ended.len() < TASKS as usize {
+        match bed.next().await {
+            Report::Started { .. } => started += 1,
+            Report::Exited { task, code: 0, ending: Ending::Itself, .. } => {
+                assert!(ended.insert(task), "{task} ended twice");
+                bed.server().acknowledge(task);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(started, TASKS);
+    assert_eq!(bed.server().known(), []);
+    assert!(!bed.job(7).join("logs").exists(), "no log before the first byte");
+}

@@ -1,0 +1,136 @@
+//! Quotes that were asked and not taken: demand that a forecast wants to know of.
+//!
+//! Whoever moves a slider asks a hundred times and wants one thing. So the last question of a user
+//! for the same resources and duration stands for all of them, and is written only once it has
+//! been left alone for a while. A job that is handed in takes its question away: the journal knows
+//! of it. Nothing here is on a quote's path but one short lock.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use era_core::bid::Bid;
+use era_core::units::{Money, Span, Time};
+use era_store::journal::{Asked, Asks};
+
+/// A question that nobody followed for so long was not taken.
+const LEFT_ALONE: Span = Span::from_min(2);
+/// Most questions that are remembered at a time; more are not counted.
+const MOST: usize = 50_000;
+
+/// Questions that may still be taken. A clone shares.
+#[derive(Clone, Default)]
+pub struct Asking {
+    recent: Arc<Mutex<HashMap<u64, Recent>>>,
+}
+
+struct Recent {
+    at: Time,
+    bid: Bid,
+    price: Option<Money>,
+}
+
+impl Asking {
+    /// A quote was asked, and this price was told, or none.
+    pub fn asked(&self, bid: &Bid, at: Time, price: Option<Money>) {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = key(bid);
+        let full = recent.len() >= MOST;
+        match recent.get_mut(&key) {
+            Some(known) if known.bid == *bid => (known.at, known.price) = (at, price),
+            Some(known) => *known = Recent { at, bid: bid.clone(), price },
+            None if full => {}
+            None => {
+                recent.insert(key, Recent { at, bid: bid.clone(), price });
+            }
+        }
+    }
+
+    /// A bid was handed in: its question was taken.
+    pub fn taken(&self, bid: &Bid) {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(bid));
+    }
+
+    /// Writes the questions that were left alone; says how many.
+    pub async fn write(&self, asks: &Asks, now: Time) -> Result<usize, era_store::StoreError> {
+        let left = self.left_alone(now);
+        if !left.is_empty() {
+            asks.append(&left).await?;
+        }
+        Ok(left.len())
+    }
+
+    fn left_alone(&self, now: Time) -> Vec<Asked> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = Vec::new();
+        recent.retain(|_, known| {
+            let alone = known.at + LEFT_ALONE <= now;
+            if alone {
+                left.push(Asked::new(known.at, &known.bid, known.price));
+            }
+            !alone
+        });
+        left.sort_by_key(|asked| asked.at);
+        left
+    }
+}
+
+/// The same for all questions of a user for the same resources and durations, whatever the window
+/// and the value.
+fn key(bid: &Bid) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bid.user.0.hash(&mut hasher);
+    for request in bid.one_of.iter().flat_map(|alternative| &alternative.all_of) {
+        request.each.hash(&mut hasher);
+        request.shape.promised().hash(&mut hasher);
+        request.duration.0.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use era_core::bid::{Constraints, Request, Shape, Window};
+    use era_core::resources::Resources;
+    use era_core::units::UserId;
+
+    use super::*;
+
+    fn bid(user: u32, cpu: u32, deadline: i64) -> Bid {
+        let request = Request {
+            shape: Shape::gang(1),
+            each: Resources { cpu, ..Resources::default() },
+            duration: Span::from_min(5),
+            window: Window { earliest: Time(0), deadline: Time::from_s(deadline) },
+            constraints: Constraints::default(),
+            after: Vec::new(),
+        };
+        Bid::single(UserId(user), request, Money::credits(1))
+    }
+
+    #[test]
+    fn many_questions_for_one_thing_count_once_and_only_when_left_alone() {
+        let asking = Asking::default();
+        for second in 0..100 {
+            asking.asked(&bid(1, 1000, 9000 + second), Time::from_s(second), None);
+        }
+        asking.asked(&bid(2, 1000, 9000), Time::from_s(0), Some(Money::credits(2)));
+        assert_eq!(asking.left_alone(Time::from_s(119)).len(), 0);
+        let first = asking.left_alone(Time::from_s(120));
+        assert_eq!(first.len(), 1);
+        assert_eq!(first[0].price, Some(Money::credits(2)));
+        let second = asking.left_alone(Time::from_s(300));
+        assert_eq!(second.len(), 1);
+        assert_eq!(second[0].bid().unwrap(), bid(1, 1000, 9099), "the last one stands for all");
+        assert_eq!(asking.left_alone(Time::from_s(999)).len(), 0, "nothing is told twice");
+    }
+
+    #[test]
+    fn what_was_taken_is_not_told() {
+        let asking = Asking::default();
+        asking.asked(&bid(1, 1000, 9000), Time::from_s(0), None);
+        asking.asked(&bid(1, 2000, 9000), Time::from_s(0), None);
+        asking.taken(&bid(1, 1000, 7777));
+        assert_eq!(asking.left_alone(Time::from_s(999)).len(), 1);
+    }
+}

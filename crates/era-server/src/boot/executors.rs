@@ -1,0 +1,43 @@
+//! The executors of one machine: its own processes, and simulated nodes beside them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use era_cloud::local::{Local, LocalOptions};
+use era_cloud::shim;
+use era_cloud::simulated::{SLEEP_MAX, Simulated};
+use era_cloud::{Executor, FoundNode, Report, Reports, discover};
+
+use super::StartEngines;
+use crate::launch::Engines;
+
+/// This machine as the first node, and these simulated ones. The running program is its own
+/// supervisor.
+pub fn here(folder: PathBuf, simulated: Vec<FoundNode>) -> StartEngines {
+    Box::new(move |reports| Box::pin(start(folder, simulated, reports)))
+}
+
+async fn start(
+    folder: PathBuf,
+    simulated: Vec<FoundNode>,
+    reports: Reports,
+) -> Result<Engines, String> {
+    let machine = tokio::task::spawn_blocking(discover::this_machine).await;
+    let machine = machine.map_err(|e| e.to_string())?;
+    let settings = shim::Settings {
+        hidden: vec![folder.clone()],
+        gpu_uuids: machine.gpus.iter().map(|gpu| gpu.uuid.clone()).collect(),
+        ..shim::Settings::default()
+    };
+    let options = LocalOptions::of_this_program(folder.join("shim"), settings)
+        .map_err(|e| format!("this program cannot find itself: {e}"))?;
+    let local = Local::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
+    for note in local.notes() {
+        tracing::warn!("{note}");
+    }
+    // The channel is empty, and its other end is held by whoever asked for this.
+    let _ = reports.try_send(Report::Node(machine.node));
+    let simulated = (!simulated.is_empty())
+        .then(|| Arc::new(Simulated::start(simulated, SLEEP_MAX, reports)) as Arc<dyn Executor>);
+    Ok(Engines { local: Arc::new(local), simulated })
+}

@@ -1,0 +1,263 @@
+//! Starting and stopping a server: everything is opened in the order in which it is needed, and
+//! closed in the other.
+//!
+//! What each part does is its own to know; here stands what a first start needs so that a job can
+//! be handed in the same minute, and in what order things must end so that nothing is lost.
+
+pub mod executors;
+mod first;
+mod staging;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use era_cloud::Reports;
+use era_core::State;
+use era_store::files::{Files, Keep};
+use era_store::{Store, StoreError};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::asks::Asking;
+use crate::auth::first_start::FirstAccount;
+use crate::auth::{AccountError, Auth};
+use crate::clock::{Clock, SystemClock};
+use crate::driver::{Driver, Rules, Unanswered};
+use crate::feed::Feed;
+use crate::http::serve::ServeError;
+use crate::http::{Serving, serve};
+use crate::launch::{Engines, Launcher, Launching};
+use crate::report::Laboratory;
+use crate::webhook::address::Reach;
+use crate::{App, Parts, recorder, tcp, webhook};
+
+/// How long the tables may take to end.
+const FOLLOW_TIME: Duration = Duration::from_secs(5);
+/// Most reports that wait to be taken.
+const REPORTS_MAX: usize = 4096;
+
+/// How a server is started.
+pub struct Settings {
+    /// Where everything is kept.
+    pub folder: PathBuf,
+    /// Where HTTP listens.
+    pub listen: SocketAddr,
+    /// Where lines of JSON are taken.
+    pub tcp: Option<SocketAddr>,
+    /// How HTTP listens.
+    pub serving: Serving,
+    /// When segments of the journal begin.
+    pub rules: Rules,
+    /// Where webhooks may go.
+    pub reach: Reach,
+    /// What replays a period without ERA, where there is one.
+    pub laboratory: Option<Box<dyn Laboratory>>,
+}
+
+/// What starts the executors, once there is somebody to report to.
+pub type StartEngines = Box<
+    dyn FnOnce(Reports) -> Pin<Box<dyn Future<Output = Result<Engines, String>> + Send>> + Send,
+>;
+
+/// Why a server does not start or stop as it should.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// What is kept cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Accounts cannot be made.
+    #[error(transparent)]
+    Accounts(#[from] AccountError),
+    /// An address cannot be used.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// An address cannot be listened on.
+    #[error("{address}: {source}: give another address")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// No task could be run.
+    #[error("tasks cannot be run here: {0}")]
+    Engines(String),
+    /// What a first start needs was refused.
+    #[error("the first start failed: {0}")]
+    First(String),
+    /// The scheduler has gone away.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
+}
+
+/// A server at work.
+pub struct Running {
+    /// What requests reach.
+    pub app: App,
+    /// Where HTTP listens.
+    pub address: SocketAddr,
+    /// Where lines of JSON are taken.
+    pub tcp: Option<SocketAddr>,
+    /// The account that was made, at the first start.
+    pub first: Option<FirstAccount>,
+    store: Store,
+    driver: Driver,
+    launcher: Launcher,
+    stop: CancellationToken,
+    http: JoinHandle<Result<(), ServeError>>,
+    lines: Option<JoinHandle<()>>,
+    follower: JoinHandle<()>,
+    recorder: JoinHandle<()>,
+    hooks: JoinHandle<()>,
+    tending: JoinHandle<()>,
+}
+
+/// Starts a server. Addresses are taken first, so that a second server on the same folder or
+/// address is refused before it touches anything.
+pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running, BootError> {
+    settings.serving.check(settings.listen)?;
+    let listener = listen(settings.listen)?;
+    let lines = match settings.tcp {
+        Some(address) => {
+            // Lines are not encrypted, whatever HTTP is.
+            Serving { tls: None, ..settings.serving.clone() }.check(address)?;
+            Some(listen(address)?)
+        }
+        None => None,
+    };
+    let store = Store::open(&settings.folder).await?;
+    let clock = Arc::new(SystemClock);
+    let (driver, releases) =
+        Driver::start(store.journal(), clock, settings.rules, State::default()).await?;
+    let handle = driver.handle();
+    first::furnish(&handle).await?;
+    let auth = Auth::open(&store).await?;
+    let first = auth.first_start(&handle).await?;
+    let (reports, reported) = mpsc::channel(REPORTS_MAX);
+    let engines = engines(reports).await.map_err(BootError::Engines)?;
+    let files = Files::open(&store, Keep::default())?;
+    let (samples, recorder) = recorder::start(store.samples());
+    let launching = Launching {
+        driver: handle.clone(),
+        journal: store.journal(),
+        engines,
+        staging: Arc::new(staging::FromFiles { files: files.clone(), driver: handle.clone() }),
+        jobs: settings.folder.join("jobs"),
+        samples: Some(samples),
+    };
+    let launcher = Launcher::start(launching, releases, reported);
+    let (feed, follower) = Feed::start(&store, handle.committed()).await?;
+    let asks = Asking::default();
+    let app = App::new(Parts {
+        driver: handle,
+        store: store.clone(),
+        auth,
+        reach: settings.reach,
+        feed,
+        asks,
+        laboratory: settings.laboratory,
+        files,
+    });
+    let stop = CancellationToken::new();
+    let address = local_address(&listener, settings.listen)?;
+    let http = {
+        let (app, serving, stop) = (app.clone(), settings.serving, stop.clone());
+        tokio::spawn(async move { serve(listener, app, &serving, stop.cancelled_owned()).await })
+    };
+    let (tcp, lines) = match lines {
+        Some(listener) => {
+            let address = local_address(&listener, settings.listen)?;
+            let listener = tokio::net::TcpListener::from_std(listener)
+                .map_err(|source| BootError::Listen { address, source })?;
+            let lines = tokio::spawn(tcp::serve(listener, app.clone(), stop.clone()));
+            (Some(address), Some(lines))
+        }
+        None => (None, None),
+    };
+    let tending = tokio::spawn(tend(app.clone()));
+    let hooks = webhook::run(app.clone(), store.journal(), settings.reach, stop.clone());
+    let hooks = tokio::spawn(hooks);
+    Ok(Running {
+        app,
+        address,
+        tcp,
+        first,
+        store,
+        driver,
+        launcher,
+        stop,
+        http,
+        lines,
+        follower,
+        recorder,
+        hooks,
+        tending,
+    })
+}
+
+impl Running {
+    /// Comes back when the scheduler has stopped by itself: its journal cannot be written.
+    pub async fn failed(&self) {
+        self.app.driver.stopped().await;
+    }
+
+    /// Stops in order: no more questions, then no more orders and reports, then the scheduler,
+    /// which answers what it was asked, then what is kept. Tasks go on.
+    pub async fn stop(self) -> Result<(), BootError> {
+        self.stop.cancel();
+        self.tending.abort();
+        let served = self.http.await;
+        if let Some(lines) = self.lines {
+            let _ = lines.await;
+        }
+        let _ = self.hooks.await;
+        self.launcher.stop().await;
+        // Nobody can send values any more: those on their way are recorded.
+        if tokio::time::timeout(FOLLOW_TIME, self.recorder).await.is_err() {
+            tracing::warn!("values that jobs told are not all recorded");
+        }
+        let stopped = self.driver.stop().await;
+        // The driver is gone: the tables take what is left, and end.
+        if tokio::time::timeout(FOLLOW_TIME, self.follower).await.is_err() {
+            tracing::warn!("the tables are behind: the next start goes on from there");
+        }
+        drop(self.app);
+        self.store.close().await;
+        stopped?;
+        match served {
+            Ok(served) => Ok(served?),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, BootError> {
+    let failed = |source| BootError::Listen { address, source };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+fn local_address(listener: &TcpListener, asked: SocketAddr) -> Result<SocketAddr, BootError> {
+    listener.local_addr().map_err(|source| BootError::Listen { address: asked, source })
+}
+
+/// What is done now and then.
+async fn tend(app: App) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        if let Err(error) = app.asks.write(&app.store.asks(), SystemClock.now()).await {
+            tracing::warn!(%error, "quotes that were asked could not be noted");
+        }
+        if let Err(error) = app.auth.tend().await {
+            tracing::warn!(%error, "tokens could not be tended");
+        }
+    }
+}

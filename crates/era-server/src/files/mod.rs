@@ -1,0 +1,89 @@
+//! The file service: data sets, contents and outputs, for HTTP and for WebSockets.
+//!
+//! What is kept is [`era_store::files`]; here it meets accounts, jobs and the wire. The rest of
+//! the platform is asked through [`Directory`], so that this needs no scheduler to be tried.
+
+pub mod archive;
+pub mod directory;
+pub mod outputs;
+pub mod wire;
+pub mod ws;
+
+use std::sync::Arc;
+
+use era_api::account::{Role, Scope};
+use era_core::units::{JobId, UserId};
+use era_store::files::{Files, Viewer};
+
+pub use directory::Directory;
+
+use crate::http::{Caller, Failure};
+use axum::http::StatusCode;
+
+/// Everything that has to do with files. A clone shares.
+#[derive(Clone)]
+pub struct Service {
+    /// What is kept.
+    pub files: Files,
+    /// Accounts and jobs.
+    pub directory: Arc<dyn Directory>,
+}
+
+impl Service {
+    /// A service of these.
+    pub fn new(files: Files, directory: Arc<dyn Directory>) -> Service {
+        Service { files, directory }
+    }
+
+    /// What a caller sees of the files.
+    pub fn viewer(&self, caller: &Caller) -> Viewer {
+        let (directory, group) = (self.directory.clone(), caller.group);
+        Viewer {
+            account: caller.user,
+            name: caller.name.clone(),
+            administrator: caller.role == Role::Administrator,
+            group_administrator: caller.role == Role::GroupAdministrator,
+            same_group: Arc::new(move |other| directory.group_of(other) == Some(group)),
+        }
+    }
+
+    /// The same for a caller who is about to change something.
+    pub fn changer(&self, caller: &Caller) -> Result<Viewer, Failure> {
+        if caller.scopes.iter().any(|scope| matches!(scope, Scope::Write | Scope::Admin)) {
+            return Ok(self.viewer(caller));
+        }
+        let detail = "this token may only read: use one with the scope `write`";
+        Err(Failure::new(StatusCode::FORBIDDEN, "scope_missing", detail))
+    }
+
+    /// Most bytes that an account may keep.
+    pub async fn quota(&self, user: UserId) -> Result<Option<u64>, Failure> {
+        self.directory.storage_quota(user).await
+    }
+
+    /// The folder of a job's outputs, if the caller may see the job.
+    pub async fn outputs_of(
+        &self,
+        caller: &Caller,
+        job: u64,
+    ) -> Result<std::path::PathBuf, Failure> {
+        let owner = self.directory.job_owner(JobId(job)).await?;
+        match owner {
+            Some(owner) if self.viewer(caller).sees_jobs_of(owner) => {
+                Ok(self.files.job_folder(JobId(job)).join("outputs"))
+            }
+            _ => {
+                let detail = format!("there is no job {job} that you may see");
+                Err(Failure::new(StatusCode::NOT_FOUND, "unknown_job", detail))
+            }
+        }
+    }
+
+    /// Remembers what an ended job's outputs take, for its owner's quota.
+    pub async fn settle_outputs(&self, job: JobId, owner: UserId) -> Result<(), Failure> {
+        let folder = self.files.job_folder(job).join("outputs");
+        let taken = tokio::task::spawn_blocking(move || outputs::size(&folder)).await;
+        let (files, bytes) = taken.map_err(|_| wire::stopped())??;
+        Ok(self.files.record_outputs(job, owner, files, bytes).await?)
+    }
+}

@@ -1,0 +1,68 @@
+//! The audit trail: every change of the house is written down, whether or not it was done.
+
+use axum::Json;
+use axum::extract::State;
+use era_api::account::AuditLine;
+use era_api::page::PageAsk;
+use era_api::{Page, Timestamp};
+use era_store::accounts::AuditRow;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Caller, Failure, From, Query, paging};
+use crate::App;
+use crate::auth::now_ms;
+
+/// Writes a line. That it could not be written does not undo what was done: it is logged.
+pub async fn note(app: &App, who: &str, from: From, what: &str, target: &str, done: bool) {
+    let line = AuditRow {
+        id: 0,
+        at: now_ms(),
+        who: who.chars().take(63).collect(),
+        origin: from.0.to_string(),
+        what: what.to_owned(),
+        // Targets may come from strangers: no control characters, and an end.
+        target: target.chars().filter(|c| !c.is_control()).take(200).collect(),
+        done,
+    };
+    if let Err(error) = app.auth.rows().audit(&line).await {
+        tracing::error!(%error, who, what, target, done, "the audit trail cannot be written");
+    }
+}
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list))
+}
+
+/// The audit trail, newest first. For administrators.
+#[utoipa::path(get, path = "/audit", tag = "audit", params(PageAsk),
+    responses((status = 200, body = Page<AuditLine>)))]
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(ask): Query<PageAsk>,
+) -> Result<Json<Page<AuditLine>>, Failure> {
+    caller.administers()?;
+    let size = paging::size(&ask)?;
+    let before = paging::number(&ask, u64::MAX)?;
+    let rows = app.auth.rows().audit_before(before, size as u32 + 1).await?;
+    let lines = rows.into_iter().map(line).collect();
+    Ok(Json(paging::page(lines, size, |line: &AuditLine| line.id.to_string())))
+}
+
+fn line(row: AuditRow) -> AuditLine {
+    AuditLine {
+        id: row.id,
+        at: stamp(row.at),
+        who: row.who,
+        from: row.origin,
+        what: row.what,
+        target: row.target,
+        done: row.done,
+    }
+}
+
+/// A stored instant as the wire writes it.
+pub(super) fn stamp(ms: i64) -> Timestamp {
+    crate::wire::stamp(era_core::units::Time(ms))
+}

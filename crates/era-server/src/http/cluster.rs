@@ -1,0 +1,219 @@
+//! Nodes, pools and domains, and who holds what.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use era_api::cluster::{Booking, Domain, Node, NodeAction, NodeEdit, Pool};
+use era_api::{Problem, Timestamp};
+use era_core::units::{NodeId, Span};
+use era_core::{Command, Snapshot};
+use serde::Deserialize;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::caller::Caller;
+use super::extract::{Body, From, Path, Query};
+use super::failure::Failure;
+use super::reply::audited;
+use crate::App;
+use crate::wire;
+
+/// The routes of the cluster.
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(nodes))
+        .routes(routes!(one_node, edit_node))
+        .routes(routes!(bookings))
+        .routes(routes!(pools))
+        .routes(routes!(put_pool))
+        .routes(routes!(domains))
+        .routes(routes!(put_domain, remove_domain))
+}
+
+/// All nodes, with the jobs that hold each of them and each GPU now.
+#[utoipa::path(
+    get, path = "/nodes", tag = "cluster",
+    responses((status = 200, body = Vec<Node>), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn nodes(State(app): State<App>, _caller: Caller) -> Json<Vec<Node>> {
+    let state = app.driver.snapshot();
+    Json(state.cluster().nodes().map(|node| wire::node(&state, node)).collect())
+}
+
+/// A node.
+#[utoipa::path(
+    get, path = "/nodes/{name}", tag = "cluster",
+    params(("name" = String, Path, description = "The node's name")),
+    responses((status = 200, body = Node), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn one_node(
+    State(app): State<App>,
+    _caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<Node>, Failure> {
+    let state = app.driver.snapshot();
+    let node = find(&state, &name)?;
+    Ok(Json(wire::node(&state, state.cluster().node(node)?)))
+}
+
+/// Drains, resumes or removes a node, moves it to a domain, announces absences.
+#[utoipa::path(
+    patch, path = "/nodes/{name}", tag = "cluster",
+    params(("name" = String, Path, description = "The node's name")),
+    request_body = NodeEdit,
+    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn edit_node(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Path(name): Path<String>,
+    Body(edit): Body<NodeEdit>,
+) -> Result<StatusCode, Failure> {
+    caller.administers()?;
+    let node = find(&app.driver.snapshot(), &name)?;
+    for (what, command) in changes(node, &edit)? {
+        audited(&app, &caller, from, what, &name, command).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The inputs that an edit comes to, in the order in which they are made.
+fn changes(node: NodeId, edit: &NodeEdit) -> Result<Vec<(&'static str, Command)>, Failure> {
+    let mut changes = Vec::new();
+    if let Some(domain) = &edit.domain {
+        let domain = Some(domain.as_str()).filter(|name| !name.is_empty());
+        let domain = wire::optional_name("domain", domain)?;
+        changes.push(("node.domain", Command::SetDomain { node, domain }));
+    }
+    if let Some(absences) = &edit.maintenance {
+        let windows = absences.iter().map(|a| (wire::time(a.from), wire::time(a.to))).collect();
+        changes.push(("node.maintenance", Command::SetMaintenance { node, windows }));
+    }
+    match edit.action {
+        Some(NodeAction::Drain) => changes.push(("node.drain", Command::Drain { node })),
+        Some(NodeAction::Resume) => changes.push(("node.resume", Command::Resume { node })),
+        Some(NodeAction::Leave) => changes.push(("node.leave", Command::Leave { node })),
+        None => {}
+    }
+    Ok(changes)
+}
+
+/// Which stretch of time is wanted.
+#[derive(Clone, Copy, Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Stretch {
+    /// From; now where nothing is said.
+    from: Option<Timestamp>,
+    /// Until; a day later where nothing is said.
+    to: Option<Timestamp>,
+}
+
+/// What is booked on a node over time.
+#[utoipa::path(
+    get, path = "/nodes/{name}/bookings", tag = "cluster",
+    params(("name" = String, Path, description = "The node's name"), Stretch),
+    responses((status = 200, body = Vec<Booking>), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn bookings(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Query(stretch): Query<Stretch>,
+) -> Result<Json<Vec<Booking>>, Failure> {
+    let state = app.driver.snapshot();
+    let node = state.cluster().node(find(&state, &name)?)?;
+    let from = stretch.from.map_or(state.now(), wire::time);
+    let to = stretch.to.map_or(from + Span::from_days(1), wire::time);
+    let may_see = |id| state.job(id).is_ok_and(|job| caller.sees(job.user, job.group));
+    Ok(Json(wire::bookings(&state, node, from, to, may_see)))
+}
+
+/// All pools.
+#[utoipa::path(
+    get, path = "/pools", tag = "cluster",
+    responses((status = 200, body = Vec<Pool>), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn pools(State(app): State<App>, _caller: Caller) -> Json<Vec<Pool>> {
+    let state = app.driver.snapshot();
+    Json(state.cluster().pools().map(|pool| wire::pool(&state, pool)).collect())
+}
+
+/// Makes or changes a pool.
+#[utoipa::path(
+    put, path = "/pools/{name}", tag = "cluster",
+    params(("name" = String, Path, description = "The pool's name")),
+    request_body = Pool,
+    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn put_pool(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Path(name): Path<String>,
+    Body(mut pool): Body<Pool>,
+) -> Result<StatusCode, Failure> {
+    caller.administers()?;
+    pool.name = name;
+    let command = Command::PutPool { pool: wire::pool_put(&pool)? };
+    audited(&app, &caller, from, "pool.put", &pool.name, command).await
+}
+
+/// All domains.
+#[utoipa::path(
+    get, path = "/domains", tag = "cluster",
+    responses((status = 200, body = Vec<Domain>), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn domains(State(app): State<App>, _caller: Caller) -> Json<Vec<Domain>> {
+    let state = app.driver.snapshot();
+    Json(state.cluster().domains().map(|domain| wire::domain(&state, domain)).collect())
+}
+
+/// Makes or changes a domain.
+#[utoipa::path(
+    put, path = "/domains/{name}", tag = "cluster",
+    params(("name" = String, Path, description = "The domain's name")),
+    request_body = Domain,
+    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn put_domain(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Path(name): Path<String>,
+    Body(mut domain): Body<Domain>,
+) -> Result<StatusCode, Failure> {
+    caller.administers()?;
+    domain.name = name;
+    let command = Command::PutDomain { domain: wire::domain_put(&domain)? };
+    audited(&app, &caller, from, "domain.put", &domain.name, command).await
+}
+
+/// Removes an empty domain.
+#[utoipa::path(
+    delete, path = "/domains/{name}", tag = "cluster",
+    params(("name" = String, Path, description = "The domain's name")),
+    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn remove_domain(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Failure> {
+    caller.administers()?;
+    let command = Command::RemoveDomain { name: wire::name("name", &name)? };
+    audited(&app, &caller, from, "domain.remove", &name, command).await
+}
+
+/// A node by its name.
+fn find(state: &Snapshot, name: &str) -> Result<NodeId, Failure> {
+    let found = state.cluster().nodes().find(|node| node.name.as_str() == name);
+    found.map(|node| node.id).ok_or_else(|| {
+        let known = state.cluster().nodes().map(|n| n.name.as_str()).take(10);
+        let known = known.collect::<Vec<_>>().join(", ");
+        let told: String = name.chars().take(64).collect();
+        let detail = format!("no node is called `{told}`: known are {known}");
+        Failure::new(StatusCode::NOT_FOUND, "unknown", detail).about("name")
+    })
+}

@@ -1,0 +1,153 @@
+//! Contents by their hash.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use era_api::Problem;
+use era_api::data::{BlobList, BlobState};
+use era_store::files::{FilesError, Hash};
+use serde::Deserialize;
+
+use super::take::{Large, receive};
+use crate::files::Service;
+use crate::http::{Caller, Failure, Path, Query};
+
+/// Most hashes of one question.
+const HASHES_MAX: usize = 10_000;
+
+/// Which contents must be sent: those that are not there, or not known to be the caller's.
+#[utoipa::path(post, path = "/blobs/missing", tag = "data", request_body = BlobList,
+    responses((status = 200, body = BlobList), (status = "default", body = Problem)))]
+pub(super) async fn missing(
+    State(service): State<Service>,
+    caller: Caller,
+    Large(list): Large<BlobList>,
+) -> Result<Json<BlobList>, Failure> {
+    if list.hashes.len() > HASHES_MAX {
+        let detail = format!("ask about at most {HASHES_MAX} files at a time");
+        return Err(Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many", detail));
+    }
+    let hashes = list.hashes.iter().map(|hash| hash.parse()).collect::<Result<Vec<Hash>, _>>()?;
+    let missing = service.files.missing(&service.changer(&caller)?, &hashes).await?;
+    Ok(Json(BlobList { hashes: missing.iter().map(ToString::to_string).collect() }))
+}
+
+/// How much of a content is there: `upload-complete: ?1` if all of it, else `upload-offset`, which
+/// an upload goes on from.
+#[utoipa::path(head, path = "/blobs/{hash}", tag = "data", params(("hash" = String, Path)),
+    responses((status = 200, description = "All of it is there"),
+        (status = 204, description = "So much of the caller's upload is there"),
+        (status = "default", body = Problem)))]
+pub(super) async fn state(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(hash): Path<String>,
+) -> Result<Response<Body>, Failure> {
+    let hash: Hash = hash.parse()?;
+    match service.files.readable_blob(&service.viewer(&caller), hash).await {
+        Ok(bytes) => {
+            let headers =
+                [("upload-complete", "?1".to_owned()), ("content-length", bytes.to_string())];
+            Ok((headers, Body::empty()).into_response())
+        }
+        Err(FilesError::UnknownBlob(_)) => {
+            let offset = service.files.uploaded(caller.user, hash).await?;
+            let headers =
+                [("upload-complete", "?0".to_owned()), ("upload-offset", offset.to_string())];
+            Ok((StatusCode::NO_CONTENT, headers).into_response())
+        }
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// Where an upload goes on.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct From {
+    /// The offset; what is there up to it stays.
+    offset: Option<u64>,
+}
+
+/// Sends a content, or the rest of it from an offset on. The end of the body is the end of the
+/// content, unless `content-range` says that more is to come.
+#[utoipa::path(put, path = "/blobs/{hash}", tag = "data", params(("hash" = String, Path), From),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 201, body = BlobState, description = "Complete and verified"),
+        (status = 202, body = BlobState, description = "Go on from the offset"),
+        (status = "default", body = Problem)))]
+pub(super) async fn put(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(hash): Path<String>,
+    Query(from): Query<From>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<BlobState>), Failure> {
+    service.changer(&caller)?;
+    let parsed: Hash = hash.parse()?;
+    let range = match headers.get(header::CONTENT_RANGE) {
+        Some(range) => Some(range.to_str().ok().and_then(content_range).ok_or_else(bad_range)?),
+        None => None,
+    };
+    let offset = range.map(|range| range.0).or(from.offset).unwrap_or(0);
+    let quota = service.quota(caller.user).await?;
+    let mut upload = service.files.upload(caller.user, parsed, offset, quota).await?;
+    receive(body, &mut upload).await?;
+    let offset = upload.offset();
+    let complete = range.is_none_or(|(_, total)| total == Some(offset));
+    if complete {
+        upload.finish().await?;
+    } else {
+        upload.flush().await?;
+    }
+    let status = if complete { StatusCode::CREATED } else { StatusCode::ACCEPTED };
+    Ok((status, Json(BlobState { hash, offset, complete })))
+}
+
+/// `bytes 5-9/20` or `bytes 5-9/*`: the first byte, and how many there are in all.
+fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
+    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+    let total = if total == "*" { None } else { Some(total.parse().ok()?) };
+    (first <= last && total.is_none_or(|total| last < total)).then_some((first, total))
+}
+
+fn bad_range() -> Failure {
+    let detail = "`content-range` must be such as `bytes 0-99/1000`";
+    Failure::new(StatusCode::BAD_REQUEST, "bad_range", detail).about("content-range")
+}
+
+/// A content that the caller can reach: through an own upload, a data set or a job. Ranges and
+/// `if-none-match` are understood.
+#[utoipa::path(get, path = "/blobs/{hash}", tag = "data", params(("hash" = String, Path)),
+    responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 304, description = "Not changed"), (status = 416, description = "No such range"),
+        (status = "default", body = Problem)))]
+pub(super) async fn get(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(hash): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response<Body>, Failure> {
+    let parsed: Hash = hash.parse()?;
+    service.files.readable_blob(&service.viewer(&caller), parsed).await?;
+    super::ranges::answer(service.files.open_blob(parsed)?, &hash, &headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_ranges_are_read() {
+        assert_eq!(content_range("bytes 5-9/20"), Some((5, Some(20))));
+        assert_eq!(content_range("bytes 5-9/*"), Some((5, None)));
+        for wrong in ["bytes 9-5/20", "bytes 5-20/20", "5-9/20", "bytes */20", "bytes 5-9/x", ""] {
+            assert_eq!(content_range(wrong), None, "{wrong}");
+        }
+    }
+}

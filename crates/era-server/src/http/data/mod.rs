@@ -1,0 +1,52 @@
+//! Data sets, contents, trees and outputs over plain HTTP.
+//!
+//! Handlers are written for any state that holds a file [`Service`], and so are tried without a
+//! scheduler. What is asked live and for many files at once is [`crate::files::ws`].
+
+mod blobs;
+mod outputs;
+mod ranges;
+mod sets;
+mod take;
+#[cfg(test)]
+mod tests;
+mod trees;
+
+use axum::extract::{FromRef, FromRequestParts};
+use era_api::page::{PAGE_DEFAULT, PAGE_MAX};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::files::{Service, ws};
+use crate::http::{Caller, Failure};
+
+/// All routes of files, with their document.
+pub fn routes<S>() -> OpenApiRouter<S>
+where
+    S: Clone + Send + Sync + 'static,
+    Service: FromRef<S>,
+    Caller: FromRequestParts<S, Rejection = Failure>,
+{
+    OpenApiRouter::new()
+        .routes(routes!(blobs::missing))
+        .routes(routes!(blobs::state, blobs::put, blobs::get))
+        .routes(routes!(trees::put))
+        .routes(routes!(trees::get))
+        .routes(routes!(sets::list, sets::create))
+        .routes(routes!(sets::get, sets::share, sets::remove))
+        .routes(routes!(sets::files, sets::edit))
+        .routes(routes!(sets::file, sets::put_file, sets::remove_file))
+        .routes(routes!(outputs::list))
+        .routes(routes!(outputs::get))
+        .routes(routes!(ws::serve))
+}
+
+/// How many items a page has.
+fn limit(asked: Option<u32>) -> u32 {
+    asked.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX)
+}
+
+/// Where the next page begins: after the last item of a full one.
+fn next<T>(items: &[T], limit: u32, cursor: impl Fn(&T) -> String) -> Option<String> {
+    items.last().filter(|_| items.len() == limit as usize).map(cursor)
+}

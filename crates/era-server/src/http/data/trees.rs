@@ -1,0 +1,39 @@
+//! Trees of files.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use era_api::Problem;
+use era_api::data::{Tree, TreeMade};
+use era_store::files::Hash;
+
+use super::take::Large;
+use crate::files::{Service, wire};
+use crate::http::{Caller, Failure, Path};
+
+/// Puts a tree, such as a job's code. Its contents must be there. The same tree again is the same.
+#[utoipa::path(post, path = "/trees", tag = "data", request_body = Tree,
+    responses((status = 201, body = TreeMade), (status = "default", body = Problem)))]
+pub(super) async fn put(
+    State(service): State<Service>,
+    caller: Caller,
+    Large(tree): Large<Tree>,
+) -> Result<(StatusCode, Json<TreeMade>), Failure> {
+    let viewer = service.changer(&caller)?;
+    let tree = wire::tree(tree)?;
+    let hash = service.files.put_tree(&viewer, &tree).await?.to_string();
+    Ok((StatusCode::CREATED, Json(TreeMade { hash, bytes: tree.bytes() })))
+}
+
+/// A tree that the caller put, or that a data set or job has that the caller may see.
+#[utoipa::path(get, path = "/trees/{hash}", tag = "data", params(("hash" = String, Path)),
+    responses((status = 200, body = Tree), (status = "default", body = Problem)))]
+pub(super) async fn get(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(hash): Path<String>,
+) -> Result<Json<Tree>, Failure> {
+    let hash: Hash = hash.parse()?;
+    let tree = service.files.tree(&service.viewer(&caller), hash).await?;
+    Ok(Json(Tree { files: tree.files().iter().map(wire::file_entry).collect() }))
+}

@@ -1,0 +1,109 @@
+//! Whether the server lives, whether it can work, and its measures for Prometheus.
+//!
+//! Measures are written where things happen, through the `metrics` facade; those of the state are
+//! read from the newest snapshot when somebody asks.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+use super::{Failure, From};
+use crate::App;
+
+/// Upper bounds of latencies, in seconds.
+const SECONDS: [f64; 12] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+/// Upper bounds of batches.
+const BATCHES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+
+/// Where measures are gathered. The first call of a process begins to gather them; a recorder
+/// that somebody else has installed is left alone, and then there is nothing to show.
+pub fn recorder() -> Option<&'static PrometheusHandle> {
+    static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+    let install = || {
+        PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)
+            .and_then(|b| b.set_buckets_for_metric(Matcher::Suffix("_batch_size".into()), &BATCHES))
+            .and_then(PrometheusBuilder::install_recorder)
+            .inspect_err(|error| tracing::warn!(%error, "measures are not gathered"))
+            .ok()
+    };
+    RECORDER.get_or_init(install).as_ref()
+}
+
+pub(super) fn routes() -> axum::Router<App> {
+    axum::Router::new()
+        .route("/healthz", get(alive))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(measures))
+}
+
+async fn alive() -> Json<serde_json::Value> {
+    Json(serde_json::json!({ "status": "ok" }))
+}
+
+/// Ready: the scheduler runs, and the database answers.
+async fn ready(State(app): State<App>) -> Result<Json<serde_json::Value>, Failure> {
+    if !app.driver.is_running() {
+        return Err(crate::driver::Unanswered::Stopped.into());
+    }
+    if let Err(error) = app.auth.rows().images_after("", 1).await {
+        tracing::error!(%error, "not ready: the database does not answer");
+        let detail = "the database does not answer: see the server's log";
+        return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail).after(5));
+    }
+    Ok(Json(serde_json::json!({ "status": "ok", "seq": app.driver.snapshot().seq() })))
+}
+
+/// Measures, for this machine and for administrators: how much runs here is nobody else's.
+async fn measures(
+    State(app): State<App>,
+    from: From,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    if !from.0.is_loopback() {
+        let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = token.and_then(|text| text.strip_prefix("Bearer ")).unwrap_or("");
+        let caller = app.auth.caller(token).ok_or_else(|| {
+            Failure::unauthenticated("measures from afar need an administrator's token")
+        })?;
+        caller.administers()?;
+    }
+    let Some(recorder) = recorder() else {
+        let detail = "measures are not gathered: see the server's log";
+        return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "no_measures", detail));
+    };
+    let gathered = tokio::task::spawn_blocking(move || {
+        of_state(&app);
+        recorder.run_upkeep();
+        recorder.render()
+    });
+    let text = gathered.await.map_err(|error| Failure::internal(&error))?;
+    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
+    Ok((kind, text).into_response())
+}
+
+fn of_state(app: &App) {
+    let state = app.driver.snapshot();
+    let mut by_state: BTreeMap<&'static str, u32> = BTreeMap::new();
+    for job in state.jobs() {
+        *by_state.entry(job.state()).or_default() += 1;
+    }
+    for (name, count) in by_state {
+        metrics::gauge!("era_jobs", "state" => name).set(f64::from(count));
+    }
+    for queue in state.queues() {
+        let waiting = state.waiting(&queue.name).count();
+        let name = queue.name.to_string();
+        metrics::gauge!("era_queue_waiting", "queue" => name).set(waiting as f64);
+    }
+    metrics::gauge!("era_holds").set(state.holds().count() as f64);
+    metrics::gauge!("era_journal_seq").set(state.seq() as f64);
+    metrics::gauge!("era_feed_behind").set(state.seq().saturating_sub(app.feed.applied()) as f64);
+}

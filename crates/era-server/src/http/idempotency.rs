@@ -1,0 +1,200 @@
+//! Idempotency keys: whoever repeats a creation with the same key gets the same answer, and the
+//! creation happens once.
+//!
+//! A key is claimed on the disk before the work and answered after it; if the server goes down in
+//! between, a repetition is told that the outcome is not known, rather than done again. Jobs and
+//! holds are not kept here: the core knows their keys itself, in the same transaction as their
+//! effect ([`core_key`]). A key belongs to its account, so accounts cannot collide.
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use era_core::units::{Name, UserId};
+use era_store::accounts::{Claim, KeyedAnswer};
+use tracing::Instrument;
+
+use super::{Caller, Failure, extract};
+use crate::App;
+use crate::auth::now_ms;
+use crate::auth::token::hex;
+
+/// The header that brings a key.
+pub const HEADER: &str = "idempotency-key";
+/// Says that an answer was given before.
+const REPLAYED: &str = "idempotency-replayed";
+/// Longest key.
+const KEY_MAX: usize = 255;
+/// Creations whose keys the core keeps.
+const KEPT_BY_CORE: [&str; 2] = ["/api/v1/jobs", "/api/v1/quotes"];
+/// Creations whose answers have secrets in them that must not lie on a disk.
+const NEVER_KEPT: [&str; 1] = ["/api/v1/sessions"];
+
+/// The key of a request, where it brings one.
+pub fn key_of(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
+    let Some(value) = headers.get(HEADER) else { return Ok(None) };
+    let plain = |text: &&str| {
+        (1..=KEY_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    match value.to_str().ok().filter(plain) {
+        Some(key) => Ok(Some(key)),
+        None => {
+            let detail = format!("a key has 1 to {KEY_MAX} visible characters of ASCII");
+            Err(Failure::new(StatusCode::BAD_REQUEST, "bad_key", detail).about(HEADER))
+        }
+    }
+}
+
+/// The key of a submission as the core keeps it: of bounded length, and the account's own.
+pub fn core_key(user: UserId, key: &str) -> Option<Name> {
+    let hash = blake3::hash(format!("{}\n{key}", user.0).as_bytes());
+    Name::new(&hex(&hash.as_bytes()[..24])).ok()
+}
+
+/// Surrounds every creation that brings a key.
+pub async fn keep(State(app): State<App>, request: Request, next: Next) -> Response {
+    match kept(&app, request, next).await {
+        Ok(response) => response,
+        Err(failure) => failure.into_response(),
+    }
+}
+
+async fn kept(app: &App, request: Request, next: Next) -> Result<Response, Failure> {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or("");
+    let ours = request.method() == Method::POST
+        && !KEPT_BY_CORE.contains(&route)
+        && !NEVER_KEPT.contains(&route);
+    let Some(key) = key_of(request.headers())?.filter(|_| ours).map(str::to_owned) else {
+        return Ok(next.run(request).await);
+    };
+    let (mut parts, body) = request.into_parts();
+    use axum::extract::FromRequestParts;
+    let Ok(caller) = Caller::from_request_parts(&mut parts, app).await else {
+        // The handler says why.
+        return Ok(next.run(Request::from_parts(parts, body)).await);
+    };
+    let request = Request::from_parts(parts, body);
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let (parts, body) = request.into_parts();
+    let bytes = extract::whole(Request::new(body)).await?;
+    let fingerprint = fingerprint(&method, uri.path(), &bytes);
+    let name = hex(blake3::hash(key.as_bytes()).as_bytes());
+    let rows = app.auth.rows();
+    match rows.claim_key(caller.user.0, &name, &fingerprint, now_ms()).await? {
+        Claim::New => {}
+        Claim::Answered(answer) => return Ok(again(answer)),
+        Claim::Other => {
+            let detail = "the key was used before with another request: use a new key";
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            return Err(Failure::new(status, "key_reused", detail).about(HEADER));
+        }
+        Claim::Unanswered => {
+            let detail = "the same request is being carried out, or was when the server stopped: \
+                          look whether it was done before you use a new key";
+            let failure = Failure::new(StatusCode::CONFLICT, "outcome_unknown", detail);
+            return Err(failure.about(HEADER).after(1));
+        }
+    }
+    let request = Request::from_parts(parts, axum::body::Body::from(bytes));
+    // Carried out on its own, so that a client that hangs up does not leave the key unanswered.
+    let (app, user) = (app.clone(), caller.user.0);
+    let work = async move { remember(&app, user, &name, next.run(request).await).await };
+    tokio::spawn(work.in_current_span()).await.map_err(|error| Failure::internal(&error))?
+}
+
+/// Keeps what succeeded, and frees the key of what was refused.
+async fn remember(
+    app: &App,
+    user: u32,
+    name: &str,
+    response: Response,
+) -> Result<Response, Failure> {
+    let rows = app.auth.rows();
+    if response.status().is_client_error() {
+        rows.free_key(user, name).await?;
+        return Ok(response);
+    }
+    if !response.status().is_success() {
+        // Perhaps it was done: nobody may do it again with this key.
+        return Ok(response);
+    }
+    let (parts, body) = response.into_parts();
+    let bytes = axum::body::to_bytes(body, extract::JSON_BYTES_MAX);
+    let bytes = bytes.await.map_err(|error| Failure::internal(&error))?;
+    let body = String::from_utf8_lossy(&bytes).into_owned();
+    let answer = KeyedAnswer { status: parts.status.as_u16(), body: without_secrets(body) };
+    rows.answer_key(user, name, &answer).await?;
+    Ok(Response::from_parts(parts, axum::body::Body::from(bytes)))
+}
+
+/// Secrets that are told once are not told again, and not kept.
+fn without_secrets(body: String) -> String {
+    let Ok(mut value) = serde_json::from_str::<serde_json::Value>(&body) else { return body };
+    let Some(map) = value.as_object_mut() else { return body };
+    let told_once = ["token", "secret", "password"];
+    let mut found = false;
+    for field in told_once {
+        if let Some(secret) = map.get_mut(field).filter(|secret| secret.is_string()) {
+            *secret = serde_json::Value::from("(told once)");
+            found = true;
+        }
+    }
+    if found { value.to_string() } else { body }
+}
+
+fn again(answer: KeyedAnswer) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    let kind = HeaderValue::from_static("application/json");
+    let mut response = (status, [(header::CONTENT_TYPE, kind)], answer.body).into_response();
+    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    response
+}
+
+fn fingerprint(method: &Method, path: &str, body: &[u8]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(method.as_str().as_bytes()).update(b"\n");
+    hasher.update(path.as_bytes()).update(b"\n").update(body);
+    hex(hasher.finalize().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_accounts_do_not_collide_and_are_names_of_the_core() {
+        let (a, b) = (core_key(UserId(1), "k").unwrap(), core_key(UserId(2), "k").unwrap());
+        assert_ne!(a, b);
+        assert_eq!(core_key(UserId(1), "k").unwrap(), a);
+        assert!(core_key(UserId(1), &"x".repeat(KEY_MAX)).is_some());
+    }
+
+    #[test]
+    fn a_key_is_short_and_visible() {
+        let read = |value: &[u8]| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HEADER, HeaderValue::from_bytes(value).unwrap());
+            key_of(&headers).map(|key| key.map(str::to_owned)).ok().flatten()
+        };
+        assert_eq!(read(b"a-1").as_deref(), Some("a-1"));
+        for bad in [&b""[..], b"a b", b"\xe9", &[b'x'; KEY_MAX + 1]] {
+            assert_eq!(read(bad), None);
+        }
+        assert!(matches!(key_of(&HeaderMap::new()), Ok(None)));
+    }
+
+    #[test]
+    fn secrets_are_not_kept() {
+        let kept = without_secrets(r#"{"token":"era_1","info":{"id":"x"}}"#.into());
+        assert!(!kept.contains("era_1") && kept.contains("\"id\""), "{kept}");
+        assert_eq!(without_secrets("[1]".into()), "[1]");
+    }
+
+    #[test]
+    fn another_body_path_or_method_is_another_request() {
+        let print = |path, body: &[u8]| fingerprint(&Method::POST, path, body);
+        assert_eq!(print("/a", b"x"), print("/a", b"x"));
+        assert_ne!(print("/a", b"x"), print("/b", b"x"));
+        assert_ne!(print("/a", b"x"), print("/a", b"y"));
+    }
+}

@@ -1,0 +1,140 @@
+//! The catalogue of images.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use era_api::Page;
+use era_api::image::{Image, NewImage};
+use era_api::page::PageAsk;
+use era_store::StoreError;
+use era_store::accounts::ImageRow;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::audit::stamp;
+use super::{Body, Caller, Failure, From, Path, Query, audit, paging};
+use crate::App;
+use crate::auth::now_ms;
+
+/// Longest reference, and longest text of any other field.
+const TEXT_MAX: usize = 512;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list, publish)).routes(routes!(get, remove))
+}
+
+fn image(row: ImageRow) -> Result<Image, Failure> {
+    let new: NewImage = serde_json::from_str(&row.details).map_err(|error| {
+        let what = format!("image `{}`", row.name);
+        Failure::from(StoreError::Damaged { what, problem: error.to_string() })
+    })?;
+    Ok(Image {
+        name: new.name,
+        reference: new.reference,
+        framework: new.framework,
+        version: new.version,
+        python: new.python,
+        gpu: new.gpu,
+        bytes: new.bytes,
+        digest: new.digest,
+        published_by: row.published_by,
+        published: stamp(row.published),
+    })
+}
+
+/// Images by name.
+#[utoipa::path(get, path = "/images", tag = "images", params(PageAsk),
+    responses((status = 200, body = Page<Image>)))]
+async fn list(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(ask): Query<PageAsk>,
+) -> Result<Json<Page<Image>>, Failure> {
+    let size = paging::size(&ask)?;
+    let after = ask.cursor.unwrap_or_default();
+    let rows = app.auth.rows().images_after(&after, size as u32 + 1).await?;
+    let images = rows.into_iter().map(image).collect::<Result<Vec<_>, _>>()?;
+    Ok(Json(paging::page(images, size, |image: &Image| image.name.clone())))
+}
+
+/// Publish an image, or another one under a name that is one's own.
+#[utoipa::path(post, path = "/images", tag = "images", request_body = NewImage,
+    responses((status = 201, body = Image)))]
+async fn publish(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Body(new): Body<NewImage>,
+) -> Result<(StatusCode, Json<Image>), Failure> {
+    check(&new)?;
+    let present = app.auth.rows().image(&new.name).await?;
+    if present.is_some_and(|row| !owns(&caller, &row)) {
+        let detail = format!("image `{}` is somebody else's: choose another name", new.name);
+        return Err(Failure::new(StatusCode::CONFLICT, "exists", detail).about("name"));
+    }
+    let row = ImageRow {
+        name: new.name.clone(),
+        details: serde_json::to_string(&new).map_err(|error| Failure::internal(&error))?,
+        published_by: caller.name.clone(),
+        published: now_ms(),
+    };
+    app.auth.rows().put_image(&row).await?;
+    audit::note(&app, &caller.name, from, "image.publish", &new.name, true).await;
+    Ok((StatusCode::CREATED, Json(image(row)?)))
+}
+
+fn owns(caller: &Caller, row: &ImageRow) -> bool {
+    row.published_by == caller.name || caller.administers().is_ok()
+}
+
+fn check(new: &NewImage) -> Result<(), Failure> {
+    era_core::units::Name::new(&new.name)
+        .map_err(|bad| Failure::bad_field("name", bad.to_string()))?;
+    let texts = [
+        ("reference", Some(&new.reference)),
+        ("framework", new.framework.as_ref()),
+        ("version", new.version.as_ref()),
+        ("python", new.python.as_ref()),
+        ("digest", new.digest.as_ref()),
+    ];
+    for (field, text) in texts {
+        let Some(text) = text else { continue };
+        let plain = !text.chars().any(|c| c.is_control() || c.is_whitespace());
+        if text.is_empty() || text.len() > TEXT_MAX || !plain {
+            let detail = format!("give 1 to {TEXT_MAX} characters without blanks");
+            return Err(Failure::bad_field(field, detail));
+        }
+    }
+    Ok(())
+}
+
+/// One image. Its name may have slashes, which a path writes as `%2F`.
+#[utoipa::path(get, path = "/images/{name}", tag = "images", params(("name" = String, Path)),
+    responses((status = 200, body = Image)))]
+async fn get(
+    State(app): State<App>,
+    _caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<Image>, Failure> {
+    let row = app.auth.rows().image(&name).await?;
+    image(row.ok_or_else(|| Failure::not_found("image", &name))?).map(Json)
+}
+
+/// Take an image out of the catalogue. For whoever published it, and for administrators.
+#[utoipa::path(delete, path = "/images/{name}", tag = "images", params(("name" = String, Path)),
+    responses((status = 204)))]
+async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Failure> {
+    let row = app.auth.rows().image(&name).await?;
+    let row = row.ok_or_else(|| Failure::not_found("image", &name))?;
+    if !owns(&caller, &row) {
+        return Err(Failure::forbidden("the image is somebody else's: ask an administrator"));
+    }
+    app.auth.rows().remove_image(&name).await?;
+    audit::note(&app, &caller.name, from, "image.remove", &name, true).await;
+    Ok(StatusCode::NO_CONTENT)
+}

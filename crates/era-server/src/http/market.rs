@@ -1,0 +1,99 @@
+//! Prices, the forward calendar and the rules of the market.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use era_api::market::{FareCalendar, Market, Mechanism};
+use era_api::{Problem, Timestamp};
+use era_core::units::Span;
+use era_core::{Command, Refusal};
+use era_store::tables::Tables;
+use serde::Deserialize;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::caller::Caller;
+use super::extract::{Body, From, Path, Query};
+use super::failure::Failure;
+use super::reply::audited;
+use crate::App;
+use crate::wire;
+
+/// Shortest stretch of the calendar.
+const STEP_MIN_S: u64 = 60;
+
+/// The routes of the market.
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(market))
+        .routes(routes!(calendar))
+        .routes(routes!(set_mechanism))
+}
+
+/// Prices now, and how many promises were kept.
+#[utoipa::path(
+    get, path = "/market", tag = "market",
+    responses((status = 200, body = Market), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn market(State(app): State<App>, _caller: Caller) -> Result<Json<Market>, Failure> {
+    let state = app.driver.snapshot();
+    let pools = state.cluster().pools().map(|pool| wire::pool_price(&state, pool));
+    let pools: Vec<_> = pools.collect::<Result<_, Refusal>>()?;
+    let (due, kept) = Tables::new(&app.store).promises().await?;
+    Ok(Json(Market {
+        mechanism: wire::mechanism(&state.calendar().market().rules),
+        pools: pools.into_iter().flatten().collect(),
+        promises_due: due,
+        promises_kept: kept,
+    }))
+}
+
+/// Which part of the calendar is wanted.
+#[derive(Clone, Copy, Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Stretch {
+    /// From; now where nothing is said.
+    from: Option<Timestamp>,
+    /// Until; a week later where nothing is said.
+    to: Option<Timestamp>,
+    /// In stretches of so many seconds; an hour where nothing is said.
+    step_s: Option<u64>,
+}
+
+/// The forward calendar of a pool: of each stretch its cheapest slot.
+#[utoipa::path(
+    get, path = "/market/{pool}/calendar", tag = "market",
+    params(("pool" = String, Path, description = "The pool's name"), Stretch),
+    responses((status = 200, body = FareCalendar), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn calendar(
+    State(app): State<App>,
+    _caller: Caller,
+    Path(pool): Path<String>,
+    Query(asked): Query<Stretch>,
+) -> Result<Json<FareCalendar>, Failure> {
+    let state = app.driver.snapshot();
+    let pool = state.cluster().pool(&wire::name("pool", &pool)?)?.clone();
+    let from = asked.from.map_or(state.now(), wire::time).max(state.now());
+    let last = state.now() + state.settings().horizon;
+    let to = asked.to.map_or(from + Span::from_days(7), wire::time).min(last);
+    let step = wire::span(asked.step_s.unwrap_or(3600).max(STEP_MIN_S));
+    Ok(Json(wire::fare_calendar(&state, &pool, from, to, step.min(Span::from_days(31)))?))
+}
+
+/// Sets the rules of the market.
+#[utoipa::path(
+    put, path = "/market/mechanism", tag = "market",
+    request_body = Mechanism,
+    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn set_mechanism(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Body(rules): Body<Mechanism>,
+) -> Result<StatusCode, Failure> {
+    caller.administers()?;
+    let command = Command::SetMarket { rules: wire::mechanism_put(&rules)? };
+    audited(&app, &caller, from, "market.mechanism", &rules.name, command).await
+}

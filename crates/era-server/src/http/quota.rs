@@ -1,0 +1,110 @@
+//! Quotas between the wire and the core, and what is used of them.
+
+use era_api::account::{Quota, QuotaUse};
+use era_core::State;
+use era_core::quota as core;
+use era_core::refusal::Scope;
+use era_core::resources::{Round, parse_mib, parse_milli, show_decimal, show_mib, show_milli};
+use era_core::units::Span;
+
+use crate::wire::{BadField, credits, money};
+
+/// A quota as the core has it.
+pub(super) fn read(quota: &Quota) -> Result<core::Quota, BadField> {
+    fn milli(field: &str, text: Option<&str>) -> Result<Option<u64>, BadField> {
+        let read = |text| parse_milli(field, text).map(u64::from);
+        text.map(read).transpose().map_err(|bad| BadField::new(field, bad))
+    }
+    fn hours(field: &str, given: Option<u64>, whole: u64) -> Result<Option<u64>, BadField> {
+        let fine = |hours: u64| hours.checked_mul(whole).filter(|fine| *fine <= i64::MAX as u64);
+        let too_many = || BadField::new(field, "so many hours cannot be counted: give fewer");
+        given.map(|hours| fine(hours).ok_or_else(too_many)).transpose()
+    }
+    let memory = |text: &str| parse_mib("memory", text, Round::Down).map(u64::from);
+    let memory = quota.memory.as_deref().map(memory).transpose();
+    Ok(core::Quota {
+        concurrent: [
+            milli("cpu", quota.cpu.as_deref())?,
+            memory.map_err(|bad| BadField::new("memory", bad))?,
+            milli("gpu", quota.gpu.as_deref())?,
+        ],
+        hours: [
+            hours("cpu_hours", quota.cpu_hours, 1000)?,
+            hours("memory_hours", quota.memory_hours, 1024)?,
+            hours("gpu_hours", quota.gpu_hours, 1000)?,
+        ],
+        credits: quota.credits.map(money),
+    })
+}
+
+/// A quota as the wire has it, with the limit on data that only the platform counts.
+pub(super) fn write(quota: &core::Quota, storage_bytes: Option<u64>) -> Quota {
+    let [cpu, memory, gpu] = quota.concurrent;
+    let [cpu_hours, memory_hours, gpu_hours] = quota.hours;
+    Quota {
+        cpu: cpu.map(|fine| show_milli(narrow(fine))),
+        memory: memory.map(|fine| show_mib(narrow(fine))),
+        gpu: gpu.map(|fine| show_decimal(narrow(fine))),
+        cpu_hours: cpu_hours.map(|fine| fine / 1000),
+        memory_hours: memory_hours.map(|fine| fine / 1024),
+        gpu_hours: gpu_hours.map(|fine| fine / 1000),
+        credits: quota.credits.map(credits),
+        storage_bytes,
+    }
+}
+
+/// What somebody holds now and has used in this period.
+pub(super) fn used(state: &State, scope: Scope, storage_bytes: u64) -> QuotaUse {
+    let now = state.now();
+    let [cpu, memory, gpu] = state.usage().held(scope, now, now + Span(1));
+    let used = state.usage().used(scope, now);
+    let hours = |at: usize, whole: f64| used.unit_ms[at] as f64 / 3_600_000.0 / whole;
+    QuotaUse {
+        cpu: show_milli(narrow(cpu)),
+        memory: show_mib(narrow(memory)),
+        gpu: show_decimal(narrow(gpu)),
+        cpu_hours: hours(0, 1000.0),
+        memory_hours: hours(1, 1024.0),
+        gpu_hours: hours(2, 1000.0),
+        credits: era_api::Credits(i64::try_from(used.micro_credits).unwrap_or(i64::MAX)),
+        storage_bytes,
+    }
+}
+
+/// Amounts that people write fit; sums over everybody may not, and are shown as the most.
+fn narrow(fine: u64) -> u32 {
+    u32::try_from(fine).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_survives_the_way_there_and_back() {
+        let quota = Quota {
+            cpu: Some("16".into()),
+            memory: Some("64Gi".into()),
+            gpu: Some("0.5".into()),
+            cpu_hours: Some(100),
+            memory_hours: Some(7),
+            gpu_hours: Some(0),
+            credits: Some("12.5".parse().unwrap()),
+            storage_bytes: Some(9),
+        };
+        assert_eq!(write(&read(&quota).unwrap(), Some(9)), quota);
+        assert_eq!(write(&read(&Quota::default()).unwrap(), None), Quota::default());
+    }
+
+    #[test]
+    fn what_is_no_amount_is_refused_by_its_field() {
+        let bad = [
+            (Quota { cpu: Some("many".into()), ..Quota::default() }, "cpu"),
+            (Quota { memory: Some("-1".into()), ..Quota::default() }, "memory"),
+            (Quota { gpu_hours: Some(u64::MAX), ..Quota::default() }, "gpu_hours"),
+        ];
+        for (quota, field) in bad {
+            assert_eq!(read(&quota).unwrap_err().field, field);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Quotes: what a bid would get, with its menu, counter-offers and holds.
+
+use axum::Json;
+use axum::extract::State;
+use era_api::Problem;
+use era_api::account::Scope;
+use era_api::quote::{Hold, QuoteAsk, Quoted};
+use era_core::quote::{Declined, menu, quote};
+use era_core::units::HoldId;
+use era_core::{Command, Reply};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::caller::Caller;
+use super::extract::{Body, Path};
+use super::failure::Failure;
+use super::reply::{done, refused};
+use crate::App;
+use crate::clock::{Clock, SystemClock};
+use crate::wire;
+
+/// The routes of quotes and holds.
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(ask)).routes(routes!(drop_hold))
+}
+
+/// What a bid would get: price and slot, or a refusal with counter-offers.
+#[utoipa::path(
+    post, path = "/quotes", tag = "quotes",
+    request_body = QuoteAsk,
+    responses((status = 200, body = Quoted), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn ask(
+    State(app): State<App>,
+    caller: Caller,
+    Body(asked): Body<QuoteAsk>,
+) -> Result<Json<Quoted>, Failure> {
+    let snapshot = app.driver.snapshot();
+    let now = SystemClock.now().max(snapshot.now());
+    let bid = wire::bid(caller.user, &asked, now, snapshot.settings().horizon)?;
+    if asked.hold {
+        caller.may(Scope::Write)?;
+        let answer = app.driver.ask(Command::Hold { key: None, bid }, None).await?;
+        return match answer.reply {
+            Reply::Held { hold, expires, quote } => Ok(Json(Quoted {
+                quote: wire::quote(&quote),
+                hold: Some(Hold { id: hold.0, expires: wire::stamp(expires) }),
+                menu: Vec::new(),
+            })),
+            other => Err(refused(other)),
+        };
+    }
+    let answer = quote(&snapshot, &bid, now);
+    app.asks.asked(&bid, now, answer.as_ref().ok().map(|found| found.price));
+    let found = answer?;
+    let menu = if asked.menu { wire::menu(&menu(&snapshot, &bid, now)?) } else { Vec::new() };
+    Ok(Json(Quoted { quote: wire::quote(&found), hold: None, menu }))
+}
+
+/// Gives up a hold.
+#[utoipa::path(
+    delete, path = "/holds/{id}", tag = "quotes",
+    params(("id" = u64, Path, description = "The hold's number")),
+    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn drop_hold(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<u64>,
+) -> Result<axum::http::StatusCode, Failure> {
+    caller.may(Scope::Write)?;
+    let command = Command::DropHold { hold: HoldId(id), by: caller.actor() };
+    done(app.driver.ask(command, None).await?)
+}
+
+impl From<Declined> for Failure {
+    fn from(declined: Declined) -> Failure {
+        Failure::refused(&declined.refusal, &declined.counter)
+    }
+}

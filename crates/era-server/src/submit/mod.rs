@@ -1,0 +1,87 @@
+//! Handing in a job: what every door (HTTP, TCP, retry) does in the same way.
+//!
+//! What is run is checked here, since the core knows nothing of commands and files; what it needs
+//! and costs is the core's to judge.
+
+mod work;
+
+use era_api::job::{NewJob, Submitted};
+use era_core::Command;
+use era_core::input::Terms;
+use era_core::units::{JobId, Name, UserId};
+use era_store::tables::Tables;
+use era_store::{Indices, Note};
+use serde_json::value::to_raw_value;
+
+use crate::App;
+use crate::clock::{Clock, SystemClock};
+use crate::http::{Caller, Failure};
+use crate::wire;
+
+/// Whose job it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The account's number.
+    pub user: UserId,
+    /// What it is called.
+    pub name: String,
+    /// What its group is called.
+    pub group: String,
+}
+
+/// Hands in a job, and answers once it is durable.
+pub async fn submit(
+    app: &App,
+    owner: &Owner,
+    job: NewJob,
+    key: Option<Name>,
+) -> Result<Submitted, Failure> {
+    let received = SystemClock.now();
+    work::check(&job.work)?;
+    let snapshot = app.driver.snapshot();
+    let at = received.max(snapshot.now());
+    let asked = wire::new_job(owner.user, &job, at, snapshot.settings().horizon)?;
+    drop(snapshot);
+    if let Terms::Bid { bid, .. } = &asked.terms {
+        app.asks.taken(bid);
+    }
+    let note = Note {
+        user: Some(owner.name.clone()),
+        group: Some(owner.group.clone()),
+        spec: to_raw_value(&job).ok(),
+        array: job.array.map(|array| Indices { from: array.from, step: array.step }),
+        received_ms: Some(received.0),
+        ..Note::default()
+    };
+    let answer = app.driver.ask(Command::Submit { key, job: asked }, note.write()).await?;
+    crate::http::jobs::submitted(answer.reply)
+}
+
+impl Owner {
+    /// Whoever asks.
+    pub fn of(app: &App, caller: &Caller) -> Owner {
+        Owner {
+            user: caller.user,
+            name: caller.name.clone(),
+            group: app.auth.directory().group_name(caller.group),
+        }
+    }
+}
+
+/// What a job was, to be handed in again in its owner's name; for those who may see it.
+pub async fn again(app: &App, caller: &Caller, id: u64) -> Result<(Owner, NewJob), Failure> {
+    let unknown = || Failure::from(era_core::Refusal::UnknownJob { job: JobId(id) });
+    let tables = Tables::new(&app.store);
+    let row = tables.job(JobId(id)).await?.ok_or_else(unknown)?;
+    if !caller.sees(row.account, row.team) {
+        return Err(unknown());
+    }
+    let spec = tables.spec(&row).await?.ok_or_else(unknown)?;
+    let mut job: NewJob = serde_json::from_str(&spec).map_err(|e| Failure::internal(&e))?;
+    // Its window, its hold and its price were of their time.
+    (job.hold, job.most, job.ask.earliest, job.array) = (None, None, None, None);
+    let directory = app.auth.directory();
+    let owner = directory.user(row.account).cloned().ok_or_else(unknown)?;
+    let group = directory.group_name(owner.group);
+    Ok((Owner { user: owner.id, name: owner.name.clone(), group }, job))
+}

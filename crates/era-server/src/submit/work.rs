@@ -1,0 +1,132 @@
+//! What is run: is it something that can be run?
+
+use era_api::job::Work;
+
+use crate::wire::BadField;
+
+/// Most arguments of a command.
+const ARGUMENTS_MAX: usize = 1024;
+/// Most bytes of a command, and of an environment.
+const BYTES_MAX: usize = 128 << 10;
+/// Most environment variables.
+const VARIABLES_MAX: usize = 256;
+/// Most data sets.
+const INPUTS_MAX: usize = 64;
+/// Longest path in a working folder.
+const PATH_MAX: usize = 1024;
+
+/// Refuses what can never be run.
+pub(super) fn check(work: &Work) -> Result<(), BadField> {
+    command(&work.command)?;
+    environment(work)?;
+    if work.inputs.len() > INPUTS_MAX {
+        return Err(BadField::new("work.inputs", format!("at most {INPUTS_MAX} data sets")));
+    }
+    for input in &work.inputs {
+        if let Some(path) = &input.path {
+            inside(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn command(command: &[String]) -> Result<(), BadField> {
+    let bad = |problem: &str| Err(BadField::new("work.command", problem));
+    match command.first() {
+        None => return bad("say what is run, such as [\"python\", \"train.py\"]"),
+        Some(program) if program.trim().is_empty() => return bad("the program has no name"),
+        Some(_) => {}
+    }
+    if command.len() > ARGUMENTS_MAX || command.iter().map(String::len).sum::<usize>() > BYTES_MAX {
+        return bad("at most 1024 arguments and 128 KiB: put the rest into a file of the code");
+    }
+    if command.iter().any(|argument| argument.contains('\0')) {
+        return bad("an argument contains a zero byte, which no program can be given");
+    }
+    Ok(())
+}
+
+fn environment(work: &Work) -> Result<(), BadField> {
+    let bad = |problem: String| Err(BadField::new("work.env", problem));
+    let bytes: usize = work.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+    if work.env.len() > VARIABLES_MAX || bytes > BYTES_MAX {
+        return bad("at most 256 variables and 128 KiB".to_owned());
+    }
+    for (name, value) in &work.env {
+        let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let told: String = name.chars().take(40).collect();
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            return bad(format!("`{told}` is no name of a variable: begin with a letter or `_`"));
+        }
+        if !name.chars().all(letters) {
+            return bad(format!("`{told}` is no name of a variable: use letters, digits and `_`"));
+        }
+        if name.starts_with("ERA_") {
+            return bad(format!("`{told}`: names that begin with ERA_ are set by the platform"));
+        }
+        if value.contains('\0') {
+            return bad(format!("the value of `{told}` contains a zero byte"));
+        }
+    }
+    Ok(())
+}
+
+/// A path that stays in the working folder.
+fn inside(path: &str) -> Result<(), BadField> {
+    let told: String = path.chars().take(64).collect::<String>().escape_debug().collect();
+    let bad = |problem: &str| Err(BadField::new("work.inputs", format!("`{told}` {problem}")));
+    if path.is_empty() || path.len() > PATH_MAX {
+        return bad("is no path: give 1 to 1024 bytes");
+    }
+    if path.starts_with('/') || path.contains('\\') {
+        return bad("must be relative to the working folder, with `/`");
+    }
+    if path.chars().any(char::is_control) {
+        return bad("contains control characters");
+    }
+    if path.split('/').any(|step| matches!(step, "" | "." | "..")) {
+        return bad("must not contain empty steps, `.` or `..`");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(value: serde_json::Value) -> Result<(), String> {
+        let work: Work = serde_json::from_value(value).unwrap();
+        check(&work).map_err(|bad| format!("{}: {}", bad.field, bad.problem))
+    }
+
+    #[test]
+    fn a_plain_command_with_data_is_fine() {
+        work(serde_json::json!({
+            "command": ["python", "train.py", ""],
+            "env": {"LR": "0.1", "_x9": ""},
+            "inputs": [{"data": "mnist"}, {"data": "ada/cifar", "path": "data/cifar"}],
+        }))
+        .unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_run_or_leaves_its_folder_is_refused_by_its_field() {
+        let cases = [
+            (serde_json::json!({}), "work.command"),
+            (serde_json::json!({"command": [" "]}), "work.command"),
+            (serde_json::json!({"command": ["a\u{0}b"]}), "work.command"),
+            (serde_json::json!({"command": ["x"], "env": {"A=B": "1"}}), "work.env"),
+            (serde_json::json!({"command": ["x"], "env": {"9A": "1"}}), "work.env"),
+            (serde_json::json!({"command": ["x"], "env": {"ERA_JOB_ID": "1"}}), "work.env"),
+        ];
+        for (given, field) in cases {
+            let refused = work(given.clone()).unwrap_err();
+            assert!(refused.starts_with(field), "{given}: {refused}");
+        }
+        for path in ["/etc", "../x", "a/../b", "a//b", ".", "a\nb", "c:\\x", ""] {
+            let given =
+                serde_json::json!({"command": ["x"], "inputs": [{"data": "d", "path": path}]});
+            assert!(work(given).unwrap_err().starts_with("work.inputs"), "{path}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! One connection: reads what is there, answers all of it, writes once.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use era_api::account::Scope;
+use era_api::job::NewJob;
+use era_core::units::Name;
+use era_core::{Command, Reply};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde::Serialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+use super::line::{Line, Moment, answer, new_job, unreadable};
+use super::{LINE_MAX, OUTSTANDING_MAX};
+use crate::App;
+use crate::clock::{Clock, SystemClock};
+use crate::http::{Caller, Failure};
+use crate::submit::{Owner, submit};
+
+/// Bytes that are read at a time.
+const READ: usize = 64 * 1024;
+/// How long a connection may stand before it has said who it is.
+const AUTH_TIME: Duration = Duration::from_secs(10);
+/// How often it may get that wrong.
+const AUTH_TRIES: u32 = 5;
+/// How long a token is believed before it is looked at again.
+const BELIEVE: Duration = Duration::from_secs(1);
+/// How long a peer may take to read its answers.
+const WRITE_TIME: Duration = Duration::from_secs(30);
+
+/// An answer that waits for the scheduler, as the line it will be.
+type Pending = Pin<Box<dyn Future<Output = Vec<u8>> + Send>>;
+
+/// Why a connection is over.
+#[derive(Debug)]
+#[allow(dead_code)] // told to the log
+pub(super) enum Ended {
+    /// The peer closed it, or the server stops.
+    Over,
+    /// It never said who it is.
+    Nobody,
+    /// A line is longer than any may be.
+    TooLong,
+    /// It broke.
+    Broken(io::Error),
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Ended {
+        Ended::Broken(error)
+    }
+}
+
+/// Who is at the other end.
+struct Known {
+    token: String,
+    caller: Caller,
+    looked: Instant,
+}
+
+struct Connection {
+    app: App,
+    known: Option<Known>,
+    tries: u32,
+    pending: FuturesUnordered<Pending>,
+    out: Vec<u8>,
+}
+
+/// Serves a connection until it is over.
+pub(super) async fn serve(
+    mut stream: TcpStream,
+    app: App,
+    stop: CancellationToken,
+) -> Result<(), Ended> {
+    stream.set_nodelay(true)?;
+    let begun = Instant::now();
+    let mut connection = Connection {
+        app,
+        known: None,
+        tries: 0,
+        pending: FuturesUnordered::new(),
+        out: Vec::with_capacity(READ),
+    };
+    let mut read = Vec::with_capacity(READ);
+    loop {
+        let nobody = connection.known.is_none();
+        let left = AUTH_TIME.saturating_sub(begun.elapsed());
+        tokio::select! {
+            biased;
+            Some(line) = connection.pending.next(), if !connection.pending.is_empty() => {
+                connection.out.extend_from_slice(&line);
+            }
+            count = stream.read_buf(&mut read), if connection.pending.len() < OUTSTANDING_MAX => {
+                if count? == 0 {
+                    // What was asked before the end is still answered.
+                    while let Some(line) = connection.pending.next().await {
+                        connection.out.extend_from_slice(&line);
+                    }
+                    write(&mut stream, &mut connection.out).await?;
+                    return Err(Ended::Over);
+                }
+            }
+            () = tokio::time::sleep(left), if nobody => return Err(Ended::Nobody),
+            () = stop.cancelled() => return Ok(()),
+        }
+        let taken = connection.take(&read);
+        read.drain(..taken);
+        write(&mut stream, &mut connection.out).await?;
+        if connection.known.is_none() && connection.tries >= AUTH_TRIES {
+            return Err(Ended::Nobody);
+        }
+        if read.len() > LINE_MAX {
+            let detail = format!("a line has at most {LINE_MAX} bytes");
+            let failure = Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "line_too_long", detail);
+            answer(&mut connection.out, 0, &Err::<(), _>(failure));
+            write(&mut stream, &mut connection.out).await?;
+            return Err(Ended::TooLong);
+        }
+        read.reserve(READ);
+    }
+}
+
+async fn write(stream: &mut TcpStream, out: &mut Vec<u8>) -> Result<(), Ended> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    match tokio::time::timeout(WRITE_TIME, stream.write_all(out)).await {
+        Ok(written) => written?,
+        Err(_) => return Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+    }
+    out.clear();
+    Ok(())
+}
+
+impl Connection {
+    /// Takes every whole line, as far as the scheduler may be asked; says how many bytes that is.
+    fn take(&mut self, read: &[u8]) -> usize {
+        if !read.contains(&b'\n') {
+            return 0;
+        }
+        let (app, snapshot) = (self.app.clone(), self.app.driver.snapshot());
+        let now = SystemClock.now().max(snapshot.now());
+        let moment = Moment { app: &app, snapshot: &snapshot, now };
+        self.look_again();
+        let mut taken = 0;
+        while self.pending.len() < OUTSTANDING_MAX {
+            let Some(end) = read[taken..].iter().position(|byte| *byte == b'\n') else { break };
+            let text = read[taken..taken + end].trim_ascii();
+            taken += end + 1;
+            if !text.is_empty() {
+                self.one(&moment, text);
+            }
+        }
+        taken
+    }
+
+    fn one(&mut self, moment: &Moment<'_>, text: &[u8]) {
+        if text.len() > LINE_MAX {
+            let failure = Failure::bad_field("line", format!("at most {LINE_MAX} bytes"));
+            return answer(&mut self.out, 0, &Err::<(), _>(failure));
+        }
+        let line = match serde_json::from_slice::<Line<'_>>(text) {
+            Ok(line) => line,
+            Err(_) => {
+                let (id, failure) = unreadable(text);
+                self.tries += u32::from(self.known.is_none());
+                return answer(&mut self.out, id, &Err::<(), _>(failure));
+            }
+        };
+        let id = line.id;
+        if line.op == "auth" {
+            let told = self.authenticate(line.token.as_deref());
+            return answer(&mut self.out, id, &told);
+        }
+        let Some(Known { caller, .. }) = &self.known else {
+            self.tries += 1;
+            let failure = Failure::unauthenticated("say who you are first: op `auth`, `token`");
+            return answer(&mut self.out, id, &Err::<(), _>(failure));
+        };
+        match &*line.op {
+            "quote" => answer(&mut self.out, id, &moment.quote(caller, line.ask)),
+            "status" => answer(&mut self.out, id, &moment.status(caller, line.job)),
+            "submit" => match submission(caller, &line) {
+                Ok((job, key)) => {
+                    let (app, owner) = (self.app.clone(), Owner::of(&self.app, caller));
+                    self.answer_later(id, async move { submit(&app, &owner, job, key).await });
+                }
+                Err(failure) => answer(&mut self.out, id, &Err::<(), _>(failure)),
+            },
+            "cancel" => match cancellation(moment, caller, &line) {
+                Ok(command) => {
+                    let driver = self.app.driver.clone();
+                    self.answer_later(
+                        id,
+                        async move { done(driver.ask(command, None).await?.reply) },
+                    );
+                }
+                Err(failure) => answer(&mut self.out, id, &Err::<(), _>(failure)),
+            },
+            _ => {
+                let detail = "give `auth`, `quote`, `submit`, `cancel` or `status`";
+                answer(&mut self.out, id, &Err::<(), _>(Failure::bad_field("op", detail)));
+            }
+        }
+    }
+
+    fn authenticate(&mut self, token: Option<&str>) -> Result<Me, Failure> {
+        self.known = None;
+        let Some(token) = token else { return Err(Failure::bad_field("token", "give `token`")) };
+        let Some(caller) = self.app.auth.caller(token) else {
+            self.tries += 1;
+            return Err(Failure::unauthenticated("no such token is good: make one by `era login`"));
+        };
+        let me = Me { user: caller.name.clone() };
+        self.known = Some(Known { token: token.to_owned(), caller, looked: Instant::now() });
+        Ok(me)
+    }
+
+    /// A token that was revoked is good for a moment longer at most.
+    fn look_again(&mut self) {
+        if let Some(known) = &mut self.known
+            && known.looked.elapsed() > BELIEVE
+        {
+            match self.app.auth.caller(&known.token) {
+                Some(caller) => (known.caller, known.looked) = (caller, Instant::now()),
+                None => self.known = None,
+            }
+        }
+    }
+
+    /// Answers once the scheduler has, which is when it is durable.
+    fn answer_later<T: Serialize + 'static>(
+        &mut self,
+        id: u64,
+        asked: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) {
+        self.pending.push(Box::pin(async move {
+            let told = asked.await;
+            let mut line = Vec::new();
+            answer(&mut line, id, &told);
+            line
+        }));
+    }
+}
+
+/// Who was recognised.
+#[derive(Serialize)]
+struct Me {
+    user: String,
+}
+
+fn submission(caller: &Caller, line: &Line<'_>) -> Result<(NewJob, Option<Name>), Failure> {
+    caller.may(Scope::Write)?;
+    let job = new_job(line.job)?;
+    let key = match line.key.as_deref() {
+        None => None,
+        Some(key) => Some(Name::new(key).map_err(|e| Failure::bad_field("key", e.to_string()))?),
+    };
+    Ok((job, key))
+}
+
+fn cancellation(moment: &Moment<'_>, caller: &Caller, line: &Line<'_>) -> Result<Command, Failure> {
+    caller.may(Scope::Write)?;
+    Ok(Command::Cancel { job: moment.seen(caller, line.job)?, by: caller.actor() })
+}
+
+fn done(reply: Reply) -> Result<Done, Failure> {
+    match reply {
+        Reply::Done | Reply::Ignored => Ok(Done {}),
+        other => Err(refused(other)),
+    }
+}
+
+/// Nothing to tell but that it is done.
+#[derive(Serialize)]
+struct Done {}
+
+fn refused(reply: Reply) -> Failure {
+    match reply {
+        Reply::Refused { refusal, counter } => Failure::refused(&refusal, &counter),
+        other => {
+            tracing::error!(?other, "an answer that fits no question");
+            let detail = "the scheduler answered another question: report this as a fault";
+            Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+        }
+    }
+}

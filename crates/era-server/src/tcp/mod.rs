@@ -1,0 +1,74 @@
+//! The fast, language-neutral door to the scheduling layer: one JSON object a line, pipelined.
+//!
+//! ```text
+//! > {"id":1,"op":"auth","token":"era_…"}
+//! < {"id":1,"ok":{"user":"ada"}}
+//! > {"id":2,"op":"quote","ask":{"ask":{"resources":{"cpu":"1"},"duration_s":60}}}
+//! > {"id":3,"op":"submit","key":"k1","job":{"work":{"command":["true"]},"ask":{…}}}
+//! > {"id":4,"op":"cancel","job":17}
+//! > {"id":5,"op":"status","job":17}
+//! < {"id":2,"ok":{"quote":{"price":…}}}
+//! < {"id":4,"error":{"code":"unknown_job",…}}
+//! ```
+//!
+//! Bodies are those of REST: `QuoteAsk`, `NewJob`; errors are its problem details. Answers carry
+//! the id of their question and come as they are ready, quotes in the order in which they were
+//! asked. What is read together is answered together: a quote is computed in place, on one
+//! snapshot for all that were read at once.
+
+mod connection;
+mod line;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::App;
+
+/// Longest line, in bytes: a job with all that it may carry fits.
+pub const LINE_MAX: usize = 512 * 1024;
+/// Most connections at a time.
+pub const CONNECTIONS_MAX: usize = 256;
+/// Most questions of a connection that wait for the scheduler; further ones are read when some
+/// are answered.
+pub const OUTSTANDING_MAX: usize = 1024;
+
+/// Serves until it is told to stop, and then until every connection has noticed.
+pub async fn serve(listener: TcpListener, app: App, stop: CancellationToken) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        let (stream, from): (_, SocketAddr) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Too many open files, or a peer that left: neither is over at once.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        // Who finds no place is turned away, so that those inside are served.
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            tracing::warn!(%from, "turned away: {CONNECTIONS_MAX} connections are open");
+            continue;
+        };
+        let (app, stop) = (app.clone(), stop.clone());
+        connections.spawn(async move {
+            let _place = place;
+            let ended = connection::serve(stream, app, stop).await;
+            tracing::debug!(%from, ?ended, "a connection is over");
+        });
+    }
+    while connections.join_next().await.is_some() {}
+}

@@ -1,0 +1,97 @@
+//! `era accept`: takes a quote that was held. What was quoted is remembered between the two.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use era_api::job::{NewJob, Work};
+use era_api::quote::Quote;
+use serde::{Deserialize, Serialize};
+
+use super::config::{folder, write_private};
+use super::connection::Common;
+use super::failure::BadUsage;
+use super::submit;
+use crate::data::code;
+use crate::job::{Code, Draft};
+
+/// Take a quote that `era quote --hold` set aside
+///
+/// The job is the one that was quoted; a command can still be given, or another one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Accept {
+    /// The hold's number, as `era quote --hold` told it
+    #[arg(value_name = "HOLD")]
+    hold: u64,
+    /// The folder that is uploaded and becomes the working folder
+    #[arg(long, value_name = "FOLDER")]
+    code: Option<PathBuf>,
+    /// The command and its arguments, where the quote had none
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What was quoted.
+#[derive(Debug, Serialize, Deserialize)]
+struct Held {
+    job: NewJob,
+    code: Option<PathBuf>,
+    quote: Quote,
+}
+
+impl Accept {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let path = place(self.hold)?;
+        let held = std::fs::read(&path).map_err(|_| {
+            BadUsage(format!(
+                "hold {} was not made here: make one with `era quote --hold`",
+                self.hold
+            ))
+        })?;
+        let mut held: Held = serde_json::from_slice(&held)
+            .with_context(|| format!("what was quoted, in {}", path.display()))?;
+        if !self.command.is_empty() {
+            held.job.work.command = self.command;
+        }
+        if held.job.work.command.is_empty() {
+            return Err(crate::job::JobError::NoCommand.into());
+        }
+        let client = self.common.client()?;
+        if let Some(folder) = self.code.or(held.code) {
+            held.job.work.code = Some(code::upload(&client, &folder)?);
+        }
+        held.job.hold = Some(self.hold);
+        let submitted = client.submit(&held.job)?;
+        // The hold is used up; a file left behind would only be refused.
+        let _ = std::fs::remove_file(&path);
+        let look = self.common.look();
+        super::look::print(self.common.output, &submitted, |s| submit::render(s, &look))
+    }
+}
+
+fn place(hold: u64) -> anyhow::Result<PathBuf> {
+    let folder = folder().context("no home folder: set ERA_CONFIG to a folder of your own")?;
+    Ok(folder.join("holds").join(format!("{hold}.json")))
+}
+
+/// Keeps what was quoted until it is taken.
+pub(crate) fn remember(hold: u64, draft: &Draft, quote: &Quote) -> anyhow::Result<()> {
+    let job = match draft.finish() {
+        Ok(job) => job,
+        // Without a command: it is given when the quote is taken.
+        Err(crate::job::JobError::NoCommand) => {
+            let named = Draft { command: vec![String::new()], ..draft.clone() };
+            let mut job = named.finish()?;
+            job.work = Work { command: Vec::new(), ..job.work };
+            job
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let code = match &draft.code {
+        Some(Code::Folder(folder)) => Some(std::path::absolute(folder)?),
+        _ => None,
+    };
+    let held = Held { job, code, quote: quote.clone() };
+    write_private(&place(hold)?, &serde_json::to_vec_pretty(&held)?)
+}

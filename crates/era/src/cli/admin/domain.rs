@@ -1,0 +1,87 @@
+//! `era admin domain`: named parts of the cluster.
+
+use era_api::cluster::Domain;
+
+use crate::cli::connection::Common;
+use crate::cli::look::{self, Look, right, say};
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum DomainCommand {
+    List(List),
+    Put(Put),
+    Remove(Remove),
+}
+
+/// List domains and their nodes
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Draw a domain, or change what it keeps; `era admin node move` puts nodes into it
+#[derive(Debug, clap::Args)]
+pub(crate) struct Put {
+    /// The domain
+    name: String,
+    /// The share of its nodes that is kept for large or high-level jobs, 0 to 1
+    #[arg(long, default_value_t = 0.0)]
+    keep_share: f64,
+    /// For jobs of at least so many GPUs
+    #[arg(long, default_value_t = 0)]
+    keep_gpus_min: u64,
+    /// Or users of at least this level
+    #[arg(long, default_value_t = 0)]
+    keep_level_min: u8,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Take a domain away; its nodes stay
+#[derive(Debug, clap::Args)]
+pub(crate) struct Remove {
+    /// The domain
+    name: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl DomainCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self {
+            DomainCommand::List(List { common }) => {
+                let domains = common.client()?.domains()?;
+                look::print(common.output, &domains, |domains| render(domains, &common.look()))
+            }
+            DomainCommand::Put(put) => {
+                let domain = Domain {
+                    name: put.name,
+                    keep_share: put.keep_share,
+                    keep_gpus_min: put.keep_gpus_min,
+                    keep_level_min: put.keep_level_min,
+                    nodes: Vec::new(),
+                };
+                put.common.client()?.put_domain(&domain)?;
+                say(&format!("Domain {} is drawn.", domain.name))
+            }
+            DomainCommand::Remove(Remove { name, common }) => {
+                common.client()?.remove_domain(&name)?;
+                say(&format!("Domain {name} is gone; its nodes stay."))
+            }
+        }
+    }
+}
+
+fn render(domains: &[Domain], look: &Look) -> String {
+    let mut table = look.table(&["DOMAIN", "KEPT", "FOR GPUS", "OR LEVEL", "NODES"]);
+    for domain in domains {
+        table.add_row(vec![
+            domain.name.clone().into(),
+            right(format!("{:.0} %", domain.keep_share * 100.0)),
+            right(domain.keep_gpus_min),
+            right(domain.keep_level_min),
+            domain.nodes.join(", ").into(),
+        ]);
+    }
+    look::finish(&table)
+}

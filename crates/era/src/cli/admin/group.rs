@@ -1,0 +1,82 @@
+//! `era admin group`: groups.
+
+use era_api::account::{Group, NewGroup, Quota};
+
+use super::every;
+use crate::cli::connection::Common;
+use crate::cli::look::{self, Look, right};
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum GroupCommand {
+    List(List),
+    Add(Add),
+}
+
+/// List groups
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Add a group; `era admin quota --group` sets its limits
+#[derive(Debug, clap::Args)]
+pub(crate) struct Add {
+    /// The group
+    name: String,
+    /// How much it counts in policies
+    #[arg(short, long, default_value_t = 0)]
+    level: u8,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl GroupCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self {
+            GroupCommand::List(List { common }) => {
+                let client = common.client()?;
+                let groups = every(|page| client.groups(page))?;
+                look::print(common.output, &groups, |groups| render(groups, &common.look()))
+            }
+            GroupCommand::Add(Add { name, level, common }) => {
+                let group = NewGroup { name, level, quota: Quota::default() };
+                let group = common.client()?.make_group(&group)?;
+                look::print(common.output, &[group], |groups| render(groups, &common.look()))
+            }
+        }
+    }
+}
+
+fn render(groups: &[Group], look: &Look) -> String {
+    let mut table = look.table(&["GROUP", "LEVEL", "USERS", "GPUS", "GPU-HOURS", "CREDITS"]);
+    for group in groups {
+        let (quota, used) = (&group.quota, &group.used);
+        let of = |used: String, most: Option<String>| {
+            let used = if used.is_empty() { "0".to_owned() } else { used };
+            format!("{used}/{}", most.unwrap_or_else(|| "∞".to_owned()))
+        };
+        table.add_row(vec![
+            group.name.clone().into(),
+            right(group.level),
+            right(group.users),
+            right(of(used.gpu.clone(), quota.gpu.clone())),
+            right(of(format!("{:.1}", used.gpu_hours), quota.gpu_hours.map(|n| n.to_string()))),
+            right(of(used.credits.to_string(), quota.credits.map(|n| n.to_string()))),
+        ]);
+    }
+    look::finish(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_listed_with_what_they_use() {
+        let text = r#"[{"id": 1, "name": "vision", "level": 1, "users": 4,
+            "quota": {"gpu": "16"}, "used": {"gpu": "3.5", "gpu_hours": 40.25}}]"#;
+        let groups: Vec<Group> = serde_json::from_str(text).unwrap();
+        insta::assert_snapshot!(render(&groups, &look::plain()));
+    }
+}

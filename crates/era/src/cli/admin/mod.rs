@@ -1,0 +1,105 @@
+//! `era admin`: what administrators, and some of it group administrators, do.
+
+mod audit;
+mod credit;
+mod doctor;
+mod domain;
+mod group;
+mod journal;
+mod mechanism;
+mod node;
+mod policy;
+mod pool;
+mod queue;
+mod quota;
+mod report;
+mod token;
+mod user;
+mod webhook;
+
+/// One file each.
+#[derive(Debug, clap::Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of them, once
+pub(crate) enum Admin {
+    /// Accounts: list, add, change
+    #[command(subcommand)]
+    User(user::UserCommand),
+    /// Groups: list, add
+    #[command(subcommand)]
+    Group(group::GroupCommand),
+    Quota(quota::QuotaCommand),
+    Credit(credit::Credit),
+    /// Policies: list, check, publish, roll back
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    /// Queues: make, change, take away
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
+    Mechanism(mechanism::MechanismCommand),
+    /// Nodes: drain, resume, move, announce an absence, let go
+    #[command(subcommand)]
+    Node(node::NodeCommand),
+    /// Pools: list, set rates
+    #[command(subcommand)]
+    Pool(pool::PoolCommand),
+    /// Domains: list, draw, take away
+    #[command(subcommand)]
+    Domain(domain::DomainCommand),
+    /// Tokens of your own: list, make, revoke
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// Webhooks of your own: list, add, take away
+    #[command(subcommand)]
+    Webhook(webhook::WebhookCommand),
+    Audit(audit::Audit),
+    Report(report::ReportCommand),
+    Journal(journal::Journal),
+    Doctor(doctor::Doctor),
+    Rebuild(crate::upkeep::Rebuild),
+    Backup(crate::upkeep::Backup),
+    Restore(crate::upkeep::Restore),
+}
+
+impl Admin {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self {
+            Admin::User(command) => command.run(),
+            Admin::Group(command) => command.run(),
+            Admin::Quota(command) => command.run(),
+            Admin::Credit(command) => command.run(),
+            Admin::Policy(command) => command.run(),
+            Admin::Queue(command) => command.run(),
+            Admin::Mechanism(command) => command.run(),
+            Admin::Node(command) => command.run(),
+            Admin::Pool(command) => command.run(),
+            Admin::Domain(command) => command.run(),
+            Admin::Token(command) => command.run(),
+            Admin::Webhook(command) => command.run(),
+            Admin::Audit(command) => command.run(),
+            Admin::Report(command) => command.run(),
+            Admin::Journal(command) => command.run(),
+            Admin::Doctor(command) => command.run(),
+            Admin::Rebuild(command) => command.run(),
+            Admin::Backup(command) => command.run(),
+            Admin::Restore(command) => command.run(),
+        }
+    }
+}
+
+/// All of a list, page by page.
+fn every<T>(
+    mut page: impl FnMut(
+        &era_api::page::PageAsk,
+    ) -> Result<era_api::Page<T>, era_api::client::ClientError>,
+) -> anyhow::Result<Vec<T>> {
+    let mut all = Vec::new();
+    let mut ask = era_api::page::PageAsk { cursor: None, limit: Some(1000) };
+    loop {
+        let next = page(&ask)?;
+        all.extend(next.items);
+        ask.cursor = next.next;
+        if ask.cursor.is_none() {
+            return Ok(all);
+        }
+    }
+}

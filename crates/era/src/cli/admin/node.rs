@@ -1,0 +1,98 @@
+//! `era admin node`: what is done to nodes.
+
+use era_api::cluster::{Absence, NodeAction, NodeEdit};
+
+use crate::cli::connection::Common;
+use crate::cli::look;
+use crate::job::{JobError, when};
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum NodeCommand {
+    /// Let what runs finish, and start nothing more
+    Drain(Named),
+    /// Take work again
+    Resume(Named),
+    /// Let the node go for good
+    Leave(Named),
+    Move(Move),
+    Away(Away),
+}
+
+/// A node.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Named {
+    /// The node
+    name: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Move a node into a domain, or out of its own
+#[derive(Debug, clap::Args)]
+pub(crate) struct Move {
+    /// The node
+    name: String,
+    /// The domain; out of any where nothing is said
+    domain: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Announce when a node will be away; this replaces what was announced before
+#[derive(Debug, clap::Args)]
+pub(crate) struct Away {
+    /// The node
+    name: String,
+    /// From when, such as 'friday 18:00'
+    #[arg(long, value_name = "WHEN", requires = "to")]
+    from: Option<String>,
+    /// Until when
+    #[arg(long, value_name = "WHEN", requires = "from")]
+    to: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl NodeCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let act = |action| NodeEdit { action: Some(action), ..NodeEdit::default() };
+        let (name, edit, common) = match self {
+            NodeCommand::Drain(Named { name, common }) => (name, act(NodeAction::Drain), common),
+            NodeCommand::Resume(Named { name, common }) => (name, act(NodeAction::Resume), common),
+            NodeCommand::Leave(Named { name, common }) => (name, act(NodeAction::Leave), common),
+            NodeCommand::Move(Move { name, domain, common }) => {
+                let domain = Some(domain.unwrap_or_default());
+                (name, NodeEdit { domain, ..NodeEdit::default() }, common)
+            }
+            NodeCommand::Away(away) => {
+                let edit = away.edit()?;
+                (away.name, edit, away.common)
+            }
+        };
+        let client = common.client()?;
+        client.edit_node(&name, &edit)?;
+        if edit.action == Some(NodeAction::Leave) {
+            return look::say(&format!("Node {name} is gone."));
+        }
+        let node = client.node(&name)?;
+        look::print(common.output, &node, |node| {
+            format!("Node {} is {}.\n", node.name, node.health)
+        })
+    }
+}
+
+impl Away {
+    fn edit(&self) -> anyhow::Result<NodeEdit> {
+        let now = self.common.look().now;
+        let read = |flag: &'static str, text: &str| {
+            when::read(text, &now).map_err(|e| JobError::Flag { flag, what: e.to_string() })
+        };
+        let maintenance = match (&self.from, &self.to) {
+            (Some(from), Some(to)) => {
+                vec![Absence { from: read("--from", from)?, to: read("--to", to)? }]
+            }
+            _ => Vec::new(),
+        };
+        Ok(NodeEdit { maintenance: Some(maintenance), ..NodeEdit::default() })
+    }
+}

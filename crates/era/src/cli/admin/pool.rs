@@ -1,0 +1,81 @@
+//! `era admin pool`: what machines alike cost.
+
+use era_api::Credits;
+use era_api::cluster::Pool;
+
+use crate::cli::connection::Common;
+use crate::cli::look::{self, Look, right, say};
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum PoolCommand {
+    List(List),
+    Put(Put),
+}
+
+/// List pools and their base rates
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Make a pool, or set its base rates
+#[derive(Debug, clap::Args)]
+pub(crate) struct Put {
+    /// The pool
+    name: String,
+    /// Credits for a core-hour
+    #[arg(long, value_name = "CREDITS")]
+    cpu_rate: Credits,
+    /// Credits for a GiB-hour
+    #[arg(long, value_name = "CREDITS")]
+    memory_rate: Credits,
+    /// Credits for a GPU-hour
+    #[arg(long, value_name = "CREDITS")]
+    gpu_rate: Credits,
+    /// The share of its nodes that promises never use, 0 to 1
+    #[arg(long, default_value_t = 0.1)]
+    closed_share: f64,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl PoolCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self {
+            PoolCommand::List(List { common }) => {
+                let pools = common.client()?.pools()?;
+                look::print(common.output, &pools, |pools| render(pools, &common.look()))
+            }
+            PoolCommand::Put(put) => {
+                let pool = Pool {
+                    name: put.name,
+                    cpu_rate: put.cpu_rate,
+                    memory_rate: put.memory_rate,
+                    gpu_rate: put.gpu_rate,
+                    closed_share: put.closed_share,
+                    level_caps: std::collections::BTreeMap::new(),
+                    nodes: 0,
+                };
+                put.common.client()?.put_pool(&pool)?;
+                say(&format!("Pool {} costs {} a GPU-hour.", pool.name, pool.gpu_rate))
+            }
+        }
+    }
+}
+
+fn render(pools: &[Pool], look: &Look) -> String {
+    let mut table =
+        look.table(&["POOL", "NODES", "GPU-HOUR", "CORE-HOUR", "GIB-HOUR", "CLOSED TO PROMISES"]);
+    for pool in pools {
+        table.add_row(vec![
+            pool.name.clone().into(),
+            right(pool.nodes),
+            right(pool.gpu_rate),
+            right(pool.cpu_rate),
+            right(pool.memory_rate),
+            right(format!("{:.0} %", pool.closed_share * 100.0)),
+        ]);
+    }
+    look::finish(&table)
+}

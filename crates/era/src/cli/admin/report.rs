@@ -1,0 +1,104 @@
+//! `era admin report`: the five measures, with and without ERA.
+
+use era_api::client::Period;
+use era_api::report::{Measures, Ratios, Report};
+
+use crate::cli::connection::Common;
+use crate::cli::look::{self, Look, right};
+use crate::job::{JobError, when};
+
+/// Show the five measures over a period, beside the same work without ERA
+#[derive(Debug, clap::Args)]
+#[command(name = "report")]
+pub(crate) struct ReportCommand {
+    /// From when
+    #[arg(long, value_name = "WHEN")]
+    from: Option<String>,
+    /// Until when
+    #[arg(long, value_name = "WHEN")]
+    to: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl ReportCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let look = self.common.look();
+        let time = |flag: &'static str, text: &Option<String>| {
+            let read = |text: &String| {
+                when::read(text, &look.now)
+                    .map_err(|e| JobError::Flag { flag, what: e.to_string() })
+            };
+            text.as_ref().map(read).transpose()
+        };
+        let period =
+            Period { from: time("--from", &self.from)?, to: time("--to", &self.to)?, step_s: None };
+        let report = self.common.client()?.report(&period)?;
+        look::print(self.common.output, &report, |report| render(report, &look))
+    }
+}
+
+/// A measure's name, how it is shown, and its ratio.
+type Row = (&'static str, fn(&Measures) -> Option<String>, fn(&Ratios) -> Option<f64>);
+
+fn seconds(value: Option<f64>) -> Option<String> {
+    value.map(|s| format!("{s:.3} s"))
+}
+
+fn percent(value: Option<f64>) -> Option<String> {
+    value.map(|share| format!("{:.1} %", share * 100.0))
+}
+
+const ROWS: [Row; 12] = [
+    ("start-up", |m| seconds(m.start_up.total_s), |r| r.start_up),
+    ("  quote", |m| seconds(m.start_up.quote_s), |_| None),
+    ("  accept", |m| seconds(m.start_up.accept_s), |_| None),
+    ("  queue", |m| seconds(m.start_up.queue_s), |_| None),
+    ("  prepare", |m| seconds(m.start_up.prepare_s), |_| None),
+    ("  start", |m| seconds(m.start_up.start_s), |_| None),
+    ("start success, first attempt", |m| percent(m.start_first), |r| r.start_first),
+    ("start success, second attempt", |m| percent(m.start_second), |_| None),
+    ("run success", |m| percent(m.run_success), |r| r.run_success),
+    ("utilisation", |m| percent(m.utilisation), |r| r.utilisation),
+    ("cost of a GPU-hour", |m| m.unit_cost.map(|c| c.to_string()), |r| r.unit_cost),
+    ("refusals", |m| Some(m.refusals.to_string()), |_| None),
+];
+
+fn render(report: &Report, look: &Look) -> String {
+    let (from, to) = (look.time(report.from), look.time(report.to));
+    let mut text = format!("{} jobs from {from} to {to}\n", report.with.jobs);
+    let mut table = look.table(&["MEASURE", "WITH ERA", "WITHOUT", "RATIO"]);
+    let dash = || "–".to_owned();
+    for (name, value, ratio) in ROWS {
+        let without = report.without.as_ref().and_then(value);
+        let ratio = report.ratio.as_ref().and_then(ratio).map(|r| format!("{r:.2}"));
+        table.add_row(vec![
+            name.into(),
+            right(value(&report.with).unwrap_or_else(dash)),
+            right(without.unwrap_or_else(dash)),
+            right(ratio.unwrap_or_else(dash)),
+        ]);
+    }
+    text += &look::finish(&table);
+    for (model, cost) in &report.with.unit_cost_by_model {
+        text += &format!("A GPU-hour of {model} cost {cost}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_measures_stand_beside_those_without_era() {
+        let text = r#"{"from": "2026-11-14T12:00:00Z", "to": "2026-11-15T12:00:00Z",
+            "with": {"jobs": 120, "start_up": {"total_s": 1.25, "queue_s": 1.0},
+                "start_first": 0.99, "utilisation": 0.8, "unit_cost": "1.5",
+                "unit_cost_by_model": [["h100", "2.5"]]},
+            "without": {"jobs": 120, "start_up": {"total_s": 5.0}, "utilisation": 0.4},
+            "ratio": {"start_up": 0.25, "utilisation": 2.0}}"#;
+        let report: Report = serde_json::from_str(text).unwrap();
+        insta::assert_snapshot!(render(&report, &look::plain()));
+    }
+}

@@ -1,0 +1,30 @@
+//! `era logout`: the token is revoked and forgotten.
+
+use super::config::Config;
+use super::connection::Common;
+use super::look::{note, say};
+
+/// Revoke the remembered token, and forget it
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogOut {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl LogOut {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let client = self.common.client()?;
+        let url = client.url().to_owned();
+        if let Err(error) = client.log_out() {
+            // Forgotten in any case: whoever logs out wants no token lying about.
+            note(&format!("The server could not revoke the token: {error}"));
+        }
+        let mut config = Config::load()?;
+        config.tokens.remove(&url);
+        if config.url.as_deref() == Some(url.as_str()) {
+            config.url = None;
+        }
+        config.save()?;
+        say(&format!("Logged out of {url}."))
+    }
+}

@@ -1,0 +1,74 @@
+//! `era logs`: what a job printed.
+
+use std::io::Write;
+
+use era_api::client::LogAsk;
+use era_api::job::LogLine;
+
+use super::connection::{Common, Form};
+use super::follow;
+
+/// Lines that are asked for at a time.
+const PAGE: u32 = 1000;
+
+/// Print what a job printed
+#[derive(Debug, clap::Args)]
+pub(crate) struct Logs {
+    /// The job's number
+    #[arg(value_name = "JOB")]
+    id: u64,
+    /// Go on until the job is over
+    #[arg(short, long)]
+    follow: bool,
+    /// Begin at this offset
+    #[arg(long, value_name = "OFFSET")]
+    from: Option<u64>,
+    /// Only this attempt
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    /// Only this replica
+    #[arg(long, value_name = "N")]
+    rank: Option<u32>,
+    /// With the time of each line
+    #[arg(short, long)]
+    timestamps: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Logs {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let client = self.common.client()?;
+        let zone = self.timestamps.then(jiff::tz::TimeZone::system);
+        let ask = LogAsk { from: self.from, limit: None, attempt: self.attempt, rank: self.rank };
+        let mut out = std::io::stdout().lock();
+        let form = self.common.output;
+        let mut print = |line: &LogLine| -> anyhow::Result<()> {
+            match form {
+                Form::Json => writeln!(out, "{}", serde_json::to_string(line)?)?,
+                Form::Yaml => write!(out, "---\n{}", serde_saphyr::to_string(line)?)?,
+                // Which replica printed a line is told for all but the first.
+                Form::Table => {
+                    writeln!(out, "{}", follow::shown(line, line.rank > 0, zone.as_ref()))?;
+                }
+                Form::Wide => writeln!(out, "{}", follow::shown(line, true, zone.as_ref()))?,
+            }
+            Ok(())
+        };
+        if self.follow {
+            return follow::lines(&client, self.id, ask, |line| print(&line).map(|()| true));
+        }
+        let mut ask = LogAsk { limit: Some(PAGE), ..ask };
+        loop {
+            let page = client.logs(self.id, &ask)?;
+            let Some(last) = page.items.last() else { return Ok(()) };
+            ask.from = Some(last.next);
+            for line in &page.items {
+                print(line)?;
+            }
+            if page.next.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}

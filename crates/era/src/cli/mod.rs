@@ -1,0 +1,110 @@
+//! The commands of a user of the platform: one file each, with its arguments, what it asks the
+//! server, and a pure function that renders the answer.
+//!
+//! Nothing here knows how the server works: only the wire types and the typed client. Nothing is
+//! set up before a command is known, so that a command is over in a few milliseconds.
+
+mod accept;
+mod admin;
+mod cancel;
+mod completions;
+pub(crate) mod config;
+pub(crate) mod connection;
+mod explain;
+mod extend;
+mod failure;
+mod follow;
+mod images;
+mod job;
+mod jobs;
+mod login;
+mod logout;
+mod logs;
+pub(crate) mod look;
+mod man;
+mod market;
+mod metrics;
+mod nodes;
+mod prompt;
+mod queues;
+mod quote;
+mod reference;
+mod release;
+mod retry;
+mod run;
+mod submit;
+mod top;
+mod wallet;
+mod whoami;
+
+pub(crate) use failure::{BadUsage, verdict};
+
+use crate::data::code;
+
+/// Each command is a type of arguments with a `run` of its own.
+#[derive(clap::Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of them, once
+pub(crate) enum ClientCommand {
+    Login(login::LogIn),
+    Logout(logout::LogOut),
+    Whoami(whoami::WhoAmI),
+    Quote(quote::QuoteCommand),
+    Submit(submit::Submit),
+    Run(run::Run),
+    Accept(accept::Accept),
+    Jobs(jobs::Jobs),
+    Job(job::JobCommand),
+    Logs(logs::Logs),
+    Metrics(metrics::Metrics),
+    Explain(explain::Explain),
+    Cancel(cancel::Cancel),
+    Retry(retry::Retry),
+    Extend(extend::ExtendCommand),
+    Release(release::Release),
+    Top(top::Top),
+    Market(market::MarketCommand),
+    Nodes(nodes::Nodes),
+    Queues(queues::Queues),
+    Images(images::Images),
+    Wallet(wallet::WalletCommand),
+    /// For administrators: accounts, quotas, credits, policies, prices, nodes, and a check of all
+    #[command(subcommand)]
+    Admin(admin::Admin),
+    Completions(completions::Completions),
+    Man(man::Man),
+    #[command(hide = true)]
+    Reference(reference::Reference),
+}
+
+impl ClientCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self {
+            ClientCommand::Login(command) => command.run(),
+            ClientCommand::Logout(command) => command.run(),
+            ClientCommand::Whoami(command) => command.run(),
+            ClientCommand::Quote(command) => command.run(),
+            ClientCommand::Submit(command) => command.run(),
+            ClientCommand::Run(command) => command.run(),
+            ClientCommand::Accept(command) => command.run(),
+            ClientCommand::Jobs(command) => command.run(),
+            ClientCommand::Job(command) => command.run(),
+            ClientCommand::Logs(command) => command.run(),
+            ClientCommand::Metrics(command) => command.run(),
+            ClientCommand::Explain(command) => command.run(),
+            ClientCommand::Cancel(command) => command.run(),
+            ClientCommand::Retry(command) => command.run(),
+            ClientCommand::Extend(command) => command.run(),
+            ClientCommand::Release(command) => command.run(),
+            ClientCommand::Top(command) => command.run(),
+            ClientCommand::Market(command) => command.run(),
+            ClientCommand::Nodes(command) => command.run(),
+            ClientCommand::Queues(command) => command.run(),
+            ClientCommand::Images(command) => command.run(),
+            ClientCommand::Wallet(command) => command.run(),
+            ClientCommand::Admin(command) => command.run(),
+            ClientCommand::Completions(command) => command.run(),
+            ClientCommand::Man(command) => command.run(),
+            ClientCommand::Reference(command) => command.run(),
+        }
+    }
+}

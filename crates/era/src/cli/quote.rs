@@ -1,0 +1,197 @@
+//! `era quote`: what a job would cost and when it would run, the flexibility menu as bars, and
+//! the fare calendar as a heat map.
+
+use era_api::client::{Client, Period};
+use era_api::market::FareCalendar;
+use era_api::quote::{CounterOffers, MenuLine, Offer, Quote, QuoteAsk, Quoted, Value};
+use jiff::ToSpan;
+
+use super::accept;
+use super::connection::{Common, Form};
+use super::look::{self, Look, note, span};
+use super::market::heat_map;
+use crate::job::{Draft, JobFlags};
+use crate::paint::Tone;
+
+/// Ask what a job would cost and when it would run; nothing is bought
+///
+/// With --hold the price and the slot are set aside for a minute: `era accept` takes them.
+#[derive(Debug, clap::Args)]
+#[command(name = "quote")]
+pub(crate) struct QuoteCommand {
+    /// Set price and slot aside for a while
+    #[arg(long)]
+    hold: bool,
+    /// Leave out the menu and the calendar
+    #[arg(long)]
+    brief: bool,
+    #[command(flatten)]
+    job: JobFlags,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl QuoteCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let look = self.common.look();
+        let written = self.job.written(&look.now)?;
+        for line in &written.notes {
+            note(line);
+        }
+        let client = self.common.client()?;
+        let ask = question(&written.draft, self.hold, !self.brief);
+        let quoted = client.quote(&ask)?;
+        if let Some(hold) = quoted.hold {
+            accept::remember(hold.id, &written.draft, &quoted.quote)?;
+        }
+        let fares = match (self.brief, self.common.output) {
+            (false, Form::Table | Form::Wide) => fares(&client, &quoted.quote, &look),
+            _ => None,
+        };
+        look::print(self.common.output, &quoted, |quoted| {
+            let mut text = format!("{}\n", understood(&written.draft, &look));
+            text += &render(quoted, &look);
+            if let Some(fares) = &fares {
+                text += &format!("\n{}", heat_map(fares, &look));
+            }
+            text
+        })
+    }
+}
+
+/// A job's question for a price.
+pub(crate) fn question(draft: &Draft, hold: bool, menu: bool) -> QuoteAsk {
+    let value = draft.value.clone().or(draft.most.map(Value::Flat));
+    QuoteAsk { ask: Some(draft.ask()), one_of: Vec::new(), value, menu, hold }
+}
+
+/// A week of fares of the pool that was quoted. A quote is worth telling without them.
+fn fares(client: &Client, quote: &Quote, look: &Look) -> Option<FareCalendar> {
+    let pool = &quote.parts.first()?.pool;
+    let from = look.now.timestamp();
+    let to = from.checked_add(168.hours()).ok()?;
+    let period = Period { from: Some(from), to: Some(to), step_s: Some(3600) };
+    match client.fares(pool, &period) {
+        Ok(fares) => Some(fares),
+        Err(error) => {
+            note(&format!("The fare calendar is missing: {error}"));
+            None
+        }
+    }
+}
+
+/// What was understood of a job, in a line.
+pub(crate) fn understood(draft: &Draft, look: &Look) -> String {
+    let ask = draft.ask();
+    let mut words: Vec<String> = Vec::new();
+    if let Some(total) = ask.gpus {
+        words.push(format!("{total} GPUs in all, with each"));
+    }
+    for name in ["gpu", "cpu", "memory"] {
+        if let Some(amount) = ask.resources.get(name) {
+            words.push(format!("{name} {amount}"));
+        }
+    }
+    let others =
+        ask.resources.iter().filter(|(k, _)| !["gpu", "cpu", "memory"].contains(&k.as_str()));
+    words.extend(others.map(|(name, amount)| format!("{name} {amount}")));
+    match ask.replicas {
+        Some(era_api::job::Replicas::Fixed(n)) if n > 1 => words.push(format!("{n} replicas")),
+        Some(era_api::job::Replicas::Range { min, max }) => {
+            words.push(format!("{min} to {max} replicas"));
+        }
+        _ => {}
+    }
+    let mut text = format!("{} for {}", words.join(", "), span(ask.duration_s));
+    if let Some(from) = ask.earliest {
+        text += &format!(", not before {}", look.time(from));
+    }
+    if let Some(by) = ask.deadline {
+        text += &format!(", by {}", look.time(by));
+    }
+    if let Some(Value::Flat(value)) = &draft.value {
+        text += &format!(", worth {value}");
+    }
+    if let Some(array) = &draft.array {
+        text += &format!(", for each of {}", crate::job::array::show(array));
+    }
+    text
+}
+
+/// The answer, for people.
+pub(crate) fn render(quoted: &Quoted, look: &Look) -> String {
+    let mut text = line(&quoted.quote, look);
+    if quoted.quote.parts.len() > 1 {
+        for (at, part) in quoted.quote.parts.iter().enumerate() {
+            let (start, finish) = (look.time(part.start), look.time(part.finish));
+            let n = at + 1;
+            text += &format!("  part {n} in {}: {start} to {finish}, {}\n", part.pool, part.price);
+        }
+    }
+    if let Some(hold) = quoted.hold {
+        text += &format!(
+            "Held until {}: take it with `era accept {}`\n",
+            look.time(hold.expires),
+            hold.id
+        );
+    }
+    if quoted.menu.len() > 1 {
+        text += &format!("\n{}", menu(&quoted.menu, look));
+    }
+    text
+}
+
+/// Price and slot in a line.
+pub(crate) fn line(quote: &Quote, look: &Look) -> String {
+    let price = look.paint.tone(Tone::Title, &format!("{} credits", quote.price));
+    let pools: Vec<&str> = quote.parts.iter().map(|part| part.pool.as_str()).collect();
+    let place = if pools.is_empty() { String::new() } else { format!(" in {}", pools.join(", ")) };
+    format!("{price}: {} to {}{place}\n", look.time(quote.start), look.time(quote.finish))
+}
+
+/// The flexibility menu: later is cheaper, and the bars show by how much.
+fn menu(lines: &[MenuLine], look: &Look) -> String {
+    let most = lines.iter().map(|line| line.price.0).max().unwrap_or(0).max(1);
+    let when: Vec<String> = lines.iter().map(|line| look.time(line.by)).collect();
+    let when_wide = when.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+    let price_wide = lines.iter().map(|l| l.price.to_string().len()).max().unwrap_or(0);
+    let room = usize::from(look.width.unwrap_or(80)).saturating_sub(when_wide + price_wide + 30);
+    let room = room.clamp(8, 40);
+    let mut text = format!("{}\n", look.paint.tone(Tone::Title, "If it may finish later"));
+    for (line, when) in lines.iter().zip(&when) {
+        let cells = (line.price.0.max(0) as u128 * room as u128).div_ceil(most as u128) as usize;
+        let level = (line.price.0.max(0) as u128 * 8 / most as u128) as usize;
+        let bar = look.paint.heat(level, 8, &"█".repeat(cells));
+        let gap = " ".repeat(room - cells.min(room));
+        let start = look.paint.tone(Tone::Quiet, &format!("starts {}", look.time(line.start)));
+        let price = line.price.to_string();
+        text += &format!("  by {when:<when_wide$}  {price:>price_wide$} {bar}{gap} {start}\n");
+    }
+    text
+}
+
+/// What would be possible instead, a line each.
+pub(crate) fn counter_offers(offers: &CounterOffers, look: &Look) -> Vec<String> {
+    let at = |offer: &Offer| {
+        format!("{} to {} for {}", look.time(offer.start), look.time(offer.finish), offer.price)
+    };
+    let mut lines = Vec::new();
+    if let Some(value) = offers.value {
+        lines.push(format!("offer: it would be accepted at --value {value}"));
+    }
+    if let Some(offer) = &offers.window {
+        let by = look.time(offer.finish);
+        lines.push(format!("offer: {}, with --by '{by}'", at(offer)));
+    }
+    if let Some(size) = &offers.size {
+        lines.push(format!("offer: {} replicas, {}", size.replicas, at(&size.offer)));
+    }
+    if let Some(duration) = &offers.duration {
+        let time = span(duration.duration_s);
+        lines.push(format!("offer: {}, with --time {time}", at(&duration.offer)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;

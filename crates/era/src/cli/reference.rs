@@ -1,0 +1,99 @@
+//! The reference of the command line, `docs/cli.md`, written from the commands themselves.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use clap::Command;
+
+use super::failure;
+
+/// Print the reference of the command line, as docs/cli.md holds it
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reference {}
+
+impl Reference {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        std::io::stdout().write_all(markdown().as_bytes())?;
+        Ok(())
+    }
+}
+
+/// The whole reference.
+fn markdown() -> String {
+    let mut text = String::from(
+        "# The command line\n\n\
+         Written by `era reference > docs/cli.md`; a test says when it is stale.\n\n\
+         Commands that ask a server find it by `--url`, `ERA_URL`, the last `era login`, a server \
+         that runs here, or `http://127.0.0.1:7632`. Errors go to standard error, with a hint.\n\n",
+    );
+    text += &exit_codes();
+    text += &variables();
+    let mut command = crate::command().term_width(100);
+    command.build();
+    for inner in command.get_subcommands_mut() {
+        section(inner, "era", &mut text);
+    }
+    text
+}
+
+fn exit_codes() -> String {
+    let codes: [(u8, &str); 10] = [
+        (0, "done"),
+        (1, "failed, for a reason that has no code of its own"),
+        (failure::BAD_INPUT, "bad usage or bad input; nothing was done"),
+        (failure::REFUSED, "the server refused: a rule, a quota, or the state of things"),
+        (failure::NOT_ALLOWED, "not logged in, or not allowed"),
+        (failure::NOT_THERE, "no such job, account, node, …"),
+        (failure::BID_REFUSED, "the bid was refused: the price, or no room; counter-offers follow"),
+        (failure::NO_SERVER, "no server answers, it cannot be trusted, or it is not understood"),
+        (failure::NO_CODE, "`era run`: the job ended without a code of its own"),
+        (failure::INTERRUPTED, "interrupted or declined"),
+    ];
+    let mut text = String::from("## Exit codes\n\n| code | meaning |\n| --- | --- |\n");
+    for (code, meaning) in codes {
+        // A `String` takes whatever is written to it.
+        let _ = writeln!(text, "| {code} | {meaning} |");
+    }
+    text + "\n`era run` exits with the job's own code where it has one.\n\n"
+}
+
+fn variables() -> String {
+    "## Environment\n\n| variable | meaning |\n| --- | --- |\n\
+     | `ERA_URL` | the server's address |\n\
+     | `ERA_TOKEN` | a token |\n\
+     | `ERA_CA` | a PEM file of certificates to trust, and no others |\n\
+     | `ERA_CONFIG` | the folder that remembers logins, instead of `~/.config/era` |\n\
+     | `NO_COLOR` | no colours |\n\n"
+        .to_owned()
+}
+
+fn section(command: &mut Command, above: &str, text: &mut String) {
+    if command.is_hide_set() || command.get_name() == "help" {
+        return;
+    }
+    let name = format!("{above} {}", command.get_name());
+    let help = command.render_long_help().to_string();
+    let mut tidy = String::new();
+    for line in help.trim_end().lines() {
+        let _ = writeln!(tidy, "{}", line.trim_end());
+    }
+    let _ = write!(text, "## `{name}`\n\n```text\n{tidy}```\n\n");
+    for inner in command.get_subcommands_mut() {
+        section(inner, &name, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_committed_reference_is_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
+        let fresh = super::markdown();
+        let stale = committed.lines().zip(fresh.lines()).find(|(old, new)| old != new);
+        assert!(
+            committed == fresh,
+            "docs/cli.md is stale, first at {stale:?}: run `era reference > docs/cli.md`"
+        );
+    }
+}

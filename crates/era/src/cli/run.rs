@@ -1,0 +1,271 @@
+//! `era run`: from the command to its exit code, as if it ran here: code up, price, job, logs,
+//! outputs down.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use era_api::client::{Client, LogAsk};
+use era_api::job::{Job, JobState, LogLine, NewJob};
+
+use super::connection::{Common, Form};
+use super::failure::{ExitWith, INTERRUPTED, NO_CODE};
+use super::look::{Look, note, span};
+use super::quote::{line, question, understood};
+use super::{follow, look, prompt, submit};
+use crate::data::code;
+use crate::job::{Code, Draft, JobFlags};
+
+/// Run a command on the cluster as if it ran here
+///
+/// Uploads the working folder (respecting .gitignore and .eraignore), shows the price and the
+/// slot, asks, submits, streams the logs, brings the outputs back into outputs/JOB, and exits
+/// with the job's code. Ctrl-C asks whether to cancel the job or to leave it running.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Take the price without asking
+    #[arg(short, long)]
+    yes: bool,
+    /// Return once it is submitted
+    #[arg(short, long)]
+    detach: bool,
+    /// Leave the outputs on the server
+    #[arg(long)]
+    no_outputs: bool,
+    /// Where the outputs go [default: outputs/JOB]
+    #[arg(long, value_name = "FOLDER")]
+    outputs: Option<PathBuf>,
+    #[command(flatten)]
+    job: JobFlags,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What can happen while a job is watched.
+enum Heard {
+    Line(LogLine),
+    End(anyhow::Result<()>),
+    Interrupt,
+}
+
+impl Run {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let look = self.common.look();
+        let written = self.job.written(&look.now)?;
+        for line in &written.notes {
+            note(line);
+        }
+        let draft = written.draft;
+        let mut job = draft.finish()?;
+        let client = self.common.client()?;
+        let folder = match &draft.code {
+            Some(Code::None) => None,
+            Some(Code::Folder(folder)) => Some(folder.as_path()),
+            None => Some(Path::new(".")),
+        };
+        note(&understood(&draft, &look));
+        job.work.code = submit::uploaded(&client, folder)?;
+        self.agree(&client, &draft, &mut job, &look)?;
+        let submitted = client.submit(&job)?;
+        if self.common.output == Form::Json || self.common.output == Form::Yaml || self.detach {
+            look::print(self.common.output, &submitted, |s| submit::render(s, &look))?;
+        } else {
+            note(submit::render(&submitted, &look).trim_end());
+        }
+        if self.detach || submitted.count > 1 {
+            return Ok(());
+        }
+        self.watch(&client, submitted.job, &look)
+    }
+
+    /// Shows what it costs, and asks.
+    fn agree(
+        &self,
+        client: &Client,
+        draft: &Draft,
+        job: &mut NewJob,
+        look: &Look,
+    ) -> anyhow::Result<()> {
+        if !draft.is_bid() {
+            return Ok(());
+        }
+        let ask = !self.yes && prompt::somebody_there();
+        // While somebody thinks, price and slot are set aside; nobody else pays for the wait.
+        let quoted = client.quote(&question(draft, ask, false))?;
+        note(line(&quoted.quote, look).trim_end());
+        if ask && !prompt::yes("Take it?")? {
+            if let Some(hold) = quoted.hold {
+                client.drop_hold(hold.id)?;
+            }
+            return Err(ExitWith(INTERRUPTED).into());
+        }
+        job.hold = quoted.hold.map(|hold| hold.id);
+        if job.hold.is_none() {
+            let price = quoted.quote.price;
+            job.most = Some(job.most.unwrap_or(price));
+            job.value.get_or_insert(era_api::quote::Value::Flat(price));
+        }
+        Ok(())
+    }
+
+    /// Logs until it is over, then outputs, then its code.
+    fn watch(&self, client: &Client, id: u64, look: &Look) -> anyhow::Result<()> {
+        let (sender, heard) = channel();
+        listen_for_interrupts(sender.clone())?;
+        let reader = Client::new(client.url(), client.token())?;
+        let reader = self.common.client().unwrap_or(reader);
+        std::thread::spawn(move || {
+            let lines = sender.clone();
+            let taken = |line| Ok(lines.send(Heard::Line(line)).is_ok());
+            let end = follow::lines(&reader, id, LogAsk::default(), taken);
+            // Nobody listens any more once the command is over.
+            let _ = sender.send(Heard::End(end));
+        });
+        if !self.stream(client, id, &heard)? {
+            note(&format!("Job {id} goes on: `era logs -f {id}` follows it."));
+            return Err(ExitWith(INTERRUPTED).into());
+        }
+        let job = settled(client, id)?;
+        note(&ending(&job, look));
+        if !self.no_outputs && job.summary.started.is_some() {
+            let into = self.outputs.clone();
+            let into = into.unwrap_or_else(|| PathBuf::from("outputs").join(id.to_string()));
+            let files = code::bring_outputs(client, id, &into)?;
+            if files > 0 {
+                note(&format!("{files} files in {}", into.display()));
+            }
+        }
+        match exit_code(&job) {
+            0 => Ok(()),
+            code => Err(ExitWith(code).into()),
+        }
+    }
+
+    /// Prints lines until the job is over; `false` if it was left running.
+    fn stream(&self, client: &Client, id: u64, heard: &Receiver<Heard>) -> anyhow::Result<bool> {
+        let mut cancelled = false;
+        for event in heard {
+            match event {
+                Heard::Line(line) => print_line(&line)?,
+                Heard::End(end) => return end.map(|()| true),
+                Heard::Interrupt if cancelled => return Ok(false),
+                Heard::Interrupt => {
+                    if !prompt::somebody_there() || wants_cancel()? {
+                        client.cancel(id)?;
+                        note("Cancelled; waiting for it to stop. Ctrl-C again leaves it alone.");
+                        cancelled = true;
+                    } else {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether the job is to be cancelled rather than left running.
+fn wants_cancel() -> anyhow::Result<bool> {
+    loop {
+        let answer = prompt::line("\nCancel the job, or detach and leave it running? [c/d] ")?;
+        match answer.to_ascii_lowercase().as_str() {
+            "c" | "cancel" => return Ok(true),
+            "d" | "detach" => return Ok(false),
+            _ => {}
+        }
+    }
+}
+
+/// Ctrl-C as an event, for as long as the command runs.
+fn listen_for_interrupts(sender: Sender<Heard>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            while tokio::signal::ctrl_c().await.is_ok() {
+                if sender.send(Heard::Interrupt).is_err() {
+                    break;
+                }
+            }
+        });
+    });
+    Ok(())
+}
+
+fn print_line(line: &LogLine) -> anyhow::Result<()> {
+    let text = follow::shown(line, line.rank > 0, None);
+    if line.stream == "err" {
+        writeln!(std::io::stderr(), "{text}")?;
+    } else {
+        writeln!(std::io::stdout(), "{text}")?;
+    }
+    Ok(())
+}
+
+/// The job once it is over: its log may end a moment before the books are closed.
+fn settled(client: &Client, id: u64) -> anyhow::Result<Job> {
+    let mut pause = Duration::from_millis(2);
+    loop {
+        let job = client.job(id)?;
+        if job.summary.state.is_over() {
+            return Ok(job);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_secs(1));
+    }
+}
+
+/// The code that the shell gets.
+fn exit_code(job: &Job) -> u8 {
+    match (job.summary.state, job.summary.exit_code) {
+        (JobState::Succeeded, _) => 0,
+        (JobState::Failed, Some(code)) => match u8::try_from(code) {
+            Ok(0) | Err(_) => NO_CODE,
+            Ok(code) => code,
+        },
+        _ => NO_CODE,
+    }
+}
+
+/// How it ended, in a sentence.
+fn ending(job: &Job, look: &Look) -> String {
+    let summary = &job.summary;
+    let mut text = format!("Job {} {}", summary.id, summary.state.as_str().replace('_', " "));
+    if let (Some(started), Some(ended)) = (summary.started, summary.ended) {
+        let seconds = ended.as_second().saturating_sub(started.as_second());
+        text += &format!(" after {}", span(u64::try_from(seconds).unwrap_or(0)));
+    } else if let Some(ended) = summary.ended {
+        text += &format!(" at {}", look.time(ended));
+    }
+    text += &format!(", for {} credits", job.cost.net);
+    if let Some(reason) = &job.reason {
+        text += &format!(": {reason}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::job::tests::example;
+
+    #[test]
+    fn the_shell_gets_the_jobs_own_code() {
+        let ended = |state, code| {
+            let mut job = example();
+            (job.summary.state, job.summary.exit_code) = (state, code);
+            exit_code(&job)
+        };
+        assert_eq!(ended(JobState::Succeeded, Some(0)), 0);
+        assert_eq!(ended(JobState::Failed, Some(3)), 3);
+        assert_eq!(ended(JobState::Failed, None), NO_CODE);
+        assert_eq!(ended(JobState::Failed, Some(-9)), NO_CODE);
+        assert_eq!(ended(JobState::Cancelled, None), NO_CODE);
+        assert_eq!(ended(JobState::LimitReached, Some(0)), NO_CODE);
+    }
+
+    #[test]
+    fn the_ending_is_told_with_its_cost() {
+        insta::assert_snapshot!(ending(&example(), &look::plain()));
+    }
+}

@@ -1,0 +1,96 @@
+//! `era wallet`: credits, and where they went.
+
+use era_api::account::{StatementLine, Wallet};
+use era_api::page::PageAsk;
+use serde::Serialize;
+
+use super::connection::Common;
+use super::look::{self, Look, right};
+
+/// Show what you have, and what came in and went out
+#[derive(Debug, clap::Args)]
+#[command(name = "wallet")]
+pub(crate) struct WalletCommand {
+    /// Another account, where you may see it
+    #[arg(value_name = "NAME")]
+    user: Option<String>,
+    /// At most so many lines of the statement
+    #[arg(short, long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    limit: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// A wallet with its newest lines.
+#[derive(Serialize)]
+struct Whole {
+    #[serde(flatten)]
+    wallet: Wallet,
+    statement: Vec<StatementLine>,
+}
+
+impl WalletCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let client = self.common.client()?;
+        let user = match self.user {
+            Some(user) => user,
+            None => client.me()?.name,
+        };
+        let wallet = client.wallet(&user)?;
+        let page = PageAsk { cursor: None, limit: Some(self.limit) };
+        let statement =
+            if self.limit == 0 { Vec::new() } else { client.statement(&user, &page)?.items };
+        let look = self.common.look();
+        look::print(self.common.output, &Whole { wallet, statement }, |whole| {
+            render(&whole.wallet, &whole.statement, &look)
+        })
+    }
+}
+
+fn render(wallet: &Wallet, statement: &[StatementLine], look: &Look) -> String {
+    let mut text = format!(
+        "{} has {} credits, {} set aside, {} spent in this period\n",
+        wallet.user, wallet.balance, wallet.escrow, wallet.spent
+    );
+    if statement.is_empty() {
+        return text;
+    }
+    let mut table = look.table(&["WHEN", "WHAT", "JOB", "AMOUNT", "BALANCE"]);
+    for line in statement {
+        table.add_row(vec![
+            look.time(line.at).into(),
+            line.reason.replace('_', " ").into(),
+            right(line.job.map_or_else(String::new, |job| job.to_string())),
+            right(line.amount),
+            right(line.balance),
+        ]);
+    }
+    text += &look::finish(&table);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use era_api::Credits;
+
+    use super::*;
+
+    #[test]
+    fn a_wallet_is_told_with_its_statement() {
+        let wallet = Wallet {
+            user: "ann".to_owned(),
+            balance: Credits(87_500_000),
+            escrow: Credits(0),
+            spent: Credits(12_500_000),
+        };
+        let line = StatementLine {
+            seq: 4,
+            at: "2026-11-15T08:00:00Z".parse().unwrap(),
+            job: Some(7),
+            reason: "refund_unused".to_owned(),
+            amount: Credits(-12_500_000),
+            balance: Credits(87_500_000),
+        };
+        insta::assert_snapshot!(render(&wallet, &[line], &look::plain()));
+    }
+}

@@ -1,0 +1,85 @@
+//! A job's code on its way to the server, and its outputs on their way back.
+
+use std::path::Path;
+
+use anyhow::bail;
+use era_api::client::Client;
+use era_api::client::transfer::{Local, Remote};
+use era_api::data::Tree;
+use era_api::page::{PAGE_MAX, PageAsk};
+
+use super::{local, pull, push};
+use crate::cli::{BadUsage, look};
+
+/// Most bytes of code: more is data, or was not meant to be sent.
+const CODE_BYTES_MAX: u64 = 512 << 20;
+/// Most files of code.
+const CODE_FILES_MAX: usize = 20_000;
+
+/// Uploads a folder as a job's code; the hash of its tree.
+pub(crate) fn upload(client: &Client, folder: &Path) -> anyhow::Result<String> {
+    if !folder.is_dir() {
+        bail!(BadUsage(format!("{} is no folder: --code takes one", folder.display())));
+    }
+    let files = local::files(folder, local::Kind::Code)?;
+    check_size(&files)?;
+    let files = push::send(client, &files)?;
+    Ok(client.put_tree(&Tree { files })?.hash)
+}
+
+fn check_size(files: &[Local]) -> anyhow::Result<()> {
+    let bytes: u64 = files.iter().map(|file| file.bytes).sum();
+    if bytes <= CODE_BYTES_MAX && files.len() <= CODE_FILES_MAX {
+        return Ok(());
+    }
+    let largest: Vec<String> = push::largest(files, 5)
+        .into_iter()
+        .map(|(path, bytes)| format!("  {:>12}  {}", look::bytes(bytes), path.display()))
+        .collect();
+    bail!(BadUsage(format!(
+        "the code has {} in {} files: at most {} in {CODE_FILES_MAX}; name what is not needed in \
+         .eraignore, and send data with `era data push`. The largest files are\n{}",
+        look::bytes(bytes),
+        files.len(),
+        look::bytes(CODE_BYTES_MAX),
+        largest.join("\n")
+    )))
+}
+
+/// Brings a job's outputs into a folder; how many files.
+pub(crate) fn bring_outputs(client: &Client, job: u64, into: &Path) -> anyhow::Result<u64> {
+    let mut page = PageAsk { cursor: None, limit: Some(PAGE_MAX) };
+    let mut files = Vec::new();
+    loop {
+        let some = client.outputs(job, &page)?;
+        files.extend(some.items.iter().map(|file| Remote::of_output(job, file)));
+        match some.next {
+            Some(next) => page.cursor = Some(next),
+            None => break,
+        }
+    }
+    if !files.is_empty() {
+        pull::bring(client, &files, into)?;
+    }
+    Ok(files.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_that_is_too_large_is_refused_with_its_largest_files() {
+        let file = |path: &str, bytes| Local {
+            file: path.into(),
+            path: path.to_owned(),
+            bytes,
+            executable: false,
+        };
+        let files = [file("small.py", 10), file("model.bin", 600 << 20), file("b", 20)];
+        let refused = check_size(&files).unwrap_err().to_string();
+        let (at, small) = (refused.find("model.bin").unwrap(), refused.find("small.py").unwrap());
+        assert!(at < small && refused.contains(".eraignore"), "{refused}");
+        check_size(&files[..1]).unwrap();
+    }
+}

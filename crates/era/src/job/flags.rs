@@ -1,0 +1,355 @@
+//! A job as flags, the same for every command that takes one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use era_api::Credits;
+use era_api::job::{Attributes, Constraints, Overrun, Replicas, Topology, WorkInput};
+use era_api::quote::Value;
+use jiff::Zoned;
+
+use super::draft::{Code, Draft};
+use super::{JobError, Span, after, array, file, read_small, script, when};
+
+/// What a job is and needs.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "The job")]
+pub(crate) struct JobFlags {
+    /// A YAML file that describes the job; flags count over it
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// What people call it
+    #[arg(short, long)]
+    name: Option<String>,
+    /// GPUs of each replica, such as 1 or 0.5
+    #[arg(short, long, value_name = "N")]
+    gpu: Option<String>,
+    /// Cores of each replica, such as 4 or 500m
+    #[arg(short, long, value_name = "N")]
+    cpu: Option<String>,
+    /// Memory of each replica, such as 16Gi
+    #[arg(short, long, alias = "mem", value_name = "SIZE")]
+    memory: Option<String>,
+    /// Only GPUs of this model, such as h100
+    #[arg(long, value_name = "MODEL")]
+    gpu_model: Option<String>,
+    /// Only GPUs with at least so much memory, such as 40Gi
+    #[arg(long, value_name = "SIZE")]
+    gpu_memory: Option<String>,
+    /// A named device of each replica, such as fpga=1
+    #[arg(long, value_name = "NAME=N")]
+    device: Vec<String>,
+    /// Replicas that start together: 4, or 2..8 for a job that may grow
+    #[arg(short, long, value_name = "N|MIN..MAX")]
+    replicas: Option<String>,
+    /// A total of GPUs instead of replicas, split over nodes
+    #[arg(long, value_name = "N")]
+    gpus: Option<u32>,
+    /// How long it runs at most: 2h30m, 45m, 90 (minutes), 2-12:00:00 [default: 1h]
+    #[arg(short, long, value_name = "TIME")]
+    time: Option<String>,
+    /// Not before: now+2h, 18:00, tomorrow 6am, 2026-11-20T06:00
+    #[arg(long, value_name = "WHEN")]
+    from: Option<String>,
+    /// Finished by: 18:00, tomorrow 6am, now+8h
+    #[arg(long, value_name = "WHEN")]
+    by: Option<String>,
+    /// What it is worth, in credits: makes it a bid for a promise
+    #[arg(long, value_name = "CREDITS")]
+    value: Option<Credits>,
+    /// The most that it may cost, in credits
+    #[arg(long, value_name = "CREDITS")]
+    most: Option<Credits>,
+    /// What happens when it needs longer than it said
+    #[arg(long, value_enum)]
+    overrun: Option<OverrunName>,
+    /// The queue that it waits in without a promise
+    #[arg(short, long, value_name = "NAME")]
+    queue: Option<String>,
+    /// It may be stopped for others, with grace, and started again
+    #[arg(long)]
+    preemptible: bool,
+    /// Idle GPUs may be taken back
+    #[arg(long)]
+    release_when_idle: bool,
+    /// The owner's own ranking of waiting jobs
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    priority: Option<i32>,
+    /// An environment variable
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// A data set that it sees, read-only
+    #[arg(short, long, value_name = "DATA[:PLACE]")]
+    input: Vec<String>,
+    /// The image that it runs in, where the executor has images
+    #[arg(long, value_name = "NAME")]
+    image: Option<String>,
+    /// The folder that is uploaded and becomes the working folder
+    #[arg(long, value_name = "FOLDER")]
+    code: Option<PathBuf>,
+    /// Upload no code
+    #[arg(long, conflicts_with = "code")]
+    no_code: bool,
+    /// Many of the same: 0-99, 0-99:2, 0-99%10 (at most 10 at a time)
+    #[arg(long, value_name = "INDICES")]
+    array: Option<String>,
+    /// After other jobs: 12, 12:ok, 12:any, by comma
+    #[arg(long, value_name = "JOB[:ok|any]")]
+    after: Vec<String>,
+    #[command(flatten)]
+    place: PlaceFlags,
+    #[command(flatten)]
+    facts: FactFlags,
+    /// The command and its arguments, or a job's file, or a script with an #SBATCH header
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Where a job may run.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Where it may run")]
+struct PlaceFlags {
+    /// Only in this pool
+    #[arg(long, value_name = "NAME")]
+    pool: Option<String>,
+    /// Only in this domain
+    #[arg(long, value_name = "NAME")]
+    domain: Option<String>,
+    /// Only on nodes with this label
+    #[arg(long, value_name = "NAME=VALUE")]
+    label: Vec<String>,
+    /// All replicas on one node, in one rack or in one domain
+    #[arg(long, value_enum)]
+    same: Option<TopologyName>,
+    /// At most so many replicas on a node
+    #[arg(long, value_name = "N")]
+    per_node_max: Option<u32>,
+    /// Spread replicas over nodes rather than pack them
+    #[arg(long)]
+    spread: bool,
+}
+
+/// Facts that policies and estimates may use.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Facts for policies and estimates")]
+struct FactFlags {
+    /// Such as vision or language
+    #[arg(long, value_name = "NAME")]
+    field: Option<String>,
+    /// Such as pytorch
+    #[arg(long, value_name = "NAME")]
+    framework: Option<String>,
+    /// Such as resnet50
+    #[arg(long, value_name = "NAME")]
+    network: Option<String>,
+    /// Parameters of the network, in thousands
+    #[arg(long, value_name = "N")]
+    parameters_k: Option<u64>,
+    /// Size of the data, in MiB
+    #[arg(long, value_name = "N")]
+    data_mib: Option<u64>,
+}
+
+/// What happens when a job needs longer than it said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OverrunName {
+    /// It goes on at the market price while there is room and money
+    Extend,
+    /// It is told to stop one grace period before its promised end
+    Stop,
+}
+
+/// How near to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TopologyName {
+    /// One machine
+    Node,
+    /// One rack
+    Rack,
+    /// One domain
+    Domain,
+}
+
+/// A draft, and what was read and is not used.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// All sources laid over each other.
+    pub(crate) draft: Draft,
+    /// Sentences for the user.
+    pub(crate) notes: Vec<String>,
+}
+
+impl JobFlags {
+    /// The draft that file, script and flags make together.
+    pub(crate) fn written(&self, now: &Zoned) -> Result<Written, JobError> {
+        let mut flags = self.draft(now)?;
+        let mut written = Written::default();
+        let named = self.command.first().map(Path::new);
+        let lone = self.command.len() == 1;
+        match (&self.file, named) {
+            (None, Some(path)) if lone && is_yaml(path) => {
+                flags.command = Vec::new();
+                written.draft = read_file(path, now)?;
+            }
+            (None, Some(path)) if path.is_file() && looks_like_script(path) => {
+                let (draft, notes) = script::read(&read_small(path)?, path, now)?;
+                flags.command = script::command(&read_small(path)?, path);
+                flags.command.extend_from_slice(&self.command[1..]);
+                written = Written { draft, notes };
+            }
+            (Some(path), _) => written.draft = read_file(path, now)?,
+            (None, _) => {}
+        }
+        written.draft = flags.over(written.draft);
+        Ok(written)
+    }
+
+    fn draft(&self, now: &Zoned) -> Result<Draft, JobError> {
+        let time = |flag: &'static str, text: &Option<String>| {
+            let read = |text: &String| when::read(text, now).map_err(|e| wrong(flag, e));
+            text.as_ref().map(read).transpose()
+        };
+        let mut afters = Vec::new();
+        for text in &self.after {
+            afters.extend(after::read(text).map_err(|e| wrong("--after", e))?);
+        }
+        let array = self.array.as_deref().map(array::read).transpose();
+        let replicas = self.replicas.as_deref().map(replicas).transpose();
+        let span = self.time.as_deref().map(Span::from_str).transpose();
+        let code = match (&self.code, self.no_code) {
+            (_, true) => Some(Code::None),
+            (Some(folder), _) => Some(Code::Folder(folder.clone())),
+            (None, false) => None,
+        };
+        Ok(Draft {
+            name: self.name.clone(),
+            command: self.command.clone(),
+            code,
+            env: pairs("--env", &self.env)?,
+            inputs: self.input.iter().map(|text| input(text)).collect(),
+            image: self.image.clone(),
+            resources: self.resources()?,
+            replicas: replicas.map_err(|e| wrong("--replicas", e))?,
+            gpus: self.gpus,
+            time: span.map_err(|e| wrong("--time", e))?,
+            from: time("--from", &self.from)?,
+            by: time("--by", &self.by)?,
+            value: self.value.map(Value::Flat),
+            most: self.most,
+            overrun: self.overrun.map(|name| match name {
+                OverrunName::Extend => Overrun::Extend,
+                OverrunName::Stop => Overrun::Stop,
+            }),
+            queue: self.queue.clone(),
+            preemptible: self.preemptible.then_some(true),
+            release_when_idle: self.release_when_idle.then_some(true),
+            priority: self.priority,
+            attributes: self.facts.attributes(),
+            constraints: self.place.constraints()?,
+            array: array.map_err(|e| wrong("--array", e))?,
+            after: afters,
+        })
+    }
+
+    fn resources(&self) -> Result<BTreeMap<String, String>, JobError> {
+        let mut resources = pairs("--device", &self.device)?;
+        let named = [
+            ("gpu", &self.gpu),
+            ("cpu", &self.cpu),
+            ("memory", &self.memory),
+            ("gpu.model", &self.gpu_model),
+            ("gpu.memory", &self.gpu_memory),
+        ];
+        for (name, amount) in named {
+            if let Some(amount) = amount {
+                resources.insert(name.to_owned(), amount.clone());
+            }
+        }
+        Ok(resources)
+    }
+}
+
+impl PlaceFlags {
+    fn constraints(&self) -> Result<Constraints, JobError> {
+        Ok(Constraints {
+            pool: self.pool.clone(),
+            domain: self.domain.clone(),
+            labels: pairs("--label", &self.label)?,
+            same: self.same.map(|name| match name {
+                TopologyName::Node => Topology::Node,
+                TopologyName::Rack => Topology::Rack,
+                TopologyName::Domain => Topology::Domain,
+            }),
+            per_node_max: self.per_node_max,
+            spread: self.spread,
+        })
+    }
+}
+
+impl FactFlags {
+    fn attributes(&self) -> Attributes {
+        Attributes {
+            field: self.field.clone(),
+            framework: self.framework.clone(),
+            network: self.network.clone(),
+            parameters_k: self.parameters_k,
+            data_mib: self.data_mib,
+        }
+    }
+}
+
+fn wrong(flag: &'static str, what: impl std::fmt::Display) -> JobError {
+    JobError::Flag { flag, what: what.to_string() }
+}
+
+fn read_file(path: &Path, now: &Zoned) -> Result<Draft, JobError> {
+    file::read(&read_small(path)?, &path.display().to_string(), now)
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "yaml" || e == "yml")
+}
+
+/// Whether a file begins as a script does, or is named like one.
+fn looks_like_script(path: &Path) -> bool {
+    use std::io::Read;
+    let mut head = [0u8; 2];
+    let begins = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    (begins.is_ok() && &head == b"#!") || path.extension().is_some_and(|e| e == "sh")
+}
+
+/// `NAME=VALUE` texts as a map.
+fn pairs(flag: &'static str, texts: &[String]) -> Result<BTreeMap<String, String>, JobError> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(wrong(flag, format!("`{text}` is no pair: write NAME=VALUE"))),
+    };
+    texts.iter().map(pair).collect()
+}
+
+/// `NAME`, or `NAME:PLACE`.
+pub(super) fn input(text: &str) -> WorkInput {
+    match text.split_once(':') {
+        Some((data, place)) => WorkInput { data: data.to_owned(), path: Some(place.to_owned()) },
+        None => WorkInput { data: text.to_owned(), path: None },
+    }
+}
+
+/// `4`, or `2..8`.
+pub(super) fn replicas(text: &str) -> Result<Replicas, String> {
+    let bad =
+        || format!("`{text}` is no number of replicas: write 4, or 2..8 for a job that may grow");
+    let number = |text: &str| text.trim().parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(bad);
+    match text.split_once("..") {
+        Some((min, max)) => {
+            let (min, max) = (number(min)?, number(max)?);
+            if min <= max { Ok(Replicas::Range { min, max }) } else { Err(bad()) }
+        }
+        None => number(text).map(Replicas::Fixed),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Flags in, jobs out.
+
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+fn now() -> Zoned {
+    "2026-11-15T14:30:00+01:00[Europe/Berlin]".parse().unwrap()
+}
+
+fn written(line: &str) -> Result<Written, JobError> {
+    let words = std::iter::once("era").chain(line.split(' '));
+    Line::try_parse_from(words).unwrap().job.written(&now())
+}
+
+#[test]
+fn the_line_of_the_guide_is_understood() {
+    let line = "--gpu 1 --cpu 4 --memory 16Gi --time 2h --by 18:00 --value 30 -- python train.py";
+    let job = written(line).unwrap().draft.finish().unwrap();
+    insta::assert_json_snapshot!(job);
+}
+
+#[test]
+fn options_behind_the_command_belong_to_it() {
+    let draft = written("--gpu 1 python train.py --time 3").unwrap().draft;
+    assert_eq!(draft.command, ["python", "train.py", "--time", "3"]);
+    assert_eq!(draft.time, None);
+}
+
+#[test]
+fn flags_count_over_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("job.yaml");
+    std::fs::write(&path, "name: below\ncommand: [a]\nresources: {gpu: 1, cpu: 8}\n").unwrap();
+    let path = path.display();
+    let draft = written(&format!("-f {path} --gpu 2")).unwrap().draft;
+    assert_eq!(draft.name.as_deref(), Some("below"));
+    assert_eq!((draft.resources["gpu"].as_str(), draft.resources["cpu"].as_str()), ("2", "8"));
+    assert_eq!(written(&format!("--gpu 2 {path}")).unwrap().draft, draft);
+}
+
+#[test]
+fn a_script_brings_its_header_and_keeps_its_arguments() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("train.sh");
+    std::fs::write(&path, "#!/bin/bash\n#SBATCH --gres=gpu:2\necho $1\n").unwrap();
+    let named = path.display().to_string();
+    let draft = written(&format!("--cpu 3 {named} big")).unwrap().draft;
+    assert_eq!(draft.command, ["/bin/bash", named.as_str(), "big"]);
+    assert_eq!(draft.resources["gpu"], "2");
+    assert_eq!(draft.code, Some(Code::Folder(".".into())));
+}
+
+#[test]
+fn mistakes_name_their_flag() {
+    for (line, expected) in [
+        ("--time soon -- true", "--time: `soon`"),
+        ("--by whenever -- true", "--by: `whenever`"),
+        ("--env A -- true", "--env: `A`"),
+        ("--replicas 0 -- true", "--replicas: `0`"),
+        ("--array x -- true", "--array: `x`"),
+        ("--after x -- true", "--after: `x`"),
+        ("nothing-here.yaml", "nothing-here.yaml cannot be read"),
+    ] {
+        let error = written(line).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{line}: {error}");
+    }
+}

@@ -1,0 +1,54 @@
+//! From what somebody wrote to a job that can be handed in: a YAML file ([`file`]), the header of
+//! a Slurm script ([`script`]) and flags ([`flags`]), laid over each other as a [`Draft`].
+//!
+//! Everything here is a function of texts and of the reader's clock; nothing talks to a server.
+
+pub(crate) mod after;
+pub(crate) mod array;
+pub(crate) mod draft;
+pub(crate) mod file;
+pub(crate) mod flags;
+pub(crate) mod nearest;
+pub(crate) mod script;
+pub(crate) mod span;
+pub(crate) mod when;
+
+pub(crate) use draft::{Code, Draft};
+pub(crate) use flags::JobFlags;
+pub(crate) use span::Span;
+
+/// What is wrong with a job as it was written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JobError {
+    #[error("{path}:{line}:{column}: {what}")]
+    InFile { path: String, line: u64, column: u64, what: String },
+    #[error("{path}:{line}: {what}")]
+    InScript { path: String, line: usize, what: String },
+    #[error("{path} cannot be read: {why}")]
+    Unreadable { path: String, why: String },
+    #[error("{path} is larger than {limit} KiB: a job's file only describes it")]
+    TooLarge { path: String, limit: u64 },
+    #[error("nothing to run: give a command after `--`, or a job's file")]
+    NoCommand,
+    #[error("{flag}: {what}")]
+    Flag { flag: &'static str, what: String },
+    #[error("{0}")]
+    Contradiction(String),
+}
+
+/// Most bytes of a job's file or of a script's header.
+pub(crate) const FILE_BYTES_MAX: u64 = 256 << 10;
+
+/// The text of a small file.
+pub(crate) fn read_small(path: &std::path::Path) -> Result<String, JobError> {
+    use std::io::Read;
+    let named = || path.display().to_string();
+    let unreadable = |e: std::io::Error| JobError::Unreadable { path: named(), why: e.to_string() };
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(JobError::TooLarge { path: named(), limit: FILE_BYTES_MAX >> 10 });
+    }
+    Ok(text)
+}

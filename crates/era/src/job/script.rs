@@ -1,0 +1,372 @@
+//! The `#SBATCH` header of an existing Slurm script, as a draft. What has no meaning here is
+//! named, not refused: the script should run as it is.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use era_api::job::{Replicas, Topology};
+use jiff::Zoned;
+
+use super::draft::{Code, Draft};
+use super::{JobError, Span, after, array, when};
+
+/// Options that say nothing that ERA needs: logs are kept, the owner is who submits.
+const WITHOUT_MEANING: [&str; 12] = [
+    "output",
+    "error",
+    "mail-type",
+    "mail-user",
+    "account",
+    "qos",
+    "export",
+    "open-mode",
+    "input",
+    "comment",
+    "get-user-env",
+    "no-requeue",
+];
+
+/// One-letter options by their long names.
+const SHORT: [(char, &str); 14] = [
+    ('J', "job-name"),
+    ('G', "gpus"),
+    ('t', "time"),
+    ('c', "cpus-per-task"),
+    ('a', "array"),
+    ('d', "dependency"),
+    ('N', "nodes"),
+    ('n', "ntasks"),
+    ('p', "partition"),
+    ('b', "begin"),
+    ('o', "output"),
+    ('e', "error"),
+    ('A', "account"),
+    ('D', "chdir"),
+];
+
+/// What a header says, by option; the number is its line.
+type Options = BTreeMap<String, (usize, String)>;
+
+/// The draft of a script's header, and what of it is not used.
+pub(crate) fn read(text: &str, path: &Path, now: &Zoned) -> Result<(Draft, Vec<String>), JobError> {
+    let named = path.display().to_string();
+    let options = options(text);
+    let mut reading = Reading { path: named, now, options, notes: Vec::new() };
+    let mut draft = reading.draft()?;
+    draft.code.get_or_insert_with(|| Code::Folder(".".into()));
+    reading.note_what_is_left();
+    Ok((draft, reading.notes))
+}
+
+/// How a script is run: by what its first line says, else by the shell.
+pub(crate) fn command(text: &str, path: &Path) -> Vec<String> {
+    let first = text.lines().next().unwrap_or_default();
+    let mut words: Vec<String> = match first.strip_prefix("#!") {
+        Some(line) => line.split_whitespace().map(str::to_owned).collect(),
+        None => Vec::new(),
+    };
+    if words.is_empty() {
+        words.push("sh".to_owned());
+    }
+    words.push(path.display().to_string());
+    words
+}
+
+/// The options of a header. It ends with the first line that is neither comment nor empty.
+fn options(text: &str) -> Options {
+    let mut options = Options::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let Some(rest) = line.strip_prefix("#SBATCH") else {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            break;
+        };
+        let rest = rest.split(" #").next().unwrap_or_default();
+        let mut words = rest.split_whitespace().peekable();
+        while let Some(word) = words.next() {
+            let (name, value) = match word.strip_prefix("--") {
+                Some(long) => match long.split_once('=') {
+                    Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                    None => (long.to_owned(), None),
+                },
+                None => short(word),
+            };
+            let value =
+                value.or_else(|| words.next_if(|next| !next.starts_with('-')).map(str::to_owned));
+            let value = value.unwrap_or_default().trim_matches(['"', '\'']).to_owned();
+            options.insert(name, (at + 1, value));
+        }
+    }
+    options
+}
+
+fn short(word: &str) -> (String, Option<String>) {
+    let mut letters = word.trim_start_matches('-').chars();
+    let letter = letters.next().unwrap_or_default();
+    let rest = letters.as_str();
+    let name = SHORT.iter().find(|(short, _)| *short == letter);
+    let name = name.map_or_else(|| word.to_owned(), |(_, long)| (*long).to_owned());
+    (name, (!rest.is_empty()).then(|| rest.trim_start_matches('=').to_owned()))
+}
+
+struct Reading<'a> {
+    path: String,
+    now: &'a Zoned,
+    options: Options,
+    notes: Vec<String>,
+}
+
+impl Reading<'_> {
+    fn take(&mut self, name: &str) -> Option<(usize, String)> {
+        self.options.remove(name)
+    }
+
+    fn text(&mut self, name: &str) -> Option<String> {
+        self.take(name).map(|(_, value)| value)
+    }
+
+    fn wrong(&self, line: usize, what: impl std::fmt::Display) -> JobError {
+        JobError::InScript { path: self.path.clone(), line, what: what.to_string() }
+    }
+
+    /// An option read by `read`.
+    fn read<T, E: std::fmt::Display>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, JobError> {
+        match self.take(name) {
+            Some((line, value)) => match read(&value) {
+                Ok(value) => Ok(Some(value)),
+                Err(error) => Err(self.wrong(line, format!("--{name}: {error}"))),
+            },
+            None => Ok(None),
+        }
+    }
+
+    fn number(&mut self, name: &str) -> Result<Option<u32>, JobError> {
+        self.read(name, |text| match text.parse::<u32>() {
+            Ok(number) if number > 0 => Ok(number),
+            _ => Err(format!("`{text}` is no number above 0")),
+        })
+    }
+
+    fn draft(&mut self) -> Result<Draft, JobError> {
+        let now = self.now.clone();
+        let time = |text: &str| when::read(&text.replacen('T', " ", 1), &now);
+        let mut draft = Draft {
+            name: self.text("job-name"),
+            queue: self.text("partition"),
+            code: self.text("chdir").map(|folder| Code::Folder(folder.into())),
+            time: self.read("time", str::parse::<Span>)?,
+            from: self.read("begin", time)?,
+            by: self.read("deadline", time)?,
+            array: self.read("array", array::read)?,
+            after: self.read("dependency", after::read)?.unwrap_or_default(),
+            preemptible: self.take("requeue").map(|_| true),
+            ..Draft::default()
+        };
+        if draft.from.is_some() || draft.by.is_some() {
+            if let Some(queue) = draft.queue.take() {
+                self.notes.push(format!("partition {queue} is not used: a promise has no queue"));
+            }
+        }
+        self.resources(&mut draft)?;
+        Ok(draft)
+    }
+
+    /// Tasks become replicas; what Slurm counts for each node is divided among those of a node.
+    fn resources(&mut self, draft: &mut Draft) -> Result<(), JobError> {
+        let nodes = self.number("nodes")?;
+        let tasks = self.number("ntasks")?;
+        let per_node = self.number("ntasks-per-node")?;
+        let (replicas, per_node) = match (nodes, tasks, per_node) {
+            (_, None, None) => (nodes.unwrap_or(1), 1),
+            (nodes, _, Some(per_node)) => (nodes.unwrap_or(1).saturating_mul(per_node), per_node),
+            (Some(nodes), Some(tasks), None) => (tasks, tasks.div_ceil(nodes)),
+            (None, Some(tasks), None) => (tasks, tasks),
+        };
+        if replicas > 1 {
+            draft.replicas = Some(Replicas::Fixed(replicas));
+            if per_node == replicas {
+                draft.constraints.same = Some(Topology::Node);
+            } else {
+                draft.constraints.per_node_max = Some(per_node);
+            }
+        }
+        let cores = self.number("cpus-per-task")?;
+        let resources = &mut draft.resources;
+        if let Some(cores) = cores {
+            resources.insert("cpu".to_owned(), cores.to_string());
+        }
+        self.memory(resources, per_node, cores.unwrap_or(1))?;
+        self.gpus(draft, per_node)
+    }
+
+    fn memory(
+        &mut self,
+        resources: &mut BTreeMap<String, String>,
+        per_node: u32,
+        cores: u32,
+    ) -> Result<(), JobError> {
+        let mebibytes = match self.read("mem", mebibytes)? {
+            Some(of_node) => Some(of_node / u64::from(per_node)),
+            None => self.read("mem-per-cpu", mebibytes)?.map(|of_core| of_core * u64::from(cores)),
+        };
+        if let Some(mebibytes) = mebibytes {
+            let text = match mebibytes % 1024 {
+                0 => format!("{}Gi", mebibytes / 1024),
+                _ => format!("{mebibytes}Mi"),
+            };
+            resources.insert("memory".to_owned(), text);
+        }
+        Ok(())
+    }
+
+    fn gpus(&mut self, draft: &mut Draft, per_node: u32) -> Result<(), JobError> {
+        let of_node = match self.read("gres", gres)? {
+            Some(gpus) => Some(gpus),
+            None => self.read("gpus-per-node", gpus)?,
+        };
+        let of_task = match of_node {
+            Some((count, model)) if count % per_node == 0 => Some((count / per_node, model)),
+            Some((count, _)) => {
+                let what = format!("{count} GPUs of a node cannot be divided by {per_node} tasks");
+                return Err(JobError::Contradiction(format!("{}: {what}", self.path)));
+            }
+            None => self.read("gpus-per-task", gpus)?,
+        };
+        let total = self.read("gpus", gpus)?;
+        if let Some((count, model)) = of_task {
+            draft.resources.insert("gpu".to_owned(), count.to_string());
+            draft.resources.extend(model.map(|model| ("gpu.model".to_owned(), model)));
+        } else if let Some((count, model)) = total {
+            draft.resources.extend(model.map(|model| ("gpu.model".to_owned(), model)));
+            if draft.replicas.is_none() {
+                draft.gpus = Some(count);
+            } else if let Some(Replicas::Fixed(replicas)) = draft.replicas {
+                draft.resources.insert("gpu".to_owned(), count.div_ceil(replicas).to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn note_what_is_left(&mut self) {
+        let left = std::mem::take(&mut self.options);
+        for (name, (line, _)) in left {
+            if !WITHOUT_MEANING.contains(&name.as_str()) {
+                self.notes.push(format!("{}:{line}: #SBATCH --{name} is not used", self.path));
+            }
+        }
+    }
+}
+
+/// `gpu:2`, `gpu:a100:2`, `gpu`.
+fn gres(text: &str) -> Result<(u32, Option<String>), String> {
+    match text.strip_prefix("gpu") {
+        Some("") => Ok((1, None)),
+        Some(rest) if rest.starts_with(':') => gpus(&rest[1..]),
+        _ => Err(format!("`{text}` is no GPU: write gpu:2 or gpu:a100:2")),
+    }
+}
+
+/// `2`, `a100:2`, `a100`.
+fn gpus(text: &str) -> Result<(u32, Option<String>), String> {
+    let text = text.split('(').next().unwrap_or_default();
+    let (model, count) = match text.rsplit_once(':') {
+        Some((model, count)) => (Some(model.to_ascii_lowercase()), count),
+        None if text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            (Some(text.to_ascii_lowercase()), "1")
+        }
+        None => (None, text),
+    };
+    match count.parse::<u32>() {
+        Ok(count) if count > 0 => Ok((count, model)),
+        _ => Err(format!("`{text}` is no number of GPUs: write 2 or a100:2")),
+    }
+}
+
+/// Memory as Slurm writes it, in MiB: `4000`, `16G`, `512M`.
+fn mebibytes(text: &str) -> Result<u64, String> {
+    let bad = || format!("`{text}` is no amount of memory: write 16G or 4000M");
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(split);
+    let amount: u64 = digits.parse().ok().filter(|n| (1..1 << 40).contains(n)).ok_or_else(bad)?;
+    match unit.to_ascii_uppercase().trim_end_matches('B') {
+        "K" => Ok(amount.div_ceil(1024)),
+        "" | "M" => Ok(amount),
+        "G" => Ok(amount << 10),
+        "T" => Ok(amount << 20),
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str) -> Result<(Draft, Vec<String>), JobError> {
+        let now = "2026-11-15T14:30:00+01:00[Europe/Berlin]".parse().unwrap();
+        read(text, Path::new("train.sh"), &now)
+    }
+
+    #[test]
+    fn a_script_of_yesterday_is_understood() {
+        let text = "#!/bin/bash\n#SBATCH --job-name=resnet\n#SBATCH --gres=gpu:a100:2\n\
+                    #SBATCH --time 1-12:00:00 # a day and a half\n#SBATCH --mem=64G -c 8\n\
+                    #SBATCH --array=0-9%2\n#SBATCH --dependency=afterok:12\n#SBATCH -o out.txt\n\
+                    #SBATCH --mail-type=END\n#SBATCH --exclusive\n\nsrun python train.py\n\
+                    #SBATCH --gres=gpu:9\n";
+        let (draft, notes) = read_text(text).unwrap();
+        insta::assert_debug_snapshot!((draft, notes));
+    }
+
+    #[test]
+    fn what_slurm_counts_by_node_is_divided_among_its_tasks() {
+        let text = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\n\
+                    #SBATCH --gres=gpu:8\n#SBATCH --mem=256G\n";
+        let (draft, _) = read_text(text).unwrap();
+        assert_eq!(draft.replicas, Some(Replicas::Fixed(8)));
+        assert_eq!(draft.constraints.per_node_max, Some(4));
+        assert_eq!(draft.resources["gpu"], "2");
+        assert_eq!(draft.resources["memory"], "64Gi");
+    }
+
+    #[test]
+    fn tasks_without_nodes_stay_together() {
+        let (draft, _) = read_text("#!/bin/sh\n#SBATCH -n4\n#SBATCH --mem-per-cpu=500\n").unwrap();
+        assert_eq!(draft.replicas, Some(Replicas::Fixed(4)));
+        assert_eq!(draft.constraints.same, Some(Topology::Node));
+        assert_eq!(draft.resources["memory"], "500Mi");
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_line() {
+        for (line, expected) in [
+            ("--time=soon", "train.sh:2: --time: `soon` is no length of time"),
+            ("--mem=lots", "train.sh:2: --mem: `lots` is no amount of memory"),
+            ("--gres=fpga:1", "train.sh:2: --gres: `fpga:1` is no GPU"),
+            ("--array=9-1", "train.sh:2: --array: `9-1` is no array"),
+            ("--nodes=0", "train.sh:2: --nodes: `0` is no number above 0"),
+        ] {
+            let error = read_text(&format!("#!/bin/sh\n#SBATCH {line}\n")).unwrap_err();
+            assert!(error.to_string().starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_run_by_what_its_first_line_says() {
+        let path = Path::new("a.sh");
+        assert_eq!(command("#!/usr/bin/env python3\n", path), ["/usr/bin/env", "python3", "a.sh"]);
+        assert_eq!(command("echo hi\n", path), ["sh", "a.sh"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_header_makes_it_panic(text in "(#SBATCH [ -~]{0,60}\n){0,6}") {
+            let _ = read_text(&text);
+        }
+    }
+}

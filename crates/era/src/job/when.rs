@@ -1,0 +1,248 @@
+//! Points in time as people write them, in the reader's zone: `now+2h`, `18:00`, `tomorrow 6am`,
+//! `friday noon`, `2026-11-20`, `2026-11-20T06:00`. What is shown reads back.
+
+use jiff::civil::{Date, DateTime, Time, Weekday};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan, Zoned};
+
+use super::span::Span;
+
+/// What is no point in time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadTime {
+    #[error(
+        "`{0}` is no point in time: write for example now+2h, 18:00, tomorrow 6am, friday noon or 2026-11-20T06:00"
+    )]
+    NotRead(String),
+    #[error("`{0}` lies outside the times that can be told")]
+    OutOfRange(String),
+}
+
+/// The point in time that a text means to somebody at `now`. A time of day without a date is the
+/// next one of it; a day without a time is its beginning.
+pub(crate) fn read(text: &str, now: &Zoned) -> Result<Timestamp, BadTime> {
+    let said = || text.chars().take(60).collect::<String>();
+    let not_read = || BadTime::NotRead(said());
+    let out_of_range = |_| BadTime::OutOfRange(said());
+    let plain = text.trim();
+    if plain.len() > 60 {
+        return Err(not_read());
+    }
+    // An exact instant: with `Z` or an offset.
+    if let Ok(at) = plain.parse::<Timestamp>() {
+        return Ok(at);
+    }
+    let plain = plain.to_ascii_lowercase();
+    if let Some(ahead) = ahead(&plain) {
+        let span: Span = if ahead.is_empty() {
+            return Ok(now.timestamp());
+        } else {
+            ahead.parse().map_err(|_| not_read())?
+        };
+        let seconds = i64::try_from(span.seconds).map_err(|_| not_read())?;
+        return now.timestamp().checked_add(seconds.seconds()).map_err(out_of_range);
+    }
+    let civil = civil(&plain, now).ok_or_else(not_read)?.map_err(out_of_range)?;
+    let zoned = now.time_zone().to_zoned(civil).map_err(out_of_range)?;
+    Ok(zoned.timestamp())
+}
+
+/// What follows `now+`, `+` or `in`; empty for `now`.
+fn ahead(text: &str) -> Option<&str> {
+    let rest = match text.strip_prefix("now") {
+        Some(rest) => rest.trim(),
+        None => match text.strip_prefix("in ") {
+            Some(rest) => return Some(rest.trim()),
+            None if text.starts_with('+') => text,
+            None => return None,
+        },
+    };
+    if rest.is_empty() { Some("") } else { rest.strip_prefix('+').map(str::trim) }
+}
+
+/// A date and a time of the reader's zone.
+fn civil(text: &str, now: &Zoned) -> Option<Result<DateTime, jiff::Error>> {
+    if let Some(time) = time_of_day(text) {
+        let today = now.date().to_datetime(time);
+        let passed = today <= now.datetime();
+        return Some(if passed { today.checked_add(1.day()) } else { Ok(today) });
+    }
+    let (first, rest) = match text.split_once([' ', 't']) {
+        // `today`, `tuesday` and `thursday` hold a `t`, too: a date never begins with a letter.
+        _ if text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            text.split_once(' ').unwrap_or((text, ""))
+        }
+        Some(split) => split,
+        None => (text, ""),
+    };
+    let rest = rest.trim();
+    let rest = rest.strip_prefix("at ").unwrap_or(rest);
+    let time = if rest.is_empty() { Some(Time::midnight()) } else { time_of_day(rest) }?;
+    let today = now.date();
+    let date = match first {
+        "today" => Ok(today),
+        "tomorrow" => today.tomorrow(),
+        other => match weekday(other) {
+            Some(day) => {
+                let this = today.weekday() == day && today.to_datetime(time) > now.datetime();
+                if this { Ok(today) } else { today.nth_weekday(1, day) }
+            }
+            None => Ok(other.parse::<Date>().ok()?),
+        },
+    };
+    Some(date.map(|date| date.to_datetime(time)))
+}
+
+fn weekday(text: &str) -> Option<Weekday> {
+    Some(match text {
+        "mon" | "monday" => Weekday::Monday,
+        "tue" | "tuesday" => Weekday::Tuesday,
+        "wed" | "wednesday" => Weekday::Wednesday,
+        "thu" | "thursday" => Weekday::Thursday,
+        "fri" | "friday" => Weekday::Friday,
+        "sat" | "saturday" => Weekday::Saturday,
+        "sun" | "sunday" => Weekday::Sunday,
+        _ => return None,
+    })
+}
+
+/// `18:00`, `18:00:30`, `6am`, `6:30 pm`, `noon`, `midnight`.
+fn time_of_day(text: &str) -> Option<Time> {
+    match text {
+        "noon" => return Some(Time::constant(12, 0, 0, 0)),
+        "midnight" => return Some(Time::midnight()),
+        _ => {}
+    }
+    let (digits, half) = match (text.strip_suffix("am"), text.strip_suffix("pm")) {
+        (Some(rest), _) => (rest.trim_end(), Some(0)),
+        (_, Some(rest)) => (rest.trim_end(), Some(12)),
+        _ => (text, None),
+    };
+    let mut fields = Vec::new();
+    for field in digits.split(':') {
+        let fits = (1..=2).contains(&field.len()) && field.bytes().all(|b| b.is_ascii_digit());
+        fields.push(fits.then(|| field.parse::<i8>().ok()).flatten()?);
+    }
+    let (hour, minute, second) = match fields.as_slice() {
+        // A lone number is an hour only where it says so.
+        [hour] if half.is_some() => (*hour, 0, 0),
+        [hour, minute] => (*hour, *minute, 0),
+        [hour, minute, second] => (*hour, *minute, *second),
+        _ => return None,
+    };
+    let hour = match half {
+        Some(half) if (1..=12).contains(&hour) => hour % 12 + half,
+        Some(_) => return None,
+        None => hour,
+    };
+    Time::new(hour, minute, second, 0).ok()
+}
+
+/// A point in time as its reader says it, to the minute: `18:00`, `tomorrow 06:00`,
+/// `2026-11-20 06:00`. Where a clock shows the same time twice, with the offset.
+pub(crate) fn show(at: Timestamp, now: &Zoned) -> String {
+    let zone: &TimeZone = now.time_zone();
+    let zoned = at.to_zoned(zone.clone());
+    let civil = zoned.datetime();
+    if zone.to_ambiguous_timestamp(civil).is_ambiguous() {
+        return zoned.strftime("%Y-%m-%dT%H:%M%:z").to_string();
+    }
+    let days = now.date().until(civil.date()).map(|span| span.get_days());
+    match days {
+        Ok(0) => zoned.strftime("today %H:%M").to_string(),
+        Ok(1) => zoned.strftime("tomorrow %H:%M").to_string(),
+        _ => zoned.strftime("%Y-%m-%d %H:%M").to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A Sunday.
+    fn now() -> Zoned {
+        "2026-11-15T14:30:00+01:00[Europe/Berlin]".parse().unwrap()
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("now", "2026-11-15T14:30:00"),
+            ("now+2h", "2026-11-15T16:30:00"),
+            ("now + 90", "2026-11-15T16:00:00"),
+            ("+30m", "2026-11-15T15:00:00"),
+            ("in 2 hours", "2026-11-15T16:30:00"),
+            ("18:00", "2026-11-15T18:00:00"),
+            ("14:30", "2026-11-16T14:30:00"),
+            ("06:00", "2026-11-16T06:00:00"),
+            ("6am", "2026-11-16T06:00:00"),
+            ("6:30 PM", "2026-11-15T18:30:00"),
+            ("12am", "2026-11-16T00:00:00"),
+            ("noon", "2026-11-16T12:00:00"),
+            ("midnight", "2026-11-16T00:00:00"),
+            ("today 18:00", "2026-11-15T18:00:00"),
+            ("tomorrow 6am", "2026-11-16T06:00:00"),
+            ("tomorrow at 6am", "2026-11-16T06:00:00"),
+            ("tomorrow", "2026-11-16T00:00:00"),
+            ("friday noon", "2026-11-20T12:00:00"),
+            ("sunday 10:00", "2026-11-22T10:00:00"),
+            ("sun 18:00", "2026-11-15T18:00:00"),
+            ("thursday", "2026-11-19T00:00:00"),
+            ("2026-11-20", "2026-11-20T00:00:00"),
+            ("2026-11-20T06:00", "2026-11-20T06:00:00"),
+            ("2026-11-20 6pm", "2026-11-20T18:00:00"),
+            ("2026-07-01 06:00:30", "2026-07-01T06:00:30"),
+            ("2026-11-20T05:00:00Z", "2026-11-20T06:00:00"),
+            ("2026-11-20T06:00+02:00", "2026-11-20T05:00:00"),
+        ] {
+            let at = read(text, &now()).map(|at| at.to_zoned(now().time_zone().clone()).datetime());
+            assert_eq!(at, Ok(expected.parse().unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for bad in [
+            "",
+            "soon",
+            "25:00",
+            "13pm",
+            "0am",
+            "6",
+            "tomorrow soon",
+            "2026-13-01",
+            "now-2h",
+            "now+",
+            "2026-11-20T",
+            "18:00:00:00",
+            "99999-01-01",
+            "today now",
+            "+",
+        ] {
+            assert!(read(bad, &now()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_hour_that_comes_twice_is_told_with_its_offset() {
+        let autumn: Zoned = "2026-10-25T00:00:00+02:00[Europe/Berlin]".parse().unwrap();
+        let second: Timestamp = "2026-10-25T02:30:00+01:00".parse().unwrap();
+        assert_eq!(show(second, &autumn), "2026-10-25T02:30+01:00");
+        assert_eq!(read(&show(second, &autumn), &autumn), Ok(second));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_reads_back(minutes in -600_000_i64..600_000) {
+            let at = now().timestamp().checked_add((minutes * 60).seconds()).unwrap();
+            prop_assert_eq!(read(&show(at, &now()), &now()), Ok(at));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,70}") {
+            let _ = read(&text, &now());
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `era shim`: the supervisor of a node. Started by the server, not by people.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Look after the tasks of this node (started by the server, which it outlives)
+#[derive(Args)]
+pub(crate) struct Shim {
+    /// The supervisor's folder
+    #[arg(long, required_unless_present = "keeper")]
+    folder: Option<PathBuf>,
+    /// Be the parent of one task at a time, told on standard input
+    #[arg(long, hide = true)]
+    keeper: bool,
+}
+
+impl Shim {
+    #[cfg(target_os = "linux")]
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        match &self.folder {
+            Some(folder) if !self.keeper => {
+                let keeper = ["shim", "--keeper"].map(String::from);
+                Ok(era_cloud::shim::run(folder, &keeper)?)
+            }
+            _ => Ok(era_cloud::shim::keep()?),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        anyhow::bail!("tasks are run on Linux only: use simulated nodes here")
+    }
+}

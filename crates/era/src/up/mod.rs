@@ -1,0 +1,154 @@
+//! `era up`: the whole platform in one process.
+
+mod local;
+mod trial;
+
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use era_server::boot::{self, Running, Settings};
+use era_server::driver::Rules;
+use era_server::http::Serving;
+use era_server::webhook::address::Reach;
+
+/// Start the platform: this machine is its first node
+#[derive(Args)]
+pub(crate) struct Up {
+    /// Where everything is kept
+    #[arg(long, value_name = "DIR", default_value = "era-data", env = "ERA_DATA")]
+    data: PathBuf,
+    /// Where HTTP listens
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7632")]
+    listen: SocketAddr,
+    /// Where lines of JSON are taken, pipelined: quote, submit, cancel, status
+    #[arg(long, value_name = "ADDR")]
+    tcp: Option<SocketAddr>,
+    /// Simulated nodes to add, whose tasks only sleep
+    #[arg(long, value_name = "FILE")]
+    nodes: Option<PathBuf>,
+    /// Certificate, as a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its key, as a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Take unencrypted connections from anywhere: passwords and tokens can be read on the way
+    #[arg(long)]
+    insecure_plain: bool,
+    /// Let webhooks go to private addresses: members can make the server call what only it reaches
+    #[arg(long)]
+    insecure_webhooks: bool,
+    /// Quote, submit and run a small training job, and tell what happened
+    #[arg(long = "try")]
+    trial: bool,
+}
+
+impl Up {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        // Whoever was first has chosen the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let filter = tracing_subscriber::EnvFilter::try_from_env("ERA_LOG")
+            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(std::thread::available_parallelism().map_or(2, |n| n.get()).max(2))
+            .enable_all()
+            .build()
+            .context("the runtime cannot be started")?;
+        runtime.block_on(self.serve())
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        std::fs::create_dir_all(&self.data)
+            .with_context(|| format!("{} cannot be made", self.data.display()))?;
+        let data = self.data.canonicalize().context("the data folder cannot be found")?;
+        let simulated = self.simulated()?;
+        let engines = boot::executors::here(data.clone(), simulated);
+        let running = boot::start(self.settings(data.clone()), engines).await?;
+        let scheme = if self.tls_cert.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", running.address);
+        if let Err(error) = local::introduce(&running, &data, &url).await {
+            // Logging in works all the same.
+            tracing::warn!(%error, "this user's commands must log in");
+        }
+        greet(&running, &data, &url)?;
+        if self.trial {
+            let tried = trial::run(&running, &data).await;
+            // A script has seen what it wanted; a person may go on.
+            if tried.is_err() || !std::io::stdout().is_terminal() {
+                running.stop().await?;
+                return tried;
+            }
+        }
+        let failed = tokio::select! {
+            () = running.failed() => true,
+            told = told_to_stop() => {
+                told?;
+                false
+            }
+        };
+        running.stop().await?;
+        anyhow::ensure!(!failed, "the scheduler has stopped: its log says why");
+        writeln!(std::io::stdout(), "stopped; what runs goes on, and is found again")?;
+        Ok(())
+    }
+
+    fn settings(&self, folder: PathBuf) -> Settings {
+        let tls = self.tls_cert.clone().zip(self.tls_key.clone());
+        Settings {
+            folder,
+            listen: self.listen,
+            tcp: self.tcp,
+            serving: Serving { tls, insecure: self.insecure_plain, ..Serving::default() },
+            rules: Rules::default(),
+            reach: if self.insecure_webhooks { Reach::Anywhere } else { Reach::Public },
+            laboratory: Some(Box::new(crate::laboratory::Simulator)),
+        }
+    }
+
+    fn simulated(&self) -> anyhow::Result<Vec<era_cloud::FoundNode>> {
+        let Some(file) = &self.nodes else { return Ok(Vec::new()) };
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("{} cannot be read", file.display()))?;
+        era_cloud::simulated::read(&text).with_context(|| file.display().to_string())
+    }
+}
+
+fn greet(running: &Running, data: &Path, url: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "ERA is up at {url}")?;
+    if let Some(tcp) = running.tcp {
+        writeln!(out, "lines of JSON are taken at {tcp}")?;
+    }
+    writeln!(out, "everything is kept under {}", data.display())?;
+    if let Some(first) = &running.first {
+        writeln!(out, "account: {}", first.name)?;
+        writeln!(out, "one-time password: {}", first.password)?;
+        writeln!(out, "log in with `era login`, which asks for a password of your own")?;
+    }
+    #[cfg(unix)]
+    if !rustix::process::geteuid().is_root() {
+        writeln!(out, "without root, every job runs as this user: let nobody else in")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Comes back at Ctrl-C, and when a service manager asks.
+async fn told_to_stop() -> anyhow::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted?,
+            _ = terminate.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await?;
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! The first job of a new platform: a small real training, from its price to its outputs.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use era_api::job::{Ask, NewJob, Quantity, Work};
+use era_api::quote::{QuoteAsk, Value};
+use era_core::job::Outcome;
+use era_core::units::JobId;
+use era_server::boot::Running;
+use era_server::clock::{Clock, SystemClock};
+use era_server::submit::{Owner, submit};
+use era_server::wire;
+use era_store::samples::SeriesAsk;
+
+/// What is run.
+const SCRIPT: &str = include_str!("train.py");
+/// How long this machine may take to join, and the job to end.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How many losses it tells.
+const STEPS: usize = 60;
+/// How wide the loss curve is drawn.
+const CURVE_WIDTH: usize = 60;
+
+/// Quotes, submits, runs and tells.
+pub(super) async fn run(running: &Running, data: &Path) -> anyhow::Result<()> {
+    let app = &running.app;
+    let directory = app.auth.directory();
+    let Some(user) = directory.users().next() else { bail!("there is no account to try with") };
+    let owner =
+        Owner { user: user.id, name: user.name.clone(), group: directory.group_name(user.group) };
+    tokio::time::timeout(PATIENCE, joined(running)).await.context("this machine did not join")?;
+    let ask = ask();
+    let asked = QuoteAsk {
+        ask: Some(ask.clone()),
+        one_of: Vec::new(),
+        value: None,
+        menu: false,
+        hold: false,
+    };
+    let snapshot = app.driver.snapshot();
+    let now = SystemClock.now().max(snapshot.now());
+    let bid = wire::bid(owner.user, &asked, now, snapshot.settings().horizon)?;
+    let quote = era_core::quote(&snapshot, &bid, now)
+        .map_err(|declined| anyhow::anyhow!("the bid was refused: {}", declined.refusal))?;
+    let mut out = std::io::stdout();
+    writeln!(out, "\na small training: one core, 256 MiB, at most a minute")?;
+    writeln!(out, "  price  {} credits", quote.price)?;
+    writeln!(out, "  slot   {} to {}", quote.start, quote.finish)?;
+    let price = wire::credits(quote.price);
+    let job = NewJob {
+        name: Some("first-training".to_owned()),
+        work: Work {
+            command: ["python3", "-c", SCRIPT].map(str::to_owned).to_vec(),
+            ..Work::default()
+        },
+        value: Some(Value::Flat(era_api::Credits(price.0.saturating_mul(2).max(1_000_000)))),
+        ..blank(ask)
+    };
+    let submitted = submit(app, &owner, job, None).await.map_err(|failure| failure.0)?;
+    writeln!(out, "  job    {}", submitted.job)?;
+    let outcome = tokio::time::timeout(PATIENCE, ended(running, JobId(submitted.job)))
+        .await
+        .context("the job did not end in time")?;
+    let folder = data.join("jobs").join(submitted.job.to_string());
+    if outcome != Outcome::Succeeded {
+        bail!("the job did not succeed ({outcome:?}): its log is under {}", folder.display());
+    }
+    let losses = losses(running, JobId(submitted.job)).await?;
+    writeln!(out, "\n{}", curve(&losses))?;
+    let spent = app.driver.snapshot();
+    let balance = spent.ledger().balance(era_core::ledger::Account::Wallet(owner.user));
+    writeln!(out, "settled: {balance} credits are left in the wallet of {}", owner.name)?;
+    let outputs = folder.join("outputs");
+    let model = outputs.join("model.json");
+    anyhow::ensure!(model.is_file(), "the job left no model in {}", outputs.display());
+    writeln!(out, "outputs: {}", model.display())?;
+    Ok(())
+}
+
+fn ask() -> Ask {
+    let amount = |text: &str| Quantity::Text(text.to_owned());
+    Ask {
+        resources: [("cpu".to_owned(), amount("1")), ("memory".to_owned(), amount("256Mi"))].into(),
+        replicas: None,
+        gpus: None,
+        duration_s: 60,
+        earliest: None,
+        deadline: None,
+        constraints: None,
+    }
+}
+
+fn blank(ask: Ask) -> NewJob {
+    NewJob {
+        name: None,
+        work: Work::default(),
+        ask,
+        value: None,
+        most: None,
+        hold: None,
+        overrun: None,
+        queue: None,
+        preemptible: false,
+        release_when_idle: false,
+        priority: 0,
+        attributes: None,
+        array: None,
+        after: Vec::new(),
+    }
+}
+
+/// Waits until a node is there.
+async fn joined(running: &Running) {
+    let mut committed = running.app.driver.committed();
+    while running.app.driver.snapshot().cluster().is_empty() {
+        if committed.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits until a job is over.
+async fn ended(running: &Running, job: JobId) -> Outcome {
+    let mut committed = running.app.driver.committed();
+    loop {
+        let snapshot = running.app.driver.snapshot();
+        match snapshot.job(job) {
+            Ok(job) => {
+                if let Some(ended) = &job.ended {
+                    return ended.outcome.clone();
+                }
+            }
+            Err(refusal) => return Outcome::Broken { reason: refusal.to_string() },
+        }
+        if committed.changed().await.is_err() {
+            return Outcome::Broken { reason: "the scheduler has stopped".to_owned() };
+        }
+    }
+}
+
+/// The losses that the job told, in order.
+async fn losses(running: &Running, job: JobId) -> anyhow::Result<Vec<f64>> {
+    // Values are gathered for a moment before they are recorded.
+    let ask = SeriesAsk { names: vec!["loss".to_owned()], ..SeriesAsk::default() };
+    let mut losses = Vec::new();
+    for _ in 0..40 {
+        let lines = running.app.store.samples().lines(job, &ask, STEPS).await?;
+        losses = lines.iter().flat_map(|line| &line.points).map(|point| point.value).collect();
+        if losses.len() >= STEPS {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(losses)
+}
+
+/// A curve as text: one line a step of the sample, longer for more.
+fn curve(losses: &[f64]) -> String {
+    let most = losses.iter().copied().fold(0.0_f64, f64::max);
+    let mut text = String::from("loss");
+    let every = losses.len().div_ceil(12).max(1);
+    for (index, loss) in losses.iter().enumerate() {
+        if index % every != 0 && index + 1 != losses.len() {
+            continue;
+        }
+        let share = if most > 0.0 { (loss / most).clamp(0.0, 1.0) } else { 0.0 };
+        // Between 0 and the width, as the share is between 0 and 1.
+        let bar = "█".repeat((share * CURVE_WIDTH as f64).round() as usize);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n  step {:>3}  {loss:.4}  {bar}", index + 1);
+    }
+    text
+}

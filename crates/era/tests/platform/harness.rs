@@ -1,0 +1,135 @@
+//! A server of its own for a test: `era up` in a temporary folder, and commands that talk to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to be ready.
+const READY_MAX: Duration = Duration::from_secs(60);
+
+/// A running server; it ends with the value.
+pub(crate) struct Platform {
+    folder: tempfile::TempDir,
+    url: String,
+    server: Child,
+}
+
+impl Platform {
+    /// Starts `era up` on an empty folder and a free port, and waits until it is ready.
+    pub(crate) fn start() -> Platform {
+        let folder = tempfile::tempdir().unwrap();
+        let address = free_address();
+        let server = up(folder.path(), &address);
+        let mut platform = Platform { folder, url: format!("http://{address}"), server };
+        platform.wait_until_ready(&address);
+        platform.log_in();
+        platform
+    }
+
+    /// Logs in as the first administrator, with the one-time password that the server printed.
+    fn log_in(&self) {
+        let said = self.said();
+        let password = said.lines().find_map(|line| line.strip_prefix("one-time password: "));
+        let password = password.unwrap_or_else(|| panic!("no password was told: {said}"));
+        let mut login = self.era().args(["login", "admin"]).stdin(Stdio::piped()).spawn().unwrap();
+        let lines = format!("{password}\nanother-password\n");
+        login.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        assert!(login.wait().unwrap().success(), "nobody could log in");
+    }
+
+    /// A folder for the user's own files.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// The command line, set up to talk to this server as its administrator.
+    pub(crate) fn era(&self) -> Command {
+        std::fs::create_dir_all(self.home()).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_era"));
+        command
+            .current_dir(self.home())
+            .env("ERA_URL", &self.url)
+            .env_remove("ERA_TOKEN")
+            .env("ERA_CONFIG", self.folder.path().join("config"))
+            .env("NO_COLOR", "1")
+            .env("TZ", "UTC");
+        command
+    }
+
+    /// Runs a command line; what it printed, if it went well.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.era().args(arguments).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(
+            output.status.success(),
+            "era {arguments:?}: {:?}\n{}{}",
+            output.status.code(),
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+        text(&output.stdout)
+    }
+
+    /// Runs a command line that fails; its code and what it said.
+    pub(crate) fn fails(&self, arguments: &[&str]) -> (i32, String) {
+        let Output { status, stderr, .. } = self.era().args(arguments).output().unwrap();
+        (status.code().unwrap_or(-1), String::from_utf8_lossy(&stderr).into_owned())
+    }
+
+    fn wait_until_ready(&mut self, address: &str) {
+        let until = Instant::now() + READY_MAX;
+        while !is_ready(address) {
+            if let Some(status) = self.server.try_wait().unwrap() {
+                panic!("era up ended with {status}: {}", self.said());
+            }
+            assert!(Instant::now() < until, "era up is not ready: {}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("server.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Platform {
+    fn drop(&mut self) {
+        // It may be gone already; either way nothing may be left behind.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn up(folder: &Path, address: &str) -> Child {
+    let log = std::fs::File::create(folder.join("server.log")).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_era"))
+        .args(["up", "--listen", address, "--data"])
+        .arg(folder.join("data"))
+        .env("ERA_CONFIG", folder.join("config"))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap_or_else(|error| panic!("the binary does not start: {error}"))
+}
+
+/// An address that nobody listens on.
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// Whether the server says that it takes requests.
+fn is_ready(address: &str) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let request = format!("GET /readyz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    if stream.write_all(request.as_bytes()).is_err() {
+        return false;
+    }
+    let mut first = String::new();
+    let read = BufReader::new(stream.by_ref()).read_line(&mut first);
+    read.is_ok() && first.starts_with("HTTP/1.1 200")
+}
