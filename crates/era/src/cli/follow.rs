@@ -96,6 +96,7 @@ mod tests {
             rank: 3,
             stream: "out".to_owned(),
             text: text.to_owned(),
+            goes_on: false,
         }
     }
 
