@@ -95,11 +95,15 @@ pub(crate) fn job(key: Option<&str>, earliest: Time) -> Command {
     Command::Submit {
         key: key.map(name),
         job: NewJob {
+            after: Default::default(),
+            array: Default::default(),
             user: UserId(1),
             name: None,
             attributes: Default::default(),
             priority: 0,
             terms: Terms::Queue { request, queue },
+            array: Default::default(),
+            after: Default::default(),
         },
     }
 }

@@ -37,7 +37,9 @@ mod top;
 mod wallet;
 mod whoami;
 
-pub(crate) use failure::verdict;
+pub(crate) use failure::{BadUsage, verdict};
+
+use crate::data::code;
 
 /// Each command is a type of arguments with a `run` of its own.
 #[derive(clap::Subcommand)]
