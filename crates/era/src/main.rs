@@ -2,7 +2,6 @@
 //! code: 2 for bad usage (clap's own) and bad input, those of [`cli`] for what a server says, and
 //! 1 for everything else.
 
-mod admin;
 mod bench;
 mod cli;
 mod data;
@@ -16,6 +15,7 @@ mod shim;
 mod sim;
 mod tune;
 mod up;
+mod upkeep;
 mod version;
 
 use std::io::{ErrorKind, Write};
@@ -49,9 +49,6 @@ enum Command {
     #[command(hide = true)]
     Shim(shim::Shim),
     Tune(Box<tune::Tune>),
-    /// What administrators do
-    #[command(subcommand)]
-    Admin(admin::Admin),
     Up(up::Up),
     Version(version::Version),
 }
@@ -67,7 +64,6 @@ impl Command {
             Command::Replay(replay) => replay.run(),
             Command::Shim(shim) => shim.run(),
             Command::Tune(tune) => tune.run(),
-            Command::Admin(admin) => admin.run(),
             Command::Up(up) => up.run(),
             Command::Version(version) => version.run(),
         }

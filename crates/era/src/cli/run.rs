@@ -195,9 +195,9 @@ fn listen_for_interrupts(sender: Sender<Heard>) -> anyhow::Result<()> {
 fn print_line(line: &LogLine) -> anyhow::Result<()> {
     let text = follow::shown(line, line.rank > 0, None);
     if line.stream == "err" {
-        writeln!(std::io::stderr(), "{text}")?;
+        std::io::stderr().write_all(text.as_bytes())?;
     } else {
-        writeln!(std::io::stdout(), "{text}")?;
+        std::io::stdout().write_all(text.as_bytes())?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! A server of its own for a test: `era up` in a temporary folder, and commands that talk to it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -130,6 +130,6 @@ fn is_ready(address: &str) -> bool {
         return false;
     }
     let mut first = String::new();
-    let read = BufReader::new(stream.by_ref()).read_line(&mut first);
+    let read = BufReader::new(stream).read_line(&mut first);
     read.is_ok() && first.starts_with("HTTP/1.1 200")
 }

@@ -11,7 +11,7 @@ use indicatif::HumanBytes;
 ///
 /// The server may run. Contents that never change are linked where the disk allows, so a backup
 /// on the same disk takes little room: copy it elsewhere to be safe from the disk.
-#[derive(Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Backup {
     /// The folder of the server
     #[arg(long, value_name = "DIR", default_value = "era-data", env = "ERA_DATA")]
@@ -41,7 +41,7 @@ impl Backup {
 ///
 /// Every file is checked against its hash, and the tables are made anew, before the folder gets
 /// its name.
-#[derive(Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Restore {
     /// The backup
     #[arg(value_name = "DIR")]

@@ -12,7 +12,7 @@ use clap::Args;
 /// Lists, timelines, statements and reports are read from tables that follow from the journal.
 /// If they are damaged, or a new version reads more out of the journal, this makes them anew. The
 /// server may run; what it shows is incomplete until this is done.
-#[derive(Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Rebuild {
     /// The folder of the server
     #[arg(long, value_name = "DIR", default_value = "era-data", env = "ERA_DATA")]
