@@ -58,7 +58,8 @@ impl Client {
             .request(Method::PUT, &path)
             .header(header::CONTENT_TYPE, "application/octet-stream")
             .header(header::CONTENT_LENGTH, count);
-        let body = SendBody::from_reader(rest);
+        let mut rest = Exactly { rest, left: count };
+        let body = SendBody::from_reader(&mut rest);
         let request = request.body(body).map_err(|_| self.bad_address(&path))?;
         let answer = self.agent()?.run(request).map_err(|e| ClientError::of(self.url(), e))?;
         self.judge(&path, answer).map(drop)
@@ -153,6 +154,26 @@ impl Client {
 
     fn bad_address(&self, path: &str) -> ClientError {
         ClientError::BadAddress { url: format!("{}{PREFIX}{path}", self.url()) }
+    }
+}
+
+/// As many bytes as were announced: a file that became shorter meanwhile ends the request, which
+/// would wait for the rest for ever; one that became longer is cut there, and its hash will tell.
+struct Exactly<'a> {
+    rest: &'a mut dyn Read,
+    left: u64,
+}
+
+impl Read for Exactly<'_> {
+    fn read(&mut self, piece: &mut [u8]) -> std::io::Result<usize> {
+        let most = piece.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let count = self.rest.read(&mut piece[..most])?;
+        if count == 0 && most > 0 {
+            let why = "the file became shorter while it was sent";
+            return Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, why));
+        }
+        self.left -= count as u64;
+        Ok(count)
     }
 }
 
