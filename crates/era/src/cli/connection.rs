@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use era_api::client::Client;
-use jiff::Zoned;
 use serde::Serialize;
 
+use super::clock;
 use super::config::{self, Config};
 use super::look::{self, Look};
 use crate::paint::Paint;
@@ -107,7 +107,7 @@ impl Common {
             width,
             paint: Paint::for_stdout(self.no_color),
             wide: self.output == Form::Wide,
-            now: Zoned::now(),
+            now: clock::now(),
         }
     }
 }
