@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use era_api::client::Client;
-use serde::Serialize;
 
 use super::clock;
 use super::config::{self, Config};
-use super::look::{self, Look};
+use super::look::Look;
 use crate::paint::Paint;
 
 /// The address of a server that runs here with its defaults.
@@ -88,15 +87,6 @@ impl Common {
             }
             None => client,
         })
-    }
-
-    /// Writes an answer: for people by `render`, for programs as it is.
-    pub(crate) fn print<T: Serialize + ?Sized>(
-        &self,
-        value: &T,
-        render: impl FnOnce(&T) -> String,
-    ) -> anyhow::Result<()> {
-        look::print(self.output, value, render)
     }
 
     /// How standard output looks.

@@ -40,8 +40,6 @@ mod whoami;
 
 pub(crate) use failure::{BadUsage, verdict};
 
-use crate::data::code;
-
 /// Each command is a type of arguments with a `run` of its own.
 #[derive(clap::Subcommand)]
 #[allow(clippy::large_enum_variant)] // there is one of them, once
