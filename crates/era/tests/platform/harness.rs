@@ -24,19 +24,7 @@ impl Platform {
         let server = up(folder.path(), &address);
         let mut platform = Platform { folder, url: format!("http://{address}"), server };
         platform.wait_until_ready(&address);
-        platform.log_in();
         platform
-    }
-
-    /// Logs in as the first administrator, with the one-time password that the server printed.
-    fn log_in(&self) {
-        let said = self.said();
-        let password = said.lines().find_map(|line| line.strip_prefix("one-time password: "));
-        let password = password.unwrap_or_else(|| panic!("no password was told: {said}"));
-        let mut login = self.era().args(["login", "admin"]).stdin(Stdio::piped()).spawn().unwrap();
-        let lines = format!("{password}\nanother-password\n");
-        login.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-        assert!(login.wait().unwrap().success(), "nobody could log in");
     }
 
     /// A folder for the user's own files.
@@ -80,7 +68,8 @@ impl Platform {
 
     fn wait_until_ready(&mut self, address: &str) {
         let until = Instant::now() + READY_MAX;
-        while !is_ready(address) {
+        let told = self.folder.path().join("config").join("local.json");
+        while !is_ready(address) || !told.exists() {
             if let Some(status) = self.server.try_wait().unwrap() {
                 panic!("era up ended with {status}: {}", self.said());
             }
