@@ -27,6 +27,46 @@ impl Platform {
         platform
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
+    /// The token of the user who started it.
+    pub(crate) fn token(&self) -> String {
+        let token = std::fs::read_to_string(self.folder.path().join("data/local-token"));
+        token.unwrap().trim().to_owned()
+    }
+
+    /// What a job kept.
+    pub(crate) fn outputs(&self, job: u64) -> PathBuf {
+        self.folder.path().join("data/jobs").join(job.to_string()).join("outputs")
+    }
+
+    /// What the API answers.
+    pub(crate) fn get(&self, path: &str) -> serde_json::Value {
+        let token = format!("authorization: Bearer {}\r\n", self.token());
+        let path = format!("/api/v1{path}");
+        let (status, body) = exchange(self.address(), "GET", &path, &token, "").unwrap();
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// Kills the server where it stands.
+    pub(crate) fn kill(&mut self) {
+        self.server.kill().unwrap();
+        self.server.wait().unwrap();
+    }
+
+    /// Starts it again on the same folder and address.
+    pub(crate) fn restart(&mut self) {
+        let address = self.address().to_owned();
+        // Written again once its new token lies there.
+        let _ = std::fs::remove_file(self.folder.path().join("config/local.json"));
+        self.server = up(self.folder.path(), &address);
+        self.wait_until_ready(&address);
+    }
+
     /// A folder for the user's own files.
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
@@ -85,7 +125,12 @@ impl Platform {
 
 impl Drop for Platform {
     fn drop(&mut self) {
-        // It may be gone already; either way nothing may be left behind.
+        // Asked first, so that its supervisor leaves with it; by force if it does not.
+        let _ = Command::new("kill").arg(self.server.id().to_string()).status();
+        let until = Instant::now() + Duration::from_secs(10);
+        while matches!(self.server.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
@@ -121,4 +166,28 @@ fn is_ready(address: &str) -> bool {
     let mut first = String::new();
     let read = BufReader::new(stream).read_line(&mut first);
     read.is_ok() && first.starts_with("HTTP/1.1 200")
+}
+
+/// One request over a connection of its own: status and body.
+pub(crate) fn exchange(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> std::io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut answer)?;
+    let cut = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(cut)?;
+    let status = head.get(9..12).and_then(|status| status.parse().ok()).ok_or_else(cut)?;
+    Ok((status, body.to_owned()))
 }

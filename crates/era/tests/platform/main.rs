@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on fails
 
+mod crash;
 mod harness;
 mod story;
