@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// How long a server may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(60);
 
+/// How long it may take to stop.
+const STOP_MAX: Duration = Duration::from_secs(20);
+
 /// A running server; it ends with the value.
 pub(crate) struct Platform {
     folder: tempfile::TempDir,
@@ -85,7 +88,16 @@ impl Platform {
 
 impl Drop for Platform {
     fn drop(&mut self) {
-        // It may be gone already; either way nothing may be left behind.
+        // Asked to stop, it takes its idle supervisor along; killed, it would leave it behind.
+        let id = self.server.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &id]).status();
+        let until = Instant::now() + STOP_MAX;
+        while asked.is_ok() && Instant::now() < until {
+            if matches!(self.server.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
