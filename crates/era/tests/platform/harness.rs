@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// How long a server may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(60);
 
+/// How long it may take to stop.
+const STOP_MAX: Duration = Duration::from_secs(20);
+
 /// A running server; it ends with the value.
 pub(crate) struct Platform {
     folder: tempfile::TempDir,
@@ -125,11 +128,15 @@ impl Platform {
 
 impl Drop for Platform {
     fn drop(&mut self) {
-        // Asked first, so that its supervisor leaves with it; by force if it does not.
-        let _ = Command::new("kill").arg(self.server.id().to_string()).status();
-        let until = Instant::now() + Duration::from_secs(10);
-        while matches!(self.server.try_wait(), Ok(None)) && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(10));
+        // Asked to stop, it takes its idle supervisor along; killed, it would leave it behind.
+        let id = self.server.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &id]).status();
+        let until = Instant::now() + STOP_MAX;
+        while asked.is_ok() && Instant::now() < until {
+            if matches!(self.server.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
         let _ = self.server.kill();
         let _ = self.server.wait();
