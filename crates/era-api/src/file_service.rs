@@ -145,7 +145,7 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<u32>,
         /// Why.
-        problem: Problem,
+        problem: Box<Problem>,
     },
 }
 
@@ -192,7 +192,8 @@ mod tests {
         #[test]
         fn a_piece_reads_back(id: u32, offset: u64, bytes in prop::collection::vec(any::<u8>(), 0..50)) {
             let piece = Piece { id, offset, bytes: &bytes };
-            prop_assert_eq!(Piece::read(&piece.frame()), Some(piece));
+            let frame = piece.frame();
+            prop_assert_eq!(Piece::read(&frame), Some(piece));
         }
 
         #[test]
