@@ -146,7 +146,7 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<u32>,
         /// Why.
-        problem: Problem,
+        problem: Box<Problem>,
     },
 }
 

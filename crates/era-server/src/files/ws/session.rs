@@ -321,7 +321,7 @@ async fn stop(transfer: Transfer) {
 }
 
 fn failed(id: Option<u32>, failure: Failure) -> Answer {
-    Answer::Failed { id, problem: *failure.0 }
+    Answer::Failed { id, problem: failure.0 }
 }
 
 pub(super) async fn tell(outbox: &Outbox, answer: &Answer) -> Result<(), Gone> {
