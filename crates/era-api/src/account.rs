@@ -387,7 +387,8 @@ pub struct NewWebhook {
 pub struct WebhookMade {
     /// It.
     pub webhook: Webhook,
-    /// The secret of its signatures (HMAC-SHA-256 of the body in `x-era-signature`), told once.
+    /// The secret of its signatures, told once. `x-era-signature` is `v1=` and the HMAC-SHA-256,
+    /// in hexadecimal, of `x-era-timestamp`, a dot and the body.
     pub secret: String,
 }
 

@@ -97,6 +97,7 @@ pub enum Source {
 /// What the server answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "op", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant)] // answers live one at a time
 pub enum Answer {
     /// Send from this offset on.
     Ready {
@@ -192,7 +193,8 @@ mod tests {
         #[test]
         fn a_piece_reads_back(id: u32, offset: u64, bytes in prop::collection::vec(any::<u8>(), 0..50)) {
             let piece = Piece { id, offset, bytes: &bytes };
-            prop_assert_eq!(Piece::read(&piece.frame()), Some(piece));
+            let frame = piece.frame();
+            prop_assert_eq!(Piece::read(&frame), Some(piece));
         }
 
         #[test]

@@ -63,7 +63,7 @@ async fn measure(tasks: usize, at_once: usize) -> Result<serde_json::Value, Fail
                 local.acknowledge(task);
                 done += 1;
             }
-            Report::Started { .. } => {}
+            Report::Started { .. } | Report::Samples { .. } => {}
             other => return Err(format!("{other:?}").into()),
         }
     }

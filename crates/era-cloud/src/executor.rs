@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use era_core::job::TaskId;
@@ -24,6 +25,11 @@ pub trait Executor: Send + Sync {
     /// What runs right now or has ended without acknowledgement, asked after a restart: whatever
     /// the scheduler believes to run and is not in this list is lost.
     fn known(&self) -> Vec<TaskId>;
+
+    /// The server goes away: whatever looks after tasks and has none need not stay.
+    fn leave(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Where an executor's reports go.

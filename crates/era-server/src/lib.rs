@@ -17,6 +17,7 @@ pub mod recorder;
 pub mod report;
 pub mod submit;
 pub mod tcp;
+pub mod upkeep;
 pub mod webhook;
 pub mod wire;
 

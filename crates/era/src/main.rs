@@ -7,6 +7,7 @@ mod cli;
 mod data;
 mod demo;
 mod job;
+mod laboratory;
 mod names;
 mod paint;
 mod replay;
@@ -14,6 +15,7 @@ mod shim;
 mod sim;
 mod tune;
 mod up;
+mod upkeep;
 mod version;
 
 use std::io::{ErrorKind, Write};

@@ -18,7 +18,7 @@ impl Client {
 
     /// Who the token says we are.
     pub fn me(&self) -> Result<Me, ClientError> {
-        self.get("/sessions/me")
+        self.get("/sessions")
     }
 
     /// Ends the session: the token is good no more.
@@ -28,7 +28,7 @@ impl Client {
 
     /// Changes our own password.
     pub fn change_password(&self, change: &PasswordChange) -> Result<(), ClientError> {
-        self.put("/sessions/me/password", change)
+        self.put("/password", change)
     }
 
     /// Our tokens.
@@ -87,7 +87,7 @@ impl Client {
         name: &str,
         page: &PageAsk,
     ) -> Result<Page<StatementLine>, ClientError> {
-        self.get(&format!("/users/{}/statement{}", encode(name), query(page)))
+        self.get(&format!("/wallets/{}/statement{}", encode(name), query(page)))
     }
 
     /// The groups.

@@ -77,20 +77,6 @@ impl Client {
         Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
     }
 
-    /// Puts the bytes of a file in their place. Not repeated by itself: the file was read.
-    pub fn put_file(&self, path: &str, file: std::fs::File) -> Result<(), ClientError> {
-        let mut request = Request::builder()
-            .method(Method::PUT)
-            .uri(format!("{}{PREFIX}{path}", self.url))
-            .header(header::CONTENT_TYPE, "application/octet-stream");
-        if let Some(token) = &self.token {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
-        }
-        let bad = |_| ClientError::BadAddress { url: self.url.clone() };
-        let answer = self.agent()?.run(request.body(file).map_err(bad)?);
-        self.judge(path, answer.map_err(|e| ClientError::of(&self.url, e))?).map(drop)
-    }
-
     fn body<B: Serialize + ?Sized>(&self, path: &str, body: &B) -> Result<Vec<u8>, ClientError> {
         serde_json::to_vec(body).map_err(|e| self.not_understood(path, &e))
     }

@@ -5,7 +5,6 @@ use jiff::Timestamp;
 use super::path::{encode, query};
 use super::{Client, ClientError};
 use crate::cluster::{Booking, Domain, Node, NodeEdit, Pool};
-use crate::page::{Page, PageAsk};
 
 /// Which stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -23,8 +22,8 @@ pub struct Period {
 
 impl Client {
     /// The nodes, and who holds them.
-    pub fn nodes(&self, page: &PageAsk) -> Result<Page<Node>, ClientError> {
-        self.get(&format!("/nodes{}", query(page)))
+    pub fn nodes(&self) -> Result<Vec<Node>, ClientError> {
+        self.get("/nodes")
     }
 
     /// One node.
@@ -33,32 +32,32 @@ impl Client {
     }
 
     /// Drains a node, resumes it, moves it, or lets it go.
-    pub fn edit_node(&self, name: &str, edit: &NodeEdit) -> Result<Node, ClientError> {
+    pub fn edit_node(&self, name: &str, edit: &NodeEdit) -> Result<(), ClientError> {
         self.patch(&format!("/nodes/{}", encode(name)), edit)
     }
 
     /// What is promised on a node.
-    pub fn bookings(&self, name: &str, period: &Period) -> Result<Page<Booking>, ClientError> {
+    pub fn bookings(&self, name: &str, period: &Period) -> Result<Vec<Booking>, ClientError> {
         self.get(&format!("/nodes/{}/bookings{}", encode(name), query(period)))
     }
 
     /// The pools.
-    pub fn pools(&self) -> Result<Page<Pool>, ClientError> {
+    pub fn pools(&self) -> Result<Vec<Pool>, ClientError> {
         self.get("/pools")
     }
 
     /// Makes or changes a pool.
-    pub fn put_pool(&self, pool: &Pool) -> Result<Pool, ClientError> {
+    pub fn put_pool(&self, pool: &Pool) -> Result<(), ClientError> {
         self.put(&format!("/pools/{}", encode(&pool.name)), pool)
     }
 
     /// The domains.
-    pub fn domains(&self) -> Result<Page<Domain>, ClientError> {
+    pub fn domains(&self) -> Result<Vec<Domain>, ClientError> {
         self.get("/domains")
     }
 
     /// Makes or changes a domain.
-    pub fn put_domain(&self, domain: &Domain) -> Result<Domain, ClientError> {
+    pub fn put_domain(&self, domain: &Domain) -> Result<(), ClientError> {
         self.put(&format!("/domains/{}", encode(&domain.name)), domain)
     }
 

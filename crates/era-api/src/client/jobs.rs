@@ -66,7 +66,7 @@ impl Client {
 
     /// Changes a waiting job.
     pub fn edit_job(&self, id: u64, edit: &JobEdit) -> Result<(), ClientError> {
-        self.patch::<_, serde::de::IgnoredAny>(&format!("/jobs/{id}"), edit).map(drop)
+        self.patch(&format!("/jobs/{id}"), edit)
     }
 
     /// Gives a job up.

@@ -17,7 +17,7 @@ impl Client {
     }
 
     /// Sets the rules of the market.
-    pub fn set_mechanism(&self, mechanism: &Mechanism) -> Result<Mechanism, ClientError> {
+    pub fn set_mechanism(&self, mechanism: &Mechanism) -> Result<(), ClientError> {
         self.put("/market/mechanism", mechanism)
     }
 }

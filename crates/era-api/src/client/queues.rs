@@ -7,17 +7,12 @@ use crate::queue::{Policy, Proposal, Queue, RollBack, Rule, RuleCheck, RuleCheck
 
 impl Client {
     /// The queues.
-    pub fn queues(&self) -> Result<Page<Queue>, ClientError> {
+    pub fn queues(&self) -> Result<Vec<Queue>, ClientError> {
         self.get("/queues")
     }
 
-    /// One queue.
-    pub fn queue(&self, name: &str) -> Result<Queue, ClientError> {
-        self.get(&format!("/queues/{}", encode(name)))
-    }
-
     /// Makes or changes a queue.
-    pub fn put_queue(&self, queue: &Queue) -> Result<Queue, ClientError> {
+    pub fn put_queue(&self, queue: &Queue) -> Result<(), ClientError> {
         self.put(&format!("/queues/{}", encode(&queue.name)), queue)
     }
 
@@ -27,13 +22,8 @@ impl Client {
     }
 
     /// The policies.
-    pub fn policies(&self) -> Result<Page<Policy>, ClientError> {
+    pub fn policies(&self) -> Result<Vec<Policy>, ClientError> {
         self.get("/policies")
-    }
-
-    /// One policy.
-    pub fn policy(&self, name: &str) -> Result<Policy, ClientError> {
-        self.get(&format!("/policies/{}", encode(name)))
     }
 
     /// Publishes the next version of a policy.

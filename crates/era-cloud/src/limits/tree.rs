@@ -51,6 +51,15 @@ fn read(stat: &str, page: u64) -> Option<Process> {
     })
 }
 
+/// How many threads a user has in all.
+pub fn threads_of(uid: u32) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    let owned = |process: &&Process| {
+        std::fs::metadata(format!("/proc/{}", process.pid)).is_ok_and(|about| about.uid() == uid)
+    };
+    processes().iter().filter(owned).map(|process| u64::from(process.threads)).sum()
+}
+
 /// Those that descend from `root`, without itself.
 pub fn descendants(root: i32, all: &[Process]) -> Vec<Process> {
     let mut children = BTreeMap::<i32, Vec<&Process>>::new();

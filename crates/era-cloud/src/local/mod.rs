@@ -11,6 +11,7 @@ mod talk;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -136,6 +137,12 @@ impl Executor for Local {
 
     fn known(&self) -> Vec<TaskId> {
         lock(&self.known).iter().copied().collect()
+    }
+
+    fn leave(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            Local::leave(self).await;
+        })
     }
 }
 

@@ -80,7 +80,7 @@ fn checkpoint<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Told> {
     let seconds: f64 = words.next()?.strip_prefix("done=")?.parse().ok()?;
     let longest_s = Span::from_days(3660).0 as f64 / 1000.0;
     let sane = words.next().is_none() && (0.0..=longest_s).contains(&seconds);
-    sane.then(|| Told::Checkpoint(Span((seconds * 1000.0) as i64)))
+    sane.then_some(Told::Checkpoint(Span((seconds * 1000.0) as i64)))
 }
 
 #[cfg(test)]

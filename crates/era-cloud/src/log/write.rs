@@ -209,18 +209,14 @@ impl LogWriter {
             Told::Samples(samples) => samples.len() as i64,
             Told::Checkpoint(_) => 1,
         };
-        match self.allowance.take(values, self.last) {
-            Ok(refused_before) => {
-                self.numbered_lines += 1;
-                told.push(heard);
-                if refused_before > 0 {
-                    let most = TOLD_PER_SECOND_MAX;
-                    self.note(&format!(
-                        "era: {refused_before} values were not recorded: tell at most {most} a second"
-                    ));
-                }
-            }
-            Err(TooMany) => {}
+        let Ok(refused_before) = self.allowance.take(values, self.last) else { return };
+        self.numbered_lines += 1;
+        told.push(heard);
+        if refused_before > 0 {
+            let most = TOLD_PER_SECOND_MAX;
+            self.note(&format!(
+                "era: {refused_before} values were not recorded: tell at most {most} a second"
+            ));
         }
     }
 

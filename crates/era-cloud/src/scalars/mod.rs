@@ -1,6 +1,6 @@
 //! Scalars that a job writes as TensorBoard event files into its outputs, read while they grow.
 //!
-//! Event files are TFRecords of protobuf messages ([`frame`], [`event`]). Only what a scalar needs
+//! Event files are TFRecords of protobuf messages (`frame`, `event`). Only what a scalar needs
 //! is read of them; images, histograms and graphs are passed over. A scalar is called after its
 //! folder in the outputs and its tag, as TensorBoard calls it: `fine-tune/loss`.
 //!

@@ -58,6 +58,8 @@ pub(super) struct Node {
     pub(super) mark: String,
     /// The control groups of this keeper's slot.
     pub(super) groups: Vec<PathBuf>,
+    /// Whether those groups limit the number of processes.
+    pub(super) groups_limit_processes: bool,
     /// How many files a process may open where nobody asks for more.
     pub(super) open_files: Option<u64>,
 }
@@ -239,7 +241,12 @@ impl Keeper {
         before_exec::die_with_parent(&mut command);
         blocking_output();
         self.spare(false);
+        let few = (!node.groups_limit_processes).then(|| few_processes(launch, uid));
+        let usual = few.map(set_process_limit);
         let spawned = command.spawn();
+        if let Some(usual) = usual.flatten() {
+            set_process_limit(usual);
+        }
         self.spare(true);
         if let Some(away) = away {
             away.back().map_err(|why| wrong(&why))?;
@@ -402,6 +409,22 @@ fn signal(pid: i32, signal: Signal) {
         // It may be gone, which is what we want.
         let _ = rustix::process::kill_process(pid, signal);
     }
+}
+
+/// How many processes a task's user may have so that the task has no more than it may. Counted by
+/// user, since that is what systems count by without control groups; what is finer is sampled.
+fn few_processes(launch: &Launch, uid: Option<u32>) -> rustix::process::Rlimit {
+    let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+    let most = tree::threads_of(uid).saturating_add(u64::from(launch.spec.limits.processes));
+    let usual = rustix::process::getrlimit(rustix::process::Resource::Nproc);
+    let current = usual.maximum.map_or(most, |maximum| most.min(maximum));
+    rustix::process::Rlimit { current: Some(current), maximum: usual.maximum }
+}
+
+/// Sets how many processes our user may have, for what we start, and returns what it was.
+fn set_process_limit(limit: rustix::process::Rlimit) -> Option<rustix::process::Rlimit> {
+    let usual = rustix::process::getrlimit(rustix::process::Resource::Nproc);
+    rustix::process::setrlimit(rustix::process::Resource::Nproc, limit).ok().map(|()| usual)
 }
 
 /// The pipes outlive a task, and a task may have made them non-blocking (node does), which the next

@@ -114,7 +114,14 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
     notes.extend(more);
 
     let open_files = more_files().map_err(doing("raise the limit of open files"))?;
-    let node = keeper::Node { settings, isolation, mark, groups: Vec::new(), open_files };
+    let node = keeper::Node {
+        settings,
+        isolation,
+        mark,
+        groups: Vec::new(),
+        groups_limit_processes: cgroups.limits_processes(),
+        open_files,
+    };
     let ended = ended::Ended::open(&folder).map_err(doing("read how tasks ended"))?;
     let _ = std::fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket).map_err(doing("listen on the socket"))?;

@@ -39,6 +39,9 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Unready + '_ {
     move |source| Unready::Io { path: path.into(), source }
 }
 
+/// What is kept of a job, as the working folder names it.
+const KEPT: [&str; 2] = ["outputs", "checkpoints"];
+
 /// The folders of one task, as they are outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
@@ -104,7 +107,13 @@ impl Places {
         for own in [&self.work, &self.tmp, &self.outputs, &self.checkpoints] {
             make(own, 0o700, owner)?;
         }
-        for file in &launch.spec.code {
+        for kept in KEPT {
+            let link = self.work.join(kept);
+            symlink(Path::new("../..").join(kept), &link).map_err(at(&link))?;
+        }
+        // What stands in the place of the kept folders would hide them.
+        let hides = |to: &str| KEPT.iter().any(|kept| Path::new(to).starts_with(kept));
+        for file in launch.spec.code.iter().filter(|file| !hides(&file.to)) {
             let to = self.inside(&file.to, owner)?;
             copy(&file.from, &to, file.executable, owner).map_err(at(&to))?;
         }

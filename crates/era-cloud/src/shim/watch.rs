@@ -28,8 +28,11 @@ pub(super) struct Watch {
     last: Option<Instant>,
     /// Made at the first look: a supervisor without tasks need not ask the GPU driver.
     sampler: Option<Sampler>,
-    walker: Option<(Sender<Walk>, Receiver<(TaskId, Walked)>)>,
+    walker: Option<Walker>,
 }
+
+/// Where walks are asked for, and where what they found comes from.
+type Walker = (Sender<Walk>, Receiver<(TaskId, Walked)>);
 
 /// What to walk.
 #[derive(Debug)]
@@ -125,7 +128,7 @@ impl Watch {
     }
 }
 
-fn walker() -> (Sender<Walk>, Receiver<(TaskId, Walked)>) {
+fn walker() -> Walker {
     let (ask, asked) = channel::<Walk>();
     let (tell, told) = channel();
     std::thread::spawn(move || {

@@ -13,7 +13,7 @@ pub mod throttle;
 pub mod token;
 
 mod accounts;
-mod sessions;
+pub mod sessions;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};

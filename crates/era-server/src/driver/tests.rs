@@ -95,6 +95,8 @@ pub(crate) fn job(key: Option<&str>, earliest: Time) -> Command {
     Command::Submit {
         key: key.map(name),
         job: NewJob {
+            after: Default::default(),
+            array: Default::default(),
             user: UserId(1),
             name: None,
             attributes: Default::default(),

@@ -6,6 +6,8 @@
 
 mod names;
 mod sentence;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -65,7 +65,12 @@ impl Directory for App {
     }
 
     fn job_owner(&self, job: JobId) -> Answer<'_, Option<UserId>> {
-        let live = self.driver.snapshot().job(job).ok().map(|job| job.user);
-        Box::pin(std::future::ready(Ok(live)))
+        Box::pin(async move {
+            // The state forgets a job a day after its end; the tables do not.
+            match self.driver.snapshot().job(job) {
+                Ok(job) => Ok(Some(job.user)),
+                Err(_) => Ok(self.feed.tables().owner(job).await?.map(|(owner, _)| owner)),
+            }
+        })
     }
 }

@@ -31,7 +31,7 @@ impl<A> Gate<A> {
 }
 
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
-content-type: application/problem+json\r\ncontent-length: 154\r\n\r\n\
+content-type: application/problem+json\r\ncontent-length: 157\r\n\r\n\
 {\"type\":\"urn:era:too_many_connections\",\"title\":\"too many connections\",\"status\":503,\
 \"detail\":\"too many connections: try again\",\"code\":\"too_many_connections\"}\n";
 

@@ -12,6 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use era_core::units::{Name, UserId};
 use era_store::accounts::{Claim, KeyedAnswer};
+use tracing::Instrument;
 
 use super::{Caller, Failure, extract};
 use crate::App;
@@ -98,7 +99,7 @@ async fn kept(app: &App, request: Request, next: Next) -> Result<Response, Failu
     // Carried out on its own, so that a client that hangs up does not leave the key unanswered.
     let (app, user) = (app.clone(), caller.user.0);
     let work = async move { remember(&app, user, &name, next.run(request).await).await };
-    tokio::spawn(work).await.map_err(|error| Failure::internal(&error))?
+    tokio::spawn(work.in_current_span()).await.map_err(|error| Failure::internal(&error))?
 }
 
 /// Keeps what succeeded, and frees the key of what was refused.

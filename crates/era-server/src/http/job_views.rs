@@ -162,3 +162,6 @@ fn over(row: &JobRow) -> Explanation {
         ahead: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

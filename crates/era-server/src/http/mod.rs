@@ -71,10 +71,6 @@ pub fn routes() -> OpenApiRouter<App> {
         .merge(logs::routes())
         .merge(measures::routes())
         .merge(metrics::routes())
-        .merge(events::routes())
-        .merge(job_views::routes())
-        .merge(journal::routes())
-        .merge(measures::routes())
         .merge(statement::routes())
 }
 
@@ -106,3 +102,6 @@ pub fn service(app: App) -> axum::Router {
         .layer(axum::middleware::from_fn(middleware::surround))
         .with_state(app)
 }
+
+#[cfg(test)]
+mod tests;

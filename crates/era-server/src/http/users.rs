@@ -25,10 +25,11 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(wallet))
 }
 
-fn describe(app: &App, user: &UserEntry) -> User {
+async fn describe(app: &App, user: &UserEntry) -> Result<User, Failure> {
+    let stored = app.files.used(user.id).await.map_err(|error| Failure::internal(&error))?;
     let state = app.driver.snapshot();
     let limits = state.accounts().user(user.id).map(|user| user.quota).unwrap_or_default();
-    User {
+    Ok(User {
         id: user.id.0,
         name: user.name.clone(),
         group: app.auth.directory().group_name(user.group),
@@ -37,8 +38,8 @@ fn describe(app: &App, user: &UserEntry) -> User {
         enabled: user.enabled,
         balance: credits(state.ledger().balance(Account::Wallet(user.id))),
         quota: quota::write(&limits, user.storage_bytes),
-        used: quota::used(&state, Scope::User(user.id), 0),
-    }
+        used: quota::used(&state, Scope::User(user.id), stored),
+    })
 }
 
 /// A user that the caller may see; any other is as good as absent.
@@ -60,7 +61,10 @@ async fn list(
     let directory = app.auth.directory();
     let after = ask.cursor.unwrap_or_default();
     let seen = directory.users_after(&after).filter(|user| caller.sees(user.id, user.group));
-    let users = seen.take(size + 1).map(|user| describe(&app, user)).collect();
+    let mut users = Vec::new();
+    for user in seen.take(size + 1) {
+        users.push(describe(&app, user).await?);
+    }
     Ok(Json(paging::page(users, size, |user: &User| user.name.clone())))
 }
 
@@ -80,7 +84,7 @@ async fn make(
     let made = app.auth.add_user(&app.driver, &wanted).await;
     audit::note(&app, &caller.name, from, "user.create", &wanted.name, made.is_ok()).await;
     let (user, password) = made?;
-    Ok((StatusCode::CREATED, Json(UserMade { user: describe(&app, &user), password })))
+    Ok((StatusCode::CREATED, Json(UserMade { user: describe(&app, &user).await?, password })))
 }
 
 /// One account.
@@ -91,7 +95,8 @@ async fn get(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<User>, Failure> {
-    Ok(Json(describe(&app, &*seen(&app, &caller, &name)?)))
+    let user = seen(&app, &caller, &name)?;
+    Ok(Json(describe(&app, &user).await?))
 }
 
 /// Change an account. For administrators.
@@ -108,7 +113,7 @@ async fn edit(
     let edited = app.auth.edit_user(&app.driver, &name, &edit).await;
     audit::note(&app, &caller.name, from, "user.edit", &name, edited.is_ok()).await;
     let (user, password) = edited?;
-    Ok(Json(UserMade { user: describe(&app, &user), password }))
+    Ok(Json(UserMade { user: describe(&app, &user).await?, password }))
 }
 
 /// Set what an account may use. For administrators, and for those of its group, who divide the
@@ -135,7 +140,7 @@ async fn set_quota(
     };
     let set = app.auth.set_user_quota(driver, by, &name, limits, storage).await;
     audit::note(&app, &caller.name, from, "quota.set", &name, set.is_ok()).await;
-    Ok(Json(describe(&app, &*set?)))
+    Ok(Json(describe(&app, &*set?).await?))
 }
 
 /// Give credits to an account, or below zero take them. For administrators.

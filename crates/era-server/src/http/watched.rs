@@ -18,6 +18,8 @@ const FOLLOWERS_MAX: usize = 1024;
 const HEARTBEAT: Duration = Duration::from_secs(20);
 /// How long a client may take to accept a message.
 const SEND_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a client may take to answer a goodbye.
+const GOODBYE_TIME_MAX: Duration = Duration::from_secs(2);
 /// The shortest and the longest pause between two looks.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_millis(800);
@@ -79,7 +81,11 @@ impl Follower {
         loop {
             match tokio::time::timeout_at(until, self.socket.recv()).await {
                 Err(_) => return Ok(()),
-                Ok(None | Some(Err(_) | Ok(Message::Close(_)))) => return Err(Gone),
+                Ok(Some(Ok(Message::Close(_)))) => {
+                    self.hear_out().await;
+                    return Err(Gone);
+                }
+                Ok(None | Some(Err(_))) => return Err(Gone),
                 // Whatever a client says, it has nothing to say here.
                 Ok(Some(Ok(_))) => {}
             }
@@ -92,9 +98,14 @@ impl Follower {
         if self.put(Message::Close(Some(frame))).await.is_err() {
             return;
         }
-        // The client answers, and then it is over for both.
+        self.hear_out().await;
+    }
+
+    /// A goodbye is answered by either side, and then it is over for both. Reading on sends ours.
+    async fn hear_out(&mut self) {
         let goodbye = async { while let Some(Ok(_)) = self.socket.recv().await {} };
-        let _ = tokio::time::timeout(Duration::from_secs(2), goodbye).await;
+        // One who does not answer is left alone all the same.
+        let _ = tokio::time::timeout(GOODBYE_TIME_MAX, goodbye).await;
     }
 
     async fn put(&mut self, message: Message) -> Result<(), Gone> {

@@ -16,6 +16,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use era_api::job::Work;
 use era_cloud::{Executor, Report, Sample, Staged};
@@ -89,9 +90,13 @@ pub struct Launching {
 
 /// A launcher at work.
 pub struct Launcher {
+    engines: Engines,
     orders: JoinHandle<()>,
     reports: JoinHandle<()>,
 }
+
+/// How long a supervisor may take to go.
+const LEAVE_TIME: Duration = Duration::from_secs(2);
 
 impl Launcher {
     /// Finds out what was lost while nobody looked, then carries out what is released and takes
@@ -111,12 +116,12 @@ impl Launcher {
             let _ = reconciled.send(());
             orders.run(releases).await;
         });
-        let taker = reports::Taker { driver, engines, samples };
+        let taker = reports::Taker { driver, engines: engines.clone(), samples };
         let reports = tokio::spawn(async move {
             let _ = ready.await;
             taker.run(reports).await;
         });
-        Launcher { orders, reports }
+        Launcher { engines, orders, reports }
     }
 
     /// Stops giving orders and taking reports. What runs goes on.
@@ -126,5 +131,10 @@ impl Launcher {
         // Both were told to end; that they did so by force is no news.
         let _ = self.orders.await;
         let _ = self.reports.await;
+        for engine in self.engines.all() {
+            if tokio::time::timeout(LEAVE_TIME, engine.leave()).await.is_err() {
+                tracing::warn!("a supervisor does not answer: the next start finds it");
+            }
+        }
     }
 }

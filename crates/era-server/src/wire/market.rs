@@ -1,5 +1,6 @@
 //! Prices and the rules of the market.
 
+use era_api::Credits;
 use era_api::market as wire;
 use era_core::State;
 use era_core::cluster::Pool;
@@ -80,7 +81,11 @@ fn rate(base: Money, density: Milli) -> Money {
 }
 
 fn point(state: &State, pool: &Pool, slot: &SlotPrice, from: Time, to: Time) -> wire::PricePoint {
-    let price = |r: Resource| credits(rate(pool.rates.of(r), slot.density[r as usize]));
+    // What a pool does not have has no price.
+    let price = |r: Resource| match slot.capacity[r as usize] {
+        0 => Credits::ZERO,
+        _ => credits(rate(pool.rates.of(r), slot.density[r as usize])),
+    };
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let forecast = |r: Resource| {
         let curve = state.calendar().market().forecast.at(&pool.name, r, slot.from);

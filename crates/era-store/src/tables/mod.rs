@@ -73,11 +73,7 @@ impl Tables {
 
     /// The last entry that the tables have.
     pub async fn cursor(&self) -> Result<u64, StoreError> {
-        let seq: Option<i64> = sqlx::query_scalar("SELECT seq FROM cursors WHERE projection = ?")
-            .bind(CURSOR)
-            .fetch_optional(self.database.readers())
-            .await?;
-        read::narrow(seq.unwrap_or(0))
+        cursor(self.database.readers()).await
     }
 
     /// What machines are called, by number.
@@ -109,8 +105,9 @@ pub struct Projector {
 impl Projector {
     /// Goes on where the tables end.
     pub async fn open(store: &Store) -> Result<Projector, StoreError> {
-        let tables = Tables::new(store);
-        let cursor = tables.cursor().await?;
+        let begin = "INSERT INTO cursors (projection, seq) VALUES (?, 0) ON CONFLICT DO NOTHING";
+        sqlx::query(begin).bind(CURSOR).execute(store.tables().writer()).await?;
+        let cursor = cursor(store.tables().readers()).await?;
         let memory = load::names(store.tables().readers()).await?;
         let journal = Journal::new(store.durable().clone());
         let tables = store.tables().clone();
@@ -124,30 +121,44 @@ impl Projector {
 
     /// Carries out the next entries, if there are any: one transaction.
     pub async fn advance(&mut self) -> Result<Option<Applied>, StoreError> {
-        let facts = self.next().await?;
-        let Some(last) = facts.last().map(|fact| fact.input.seq) else { return Ok(None) };
-        let applied = self.carry_out(&facts, last).await;
-        if applied.is_err() {
-            // What is remembered is ahead of what was written: read it again.
+        loop {
+            let facts = self.next().await?;
+            let Some(last) = facts.last().map(|fact| fact.input.seq) else { return Ok(None) };
+            let applied = self.carry_out(&facts, last).await;
+            if let Ok(Some(applied)) = applied {
+                return Ok(Some(applied));
+            }
+            // What is remembered is not what was written: read it again, and go on from there.
             self.memory = load::names(self.tables.readers()).await?;
+            self.cursor = cursor(self.tables.readers()).await?;
+            applied?;
         }
-        applied.map(Some)
     }
 
-    async fn carry_out(&mut self, facts: &[Fact], last: u64) -> Result<Applied, StoreError> {
+    /// Carries entries out; `None`, and nothing happens, where somebody else has moved the cursor.
+    async fn carry_out(
+        &mut self,
+        facts: &[Fact],
+        last: u64,
+    ) -> Result<Option<Applied>, StoreError> {
         load::mentioned(self.tables.readers(), &mut self.memory, facts).await?;
         let mut changes = Changes::default();
         for fact in facts {
             project(&mut self.memory, &mut changes, fact);
         }
         let events = changes.events.clone();
-        let touched = std::mem::take(&mut changes.touched);
-        changes.touched.clone_from(&touched);
+        let touched = changes.touched.clone();
         let mut transaction = self.tables.writer().begin().await?;
+        let moved = sqlx::query("UPDATE cursors SET seq = ? WHERE projection = ? AND seq = ?")
+            .bind(last.cast_signed())
+            .bind(CURSOR)
+            .bind(self.cursor.cast_signed())
+            .execute(&mut *transaction)
+            .await?;
+        if moved.rows_affected() != 1 {
+            return Ok(None);
+        }
         write::write(&mut transaction, changes, &self.memory).await?;
-        let set = "INSERT INTO cursors (projection, seq) VALUES (?, ?) \
-                   ON CONFLICT (projection) DO UPDATE SET seq = excluded.seq";
-        sqlx::query(set).bind(CURSOR).bind(last.cast_signed()).execute(&mut *transaction).await?;
         transaction.commit().await?;
         self.cursor = last;
         self.memory.arrays.clear();
@@ -156,7 +167,7 @@ impl Projector {
                 self.memory.jobs.remove(&id);
             }
         }
-        Ok(Applied { seq: last, events })
+        Ok(Some(Applied { seq: last, events }))
     }
 
     /// The next entries of the journal.
@@ -178,6 +189,14 @@ impl Projector {
         while projector.advance().await?.is_some() {}
         Ok(projector)
     }
+}
+
+async fn cursor(from: &sqlx::AnyPool) -> Result<u64, StoreError> {
+    let seq: Option<i64> = sqlx::query_scalar("SELECT seq FROM cursors WHERE projection = ?")
+        .bind(CURSOR)
+        .fetch_optional(from)
+        .await?;
+    read::narrow(seq.unwrap_or(0))
 }
 
 fn fact(entry: &Stored) -> Result<Fact, StoreError> {

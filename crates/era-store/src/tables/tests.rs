@@ -295,3 +295,25 @@ async fn events_are_seen_by_their_owner_their_group_and_administrators() {
     assert_eq!(seen(Seen::Team(era_core::units::GroupId(8), ADA)).await, 1);
     assert_eq!(seen(Seen::All).await, 2);
 }
+
+#[tokio::test]
+async fn two_that_write_the_tables_at_once_carry_nothing_out_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    let mut server = Projector::open(&world.store).await.unwrap();
+    mixed_day(&mut world);
+    world.flush().await;
+    while server.advance().await.unwrap().is_some() {}
+    let before = dump(&world.store).await;
+    // Somebody makes the tables anew while the server goes on.
+    Projector::rebuild(&world.store).await.unwrap();
+    mixed_day(&mut world);
+    world.flush().await;
+    let mut other = Projector::open(&world.store).await.unwrap();
+    other.advance().await.unwrap();
+    while server.advance().await.unwrap().is_some() {}
+    let after = dump(&world.store).await;
+    assert!(after.len() > before.len());
+    Projector::rebuild(&world.store).await.unwrap();
+    assert_eq!(dump(&world.store).await, after);
+}

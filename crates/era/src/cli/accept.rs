@@ -7,11 +7,11 @@ use era_api::job::{NewJob, Work};
 use era_api::quote::Quote;
 use serde::{Deserialize, Serialize};
 
-use super::code;
 use super::config::{folder, write_private};
 use super::connection::Common;
 use super::failure::BadUsage;
 use super::submit;
+use crate::data::code;
 use crate::job::{Code, Draft};
 
 /// Take a quote that `era quote --hold` set aside

@@ -59,7 +59,8 @@ pub(crate) fn is_passing(error: &ClientError) -> bool {
     }
 }
 
-/// A line as people read it: with its replica where there are several, with its time on request.
+/// A line as people read it, with its end: with its replica where there are several, with its
+/// time on request. A piece of a line that goes on has no end yet.
 pub(crate) fn shown(line: &LogLine, ranks: bool, time: Option<&jiff::tz::TimeZone>) -> String {
     let mut text = String::new();
     if let Some(zone) = time {
@@ -70,6 +71,9 @@ pub(crate) fn shown(line: &LogLine, ranks: bool, time: Option<&jiff::tz::TimeZon
         text += &format!("[{}] ", line.rank);
     }
     text += &tamed(&line.text);
+    if !line.goes_on {
+        text.push('\n');
+    }
     text
 }
 
@@ -96,21 +100,24 @@ mod tests {
             rank: 3,
             stream: "out".to_owned(),
             text: text.to_owned(),
+            goes_on: false,
         }
     }
 
     #[test]
     fn a_line_comes_as_it_was_printed_or_with_rank_and_time() {
-        assert_eq!(shown(&line("hi"), false, None), "hi");
+        assert_eq!(shown(&line("hi"), false, None), "hi\n");
+        let piece = LogLine { goes_on: true, ..line("hi") };
+        assert_eq!(shown(&piece, false, None), "hi", "the rest follows");
         let utc = jiff::tz::TimeZone::UTC;
         let with_all = shown(&line("hi"), true, Some(&utc));
-        assert_eq!(with_all, "2026-11-15 12:00:00.250 [3] hi");
+        assert_eq!(with_all, "2026-11-15 12:00:00.250 [3] hi\n");
     }
 
     #[test]
     fn colours_pass_and_what_takes_over_a_terminal_does_not() {
-        assert_eq!(shown(&line("\x1b[31mred\x1b[0m"), false, None), "\x1b[31mred\x1b[0m");
-        assert_eq!(shown(&line("\x1b]0;title\x07"), false, None), "\u{fffd}]0;title\u{fffd}");
-        assert_eq!(shown(&line("a\u{0}b"), false, None), "a\u{fffd}b");
+        assert_eq!(shown(&line("\x1b[31mred\x1b[0m"), false, None), "\x1b[31mred\x1b[0m\n");
+        assert_eq!(shown(&line("\x1b]0;title\x07"), false, None), "\u{fffd}]0;title\u{fffd}\n");
+        assert_eq!(shown(&line("a\u{0}b"), false, None), "a\u{fffd}b\n");
     }
 }

@@ -10,8 +10,8 @@ use super::prompt;
 
 /// Log in, and remember the server and a token for later commands
 ///
-/// The password is asked for, or read from the first line of standard input. The token is kept
-/// in a file that only you can read.
+/// The password is asked for, or read from the first line of standard input; a second line
+/// replaces a one-time password. The token is kept in a file that only you can read.
 #[derive(Debug, clap::Args)]
 #[command(name = "login")]
 pub(crate) struct LogIn {
@@ -54,8 +54,12 @@ impl LogIn {
 /// A one-time password is good for one thing: to be changed.
 fn change_password(client: &Client, old: &str) -> anyhow::Result<()> {
     if !prompt::somebody_there() {
-        note("This is a one-time password: log in at a terminal to change it.");
-        return Ok(());
+        let new = prompt::password("")?;
+        if new.is_empty() {
+            note("This is a one-time password: give your own as a second line, or at a terminal.");
+            return Ok(());
+        }
+        return Ok(client.change_password(&PasswordChange { old: old.to_owned(), new })?);
     }
     note("This is a one-time password; please choose your own (at least 10 characters).");
     loop {

@@ -49,9 +49,9 @@ impl Logs {
                 Form::Yaml => write!(out, "---\n{}", serde_saphyr::to_string(line)?)?,
                 // Which replica printed a line is told for all but the first.
                 Form::Table => {
-                    writeln!(out, "{}", follow::shown(line, line.rank > 0, zone.as_ref()))?;
+                    write!(out, "{}", follow::shown(line, line.rank > 0, zone.as_ref()))?;
                 }
-                Form::Wide => writeln!(out, "{}", follow::shown(line, true, zone.as_ref()))?,
+                Form::Wide => write!(out, "{}", follow::shown(line, true, zone.as_ref()))?,
             }
             Ok(())
         };

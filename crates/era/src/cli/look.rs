@@ -94,7 +94,7 @@ pub(crate) fn span(seconds: u64) -> String {
 }
 
 /// Writes an answer: for people by `render`, for programs as it is.
-pub(crate) fn print<T: Serialize>(
+pub(crate) fn print<T: Serialize + ?Sized>(
     form: Form,
     value: &T,
     render: impl FnOnce(&T) -> String,
@@ -109,7 +109,7 @@ pub(crate) fn print<T: Serialize>(
 }
 
 /// A value as YAML; by way of JSON, so that both show the same.
-fn yaml<T: Serialize>(value: &T) -> anyhow::Result<String> {
+fn yaml<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<String> {
     let mut text = serde_saphyr::to_string(&serde_json::to_value(value)?)?;
     if !text.ends_with('\n') {
         text.push('\n');

@@ -94,7 +94,7 @@ pub(crate) fn heat_map(fares: &FareCalendar, look: &Look) -> String {
     let unit = if fares.points.iter().any(|p| p.gpu.0 > 0) { "GPU-hour" } else { "core-hour" };
     let title = format!("Fares of {}, credits a {unit}", fares.pool);
     let mut text = format!("{}\n", look.paint.tone(Tone::Title, &title));
-    text += "            0     3     6     9     12    15    18    21\n";
+    text += "             0     3     6     9     12    15    18    21\n";
     for (date, hours) in &days {
         text += &format!("  {} ", date.strftime("%a %d %b"));
         for price in hours {

@@ -7,7 +7,6 @@
 mod accept;
 mod admin;
 mod cancel;
-mod code;
 mod completions;
 pub(crate) mod config;
 pub(crate) mod connection;
@@ -38,7 +37,7 @@ mod top;
 mod wallet;
 mod whoami;
 
-pub(crate) use failure::verdict;
+pub(crate) use failure::{BadUsage, verdict};
 
 /// Each command is a type of arguments with a `run` of its own.
 #[derive(clap::Subcommand)]

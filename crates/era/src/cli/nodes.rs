@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use era_api::client::{Client, Period};
+use era_api::client::Period;
 use era_api::cluster::{Booking, Node};
-use era_api::page::PageAsk;
 use jiff::ToSpan;
 use serde::Serialize;
 
@@ -34,30 +33,16 @@ impl Nodes {
         let client = self.common.client()?;
         let look = self.common.look();
         let Some(name) = &self.name else {
-            return look::print(self.common.output, &all(&client)?, |nodes| render(nodes, &look));
+            return look::print(self.common.output, &client.nodes()?, |nodes| render(nodes, &look));
         };
         let node = client.node(name)?;
         let from = look.now.timestamp();
         let to = from.checked_add(168.hours())?;
         let period = Period { from: Some(from), to: Some(to), step_s: None };
-        let bookings = client.bookings(name, &period)?.items;
+        let bookings = client.bookings(name, &period)?;
         look::print(self.common.output, &Whole { node, bookings }, |whole| {
             render_one(&whole.node, &whole.bookings, &look)
         })
-    }
-}
-
-/// All nodes, page by page.
-pub(crate) fn all(client: &Client) -> anyhow::Result<Vec<Node>> {
-    let mut nodes = Vec::new();
-    let mut cursor = None;
-    loop {
-        let page = client.nodes(&PageAsk { cursor, limit: Some(1000) })?;
-        nodes.extend(page.items);
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(nodes);
-        }
     }
 }
 

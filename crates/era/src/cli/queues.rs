@@ -14,7 +14,7 @@ pub(crate) struct Queues {
 
 impl Queues {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let queues = self.common.client()?.queues()?.items;
+        let queues = self.common.client()?.queues()?;
         let look = self.common.look();
         look::print(self.common.output, &queues, |queues| render(queues, &look))
     }

@@ -13,7 +13,8 @@ use super::connection::{Common, Form};
 use super::failure::{ExitWith, INTERRUPTED, NO_CODE};
 use super::look::{Look, note, span};
 use super::quote::{line, question, understood};
-use super::{code, follow, look, prompt, submit};
+use super::{follow, look, prompt, submit};
+use crate::data::code;
 use crate::job::{Code, Draft, JobFlags};
 
 /// Run a command on the cluster as if it ran here
@@ -194,9 +195,9 @@ fn listen_for_interrupts(sender: Sender<Heard>) -> anyhow::Result<()> {
 fn print_line(line: &LogLine) -> anyhow::Result<()> {
     let text = follow::shown(line, line.rank > 0, None);
     if line.stream == "err" {
-        writeln!(std::io::stderr(), "{text}")?;
+        std::io::stderr().write_all(text.as_bytes())?;
     } else {
-        writeln!(std::io::stdout(), "{text}")?;
+        std::io::stdout().write_all(text.as_bytes())?;
     }
     Ok(())
 }

@@ -6,10 +6,10 @@ use era_api::client::Client;
 use era_api::job::{NewJob, Submitted};
 use era_api::quote::Value;
 
-use super::code;
 use super::connection::Common;
 use super::look::{self, Look, note};
 use super::quote::{line, question};
+use crate::data::code;
 use crate::job::{Code, Draft, JobFlags};
 
 /// Hand a job in, and return at once

@@ -8,7 +8,8 @@ use era_api::client::transfer::{Local, Remote};
 use era_api::data::Tree;
 use era_api::page::{PAGE_MAX, PageAsk};
 
-use super::{local, look, pull, push};
+use super::{local, pull, push};
+use crate::cli::{BadUsage, look};
 
 /// Most bytes of code: more is data, or was not meant to be sent.
 const CODE_BYTES_MAX: u64 = 512 << 20;
@@ -17,6 +18,9 @@ const CODE_FILES_MAX: usize = 20_000;
 
 /// Uploads a folder as a job's code; the hash of its tree.
 pub(crate) fn upload(client: &Client, folder: &Path) -> anyhow::Result<String> {
+    if !folder.is_dir() {
+        bail!(BadUsage(format!("{} is no folder: --code takes one", folder.display())));
+    }
     let files = local::files(folder, local::Kind::Code)?;
     check_size(&files)?;
     let files = push::send(client, &files)?;
@@ -32,14 +36,14 @@ fn check_size(files: &[Local]) -> anyhow::Result<()> {
         .into_iter()
         .map(|(path, bytes)| format!("  {:>12}  {}", look::bytes(bytes), path.display()))
         .collect();
-    bail!(
+    bail!(BadUsage(format!(
         "the code has {} in {} files: at most {} in {CODE_FILES_MAX}; name what is not needed in \
          .eraignore, and send data with `era data push`. The largest files are\n{}",
         look::bytes(bytes),
         files.len(),
         look::bytes(CODE_BYTES_MAX),
         largest.join("\n")
-    )
+    )))
 }
 
 /// Brings a job's outputs into a folder; how many files.

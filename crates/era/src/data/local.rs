@@ -9,6 +9,8 @@ use anyhow::{Context, bail};
 use era_api::client::transfer::Local;
 use ignore::WalkBuilder;
 
+use crate::cli::BadUsage;
+
 /// What a folder is sent as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -60,11 +62,11 @@ fn stays_inside(link: &Path, whole: &Path) -> anyhow::Result<()> {
     if leads_to.starts_with(whole) {
         return Ok(());
     }
-    bail!(
+    bail!(BadUsage(format!(
         "the link {} leads out of the folder, to {}: copy it there, or name it in .eraignore",
         link.display(),
         leads_to.display()
-    )
+    )))
 }
 
 fn local(file: &Path, relative: &Path) -> anyhow::Result<Local> {

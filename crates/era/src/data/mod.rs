@@ -4,9 +4,8 @@
 //! [`era_api::client::transfer`]. `era run` sends its code through [`code`].
 
 pub(crate) mod code;
-mod connection;
 mod local;
-mod look;
+mod progress;
 mod pull;
 mod push;
 mod show;
@@ -16,7 +15,8 @@ use clap::{Args, Subcommand};
 use era_api::client::Client;
 use era_api::data::{DataSetEdit, FilesEdit, Visibility};
 
-use connection::Common;
+use crate::cli::connection::Common;
+use crate::cli::look::{note, print};
 
 /// Data sets: send, bring back, list, search, share, remove
 #[derive(Debug, Args)]
@@ -95,7 +95,7 @@ impl Share {
         let client = self.common.client()?;
         let (owner, name) = owner_and_name(&client, &self.data)?;
         let set = client.share_data_set(&owner, &name, &edit)?;
-        self.common.print(&set, |set| show::one(set))
+        print(self.common.output, &set, |set| show::one(set, &self.common.look()))
     }
 }
 
@@ -116,11 +116,11 @@ impl Rm {
         let (owner, name) = owner_and_name(&client, &self.data)?;
         if self.paths.is_empty() {
             client.remove_data_set(&owner, &name)?;
-            look::note(&format!("removed {owner}/{name}"));
+            note(&format!("removed {owner}/{name}"));
             return Ok(());
         }
         let edit = FilesEdit { remove: self.paths, ..FilesEdit::default() };
         let set = client.edit_data_set(&owner, &name, &edit)?;
-        self.common.print(&set, |set| show::one(set))
+        print(self.common.output, &set, |set| show::one(set, &self.common.look()))
     }
 }

@@ -8,8 +8,9 @@ use era_api::client::transfer::Remote;
 use era_api::data::FileFilter;
 use era_api::page::PAGE_MAX;
 
-use super::connection::Common;
-use super::{look, owner_and_name};
+use super::{owner_and_name, progress};
+use crate::cli::connection::Common;
+use crate::cli::look::note;
 
 /// Bring a data set, or a part of it, into a folder
 #[derive(Debug, Args)]
@@ -42,14 +43,14 @@ impl Pull {
             }
         }
         bring(&client, &files, &to)?;
-        look::note(&format!("{} files in {}", files.len(), to.display()));
+        note(&format!("{} files in {}", files.len(), to.display()));
         Ok(())
     }
 }
 
 /// Brings files into a folder, with a bar.
 pub(crate) fn bring(client: &Client, files: &[Remote], to: &Path) -> anyhow::Result<()> {
-    let bar = look::bar("bringing", files.iter().map(|file| file.bytes).sum())?;
+    let bar = progress::bar("bringing", files.iter().map(|file| file.bytes).sum())?;
     client.bring_files(files, to, &|bytes| bar.inc(bytes))?;
     bar.finish_and_clear();
     Ok(())

@@ -8,8 +8,9 @@ use era_api::client::transfer::{self, Local};
 use era_api::client::{Client, ClientError};
 use era_api::data::{FileEntry, FilesEdit, NewDataSet, Visibility};
 
-use super::connection::Common;
-use super::{local, look, owner_and_name, show};
+use super::{local, owner_and_name, progress, show};
+use crate::cli::connection::Common;
+use crate::cli::look::print;
 
 /// Send a folder or a file into a data set
 ///
@@ -46,7 +47,7 @@ impl Push {
         let put = send(&client, &files)?;
         let edit = FilesEdit { put, remove: Vec::new(), replace: self.replace };
         let set = client.edit_data_set(&owner, &name, &edit)?;
-        self.common.print(&set, |set| show::one(set))
+        print(self.common.output, &set, |set| show::one(set, &self.common.look()))
     }
 }
 
@@ -67,12 +68,12 @@ fn make_if_missing(client: &Client, owner: &str, name: &str) -> anyhow::Result<(
 /// Hashes files and sends those that the server lacks.
 pub(crate) fn send(client: &Client, files: &[Local]) -> anyhow::Result<Vec<FileEntry>> {
     let total = |files: &mut dyn Iterator<Item = u64>| files.sum::<u64>();
-    let bar = look::bar("hashing", total(&mut files.iter().map(|file| file.bytes)))?;
+    let bar = progress::bar("hashing", total(&mut files.iter().map(|file| file.bytes)))?;
     let entries = transfer::hash(files, &|bytes| bar.inc(bytes))?;
     bar.finish_and_clear();
     let lacking = client.lacking(&entries)?;
     let wanted: Vec<_> = lacking.iter().map(|&at| (&files[at], &entries[at])).collect();
-    let bar = look::bar("sending", total(&mut wanted.iter().map(|(_, entry)| entry.bytes)))?;
+    let bar = progress::bar("sending", total(&mut wanted.iter().map(|(_, entry)| entry.bytes)))?;
     client.send_files(&wanted, &|bytes| bar.inc(bytes))?;
     bar.finish_and_clear();
     Ok(entries)

@@ -1,12 +1,13 @@
 //! `era data ls` and `era data search`.
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table};
+use comfy_table::Cell;
 use era_api::data::{DataSet, DataSetFilter, FileEntry, FileFilter, Visibility};
 use era_api::page::PAGE_MAX;
 
-use super::connection::Common;
-use super::{look, owner_and_name};
+use super::owner_and_name;
+use crate::cli::connection::Common;
+use crate::cli::look::{Look, bytes, finish, print, right};
 
 /// List data sets, or the files of one
 #[derive(Debug, Args)]
@@ -61,7 +62,7 @@ fn list_sets(common: &Common, search: Option<String>) -> anyhow::Result<()> {
             None => break,
         }
     }
-    common.print(sets.as_slice(), table_of_sets)
+    print(common.output, &sets, |sets| table_of_sets(sets, &common.look()))
 }
 
 fn list_files(
@@ -82,7 +83,7 @@ fn list_files(
             None => break,
         }
     }
-    common.print(files.as_slice(), table_of_files)
+    print(common.output, &files, |files| table_of_files(files, &common.look()))
 }
 
 fn visibility(visibility: Visibility) -> &'static str {
@@ -94,50 +95,32 @@ fn visibility(visibility: Visibility) -> &'static str {
 }
 
 /// A data set in a line.
-pub(crate) fn one(set: &DataSet) -> String {
-    table_of_sets(std::slice::from_ref(set))
+pub(crate) fn one(set: &DataSet, look: &Look) -> String {
+    table_of_sets(std::slice::from_ref(set), look)
 }
 
-fn table_of_sets(sets: &[DataSet]) -> String {
-    let mut table = table(&["DATA SET", "FILES", "SIZE", "SEEN BY", "SHARED WITH", "CHANGED"]);
+fn table_of_sets(sets: &[DataSet], look: &Look) -> String {
+    let mut table = look.table(&["DATA SET", "FILES", "SIZE", "SEEN BY", "SHARED WITH", "CHANGED"]);
     for set in sets {
         table.add_row(vec![
             Cell::new(format!("{}/{}", set.owner, set.name)),
-            right(set.files.to_string()),
-            right(look::bytes(set.bytes)),
+            right(set.files),
+            right(bytes(set.bytes)),
             Cell::new(visibility(set.visibility)),
             Cell::new(set.shared_with.join(", ")),
-            Cell::new(set.changed.strftime("%Y-%m-%d %H:%M UTC").to_string()),
+            Cell::new(look.time(set.changed)),
         ]);
     }
-    text(&table)
+    finish(&table)
 }
 
-fn table_of_files(files: &[FileEntry]) -> String {
-    let mut table = table(&["SIZE", "HASH", "PATH"]);
+fn table_of_files(files: &[FileEntry], look: &Look) -> String {
+    let mut table = look.table(&["SIZE", "HASH", "PATH"]);
     for file in files {
         let hash: String = file.hash.chars().take(12).collect();
-        table.add_row(vec![right(look::bytes(file.bytes)), Cell::new(hash), Cell::new(&file.path)]);
+        table.add_row(vec![right(bytes(file.bytes)), Cell::new(hash), Cell::new(&file.path)]);
     }
-    text(&table)
-}
-
-fn table(headings: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    table.force_no_tty();
-    table.set_header(headings.to_vec());
-    table
-}
-
-fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
-}
-
-fn text(table: &Table) -> String {
-    let lines = table.to_string();
-    let line = |line: &str| format!("{}\n", line.strip_prefix(' ').unwrap_or(line).trim_end());
-    lines.lines().map(line).collect()
+    finish(&table)
 }
 
 #[cfg(test)]
@@ -158,9 +141,9 @@ mod tests {
             created: time,
             changed: time,
         };
-        insta::assert_snapshot!(one(&set));
+        insta::assert_snapshot!(one(&set, &crate::cli::look::plain()));
         let hash = "0123456789abcdef".repeat(4);
         let file = FileEntry { path: "a/1.png".to_owned(), bytes: 1500, hash, executable: false };
-        insta::assert_snapshot!(table_of_files(&[file]));
+        insta::assert_snapshot!(table_of_files(&[file], &crate::cli::look::plain()));
     }
 }

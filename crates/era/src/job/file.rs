@@ -34,7 +34,7 @@ struct JobFile {
     time: Option<Spanned<String>>,
     from: Option<Spanned<String>>,
     by: Option<Spanned<String>>,
-    value: Option<Worth>,
+    value: Option<Spanned<Worth>>,
     most: Option<Credits>,
     overrun: Option<Overrun>,
     queue: Option<String>,
@@ -51,7 +51,7 @@ struct JobFile {
 pub(crate) fn read(text: &str, path: &str, now: &Zoned) -> Result<Draft, JobError> {
     let options = serde_saphyr::Options { with_snippet: false, ..Default::default() };
     let file: JobFile =
-        serde_saphyr::from_str_with_options(text, options).map_err(|e| in_file(path, &e))?;
+        serde_saphyr::from_str_with_options(text, options).map_err(|e| in_file(text, path, &e))?;
     draft(file, path, now)
 }
 
@@ -76,8 +76,9 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
         let read = after::read(&text.value).map_err(|e| at(text.referenced, e.to_string()))?;
         afters.extend(read);
     }
-    let worth = |worth: Worth| match worth {
-        Worth::Flat(credits) => Ok(Value::Flat(credits)),
+    let worth = |worth: Spanned<Worth>| match worth.value {
+        Worth::Flat(Ok(credits)) => Ok(Value::Flat(credits)),
+        Worth::Flat(Err(what)) => Err(at(worth.referenced, what)),
         Worth::Steps(steps) => {
             let steps: Result<Vec<_>, _> = steps
                 .into_iter()
@@ -126,28 +127,52 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
 }
 
 /// The reader's error as ours: one sentence, its place, and what was meant.
-fn in_file(path: &str, error: &serde_saphyr::Error) -> JobError {
+fn in_file(text: &str, path: &str, error: &serde_saphyr::Error) -> JobError {
     let error = error.without_snippet();
-    let place = error.location();
     let sentence = error.to_string();
     // The reader writes the place behind its sentence; it stands in front of ours.
     let sentence = sentence.split(" at line ").next().unwrap_or_default();
-    let what = unknown_field(sentence).unwrap_or_else(|| sentence.to_owned());
-    let (line, column) = place.map_or((1, 1), |at| (at.line().max(1), at.column().max(1)));
+    let read = error.location().map_or((1, 1), |at| (at.line().max(1), at.column().max(1)));
+    let unknown = unknown_field(sentence);
+    // For an unknown key the reader only knows the map that it is in.
+    let (line, column) = unknown.as_ref().and_then(|(key, _)| place_of(text, key)).unwrap_or(read);
+    let what = match (unknown, sentence.strip_prefix("invalid ")) {
+        (Some((_, told)), _) => told,
+        (None, Some("u32" | "i32" | "u64")) => "this is no whole number in its range".to_owned(),
+        (None, _) => sentence.to_owned(),
+    };
     JobError::InFile { path: path.to_owned(), line, column, what }
 }
 
-/// Serde's sentence on an unknown field, shortened to what helps.
-fn unknown_field(sentence: &str) -> Option<String> {
+/// Line and column of a key, each from 1.
+fn place_of(text: &str, key: &str) -> Option<(u64, u64)> {
+    for (line, content) in text.lines().enumerate() {
+        for (at, _) in content.match_indices(key) {
+            let before = content[..at].chars().next_back();
+            let begins = before.is_none_or(|c| c.is_whitespace() || "{,\"'".contains(c));
+            let after = content[at + key.len()..].trim_start_matches(['"', '\'']).trim_start();
+            if begins && after.starts_with(':') {
+                let column = content[..at].chars().count() + 1;
+                return Some((line as u64 + 1, column as u64));
+            }
+        }
+    }
+    None
+}
+
+/// The key that serde's sentence is about, and the sentence shortened to what helps.
+fn unknown_field(sentence: &str) -> Option<(String, String)> {
     let rest = sentence.strip_prefix("unknown field `")?;
     let (word, rest) = rest.split_once('`')?;
     let known = || rest.split('`').skip(1).step_by(2);
-    Some(match nearest(word, known()) {
+    let told = match nearest(word, known()) {
         Some(near) => format!("unknown key `{word}`: did you mean `{near}`?"),
         None => {
-            format!("unknown key `{word}`: {} are known", known().collect::<Vec<_>>().join(", "))
+            let known = known().collect::<Vec<_>>().join(", ");
+            format!("unknown key `{word}`: {known} are known")
         }
-    })
+    };
+    Some((word.to_owned(), told))
 }
 
 /// A command: a list of words, or a line for the shell.
@@ -157,7 +182,8 @@ struct Words(Vec<String>);
 /// What a job is worth, as it is written.
 #[derive(Debug)]
 enum Worth {
-    Flat(Credits),
+    /// What is no amount is told with its place later.
+    Flat(Result<Credits, String>),
     Steps(Vec<WorthStep>),
 }
 
@@ -256,7 +282,8 @@ impl Either for Words {
 impl Either for Worth {
     const EXPECTED: &'static str = "an amount such as 30, or a list of {by: 18:00, worth: 30}";
     fn text(text: &str) -> Result<Worth, String> {
-        text.parse().map(Worth::Flat).map_err(|e: era_api::credits::BadCredits| e.to_string())
+        let read: Result<Credits, era_api::credits::BadCredits> = text.parse();
+        Ok(Worth::Flat(read.map_err(|e| e.to_string())))
     }
     fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Worth, A::Error> {
         collected(list).map(Worth::Steps)

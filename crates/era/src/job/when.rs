@@ -57,7 +57,7 @@ fn ahead(text: &str) -> Option<&str> {
             None => return None,
         },
     };
-    if rest.is_empty() { Some("") } else { rest.strip_prefix('+').map(str::trim) }
+    if rest.is_empty() { Some("") } else { rest.strip_prefix('+').filter(|span| !span.is_empty()) }
 }
 
 /// A date and a time of the reader's zone.

@@ -1,5 +1,6 @@
 //! `era up`: the whole platform in one process.
 
+mod local;
 mod trial;
 
 use std::io::{IsTerminal, Write};
@@ -20,7 +21,7 @@ pub(crate) struct Up {
     #[arg(long, value_name = "DIR", default_value = "era-data", env = "ERA_DATA")]
     data: PathBuf,
     /// Where HTTP listens
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8470")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7632")]
     listen: SocketAddr,
     /// Where lines of JSON are taken, pipelined: quote, submit, cancel, status
     #[arg(long, value_name = "ADDR")]
@@ -67,7 +68,13 @@ impl Up {
         let simulated = self.simulated()?;
         let engines = boot::executors::here(data.clone(), simulated);
         let running = boot::start(self.settings(data.clone()), engines).await?;
-        greet(&running, &data, self.tls_cert.is_some())?;
+        let scheme = if self.tls_cert.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", running.address);
+        if let Err(error) = local::introduce(&running, &data, &url).await {
+            // Logging in works all the same.
+            tracing::warn!(%error, "this user's commands must log in");
+        }
+        greet(&running, &data, &url)?;
         if self.trial {
             let tried = trial::run(&running, &data).await;
             // A script has seen what it wanted; a person may go on.
@@ -98,7 +105,7 @@ impl Up {
             serving: Serving { tls, insecure: self.insecure_plain, ..Serving::default() },
             rules: Rules::default(),
             reach: if self.insecure_webhooks { Reach::Anywhere } else { Reach::Public },
-            laboratory: None,
+            laboratory: Some(Box::new(crate::laboratory::Simulator)),
         }
     }
 
@@ -110,10 +117,9 @@ impl Up {
     }
 }
 
-fn greet(running: &Running, data: &Path, encrypted: bool) -> anyhow::Result<()> {
+fn greet(running: &Running, data: &Path, url: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    let scheme = if encrypted { "https" } else { "http" };
-    writeln!(out, "ERA is up at {scheme}://{}", running.address)?;
+    writeln!(out, "ERA is up at {url}")?;
     if let Some(tcp) = running.tcp {
         writeln!(out, "lines of JSON are taken at {tcp}")?;
     }

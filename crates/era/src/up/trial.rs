@@ -30,11 +30,8 @@ pub(super) async fn run(running: &Running, data: &Path) -> anyhow::Result<()> {
     let app = &running.app;
     let directory = app.auth.directory();
     let Some(user) = directory.users().next() else { bail!("there is no account to try with") };
-    let owner = Owner {
-        user: user.id,
-        name: user.name.clone(),
-        group: directory.group_name(user.group),
-    };
+    let owner =
+        Owner { user: user.id, name: user.name.clone(), group: directory.group_name(user.group) };
     tokio::time::timeout(PATIENCE, joined(running)).await.context("this machine did not join")?;
     let ask = ask();
     let asked = QuoteAsk {

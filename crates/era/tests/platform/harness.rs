@@ -1,6 +1,6 @@
 //! A server of its own for a test: `era up` in a temporary folder, and commands that talk to it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -24,12 +24,19 @@ impl Platform {
         let server = up(folder.path(), &address);
         let mut platform = Platform { folder, url: format!("http://{address}"), server };
         platform.wait_until_ready(&address);
+        platform.log_in();
         platform
     }
 
-    /// The server's data.
-    pub(crate) fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
+    /// Logs in as the first administrator, with the one-time password that the server printed.
+    fn log_in(&self) {
+        let said = self.said();
+        let password = said.lines().find_map(|line| line.strip_prefix("one-time password: "));
+        let password = password.unwrap_or_else(|| panic!("no password was told: {said}"));
+        let mut login = self.era().args(["login", "admin"]).stdin(Stdio::piped()).spawn().unwrap();
+        let lines = format!("{password}\nanother-password\n");
+        login.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        assert!(login.wait().unwrap().success(), "nobody could log in");
     }
 
     /// A folder for the user's own files.
@@ -39,13 +46,12 @@ impl Platform {
 
     /// The command line, set up to talk to this server as its administrator.
     pub(crate) fn era(&self) -> Command {
-        let token = std::fs::read_to_string(self.data().join("local-token")).unwrap();
         std::fs::create_dir_all(self.home()).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_era"));
         command
             .current_dir(self.home())
             .env("ERA_URL", &self.url)
-            .env("ERA_TOKEN", token.trim())
+            .env_remove("ERA_TOKEN")
             .env("ERA_CONFIG", self.folder.path().join("config"))
             .env("NO_COLOR", "1")
             .env("TZ", "UTC");
@@ -124,6 +130,6 @@ fn is_ready(address: &str) -> bool {
         return false;
     }
     let mut first = String::new();
-    let read = BufReader::new(stream.by_ref()).read_line(&mut first);
+    let read = BufReader::new(stream).read_line(&mut first);
     read.is_ok() && first.starts_with("HTTP/1.1 200")
 }

@@ -3,7 +3,6 @@
 use crate::harness::Platform;
 
 #[test]
-#[ignore = "needs `era up`"]
 fn a_day_at_the_command_line() {
     let platform = Platform::start();
     let me = platform.ok(&["whoami", "-o", "json"]);
@@ -24,7 +23,6 @@ fn a_day_at_the_command_line() {
 }
 
 #[test]
-#[ignore = "needs `era up`"]
 fn what_is_not_there_has_its_own_code() {
     let platform = Platform::start();
     let (code, said) = platform.fails(&["job", "999999"]);

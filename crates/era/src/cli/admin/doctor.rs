@@ -11,7 +11,6 @@ use serde::Serialize;
 use crate::cli::connection::Common;
 use crate::cli::failure::ExitWith;
 use crate::cli::look::{self, Look};
-use crate::cli::nodes;
 use crate::paint::Tone;
 
 /// The largest difference between two clocks that is no trouble.
@@ -78,8 +77,8 @@ fn examine(client: &Client, now: Timestamp) -> Seen {
     if matches!(seen.me, Some(Err(_))) {
         return seen;
     }
-    seen.nodes = Some(nodes::all(client).map_err(|error| error.to_string()));
-    seen.queues = said(client.queues().map(|page| page.items));
+    seen.nodes = said(client.nodes());
+    seen.queues = said(client.queues());
     seen.market = said(client.market());
     seen
 }

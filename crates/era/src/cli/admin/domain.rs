@@ -50,18 +50,19 @@ impl DomainCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             DomainCommand::List(List { common }) => {
-                let domains = common.client()?.domains()?.items;
+                let domains = common.client()?.domains()?;
                 look::print(common.output, &domains, |domains| render(domains, &common.look()))
             }
             DomainCommand::Put(put) => {
-                let domain = put.common.client()?.put_domain(&Domain {
+                let domain = Domain {
                     name: put.name,
                     keep_share: put.keep_share,
                     keep_gpus_min: put.keep_gpus_min,
                     keep_level_min: put.keep_level_min,
                     nodes: Vec::new(),
-                })?;
-                look::print(put.common.output, &[domain], |d| render(d, &put.common.look()))
+                };
+                put.common.client()?.put_domain(&domain)?;
+                say(&format!("Domain {} is drawn.", domain.name))
             }
             DomainCommand::Remove(Remove { name, common }) => {
                 common.client()?.remove_domain(&name)?;

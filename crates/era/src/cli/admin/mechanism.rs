@@ -26,11 +26,15 @@ impl MechanismCommand {
         let now = client.market()?.mechanism;
         let mechanism = match self.name {
             None => now,
-            Some(name) => client.set_mechanism(&Mechanism {
-                name,
-                floor: self.floor.unwrap_or(now.floor),
-                ceiling: self.ceiling.unwrap_or(now.ceiling),
-            })?,
+            Some(name) => {
+                let mechanism = Mechanism {
+                    name,
+                    floor: self.floor.unwrap_or(now.floor),
+                    ceiling: self.ceiling.unwrap_or(now.ceiling),
+                };
+                client.set_mechanism(&mechanism)?;
+                mechanism
+            }
         };
         look::print(self.common.output, &mechanism, |m| {
             format!("{}, between {} and {} times the base rate\n", m.name, m.floor, m.ceiling)

@@ -55,6 +55,9 @@ pub(crate) enum Admin {
     Report(report::ReportCommand),
     Journal(journal::Journal),
     Doctor(doctor::Doctor),
+    Rebuild(crate::upkeep::Rebuild),
+    Backup(crate::upkeep::Backup),
+    Restore(crate::upkeep::Restore),
 }
 
 impl Admin {
@@ -76,6 +79,9 @@ impl Admin {
             Admin::Report(command) => command.run(),
             Admin::Journal(command) => command.run(),
             Admin::Doctor(command) => command.run(),
+            Admin::Rebuild(command) => command.run(),
+            Admin::Backup(command) => command.run(),
+            Admin::Restore(command) => command.run(),
         }
     }
 }

@@ -69,7 +69,12 @@ impl NodeCommand {
                 (away.name, edit, away.common)
             }
         };
-        let node = common.client()?.edit_node(&name, &edit)?;
+        let client = common.client()?;
+        client.edit_node(&name, &edit)?;
+        if edit.action == Some(NodeAction::Leave) {
+            return look::say(&format!("Node {name} is gone."));
+        }
+        let node = client.node(&name)?;
         look::print(common.output, &node, |node| {
             format!("Node {} is {}.\n", node.name, node.health)
         })

@@ -86,7 +86,7 @@ impl PolicyCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             PolicyCommand::List(List { common }) => {
-                let policies = common.client()?.policies()?.items;
+                let policies = common.client()?.policies()?;
                 look::print(common.output, &policies, |policies| render(policies, &common.look()))
             }
             PolicyCommand::Check(check) => check.run(),

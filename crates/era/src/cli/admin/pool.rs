@@ -4,7 +4,7 @@ use era_api::Credits;
 use era_api::cluster::Pool;
 
 use crate::cli::connection::Common;
-use crate::cli::look::{self, Look, right};
+use crate::cli::look::{self, Look, right, say};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum PoolCommand {
@@ -44,11 +44,11 @@ impl PoolCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             PoolCommand::List(List { common }) => {
-                let pools = common.client()?.pools()?.items;
+                let pools = common.client()?.pools()?;
                 look::print(common.output, &pools, |pools| render(pools, &common.look()))
             }
             PoolCommand::Put(put) => {
-                let pool = put.common.client()?.put_pool(&Pool {
+                let pool = Pool {
                     name: put.name,
                     cpu_rate: put.cpu_rate,
                     memory_rate: put.memory_rate,
@@ -56,8 +56,9 @@ impl PoolCommand {
                     closed_share: put.closed_share,
                     level_caps: std::collections::BTreeMap::new(),
                     nodes: 0,
-                })?;
-                look::print(put.common.output, &[pool], |pools| render(pools, &put.common.look()))
+                };
+                put.common.client()?.put_pool(&pool)?;
+                say(&format!("Pool {} costs {} a GPU-hour.", pool.name, pool.gpu_rate))
             }
         }
     }

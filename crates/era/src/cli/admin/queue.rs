@@ -3,7 +3,7 @@
 use era_api::queue::Queue;
 
 use crate::cli::connection::Common;
-use crate::cli::look::{self, say};
+use crate::cli::look::say;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum QueueCommand {
@@ -60,7 +60,7 @@ impl QueueCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             QueueCommand::Put(put) => {
-                let queue = put.common.client()?.put_queue(&Queue {
+                let queue = Queue {
                     name: put.name,
                     level: put.level,
                     policy: put.policy,
@@ -73,10 +73,9 @@ impl QueueCommand {
                     gpus_max: put.gpus_max,
                     waiting: 0,
                     running: 0,
-                })?;
-                look::print(put.common.output, &queue, |queue| {
-                    format!("Queue {} is ordered by {}.\n", queue.name, queue.policy)
-                })
+                };
+                put.common.client()?.put_queue(&queue)?;
+                say(&format!("Queue {} is ordered by {}.", queue.name, queue.policy))
             }
             QueueCommand::Remove(Remove { name, common }) => {
                 common.client()?.remove_queue(&name)?;

@@ -14,7 +14,6 @@ use era_api::job::JobFilter;
 
 use super::connection::Common;
 use super::failure::BadUsage;
-use super::nodes;
 use view::{Picture, View};
 
 /// Watch the cluster: nodes, GPUs, running and waiting jobs, prices
@@ -71,7 +70,7 @@ fn ask(client: &Client) -> anyhow::Result<Picture> {
         client.jobs(&filter).map(|page| page.items)
     };
     Ok(Picture {
-        nodes: nodes::all(client)?,
+        nodes: client.nodes()?,
         running: jobs("running,starting,stopping")?,
         waiting: jobs("waiting,promised")?,
         market: client.market()?,

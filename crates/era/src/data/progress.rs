@@ -1,6 +1,5 @@
 //! How transfers look: bars on a terminal, nothing elsewhere.
 
-use std::io::Write;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,15 +11,4 @@ pub(crate) fn bar(what: &str, bytes: u64) -> anyhow::Result<ProgressBar> {
     bar.set_message(what.to_owned());
     bar.enable_steady_tick(Duration::from_millis(200));
     Ok(bar)
-}
-
-/// Bytes as people read them.
-pub(crate) fn bytes(bytes: u64) -> String {
-    indicatif::HumanBytes(bytes).to_string()
-}
-
-/// A sentence beside the answer, on standard error.
-pub(crate) fn note(sentence: &str) {
-    // Whoever does not read them does not miss them.
-    let _ = writeln!(std::io::stderr(), "{sentence}");
 }

@@ -1,0 +1,90 @@
+use era_api::account::{Role, Scope};
+use era_core::units::{GroupId, UserId};
+
+use super::*;
+use crate::feed::tests::Site;
+
+fn caller(user: u32, role: Role) -> Caller {
+    Caller {
+        user: UserId(user),
+        name: if user == 1 { "ada" } else { "bob" }.to_owned(),
+        group: GroupId(user),
+        role,
+        scopes: vec![Scope::Read],
+    }
+}
+
+async fn listed(
+    site: &Site,
+    caller: Caller,
+    filter: JobFilter,
+) -> Result<Page<JobSummary>, Failure> {
+    let app = State(site.app.clone());
+    let response = list(app, caller, HeaderMap::new(), Query(filter)).await?;
+    let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    Ok(serde_json::from_slice(&body).unwrap())
+}
+
+#[tokio::test]
+async fn a_user_sees_own_jobs_and_an_administrator_all_and_foreign_ones_do_not_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    let (adas, _) = site.submit(1).await;
+    let (bobs, _) = site.submit(2).await;
+    let ids = async |caller: Caller| {
+        let page = listed(&site, caller, JobFilter::default()).await.unwrap();
+        page.items.iter().map(|job| job.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(caller(1, Role::User)).await, [adas]);
+    assert_eq!(ids(caller(2, Role::GroupAdministrator)).await, [bobs]);
+    assert_eq!(ids(caller(1, Role::Administrator)).await, [bobs, adas]);
+    let app = || State(site.app.clone());
+    let foreign = get(app(), caller(1, Role::User), HeaderMap::new(), Path(bobs)).await;
+    let unknown = get(app(), caller(1, Role::User), HeaderMap::new(), Path(999)).await;
+    for refused in [foreign, unknown] {
+        assert_eq!(refused.unwrap_err().0.status, 404);
+    }
+    for refused in [
+        timeline(app(), caller(1, Role::User), Path(bobs), Query(PageAsk::default())).await.err(),
+        explain(app(), caller(1, Role::User), Path(bobs)).await.err(),
+    ] {
+        assert_eq!(refused.unwrap().0.status, 404);
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_waiting_job_says_why_and_who_is_ahead() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    let (first, _) = site.submit(1).await;
+    let (second, _) = site.submit(1).await;
+    let app = || State(site.app.clone());
+    let told = explain(app(), caller(1, Role::User), Path(second)).await.unwrap().0;
+    assert_eq!((told.state.as_str(), told.position), ("waiting", Some(2)));
+    assert_eq!(told.ahead, [first]);
+    let lines = timeline(app(), caller(1, Role::User), Path(second), Query(PageAsk::default()));
+    let lines = lines.await.unwrap().0.items;
+    assert_eq!(lines[0].sentence, "waits in queue default");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_goes_on_where_the_one_before_ended_and_bad_cursors_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    for _ in 0..3 {
+        site.submit(1).await;
+    }
+    let ask = |cursor: Option<String>| JobFilter { cursor, limit: Some(2), ..JobFilter::default() };
+    let ada = || caller(1, Role::User);
+    let page = listed(&site, ada(), ask(None)).await.unwrap();
+    assert_eq!(page.items.len(), 2);
+    let rest = listed(&site, ada(), ask(page.next.clone())).await.unwrap();
+    assert_eq!((rest.items.len(), rest.next), (1, None));
+    let others = listed(&site, caller(2, Role::User), ask(page.next)).await.unwrap_err();
+    assert_eq!(others.0.field.as_deref(), Some("cursor"));
+    let bad = JobFilter { state: Some("done".into()), ..JobFilter::default() };
+    assert_eq!(listed(&site, ada(), bad).await.unwrap_err().0.field.as_deref(), Some("state"));
+    site.stop().await;
+}

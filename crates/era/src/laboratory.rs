@@ -1,0 +1,96 @@
+//! The laboratory that the server's reports ask: the same journal first come first served and on
+//! demand.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use era_core::Command;
+use era_core::input::Terms;
+use era_core::job::Outcome;
+use era_core::market::MechanismChoice;
+use era_core::queue::PolicyRule;
+use era_core::units::{JobId, Name, Time};
+use era_server::report::{Counterfactual, Laboratory};
+use era_sim::journal::Reader;
+use era_sim::replay::{Ask, Book, Rerun, Rules, Story, learn, rerun};
+
+/// Replays on the simulator's core.
+pub(crate) struct Simulator;
+
+impl Laboratory for Simulator {
+    fn without(&self, journal: &Path, from: Time, to: Time) -> Result<Counterfactual, String> {
+        let reader = Reader::open(journal).map_err(|e| e.to_string())?;
+        let (history, _) = learn(reader, &|_| ()).map_err(|e| e.to_string())?;
+        let first = history.asks.partition_point(|ask| ask.at < from);
+        let last = history.asks.partition_point(|ask| ask.at < to);
+        let (mark, state) = history.mark_before(first);
+        let asks = &history.asks[mark..last.max(mark)];
+        let on_demand = Name::new("on-demand").map_err(|e| e.to_string())?;
+        let rules = Rules {
+            policy: Some(PolicyRule::Fifo),
+            mechanism: Some(MechanismChoice::named(&on_demand).map_err(|e| e.to_string())?),
+            ..Rules::default()
+        };
+        let again = rerun(&history, state, asks, &rules, &|_| ()).map_err(|e| e.to_string())?;
+        let submitted = asks
+            .iter()
+            .filter(|ask| ask.at >= from && matches!(ask.command, Command::Submit { .. }));
+        let on_gpus = on_gpus(asks, &again);
+        let mut found = figures(&again.book, from, to, &on_gpus);
+        found.refusals = (submitted.count() as u64).saturating_sub(found.jobs);
+        let had = |book: &Book| -> u128 { within(book, from, to).map(|story| story.had).sum() };
+        let recorded = had(&history.book);
+        found.service = (recorded > 0).then(|| had(&again.book) as f64 / recorded as f64);
+        Ok(found)
+    }
+}
+
+fn within(book: &Book, from: Time, to: Time) -> impl Iterator<Item = &Story> {
+    book.stories.values().filter(move |story| story.submitted >= from && story.submitted < to)
+}
+
+/// The jobs of a rerun that asked for GPUs: only they have a price for a GPU-hour.
+fn on_gpus(asks: &[Ask], again: &Rerun) -> BTreeSet<JobId> {
+    let wants = |ask: &Ask| match &ask.command {
+        Command::Submit { job, .. } => match &job.terms {
+            Terms::Bid { bid, .. } => {
+                bid.one_of.iter().flat_map(|all| &all.all_of).any(|request| request.each.gpu > 0)
+            }
+            Terms::Queue { request, .. } => request.each.gpu > 0,
+            // What was held is not told again.
+            Terms::Hold { .. } => false,
+        },
+        _ => false,
+    };
+    let known = asks.iter().filter(|ask| wants(ask)).filter_map(|ask| ask.job);
+    let mut jobs: BTreeSet<JobId> =
+        known.filter_map(|job| again.job_of.get(&job)).copied().collect();
+    let only_here = again.accepted_here.iter();
+    let only_here = only_here.filter(|(place, _)| asks.get(*place).is_some_and(wants));
+    jobs.extend(only_here.map(|(_, job)| *job));
+    jobs
+}
+
+fn figures(book: &Book, from: Time, to: Time, on_gpus: &BTreeSet<JobId>) -> Counterfactual {
+    let mut found = Counterfactual::default();
+    let mut wait_ms: i128 = 0;
+    let within = |story: &&Story| story.submitted >= from && story.submitted < to;
+    for (id, story) in book.stories.iter().filter(|(_, story)| within(story)) {
+        found.jobs += 1;
+        if on_gpus.contains(id) {
+            found.paid += story.paid.0;
+            found.gpu_ms += story.had;
+        }
+        if let Some(wait) = story.wait() {
+            found.started += 1;
+            wait_ms += i128::from(wait.0);
+        }
+        if let (Some(_), Some((_, outcome))) = (story.started, &story.ended) {
+            let gave_up = matches!(outcome, Outcome::Cancelled | Outcome::Released);
+            found.runs += u64::from(!gave_up);
+            found.runs_ok += u64::from(*outcome == Outcome::Succeeded);
+        }
+    }
+    found.wait_s = (found.started > 0).then(|| wait_ms as f64 / 1000.0 / found.started as f64);
+    found
+}
