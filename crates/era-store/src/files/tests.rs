@@ -464,9 +464,9 @@ proptest! {
                     naive.insert(which, end);
                 }
             }
-            for which in 0..4 {
-                let read = std::fs::read(world.files.blob_path(Hash::of(&contents[which])));
-                assert_eq!(read.ok(), whole.contains_key(&which).then(|| contents[which].clone()));
+            for (which, content) in contents.iter().enumerate() {
+                let read = std::fs::read(world.files.blob_path(Hash::of(content)));
+                assert_eq!(read.ok(), whole.contains_key(&which).then(|| content.clone()));
             }
             check_rows_have_files(&world.files).await;
         });
