@@ -97,6 +97,7 @@ pub enum Source {
 /// What the server answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "op", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant)] // answers live one at a time
 pub enum Answer {
     /// Send from this offset on.
     Ready {

@@ -44,7 +44,7 @@ pub struct Alternative {
 }
 
 /// One gang for one length of time somewhere in a window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// How many replicas, or how many GPUs in all.
@@ -106,7 +106,7 @@ impl Shape {
 }
 
 /// `[earliest, deadline)`: the run must lie within.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
     /// Not before.
@@ -210,7 +210,7 @@ impl Value {
 }
 
 /// Typed facts about a job that formulas and estimates may use.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Attributes {
     /// What kind of work, such as `vision` or `language`.

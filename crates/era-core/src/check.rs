@@ -9,6 +9,7 @@ use crate::job::{After, Job, Outcome, Part, Phase, When};
 use crate::ledger::Account;
 use crate::quota::usage::Usage;
 use crate::refusal::Scope;
+use crate::scheduler::{kept_until, next_wakeup};
 use crate::state::State;
 use crate::units::{Money, Span, Time};
 
@@ -155,6 +156,17 @@ fn derived_parts_follow(state: &State) -> Result<(), String> {
     }
     if state.timers.get_min().is_some_and(|(due, _)| *due <= state.now) {
         return Err(format!("something is overdue: {:?}", state.timers.get_min()));
+    }
+    if next_wakeup(state).is_some_and(|due| due <= state.now) {
+        return Err("an ended job is overdue to be forgotten".into());
+    }
+    if state.ended != fresh.ended || state.key_ages != fresh.key_ages {
+        return Err("lists of what is remembered differ".into());
+    }
+    let most = kept_until(state.settings.remember_max as usize);
+    if state.ended.len() > most || state.keys.len() > most {
+        let (jobs, keys) = (state.ended.len(), state.keys.len());
+        return Err(format!("{jobs} ended jobs and {keys} keys are remembered"));
     }
     let kept = |s: &State| (s.elastic.clone(), s.lines.clone(), s.running.clone());
     let held = |s: &State| (s.held.clone(), s.followers.clone(), s.arrays.clone());

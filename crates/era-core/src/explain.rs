@@ -1,5 +1,7 @@
 //! Why a job waits, where it stands, and when it is likely to start: typed, and readable.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Purpose;
@@ -147,7 +149,7 @@ pub fn queue_order(
         None => ranked(state, queue),
         Some(rule) => {
             rule.check()?;
-            ranked_by(state, queue, rule)
+            ranked_by(state, queue, &Arc::new(rule.clone()))
         }
     };
     Ok(ranks.into_iter().map(|rank| rank.job).collect())

@@ -155,7 +155,7 @@ pub enum Overrun {
 }
 
 /// The terms of queue work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueTerms {
     /// Which queue.
@@ -530,15 +530,6 @@ impl Job {
     /// Whether it waits for other jobs to be over.
     pub fn is_held(&self) -> bool {
         self.ended.is_none() && !self.after.is_empty()
-    }
-
-    /// What it is one of: those with the same number here that wait since the same instant differ
-    /// in nothing that orders or places them, but in their own numbers.
-    pub(crate) fn kind(&self) -> JobId {
-        match self.array {
-            Some(Member { first, edited: false }) if self.parts[0].attempt == 0 => first,
-            _ => self.id,
-        }
     }
 
     /// Whether it waits in its queue, or for other jobs before.

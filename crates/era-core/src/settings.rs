@@ -7,6 +7,9 @@ use crate::refusal::Refusal;
 use crate::resources::Resources;
 use crate::units::{Milli, Span};
 
+/// Most ended jobs that a house may have remembered.
+const REMEMBER_MOST: u32 = 1_000_000;
+
 /// The rules of the house.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -49,6 +52,8 @@ pub struct Settings {
     pub period: Span,
     /// How long ended jobs and used keys are remembered.
     pub remember: Span,
+    /// How many ended jobs, and how many used keys, are remembered at most: the oldest go first.
+    pub remember_max: u32,
 }
 
 /// How work may start around what waits ahead of it.
@@ -86,6 +91,7 @@ impl Default for Settings {
             fair_half_life: Span::from_days(7),
             period: Span::from_days(30),
             remember: Span::from_days(1),
+            remember_max: 100_000,
         }
     }
 }
@@ -143,6 +149,9 @@ impl Settings {
         }
         if self.queue_density > crate::market::DENSITY_MAX {
             return bad("queue_density", "give at most 1000 times the base rate");
+        }
+        if self.remember_max == 0 || self.remember_max > REMEMBER_MOST {
+            return bad("remember_max", "give 1 to 1000000 jobs");
         }
         if self.typical.len() > 64 {
             return bad("typical", "give at most 64 kinds of work");

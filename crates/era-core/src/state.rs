@@ -73,6 +73,10 @@ pub struct State {
     // Derived.
     pub(crate) calendar: Calendar,
     pub(crate) timers: OrdSet<(Time, Timer)>,
+    /// Jobs that have ended and are remembered, and when they did.
+    pub(crate) ended: OrdSet<(Time, JobId)>,
+    /// Used keys, and when they were.
+    pub(crate) key_ages: OrdSet<(Time, UserId, Name)>,
     /// Those that stand in the line of their queue.
     pub(crate) waiting: OrdMap<Name, Line>,
     /// How many of each queue wait for other jobs.
@@ -216,6 +220,8 @@ impl TryFrom<Image> for State {
             swept: image.swept,
             freed: image.freed,
             timers: OrdSet::new(),
+            ended: OrdSet::new(),
+            key_ages: OrdSet::new(),
             waiting: OrdMap::new(),
             held: OrdMap::new(),
             followers: OrdSet::new(),
@@ -287,6 +293,8 @@ impl State {
             freed: false,
             calendar,
             timers: OrdSet::new(),
+            ended: OrdSet::new(),
+            key_ages: OrdSet::new(),
             waiting: OrdMap::new(),
             held: OrdMap::new(),
             followers: OrdSet::new(),
@@ -385,7 +393,13 @@ impl State {
     /// The jobs that wait in a queue, the longest wait first; those that wait for other jobs are
     /// not among them.
     pub fn waiting(&self, queue: &Name) -> impl Iterator<Item = JobId> {
-        self.waiting.get(queue).into_iter().flat_map(|line| line.keys().map(|place| place.job))
+        let line = self.waiting.get(queue);
+        line.into_iter().flat_map(Line::all).map(|place| place.job)
+    }
+
+    /// How many jobs wait for their turn in a queue.
+    pub fn waiting_in_line(&self, queue: &Name) -> usize {
+        self.waiting.get(queue).map_or(0, Line::len)
     }
 
     /// Whether a pass could do anything: something waits, or may grow.
@@ -455,6 +469,9 @@ impl State {
         self.calendar = Calendar::new(self.settings.slot, horizon, self.now, market);
         self.calendar.follow(&self.cluster);
         self.timers = OrdSet::new();
+        self.ended = OrdSet::new();
+        self.key_ages =
+            self.keys.iter().map(|((user, key), used)| (used.at, *user, key.clone())).collect();
         self.waiting = OrdMap::new();
         self.held = OrdMap::new();
         self.followers = OrdSet::new();
@@ -675,11 +692,13 @@ impl State {
 
     fn index_job(&mut self, before: Option<&Arc<Job>>, after: Option<&Arc<Job>>) {
         let grace = self.settings.grace;
-        let remember = self.settings.remember;
         self.count_member(before, after);
         if let Some(job) = before {
-            for timer in timers_of(job, grace, remember) {
+            for timer in timers_of(job, grace) {
                 self.timers.remove(&timer);
+            }
+            if let Some(ended) = &job.ended {
+                self.ended.remove(&(ended.at, job.id));
             }
             self.leave_line(job);
             if self.active.remove(&job.id).is_some() {
@@ -691,7 +710,8 @@ impl State {
             }
         }
         if let Some(job) = after {
-            self.timers.extend(timers_of(job, grace, remember));
+            self.timers.extend(timers_of(job, grace));
+            self.ended.extend(job.ended.as_ref().map(|ended| (ended.at, job.id)));
             self.join_line(job);
             if job.parts.iter().any(Part::is_active) {
                 self.active.insert(job.id);

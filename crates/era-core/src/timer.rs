@@ -1,7 +1,8 @@
 //! What happens by itself, and when: timers follow from jobs and holds, and are found again from
-//! them alone. What is done when one is due is the scheduler's to say.
+//! them alone. What is done when one is due is the scheduler's to say. That ended jobs are
+//! forgotten has a list of its own, since it may come earlier than its time.
 
-use crate::job::{Ended, Hold, Job, Phase};
+use crate::job::{Hold, Job, Phase};
 use crate::units::{HoldId, JobId, Span, Time};
 
 /// What happens by itself when its time comes.
@@ -21,8 +22,6 @@ pub(crate) enum Timer {
     Start { job: JobId, part: u16 },
     /// A run's time is nearly over.
     Overrun { job: JobId, part: u16 },
-    /// An ended job is forgotten.
-    Forget(JobId),
 }
 
 /// When the stop signal of a run comes: one grace period before its end, or half-way through
@@ -46,10 +45,10 @@ pub(crate) fn timers_of_hold(hold: &Hold, grace: Span) -> Vec<(Time, Timer)> {
 }
 
 /// What happens to a job by itself, and when.
-pub(crate) fn timers_of(job: &Job, grace: Span, remember: Span) -> Vec<(Time, Timer)> {
+pub(crate) fn timers_of(job: &Job, grace: Span) -> Vec<(Time, Timer)> {
     let id = job.id;
-    if let Some(Ended { at, .. }) = job.ended {
-        return vec![(at + remember, Timer::Forget(id))];
+    if job.ended.is_some() {
+        return Vec::new();
     }
     let mut timers = Vec::new();
     for (index, part) in job.parts.iter().enumerate() {

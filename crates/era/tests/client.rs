@@ -1,5 +1,7 @@
 //! The commands of a user: their help, and how they fail, without any server.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on fails
+
 use std::process::Command;
 
 /// Runs the binary in an empty folder; exit code, standard output, standard error.

@@ -50,6 +50,8 @@ pub fn query<T: Serialize>(fields: &T) -> String {
     let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(fields) else {
         return String::new();
     };
+    // By name, so that the same question is the same address.
+    let fields: std::collections::BTreeMap<_, _> = fields.into_iter().collect();
     let mut text = String::new();
     for (name, value) in fields {
         let value = match value {

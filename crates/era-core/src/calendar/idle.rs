@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use imbl::Vector;
+
 use super::lane::{Lane, mask_of};
 use super::profile::{GPU0, Profile};
 use crate::units::{Span, Time};
@@ -30,7 +32,8 @@ pub(crate) struct Idle {
     leaf: Span,
     /// Number (from the epoch) of the first leaf; a multiple of [`WHOLE`].
     base: i64,
-    levels: [Vec<Row>; LEVELS],
+    /// Persistent, so that whoever changes a few rows beside a snapshot copies few.
+    levels: [Vector<Row>; LEVELS],
 }
 
 impl Idle {
@@ -54,7 +57,7 @@ impl Idle {
         let passed = (self.leaf_at(now) - self.base).div_euclid(WHOLE).max(0) as usize;
         for (level, rows) in self.levels.iter_mut().enumerate() {
             let gone = passed * (WHOLE as usize >> (2 * level));
-            rows.drain(..gone.min(rows.len()));
+            *rows = rows.split_off(gone.min(rows.len()));
         }
         self.base += passed as i64 * WHOLE;
         let first_new = self.end();
@@ -87,15 +90,16 @@ impl Idle {
         let bits = free_bits(&lane.firm, gpus, self.leaf, first, last);
         for (offset, bits) in bits.into_iter().enumerate() {
             let row = (first - self.base) as usize + offset;
-            set(&mut self.levels[0][row], index, bits);
+            set(&mut self.levels[0], row, index, bits);
         }
         let (mut low, mut high) = ((first - self.base) as usize, (last - self.base) as usize);
         for level in 1..LEVELS {
             (low, high) = (low / FAN, high / FAN);
             for row in low..=high {
-                let below = &self.levels[level - 1][row * FAN..(row + 1) * FAN];
-                let bits = below.iter().fold(u32::MAX, |all, r| all & r[index]);
-                set(&mut self.levels[level][row], index, bits);
+                let below = &self.levels[level - 1];
+                let bits =
+                    (row * FAN..(row + 1) * FAN).fold(u32::MAX, |all, r| all & below[r][index]);
+                set(&mut self.levels[level], row, index, bits);
             }
         }
     }
@@ -139,9 +143,9 @@ impl Idle {
     }
 }
 
-fn set(row: &mut Row, index: usize, bits: u32) {
-    if row[index] != bits {
-        Arc::make_mut(row)[index] = bits;
+fn set(rows: &mut Vector<Row>, row: usize, index: usize, bits: u32) {
+    if rows[row][index] != bits {
+        Arc::make_mut(&mut rows[row])[index] = bits;
     }
 }
 

@@ -79,7 +79,7 @@ pub struct PoolCalendar {
     /// Its nodes, in the order of joining.
     pub lanes: Vec<Arc<Lane>>,
     /// Its price slots.
-    pub slots: Slots,
+    pub slots: Arc<Slots>,
     /// Which of its GPUs are free for long.
     idle: Idle,
     /// What is free now.
@@ -95,7 +95,7 @@ pub struct PoolCalendar {
 impl PoolCalendar {
     fn new(pool: Arc<Pool>, slot: Span, now: Time) -> PoolCalendar {
         let weights = Weights::of(&pool.rates);
-        let slots = Slots::new(slot, now);
+        let slots = Arc::new(Slots::new(slot, now));
         let idle = Idle::new(slot, now);
         let (lanes, moment) = (Vec::new(), Moment::new(now, &[]));
         PoolCalendar {
@@ -206,6 +206,7 @@ impl Calendar {
         node: NodeId,
         change: impl FnOnce(&mut Lane) -> (T, Option<(Time, Time)>),
     ) -> Option<T> {
+        let now = self.now;
         let (pool, place) = *self.homes.get(&node)?;
         let pool = Arc::make_mut(self.pools.get_mut(pool as usize)?);
         let lane = Arc::make_mut(pool.lanes.get_mut(place as usize)?);
@@ -213,7 +214,7 @@ impl Calendar {
         if let Some((from, to)) = changed {
             pool.idle.refresh(place as usize, lane, from, to);
         }
-        pool.moment.refresh(place as usize, lane);
+        pool.moment.refresh(now, place as usize, lane);
         Some(result)
     }
 
@@ -259,7 +260,7 @@ impl Calendar {
         let market = self.market.clone();
         let pool = Arc::make_mut(&mut self.pools[index]);
         let pricing = market.pricing(&pool.pool.name);
-        pool.slots.promise(from, to, units, give_back, &pricing);
+        Arc::make_mut(&mut pool.slots).promise(from, to, units, give_back, &pricing);
     }
 
     /// Lets time pass: slots that are over go, slots that come into the horizon are priced.
@@ -274,6 +275,10 @@ impl Calendar {
             let slots = &self.pools[index].slots;
             let covered = slots.end() > slots.slot_at(until);
             let current = slots.slot_at(now) - slots.first() < CHUNK as i64;
+            // Mostly nothing changes, and then nothing that a snapshot shares is copied.
+            if covered && current && !self.pools[index].moment.is_due(now) {
+                continue;
+            }
             let pool = Arc::make_mut(&mut self.pools[index]);
             pool.moment.advance(now, &pool.lanes);
             if covered && current {
@@ -281,7 +286,7 @@ impl Calendar {
             }
             let capacity = open_capacity(&pool.lanes, self.slot);
             let pricing = market.pricing(&pool.pool.name);
-            pool.slots.extend(now, until, &pricing, capacity);
+            Arc::make_mut(&mut pool.slots).extend(now, until, &pricing, capacity);
             pool.idle.extend(now, until, &pool.lanes);
         }
     }
@@ -311,13 +316,9 @@ impl Calendar {
                 Resource::ALL.map(|r| nodes().map(|node| node.capacity.amount(r)).sum());
             calendar.any_kept = nodes().any(|node| node.kept.is_some());
             let pricing = market.pricing(&pool.name);
-            calendar.slots.extend(
-                self.now,
-                until,
-                &pricing,
-                open_capacity(&calendar.lanes, self.slot),
-            );
-            calendar.slots.reprice_all(&pricing, open_capacity(&calendar.lanes, self.slot));
+            let slots = Arc::make_mut(&mut calendar.slots);
+            slots.extend(self.now, until, &pricing, open_capacity(&calendar.lanes, self.slot));
+            slots.reprice_all(&pricing, open_capacity(&calendar.lanes, self.slot));
             calendar.idle = self.idle_for(&calendar, until);
             calendar.moment = Moment::new(self.now, &calendar.lanes);
             pools.push(Arc::new(calendar));
@@ -378,7 +379,8 @@ impl Calendar {
         for pool in &mut self.pools {
             let pool = Arc::make_mut(pool);
             let pricing = market.pricing(&pool.pool.name);
-            pool.slots.reprice_all(&pricing, open_capacity(&pool.lanes, self.slot));
+            let capacity = open_capacity(&pool.lanes, self.slot);
+            Arc::make_mut(&mut pool.slots).reprice_all(&pricing, capacity);
         }
     }
 

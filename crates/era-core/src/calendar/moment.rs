@@ -69,6 +69,7 @@ impl FreeNow {
 /// The nodes of a pool as they are now.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
+    /// When something last changed: it is as true until the next change.
     now: Time,
     nodes: Vec<FreeNow>,
     /// When each node has so many whole GPUs free at once, from 1: never, if at no time; at once,
@@ -97,13 +98,14 @@ impl Moment {
         let frees = vec![vec![Time::MAX; lanes.len()]; gpus];
         let mut moment = Moment { now, nodes, frees, unknown: 0, changes, due: Time::MAX };
         for (place, lane) in lanes.iter().enumerate() {
-            moment.refresh(place, lane);
+            moment.refresh(now, place, lane);
         }
         moment
     }
 
-    /// A node's bookings have changed.
-    pub(crate) fn refresh(&mut self, place: usize, lane: &Lane) {
+    /// A node's bookings have changed. Of the others, all that was true is true now.
+    pub(crate) fn refresh(&mut self, now: Time, place: usize, lane: &Lane) {
+        self.now = now;
         self.look_at(place, lane);
         self.due = self.due.min(self.changes[place]);
     }
@@ -144,12 +146,17 @@ impl Moment {
         self.unknown == 0
     }
 
+    /// Whether time has passed that changes something.
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        now >= self.due
+    }
+
     /// Time has passed.
     pub(crate) fn advance(&mut self, now: Time, lanes: &[Arc<Lane>]) {
-        self.now = now;
-        if now < self.due {
+        if !self.is_due(now) {
             return;
         }
+        self.now = now;
         for (place, lane) in lanes.iter().enumerate() {
             if self.changes[place] <= now {
                 self.look_at(place, lane);
@@ -158,9 +165,9 @@ impl Moment {
         self.due = self.changes.iter().copied().min().unwrap_or(Time::MAX);
     }
 
-    /// What is free on each node for whoever starts at `from`, if that is now.
+    /// What is free on each node for whoever starts at `from`, if nothing changes before.
     pub(crate) fn nodes(&self, from: Time) -> Option<&[FreeNow]> {
-        (self.now == from).then_some(&self.nodes)
+        (self.now <= from && !self.is_due(from)).then_some(&self.nodes)
     }
 
     /// Whether it says what the nodes say. When a GPU came free in the past does not matter.

@@ -77,7 +77,7 @@ pub struct DurationForests {
 }
 
 /// What was predicted of a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prediction {
     /// Half of such jobs take at most this.

@@ -25,6 +25,7 @@ mod names;
 mod parse;
 #[cfg(test)]
 mod tests;
+mod trend;
 
 use code::Op;
 pub use names::{Attr, Function, Var};

@@ -9,6 +9,7 @@ mod backfill;
 mod change;
 mod clear;
 mod follow;
+mod forget;
 mod grow;
 mod line;
 mod nodes;
@@ -23,6 +24,7 @@ mod tasks;
 use std::sync::Arc;
 
 pub(crate) use backfill::{estimated_starts, place_now};
+pub(crate) use forget::kept_until;
 pub(crate) use line::due as line_due;
 pub(crate) use pass::{admission, running_of};
 pub(crate) use rank::{free_now, ranked, ranked_by};
@@ -34,10 +36,7 @@ use crate::quote::Declined;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::timer::Timer;
-use crate::units::{JobId, Name, Span, Time};
-
-/// How often what is no longer needed is looked for.
-const SWEEP_EVERY: Span = Span::from_h(1);
+use crate::units::{JobId, Name, Time};
 
 /// Carries out one input.
 pub fn step(state: &mut State, input: Input) -> Output {
@@ -62,6 +61,7 @@ pub fn step(state: &mut State, input: Input) -> Output {
     };
     step.let_followers_know();
     step.let_time_pass();
+    step.forget_surplus();
     Output { events: step.events, effects: step.effects, reply }
 }
 
@@ -84,7 +84,8 @@ pub fn outstanding(state: &State) -> Vec<Effect> {
 
 /// When something happens by itself next: a tick is needed then.
 pub fn next_wakeup(state: &State) -> Option<Time> {
-    state.timers.get_min().map(|(time, _)| *time)
+    let timer = state.timers.get_min().map(|(time, _)| *time);
+    timer.into_iter().chain(forget::due(state)).min()
 }
 
 /// A step under way.
@@ -156,47 +157,33 @@ impl<'a> Step<'a> {
 
     /// Does all that was due until now, in the order in which it was due.
     fn let_time_pass(&mut self) {
-        while let Some((time, timer)) = self.state.timers.get_min().copied() {
-            if time > self.state.now {
-                return;
+        let now = self.state.now;
+        loop {
+            let timer = self.state.timers.get_min().copied().filter(|(time, _)| *time <= now);
+            let forget = forget::due(self.state).filter(|time| *time <= now);
+            match (timer, forget) {
+                (None, None) => return,
+                // What happens at the same instant comes before what is forgotten.
+                (Some((time, timer)), forget) if forget.is_none_or(|forget| time <= forget) => {
+                    self.state.timers.remove(&(time, timer));
+                    self.ring(timer);
+                    self.let_followers_know();
+                }
+                _ => self.forget_oldest(),
             }
-            self.state.timers.remove(&(time, timer));
-            match timer {
-                Timer::ExtraGone { job, part } => self.extras_gone(job, part),
-                Timer::StopOver { job, part } => self.stop_over(job, part),
-                Timer::Hold(hold) => self.end_hold(hold),
-                Timer::ClearHeld { hold, part } => self.clear_held(hold, part),
-                Timer::Clear { job, part } => self.clear_seats(job, part),
-                Timer::Start { job, part } => self.promise_due(job, part),
-                Timer::Overrun { job, part } => self.overrun(job, part),
-                Timer::Forget(job) => self.forget(job),
-            }
-            self.let_followers_know();
         }
     }
 
-    /// An ended job leaves the state, and once an hour so do the keys, shares and uses of its time.
-    fn forget(&mut self, job: JobId) {
-        self.state.remove_job(job);
-        self.events.push(Event::Forgotten { jobs: vec![job] });
-        let (now, remember) = (self.state.now, self.state.settings.remember);
-        if now.since(self.state.swept) < SWEEP_EVERY {
-            return;
+    fn ring(&mut self, timer: Timer) {
+        match timer {
+            Timer::ExtraGone { job, part } => self.extras_gone(job, part),
+            Timer::StopOver { job, part } => self.stop_over(job, part),
+            Timer::Hold(hold) => self.end_hold(hold),
+            Timer::ClearHeld { hold, part } => self.clear_held(hold, part),
+            Timer::Clear { job, part } => self.clear_seats(job, part),
+            Timer::Start { job, part } => self.promise_due(job, part),
+            Timer::Overrun { job, part } => self.overrun(job, part),
         }
-        self.state.swept = now;
-        let old: Vec<_> = self
-            .state
-            .keys
-            .iter()
-            .filter(|(_, used)| used.at + remember <= now)
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in old {
-            self.state.keys.remove(&key);
-        }
-        let half_life = self.state.settings.fair_half_life;
-        self.state.shares.forget(now, half_life);
-        self.state.usage.forget_before(now);
     }
 
     /// A copy of a job to change. Whoever changes it puts it back with [`State::put_job`].

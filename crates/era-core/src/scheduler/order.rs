@@ -4,36 +4,32 @@
 //! once the pass has found that none of them could start. Where a single queue serves the oldest
 //! first, nothing is ranked beforehand.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Bound;
 
-use super::rank::{Rank, rank_kinds, ranked, rule_of};
-use crate::job::Job;
+use imbl::OrdMap;
+
+use super::rank::{Context, Rank, ranked, rule_of};
 use crate::queue::{PolicyRule, Queue};
 use crate::state::State;
-use crate::units::{JobId, Name, Time};
-use crate::waiting::{Place, kinds_from, next_alike};
+use crate::waiting::{First, Kind, Line, Place};
 
 /// How many of the oldest are looked up at a time.
 const AT_ONCE: usize = 16;
 
 /// A job whose turn it is. In the order of service: those whose patience is over, whatever their
 /// queue, then queue by queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 pub(super) struct Turn {
-    /// The index of its queue; the same for all whose patience is over.
-    group: u16,
     pub(super) rank: Rank,
     queue: u16,
-    /// The kind that it may be one of several of.
-    kind: Option<JobId>,
+    pub(super) kind: Kind,
 }
 
 impl Turn {
-    fn new(queue: usize, rank: Rank, job: &Job) -> Turn {
-        let queue = queue as u16;
-        let group = if rank.is_aged() { 0 } else { queue + 1 };
-        Turn { group, rank, queue, kind: job.array.map(|_| job.kind()) }
+    fn new(queue: usize, rank: Rank, kind: Kind) -> Turn {
+        Turn { rank, queue: queue as u16, kind }
     }
 
     /// The index of its queue.
@@ -41,23 +37,38 @@ impl Turn {
         usize::from(self.queue)
     }
 
-    /// What no other of its kind comes before in the line of its queue.
-    fn first_of_kind(&self) -> (Time, JobId) {
-        (self.rank.since, self.kind.unwrap_or(self.rank.job))
-    }
-
-    /// The turn of the next of its kind.
-    pub(super) fn next_alike(&self, state: &State) -> Option<Turn> {
-        let kind = self.kind?;
-        let line = state.waiting.get(&state.queues.get(self.queue())?.name)?;
-        let Rank { since, job, .. } = self.rank;
-        let place = next_alike(line, Place { since, kind, job })?;
-        Some(Turn { rank: self.rank.of_alike(place.job), ..*self })
+    /// What orders turns; no two are the same, since no two jobs are.
+    fn order(&self) -> (u16, Rank) {
+        // All whose patience is over come before every queue.
+        (if self.rank.is_aged() { 0 } else { self.queue + 1 }, self.rank)
     }
 }
 
+impl Ord for Turn {
+    fn cmp(&self, other: &Turn) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for Turn {
+    fn partial_cmp(&self, other: &Turn) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Turn {
+    fn eq(&self, other: &Turn) -> bool {
+        self.order() == other.order()
+    }
+}
+
+impl Eq for Turn {}
+
 /// All waiting jobs in the order in which they are served.
-pub(super) struct Order {
+pub(super) struct Order<'a> {
+    queues: &'a [Queue],
+    /// What ranks the jobs of each queue; none where nothing waits, or age alone decides.
+    contexts: Vec<Option<Context<'a>>>,
     /// How many of each queue may still be looked at.
     left: Vec<u32>,
     /// The next of each kind that has had a turn, and others that may come now.
@@ -72,31 +83,49 @@ enum Unseen {
     /// Any policies: ranked beforehand.
     Ranked(std::iter::Peekable<std::vec::IntoIter<Turn>>),
     /// One queue, the oldest first: as they come.
-    Oldest { queue: usize, name: Name, from: Option<Place>, some: VecDeque<Turn> },
+    Oldest(Oldest),
 }
 
-impl Order {
-    pub(super) fn new(state: &State, queues: &[Queue]) -> Order {
-        let waits = |queue: &(usize, &Queue)| state.waiting.contains_key(&queue.1.name);
-        let mut waiting = queues.iter().enumerate().filter(waits);
+/// The kinds of a queue by age, as they were when the pass began.
+struct Oldest {
+    queue: usize,
+    firsts: OrdMap<Place, First>,
+    /// The last one that was looked up.
+    last: Option<Place>,
+    some: VecDeque<Turn>,
+}
+
+impl<'a> Order<'a> {
+    pub(super) fn new(state: &State, queues: &'a [Queue]) -> Order<'a> {
+        let line = |queue: &Queue| state.waiting.get(&queue.name);
+        let mut waiting = queues.iter().enumerate().filter(|(_, queue)| line(queue).is_some());
+        let mut contexts: Vec<Option<Context<'a>>> = queues.iter().map(|_| None).collect();
         let unseen = match (waiting.next(), waiting.next()) {
             (Some((queue, of)), None) if *rule_of(state, of) == PolicyRule::Fifo => {
-                let start = Place { since: Time::MIN, kind: JobId(0), job: JobId(0) };
-                let (name, some) = (of.name.clone(), VecDeque::new());
-                Unseen::Oldest { queue, name, from: Some(start), some }
+                let firsts = line(of).map(|line| line.firsts().clone()).unwrap_or_default();
+                Unseen::Oldest(Oldest { queue, firsts, last: None, some: VecDeque::new() })
             }
-            _ => Unseen::Ranked(turns_of_kinds(state, queues).into_iter().peekable()),
+            _ => {
+                let mut turns = Vec::new();
+                for (index, queue) in queues.iter().enumerate() {
+                    let Some(line) = line(queue) else { continue };
+                    let mut context = Context::new(state, queue, rule_of(state, queue));
+                    add_turns(state, index, line, &mut context, &mut turns);
+                    contexts[index] = Some(context);
+                }
+                turns.sort_unstable();
+                Unseen::Ranked(turns.into_iter().peekable())
+            }
         };
         let left = vec![state.settings.pass_depth; queues.len()];
-        Order { left, next: BinaryHeap::new(), given: None, unseen }
+        Order { queues, contexts, left, next: BinaryHeap::new(), given: None, unseen }
     }
 
     /// The next one; none is given twice.
     pub(super) fn next(&mut self, state: &State) -> Option<Turn> {
-        if let Some(given) = self.given.take()
-            && let Some(next) = given.next_alike(state)
-        {
-            self.next.push(Reverse(next));
+        if let Some(given) = self.given.take() {
+            let next = self.next_alike(state, &given);
+            self.next.extend(next.map(Reverse));
         }
         loop {
             self.see(state);
@@ -104,7 +133,7 @@ impl Order {
             let left = &mut self.left[turn.queue()];
             if *left > 0 {
                 *left -= 1;
-                self.given = Some(turn);
+                self.given = Some(turn.clone());
                 return Some(turn);
             }
         }
@@ -115,65 +144,79 @@ impl Order {
         self.given = None;
     }
 
+    /// The turn of the next of a kind, of those that follow in their own order.
+    pub(super) fn next_alike(&mut self, state: &State, turn: &Turn) -> Option<Turn> {
+        let queue = self.queues.get(turn.queue())?;
+        let place = state.waiting.get(&queue.name)?.next_alike(&turn.kind, turn.rank.place())?;
+        let rank = match &mut self.contexts[turn.queue()] {
+            None => Rank::by_age(state, queue, place),
+            Some(context) if context.oldest_of_kind_first() || place.since == turn.rank.since => {
+                context.rank(state, turn.kind.example(), place)
+            }
+            Some(_) => return None,
+        };
+        Some(Turn { rank, queue: turn.queue, kind: turn.kind.clone() })
+    }
+
     /// Looks at kinds until it is known who comes next.
     fn see(&mut self, state: &State) {
         loop {
-            let first = self.next.peek().map(|Reverse(turn)| *turn);
-            match &mut self.unseen {
-                Unseen::Ranked(ranked) => {
-                    let sooner = |turn: &Turn| first.is_none_or(|first| *turn < first);
-                    let Some(turn) = ranked.next_if(sooner) else { return };
-                    self.next.push(Reverse(turn));
-                }
-                Unseen::Oldest { queue, name, from, some } => {
-                    if some.is_empty() {
-                        look_up(state, *queue, name, from, some);
-                    }
-                    // Of a kind, none has a number below the kind's.
-                    let may_be_sooner = |turn: &&Turn| {
-                        first.is_none_or(|first| {
-                            turn.first_of_kind() < (first.rank.since, first.rank.job)
-                        })
-                    };
-                    if some.front().filter(may_be_sooner).is_none() {
-                        return;
-                    }
-                    self.next.extend(some.pop_front().map(Reverse));
-                }
-            }
+            let first = self.next.peek().map(|Reverse(turn)| turn);
+            let sooner = |turn: &Turn| first.is_none_or(|first| turn < first);
+            let seen = match &mut self.unseen {
+                Unseen::Ranked(ranked) => ranked.next_if(sooner),
+                Unseen::Oldest(oldest) => oldest.next_if(state, self.queues, sooner),
+            };
+            let Some(turn) = seen else { return };
+            self.next.push(Reverse(turn));
         }
     }
 }
 
-/// Looks up some more of the oldest kinds of a queue.
-fn look_up(
-    state: &State,
-    queue: usize,
-    name: &Name,
-    from: &mut Option<Place>,
-    some: &mut VecDeque<Turn>,
-) {
-    let (Some(start), Some(line)) = (from.take(), state.waiting.get(name)) else { return };
-    let mut last = start;
-    for (place, job) in kinds_from(line, start).take(AT_ONCE) {
-        some.push_back(Turn::new(queue, Rank::by_age(state, &state.queues[queue], job), job));
-        last = place;
+impl Oldest {
+    fn next_if(
+        &mut self,
+        state: &State,
+        queues: &[Queue],
+        wanted: impl Fn(&Turn) -> bool,
+    ) -> Option<Turn> {
+        if self.some.is_empty() {
+            self.look_up(state, queues);
+        }
+        self.some.pop_front_if(|turn| wanted(turn))
     }
-    if some.len() == AT_ONCE {
-        *from = Some(last.after_kind());
+
+    /// Looks up some more.
+    fn look_up(&mut self, state: &State, queues: &[Queue]) {
+        let from = self.last.map_or(Bound::Unbounded, Bound::Excluded);
+        for (place, first) in self.firsts.range((from, Bound::Unbounded)).take(AT_ONCE) {
+            let rank = Rank::by_age(state, &queues[self.queue], *place);
+            self.some.push_back(Turn::new(self.queue, rank, first.kind.clone()));
+            self.last = Some(*place);
+        }
     }
 }
 
-/// The first of each kind, in the order of service.
-fn turns_of_kinds(state: &State, queues: &[Queue]) -> Vec<Turn> {
-    let mut turns = Vec::new();
-    for (index, queue) in queues.iter().enumerate() {
-        let Some(line) = state.waiting.get(&queue.name) else { continue };
-        let kinds = rank_kinds(state, queue, &rule_of(state, queue), line);
-        turns.extend(kinds.into_iter().map(|(rank, job)| Turn::new(index, rank, job)));
+/// The turns of all kinds of a queue that do not follow from others.
+fn add_turns(
+    state: &State,
+    queue: usize,
+    line: &Line,
+    context: &mut Context<'_>,
+    turns: &mut Vec<Turn>,
+) {
+    let oldest_first = context.oldest_of_kind_first();
+    let mut add = |place, kind: &Kind| {
+        let rank = context.rank(state, kind.example(), place);
+        turns.push(Turn::new(queue, rank, kind.clone()));
+    };
+    for (place, first) in line.firsts() {
+        if oldest_first {
+            add(*place, &first.kind);
+        } else {
+            line.instants(*place, first).for_each(|place| add(place, &first.kind));
+        }
     }
-    turns.sort_unstable();
-    turns
 }
 
 /// The whole order at once, with the index of each one's queue.

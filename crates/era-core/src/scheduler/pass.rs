@@ -19,7 +19,7 @@ use super::backfill::{
     unseat,
 };
 use super::order::{Order, Turn, service_order};
-use super::rank::{rank_jobs, rule_of};
+use super::rank::rank_jobs;
 use crate::bid::{Request, Shape};
 use crate::calendar::PoolCalendar;
 use crate::cluster::Purpose;
@@ -33,7 +33,7 @@ use crate::resources::Resource;
 use crate::settings::Backfill;
 use crate::state::{Running, State};
 use crate::units::{JobId, Money, Span, Time};
-use crate::waiting::ArrayBook;
+use crate::waiting::{ArrayBook, Kind, Line};
 
 impl Step<'_> {
     pub(super) fn pass(&mut self) {
@@ -60,19 +60,20 @@ impl Step<'_> {
             if pass.is_over() {
                 break;
             }
-            let tried = self.try_job(&mut pass, &queues[turn.queue()], &turn, Share::Own);
-            let ends_its_kind = self.ends_its_kind(&pass, tried);
-            if tried == Tried::BeyondShare && queues[turn.queue()].borrows {
-                deferred.push(Reverse((turn, ends_its_kind)));
-            }
+            let queue = &queues[turn.queue()];
+            let tried = self.try_job(&mut pass, queue, &turn, Share::Own);
+            let ends_its_kind = self.ends_its_kind(&pass, &turn, tried);
             if ends_its_kind {
                 order.pass_over_alike();
+            }
+            if tried == Tried::BeyondShare && queue.borrows {
+                deferred.push(Reverse((turn, ends_its_kind)));
             }
         }
         while let Some(Reverse((turn, stands_for_its_kind))) = deferred.pop() {
             let tried = self.try_job(&mut pass, &queues[turn.queue()], &turn, Share::Borrowed);
             if stands_for_its_kind && tried == Tried::Started {
-                let next = turn.next_alike(self.state);
+                let next = order.next_alike(self.state, &turn);
                 deferred.extend(next.map(|next| Reverse((next, true))));
             }
         }
@@ -82,9 +83,18 @@ impl Step<'_> {
     /// Whether what became of one of a kind would become of all of them. Capacity, quotas and
     /// shares only shrink during a pass, so nobody alike has better luck, but for a place of its
     /// own that is kept or was made for it.
-    fn ends_its_kind(&self, pass: &Pass, tried: Tried) -> bool {
-        let own_places =
-            self.state.settings.backfill == Backfill::Conservative || !pass.claims.is_empty();
+    fn ends_its_kind(&self, pass: &Pass, turn: &Turn, tried: Tried) -> bool {
+        let own_places = match self.state.settings.backfill {
+            _ if !pass.claims.is_empty() => true,
+            Backfill::Conservative => true,
+            // Each of several jobs may be the first that waits in another pool; an array's keep
+            // one place together.
+            Backfill::Easy => {
+                let alike_are_hopeless = pass.knows_misfits_like(turn.kind.example());
+                !turn.kind.is_of_array() && pass.headed.len() > 1 && !alike_are_hopeless
+            }
+            Backfill::None => false,
+        };
         tried != Tried::Started && !own_places
     }
 
@@ -289,6 +299,12 @@ impl Step<'_> {
         }
     }
 
+    /// The jobs of a line, the longest wait first.
+    fn jobs_of(&self, line: &Line) -> Vec<Arc<Job>> {
+        let jobs = line.all().into_iter();
+        jobs.filter_map(|place| self.state.jobs.get(&place.job).cloned()).collect()
+    }
+
     /// Whether everybody who waits in a queue has room now, and nobody has to make any. Not worth
     /// the question where many wait.
     fn all_have_room(&self, queue: &Queue) -> bool {
@@ -296,8 +312,9 @@ impl Step<'_> {
         if jobs.len() > 32 {
             return false;
         }
+        let (line, jobs) = (jobs, self.jobs_of(jobs));
         let mut scratch = self.state.calendar.clone();
-        jobs.values().all(|job| match jobs.len() {
+        jobs.iter().all(|job| match line.len() {
             1 => place_now(self.state, &scratch, job, job.parts[0].remaining()).is_some(),
             _ => claim(self.state, &mut scratch, job).is_some(),
         })
@@ -325,10 +342,9 @@ impl Step<'_> {
         if running.is_empty() {
             return claims;
         }
-        let waiting = self.state.waiting.get(&queue.name).cloned().unwrap_or_default();
-        let rule = rule_of(self.state, queue);
-        let jobs = running.iter().chain(waiting.values());
-        let ranks = rank_jobs(self.state, queue, &rule, jobs);
+        let waiting = self.state.waiting.get(&queue.name).map(|line| self.jobs_of(line));
+        let jobs = running.iter().chain(waiting.iter().flatten());
+        let ranks = rank_jobs(self.state, queue, jobs);
         let mut scratch = self.state.calendar.clone();
         for job in &running {
             unseat(&mut scratch, job);
@@ -340,7 +356,7 @@ impl Step<'_> {
             let Ok(job) = self.state.job(rank.job) else { continue };
             // Whoever finds no place does not hold up the rest, but for those alike.
             if !job.parts[0].is_active() {
-                let kind = (job.waits_since(), job.kind());
+                let kind = Kind::of(job);
                 if in_vain.contains(&kind) || !array_has_room(self.state, job, &claimed) {
                     continue;
                 }
@@ -523,6 +539,11 @@ impl Pass {
         let units = job.parts[0].request.units();
         self.running[queue].jobs += 1;
         self.running[queue].units = [0, 1, 2].map(|r| self.running[queue].units[r] + units[r]);
+    }
+
+    /// Whether what a job like this one did not find in this pass is known to be there for none.
+    fn knows_misfits_like(&self, job: &Job) -> bool {
+        !self.any_kept && Misfit::of(job).is_some()
     }
 
     /// Whether something no larger has failed in this pass: capacity only shrinks during one.

@@ -7,12 +7,12 @@ use super::line::{class_of, turn_of};
 use crate::job::Job;
 use crate::queue::fair::{debt, dominant_share};
 use crate::queue::fixed::Fixed;
-use crate::queue::formula::{Inputs, Var};
+use crate::queue::formula::{Formula, Inputs, Var};
 use crate::queue::{PolicyRule, Queue};
 use crate::resources::{PerResource, Resource};
 use crate::state::State;
 use crate::units::{JobId, Span, Time, UserId};
-use crate::waiting::{Line, Place, alike, kinds};
+use crate::waiting::Place;
 
 /// What orders a job in its queue: smaller goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,26 +31,28 @@ pub(crate) struct Rank {
 
 impl Rank {
     /// The rank where the oldest goes first: age and policy agree.
-    pub(super) fn by_age(state: &State, queue: &Queue, job: &Job) -> Rank {
-        let (young, since) = (!is_aged(state, queue, job), job.waits_since());
-        Rank { young, key: 0, turn: (false, 0), since, job: job.id }
+    pub(super) fn by_age(state: &State, queue: &Queue, place: Place) -> Rank {
+        let Place { since, job } = place;
+        Rank { young: !is_aged(state, queue, since), key: 0, turn: (false, 0), since, job }
+    }
+
+    /// Where it stands among those that wait.
+    pub(super) fn place(&self) -> Place {
+        Place { since: self.since, job: self.job }
     }
 
     pub(crate) fn is_aged(&self) -> bool {
         !self.young
     }
-
-    /// The rank of another one of the same kind.
-    pub(super) fn of_alike(self, job: JobId) -> Rank {
-        Rank { job, ..self }
-    }
 }
 
-/// What is the same for all jobs of a ranking, or for all jobs of a user.
-struct Context<'a> {
-    state: &'a State,
+/// What is the same for all jobs of a ranking, or for all jobs of a user. It is looked up once, so
+/// that whoever is ranked later, while others start, is ranked as if it had been at first.
+pub(super) struct Context<'a> {
     queue: &'a Queue,
-    rule: &'a PolicyRule,
+    rule: Arc<PolicyRule>,
+    /// Whether those of a kind are served oldest first.
+    oldest_of_kind_first: bool,
     free: PerResource<u64>,
     total_use: (u128, u64),
     /// What runs of each user have used so far: it counts before it is settled.
@@ -68,8 +70,8 @@ struct Owner {
 }
 
 /// Whether a job's patience is over.
-fn is_aged(state: &State, queue: &Queue, job: &Job) -> bool {
-    queue.ages && state.now.since(job.waits_since()) >= state.settings.patience
+fn is_aged(state: &State, queue: &Queue, since: Time) -> bool {
+    queue.ages && state.now.since(since) >= state.settings.patience
 }
 
 /// The waiting jobs of a queue, first to be served first.
@@ -78,27 +80,16 @@ pub(crate) fn ranked(state: &State, queue: &Queue) -> Vec<Rank> {
 }
 
 /// The same under any rule.
-pub(crate) fn ranked_by(state: &State, queue: &Queue, rule: &PolicyRule) -> Vec<Rank> {
+pub(crate) fn ranked_by(state: &State, queue: &Queue, rule: &Arc<PolicyRule>) -> Vec<Rank> {
     let Some(line) = state.waiting.get(&queue.name) else { return Vec::new() };
-    let kinds = rank_kinds(state, queue, rule, line).into_iter();
-    let all = kinds.flat_map(|(rank, first)| {
-        alike(line, Place::of(first)).map(move |place| rank.of_alike(place.job))
-    });
-    let mut ranks: Vec<Rank> = all.collect();
+    let mut context = Context::new(state, queue, rule.clone());
+    let mut ranks = Vec::with_capacity(line.len());
+    for (place, first) in line.firsts() {
+        let places = line.places(*place, first);
+        ranks.extend(places.map(|place| context.rank(state, first.kind.example(), place)));
+    }
     ranks.sort_unstable();
     ranks
-}
-
-/// The ranks of the first of each kind, in no order. All of a kind rank alike, but for their
-/// numbers.
-pub(super) fn rank_kinds<'a>(
-    state: &State,
-    queue: &Queue,
-    rule: &PolicyRule,
-    line: &'a Line,
-) -> Vec<(Rank, &'a Job)> {
-    let mut context = Context::new(state, queue, rule);
-    kinds(line).map(|(_, job)| (context.rank(job), &**job)).collect()
 }
 
 /// The rule in force in a queue.
@@ -111,25 +102,24 @@ pub(super) fn rule_of(state: &State, queue: &Queue) -> Arc<PolicyRule> {
 pub(super) fn rank_jobs<'a>(
     state: &State,
     queue: &Queue,
-    rule: &PolicyRule,
     jobs: impl Iterator<Item = &'a Arc<Job>>,
 ) -> Vec<Rank> {
-    let mut context = Context::new(state, queue, rule);
-    let mut ranks: Vec<Rank> = jobs.map(|job| context.rank(job)).collect();
+    let mut context = Context::new(state, queue, rule_of(state, queue));
+    let mut ranks: Vec<Rank> = jobs.map(|job| context.rank(state, job, Place::of(job))).collect();
     ranks.sort_unstable();
     ranks
 }
 
 impl<'a> Context<'a> {
     /// Looks up what the rule asks for, and nothing else.
-    fn new(state: &'a State, queue: &'a Queue, rule: &'a PolicyRule) -> Context<'a> {
-        let formula = match rule {
+    pub(super) fn new(state: &State, queue: &'a Queue, rule: Arc<PolicyRule>) -> Context<'a> {
+        let formula = match &*rule {
             PolicyRule::Priority { formula } => Some(formula),
             _ => None,
         };
         let asks = |vars: &[Var]| formula.is_some_and(|f| vars.iter().any(|var| f.asks(*var)));
         let needs_free = asks(&[Var::FreeGpus, Var::FreeCpus, Var::FreeMemory]);
-        let needs_use = asks(&[Var::Debt]) || matches!(rule, PolicyRule::FairShare);
+        let needs_use = asks(&[Var::Debt]) || matches!(*rule, PolicyRule::FairShare);
         let half_life = state.settings.fair_half_life;
         let running_use = if needs_use { running_use(state) } else { BTreeMap::new() };
         let (settled, users) =
@@ -137,41 +127,50 @@ impl<'a> Context<'a> {
         let running: u128 = running_use.values().map(|used| u128::from(*used)).sum();
         let is_new = |user: &&UserId| !state.shares.knows(**user);
         let newcomers = running_use.keys().filter(is_new).count() as u64;
+        let oldest_of_kind_first = formula.is_none_or(Formula::never_falls_with_wait);
         Context {
-            state,
             queue,
-            rule,
+            oldest_of_kind_first,
             free: if needs_free { free_now(state) } else { [0; 3] },
             total_use: (settled + running, users + newcomers),
             running_use,
             users: BTreeMap::new(),
+            rule,
         }
     }
 
-    fn rank(&mut self, job: &Job) -> Rank {
-        let now = self.state.now;
-        let aged = is_aged(self.state, self.queue, job);
-        let key = if aged { 0 } else { self.key(job, now) };
-        let turn = match self.rule {
+    /// Whether those of a kind are served oldest first. Otherwise each instant since which some of
+    /// them wait has a rank of its own.
+    pub(super) fn oldest_of_kind_first(&self) -> bool {
+        self.oldest_of_kind_first
+    }
+
+    /// The rank of a job at a place, by itself or another one of its kind.
+    pub(super) fn rank(&mut self, state: &State, job: &Job, place: Place) -> Rank {
+        let (now, Place { since, job: id }) = (state.now, place);
+        let aged = is_aged(state, self.queue, since);
+        let key = if aged { 0 } else { self.key(state, job, since) };
+        let turn = match *self.rule {
             PolicyRule::Las { .. } if !aged => turn_of(job, now),
             // Those that run before those that wait.
             PolicyRule::Gittins if !aged => (!job.parts[0].is_active(), 0),
             _ => (false, 0),
         };
-        Rank { young: !aged, key, turn, since: job.waits_since(), job: job.id }
+        Rank { young: !aged, key, turn, since, job: id }
     }
 
-    fn key(&mut self, job: &Job, now: Time) -> i64 {
-        let estimates = &self.state.estimates;
-        match self.rule {
+    fn key(&mut self, state: &State, job: &Job, since: Time) -> i64 {
+        let now = state.now;
+        match &*self.rule {
             PolicyRule::Fifo => 0,
-            PolicyRule::Sjf => estimates.ranked(job).0,
-            PolicyRule::Gittins => self.service_index(job, now),
-            PolicyRule::Srtf => remaining(self.state, job, now),
+            PolicyRule::Sjf => state.estimates.ranked(job).0,
+            PolicyRule::Gittins => self.service_index(state, job),
+            PolicyRule::Srtf => remaining(state, job, now),
             PolicyRule::Las { limits } => i64::from(class_of(limits, job, self.queue, now)),
-            PolicyRule::FairShare => i64::try_from(self.owner(job).used).unwrap_or(i64::MAX),
+            PolicyRule::FairShare => i64::try_from(self.owner(state, job).used).unwrap_or(i64::MAX),
             PolicyRule::Priority { formula } => {
-                let inputs = self.inputs(job, now);
+                let formula = formula.clone();
+                let inputs = self.inputs(state, job, since);
                 // The highest value goes first.
                 formula.eval(&inputs).0.saturating_neg()
             }
@@ -181,11 +180,11 @@ impl<'a> Context<'a> {
     /// Expected time for a completion, times its size: what serving it costs. What cannot be
     /// stopped runs to its end, so its mean counts. Where nothing was learned, what a job has had
     /// is taken for what it has left, as under least-attained service.
-    fn service_index(&self, job: &Job, now: Time) -> i64 {
+    fn service_index(&self, state: &State, job: &Job) -> i64 {
         let part = &job.parts[0];
-        let ran = part.progress(now);
+        let ran = part.progress(state.now);
         let stops = self.queue.preempts && job.queue().is_some_and(|q| q.preemptible);
-        let index = match self.state.estimates.class_of(job) {
+        let index = match state.estimates.class_of(job) {
             Some(class) if stops => class.index(ran),
             Some(class) => Span((class.mean.0 - ran.0).max(1)),
             None => ran.max(Span::from_min(1)),
@@ -198,8 +197,7 @@ impl<'a> Context<'a> {
         if stops { i64::from(cost.max(1).ilog2() / 2) } else { cost }
     }
 
-    fn owner(&mut self, job: &Job) -> Owner {
-        let state = self.state;
+    fn owner(&mut self, state: &State, job: &Job) -> Owner {
         let total = self.total_use;
         let running = self.running_use.get(&job.user).copied();
         *self.users.entry(job.user).or_insert_with(|| {
@@ -217,8 +215,9 @@ impl<'a> Context<'a> {
         })
     }
 
-    fn inputs<'j>(&mut self, job: &'j Job, now: Time) -> Inputs<'j> {
-        let owner = self.owner(job);
+    fn inputs<'j>(&mut self, state: &State, job: &'j Job, since: Time) -> Inputs<'j> {
+        let now = state.now;
+        let owner = self.owner(state, job);
         let part = &job.parts[0];
         let units = part.request.units();
         let seconds = |ms: i64| Fixed::ratio(ms, 1000);
@@ -235,14 +234,14 @@ impl<'a> Context<'a> {
             (Var::UserLevel, Fixed::from(u32::from(owner.user_level))),
             (Var::GroupLevel, Fixed::from(u32::from(owner.group_level))),
             (Var::Priority, Fixed::from(job.priority)),
-            (Var::Wait, seconds(now.since(job.waits_since()).0)),
+            (Var::Wait, seconds(now.since(since).0)),
             (Var::Gpus, wide(units[2], 1000)),
             (Var::Cpus, wide(units[0], 1000)),
             (Var::Memory, wide(units[1], 1024)),
             (Var::Replicas, Fixed::from(part.request.shape.promised())),
             (Var::Stated, seconds(stated.0)),
-            (Var::Predicted, seconds(self.state.estimates.ranked(job).0)),
-            (Var::Remaining, seconds(remaining(self.state, job, now))),
+            (Var::Predicted, seconds(state.estimates.ranked(job).0)),
+            (Var::Remaining, seconds(remaining(state, job, now))),
             (Var::Attained, wide(part.attained(now), 1_000_000)),
             (Var::Error, owner.error),
             (Var::Debt, owner.debt),

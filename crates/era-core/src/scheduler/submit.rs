@@ -22,8 +22,6 @@ use crate::waiting::ArrayBook;
 
 /// Most jobs that may be in the state at a time.
 const JOBS_MAX: usize = 4_000_000;
-/// Most idempotency keys that are remembered.
-const KEYS_MAX: usize = 1_000_000;
 
 impl Step<'_> {
     pub(super) fn submit_once(
@@ -61,9 +59,6 @@ impl Step<'_> {
     ) -> Result<Option<Reply>, Declined> {
         let Some(key) = key else { return Ok(None) };
         match self.state.keys.get(&(user, key.clone())) {
-            None if self.state.keys.len() >= KEYS_MAX => {
-                Err(Refusal::Limit { what: "idempotency keys".into(), limit: KEYS_MAX }.into())
-            }
             None => Ok(None),
             Some(used) if used.at + self.state.settings.remember <= self.state.now => Ok(None),
             Some(used) if used.fingerprint == fingerprint => Ok(Some(used.reply.clone())),
@@ -73,8 +68,14 @@ impl Step<'_> {
 
     fn remember(&mut self, user: UserId, key: Option<Name>, fingerprint: u64, reply: &Reply) {
         if let Some(key) = key {
-            let used = UsedKey { at: self.state.now, fingerprint, reply: reply.clone() };
-            self.state.keys.insert((user, key), Arc::new(used));
+            let at = self.state.now;
+            let used = UsedKey { at, fingerprint, reply: reply.clone() };
+            self.state.key_ages.insert((at, user, key.clone()));
+            let before = self.state.keys.insert((user, key.clone()), Arc::new(used));
+            // A key whose time was over may be used anew.
+            if let Some(before) = before.filter(|before| before.at != at) {
+                self.state.key_ages.remove(&(before.at, user, key));
+            }
         }
     }
 

@@ -1,10 +1,11 @@
 //! Arrays: many jobs alike as one input, with one event, one limit and one cancellation.
 
-use era_core::explain::Reason;
+use era_core::explain::{Reason, queue_order};
 use era_core::input::{ARRAY_MAX, Array, NewJob, Terms};
 use era_core::job::{Outcome, QueueTerms, TaskId};
-use era_core::queue::Queue;
-use era_core::units::{JobId, Money, Span};
+use era_core::queue::formula::Formula;
+use era_core::queue::{PolicyRule, Queue};
+use era_core::units::{JobId, Money, NodeId, Span};
 use era_core::{Command, Effect, Event, Refusal, Reply, State};
 
 use crate::bed::{ALICE, BOB, Bed, by, gang, min, name, new_job};
@@ -215,4 +216,35 @@ fn an_array_beyond_its_queue_s_share_borrows_as_its_jobs_would() {
     bed.hand_in(array(10, None, "gpu=1"));
     assert_eq!(bed.pass_starts(), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(bed.wallet(BOB), Money::credits(10_000_000));
+}
+
+#[test]
+fn its_first_job_stands_for_the_others_only_while_it_is_like_them() {
+    let ranks_by = |formula: &str| {
+        let mut bed = Bed::new(1);
+        let rule = PolicyRule::Priority { formula: Formula::parse(formula).unwrap() };
+        bed.done(Command::PublishPolicy { name: name("priority"), rule });
+        bed.queue("default", "priority", |_| ());
+        bed.hand_in(array(2, None, "gpu=8"));
+        bed
+    };
+    let serves = |bed: &mut Bed| {
+        bed.enqueue(BOB, gang(1, "gpu=8", 60, (0, 1)), false);
+        let order = queue_order(&bed.state, &name("default"), None).unwrap();
+        assert_eq!(order, [2, 3, 1].map(JobId));
+        assert_eq!(bed.pass_starts(), [2]);
+    };
+    // It was changed.
+    let mut bed = ranks_by("priority");
+    let (job, by) = (JobId(1), by(ALICE));
+    bed.done(Command::Edit { job, by, priority: Some(-5), limit: None, queue: None });
+    serves(&mut bed);
+    // It has run, and lost its node.
+    let mut bed = ranks_by("0 - attempts");
+    assert_eq!(bed.pass_starts(), [1]);
+    bed.done(Command::Lost { node: NodeId(0) });
+    bed.until(min(5));
+    bed.done(Command::Resume { node: NodeId(0) });
+    bed.effects.clear();
+    serves(&mut bed);
 }

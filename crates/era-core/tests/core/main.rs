@@ -11,6 +11,7 @@ mod changes;
 mod dependencies;
 mod elastic;
 mod explanations;
+mod forgetting;
 mod house;
 mod machines;
 mod orders;

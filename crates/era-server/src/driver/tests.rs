@@ -100,8 +100,6 @@ pub(crate) fn job(key: Option<&str>, earliest: Time) -> Command {
             attributes: Default::default(),
             priority: 0,
             terms: Terms::Queue { request, queue },
-            array: Default::default(),
-            after: Default::default(),
         },
     }
 }

@@ -174,8 +174,8 @@ async fn exported(journal: &Journal, from: Option<u64>) -> String {
     text
 }
 
-/// Measured at about 2 ms on two busy cores; the limit has room for a slow disk, and is there to
-/// notice one statement for each row.
+/// The limit has room for a slow disk and busy cores; it is there to notice one statement for each
+/// row.
 #[tokio::test]
 async fn a_full_batch_is_one_short_transaction() {
     let (_folder, store) = store().await;
@@ -189,7 +189,6 @@ async fn a_full_batch_is_one_short_transaction() {
         times.push(begun.elapsed());
     }
     times.sort();
-    eprintln!("256 entries: median {:?}", times[10]);
     assert!(times[10].as_millis() < 100, "median of 256 entries: {:?}", times[10]);
 }
 

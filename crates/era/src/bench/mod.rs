@@ -2,6 +2,7 @@
 
 mod queue;
 mod quote;
+mod server;
 mod sim;
 mod world;
 
@@ -34,6 +35,12 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// The whole platform under load: quotes, submissions, jobs, arrays, lists
+    Server {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Whole traces: Philly's, where it stands beside the project, and a generated million of jobs
     Sim {
         /// Print one JSON object
@@ -56,6 +63,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Quote { json, seed, quick } => quote::run(*json, *seed, *quick),
         Bench::Queue { json, seed } => queue::run(*json, *seed),
+        Bench::Server { json } => server::run(*json),
         Bench::Sim { json, seed, only, jobs } => sim::bench(*json, *seed, only.as_deref(), *jobs),
     }
 }

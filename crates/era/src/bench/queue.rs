@@ -1,20 +1,22 @@
-//! `era bench queue`: how long it takes to rank what waits, and to go through it once.
+//! `era bench queue`: how long it takes to rank what waits, to go through it once, and to bring a
+//! whole array through the core.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::Result;
-use era_core::bid::Window;
+use era_core::bid::{Request, Window};
 use era_core::explain::queue_order;
-use era_core::input::{NewJob, Terms};
-use era_core::job::QueueTerms;
+use era_core::input::{Array, NewJob, Terms};
+use era_core::job::{QueueTerms, TaskId};
 use era_core::queue::PolicyRule;
 use era_core::queue::formula::Formula;
-use era_core::units::{Span, Time};
-use era_core::{Command, Effect, Reply, State, oracle};
+use era_core::resources::Resources;
+use era_core::units::{Span, Time, UserId};
+use era_core::{Command, Effect, Input, Reply, State, oracle, step};
 use serde_json::json;
 
-use super::world::{Scale, cluster, loaded, log_uniform, name, random_user, request, send};
+use super::world::{NOW, Scale, cluster, loaded, log_uniform, name, random_user, request, send};
 use super::{cores, print};
 use era_sim::seeded::Seeded;
 
@@ -26,6 +28,7 @@ pub(super) fn run(json: bool, seed: u64) -> Result<()> {
     let report = json!({
         "rank_100k_ms": rank_100k_ms(seed)?,
         "cycle_10k_ms": cycle_10k_ms(seed),
+        "drain_10k_per_second": drain_10k_per_second(),
         "oracle_ratio": against_oracle(seed),
         "cores": cores(),
         "seed": seed,
@@ -93,7 +96,7 @@ fn cycle_10k_ms(seed: u64) -> f64 {
         }
         elapsed
     };
-    while state.waiting(&name("default")).count() < 10_000 {
+    while state.waiting_in_line(&name("default")) < 10_000 {
         for _ in 0..2_000 {
             enqueue(&mut state, &mut seeded);
         }
@@ -105,11 +108,66 @@ fn cycle_10k_ms(seed: u64) -> f64 {
             let task = running.swap_remove(at);
             send(&mut state, Command::Exited { task, code: 0 });
         }
-        while state.waiting(&name("default")).count() < 10_000 {
+        while state.waiting_in_line(&name("default")) < 10_000 {
             enqueue(&mut state, &mut seeded);
         }
         fill(&mut state, &mut running)
     }))
+}
+
+/// Tasks a second of an array of 10,000 short ones on one node that runs 64 at a time, from its
+/// submission to the last end, through the core alone. As a server does, inputs come in batches,
+/// each batch ends with a pass, and readers hold a snapshot of every one.
+fn drain_10k_per_second() -> f64 {
+    const TASKS: u32 = 10_000;
+    let scale = Scale { nodes: 1, reservations: 0, horizon: Span::from_days(30), load: 0.0 };
+    let mut state = cluster(scale);
+    let mut ms = 0;
+    let mut send = |state: &mut State, command| {
+        ms += 1;
+        step(state, Input { seq: state.seq() + 1, at: NOW + Span(ms), command })
+    };
+    let start = Instant::now();
+    let job = NewJob { array: Some(Array { count: TASKS, running_max: None }), ..small_job() };
+    send(&mut state, Command::Submit { key: None, job });
+    let mut snapshot = state.snapshot();
+    let mut ended = 0;
+    let mut running: Vec<TaskId> = Vec::new();
+    loop {
+        for task in running.drain(..) {
+            send(&mut state, Command::Started { task });
+            send(&mut state, Command::Exited { task, code: 0 });
+            ended += 1;
+        }
+        for effect in send(&mut state, Command::Pass).effects {
+            if let Effect::Launch { task, .. } = effect {
+                running.push(task);
+            }
+        }
+        drop(std::mem::replace(&mut snapshot, black_box(state.snapshot())));
+        if running.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(ended, TASKS, "every task ran");
+    (f64::from(TASKS) / start.elapsed().as_secs_f64()).round()
+}
+
+/// One core for a minute.
+fn small_job() -> NewJob {
+    let window = Window { earliest: Time(0), deadline: Time::LATEST };
+    let each = Resources { cpu: 1000, ..Resources::default() };
+    let request = Request { each, ..request(1, Span::from_min(1), window) };
+    let queue = QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
+    NewJob {
+        user: UserId(0),
+        name: None,
+        attributes: Default::default(),
+        priority: 0,
+        terms: Terms::Queue { request, queue },
+        array: None,
+        after: Vec::new(),
+    }
 }
 
 /// How many times as fast as asking the naive oracle about every waiting job, on 20 full nodes.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use era_api::client::Client;
-use jiff::Zoned;
 
+use super::clock;
 use super::config::{self, Config};
 use super::look::Look;
 use crate::paint::Paint;
@@ -97,7 +97,7 @@ impl Common {
             width,
             paint: Paint::for_stdout(self.no_color),
             wide: self.output == Form::Wide,
-            now: Zoned::now(),
+            now: clock::now(),
         }
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn verdict(error: &anyhow::Error) -> Option<Verdict> {
 fn refused(problem: &Problem) -> Verdict {
     if let Some(offers) = &problem.counter_offers {
         let look =
-            Look { width: None, paint: Paint::plain(), wide: false, now: jiff::Zoned::now() };
+            Look { width: None, paint: Paint::plain(), wide: false, now: super::clock::now() };
         let hints = counter_offers(offers, &look);
         return Verdict { code: BID_REFUSED, silent: false, hints };
     }

@@ -39,7 +39,7 @@ pub(crate) struct Logs {
 impl Logs {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = self.common.client()?;
-        let zone = self.timestamps.then(jiff::tz::TimeZone::system);
+        let zone = self.timestamps.then(super::clock::zone);
         let ask = LogAsk { from: self.from, limit: None, attempt: self.attempt, rank: self.rank };
         let mut out = std::io::stdout().lock();
         let form = self.common.output;

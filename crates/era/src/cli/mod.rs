@@ -7,6 +7,7 @@
 mod accept;
 mod admin;
 mod cancel;
+mod clock;
 mod completions;
 pub(crate) mod config;
 pub(crate) mod connection;

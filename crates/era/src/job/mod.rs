@@ -1,4 +1,4 @@
-//! From what somebody wrote to a job that can be handed in: a YAML file ([`file`]), the header of
+//! From what somebody wrote to a job that can be handed in: a YAML file ([`mod@file`]), the header of
 //! a Slurm script ([`script`]) and flags ([`flags`]), laid over each other as a [`Draft`].
 //!
 //! Everything here is a function of texts and of the reader's clock; nothing talks to a server.

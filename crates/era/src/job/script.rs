@@ -168,10 +168,10 @@ impl Reading<'_> {
             preemptible: self.take("requeue").map(|_| true),
             ..Draft::default()
         };
-        if draft.from.is_some() || draft.by.is_some() {
-            if let Some(queue) = draft.queue.take() {
-                self.notes.push(format!("partition {queue} is not used: a promise has no queue"));
-            }
+        if (draft.from.is_some() || draft.by.is_some())
+            && let Some(queue) = draft.queue.take()
+        {
+            self.notes.push(format!("partition {queue} is not used: a promise has no queue"));
         }
         self.resources(&mut draft)?;
         Ok(draft)

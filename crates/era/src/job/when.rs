@@ -72,6 +72,7 @@ fn civil(text: &str, now: &Zoned) -> Option<Result<DateTime, jiff::Error>> {
         _ if text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
             text.split_once(' ').unwrap_or((text, ""))
         }
+        Some((_, "")) => return None,
         Some(split) => split,
         None => (text, ""),
     };

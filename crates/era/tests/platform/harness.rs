@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// How long a server may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(60);
 
+/// How long it may take to stop.
+const STOP_MAX: Duration = Duration::from_secs(20);
+
 /// A running server; it ends with the value.
 pub(crate) struct Platform {
     folder: tempfile::TempDir,
@@ -24,19 +27,47 @@ impl Platform {
         let server = up(folder.path(), &address);
         let mut platform = Platform { folder, url: format!("http://{address}"), server };
         platform.wait_until_ready(&address);
-        platform.log_in();
         platform
     }
 
-    /// Logs in as the first administrator, with the one-time password that the server printed.
-    fn log_in(&self) {
-        let said = self.said();
-        let password = said.lines().find_map(|line| line.strip_prefix("one-time password: "));
-        let password = password.unwrap_or_else(|| panic!("no password was told: {said}"));
-        let mut login = self.era().args(["login", "admin"]).stdin(Stdio::piped()).spawn().unwrap();
-        let lines = format!("{password}\nanother-password\n");
-        login.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-        assert!(login.wait().unwrap().success(), "nobody could log in");
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
+    /// The token of the user who started it.
+    pub(crate) fn token(&self) -> String {
+        let token = std::fs::read_to_string(self.folder.path().join("data/local-token"));
+        token.unwrap().trim().to_owned()
+    }
+
+    /// What a job kept.
+    pub(crate) fn outputs(&self, job: u64) -> PathBuf {
+        self.folder.path().join("data/jobs").join(job.to_string()).join("outputs")
+    }
+
+    /// What the API answers.
+    pub(crate) fn get(&self, path: &str) -> serde_json::Value {
+        let token = format!("authorization: Bearer {}\r\n", self.token());
+        let path = format!("/api/v1{path}");
+        let (status, body) = exchange(self.address(), "GET", &path, &token, "").unwrap();
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// Kills the server where it stands.
+    pub(crate) fn kill(&mut self) {
+        self.server.kill().unwrap();
+        self.server.wait().unwrap();
+    }
+
+    /// Starts it again on the same folder and address.
+    pub(crate) fn restart(&mut self) {
+        let address = self.address().to_owned();
+        // Written again once its new token lies there.
+        let _ = std::fs::remove_file(self.folder.path().join("config/local.json"));
+        self.server = up(self.folder.path(), &address);
+        self.wait_until_ready(&address);
     }
 
     /// A folder for the user's own files.
@@ -80,7 +111,8 @@ impl Platform {
 
     fn wait_until_ready(&mut self, address: &str) {
         let until = Instant::now() + READY_MAX;
-        while !is_ready(address) {
+        let told = self.folder.path().join("config").join("local.json");
+        while !is_ready(address) || !told.exists() {
             if let Some(status) = self.server.try_wait().unwrap() {
                 panic!("era up ended with {status}: {}", self.said());
             }
@@ -96,7 +128,16 @@ impl Platform {
 
 impl Drop for Platform {
     fn drop(&mut self) {
-        // It may be gone already; either way nothing may be left behind.
+        // Asked to stop, it takes its idle supervisor along; killed, it would leave it behind.
+        let id = self.server.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &id]).status();
+        let until = Instant::now() + STOP_MAX;
+        while asked.is_ok() && Instant::now() < until {
+            if matches!(self.server.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
@@ -132,4 +173,28 @@ fn is_ready(address: &str) -> bool {
     let mut first = String::new();
     let read = BufReader::new(stream).read_line(&mut first);
     read.is_ok() && first.starts_with("HTTP/1.1 200")
+}
+
+/// One request over a connection of its own: status and body.
+pub(crate) fn exchange(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> std::io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut answer)?;
+    let cut = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(cut)?;
+    let status = head.get(9..12).and_then(|status| status.parse().ok()).ok_or_else(cut)?;
+    Ok((status, body.to_owned()))
 }

@@ -1,4 +1,7 @@
 //! The platform as a user meets it: the real server on a free port, the real command line.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on fails
+
+mod crash;
 mod harness;
 mod story;

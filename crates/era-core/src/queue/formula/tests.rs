@@ -340,3 +340,27 @@ fn a_bad_formula_is_a_refusal_with_its_code_and_place() {
         "formula: this divides by zero: divide by something else, at character 2"
     );
 }
+
+#[test]
+fn whether_a_formula_never_falls_as_a_job_waits_is_known_of_the_usual_ones() {
+    for source in [
+        "100 * user_level + 10 * priority + wait / 3600 - 4 * log2(1 + gpus)",
+        "priority - predicted / 60 - 50 * debt",
+        "min(wait / 60, 100) + if(field == \"vision\", 2, 0)",
+        "-(priority - sqrt(wait))",
+        "if(priority > 3, wait, 2 * wait)",
+        "clamp(log2(1 + wait), 0, 12) - (wait < 60)",
+    ] {
+        assert!(Formula::parse(source).unwrap().never_falls_with_wait(), "{source}");
+    }
+    for source in [
+        "priority - wait",
+        "100 / (1 + wait)",
+        "wait * debt",
+        "abs(wait - 100)",
+        "if(wait > 60, 0, 1)",
+        "wait == 60",
+    ] {
+        assert!(!Formula::parse(source).unwrap().never_falls_with_wait(), "{source}");
+    }
+}

@@ -88,7 +88,7 @@ impl Book {
         command: &Command,
         output: &Output,
     ) -> Result<(), String> {
-        if let Command::Submit { job: NewJob { user, terms, .. }, key } = command
+        if let Command::Submit { job: NewJob { user, terms, array, after, .. }, key } = command
             && let Terms::Hold { hold, .. } = terms
             && let Some((quote, expires)) = self.holds.get(hold)
             && before.hold(*hold).is_ok_and(|held| held.bid.user == *user)
@@ -100,6 +100,9 @@ impl Book {
                     refusal: Refusal::Funds { .. } | Refusal::QuotaPeriod { .. },
                     ..
                 } => {}
+                // What is for queues only was asked for with it.
+                Reply::Refused { refusal: Refusal::NotWithBid { .. }, .. }
+                    if array.is_some() || !after.is_empty() => {}
                 // The same key was used for something else.
                 Reply::Refused { refusal: Refusal::KeyReused, .. } if key.is_some() => {}
                 Reply::Accepted { .. } if key.is_some() => {}

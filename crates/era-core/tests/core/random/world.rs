@@ -62,6 +62,7 @@ pub fn settings(dice: &mut Dice) -> Settings {
         fair_half_life: dice.one_of(&[s(3600), s(1)]),
         period: dice.one_of(&[s(86_400), s(600)]),
         remember: dice.one_of(&[s(86_400), s(60), s(1)]),
+        remember_max: dice.one_of(&[100_000, 1, 8]),
         ..Settings::default()
     }
 }

@@ -251,6 +251,30 @@ proptest! {
     }
 
     #[test]
+    fn what_is_known_never_to_fall_with_the_wait_does_not(
+        tree in trees(),
+        numbers in numbers(),
+        waits in vec(0..i64::MAX, 2..8),
+    ) {
+        let Ok(formula) = Formula::parse(&print(&tree, OR)) else { return Ok(()) };
+        if !formula.never_falls_with_wait() {
+            return Ok(());
+        }
+        let mut waits = waits;
+        waits.extend([0, 1, 1_000_000, i64::MAX]);
+        waits.sort_unstable();
+        let values: Vec<Fixed> = waits
+            .iter()
+            .map(|wait| {
+                let mut inputs = Inputs { numbers, ..Inputs::default() };
+                inputs.set(Var::Wait, Fixed(*wait));
+                formula.eval(&inputs)
+            })
+            .collect();
+        prop_assert!(values.is_sorted(), "{}: {:?} {:?}", formula, waits, values);
+    }
+
+    #[test]
     fn no_text_panics_the_parser(source in any::<String>()) {
         check_no_panic(&source);
     }

@@ -1,0 +1,239 @@
+//! `era bench server`: the whole platform under load, server and load on the same cores.
+
+mod load;
+mod site;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use era_api::Timestamp;
+use serde_json::{Value, json};
+
+use self::load::{Connection, request};
+use self::site::Site;
+use super::{cores, print};
+
+/// How long a rate is measured.
+const SPAN: Duration = Duration::from_secs(4);
+/// How long what was handed in may take.
+const DONE_MAX: Duration = Duration::from_secs(300);
+/// Jobs of the array.
+const ARRAY: u32 = 10_000;
+/// Jobs that are handed in one by one.
+const JOBS: u32 = 1_000;
+/// How often a single job, and a single command, is timed.
+const SINGLES: usize = 60;
+
+/// What a job that only ends asks for.
+const SMALL: &str = r#"{"resources":{"cpu":"50m","memory":"16Mi"},"duration_s":600}"#;
+
+pub(super) fn run(json: bool) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let report = runtime.block_on(measure())?;
+    print(&report, json);
+    Ok(())
+}
+
+async fn measure() -> Result<Value> {
+    let folder = tempfile::tempdir()?;
+    let site = Site::start(folder.path(), None)?;
+    let (idle_mb, idle_cpu) = site.at_rest()?;
+    let quotes = quotes(&site).await?;
+    let cli_submit_p50_ms = commands(&site)?;
+    let (job_p50_ms, start_p50_ms) = singles(&site).await?;
+    let jobs_per_second = separate(&site).await?;
+    let array_tasks_per_second = array(&site).await?;
+    let list_p99_ms = lists(&site).await?;
+    drop(site);
+    let fresh = tempfile::tempdir()?;
+    let site = Site::start(fresh.path(), None)?;
+    let (submits_per_second, submit_p99_ms) = submissions(&site).await?;
+    drop(site);
+    let large = tempfile::tempdir()?;
+    let site = Site::start(large.path(), Some(THOUSAND))?;
+    let on_thousand = self::quotes(&site).await?;
+    drop(site);
+    let fork_per_second = forks()?;
+    Ok(json!({
+        "quotes_per_second": quotes.per_second,
+        "quote_p99_ms": quotes.p99_ms,
+        "tcp_quotes_per_second": quotes.lines_per_second,
+        "quotes_per_second_1000_nodes": on_thousand.per_second,
+        "quote_p99_ms_1000_nodes": on_thousand.p99_ms,
+        "tcp_quotes_per_second_1000_nodes": on_thousand.lines_per_second,
+        "submits_per_second": submits_per_second,
+        "submit_p99_ms": submit_p99_ms,
+        "cli_submit_p50_ms": cli_submit_p50_ms,
+        "array_tasks_per_second": array_tasks_per_second,
+        "jobs_per_second": jobs_per_second,
+        "job_p50_ms": job_p50_ms,
+        "start_p50_ms": start_p50_ms,
+        "list_p99_ms_11k": list_p99_ms,
+        "idle_mb": idle_mb,
+        "idle_cpu": idle_cpu,
+        "fork_per_second": fork_per_second,
+        "array_to_fork": array_tasks_per_second / fork_per_second,
+        "cores": cores(),
+    }))
+}
+
+/// A thousand nodes of eight GPUs.
+const THOUSAND: &str = "nodes:
+  - name: sim
+    count: 1000
+    pool: large
+    capacity: { cpu: 64, memory: 512Gi, gpu: 8, gpu.model: h100, gpu.memory: 80Gi }
+";
+
+struct Quotes {
+    per_second: f64,
+    p99_ms: f64,
+    lines_per_second: f64,
+}
+
+/// Quotes over HTTP as fast as they go, at half that rate, and as lines over TCP.
+async fn quotes(site: &Site) -> Result<Quotes> {
+    let body = r#"{"ask":{"resources":{"cpu":"1","memory":"1Gi"},"duration_s":3600},"value":"30"}"#;
+    let ask = request("POST", "/quotes", &site.token, body);
+    load::closed(site.http, 8, Duration::from_secs(1), &ask, 200).await?;
+    let most = load::closed(site.http, 16, SPAN, &ask, 200).await?;
+    let half = load::paced(site.http, 16, SPAN, most.per_second / 2.0, &ask).await?;
+    let line = format!("{{\"id\":1,\"op\":\"quote\",{}\n", &body[1..]);
+    let lines_per_second = load::lines(site.tcp, &site.token, SPAN, &line).await?;
+    Ok(Quotes { per_second: most.per_second, p99_ms: half.percentile_ms(0.99), lines_per_second })
+}
+
+/// Durable submissions of 64 clients: work that may start in half a day.
+async fn submissions(site: &Site) -> Result<(f64, f64)> {
+    let later = Timestamp::now() + jiff::SignedDuration::from_hours(12);
+    let body = format!(
+        r#"{{"work":{{"command":["true"]}},"ask":{{"resources":{{"cpu":"1"}},"duration_s":60,"earliest":"{later}"}}}}"#
+    );
+    let submit = request("POST", "/jobs", &site.token, &body);
+    let outcome = load::closed(site.http, 64, SPAN, &submit, 201).await?;
+    Ok((outcome.per_second, outcome.percentile_ms(0.99)))
+}
+
+/// Milliseconds of `era submit` as a process, start to exit: the median.
+fn commands(site: &Site) -> Result<f64> {
+    let mut times = Vec::new();
+    for _ in 0..SINGLES {
+        let begun = Instant::now();
+        let status = site
+            .era()?
+            .args(["submit", "--no-code", "--cpu", "50m", "--memory", "16Mi", "--time", "10m"])
+            .args(["--", "true"])
+            .status()?;
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+        ensure!(status.success(), "era submit failed: {status}");
+    }
+    Ok(median(times))
+}
+
+fn job(array: Option<u32>) -> String {
+    let array = array.map_or(String::new(), |n| format!(r#","array":{{"from":0,"to":{}}}"#, n - 1));
+    format!(r#"{{"work":{{"command":["true"]}},"ask":{SMALL}{array}}}"#)
+}
+
+/// One job at a time: from its submission to its end, and to its first instruction.
+async fn singles(site: &Site) -> Result<(f64, f64)> {
+    let mut connection = Connection::open(site.http).await?;
+    let submit = request("POST", "/jobs", &site.token, &job(None));
+    let (mut done, mut started) = (Vec::new(), Vec::new());
+    for _ in 0..SINGLES {
+        let begun = Instant::now();
+        let at = Timestamp::now();
+        let id = submitted(&mut connection, &submit).await?;
+        let look = request("GET", &format!("/jobs/{id}"), &site.token, "");
+        loop {
+            let (_, body) = connection.ask(&look).await?;
+            let job: Value = serde_json::from_slice(body)?;
+            if job["state"] == "succeeded" {
+                done.push(begun.elapsed().as_secs_f64() * 1e3);
+                let first = job["tasks"][0]["started"].as_str().context("it never started")?;
+                let first: Timestamp = first.parse()?;
+                started.push(first.duration_since(at).as_secs_f64().max(0.0) * 1e3);
+                break;
+            }
+            ensure!(job["state"] != "failed", "{job}");
+            ensure!(begun.elapsed() < DONE_MAX, "a job does not end");
+            tokio::time::sleep(Duration::from_micros(500)).await;
+        }
+    }
+    Ok((median(done), median(started)))
+}
+
+async fn submitted(connection: &mut Connection, submit: &[u8]) -> Result<u64> {
+    let (status, body) = connection.ask(submit).await?;
+    ensure!(status == 201, "{status}: {}", String::from_utf8_lossy(body));
+    let answer: Value = serde_json::from_slice(body)?;
+    answer["job"].as_u64().context("no number of a job")
+}
+
+/// A thousand separate jobs, from the first submission to the last end.
+async fn separate(site: &Site) -> Result<f64> {
+    let submit = request("POST", "/jobs", &site.token, &job(None));
+    let begun = Instant::now();
+    let hand_in = async || -> Result<()> {
+        let mut connection = Connection::open(site.http).await?;
+        for _ in 0..JOBS / 20 {
+            submitted(&mut connection, &submit).await?;
+        }
+        Ok(())
+    };
+    for each in futures_util::future::join_all((0..20).map(|_| hand_in())).await {
+        each?;
+    }
+    wait_until_idle(site, "").await?;
+    Ok(f64::from(JOBS) / begun.elapsed().as_secs_f64())
+}
+
+/// An array of ten thousand, from its submission to the last end.
+async fn array(site: &Site) -> Result<f64> {
+    let mut connection = Connection::open(site.http).await?;
+    let submit = request("POST", "/jobs", &site.token, &job(Some(ARRAY)));
+    let begun = Instant::now();
+    let id = submitted(&mut connection, &submit).await?;
+    wait_until_idle(site, &format!("&array={id}")).await?;
+    Ok(f64::from(ARRAY) / begun.elapsed().as_secs_f64())
+}
+
+async fn wait_until_idle(site: &Site, narrowed: &str) -> Result<()> {
+    let mut connection = Connection::open(site.http).await?;
+    let path = format!("/jobs?state=active&limit=1{narrowed}");
+    let look = request("GET", &path, &site.token, "");
+    let begun = Instant::now();
+    loop {
+        let (status, body) = connection.ask(&look).await?;
+        ensure!(status == 200, "{status}: {}", String::from_utf8_lossy(body));
+        let page: Value = serde_json::from_slice(body)?;
+        if page["items"].as_array().is_some_and(Vec::is_empty) {
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < DONE_MAX, "jobs do not end");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Milliseconds within which 99 of 100 lists of fifty jobs were answered.
+async fn lists(site: &Site) -> Result<f64> {
+    let look = request("GET", "/jobs?state=succeeded&limit=50", &site.token, "");
+    let outcome = load::closed(site.http, 1, Duration::from_secs(2), &look, 200).await?;
+    Ok(outcome.percentile_ms(0.99))
+}
+
+/// The same program, started and waited for without any of us: what a task costs at least.
+fn forks() -> Result<f64> {
+    const FORKS: u32 = 1_000;
+    let begun = Instant::now();
+    for _ in 0..FORKS {
+        Command::new("true").status()?;
+    }
+    Ok(f64::from(FORKS) / begun.elapsed().as_secs_f64())
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}

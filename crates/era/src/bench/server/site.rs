@@ -1,0 +1,130 @@
+//! A server of its own to be measured: `era up` on an empty folder, ended with the value.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+/// How long a server may take to be ready.
+const READY_MAX: Duration = Duration::from_secs(120);
+
+/// A running server.
+pub(super) struct Site {
+    server: Child,
+    folder: PathBuf,
+    /// Where HTTP listens.
+    pub(super) http: SocketAddr,
+    /// Where lines are taken.
+    pub(super) tcp: SocketAddr,
+    /// An administrator's token.
+    pub(super) token: String,
+    /// How long it took to be ready.
+    pub(super) started_in: Duration,
+}
+
+impl Site {
+    /// Starts one on this folder, with these simulated nodes beside this machine.
+    pub(super) fn start(folder: &Path, nodes: Option<&str>) -> Result<Site> {
+        let (http, tcp) = (free_address()?, free_address()?);
+        let begun = Instant::now();
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .arg("up")
+            .arg("--data")
+            .arg(folder.join("data"))
+            .args(["--listen", &http.to_string(), "--tcp", &tcp.to_string()])
+            .env("ERA_CONFIG", folder.join("config"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit());
+        if let Some(nodes) = nodes {
+            let file = folder.join("nodes.yaml");
+            std::fs::write(&file, nodes)?;
+            command.arg("--nodes").arg(file);
+        }
+        let server = command.spawn().context("the server cannot be started")?;
+        let mut site = Site {
+            server,
+            folder: folder.to_owned(),
+            http,
+            tcp,
+            token: String::new(),
+            started_in: Duration::ZERO,
+        };
+        site.wait_until_ready()?;
+        site.started_in = begun.elapsed();
+        let token = std::fs::read_to_string(folder.join("data/local-token"));
+        site.token = token.context("the server left no token")?.trim().to_owned();
+        Ok(site)
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        while !is_ready(self.http) {
+            ensure!(self.server.try_wait()?.is_none(), "the server ended before it was ready");
+            ensure!(begun.elapsed() < READY_MAX, "the server is not ready");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    /// The command line, as a user of this server calls it.
+    pub(super) fn era(&self) -> Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .env("ERA_CONFIG", self.folder.join("config"))
+            .env("ERA_URL", format!("http://{}", self.http))
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        Ok(command)
+    }
+
+    /// Megabytes that it holds, and the share of a core that it uses over a few seconds.
+    pub(super) fn at_rest(&self) -> Result<(f64, f64)> {
+        let ticks = || -> Result<f64> {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.server.id()))?;
+            let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split(' ').collect();
+            let used = |n: usize| fields.get(n).and_then(|f| f.parse::<f64>().ok());
+            Ok(used(12).context("no time of use")? + used(13).context("no time of use")?)
+        };
+        std::thread::sleep(Duration::from_secs(2));
+        let before = ticks()?;
+        let span = Duration::from_secs(5);
+        std::thread::sleep(span);
+        let busy = (ticks()? - before) / 100.0 / span.as_secs_f64();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<f64>().ok());
+        Ok((kib.context("no memory of the server")? / 1024.0, busy))
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // Asked first, so that its supervisor goes with it; by force if it does not.
+        let _ = Command::new("kill").arg(self.server.id().to_string()).status();
+        let begun = Instant::now();
+        while matches!(self.server.try_wait(), Ok(None)) && begun.elapsed().as_secs() < 10 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
+fn is_ready(address: SocketAddr) -> bool {
+    use std::io::{Read, Write};
+    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    let request = "GET /readyz HTTP/1.1\r\nhost: era\r\nconnection: close\r\n\r\n";
+    let mut answer = [0; 12];
+    stream.write_all(request.as_bytes()).is_ok()
+        && stream.read_exact(&mut answer).is_ok()
+        && answer == *b"HTTP/1.1 200"
+}

@@ -1,0 +1,146 @@
+//! `kill -9` at a random moment under load, and a restart: nothing that was acknowledged is lost,
+//! nothing runs twice, what runs is found again, the money balances, and the journal replays.
+//!
+//! Ten times here; `ERA_CRASHES` sets another number, and `make soak` asks for a thousand.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Platform, exchange};
+
+/// Clients that hand in jobs at the same time.
+const CLIENTS: usize = 4;
+/// How long all jobs may take to end after the last restart.
+const SETTLED_MAX: Duration = Duration::from_secs(120);
+
+/// Keys that were sent, each with its job once that was acknowledged.
+type Book = Arc<Mutex<BTreeMap<String, Option<u64>>>>;
+
+#[test]
+fn what_was_acknowledged_survives_the_death_of_the_server() {
+    let crashes = std::env::var("ERA_CRASHES").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut platform = Platform::start();
+    let book = Book::default();
+    for round in 0..crashes {
+        let stop = Arc::new(AtomicBool::new(false));
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let (book, stop) = (book.clone(), stop.clone());
+                let (address, token) = (platform.address().to_owned(), platform.token());
+                let name = format!("{round}-{client}");
+                std::thread::spawn(move || hand_in(&address, &token, &name, &book, &stop))
+            })
+            .collect();
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        std::thread::sleep(Duration::from_millis(50 + (random >> 33) % 500));
+        platform.kill();
+        stop.store(true, Ordering::Relaxed);
+        for client in clients {
+            client.join().unwrap();
+        }
+        platform.restart();
+        repeat_what_was_not_answered(&platform, &book);
+    }
+    let book = book.lock().unwrap().clone();
+    assert!(book.len() > crashes, "hardly anything was handed in: {}", book.len());
+    let jobs = settled(&platform);
+    for (key, job) in &book {
+        let job = job.unwrap_or_else(|| panic!("{key} was never acknowledged"));
+        let found = jobs.get(&job).unwrap_or_else(|| panic!("job {job} is lost"));
+        assert_eq!(found["state"], "succeeded", "{found}");
+        let ran = std::fs::read_to_string(platform.outputs(job).join("ran")).unwrap_or_default();
+        assert_eq!(ran, "once\n", "job {job} did not run exactly once");
+    }
+    assert_eq!(jobs.len(), book.len(), "a repeated submission made another job");
+    money_balances(&platform, &jobs);
+    let journal = platform.home().join("journal.ndjson");
+    platform.ok(&["admin", "journal", journal.to_str().unwrap()]);
+    platform.ok(&["replay", journal.to_str().unwrap()]);
+}
+
+/// Some end at once, some run across the crash.
+fn body(nth: u64) -> String {
+    let script = format!("echo once >> outputs/ran; sleep 0.{}", nth % 10);
+    json!({
+        "work": {"command": ["sh", "-c", script]},
+        "ask": {"resources": {"cpu": "100m", "memory": "32Mi"}, "duration_s": 60},
+    })
+    .to_string()
+}
+
+fn hand_in(address: &str, token: &str, name: &str, book: &Book, stop: &AtomicBool) {
+    for nth in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let key = format!("{name}-{nth}");
+        book.lock().unwrap().insert(key.clone(), None);
+        match submit(address, token, &key, nth) {
+            Some(job) => book.lock().unwrap().insert(key, Some(job)),
+            None => return,
+        };
+        std::thread::sleep(Duration::from_millis(15));
+    }
+}
+
+/// The job's number, if the server acknowledged it.
+fn submit(address: &str, token: &str, key: &str, nth: u64) -> Option<u64> {
+    let headers = format!("authorization: Bearer {token}\r\nidempotency-key: {key}\r\n");
+    let (status, answer) = exchange(address, "POST", "/api/v1/jobs", &headers, &body(nth)).ok()?;
+    assert_eq!(status, 201, "{answer}");
+    serde_json::from_str::<Value>(&answer).ok()?["job"].as_u64()
+}
+
+/// A client that got no answer asks again with the same key: one job comes of it, not two.
+fn repeat_what_was_not_answered(platform: &Platform, book: &Book) {
+    let mut book = book.lock().unwrap();
+    for (key, job) in book.iter_mut().filter(|(_, job)| job.is_none()) {
+        let nth = key.rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        *job = submit(platform.address(), &platform.token(), key, nth);
+        assert!(job.is_some(), "{key} is refused after the restart");
+    }
+}
+
+/// All jobs, once none is under way.
+fn settled(platform: &Platform) -> BTreeMap<u64, Value> {
+    let until = Instant::now() + SETTLED_MAX;
+    loop {
+        let active = platform.get("/jobs?state=active&limit=1");
+        if active["items"].as_array().is_some_and(Vec::is_empty) {
+            break;
+        }
+        assert!(Instant::now() < until, "jobs do not end: {active}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (mut jobs, mut cursor) = (BTreeMap::new(), String::new());
+    loop {
+        let page = platform.get(&format!("/jobs?limit=1000{cursor}"));
+        for job in page["items"].as_array().unwrap() {
+            jobs.insert(job["id"].as_u64().unwrap(), job.clone());
+        }
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return jobs,
+        }
+    }
+}
+
+/// What the wallet holds and what the jobs have cost is what was granted.
+fn money_balances(platform: &Platform, jobs: &BTreeMap<u64, Value>) {
+    let micro = |amount: &Value| {
+        let text = amount.as_str().unwrap().to_owned();
+        text.parse::<era_api::Credits>().unwrap().0
+    };
+    let mut spent = 0;
+    for id in jobs.keys() {
+        spent += micro(&platform.get(&format!("/jobs/{id}"))["cost"]["net"]);
+    }
+    let wallet = platform.get("/users/admin/wallet");
+    assert_eq!(micro(&wallet["escrow"]), 0, "{wallet}");
+    assert_eq!(micro(&wallet["balance"]) + spent, 1_000_000_000_000, "{wallet}");
+}
