@@ -3,11 +3,13 @@
 
 use std::io::Read;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use ureq::SendBody;
 use ureq::http::{Method, Request, header};
 
 use super::path::{encode, query};
-use super::{Client, ClientError};
+use super::{ANSWER_BYTES_MAX, Client, ClientError};
 use crate::data::{
     BlobList, DataSet, DataSetEdit, DataSetFilter, FileEntry, FileFilter, FilesEdit, NewDataSet,
     Tree, TreeMade,
@@ -26,7 +28,7 @@ pub enum Have {
 impl Client {
     /// Which of these contents the server lacks.
     pub fn missing_blobs(&self, hashes: Vec<String>) -> Result<Vec<String>, ClientError> {
-        let list: BlobList = self.post("/blobs/missing", &BlobList { hashes })?;
+        let list: BlobList = self.ask_at_length("/blobs/missing", &BlobList { hashes })?;
         Ok(list.hashes)
     }
 
@@ -67,7 +69,7 @@ impl Client {
 
     /// Puts a tree whose contents are there.
     pub fn put_tree(&self, tree: &Tree) -> Result<TreeMade, ClientError> {
-        self.post("/trees", tree)
+        self.ask_at_length("/trees", tree)
     }
 
     /// A tree.
@@ -141,6 +143,28 @@ impl Client {
         // A server that does not send a part sends the whole.
         let begins = if answer.status().as_u16() == 206 { offset } else { 0 };
         Ok((begins, answer.into_body().into_with_config().limit(u64::MAX).reader()))
+    }
+
+    /// Posts a list that may be long, without a key: the same twice is the same, and a server
+    /// keeps no long answers by key.
+    fn ask_at_length<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+    ) -> Result<T, ClientError> {
+        let not_understood = |why: String| {
+            let (url, path) = (self.url().to_owned(), path.to_owned());
+            ClientError::NotUnderstood { url, path, why }
+        };
+        let body = serde_json::to_vec(body).map_err(|error| not_understood(error.to_string()))?;
+        let request = self.request(Method::POST, path);
+        let request = request.header(header::CONTENT_TYPE, "application/json");
+        let request = request.body(body.as_slice()).map_err(|_| self.bad_address(path))?;
+        let answer = self.agent()?.run(request).map_err(|e| ClientError::of(self.url(), e))?;
+        let mut answer = self.judge(path, answer)?.into_body();
+        let bytes = answer.with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+        let bytes = bytes.map_err(|e| ClientError::of(self.url(), e))?;
+        serde_json::from_slice(&bytes).map_err(|error| not_understood(error.to_string()))
     }
 
     fn request(&self, method: Method, path: &str) -> ureq::http::request::Builder {
