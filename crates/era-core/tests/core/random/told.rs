@@ -100,9 +100,12 @@ impl Book {
                     refusal: Refusal::Funds { .. } | Refusal::QuotaPeriod { .. },
                     ..
                 } => {}
-                // What is for queues only was asked for with it.
-                Reply::Refused { refusal: Refusal::NotWithBid { .. }, .. }
-                    if array.is_some() || !after.is_empty() => {}
+                // An array, or to wait for others, is for queues only.
+                Reply::Refused {
+                    refusal:
+                        Refusal::NotWithBid { .. } | Refusal::BadArray { .. } | Refusal::TooMany { .. },
+                    ..
+                } if array.is_some() || !after.is_empty() => {}
                 // The same key was used for something else.
                 Reply::Refused { refusal: Refusal::KeyReused, .. } if key.is_some() => {}
                 Reply::Accepted { .. } if key.is_some() => {}
