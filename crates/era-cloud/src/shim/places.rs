@@ -108,8 +108,12 @@ impl Places {
             make(own, 0o700, owner)?;
         }
         for kept in KEPT {
-            let link = self.work.join(kept);
-            symlink(Path::new("../..").join(kept), &link).map_err(at(&link))?;
+            let (link, to) = (self.work.join(kept), Path::new("../..").join(kept));
+            match symlink(&to, &link) {
+                // Made ready before, and begun again.
+                Err(_) if std::fs::read_link(&link).is_ok_and(|old| old == to) => {}
+                made => made.map_err(at(&link))?,
+            }
         }
         // What stands in the place of the kept folders would hide them.
         let hides = |to: &str| KEPT.iter().any(|kept| Path::new(to).starts_with(kept));

@@ -99,6 +99,8 @@ pub(crate) fn job(key: Option<&str>, earliest: Time) -> Command {
             name: None,
             attributes: Default::default(),
             priority: 0,
+            array: None,
+            after: Vec::new(),
             terms: Terms::Queue { request, queue },
         },
     }

@@ -99,7 +99,7 @@ fn of_state(app: &App) {
         metrics::gauge!("era_jobs", "state" => name).set(f64::from(count));
     }
     for queue in state.queues() {
-        let waiting = state.waiting(&queue.name).count();
+        let waiting = state.waiting_in_line(&queue.name);
         let name = queue.name.to_string();
         metrics::gauge!("era_queue_waiting", "queue" => name).set(waiting as f64);
     }

@@ -37,7 +37,7 @@ async fn ask(
 ) -> Result<Json<Quoted>, Failure> {
     let snapshot = app.driver.snapshot();
     let now = SystemClock.now().max(snapshot.now());
-    let bid = wire::bid(caller.user, &asked, now, snapshot.settings().horizon)?;
+    let bid = wire::bid(caller.user, &asked)?;
     if asked.hold {
         caller.may(Scope::Write)?;
         let answer = app.driver.ask(Command::Hold { key: None, bid }, None).await?;

@@ -38,10 +38,7 @@ pub async fn submit(
 ) -> Result<Submitted, Failure> {
     let received = SystemClock.now();
     work::check(&job.work)?;
-    let snapshot = app.driver.snapshot();
-    let at = received.max(snapshot.now());
-    let asked = wire::new_job(owner.user, &job, at, snapshot.settings().horizon)?;
-    drop(snapshot);
+    let asked = wire::new_job(owner.user, &job)?;
     if let Terms::Bid { bid, .. } = &asked.terms {
         app.asks.taken(bid);
     }

@@ -73,8 +73,7 @@ impl Moment<'_> {
             let detail = "a hold is asked for over REST: `POST /api/v1/quotes`";
             return Err(Failure::bad_field("ask.hold", detail));
         }
-        let horizon = self.snapshot.settings().horizon;
-        let bid = wire::bid(caller.user, &asked, self.now, horizon)?;
+        let bid = wire::bid(caller.user, &asked)?;
         let found = quote(self.snapshot, &bid, self.now);
         self.app.asks.asked(&bid, self.now, found.as_ref().ok().map(|quote| quote.price));
         let found: Quote =

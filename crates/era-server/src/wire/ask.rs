@@ -7,7 +7,7 @@ use era_core::bid::{Value, ValueStep, Window};
 use era_core::input::{Array, NewJob, Terms};
 use era_core::job::{After, Overrun, QueueTerms, When};
 use era_core::resources::Resources;
-use era_core::units::{HoldId, JobId, Money, Span, Time, UserId};
+use era_core::units::{HoldId, JobId, Money, Time, UserId};
 
 use super::{BadField, money, name, optional_name, span, time};
 
@@ -17,11 +17,12 @@ const ENTRIES_MAX: usize = 64;
 /// The queue of jobs that name none.
 const DEFAULT_QUEUE: &str = "default";
 
-/// An ask as a request. What is not said about times is: from now, until the horizon.
-pub fn request(ask: &Ask, now: Time, horizon: Span) -> Result<Request, BadField> {
+/// An ask as a request. What is not said about times is left open, and the core takes it as from
+/// now until the horizon: so that the same question, asked again later, is the same question.
+pub fn request(ask: &Ask) -> Result<Request, BadField> {
     let window = Window {
-        earliest: ask.earliest.map_or(now, time),
-        deadline: ask.deadline.map_or(now + horizon, time),
+        earliest: ask.earliest.map_or(Time(0), time),
+        deadline: ask.deadline.map_or(Time::LATEST, time),
     };
     Ok(Request {
         shape: shape(ask)?,
@@ -84,26 +85,24 @@ fn constraints(given: &wire::Constraints) -> Result<Constraints, BadField> {
 }
 
 /// A question for a price as a bid. Where no value is said it is worth anything.
-pub fn bid(user: UserId, asked: &QuoteAsk, now: Time, horizon: Span) -> Result<Bid, BadField> {
+pub fn bid(user: UserId, asked: &QuoteAsk) -> Result<Bid, BadField> {
     let one_of = match (&asked.ask, &asked.one_of[..]) {
         (Some(ask), []) => {
-            vec![Alternative { all_of: vec![request(ask, now, horizon)?] }]
+            vec![Alternative { all_of: vec![request(ask)?] }]
         }
         (None, []) => return Err(BadField::new("ask", "say what is asked for")),
-        (None, several) => several
-            .iter()
-            .map(|AllOf { all_of }| alternative(all_of, now, horizon))
-            .collect::<Result<_, _>>()?,
+        (None, several) => {
+            several.iter().map(|AllOf { all_of }| alternative(all_of)).collect::<Result<_, _>>()?
+        }
         (Some(_), _) => return Err(BadField::new("ask", "give `ask` or `one_of`, not both")),
     };
     let value = asked.value.as_ref().map_or(Value::Flat(Money::MOST), value);
     Ok(Bid { user, one_of, value })
 }
 
-fn alternative(asks: &[OrderedAsk], now: Time, horizon: Span) -> Result<Alternative, BadField> {
-    let ordered = |asked: &OrderedAsk| {
-        Ok(Request { after: asked.after.clone(), ..request(&asked.ask, now, horizon)? })
-    };
+fn alternative(asks: &[OrderedAsk]) -> Result<Alternative, BadField> {
+    let ordered =
+        |asked: &OrderedAsk| Ok(Request { after: asked.after.clone(), ..request(&asked.ask)? });
     Ok(Alternative { all_of: asks.iter().map(ordered).collect::<Result<_, BadField>>()? })
 }
 
@@ -120,18 +119,13 @@ fn value(given: &WireValue) -> Value {
 }
 
 /// A job as the core knows it: terms and attributes, without what is run.
-pub fn new_job(
-    user: UserId,
-    given: &wire::NewJob,
-    now: Time,
-    horizon: Span,
-) -> Result<NewJob, BadField> {
+pub fn new_job(user: UserId, given: &wire::NewJob) -> Result<NewJob, BadField> {
     Ok(NewJob {
         user,
         name: optional_name("name", given.name.as_deref())?,
         attributes: given.attributes.as_ref().map(attributes).transpose()?.unwrap_or_default(),
         priority: given.priority,
-        terms: terms(user, given, now, horizon)?,
+        terms: terms(user, given)?,
         array: given.array.as_ref().map(array).transpose()?,
         after: given.after.iter().map(after).collect(),
     })
@@ -152,7 +146,7 @@ fn after(given: &wire::After) -> After {
     After { job: JobId(given.job), when }
 }
 
-fn terms(user: UserId, given: &wire::NewJob, now: Time, horizon: Span) -> Result<Terms, BadField> {
+fn terms(user: UserId, given: &wire::NewJob) -> Result<Terms, BadField> {
     let overrun = match given.overrun.unwrap_or_default() {
         wire::Overrun::Extend => Overrun::Extend,
         wire::Overrun::Stop => Overrun::Stop,
@@ -168,12 +162,12 @@ fn terms(user: UserId, given: &wire::NewJob, now: Time, horizon: Span) -> Result
         if given.queue.is_some() {
             return Err(BadField::new("queue", "a job with a value has a promise, not a queue"));
         }
-        let mut bid = Bid::single(user, request(&given.ask, now, horizon)?, Money::ZERO);
+        let mut bid = Bid::single(user, request(&given.ask)?, Money::ZERO);
         bid.value = value(worth);
         let most = given.most.map(money);
         return Ok(Terms::Bid { bid, most, overrun, release_when_idle });
     }
-    let mut request = request(&given.ask, now, horizon)?;
+    let mut request = request(&given.ask)?;
     request.window.deadline = Time::LATEST;
     let queue = QueueTerms {
         queue: name("queue", given.queue.as_deref().unwrap_or(DEFAULT_QUEUE))?,

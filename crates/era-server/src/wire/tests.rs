@@ -9,25 +9,21 @@ use serde_json::json;
 
 use super::{bid, credits, milli, money, new_job, seconds, span, stamp, time};
 
-const NOW: Time = Time(1_800_000_000_000);
-const HORIZON: Span = Span::from_days(30);
-
 fn ask(value: serde_json::Value) -> wire::Ask {
     serde_json::from_value(value).unwrap()
 }
 
 fn job(value: serde_json::Value) -> Result<era_core::input::NewJob, String> {
     let given: wire::NewJob = serde_json::from_value(value).map_err(|e| e.to_string())?;
-    new_job(UserId(7), &given, NOW, HORIZON)
-        .map_err(|bad| format!("{}: {}", bad.field, bad.problem))
+    new_job(UserId(7), &given).map_err(|bad| format!("{}: {}", bad.field, bad.problem))
 }
 
 #[test]
-fn what_is_not_said_about_times_is_from_now_until_the_horizon() {
+fn what_is_not_said_about_times_is_left_open_and_always_the_same() {
     let asked = ask(json!({"resources": {"cpu": 2, "memory": "4Gi"}, "duration_s": 60}));
-    let request = super::request(&asked, NOW, HORIZON).unwrap();
-    assert_eq!(request.window.earliest, NOW);
-    assert_eq!(request.window.deadline, NOW + HORIZON);
+    let request = super::request(&asked).unwrap();
+    assert_eq!(request.window.earliest, Time(0));
+    assert_eq!(request.window.deadline, Time::LATEST);
     assert_eq!((request.each.cpu, request.each.memory), (2000, 4096));
     assert_eq!(request.shape, Shape::gang(1));
     assert_eq!(request.duration, Span::from_s(60));
@@ -37,7 +33,7 @@ fn what_is_not_said_about_times_is_from_now_until_the_horizon() {
 fn a_number_and_its_text_are_the_same_amount() {
     let number = ask(json!({"resources": {"gpu": 0.5}, "duration_s": 1}));
     let text = ask(json!({"resources": {"gpu": "0.5"}, "duration_s": 1}));
-    let read = |asked: &wire::Ask| super::request(asked, NOW, HORIZON).unwrap().each;
+    let read = |asked: &wire::Ask| super::request(asked).unwrap().each;
     assert_eq!(read(&number), read(&text));
     assert_eq!(read(&number).gpu, 500);
 }
@@ -51,9 +47,9 @@ fn a_question_without_a_value_is_worth_anything() {
         menu: false,
         hold: false,
     };
-    assert_eq!(bid(UserId(1), &asked, NOW, HORIZON).unwrap().value, Value::Flat(Money::MOST));
+    assert_eq!(bid(UserId(1), &asked).unwrap().value, Value::Flat(Money::MOST));
     let valued = QuoteAsk { value: Some(WireValue::Flat(credits(Money::credits(3)))), ..asked };
-    let valued = bid(UserId(1), &valued, NOW, HORIZON).unwrap();
+    let valued = bid(UserId(1), &valued).unwrap();
     assert_eq!(valued.value, Value::Flat(Money::credits(3)));
 }
 

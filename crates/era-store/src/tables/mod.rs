@@ -1,7 +1,7 @@
 //! Tables that are read: projections of the journal with a durable cursor.
 //!
 //! [`Projector`] reads entries after its cursor, works out what they change (a pure function, in
-//! [`project`]) and writes that together with the cursor in one transaction; so a crash at any
+//! `project`) and writes that together with the cursor in one transaction; so a crash at any
 //! moment repeats nothing and loses nothing. There is one of it. Everybody else reads, by
 //! [`Tables`]. The core's state is never asked, and who may see what is for the caller to say.
 

@@ -43,7 +43,7 @@ pub(super) async fn run(running: &Running, data: &Path) -> anyhow::Result<()> {
     };
     let snapshot = app.driver.snapshot();
     let now = SystemClock.now().max(snapshot.now());
-    let bid = wire::bid(owner.user, &asked, now, snapshot.settings().horizon)?;
+    let bid = wire::bid(owner.user, &asked)?;
     let quote = era_core::quote(&snapshot, &bid, now)
         .map_err(|declined| anyhow::anyhow!("the bid was refused: {}", declined.refusal))?;
     let mut out = std::io::stdout();
