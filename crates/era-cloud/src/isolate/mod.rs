@@ -8,7 +8,7 @@
 //!
 //! A keeper (see [`crate::shim`]) enters the namespace, starts the task there and leaves it again,
 //! so all of it is ordinary code with ordinary errors and nothing happens between fork and exec
-//! but what [`before_exec`] holds. What a task may use up is not known here; see
+//! but what `before_exec` holds. What a task may use up is not known here; see
 //! [`crate::limits`].
 
 pub(crate) mod before_exec;

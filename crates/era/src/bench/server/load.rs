@@ -123,7 +123,7 @@ pub(super) async fn paced(
         }
         Ok(latencies)
     };
-    gather(begun, (0..connections).map(|nth| one(nth))).await
+    gather(begun, (0..connections).map(one)).await
 }
 
 async fn gather(
