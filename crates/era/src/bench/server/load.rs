@@ -168,6 +168,8 @@ pub(super) async fn lines(
         }
         let told = read.read(&mut buffer).await?;
         ensure!(told > 0, "the server hung up");
+        // An answer that came in two pieces is looked at in part only.
+        ensure!(!buffer[..told].starts_with(b"{\"id\":1,\"error\""), "a quote was refused");
         let ends = buffer[..told].iter().filter(|byte| **byte == b'\n').count();
         outstanding = outstanding.saturating_sub(ends);
         answered += ends as u64;

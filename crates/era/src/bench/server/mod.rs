@@ -59,6 +59,7 @@ async fn measure() -> Result<Value> {
         "quotes_per_second": quotes.per_second,
         "quote_p99_ms": quotes.p99_ms,
         "tcp_quotes_per_second": quotes.lines_per_second,
+        "open_quotes_per_second": quotes.open_per_second,
         "quotes_per_second_1000_nodes": on_thousand.per_second,
         "quote_p99_ms_1000_nodes": on_thousand.p99_ms,
         "tcp_quotes_per_second_1000_nodes": on_thousand.lines_per_second,
@@ -90,18 +91,33 @@ struct Quotes {
     per_second: f64,
     p99_ms: f64,
     lines_per_second: f64,
+    open_per_second: f64,
 }
 
-/// Quotes over HTTP as fast as they go, at half that rate, and as lines over TCP.
+/// Quotes over HTTP as fast as they go, at half that rate, and as lines over TCP: finished within a
+/// day. Beside them quotes without a deadline, whose window is the whole horizon.
 async fn quotes(site: &Site) -> Result<Quotes> {
-    let body = r#"{"ask":{"resources":{"cpu":"1","memory":"1Gi"},"duration_s":3600},"value":"30"}"#;
-    let ask = request("POST", "/quotes", &site.token, body);
+    let by = Timestamp::now() + jiff::SignedDuration::from_hours(24);
+    let body = |deadline: &str| {
+        format!(
+            r#"{{"ask":{{"resources":{{"cpu":"1","memory":"1Gi"}},"duration_s":3600{deadline}}},"value":"30"}}"#
+        )
+    };
+    let within_a_day = body(&format!(r#","deadline":"{by}""#));
+    let ask = request("POST", "/quotes", &site.token, &within_a_day);
+    let open = request("POST", "/quotes", &site.token, &body(""));
     load::closed(site.http, 8, Duration::from_secs(1), &ask, 200).await?;
     let most = load::closed(site.http, 16, SPAN, &ask, 200).await?;
     let half = load::paced(site.http, 16, SPAN, most.per_second / 2.0, &ask).await?;
-    let line = format!("{{\"id\":1,\"op\":\"quote\",{}\n", &body[1..]);
+    let open = load::closed(site.http, 16, Duration::from_secs(2), &open, 200).await?;
+    let line = format!("{{\"id\":1,\"op\":\"quote\",\"ask\":{within_a_day}}}\n");
     let lines_per_second = load::lines(site.tcp, &site.token, SPAN, &line).await?;
-    Ok(Quotes { per_second: most.per_second, p99_ms: half.percentile_ms(0.99), lines_per_second })
+    Ok(Quotes {
+        per_second: most.per_second,
+        p99_ms: half.percentile_ms(0.99),
+        lines_per_second,
+        open_per_second: open.per_second,
+    })
 }
 
 /// Durable submissions of 64 clients: work that may start in half a day.
