@@ -28,9 +28,11 @@ test: setup ## Run every test
 
 soak: export PROPTEST_CASES ?= 4096
 soak: export PROPTEST_RNG_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
-soak: ## Run every test with far more random cases, and new ones (PROPTEST_CASES=n)
+soak: export ERA_CRASHES ?= 1000
+soak: ## Run every test with far more random cases and crashes, and those that take long
 	@echo "PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED)"
 	@$(MAKE) --no-print-directory test PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED)
+	cargo test --workspace --locked --lib --bins --tests -- --ignored --test-threads 1
 
 lint: setup-lint ## Check format, lints, documentation, licences and scripts
 	cargo fmt --all --check

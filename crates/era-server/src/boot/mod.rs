@@ -7,8 +7,6 @@
 pub mod executors;
 mod first;
 mod staging;
-#[cfg(test)]
-mod tests;
 
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};

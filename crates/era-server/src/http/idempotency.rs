@@ -6,7 +6,8 @@
 //! holds are not kept here: the core knows their keys itself, in the same transaction as their
 //! effect ([`core_key`]). A key belongs to its account, so accounts cannot collide.
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, OptionalFromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -24,7 +25,7 @@ pub const HEADER: &str = "idempotency-key";
 /// Says that an answer was given before.
 const REPLAYED: &str = "idempotency-replayed";
 /// Longest key.
-const KEY_MAX: usize = 255;
+pub const KEY_MAX: usize = 255;
 /// Creations whose keys the core keeps.
 const KEPT_BY_CORE: [&str; 2] = ["/api/v1/jobs", "/api/v1/quotes"];
 /// Creations whose answers have secrets in them that must not lie on a disk.
@@ -49,6 +50,24 @@ pub fn key_of(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
 pub fn core_key(user: UserId, key: &str) -> Option<Name> {
     let hash = blake3::hash(format!("{}\n{key}", user.0).as_bytes());
     Name::new(&hex(&hash.as_bytes()[..24])).ok()
+}
+
+/// The key that a submission brings.
+pub struct Key(String);
+
+impl Key {
+    /// As the core keeps it.
+    pub fn for_core(&self, user: UserId) -> Option<Name> {
+        core_key(user, &self.0)
+    }
+}
+
+impl<S: Send + Sync> OptionalFromRequestParts<S> for Key {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Key>, Failure> {
+        Ok(key_of(&parts.headers)?.map(|key| Key(key.to_owned())))
+    }
 }
 
 /// Surrounds every creation that brings a key.

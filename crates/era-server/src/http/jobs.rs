@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use super::caller::Caller;
 use super::extract::{Body, Path};
 use super::failure::Failure;
-use super::key::Key;
+use super::idempotency::Key;
 use super::reply::{done, refused};
 use crate::App;
 use crate::submit::{self, Owner};

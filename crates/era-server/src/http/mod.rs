@@ -19,7 +19,6 @@ mod images;
 pub mod job_views;
 pub mod jobs;
 pub mod journal;
-pub mod key;
 pub mod logs;
 mod market;
 pub mod measures;

@@ -9,8 +9,6 @@ pub mod nodes;
 mod orders;
 mod reports;
 mod specs;
-#[cfg(test)]
-mod tests;
 
 use std::future::Future;
 use std::path::PathBuf;

@@ -6,9 +6,9 @@
 mod work;
 
 use era_api::job::{NewJob, Submitted};
-use era_core::Command;
 use era_core::input::Terms;
 use era_core::units::{JobId, Name, UserId};
+use era_core::{Command, Refusal};
 use era_store::tables::Tables;
 use era_store::{Indices, Note};
 use serde_json::value::to_raw_value;
@@ -50,8 +50,27 @@ pub async fn submit(
         received_ms: Some(received.0),
         ..Note::default()
     };
+    let repeatable = key.is_some();
     let answer = app.driver.ask(Command::Submit { key, job: asked }, note.write()).await?;
-    crate::http::jobs::submitted(answer.reply)
+    let submitted = crate::http::jobs::submitted(answer.reply)?;
+    if repeatable {
+        same_work(app, JobId(submitted.job), answer.seq, &note).await?;
+    }
+    Ok(submitted)
+}
+
+/// Refuses a key that was used for another job. The core has compared all but what is run, which
+/// it does not know.
+async fn same_work(app: &App, job: JobId, seq: u64, note: &Note) -> Result<(), Failure> {
+    let Some((_, first)) = app.store.journal().submission(job).await? else { return Ok(()) };
+    let before = first.note.as_deref().and_then(|text| Note::read(text).ok());
+    let spec = |note: &Note| note.spec.as_ref().map(|spec| spec.get().to_owned());
+    match before {
+        Some(before) if first.seq != seq && spec(&before) != spec(note) => {
+            Err(Refusal::KeyReused.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Owner {
@@ -67,7 +86,7 @@ impl Owner {
 
 /// What a job was, to be handed in again in its owner's name; for those who may see it.
 pub async fn again(app: &App, caller: &Caller, id: u64) -> Result<(Owner, NewJob), Failure> {
-    let unknown = || Failure::from(era_core::Refusal::UnknownJob { job: JobId(id) });
+    let unknown = || Failure::from(Refusal::UnknownJob { job: JobId(id) });
     let tables = Tables::new(&app.store);
     let row = tables.job(JobId(id)).await?.ok_or_else(unknown)?;
     if !caller.sees(row.account, row.team) {

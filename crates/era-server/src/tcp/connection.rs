@@ -21,6 +21,7 @@ use super::line::{Line, Moment, answer, new_job, unreadable};
 use super::{LINE_MAX, OUTSTANDING_MAX};
 use crate::App;
 use crate::clock::{Clock, SystemClock};
+use crate::http::idempotency::{KEY_MAX, core_key};
 use crate::http::{Caller, Failure};
 use crate::submit::{Owner, submit};
 
@@ -259,10 +260,12 @@ struct Me {
 fn submission(caller: &Caller, line: &Line<'_>) -> Result<(NewJob, Option<Name>), Failure> {
     caller.may(Scope::Write)?;
     let job = new_job(line.job)?;
-    let key = match line.key.as_deref() {
-        None => None,
-        Some(key) => Some(Name::new(key).map_err(|e| Failure::bad_field("key", e.to_string()))?),
-    };
+    let key = line.key.as_deref().map(|key| {
+        let bounded = (1..=KEY_MAX).contains(&key.len());
+        let key = core_key(caller.user, key).filter(|_| bounded);
+        key.ok_or_else(|| Failure::bad_field("key", "a key has 1 to 255 bytes"))
+    });
+    let key = key.transpose()?;
     Ok((job, key))
 }
 

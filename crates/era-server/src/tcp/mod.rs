@@ -18,8 +18,6 @@
 
 mod connection;
 mod line;
-#[cfg(test)]
-mod tests;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

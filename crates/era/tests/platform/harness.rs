@@ -16,6 +16,7 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 pub(crate) struct Platform {
     folder: tempfile::TempDir,
     url: String,
+    tcp: String,
     server: Child,
 }
 
@@ -24,8 +25,9 @@ impl Platform {
     pub(crate) fn start() -> Platform {
         let folder = tempfile::tempdir().unwrap();
         let address = free_address();
-        let server = up(folder.path(), &address);
-        let mut platform = Platform { folder, url: format!("http://{address}"), server };
+        let tcp = free_address();
+        let server = up(folder.path(), &address, &tcp);
+        let mut platform = Platform { folder, url: format!("http://{address}"), tcp, server };
         platform.wait_until_ready(&address);
         platform
     }
@@ -33,6 +35,11 @@ impl Platform {
     /// Where it listens.
     pub(crate) fn address(&self) -> &str {
         self.url.trim_start_matches("http://")
+    }
+
+    /// Where it takes lines.
+    pub(crate) fn tcp(&self) -> &str {
+        &self.tcp
     }
 
     /// The token of the user who started it.
@@ -66,7 +73,7 @@ impl Platform {
         let address = self.address().to_owned();
         // Written again once its new token lies there.
         let _ = std::fs::remove_file(self.folder.path().join("config/local.json"));
-        self.server = up(self.folder.path(), &address);
+        self.server = up(self.folder.path(), &address, &self.tcp);
         self.wait_until_ready(&address);
     }
 
@@ -143,10 +150,10 @@ impl Drop for Platform {
     }
 }
 
-fn up(folder: &Path, address: &str) -> Child {
+fn up(folder: &Path, address: &str, tcp: &str) -> Child {
     let log = std::fs::File::create(folder.join("server.log")).unwrap();
     Command::new(env!("CARGO_BIN_EXE_era"))
-        .args(["up", "--listen", address, "--data"])
+        .args(["up", "--listen", address, "--tcp", tcp, "--data"])
         .arg(folder.join("data"))
         .env("ERA_CONFIG", folder.join("config"))
         .stdin(Stdio::null())

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on fails
 
 mod crash;
+mod doors;
 mod harness;
 mod story;
