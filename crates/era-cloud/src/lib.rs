@@ -5,6 +5,7 @@
 //! nothing, and what an executor has to say comes back as [`Report`]s, each until it is
 //! acknowledged. Prices, queues and users' rights are not known here.
 
+pub mod celery;
 pub mod discover;
 mod executor;
 #[cfg(target_os = "linux")]
