@@ -16,6 +16,7 @@ pub mod limits;
 pub mod local;
 pub mod log;
 pub mod scalars;
+pub mod settings;
 #[cfg(target_os = "linux")]
 pub mod shim;
 pub mod simulated;

@@ -11,12 +11,14 @@ mod laboratory;
 mod names;
 mod paint;
 mod replay;
+mod settings;
 mod shim;
 mod sim;
 mod tune;
 mod up;
 mod upkeep;
 mod version;
+mod worker;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -51,6 +53,7 @@ enum Command {
     Tune(Box<tune::Tune>),
     Up(up::Up),
     Version(version::Version),
+    Worker(worker::Worker),
 }
 
 impl Command {
@@ -66,6 +69,7 @@ impl Command {
             Command::Tune(tune) => tune.run(),
             Command::Up(up) => up.run(),
             Command::Version(version) => version.run(),
+            Command::Worker(worker) => worker.run(),
         }
     }
 }

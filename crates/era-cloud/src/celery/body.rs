@@ -141,7 +141,8 @@ mod tests {
             {"b": 2},
             {"callbacks": null, "errbacks": null, "chain": null, "chord": null}
         ]);
-        let yaml = "- - 1\n- b: 2\n- callbacks: null\n  chain: null\n  chord: null\n  errbacks: null\n";
+        let yaml =
+            "- - 1\n- b: 2\n- callbacks: null\n  chain: null\n  chord: null\n  errbacks: null\n";
         assert_eq!(Format::Yaml.read(yaml.as_bytes()), Ok(expected.clone()));
         let packed = b"\x93\x91\x01\x81\xa1b\x02\x84\xa9callbacks\xc0\xa8errbacks\xc0\xa5chain\xc0\xa5chord\xc0";
         assert_eq!(Format::Msgpack.read(packed), Ok(expected));

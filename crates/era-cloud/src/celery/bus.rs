@@ -92,8 +92,7 @@ impl Bus {
             .set_connection_timeout(Some(ANSWER_TIME))
             .set_number_of_retries(1)
             .set_max_delay(Duration::from_millis(500));
-        let manager =
-            client.get_connection_manager_with_config(config).await.map_err(failed)?;
+        let manager = client.get_connection_manager_with_config(config).await.map_err(failed)?;
         let tags = Arc::new(Tags { prefix: random_hex::<8>(), next: AtomicU64::new(0) });
         let bus = Bus { address: Arc::new(address.clone()), client, manager, tags };
         bus.run("answer a ping", &redis::cmd("PING")).await.map(|_: String| bus)
@@ -297,7 +296,10 @@ impl Bus {
 /// Adds a publication to others.
 pub(super) fn add_publish(all: &mut redis::Pipeline, envelope: &Envelope) {
     let Ok(bytes) = envelope.write() else { return };
-    all.cmd("LPUSH").arg(queue::key(envelope.routing_key(), envelope.priority())).arg(bytes).ignore();
+    all.cmd("LPUSH")
+        .arg(queue::key(envelope.routing_key(), envelope.priority()))
+        .arg(bytes)
+        .ignore();
 }
 
 fn add_result(all: &mut redis::Pipeline, meta: &Meta) {

@@ -71,7 +71,8 @@ impl Command {
     /// Writes it as it is published.
     pub fn write(&self, delivery_tag: String) -> Result<Vec<u8>, BadEnvelope> {
         let body = serde_json::to_value(self).map_err(|e| BadEnvelope::Malformed(e.to_string()))?;
-        let headers = Map::from_iter([("clock".to_owned(), 1.into()), ("expires".into(), 0.into())]);
+        let headers =
+            Map::from_iter([("clock".to_owned(), 1.into()), ("expires".into(), 0.into())]);
         let mut envelope = Envelope::to_queue("", Format::Json, &body, headers, delivery_tag)?;
         envelope.properties.delivery_mode = Some(1);
         envelope.properties.delivery_info = DeliveryInfo {
@@ -129,7 +130,8 @@ pub fn reply(
 
 /// `*` for anything, `?` for one character. Linear in the text for each star.
 fn glob(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
         if p < pattern.len() && pattern[p] == '*' {

@@ -233,7 +233,8 @@ mod tests {
     fn a_message_that_comes_again_says_so() {
         let mut envelope = Envelope::read(FROM_CELERY.as_bytes()).expect("read");
         envelope.mark_redelivered();
-        let text: Value = serde_json::from_slice(&envelope.write().expect("written")).expect("JSON");
+        let text: Value =
+            serde_json::from_slice(&envelope.write().expect("written")).expect("JSON");
         assert_eq!(text["headers"]["redelivered"], true);
         assert_eq!(text["properties"]["delivery_info"]["redelivered"], true);
         assert_eq!(text["properties"]["delivery_info"]["routing_key"], "eracompute");

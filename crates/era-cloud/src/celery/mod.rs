@@ -23,6 +23,8 @@ pub mod body;
 pub mod bus;
 pub mod control;
 pub mod envelope;
+#[cfg(target_os = "linux")]
+mod executor;
 pub mod message;
 pub mod names;
 #[cfg(target_os = "linux")]
@@ -33,6 +35,8 @@ pub mod result;
 #[cfg(target_os = "linux")]
 pub mod worker;
 
+#[cfg(target_os = "linux")]
+pub use executor::{Celery, CeleryError, CeleryOptions};
 
 /// The task that runs a launch by its id.
 pub const RUN: &str = "era.run";

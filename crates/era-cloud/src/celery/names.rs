@@ -104,7 +104,9 @@ pub struct Address {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BadAddress {
     /// Another kind of broker.
-    #[error("`{0}` is no broker that is known here: write celery://HOST:PORT/DATABASE or redis://…")]
+    #[error(
+        "`{0}` is no broker that is known here: write celery://HOST:PORT/DATABASE or redis://…"
+    )]
     Scheme(String),
     /// It cannot be read.
     #[error("the address of Redis cannot be read: {0}")]

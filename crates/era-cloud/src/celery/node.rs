@@ -280,6 +280,11 @@ impl Node {
         }
     }
 
+    /// Has the supervisor exit, if it looks after nothing.
+    pub async fn leave(&self) {
+        self.inner.local.leave().await;
+    }
+
     /// Takes messages back that earlier workers of this node held when they died.
     async fn restore_abandoned(&self) {
         match super::worker::sweep::own(self.bus(), self.name()).await {
@@ -298,10 +303,7 @@ enum Claim {
 }
 
 /// Handles what the supervisor reports until the node is gone.
-async fn take_reports(
-    again: impl Fn() -> Option<Node>,
-    mut told: mpsc::Receiver<Report>,
-) {
+async fn take_reports(again: impl Fn() -> Option<Node>, mut told: mpsc::Receiver<Report>) {
     while let Some(report) = told.recv().await {
         let Some(node) = again() else { return };
         match report {

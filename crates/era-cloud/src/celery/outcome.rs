@@ -105,14 +105,7 @@ mod tests {
 
     fn outcome(started_ms: Option<i64>) -> Outcome {
         let ending = Ending::OutOfMemory;
-        Outcome {
-            code: 137,
-            ending,
-            started_ms,
-            prepared_ms: Some(3),
-            ended_ms: 90,
-            output: None,
-        }
+        Outcome { code: 137, ending, started_ms, prepared_ms: Some(3), ended_ms: 90, output: None }
     }
 
     #[test]
@@ -123,12 +116,7 @@ mod tests {
             told,
             [
                 Report::Started { task: TASK, at: Time(50), prepared: Span(3) },
-                Report::Exited {
-                    task: TASK,
-                    at: Time(90),
-                    code: 137,
-                    ending: Ending::OutOfMemory
-                },
+                Report::Exited { task: TASK, at: Time(90), code: 137, ending: Ending::OutOfMemory },
             ]
         );
     }

@@ -83,8 +83,7 @@ impl Meta {
     /// A task that failed, as an exception of Python.
     pub fn failure(task_id: &str, kind: (&str, &str), message: &str, at: Time) -> Meta {
         let (module, name) = kind;
-        let exception =
-            json!({ "exc_type": name, "exc_message": [message], "exc_module": module });
+        let exception = json!({ "exc_type": name, "exc_message": [message], "exc_module": module });
         Meta::new(task_id, State::Failure, exception, Some(at))
     }
 
@@ -128,7 +127,8 @@ impl Meta {
         let name = self.result["exc_type"].as_str().unwrap_or("Exception").to_owned();
         let words = match &self.result["exc_message"] {
             Value::Array(parts) => {
-                let part = |part: &Value| part.as_str().map_or_else(|| part.to_string(), str::to_owned);
+                let part =
+                    |part: &Value| part.as_str().map_or_else(|| part.to_string(), str::to_owned);
                 parts.iter().map(part).collect::<Vec<_>>().join(" ")
             }
             Value::Null => String::new(),

@@ -67,6 +67,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How long a command is kept from other workers without renewal, in milliseconds. Twice a lease:
+/// the supervisor of a worker that has died may run it for one, counted from later.
+fn claim_ms(lease: Duration) -> u64 {
+    u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).saturating_mul(2)
+}
+
 impl Worker {
     /// Begins to take messages.
     pub fn start(node: Node, scale: Scale) -> Worker {

@@ -4,6 +4,7 @@
 //! What each part does is its own to know; here stands what a first start needs so that a job can
 //! be handed in the same minute, and in what order things must end so that nothing is lost.
 
+pub mod celery;
 pub mod executors;
 mod first;
 mod staging;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use era_cloud::Reports;
+use era_cloud::celery::names::Address;
 use era_core::State;
 use era_store::files::{Files, Keep};
 use era_store::{Store, StoreError};
@@ -34,7 +36,7 @@ use crate::http::{Serving, serve};
 use crate::launch::{Engines, Launcher, Launching};
 use crate::report::Laboratory;
 use crate::webhook::address::Reach;
-use crate::{App, Parts, recorder, tcp, webhook};
+use crate::{App, Parts, bus, recorder, tcp, webhook};
 
 /// How long the tables may take to end.
 const FOLLOW_TIME: Duration = Duration::from_secs(5);
@@ -57,6 +59,8 @@ pub struct Settings {
     pub reach: Reach,
     /// What replays a period without ERA, where there is one.
     pub laboratory: Option<Box<dyn Laboratory>>,
+    /// Redis, where the site shares settings and accepted jobs through one.
+    pub redis: Option<Address>,
 }
 
 /// What starts the executors, once there is somebody to report to.
@@ -114,6 +118,7 @@ pub struct Running {
     follower: JoinHandle<()>,
     recorder: JoinHandle<()>,
     hooks: JoinHandle<()>,
+    bus: Option<JoinHandle<()>>,
     tending: JoinHandle<()>,
 }
 
@@ -182,6 +187,9 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let tending = tokio::spawn(tend(app.clone()));
     let hooks = webhook::run(app.clone(), store.journal(), settings.reach, stop.clone());
     let hooks = tokio::spawn(hooks);
+    let bus = settings
+        .redis
+        .map(|address| tokio::spawn(bus::run(app.clone(), store.journal(), address, stop.clone())));
     Ok(Running {
         app,
         address,
@@ -196,6 +204,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         follower,
         recorder,
         hooks,
+        bus,
         tending,
     })
 }
@@ -216,6 +225,9 @@ impl Running {
             let _ = lines.await;
         }
         let _ = self.hooks.await;
+        if let Some(bus) = self.bus {
+            let _ = bus.await;
+        }
         self.launcher.stop().await;
         // Nobody can send values any more: those on their way are recorded.
         if tokio::time::timeout(FOLLOW_TIME, self.recorder).await.is_err() {

@@ -35,6 +35,7 @@ mod reply;
 pub mod seen;
 pub mod serve;
 mod sessions;
+mod settings;
 pub mod statement;
 mod users;
 mod watched;
@@ -70,6 +71,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .merge(logs::routes())
         .merge(measures::routes())
         .merge(metrics::routes())
+        .merge(settings::routes())
         .merge(statement::routes())
 }
 

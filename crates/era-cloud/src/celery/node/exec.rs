@@ -96,6 +96,9 @@ impl Node {
         if first {
             self.leased().await;
             self.begin(launch(self.name(), task, exec, limit, &folder));
+        } else {
+            // One that ran before this worker did has not told how long it may.
+            self.running().prolong(task, after(limit.unwrap_or(TIME_MAX).min(TIME_MAX)));
         }
         let timer = soft.map(|soft| tokio::spawn(stop_later(self.clone(), task, soft, limit)));
         let told = ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
@@ -125,13 +128,7 @@ async fn stop_later(node: Node, task: TaskId, soft: Duration, limit: Option<Dura
     node.stop(task, after(grace));
 }
 
-fn launch(
-    node: &str,
-    task: TaskId,
-    exec: &Exec,
-    limit: Option<Duration>,
-    folder: &Path,
-) -> Launch {
+fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder: &Path) -> Launch {
     let each = Resources { cpu: exec.cpu, memory: exec.memory, ..Resources::default() };
     Launch {
         task,
@@ -173,9 +170,10 @@ fn with_output(ended: Ended, folder: &Path) -> Ended {
 
 fn output(folder: &Path) -> Option<String> {
     let logs = folder.join("logs");
-    let quiet = std::fs::read_dir(&logs).ok()?.flatten().all(|file| {
-        file.metadata().is_ok_and(|about| about.len() == 0)
-    });
+    let quiet = std::fs::read_dir(&logs)
+        .ok()?
+        .flatten()
+        .all(|file| file.metadata().is_ok_and(|about| about.len() == 0));
     if quiet {
         return None;
     }

@@ -85,7 +85,7 @@ impl Node {
         for (task, _) in self.running().leased() {
             self.inner.local.carry_out(Order::Stop { task, until: now });
         }
-        while self.running().leased().iter().any(|_| true) {
+        while !self.running().leased().is_empty() {
             tokio::time::sleep(AGAIN).await;
         }
         match super::adopt::new_generation(&self.inner.folder) {

@@ -71,8 +71,9 @@ fn obey(worker: &Inner, command: &Command) -> Value {
             let queue = |name: String| json!({ "name": name, "routing_key": name });
             names::queues(worker.node.name()).into_iter().map(queue).collect()
         }
-        "active" | "dump_active" | "reserved" | "dump_reserved" | "scheduled"
-        | "dump_schedule" => json!([]),
+        "active" | "dump_active" | "reserved" | "dump_reserved" | "scheduled" | "dump_schedule" => {
+            json!([])
+        }
         "stats" => json!({
             "pid": std::process::id(),
             "total": { EXEC: *super::lock(&worker.served) },

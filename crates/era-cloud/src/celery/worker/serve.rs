@@ -19,6 +19,9 @@ use crate::celery::{EXEC, RUN};
 /// How often a task that another worker runs is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// How often a command that was lost is begun again.
+const LOST_MAX: usize = 3;
+
 /// What is to be done with a message.
 enum Verdict {
     /// It was served; what is kept of it.
@@ -118,7 +121,8 @@ fn malformed(envelope: &Envelope, error: &BadMessage) -> Verdict {
 fn foreign(message: &TaskMessage) -> Option<Verdict> {
     let headers = &message.headers;
     if ![RUN, EXEC].contains(&headers.task.as_str()) {
-        let why = format!("no task is called `{}` here: this worker has {RUN} and {EXEC}", headers.task);
+        let why =
+            format!("no task is called `{}` here: this worker has {RUN} and {EXEC}", headers.task);
         let kind = ("celery.exceptions", "NotRegistered");
         let meta = Meta::failure(&headers.id, kind, &headers.task, bus::now());
         return Some(Verdict::Dead(why, Some(meta)));
@@ -177,7 +181,14 @@ async fn exec(worker: &Inner, message: &TaskMessage) -> Verdict {
         Duration::try_from_secs_f64(seconds).ok()
     };
     let (hard, soft) = (limit(headers.timelimit.0), limit(headers.timelimit.1));
-    let ended = worker.node.exec(&headers.id, &exec, soft, hard).await;
+    let mut ended = worker.node.exec(&headers.id, &exec, soft, hard).await;
+    for _ in 0..LOST_MAX {
+        // What was lost with its lease certainly runs no more, and is begun again.
+        if !matches!(ended, Some(Ended::Lost(_))) {
+            break;
+        }
+        ended = worker.node.exec(&headers.id, &exec, soft, hard).await;
+    }
     let kept = ended.filter(|_| !headers.ignore_result);
     let meta = kept.map(|ended: Ended| ended.meta(&headers.id, bus::now()));
     release(worker, &headers.id).await;
@@ -212,7 +223,7 @@ async fn claim_patiently(worker: &Inner, id: &str) -> bool {
 
 async fn claim(worker: &Inner, id: &str) -> Result<Option<bool>, BusError> {
     let (key, name) = (names::claim(id), worker.node.name());
-    let lease = worker.node.lease().as_millis() as u64;
+    let lease = super::claim_ms(worker.node.lease());
     let mut all = redis::pipe();
     all.cmd("GET").arg(crate::celery::result::key(id));
     all.cmd("SET").arg(&key).arg(name).arg("NX").arg("PX").arg(lease);
@@ -232,7 +243,8 @@ async fn claim(worker: &Inner, id: &str) -> Result<Option<bool>, BusError> {
 async fn release(worker: &Inner, id: &str) {
     super::lock(&worker.claims).remove(id);
     // It lapses by itself if this fails.
-    let _ = worker.bus().run::<i64>("release a task", redis::cmd("DEL").arg(names::claim(id))).await;
+    let _ =
+        worker.bus().run::<i64>("release a task", redis::cmd("DEL").arg(names::claim(id))).await;
 }
 
 #[cfg(test)]

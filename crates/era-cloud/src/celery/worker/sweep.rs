@@ -76,7 +76,7 @@ async fn turn(worker: &Inner) -> Result<(), BusError> {
 }
 
 async fn renew_claims(worker: &Inner) -> Result<(), BusError> {
-    let lease = worker.node.lease().as_millis() as u64;
+    let lease = super::claim_ms(worker.node.lease());
     let ids: Vec<String> = super::lock(&worker.claims).iter().cloned().collect();
     if ids.is_empty() {
         return Ok(());
