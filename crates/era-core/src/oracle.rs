@@ -216,7 +216,7 @@ impl<'a> Prices<'a> {
                 density
             }
             MechanismChoice::Surge { .. } => {
-                let view = SlotView { resource, time: slot, capacity, expected: curve };
+                let view = SlotView { resource, capacity, expected: curve };
                 let next = market.mechanism().marginal(&view, promised + unit - 1);
                 next.map_or(rules.ceiling, |marginal| marginal.density)
             }
