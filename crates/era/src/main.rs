@@ -10,6 +10,7 @@ mod job;
 mod laboratory;
 mod names;
 mod paint;
+mod progress;
 mod replay;
 mod shim;
 mod sim;
