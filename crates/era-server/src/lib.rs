@@ -13,6 +13,7 @@ pub mod feed;
 pub mod files;
 pub mod http;
 pub mod launch;
+pub mod page;
 pub mod recorder;
 pub mod report;
 pub mod submit;
