@@ -14,6 +14,7 @@ pub mod files;
 pub mod http;
 pub mod lab;
 pub mod launch;
+pub mod page;
 pub mod recorder;
 pub mod report;
 pub mod submit;
