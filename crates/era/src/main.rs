@@ -11,6 +11,7 @@ mod job;
 mod laboratory;
 mod names;
 mod paint;
+mod progress;
 mod replay;
 mod shim;
 mod sim;
