@@ -14,6 +14,7 @@ use era_cloud::celery::names::Address;
 use era_server::boot::{self, Running, Settings, StartEngines};
 use era_server::driver::Rules;
 use era_server::http::Serving;
+use era_server::tend::Tuning;
 use era_server::webhook::address::Reach;
 
 /// Start the platform: this machine is its first node
@@ -49,6 +50,12 @@ pub(crate) struct Up {
     /// Let webhooks go to private addresses: members can make the server call what only it reaches
     #[arg(long)]
     insecure_webhooks: bool,
+    /// Search a better policy so often, such as 1d, and propose it to administrators
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    tune_every: Option<std::time::Duration>,
+    /// What such a search is to make small
+    #[arg(long, value_name = "EXPR", default_value = "mean_wait_s + 0.1 * p99_wait_s")]
+    tune_objective: String,
     /// Quote, submit and run a small training job, and tell what happened
     #[arg(long = "try")]
     trial: bool,
@@ -106,6 +113,7 @@ impl Up {
 
     fn settings(&self, folder: PathBuf) -> anyhow::Result<Settings> {
         let tls = self.tls_cert.clone().zip(self.tls_key.clone());
+        let objective = self.tune_objective.clone();
         Ok(Settings {
             folder,
             listen: self.listen,
@@ -115,6 +123,8 @@ impl Up {
             reach: if self.insecure_webhooks { Reach::Anywhere } else { Reach::Public },
             laboratory: Some(Box::new(crate::laboratory::Simulator)),
             redis: self.shared()?,
+            program: std::env::current_exe().context("this program cannot be found")?,
+            tuning: self.tune_every.map(|every| Tuning { every, objective }),
         })
     }
 
@@ -143,6 +153,17 @@ impl Up {
             .with_context(|| format!("{} cannot be read", file.display()))?;
         era_cloud::simulated::read(&text).with_context(|| file.display().to_string())
     }
+}
+
+/// At least a minute: a search takes its time.
+fn span(text: &str) -> Result<std::time::Duration, String> {
+    let span: crate::job::span::Span =
+        text.parse().map_err(|e: crate::job::span::BadSpan| e.to_string())?;
+    let seconds = span.seconds;
+    if seconds < 60 {
+        return Err("give at least 1m".to_owned());
+    }
+    Ok(std::time::Duration::from_secs(seconds))
 }
 
 fn greet(running: &Running, data: &Path, url: &str) -> anyhow::Result<()> {
