@@ -264,6 +264,7 @@ def site(redis, folder):
     """A site whose tasks go through Redis."""
     address = f"celery://{redis.broker.removeprefix('redis://')}"
     server = Site(folder, "--executor", address)
+    server.era("admin", "config", "set", f"lease={LEASE_S}s")
     yield server
     server.stop()
 

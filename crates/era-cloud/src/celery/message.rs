@@ -35,7 +35,7 @@ pub struct TaskMessage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Headers {
     /// The language of who sent it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub lang: String,
     /// What is to be run.
     pub task: String,
@@ -57,10 +57,10 @@ pub struct Headers {
     #[serde(default)]
     pub group_index: Option<i64>,
     /// How often it was tried before.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub retries: u64,
     /// Seconds until it is killed, and until it is told to end.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub timelimit: TimeLimits,
     /// The first of the tasks that led to it.
     #[serde(default)]
@@ -78,10 +78,10 @@ pub struct Headers {
     #[serde(default)]
     pub origin: Option<String>,
     /// Whether nobody wants its result.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub ignore_result: bool,
     /// How often it took the place of another.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub replaced_task_nesting: u64,
     /// Which headers are stamps.
     #[serde(default)]
@@ -92,6 +92,15 @@ pub struct Headers {
     /// Headers that others added.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
+}
+
+/// Celery writes `null` where nothing was said.
+fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// Seconds: until it is killed, and until it is told to end.
@@ -341,6 +350,18 @@ mod tests {
         assert_eq!(again.value().expect("a body"), body);
         assert_eq!(again.properties.correlation_id.as_deref(), Some("3340e1da"));
         assert_eq!(again.properties.priority, Some(4));
+    }
+
+    #[test]
+    fn what_celery_leaves_open_is_the_default() {
+        let mut headers = from_celery();
+        for name in ["ignore_result", "retries", "timelimit", "lang", "stamps"] {
+            headers[name] = Value::Null;
+        }
+        let message = TaskMessage::read(&wrapped(headers, json!([[], {}, null]))).expect("read");
+        assert!(!message.headers.ignore_result);
+        assert_eq!(message.headers.timelimit, TimeLimits::default());
+        assert_eq!(message.embed, Embed::default());
     }
 
     #[test]

@@ -17,8 +17,8 @@ import time
 from celery import Celery, signals
 from celery.exceptions import Ignore, Reject
 
-from .errors import EraError
-from .node import AGAIN_S, Node, NodeGone, ask, outcome
+from ..errors import EraError
+from ..node import AGAIN_S, Node, NodeGone, ask, outcome
 
 RESULT_EXPIRES_S = 7 * 86_400
 NODE_PATH = "ERA_NODE_SOCKET"
@@ -148,9 +148,3 @@ def main(arguments: list[str] | None = None) -> None:
         ]
     )
 
-
-if __name__ == "__main__":
-    # `python -m` runs this file under another name; tasks belong to the one that is imported.
-    from era import worker
-
-    worker.main()
