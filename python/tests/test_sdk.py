@@ -1,10 +1,11 @@
 """The SDK against `era up` on this machine."""
 
 import asyncio
+import datetime as dt
 from decimal import Decimal
 
 import pytest
-from conftest import Site
+from conftest import Site, eventually
 
 import era
 
@@ -52,13 +53,15 @@ def test_a_job_runs_to_its_end_with_its_log_and_metrics(client):
     assert (job.state, job.exit_code, job.name) == ("succeeded", 0, "first")
     assert job.spec["work"]["command"] == command
     assert "hello there" in [line.text for line in client.logs(job.id).items]
-    (point,) = [p for p in client.metrics(job.id, names=["loss"]).items if p.name == "loss"]
+    # Values are written down a moment later.
+    (point,) = eventually(lambda: client.metrics(job.id, names=["loss"]).items)
     assert (point.value, point.step) == (0.5, 3)
     assert job.id in [one.id for one in client.jobs(limit=10).items]
 
 
 def test_a_bid_is_promised_and_costs_what_was_quoted(client):
-    submitted = client.submit(["true"], SMALL, 60, value="1000")
+    soon = dt.datetime.now(dt.timezone.utc) + dt.timedelta(seconds=45)
+    submitted = client.submit(["true"], SMALL, 30, value="1000", deadline=soon)
     assert submitted.quote.price <= 1000
     assert client.wait(submitted.job, 60).state == "succeeded"
 

@@ -1,7 +1,11 @@
 """What needs no server."""
 
 import datetime as dt
+import subprocess
+import sys
 from decimal import Decimal
+from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +71,14 @@ def test_a_command_is_words_and_not_a_line():
 def test_a_server_that_is_not_there_is_told():
     with era.Client("http://127.0.0.1:9") as client, pytest.raises(era.NoServer):
         client.me()
+
+
+def test_the_installed_package_brings_the_command_line():
+    try:
+        files = metadata.files("era-scheduler")
+    except metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed: run scripts/test-python")
+    beside = Path(sys.executable).with_name("era")
+    assert beside in [Path(file.locate()).resolve() for file in files]
+    said = subprocess.run([beside, "version"], capture_output=True, text=True, check=True).stdout
+    assert said.startswith("era ")

@@ -130,7 +130,7 @@ class _Calls:
 
     def me(self):
         """Who is asking: `User`."""
-        return self._do(Call("GET", "/me", User))
+        return self._do(Call("GET", "/sessions", User))
 
     def quote(
         self,
