@@ -28,10 +28,10 @@ async function filled(server: Server, name: string): Promise<void> {
 test('a new data set is made, takes files, and shows them', async ({ page }) => {
   await page.goto('/data');
   await page.getByRole('button', { name: 'New data set' }).first().click();
-  await page.getByLabel('Name').fill('no spaces please');
+  await page.getByRole('textbox', { name: 'Name' }).fill('no spaces please');
   await page.getByRole('button', { name: 'Make it' }).click();
   await expect(page.getByRole('alert')).toContainText('is no name for a data set');
-  await page.getByLabel('Name').fill('street-scenes');
+  await page.getByRole('textbox', { name: 'Name' }).fill('street-scenes');
   await page.getByRole('button', { name: 'Make it' }).click();
   await expect(page.getByRole('heading', { name: 'street-scenes' })).toBeVisible();
   await expect(page.getByText('No files yet')).toBeVisible();
