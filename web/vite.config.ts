@@ -17,7 +17,10 @@ export default defineConfig({
     chunkSizeWarningLimit: 400,
   },
   server: {
-    proxy: { '/api': { target: server, ws: true, changeOrigin: false } },
+    proxy: {
+      '/api': { target: server, ws: true, changeOrigin: false },
+      ...Object.fromEntries(['/healthz', '/readyz', '/metrics'].map((path) => [path, { target: server }])),
+    },
   },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },
 });

@@ -46,6 +46,8 @@ export class Batch {
   kept = $derived.by(() => this.items.filter((item) => item.state === 'kept').length);
   /** Those that something happens to now. */
   readonly moving = new SvelteSet<UploadItem>();
+  /** Called once all of it is in the set. */
+  whenDone: () => void = () => {};
   private stopping = new AbortController();
 
   constructor(
@@ -146,6 +148,7 @@ export class Batch {
         for (const item of some) item.state = 'kept';
       }
       this.done = this.items.every((item) => item.state === 'kept');
+      if (this.done) this.whenDone();
     } catch (thrown) {
       if (!signal.aborted) this.problem = asProblem(thrown);
     }

@@ -25,13 +25,10 @@ class Uploads {
     this.forget(owner, name);
     const timer = setInterval(() => this.note(batch), NOTED_EVERY_MS);
     this.note(batch);
-    $effect.root(() => {
-      $effect(() => {
-        if (!batch.done) return;
-        clearInterval(timer);
-        this.forget(owner, name);
-      });
-    });
+    batch.whenDone = () => {
+      clearInterval(timer);
+      this.forget(owner, name);
+    };
     await batch.start();
     return batch;
   }

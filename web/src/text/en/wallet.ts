@@ -14,7 +14,7 @@ export default {
   noBudget: 'no limit is set',
   spending: 'Spending by project',
   spendingOver: 'Days',
-  days: (count: string) => `${count} days`,
+  days: (count: string) => `${count} d`,
   spendingNote: 'A job belongs to the project that its name begins with: “vision/resnet-3” to vision, “sweep-12” to sweep. Refunds are taken off on the day of the payment.',
   spendingPart: (count: string) => `Made of the newest ${count} lines of the statement.`,
   rest: 'all others',
