@@ -32,8 +32,10 @@ const JOBS: u32 = 1_000_000;
 const RUN: u32 = 500;
 /// Jobs that are handed in together and given up.
 const GIVEN_UP: u32 = 10_000;
-/// How many of the former come with one of the latter, so that one job in six has run.
-const RUNS_EACH: u32 = 4;
+/// How many of the former come with one of the latter, so that two jobs in seven have run.
+const RUNS_EACH: u32 = 8;
+/// Events that the journal has at least.
+const EVENTS_MIN: u64 = 1_000_000;
 /// How long ago it began, and how far apart those arrays are.
 const AGO: Span = Span::from_days(8);
 const APART: Span = Span::from_min(110);
@@ -106,6 +108,7 @@ pub(super) async fn write(data: &Path) -> Result<History> {
     while projector.advance().await?.is_some() {}
     let (events, inputs) = (events(&store).await?, projector.cursor());
     store.close().await;
+    ensure!(events >= EVENTS_MIN, "the past has {events} events only");
     Ok(History { jobs: u64::from(jobs), events, inputs })
 }
 
