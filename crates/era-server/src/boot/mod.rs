@@ -26,15 +26,17 @@ use tokio_util::sync::CancellationToken;
 use crate::asks::Asking;
 use crate::auth::first_start::FirstAccount;
 use crate::auth::{AccountError, Auth};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::SystemClock;
 use crate::driver::{Driver, Rules, Unanswered};
 use crate::feed::Feed;
 use crate::http::serve::ServeError;
 use crate::http::{Serving, serve};
+use crate::lab::Lab;
 use crate::launch::{Engines, Launcher, Launching};
 use crate::report::Laboratory;
+use crate::tend::Tuning;
 use crate::webhook::address::Reach;
-use crate::{App, Parts, recorder, tcp, webhook};
+use crate::{App, Parts, recorder, tcp, tend, webhook};
 
 /// How long the tables may take to end.
 const FOLLOW_TIME: Duration = Duration::from_secs(5);
@@ -57,6 +59,10 @@ pub struct Settings {
     pub reach: Reach,
     /// What replays a period without ERA, where there is one.
     pub laboratory: Option<Box<dyn Laboratory>>,
+    /// The program whose commands the laboratory runs: this one.
+    pub program: PathBuf,
+    /// How often, and for what, a better policy is searched.
+    pub tuning: Option<Tuning>,
 }
 
 /// What starts the executors, once there is somebody to report to.
@@ -87,6 +93,9 @@ pub enum BootError {
     /// No task could be run.
     #[error("tasks cannot be run here: {0}")]
     Engines(String),
+    /// The laboratory's folder cannot be used.
+    #[error("the folder of the laboratory cannot be used: {0}")]
+    Lab(std::io::Error),
     /// What a first start needs was refused.
     #[error("the first start failed: {0}")]
     First(String),
@@ -115,6 +124,7 @@ pub struct Running {
     recorder: JoinHandle<()>,
     hooks: JoinHandle<()>,
     tending: JoinHandle<()>,
+    lab: JoinHandle<()>,
 }
 
 /// Starts a server. Addresses are taken first, so that a second server on the same folder or
@@ -153,6 +163,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let launcher = Launcher::start(launching, releases, reported);
     let (feed, follower) = Feed::start(&store, handle.committed()).await?;
     let asks = Asking::default();
+    let lab = settings.folder.join("lab");
+    let lab = Lab::open(lab, settings.program).map_err(BootError::Lab)?;
     let app = App::new(Parts {
         driver: handle,
         store: store.clone(),
@@ -161,6 +173,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         feed,
         asks,
         laboratory: settings.laboratory,
+        lab: lab.clone(),
         files,
     });
     let stop = CancellationToken::new();
@@ -179,7 +192,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         }
         None => (None, None),
     };
-    let tending = tokio::spawn(tend(app.clone()));
+    let tending = tokio::spawn(tend::run(app.clone(), settings.tuning, stop.clone()));
+    let lab = tokio::spawn(lab.work(store.journal(), stop.clone()));
     let hooks = webhook::run(app.clone(), store.journal(), settings.reach, stop.clone());
     let hooks = tokio::spawn(hooks);
     Ok(Running {
@@ -197,6 +211,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         recorder,
         hooks,
         tending,
+        lab,
     })
 }
 
@@ -210,12 +225,13 @@ impl Running {
     /// which answers what it was asked, then what is kept. Tasks go on.
     pub async fn stop(self) -> Result<(), BootError> {
         self.stop.cancel();
-        self.tending.abort();
         let served = self.http.await;
         if let Some(lines) = self.lines {
             let _ = lines.await;
         }
         let _ = self.hooks.await;
+        let _ = self.tending.await;
+        let _ = self.lab.await;
         self.launcher.stop().await;
         // Nobody can send values any more: those on their way are recorded.
         if tokio::time::timeout(FOLLOW_TIME, self.recorder).await.is_err() {
@@ -245,17 +261,4 @@ fn listen(address: SocketAddr) -> Result<TcpListener, BootError> {
 
 fn local_address(listener: &TcpListener, asked: SocketAddr) -> Result<SocketAddr, BootError> {
     listener.local_addr().map_err(|source| BootError::Listen { address: asked, source })
-}
-
-/// What is done now and then.
-async fn tend(app: App) {
-    loop {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        if let Err(error) = app.asks.write(&app.store.asks(), SystemClock.now()).await {
-            tracing::warn!(%error, "quotes that were asked could not be noted");
-        }
-        if let Err(error) = app.auth.tend().await {
-            tracing::warn!(%error, "tokens could not be tended");
-        }
-    }
 }

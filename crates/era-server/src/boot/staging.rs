@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use era_api::job::{Work, WorkInput};
 use era_cloud::Staged;
@@ -10,6 +9,7 @@ use era_core::units::UserId;
 use era_store::files::{DataSetKey, Files, Hash, StagedFile, Viewer};
 
 use crate::driver::Handle;
+use crate::files::owner_as_viewer;
 use crate::launch::{Material, Staging};
 
 pub(super) struct FromFiles {
@@ -25,7 +25,7 @@ impl Staging for FromFiles {
         work: &'a Work,
     ) -> Pin<Box<dyn Future<Output = Result<Material, String>> + Send + 'a>> {
         Box::pin(async move {
-            let viewer = self.viewer(user, user_name);
+            let viewer = owner_as_viewer(&self.driver, user, user_name);
             let mut material = Material::default();
             if let Some(code) = &work.code {
                 let hash: Hash = code.parse().map_err(|_| format!("`{code}` is no tree"))?;
@@ -42,20 +42,6 @@ impl Staging for FromFiles {
 }
 
 impl FromFiles {
-    /// The owner as a plain user: a job sees no more than that, whoever submits it.
-    fn viewer(&self, user: UserId, name: &str) -> Viewer {
-        let driver = self.driver.clone();
-        let group = move |user| driver.snapshot().accounts().user(user).ok().map(|u| u.group);
-        let theirs = group(user);
-        Viewer {
-            account: user,
-            name: name.to_owned(),
-            administrator: false,
-            group_administrator: false,
-            same_group: Arc::new(move |other| theirs.is_some() && group(other) == theirs),
-        }
-    }
-
     async fn input(&self, viewer: &Viewer, input: &WorkInput) -> Result<Vec<Staged>, String> {
         let (owner, name) = match input.data.split_once('/') {
             Some((owner, name)) => (owner, name),

@@ -19,6 +19,7 @@ mod images;
 pub mod job_views;
 pub mod jobs;
 pub mod journal;
+mod lab;
 pub mod logs;
 mod market;
 pub mod measures;
@@ -67,6 +68,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .merge(events::routes())
         .merge(job_views::routes())
         .merge(journal::routes())
+        .merge(lab::routes())
         .merge(logs::routes())
         .merge(measures::routes())
         .merge(metrics::routes())
