@@ -564,6 +564,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{id}/statement": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a job was charged and got back, line by line, oldest first. */
+        get: operations["get_jobs_id_statement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{id}/timeline": {
         parameters: {
             query?: never;
@@ -590,6 +607,62 @@ export interface paths {
         };
         /** Every input with what was decided about it, one JSON object a line, for administrators. */
         get: operations["get_journal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/lab/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Runs of the laboratory, the newest first, without their results. */
+        get: operations["get_lab_runs"];
+        put?: never;
+        /** Starts a simulation, a replay of this site's history under another rule, or a tuning run. */
+        post: operations["post_lab_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/lab/runs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A run: how far it is, and what it found. */
+        get: operations["get_lab_runs_id"];
+        put?: never;
+        post?: never;
+        /** Gives a run up; removes one that has ended. */
+        delete: operations["delete_lab_runs_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/lab/runs/{id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The page of charts of a simulation. It has its scripts within, so it is shown apart from
+         *     everything else: it can neither read nor call anything of this origin.
+         */
+        get: operations["get_lab_runs_id_report"];
         put?: never;
         post?: never;
         delete?: never;
@@ -746,6 +819,23 @@ export interface paths {
         put?: never;
         /** Says whether a rule can be published, and how it would re-order a queue. */
         post: operations["post_policies_check"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies/proposals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Versions of policies that tuning proposes, the newest first. */
+        get: operations["get_policies_proposals"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1779,6 +1869,96 @@ export interface components {
             /** @description Whose: the account's name. */
             user: string;
         };
+        /** @description What is to be tried. */
+        LabAsk: {
+            /**
+             * Format: int32
+             * @description On how many GPUs, in nodes of 8.
+             */
+            gpus: number;
+            /**
+             * Format: int64
+             * @description How many jobs.
+             */
+            jobs: number;
+            /** @enum {string} */
+            kind: "simulate";
+            /**
+             * Format: double
+             * @description Work offered, as a share of what they can do.
+             */
+            load: number;
+            /** @description Policies, such as `fifo`, `sjf` or `formula:wait - 2 * gpus`. */
+            policies: string[];
+            /**
+             * Format: int64
+             * @description Another seed, another workload.
+             */
+            seed: number;
+        } | {
+            /** @enum {string} */
+            kind: "replay";
+            /** @description Set prices by this mechanism. */
+            mechanism?: string | null;
+            /** @description Order every queue by this policy. */
+            policy?: string | null;
+        } | {
+            /**
+             * Format: int32
+             * @description How many candidates are tried.
+             */
+            budget: number;
+            /** @enum {string} */
+            kind: "tune";
+            /** @description What is to be made small, such as `mean_wait_s + 0.1 * p99_wait_s`. */
+            objective: string;
+            /**
+             * Format: int64
+             * @description The same seed finds the same.
+             */
+            seed: number;
+        };
+        /** @description A run of the laboratory. */
+        LabRun: {
+            /** @description What is tried. */
+            asked: components["schemas"]["LabAsk"];
+            /**
+             * Format: date-time
+             * @description When.
+             */
+            at: string;
+            /** @description Who asked; nobody where the server tunes by itself. */
+            by?: string | null;
+            /**
+             * Format: date-time
+             * @description When it ended.
+             */
+            ended?: string | null;
+            /**
+             * Format: int64
+             * @description Its number.
+             */
+            id: number;
+            /** @description Why it failed. */
+            problem?: string | null;
+            proposes?: components["schemas"]["Rule"] | null;
+            /** @description Whether there is a page of charts. */
+            report?: boolean;
+            /** @description What it found, as the command line prints it. */
+            result?: Record<string, never>;
+            /**
+             * Format: double
+             * @description How much of it is done, from 0 to 1, where that is known.
+             */
+            share?: number | null;
+            /** @description Where it stands. */
+            state: components["schemas"]["LabState"];
+        };
+        /**
+         * @description Where a run stands.
+         * @enum {string}
+         */
+        LabState: "waiting" | "running" | "done" | "failed" | "cancelled";
         /** @description One line of a job's log. */
         LogLine: {
             /**
@@ -2464,6 +2644,47 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_LabRun: {
+            /** @description The items. */
+            items: {
+                /** @description What is tried. */
+                asked: components["schemas"]["LabAsk"];
+                /**
+                 * Format: date-time
+                 * @description When.
+                 */
+                at: string;
+                /** @description Who asked; nobody where the server tunes by itself. */
+                by?: string | null;
+                /**
+                 * Format: date-time
+                 * @description When it ended.
+                 */
+                ended?: string | null;
+                /**
+                 * Format: int64
+                 * @description Its number.
+                 */
+                id: number;
+                /** @description Why it failed. */
+                problem?: string | null;
+                proposes?: components["schemas"]["Rule"] | null;
+                /** @description Whether there is a page of charts. */
+                report?: boolean;
+                /** @description What it found, as the command line prints it. */
+                result?: Record<string, never>;
+                /**
+                 * Format: double
+                 * @description How much of it is done, from 0 to 1, where that is known.
+                 */
+                share?: number | null;
+                /** @description Where it stands. */
+                state: components["schemas"]["LabState"];
+            }[];
+            /** @description Where the next page begins; absent on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_LogLine: {
             /** @description The items. */
             items: {
@@ -2548,6 +2769,30 @@ export interface components {
                 executable?: boolean;
                 /** @description Its path below `outputs/`. */
                 path: string;
+            }[];
+            /** @description Where the next page begins; absent on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_Proposal: {
+            /** @description The items. */
+            items: {
+                /**
+                 * Format: date-time
+                 * @description When it was made.
+                 */
+                at: string;
+                /** @description What it gained on a span that it never saw, in words. */
+                gain: string;
+                /**
+                 * Format: int64
+                 * @description Its number.
+                 */
+                id: number;
+                /** @description The policy. */
+                policy: string;
+                /** @description What it would say. */
+                rule: components["schemas"]["Rule"];
             }[];
             /** @description Where the next page begins; absent on the last. */
             next?: string | null;
@@ -2806,6 +3051,25 @@ export interface components {
             title: string;
             /** @description The stable code behind `urn:era:`. */
             type: string;
+        };
+        /** @description A version of a policy that tuning proposes. */
+        Proposal: {
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            at: string;
+            /** @description What it gained on a span that it never saw, in words. */
+            gain: string;
+            /**
+             * Format: int64
+             * @description Its number.
+             */
+            id: number;
+            /** @description The policy. */
+            policy: string;
+            /** @description What it would say. */
+            rule: components["schemas"]["Rule"];
         };
         /** @description Where jobs without a promise wait. */
         Queue: {
@@ -5183,6 +5447,44 @@ export interface operations {
             };
         };
     };
+    get_jobs_id_statement: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatementLine"][];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_jobs_id_timeline: {
         parameters: {
             query?: {
@@ -5255,6 +5557,160 @@ export interface operations {
                 };
             };
             /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_lab_runs: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_LabRun"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_lab_runs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes a repetition harmless: the same answer is given again. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LabAsk"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabRun"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_lab_runs_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's number */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabRun"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_lab_runs_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's number */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_lab_runs_id_report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's number */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5561,6 +6017,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RuleChecked"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_policies_proposals: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Proposal"];
                 };
             };
             default: {

@@ -10,5 +10,6 @@ mod harness;
 mod keeping;
 mod laboratory;
 mod promises;
+mod simulated;
 mod story;
 mod webhooks;
