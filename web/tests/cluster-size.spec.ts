@@ -7,10 +7,12 @@ import type { Browser, Page } from '@playwright/test';
 import { expect, PASSWORD, test, until } from './harness';
 import { Server } from './harness/server';
 
-const NODES = 1000;
-const GANG = 800;
+/** Fewer with `ERA_TEST_NODES`: a binary that checks every invariant takes minutes to let 1,000 join. */
+const NODES = Number(process.env.ERA_TEST_NODES ?? 1000);
+const GANG = Math.floor(NODES * 0.8);
 const GANGS = 25;
 const FRAME_MS = 50;
+const ROW_HEIGHT = 52;
 
 const nodes = `
 nodes:
@@ -60,13 +62,13 @@ async function longestTask(browser: Browser, page: Page, deed: () => Promise<voi
   return Math.max(...tasks.map(({ tdur }) => (tdur ?? 0) / 1000));
 }
 
-test('1,000 nodes with 20,000 promised places pan, zoom and scroll without a frame over 50 ms', async ({ browser }) => {
-  test.setTimeout(900_000);
+test(`${NODES} nodes with ${GANG * GANGS} promised places pan, zoom and scroll without a frame over 50 ms`, async ({ browser }) => {
+  test.setTimeout(1_200_000);
   const server = await Server.start(nodes);
   try {
     await server.ask('POST', '/users', { name: 'big', role: 'administrator', group: 'g', credits: '100000000', password: PASSWORD });
     const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: 'big', password: PASSWORD, label: 'size' });
-    await until(async () => (await server.ask<unknown[]>('GET', '/nodes')).length > NODES, 600_000);
+    await until(async () => (await server.ask<unknown[]>('GET', '/nodes')).length > NODES, 900_000);
     await promise(server, token);
     const reply = await fetch(`${server.url}/api/v1/sessions`, {
       method: 'POST',
@@ -105,7 +107,8 @@ test('1,000 nodes with 20,000 promised places pan, zoom and scroll without a fra
       for (let step = 0; step < 80; step += 1) await page.mouse.wheel(0, 400);
     });
     expect(scrolling, 'scrolling').toBeLessThan(FRAME_MS);
-    // What has come into sight is there too.
+    // What comes into sight is loaded: rows in the middle, on which gangs have their places.
+    await page.mouse.wheel(0, (-NODES * ROW_HEIGHT) / 2);
     await expect(chart).toContainText(new RegExp(`${NODES} rows, [1-9]\\d* bars`));
     await context.close();
   } finally {

@@ -27,7 +27,7 @@ export function jobNames(): JobNames {
       }
       return found;
     },
-    { on: (event) => event.event === 'promised' || event.event === 'queued', burstMs: 10_000 },
+    { on: (event) => event.event === 'promised' || event.event === 'queued', burstMs: 3000 },
   );
   const nameOf = (id: number) => jobs.data?.get(id)?.name ?? undefined;
   return {
