@@ -11,6 +11,7 @@ pub mod clock;
 pub mod driver;
 pub mod feed;
 pub mod files;
+mod gather;
 pub mod http;
 pub mod lab;
 pub mod launch;

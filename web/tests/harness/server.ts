@@ -32,11 +32,13 @@ async function freePort(): Promise<number> {
 
 export class Server {
   private constructor(
+    /** Where the page is: the binary's own, or that of `ERA_PAGE`. */
     readonly url: string,
     readonly folder: string,
     readonly firstPassword: string,
     private child: ChildProcess,
     private readonly args: string[],
+    private readonly page: { close(): Promise<void> } | undefined,
   ) {}
 
   /** Starts one; `nodes` is a YAML file of simulated nodes. */
@@ -50,7 +52,9 @@ export class Server {
     }
     const { child, said } = await launch(args, folder);
     const password = /one-time password: (\S+)/.exec(said)?.[1] ?? '';
-    return new Server(`http://127.0.0.1:${port}`, folder, password, child, args);
+    const own = `http://127.0.0.1:${port}`;
+    const page = process.env.ERA_PAGE ? await other(process.env.ERA_PAGE, own) : undefined;
+    return new Server(page?.url ?? own, folder, password, child, args, page);
   }
 
   /** The token that lies beside the data for whoever started the server. */
@@ -72,7 +76,7 @@ export class Server {
 
   /** Ends the process, as a crash of the machine would look to a page; `restart` brings it back. */
   async halt(): Promise<void> {
-    await ended(this.child);
+    await ended(this.child, 'SIGKILL');
   }
 
   async restart(): Promise<void> {
@@ -80,9 +84,27 @@ export class Server {
   }
 
   async stop(): Promise<void> {
+    await this.page?.close();
     await ended(this.child);
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * Serves a folder as the page in front of a server, so that a page can be tried without building
+ * the binary anew. What is committed is tested without this.
+ */
+async function other(outDir: string, server: string): Promise<{ url: string; close(): Promise<void> }> {
+  const { preview } = await import('vite');
+  const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'";
+  const port = await freePort();
+  const served = await preview({
+    configFile: false,
+    build: { outDir },
+    preview: { port, host: '127.0.0.1', headers: { 'content-security-policy': policy }, proxy: { '/api': { target: server, ws: true } } },
+    logLevel: 'silent',
+  });
+  return { url: `http://127.0.0.1:${port}`, close: () => served.close() };
 }
 
 async function launch(args: string[], folder: string): Promise<{ child: ChildProcess; said: string }> {
@@ -105,10 +127,10 @@ async function launch(args: string[], folder: string): Promise<{ child: ChildPro
   throw new Error(`era up was not ready after ${READY_MS} ms: ${complained}`);
 }
 
-async function ended(child: ChildProcess): Promise<void> {
+async function ended(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise<void>((resolveGone) => child.once('exit', () => resolveGone()));
-  child.kill('SIGTERM');
+  child.kill(signal);
   const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
   await gone;
   clearTimeout(late);

@@ -119,6 +119,7 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
         isolation,
         mark,
         groups: Vec::new(),
+        spare: spares(&folder).map_err(doing("make a place for temporary folders"))?,
         groups_limit_processes: cgroups.limits_processes(),
         open_files,
     };
@@ -145,6 +146,18 @@ fn lock(folder: &Path) -> Result<File, ShimError> {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(ShimError::Taken(folder.into())),
         Err(errno) => Err(doing("lock the folder")(errno.into())),
     }
+}
+
+/// An empty folder that only we see, in which keepers put temporary folders aside.
+fn spares(folder: &Path) -> io::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let path = folder.join("spare");
+    match std::fs::remove_dir_all(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
 }
 
 fn private(path: &Path) -> io::Result<()> {

@@ -1,4 +1,6 @@
 export default {
+  time: 'Time',
+  step: 'Step',
   ganttHint: (rows: number, bars: number) =>
     `${rows} rows, ${bars} bars. Arrow keys move, plus and minus zoom, Home shows everything.`,
 };
