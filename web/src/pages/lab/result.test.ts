@@ -40,7 +40,7 @@ describe('a result', () => {
   it('of a replay is both sides, in credits, and what cannot be compared', () => {
     const found = replayed(REPLAYED);
     expect(found?.total).toMatchObject({ jobs: 10, netChange: -0.5, recorded: { value: 2, paid: 0.0012 }, other: { meanWaitS: 1.267 } });
-    expect(found?.notComparable).toEqual([{ why: 'still waiting when the record ends', jobs: 6 }]);
+    expect(found?.notComparable).toEqual([{ why: 'still_waiting_when_the_record_ends', jobs: 6 }]);
   });
 
   it('of a search is the formula and what it gains', () => {

@@ -69,6 +69,7 @@ export interface Replayed {
   total: Compared | undefined;
   users: Compared[];
   groups: Compared[];
+  /** What is odd about the comparison, by its name there. */
   notComparable: { why: string; jobs: number }[];
 }
 
@@ -102,7 +103,7 @@ export function replayed(result: unknown): Replayed | undefined {
     total: compared(comparison.total),
     users: all(comparison.users),
     groups: all(comparison.groups),
-    notComparable: Object.entries(thing(comparison.not_comparable) ?? {}).map(([why, jobs]) => ({ why: why.replaceAll('_', ' '), jobs: count(jobs) ?? 0 })),
+    notComparable: Object.entries(thing(comparison.not_comparable) ?? {}).map(([why, jobs]) => ({ why, jobs: count(jobs) ?? 0 })),
   };
 }
 
