@@ -11,12 +11,12 @@ const READY_MS = 60_000;
 /** How long it may take to stop. */
 const STOP_MS = 20_000;
 
-/** The binary that cargo built, or the one that `ERA_BIN` names. */
+/** The binary that cargo built, or the one that `ERA_BINARY` names. */
 function binary(): string {
-  if (process.env.ERA_BIN) return process.env.ERA_BIN;
+  if (process.env.ERA_BINARY) return process.env.ERA_BINARY;
   const target = process.env.CARGO_TARGET_DIR ?? resolve(import.meta.dirname, '../../../target');
   const found = ['debug', 'release'].map((profile) => join(target, profile, 'era')).find((path) => existsSync(path));
-  if (!found) throw new Error(`no era binary under ${target}: run \`cargo build -p era\`, or name one in ERA_BIN`);
+  if (!found) throw new Error(`no era binary under ${target}: run \`cargo build -p era\`, or name one in ERA_BINARY`);
   return found;
 }
 
