@@ -38,7 +38,7 @@ test('what it printed is shown in colour and never as markup', async ({ page, se
 test('metrics are drawn, outputs can be fetched, and the bill is line by line', async ({ page, seeded }) => {
   await page.goto(`/jobs/${seeded.done}`);
   await expect(page.getByText('Line by line')).toBeVisible();
-  await expect(page.getByText('succeeded')).toBeVisible();
+  await expect(page.getByText('succeeded', { exact: true })).toBeVisible();
   await page.getByRole('tab', { name: 'Metrics' }).click();
   await expect(page.getByRole('img', { name: 'loss' }).locator('canvas')).toBeVisible();
   await expect(page.getByRole('img', { name: 'accuracy' }).locator('canvas')).toBeVisible();
@@ -58,6 +58,29 @@ test('a copy of it can be changed and handed in', async ({ page, seeded }) => {
   await page.getByRole('link', { name: 'Clone' }).click();
   await expect(page.getByRole('textbox', { name: 'GPUs', exact: true })).toHaveValue('4');
   await expect(page.getByRole('textbox', { name: 'Name' })).toHaveValue('resnet-sweep');
+});
+
+test('a running promise can be given more time, and what is left of it can be given back', async ({ page, server }) => {
+  const login = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'extend' });
+  const ask = { resources: { cpu: '250m', memory: '64Mi' }, duration_s: 300, constraints: { pool: 'default' } };
+  const deadline = new Date(Date.now() + 330_000).toISOString();
+  const job = { name: 'lasts', work: { command: ['sleep', '200'] }, ask: { ...ask, deadline }, value: '100' };
+  const made = await server.ask<{ job: number }>('POST', '/jobs', job, login.token);
+  await page.goto(`/jobs/${made.job}`);
+  await expect(page.getByText('Running', { exact: true })).toBeVisible();
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByRole('menuitem', { name: 'Extend' }).click();
+  await page.getByRole('textbox', { name: 'By how much' }).fill('2m');
+  await page.getByRole('textbox', { name: 'At most for' }).fill('50');
+  expect(await findings(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Extend' }).click();
+  await expect(page.getByText('It may run longer.')).toBeVisible();
+  await expect(page.getByText(/^extended until/)).toBeVisible();
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByRole('menuitem', { name: 'Release the rest' }).click();
+  await page.getByRole('button', { name: 'Stop and give back' }).click();
+  await expect(page.getByText('Released', { exact: true })).toBeVisible({ timeout: 20_000 });
+  await expect(page.getByText('Refund for unused time')).toBeVisible();
 });
 
 test('one that is not there is said to be missing', async ({ page }) => {

@@ -1,1 +1,0 @@
-import{Gt as e,Ut as t,Y as n,dn as r,h as i,ln as a,vn as o,yn as s}from"./ui-D4R3xlvH.js";import{n as c,r as l,t as u}from"./TokenList-CIXMIhjt.js";var d=e(`<!> <!>`,1);function f(e,f){s(f,!0);let p=n(l,c);var m=d(),h=a(m);i(h,{get title(){return p.title},get text(){return p.text}});var g=r(h,2);u(g,{}),t(e,m),o()}export{f as default};
