@@ -109,6 +109,43 @@ test('an upload that the page was closed on is told of, and the same file again 
   await expect(page.getByText('An upload was interrupted')).toBeHidden();
 });
 
+test('an upload beyond the storage quota is refused in a sentence, and goes in once there is room', async ({ page, server }) => {
+  test.setTimeout(60_000);
+  const token = await asUser(server);
+  await server.ask('POST', '/data', { name: 'quota' }, token);
+  const used = (await server.ask<{ used: { storage_bytes: number } }>('GET', `/users/${USER}`)).used.storage_bytes;
+  await server.ask('PUT', `/users/${USER}/quota`, { storage_bytes: used + 1000 });
+  try {
+    await page.goto(`/data/${USER}/quota`);
+    await page.locator('input[data-pick=files]').setInputFiles({ name: 'more.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(300_000, 'quota') });
+    await expect(page.getByText('1 failed')).toBeVisible();
+    await expect(page.getByText(/bytes are used, and this needs more/)).toBeVisible();
+    expect(await findings(page)).toEqual([]);
+  } finally {
+    await server.ask('PUT', `/users/${USER}/quota`, {});
+  }
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await expect(page.getByRole('button', { name: 'more.bin', exact: true })).toBeVisible();
+});
+
+test('files that are dropped on a folder go into it', async ({ page, server }) => {
+  await filled(server, 'dropped');
+  await page.goto(`/data/${USER}/dropped?in=train%2F`);
+  await expect(page.getByRole('button', { name: 'one.txt', exact: true })).toBeVisible();
+  const transfer = await page.evaluateHandle(() => {
+    const data = new DataTransfer();
+    data.items.add(new File(['third'], 'three.txt', { type: 'text/plain' }));
+    return data;
+  });
+  const list = page.getByRole('group', { name: 'Files of dropped' });
+  await list.dispatchEvent('dragover', { dataTransfer: transfer });
+  await expect(page.getByText('They go into train/.')).toBeVisible();
+  await list.dispatchEvent('drop', { dataTransfer: transfer });
+  await expect(page.getByRole('button', { name: 'three.txt', exact: true })).toBeVisible();
+  const paths = await server.ask<{ items: { path: string }[] }>('GET', `/data/${USER}/dropped/files?prefix=train/`);
+  expect(paths.items.map(({ path }) => path)).toContain('train/three.txt');
+});
+
 test('folders open, a search looks everywhere, and hostile names are only names', async ({ page, server }) => {
   await filled(server, 'browse');
   await page.goto(`/data/${USER}/browse`);

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import type { HttpProxy } from 'vite';
 
 /** How long a server may take to be ready on a busy machine. */
 const READY_MS = 60_000;
@@ -98,10 +99,14 @@ async function other(outDir: string, server: string): Promise<{ url: string; clo
   const { preview } = await import('vite');
   const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'";
   const port = await freePort();
+  // A stream that has nothing to tell yet has begun all the same.
+  const configure = (proxy: HttpProxy.ProxyServer) => {
+    proxy.on('proxyRes', (_answer, _asked, response) => void setImmediate(() => response.flushHeaders()));
+  };
   const served = await preview({
     configFile: false,
     build: { outDir },
-    preview: { port, host: '127.0.0.1', headers: { 'content-security-policy': policy }, proxy: { '/api': { target: server, ws: true } } },
+    preview: { port, host: '127.0.0.1', headers: { 'content-security-policy': policy }, proxy: { '/api': { target: server, ws: true, configure } } },
     logLevel: 'silent',
   });
   return { url: `http://127.0.0.1:${port}`, close: () => served.close() };
