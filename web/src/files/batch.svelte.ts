@@ -90,7 +90,7 @@ export class Batch {
   /** Tries again what failed, and what was not named. */
   retry(): void {
     for (const item of this.failed) {
-      item.state = item.hash !== undefined && item.sent === item.file.size && item.file.size > 0 ? 'sent' : 'waiting';
+      item.state = 'waiting';
       item.problem = undefined;
     }
     void this.start();
@@ -112,6 +112,8 @@ export class Batch {
           item.problem = problem;
           if (!passes(problem) || tries + 1 >= TRIES_MAX) {
             item.state = 'failed';
+            // What was refused is not there, however much of it went over the line.
+            item.sent = 0;
             return;
           }
           item.state = 'again';

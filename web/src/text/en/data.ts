@@ -42,6 +42,7 @@ export default {
   undo: 'Undo',
   restored: 'They are there again.',
   inJob: 'In a job',
+  newJob: 'New job with it',
   inJobHint: 'A job sees it read-only under this name:',
   filesOf: (name: string) => `Files of ${name}`,
   searchFiles: 'Search in all folders',

@@ -45,6 +45,7 @@ export default {
   undo: '撤销',
   restored: '已恢复。',
   inJob: '在作业中使用',
+  newJob: '用它新建作业',
   inJobHint: '作业以只读方式按此名称读取：',
   filesOf: (name: string) => `${name} 的文件`,
   searchFiles: '在所有文件夹中搜索',
