@@ -7,7 +7,7 @@ import { api, call } from '../api/client';
 import { retryAfterMs } from '../api/live.svelte';
 import { asProblem, type ProblemError } from '../api/problem';
 import type { Found } from './folder';
-import { hashOf } from './hash';
+import { hashBeside } from './hash-beside';
 import { passes, sendContent } from './resumable';
 
 export type ItemState = 'waiting' | 'reading' | 'sending' | 'again' | 'sent' | 'kept' | 'failed';
@@ -128,7 +128,7 @@ export class Batch {
   private async sendOnce(item: UploadItem, signal: AbortSignal): Promise<void> {
     if (item.hash === undefined) {
       item.state = 'reading';
-      item.hash = await hashOf(item.file, undefined, signal);
+      item.hash = await hashBeside(item.file, signal);
     }
     item.state = 'sending';
     const { hash } = item;
