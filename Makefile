@@ -1,7 +1,7 @@
 # Each target does the set-up that it needs; `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test soak lint fmt bench page setup setup-lint
+.PHONY: help run test soak lint fmt bench page setup setup-lint setup-test
 
 # A Rust that was installed by rustup may not be on the PATH of a shell that is no login shell.
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
@@ -16,16 +16,17 @@ run: setup ## Start the platform on an empty folder and train a small model on i
 # The same random cases on every machine; `make soak` draws new ones.
 test: export PROPTEST_RNG_SEED ?= 1
 
-# The documentation's tests come first, so that the summary of all others is what is seen last.
-test: setup ## Run every test
+# Python and the page are tried with the program that the tests are built with, and come before
+# them, so that the summary of all others is what is seen last.
+test: export ERA_BINARY ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/era
+test: setup-test ## Run every test
 	cargo test --workspace --locked --doc
-	scripts/page test
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		set -- cargo nextest run --workspace --locked; \
 	else \
 		set -- cargo test --workspace --locked --lib --bins --tests; \
 	fi; \
-	echo "$$*"; "$$@"
+	echo "$$*"; "$$@" --no-run && scripts/test-python && scripts/page test && "$$@"
 
 soak: export PROPTEST_CASES ?= 4096
 soak: export PROPTEST_RNG_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
@@ -47,7 +48,7 @@ lint: setup-lint ## Check format, lints, documentation, licences and scripts
 	echo "$$*"; "$$@"
 	scripts/page check
 	@if command -v shellcheck >/dev/null 2>&1; then \
-		set -- shellcheck scripts/setup scripts/page .ci/run; echo "$$*"; "$$@"; \
+		set -- shellcheck scripts/setup scripts/test-python scripts/page .ci/run; echo "$$*"; "$$@"; \
 	fi
 
 page: ## Build the browser page anew (web/dist, which is committed)
@@ -67,3 +68,6 @@ setup:
 
 setup-lint:
 	@scripts/setup lint
+
+setup-test:
+	@scripts/setup test

@@ -7,7 +7,7 @@ import { ADMIN, test, THEMES } from './harness';
 
 const folder = process.env.ERA_SHOTS;
 test.skip(!folder, 'taken only where ERA_SHOTS names a folder');
-test.use({ account: ADMIN });
+test.use({ account: process.env.ERA_SHOTS_AS ?? ADMIN });
 
 test('every page is seen', async ({ page, seeded }) => {
   test.setTimeout(300_000);

@@ -20,6 +20,7 @@ pub mod problem;
 pub mod queue;
 pub mod quote;
 pub mod report;
+pub mod settings;
 
 pub use credits::Credits;
 pub use jiff::Timestamp;

@@ -5,6 +5,7 @@
 //! nothing, and what an executor has to say comes back as [`Report`]s, each until it is
 //! acknowledged. Prices, queues and users' rights are not known here.
 
+pub mod celery;
 pub mod discover;
 mod executor;
 #[cfg(target_os = "linux")]
@@ -15,6 +16,7 @@ pub mod limits;
 pub mod local;
 pub mod log;
 pub mod scalars;
+pub mod settings;
 #[cfg(target_os = "linux")]
 pub mod shim;
 pub mod simulated;

@@ -7,6 +7,7 @@
 pub mod asks;
 pub mod auth;
 pub mod boot;
+pub mod bus;
 pub mod clock;
 pub mod driver;
 pub mod feed;

@@ -13,12 +13,14 @@ mod names;
 mod paint;
 mod progress;
 mod replay;
+mod settings;
 mod shim;
 mod sim;
 mod tune;
 mod up;
 mod upkeep;
 mod version;
+mod worker;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -53,6 +55,7 @@ enum Command {
     Tune(Box<tune::Tune>),
     Up(up::Up),
     Version(version::Version),
+    Worker(worker::Worker),
 }
 
 impl Command {
@@ -68,6 +71,7 @@ impl Command {
             Command::Tune(tune) => tune.run(),
             Command::Up(up) => up.run(),
             Command::Version(version) => version.run(),
+            Command::Worker(worker) => worker.run(),
         }
     }
 }

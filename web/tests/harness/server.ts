@@ -4,18 +4,19 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import type { HttpProxy } from 'vite';
 
 /** How long a server may take to be ready on a busy machine. */
 const READY_MS = 60_000;
 /** How long it may take to stop. */
 const STOP_MS = 20_000;
 
-/** The binary that cargo built, or the one that `ERA_BIN` names. */
+/** The binary that cargo built, or the one that `ERA_BINARY` names. */
 function binary(): string {
-  if (process.env.ERA_BIN) return process.env.ERA_BIN;
+  if (process.env.ERA_BINARY) return process.env.ERA_BINARY;
   const target = process.env.CARGO_TARGET_DIR ?? resolve(import.meta.dirname, '../../../target');
   const found = ['debug', 'release'].map((profile) => join(target, profile, 'era')).find((path) => existsSync(path));
-  if (!found) throw new Error(`no era binary under ${target}: run \`cargo build -p era\`, or name one in ERA_BIN`);
+  if (!found) throw new Error(`no era binary under ${target}: run \`cargo build -p era\`, or name one in ERA_BINARY`);
   return found;
 }
 
@@ -98,10 +99,14 @@ async function other(outDir: string, server: string): Promise<{ url: string; clo
   const { preview } = await import('vite');
   const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'";
   const port = await freePort();
+  // A stream that has nothing to tell yet has begun all the same.
+  const configure = (proxy: HttpProxy.ProxyServer) => {
+    proxy.on('proxyRes', (_answer, _asked, response) => void setImmediate(() => response.flushHeaders()));
+  };
   const served = await preview({
     configFile: false,
     build: { outDir },
-    preview: { port, host: '127.0.0.1', headers: { 'content-security-policy': policy }, proxy: { '/api': { target: server, ws: true } } },
+    preview: { port, host: '127.0.0.1', headers: { 'content-security-policy': policy }, proxy: { '/api': { target: server, ws: true, configure } } },
     logLevel: 'silent',
   });
   return { url: `http://127.0.0.1:${port}`, close: () => served.close() };

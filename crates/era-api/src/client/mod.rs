@@ -16,6 +16,7 @@ mod market;
 mod path;
 mod queues;
 mod reports;
+mod settings;
 mod sse;
 mod stream;
 mod tls;

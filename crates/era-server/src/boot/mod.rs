@@ -4,6 +4,7 @@
 //! What each part does is its own to know; here stands what a first start needs so that a job can
 //! be handed in the same minute, and in what order things must end so that nothing is lost.
 
+pub mod celery;
 pub mod executors;
 mod first;
 mod staging;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use era_cloud::Reports;
+use era_cloud::celery::names::Address;
 use era_core::State;
 use era_store::files::{Files, Keep};
 use era_store::{Store, StoreError};
@@ -36,7 +38,7 @@ use crate::launch::{Engines, Launcher, Launching};
 use crate::report::Laboratory;
 use crate::tend::Tuning;
 use crate::webhook::address::Reach;
-use crate::{App, Parts, recorder, tcp, tend, webhook};
+use crate::{App, Parts, bus, recorder, tcp, tend, webhook};
 
 /// How long the tables may take to end.
 const FOLLOW_TIME: Duration = Duration::from_secs(5);
@@ -59,6 +61,8 @@ pub struct Settings {
     pub reach: Reach,
     /// What replays a period without ERA, where there is one.
     pub laboratory: Option<Box<dyn Laboratory>>,
+    /// Redis, where the site shares settings and accepted jobs through one.
+    pub redis: Option<Address>,
     /// The program whose commands the laboratory runs: this one.
     pub program: PathBuf,
     /// How often, and for what, a better policy is searched.
@@ -123,6 +127,7 @@ pub struct Running {
     follower: JoinHandle<()>,
     recorder: JoinHandle<()>,
     hooks: JoinHandle<()>,
+    bus: Option<JoinHandle<()>>,
     tending: JoinHandle<()>,
     lab: JoinHandle<()>,
 }
@@ -196,6 +201,9 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let lab = tokio::spawn(lab.work(store.journal(), stop.clone()));
     let hooks = webhook::run(app.clone(), store.journal(), settings.reach, stop.clone());
     let hooks = tokio::spawn(hooks);
+    let bus = settings
+        .redis
+        .map(|address| tokio::spawn(bus::run(app.clone(), store.journal(), address, stop.clone())));
     Ok(Running {
         app,
         address,
@@ -210,6 +218,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         follower,
         recorder,
         hooks,
+        bus,
         tending,
         lab,
     })
@@ -230,6 +239,9 @@ impl Running {
             let _ = lines.await;
         }
         let _ = self.hooks.await;
+        if let Some(bus) = self.bus {
+            let _ = bus.await;
+        }
         let _ = self.tending.await;
         let _ = self.lab.await;
         self.launcher.stop().await;

@@ -36,6 +36,7 @@ mod reply;
 pub mod seen;
 pub mod serve;
 mod sessions;
+mod settings;
 pub mod statement;
 mod users;
 mod watched;
@@ -72,6 +73,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .merge(logs::routes())
         .merge(measures::routes())
         .merge(metrics::routes())
+        .merge(settings::routes())
         .merge(statement::routes())
 }
 

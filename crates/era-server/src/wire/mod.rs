@@ -8,6 +8,7 @@ mod cluster;
 mod market;
 mod queue;
 mod quote;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ pub use cluster::{SIMULATED, bookings, domain, domain_put, node, pool, pool_put}
 pub use market::{fare_calendar, mechanism, mechanism_put, pool_price};
 pub use queue::{policy, queue, queue_put, rule, rule_put};
 pub use quote::{counter_offers, explanation, menu, quote};
+pub use settings::{settings, settings_put};
 
 /// What was read and makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! Benchmarks: the same seeded work each time, one JSON object each.
 
+mod engines;
 mod queue;
 mod quote;
 mod server;
@@ -35,6 +36,12 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Engines that a site may stand on: Celery, beside its own client and worker
+    Engines {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// The whole platform under load: quotes, submissions, jobs, arrays, lists, a start with a past
     Server {
         /// Print one JSON object
@@ -66,6 +73,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Quote { json, seed, quick } => quote::run(*json, *seed, *quick),
         Bench::Queue { json, seed } => queue::run(*json, *seed),
+        Bench::Engines { json } => engines::run(*json),
         Bench::Server { json, quick } => server::run(*json, *quick),
         Bench::Sim { json, seed, only, jobs } => sim::bench(*json, *seed, only.as_deref(), *jobs),
     }

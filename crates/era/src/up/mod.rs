@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use era_server::boot::{self, Running, Settings};
+use era_cloud::FoundNode;
+use era_cloud::celery::names::Address;
+use era_server::boot::{self, Running, Settings, StartEngines};
 use era_server::driver::Rules;
 use era_server::http::Serving;
 use era_server::tend::Tuning;
@@ -30,6 +32,12 @@ pub(crate) struct Up {
     /// Simulated nodes to add, whose tasks only sleep
     #[arg(long, value_name = "FILE")]
     nodes: Option<PathBuf>,
+    /// What runs tasks: this machine, or workers behind celery://HOST:PORT/DATABASE
+    #[arg(long, value_name = "URL", env = "ERA_EXECUTOR")]
+    executor: Option<String>,
+    /// Redis to share settings and accepted jobs through: redis://HOST:PORT/DATABASE
+    #[arg(long, value_name = "URL", env = "ERA_REDIS")]
+    redis: Option<String>,
     /// Certificate, as a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -73,7 +81,7 @@ impl Up {
             .with_context(|| format!("{} cannot be made", self.data.display()))?;
         let data = self.data.canonicalize().context("the data folder cannot be found")?;
         let simulated = self.simulated()?;
-        let engines = boot::executors::here(data.clone(), simulated);
+        let engines = self.engines(&data, simulated)?;
         let running = boot::start(self.settings(data.clone())?, engines).await?;
         let scheme = if self.tls_cert.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", running.address);
@@ -114,12 +122,32 @@ impl Up {
             rules: Rules::default(),
             reach: if self.insecure_webhooks { Reach::Anywhere } else { Reach::Public },
             laboratory: Some(Box::new(crate::laboratory::Simulator)),
+            redis: self.shared()?,
             program: std::env::current_exe().context("this program cannot be found")?,
             tuning: self.tune_every.map(|every| Tuning { every, objective }),
         })
     }
 
-    fn simulated(&self) -> anyhow::Result<Vec<era_cloud::FoundNode>> {
+    fn engines(&self, data: &Path, simulated: Vec<FoundNode>) -> anyhow::Result<StartEngines> {
+        match self.executor.as_deref() {
+            None | Some("local") => Ok(boot::executors::here(data.to_owned(), simulated)),
+            Some(url) if url.starts_with("celery://") => {
+                Ok(boot::celery::at(Address::read(url)?, data.to_owned(), simulated))
+            }
+            Some(other) => anyhow::bail!(
+                "`{other}` is no executor: leave it out for this machine, or give \
+                 celery://HOST:PORT/DATABASE"
+            ),
+        }
+    }
+
+    /// Where Redis is, if this site has one.
+    fn shared(&self) -> anyhow::Result<Option<Address>> {
+        let celery = self.executor.as_deref().filter(|url| url.starts_with("celery://"));
+        Ok(self.redis.as_deref().or(celery).map(Address::read).transpose()?)
+    }
+
+    fn simulated(&self) -> anyhow::Result<Vec<FoundNode>> {
         let Some(file) = &self.nodes else { return Ok(Vec::new()) };
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("{} cannot be read", file.display()))?;
@@ -159,7 +187,7 @@ fn greet(running: &Running, data: &Path, url: &str) -> anyhow::Result<()> {
 }
 
 /// Comes back at Ctrl-C, and when a service manager asks.
-async fn told_to_stop() -> anyhow::Result<()> {
+pub(crate) async fn told_to_stop() -> anyhow::Result<()> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

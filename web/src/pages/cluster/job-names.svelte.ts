@@ -7,6 +7,8 @@ const PAGES_MAX = 3;
 export interface JobNames {
   of(job: number): string | undefined;
   job(id: number): JobSummary | undefined;
+  /** Another object whenever names came. */
+  readonly known: object | undefined;
   /** Its name, or its number where it has none or is somebody else's. */
   label(job: number): string;
 }
@@ -25,8 +27,15 @@ export function jobNames(): JobNames {
       }
       return found;
     },
-    { on: (event) => event.event === 'promised' || event.event === 'queued', burstMs: 10_000 },
+    { on: (event) => event.event === 'promised' || event.event === 'queued', burstMs: 3000 },
   );
   const nameOf = (id: number) => jobs.data?.get(id)?.name ?? undefined;
-  return { of: nameOf, job: (id) => jobs.data?.get(id), label: (id) => nameOf(id) ?? `#${id}` };
+  return {
+    of: nameOf,
+    job: (id) => jobs.data?.get(id),
+    label: (id) => nameOf(id) ?? `#${id}`,
+    get known() {
+      return jobs.data;
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Booking } from '../../api/types';
-import { barsOf, packed, runs } from './lanes';
+import { BarCache, barsOf, packed, runs } from './lanes';
 
 const booking = (gpus: number[], from: number, to: number, kind = 'promise'): Booking => ({
   job: 1, from: new Date(from * 1000).toISOString(), to: new Date(to * 1000).toISOString(), cpu_milli: 1000, memory_mib: 1, gpus, kind,
@@ -39,4 +39,14 @@ describe('bars of a node', () => {
     const plain = barsOf([booking([], 0, 10), booking([], 5, 15)], 0, 0, () => 'x');
     expect(plain.map(({ band }) => band)).toEqual([[0, 0.5], [0.5, 1]]);
   });
+});
+
+it('bars are made again only where the answer, the row or the names are others', () => {
+  const cache = new BarCache();
+  const [answer, names] = [[booking([0], 0, 10)], {}];
+  const first = cache.of(answer, 0, 1, () => 'a', names);
+  expect(cache.of(answer, 0, 1, () => 'b', names)).toBe(first);
+  expect(cache.of(answer, 0, 1, () => 'b', {})[0]?.name).toBe('b');
+  expect(cache.of(answer, 3, 1, () => 'b', names)[0]?.row).toBe(3);
+  expect(cache.of([...answer], 0, 1, () => 'c', names)[0]?.name).toBe('c');
 });

@@ -65,3 +65,16 @@ export function barsOf(bookings: readonly Booking[], row: number, gpus: number, 
   }
   return bars;
 }
+
+/** Bars are made once for what the server answered, and again where the row or the names changed. */
+export class BarCache {
+  private readonly made = new WeakMap<readonly Booking[], { row: number; gpus: number; names: object | undefined; bars: GanttBar[] }>();
+
+  of(bookings: readonly Booking[], row: number, gpus: number, nameOf: Namer, names: object | undefined): readonly GanttBar[] {
+    const known = this.made.get(bookings);
+    if (known && known.row === row && known.gpus === gpus && known.names === names) return known.bars;
+    const bars = barsOf(bookings, row, gpus, nameOf);
+    this.made.set(bookings, { row, gpus, names, bars });
+    return bars;
+  }
+}

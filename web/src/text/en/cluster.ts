@@ -46,6 +46,7 @@ export default {
   coresUsed: (share: string) => `${share} of its cores in use`,
   heldBy: (jobs: string, more: number) => `Held by ${jobs}${more > 0 ? ` and ${more} more` : ''}`,
   nobody: 'Nobody holds any of it now.',
+  somebodys: 'Somebody else’s job',
   free: 'free',
   legend: 'What the signs mean',
   cellFree: 'free GPU',

@@ -67,7 +67,6 @@ export default {
   url: 'Address',
   urlNeeded: 'Give an address that begins with https:// or http://.',
   secretText: 'This secret signs every call. It is shown once: keep it where your program can read it.',
-  hookMade: 'The call is set up.',
   hookRemoved: 'The call is removed.',
   removeHook: 'Remove this call?',
   removeHookText: (url: string) => `${url} will hear of prices no more. A new one gets a new secret.`,

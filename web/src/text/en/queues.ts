@@ -162,4 +162,9 @@ export default {
   current: 'in force',
   rollBack: 'Roll back',
   rollBackTo: (version: string) => `Roll back to version ${version}`,
+  proposals: 'What tuning proposes',
+  noProposals: 'Nothing is proposed',
+  noProposalsText: 'A tuning run of the laboratory searches this site’s own history for a better formula and proposes what it finds. Nothing is published by itself.',
+  toLab: 'Go to the laboratory',
+  take: 'Review in the editor',
 };

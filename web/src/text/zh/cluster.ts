@@ -46,6 +46,7 @@ export default {
   coresUsed: (share: string) => `核使用 ${share}`,
   heldBy: (jobs: string, more: number) => `占用者：${jobs}${more > 0 ? ` 等另外 ${more} 个` : ''}`,
   nobody: '目前无人占用。',
+  somebodys: '他人的作业',
   free: '空闲',
   legend: '图例',
   cellFree: '空闲 GPU',

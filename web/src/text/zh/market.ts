@@ -70,7 +70,6 @@ export default {
   url: '地址',
   urlNeeded: '请填写以 https:// 或 http:// 开头的地址。',
   secretText: '此密钥用于签署每次调用，只显示一次：请存放在您的程序可以读取之处。',
-  hookMade: '调用已设置。',
   hookRemoved: '调用已移除。',
   removeHook: '移除此调用？',
   removeHookText: (url: string) => `${url} 将不再收到价格通知。新建时会得到新的密钥。`,

@@ -165,4 +165,9 @@ export default {
   current: '生效中',
   rollBack: '回退',
   rollBackTo: (version: string) => `回退到版本 ${version}`,
+  proposals: '调优的建议',
+  noProposals: '目前没有建议',
+  noProposalsText: '实验室的调优会在本站历史中寻找更好的公式并提出建议，但不会自行发布。',
+  toLab: '前往实验室',
+  take: '在编辑器中查看',
 } satisfies Translation<typeof en>;

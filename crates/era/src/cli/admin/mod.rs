@@ -1,6 +1,7 @@
 //! `era admin`: what administrators, and some of it group administrators, do.
 
 mod audit;
+mod config;
 mod credit;
 mod doctor;
 mod domain;
@@ -36,6 +37,9 @@ pub(crate) enum Admin {
     #[command(subcommand)]
     Queue(queue::QueueCommand),
     Mechanism(mechanism::MechanismCommand),
+    /// Settings: list, show, set, watch
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Nodes: drain, resume, move, announce an absence, let go
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -70,6 +74,7 @@ impl Admin {
             Admin::Policy(command) => command.run(),
             Admin::Queue(command) => command.run(),
             Admin::Mechanism(command) => command.run(),
+            Admin::Config(command) => command.run(),
             Admin::Node(command) => command.run(),
             Admin::Pool(command) => command.run(),
             Admin::Domain(command) => command.run(),

@@ -1,0 +1,342 @@
+//! Redis, as far as Celery's transport and ours use it. Thin: what is written where is decided by
+//! the pure modules beside it, and what must happen in one step is a script.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use era_core::units::Time;
+use redis::aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection, PubSub};
+use redis::{AsyncConnectionConfig, FromRedisValue, RedisError, Script};
+
+use super::control;
+use super::envelope::Envelope;
+use super::names::{self, Address};
+use super::queue;
+use super::result::{self, Meta};
+
+/// How long one command may take.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// How long a blocking read waits before it is asked again.
+pub const BLOCK_TIME: Duration = Duration::from_secs(1);
+/// How long results are kept.
+pub const RESULT_TIME: Duration = Duration::from_secs(7 * 86_400);
+/// Most entries of the stream of what nobody could serve.
+const DEAD_MAX: usize = 10_000;
+
+/// Why Redis did not do something.
+#[derive(Debug, thiserror::Error)]
+#[error("Redis at {address} did not {doing}: {source}: is it running, and is the password right?")]
+pub struct BusError {
+    /// Where it is, without its password.
+    pub address: String,
+    /// What was asked of it.
+    pub doing: &'static str,
+    /// What it said.
+    pub source: RedisError,
+}
+
+/// A connection that mends itself, and what is needed for more of them. A clone shares.
+#[derive(Clone)]
+pub struct Bus {
+    address: Arc<Address>,
+    client: redis::Client,
+    manager: ConnectionManager,
+    tags: Arc<Tags>,
+}
+
+impl std::fmt::Debug for Bus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bus").field("address", &self.address.shown()).finish_non_exhaustive()
+    }
+}
+
+/// Where delivery tags come from: unlike any other process's, and counted.
+#[derive(Debug)]
+struct Tags {
+    prefix: String,
+    next: AtomicU64,
+}
+
+/// A message that a worker holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The list that it was in.
+    pub key: String,
+    /// By what it is acknowledged; empty for what is no message, which lies with the dead already.
+    pub tag: String,
+    /// As it lay there.
+    pub raw: Vec<u8>,
+}
+
+/// So many random bytes, in base 16.
+pub fn random_hex<const N: usize>() -> String {
+    let mut bytes = [0; N];
+    // Without randomness the system cannot run much else either; time tells processes apart.
+    if getrandom::fill(&mut bytes).is_err() {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let nanos = now.map_or(0, |since| since.as_nanos()) ^ u128::from(std::process::id());
+        let from = nanos.to_le_bytes();
+        bytes.iter_mut().zip(from.iter().cycle()).for_each(|(to, from)| *to = *from);
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Bus {
+    /// Connects, and says what is wrong if that is not possible.
+    pub async fn connect(address: &Address) -> Result<Bus, BusError> {
+        let failed = |source| BusError { address: address.shown(), doing: "answer", source };
+        let client = redis::Client::open(address.url.as_str()).map_err(failed)?;
+        let config = ConnectionManagerConfig::new()
+            .set_response_timeout(Some(ANSWER_TIME))
+            .set_connection_timeout(Some(ANSWER_TIME))
+            .set_number_of_retries(1)
+            .set_max_delay(Duration::from_millis(500));
+        let manager = client.get_connection_manager_with_config(config).await.map_err(failed)?;
+        let tags = Arc::new(Tags { prefix: random_hex::<8>(), next: AtomicU64::new(0) });
+        let bus = Bus { address: Arc::new(address.clone()), client, manager, tags };
+        bus.run("answer a ping", &redis::cmd("PING")).await.map(|_: String| bus)
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// A delivery tag that no other message has.
+    pub fn tag(&self) -> String {
+        let n = self.tags.next.fetch_add(1, Ordering::Relaxed);
+        format!("{}-{n}", self.tags.prefix)
+    }
+
+    fn failed(&self, doing: &'static str) -> impl FnOnce(RedisError) -> BusError + use<'_> {
+        move |source| BusError { address: self.address.shown(), doing, source }
+    }
+
+    /// One command.
+    pub async fn run<T: FromRedisValue>(
+        &self,
+        doing: &'static str,
+        command: &redis::Cmd,
+    ) -> Result<T, BusError> {
+        command.query_async(&mut self.manager.clone()).await.map_err(self.failed(doing))
+    }
+
+    /// Several commands at once.
+    pub async fn run_all<T: FromRedisValue>(
+        &self,
+        doing: &'static str,
+        commands: &redis::Pipeline,
+    ) -> Result<T, BusError> {
+        commands.query_async(&mut self.manager.clone()).await.map_err(self.failed(doing))
+    }
+
+    /// A script.
+    pub async fn script<T: FromRedisValue>(
+        &self,
+        doing: &'static str,
+        script: &Script,
+        fill: impl FnOnce(&mut redis::ScriptInvocation<'_>),
+    ) -> Result<T, BusError> {
+        let mut call = script.prepare_invoke();
+        fill(&mut call);
+        call.invoke_async(&mut self.manager.clone()).await.map_err(self.failed(doing))
+    }
+
+    /// A connection of its own for commands that wait.
+    pub async fn waiting(&self) -> Result<MultiplexedConnection, BusError> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(ANSWER_TIME))
+            .set_response_timeout(Some(BLOCK_TIME + ANSWER_TIME));
+        let connected = self.client.get_multiplexed_async_connection_with_config(&config).await;
+        connected.map_err(self.failed("take another connection"))
+    }
+
+    /// A connection that hears what is published.
+    pub async fn listening(&self) -> Result<PubSub, BusError> {
+        self.client.get_async_pubsub().await.map_err(self.failed("let us listen"))
+    }
+
+    /// An error of a connection of its own.
+    pub fn broken(&self, doing: &'static str, source: RedisError) -> BusError {
+        self.failed(doing)(source)
+    }
+
+    /// Puts messages into their queues, each at the place of its priority.
+    pub async fn publish(&self, envelopes: &[Envelope]) -> Result<(), BusError> {
+        let mut all = redis::pipe();
+        for envelope in envelopes {
+            add_publish(&mut all, envelope);
+        }
+        self.run_all("take messages", &all).await
+    }
+
+    /// Takes up to `most` messages from these lists; `popped` is one that was taken before.
+    pub async fn take(
+        &self,
+        keys: &[String],
+        most: usize,
+        worker: &str,
+        popped: Option<(&str, &[u8])>,
+    ) -> Result<Vec<Taken>, BusError> {
+        let got: Vec<(String, String, Vec<u8>)> = self
+            .script("give messages", &TAKE, |call| {
+                for key in [names::UNACKED, names::UNACKED_INDEX, names::TAKEN, names::DEAD] {
+                    call.key(key);
+                }
+                for key in keys {
+                    call.key(key);
+                }
+                call.arg(most).arg(seconds(now())).arg(worker);
+                if let Some((key, raw)) = popped {
+                    call.arg(key).arg(raw);
+                }
+            })
+            .await?;
+        Ok(got.into_iter().map(|(key, tag, raw)| Taken { key, tag, raw }).collect())
+    }
+
+    /// A message was served; its result, where somebody wants it, is kept in the same step.
+    pub async fn acknowledge(&self, tag: &str, result: Option<&Meta>) -> Result<(), BusError> {
+        let mut all = redis::pipe();
+        all.atomic();
+        if let Some(meta) = result {
+            add_result(&mut all, meta);
+        }
+        add_acknowledge(&mut all, tag);
+        self.run_all("acknowledge a message", &all).await
+    }
+
+    /// A message that nobody here can serve is put where a person finds it, with the reason.
+    pub async fn bury(
+        &self,
+        taken: &Taken,
+        why: &str,
+        result: Option<&Meta>,
+    ) -> Result<(), BusError> {
+        let mut all = redis::pipe();
+        all.atomic();
+        all.cmd("XADD").arg(names::DEAD).arg("MAXLEN").arg("~").arg(DEAD_MAX).arg("*");
+        all.arg("queue").arg(queue::of_key(&taken.key)).arg("at").arg(seconds(now()));
+        all.arg("why").arg(why).arg("message").arg(&taken.raw).ignore();
+        if let Some(meta) = result {
+            add_result(&mut all, meta);
+        }
+        add_acknowledge(&mut all, &taken.tag);
+        self.run_all("keep a message that cannot be served", &all).await
+    }
+
+    /// Keeps a result, and tells those who wait for it.
+    pub async fn store(&self, meta: &Meta) -> Result<(), BusError> {
+        let mut all = redis::pipe();
+        add_result(all.atomic(), meta);
+        self.run_all("keep a result", &all).await
+    }
+
+    /// What is kept of these tasks, in their order.
+    pub async fn results(&self, ids: &[String]) -> Result<Vec<Option<Meta>>, BusError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut get = redis::cmd("MGET");
+        for id in ids {
+            get.arg(result::key(id));
+        }
+        let found: Vec<Option<Vec<u8>>> = self.run("give results", &get).await?;
+        Ok(found.into_iter().map(|bytes| Meta::read(&bytes?)).collect())
+    }
+
+    /// Publishes a command to workers.
+    pub async fn command(&self, command: &control::Command) -> Result<(), BusError> {
+        let Ok(text) = command.write(self.tag()) else { return Ok(()) };
+        let mut publish = redis::cmd("PUBLISH");
+        publish.arg(control::channel(self.address.database)).arg(text);
+        self.run("publish a command", &publish).await
+    }
+
+    /// Puts a held message back, unless somebody acknowledged it meanwhile. It goes to where it
+    /// would be served next.
+    pub async fn restore(&self, tag: &str) -> Result<bool, BusError> {
+        let mut get = redis::cmd("HGET");
+        get.arg(names::UNACKED).arg(tag);
+        let Some(held): Option<Vec<u8>> = self.run("show a held message", &get).await? else {
+            return Ok(false);
+        };
+        let Some((envelope, queue)) = self.route(&held).await? else { return Ok(false) };
+        let Ok(back) = envelope.write() else { return Ok(false) };
+        let restored: u8 = self
+            .script("put a message back", &RESTORE, |call| {
+                for key in [names::UNACKED, names::UNACKED_INDEX, names::TAKEN] {
+                    call.key(key);
+                }
+                call.key(queue::key(&queue, envelope.priority())).arg(tag).arg(&held).arg(back);
+            })
+            .await?;
+        Ok(restored == 1)
+    }
+
+    /// A held message, marked, and the queue that it goes back to.
+    async fn route(&self, held: &[u8]) -> Result<Option<(Envelope, String)>, BusError> {
+        let held = serde_json::from_slice::<(Envelope, Option<String>, Option<String>)>(held);
+        let Ok((mut envelope, exchange, routing_key)) = held else { return Ok(None) };
+        envelope.mark_redelivered();
+        let routing_key = routing_key.unwrap_or_default();
+        let exchange = exchange.unwrap_or_default();
+        if exchange.is_empty() {
+            return Ok(Some((envelope, routing_key)));
+        }
+        let mut members = redis::cmd("SMEMBERS");
+        members.arg(queue::bindings_key(&exchange));
+        let entries: Vec<String> = self.run("show the bindings of a queue", &members).await?;
+        let bound = entries.iter().find_map(|entry| queue::bound(entry, &routing_key));
+        Ok(bound.map(|queue| (envelope, queue.to_owned())))
+    }
+}
+
+/// Adds a publication to others.
+pub(super) fn add_publish(all: &mut redis::Pipeline, envelope: &Envelope) {
+    let Ok(bytes) = envelope.write() else { return };
+    all.cmd("LPUSH")
+        .arg(queue::key(envelope.routing_key(), envelope.priority()))
+        .arg(bytes)
+        .ignore();
+}
+
+fn add_result(all: &mut redis::Pipeline, meta: &Meta) {
+    let (key, text) = (result::key(&meta.task_id), meta.write());
+    all.cmd("SETEX").arg(&key).arg(RESULT_TIME.as_secs()).arg(&text).ignore();
+    all.cmd("PUBLISH").arg(&key).arg(&text).ignore();
+}
+
+fn add_acknowledge(all: &mut redis::Pipeline, tag: &str) {
+    all.cmd("ZREM").arg(names::UNACKED_INDEX).arg(tag).ignore();
+    all.cmd("HDEL").arg(names::UNACKED).arg(tag).ignore();
+    all.cmd("HDEL").arg(names::TAKEN).arg(tag).ignore();
+}
+
+/// An instant as Celery's transport writes it.
+pub(super) fn seconds(at: Time) -> String {
+    format!("{}.{:03}", at.0 / 1000, at.0 % 1000)
+}
+
+/// The wall clock.
+pub fn now() -> Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Time(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+}
+
+macro_rules! script {
+    ($(#[$about:meta])* $name:ident, $file:literal) => {
+        $(#[$about])*
+        pub(super) static $name: std::sync::LazyLock<Script> =
+            std::sync::LazyLock::new(|| Script::new(include_str!($file)));
+    };
+}
+
+script!(TAKE, "lua/take.lua");
+script!(RESTORE, "lua/restore.lua");
+script!(JOIN, "lua/join.lua");
+script!(BEAT, "lua/beat.lua");
+script!(CLAIM, "lua/claim.lua");
+script!(CALL_OFF, "lua/call_off.lua");
+script!(LOSE, "lua/lose.lua");

@@ -1,0 +1,194 @@
+//! The executor whose tasks are messages: launches go to the queue of the chosen node, ends come
+//! back as results.
+//!
+//! It knows which launches are out ([`known`]), gives them to Redis ([`orders`]), reads what became
+//! of them ([`results`]) and follows the nodes and their leases ([`nodes`]). How a node runs a task
+//! is the node's to know.
+
+mod known;
+mod nodes;
+mod orders;
+mod results;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use era_core::job::TaskId;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::bus::{self, Bus, BusError};
+use super::names::{self, Address, BadAddress, CeleryId};
+use crate::executor::{Executor, Order, Reports};
+use known::Known;
+
+/// How long it is until something that Redis refused is tried again.
+const AGAIN: Duration = Duration::from_millis(300);
+
+/// What the executor needs to know.
+#[derive(Clone, Debug)]
+pub struct CeleryOptions {
+    /// Where Redis is.
+    pub address: Address,
+    /// The file that keeps by what this site is known there.
+    pub site: PathBuf,
+}
+
+/// Why tasks cannot be given to Celery.
+#[derive(Debug, thiserror::Error)]
+pub enum CeleryError {
+    /// The address is none.
+    #[error(transparent)]
+    Address(#[from] BadAddress),
+    /// Redis.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The site's name cannot be kept.
+    #[error("{path}: {source}")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Another site is there.
+    #[error(
+        "Redis at {address} serves another site ({theirs}, and this one is {ours}): give another \
+         database, as in celery://HOST/1, or delete the key {} there if that site is no more",
+        names::SITE
+    )]
+    OtherSite {
+        /// Where.
+        address: String,
+        /// This one.
+        ours: String,
+        /// The other.
+        theirs: String,
+    },
+}
+
+/// The executor.
+pub struct Celery {
+    shared: Arc<Shared>,
+    says: mpsc::UnboundedSender<Say>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// What all parts of it share.
+struct Shared {
+    bus: Bus,
+    site: String,
+    known: Mutex<Known>,
+    reports: Reports,
+}
+
+/// What is to be done, in order.
+#[derive(Debug)]
+enum Say {
+    Order(Box<Order>),
+    Acknowledge(TaskId),
+}
+
+impl Shared {
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        // It is changed in single steps, each of which leaves it right.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn id(&self, task: TaskId) -> String {
+        CeleryId { site: self.site.clone(), task }.to_string()
+    }
+
+    /// Passes reports on; `false` when nobody takes them any more.
+    async fn report(&self, reports: impl IntoIterator<Item = crate::executor::Report>) -> bool {
+        for report in reports {
+            if self.reports.send(report).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Celery {
+    /// Connects, finds what is out already, and goes on until it is dropped. When it returns,
+    /// [`Executor::known`] can be asked.
+    pub async fn start(options: CeleryOptions, reports: Reports) -> Result<Celery, CeleryError> {
+        let bus = Bus::connect(&options.address).await?;
+        let site = site(&options.site)?;
+        settle_in(&bus, &site).await?;
+        let known = orders::out(&bus, &site).await?;
+        let known = Mutex::new(known);
+        let shared = Arc::new(Shared { bus, site, known, reports });
+        let (says, heard) = mpsc::unbounded_channel();
+        let tasks = vec![
+            tokio::spawn(orders::carry_out(Arc::clone(&shared), heard)),
+            tokio::spawn(results::listen(Arc::clone(&shared))),
+            tokio::spawn(results::look(Arc::clone(&shared))),
+            tokio::spawn(results::hear_reports(Arc::clone(&shared))),
+            tokio::spawn(nodes::follow(Arc::clone(&shared))),
+        ];
+        Ok(Celery { shared, says, tasks })
+    }
+
+    /// Redis, for what else a server shares through it.
+    pub fn bus(&self) -> &Bus {
+        &self.shared.bus
+    }
+
+    fn say(&self, say: Say) {
+        if self.says.send(say).is_err() {
+            tracing::error!("an order was given to an executor that has stopped");
+        }
+    }
+}
+
+impl Drop for Celery {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Executor for Celery {
+    fn carry_out(&self, order: Order) {
+        self.say(Say::Order(Box::new(order)));
+    }
+
+    fn acknowledge(&self, task: TaskId) {
+        if self.shared.known().has(task) {
+            self.say(Say::Acknowledge(task));
+        }
+    }
+
+    fn known(&self) -> Vec<TaskId> {
+        self.shared.known().tasks()
+    }
+}
+
+/// By what this site is known, made at the first start.
+fn site(path: &Path) -> Result<String, CeleryError> {
+    let failed = |source| CeleryError::File { path: path.to_owned(), source };
+    match std::fs::read_to_string(path) {
+        Ok(text) if names::is_site(text.trim()) => return Ok(text.trim().to_owned()),
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let site = bus::random_hex::<4>();
+    std::fs::write(path, &site).map_err(failed)?;
+    Ok(site)
+}
+
+/// One site a database: the ids of jobs begin anew with every site.
+async fn settle_in(bus: &Bus, site: &str) -> Result<(), CeleryError> {
+    let mut all = redis::pipe();
+    all.cmd("SET").arg(names::SITE).arg(site).arg("NX").ignore();
+    all.cmd("GET").arg(names::SITE);
+    let (theirs,): (String,) = bus.run_all("say whose it is", &all).await?;
+    if theirs == site {
+        return Ok(());
+    }
+    let address = bus.address().shown();
+    Err(CeleryError::OtherSite { address, ours: site.to_owned(), theirs })
+}

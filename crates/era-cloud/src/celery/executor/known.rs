@@ -1,0 +1,175 @@
+//! The launches that are out: where each was sent, and what of it was told. Values only.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use era_core::job::TaskId;
+use era_core::units::{JobId, Time};
+
+use crate::executor::{Launch, Report};
+
+/// The launches that are out.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    tasks: BTreeMap<TaskId, Out>,
+}
+
+#[derive(Debug)]
+struct Out {
+    launch: Launch,
+    sent: Instant,
+    /// Whether its start was told.
+    started: bool,
+    /// Whether its end was told.
+    ended: bool,
+}
+
+impl Known {
+    /// A launch is out. Says whether it was not before.
+    pub(super) fn insert(&mut self, launch: Launch, now: Instant) -> bool {
+        let task = launch.task;
+        if let Some(out) = self.tasks.get_mut(&task) {
+            // Asked again: what is true is told again.
+            (out.started, out.ended) = (false, false);
+            return false;
+        }
+        self.tasks.insert(task, Out { launch, sent: now, started: false, ended: false });
+        true
+    }
+
+    /// It is over and acknowledged.
+    pub(super) fn remove(&mut self, task: TaskId) {
+        self.tasks.remove(&task);
+    }
+
+    pub(super) fn has(&self, task: TaskId) -> bool {
+        self.tasks.contains_key(&task)
+    }
+
+    pub(super) fn tasks(&self) -> Vec<TaskId> {
+        self.tasks.keys().copied().collect()
+    }
+
+    /// The node that a task was sent to.
+    pub(super) fn node(&self, task: TaskId) -> Option<&str> {
+        self.tasks.get(&task).map(|out| out.launch.node_name.as_str())
+    }
+
+    /// Those whose end nobody has told yet.
+    pub(super) fn unended(&self) -> Vec<TaskId> {
+        self.tasks.iter().filter(|(_, out)| !out.ended).map(|(task, _)| *task).collect()
+    }
+
+    /// Launches whose end nobody has told yet.
+    pub(super) fn unended_launches(&self) -> Vec<Launch> {
+        self.tasks.values().filter(|out| !out.ended).map(|out| out.launch.clone()).collect()
+    }
+
+    /// Those of a node whose end nobody has told yet.
+    pub(super) fn on_node(&self, node: &str) -> Vec<TaskId> {
+        let here = self.tasks.iter().filter(|(_, out)| out.launch.node_name == node && !out.ended);
+        here.map(|(task, _)| *task).collect()
+    }
+
+    /// The nodes of a gang.
+    pub(super) fn nodes_of(&self, job: JobId, part: u16, attempt: u32) -> Vec<String> {
+        let first = TaskId { job, part, attempt, rank: 0 };
+        let gang = self.tasks.range(first..=TaskId { rank: u32::MAX, ..first });
+        let mut nodes: Vec<String> = gang.map(|(_, out)| out.launch.node_name.clone()).collect();
+        nodes.sort();
+        nodes.dedup();
+        nodes
+    }
+
+    /// A task may run longer; its launch as it is from now on.
+    pub(super) fn prolong(&mut self, task: TaskId, until: Time) -> Option<Launch> {
+        let out = self.tasks.get_mut(&task)?;
+        out.launch.until = until;
+        Some(out.launch.clone())
+    }
+
+    /// Launches that were sent so long ago that their message may be lost, and that never started.
+    pub(super) fn unheard(&self, after: Duration, now: Instant) -> Vec<Launch> {
+        let silent = |out: &&Out| {
+            !out.started && !out.ended && now.saturating_duration_since(out.sent) >= after
+        };
+        self.tasks.values().filter(silent).map(|out| out.launch.clone()).collect()
+    }
+
+    /// It was sent again.
+    pub(super) fn sent(&mut self, task: TaskId, now: Instant) {
+        if let Some(out) = self.tasks.get_mut(&task) {
+            out.sent = now;
+        }
+    }
+
+    /// What of these reports is news: each start and each end is told once.
+    pub(super) fn news(&mut self, reports: Vec<Report>) -> Vec<Report> {
+        let mut news = Vec::new();
+        for report in reports {
+            let (task, end) = match &report {
+                Report::Started { task, .. } => (*task, false),
+                Report::Exited { task, .. } | Report::Lost { task, .. } => (*task, true),
+                _ => continue,
+            };
+            let Some(out) = self.tasks.get_mut(&task).filter(|out| !out.ended) else { continue };
+            let told = if end { &mut out.ended } else { &mut out.started };
+            if !std::mem::replace(told, true) {
+                news.push(report);
+            }
+        }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shim::tests::launch;
+    use era_core::units::Span;
+
+    fn started(task: TaskId) -> Report {
+        Report::Started { task, at: Time(1), prepared: Span(0) }
+    }
+
+    fn lost(task: TaskId) -> Report {
+        Report::Lost { task, reason: "x".into() }
+    }
+
+    #[test]
+    fn each_start_and_each_end_is_told_once() {
+        let (mut known, now) = (Known::default(), Instant::now());
+        let task = launch(1, &["true"]).task;
+        assert_eq!(known.news(vec![started(task)]), []);
+        assert!(known.insert(launch(1, &["true"]), now));
+        assert_eq!(known.news(vec![started(task)]), [started(task)]);
+        assert_eq!(known.news(vec![started(task), lost(task)]), [lost(task)]);
+        assert_eq!(known.news(vec![started(task), lost(task)]), []);
+        assert_eq!(known.unended(), []);
+    }
+
+    #[test]
+    fn an_order_that_comes_again_has_everything_told_again() {
+        let (mut known, now) = (Known::default(), Instant::now());
+        let task = launch(1, &["true"]).task;
+        known.insert(launch(1, &["true"]), now);
+        known.news(vec![started(task), lost(task)]);
+        assert!(!known.insert(launch(1, &["true"]), now));
+        assert_eq!(known.news(vec![started(task), lost(task)]).len(), 2);
+    }
+
+    #[test]
+    fn a_launch_that_nobody_heard_of_is_found_after_a_while() {
+        let (mut known, now) = (Known::default(), Instant::now());
+        let task = launch(1, &["true"]).task;
+        known.insert(launch(1, &["true"]), now);
+        let later = now + Duration::from_secs(30);
+        assert_eq!(known.unheard(Duration::from_secs(20), now).len(), 0);
+        assert_eq!(known.unheard(Duration::from_secs(20), later).len(), 1);
+        known.sent(task, later);
+        assert_eq!(known.unheard(Duration::from_secs(20), later).len(), 0);
+        known.sent(task, now);
+        known.news(vec![started(task)]);
+        assert_eq!(known.unheard(Duration::from_secs(20), later).len(), 0);
+    }
+}

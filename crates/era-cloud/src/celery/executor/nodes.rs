@@ -1,0 +1,254 @@
+//! Nodes and their leases, as the scheduler's side sees them.
+//!
+//! A node that renews its lease is there. One that has not been seen to renew it for longer than
+//! the lease is certainly without tasks, by its own supervisor's doing: only then is it given up,
+//! in one step with all that it could still start. Everything is measured by our own steady clock;
+//! when Redis itself was away, or is another than before, all counting begins anew.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Shared;
+use crate::celery::bus::{self, BusError};
+use crate::celery::names;
+use crate::executor::{FoundNode, Report};
+
+/// How often nodes are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What is added to a lease, for clocks that run at different speeds and for slow machines.
+const MARGIN: Duration = Duration::from_secs(2);
+/// Most nodes that are followed.
+const NODES_MAX: usize = 20_000;
+
+/// A node as it was last seen.
+#[derive(Debug)]
+struct Seen {
+    found: FoundNode,
+    beat: String,
+    /// When this beat was first seen.
+    since: Instant,
+    /// The lease of this renewal, and of the one before it: a task may still run by that.
+    leases: (Duration, Duration),
+    told: bool,
+}
+
+/// A node as Redis shows it.
+struct Shown {
+    found: FoundNode,
+    beat: String,
+    lease: Duration,
+}
+
+/// The nodes as they were last seen.
+#[derive(Debug, Default)]
+struct Nodes {
+    all: BTreeMap<String, Seen>,
+    /// Which run of Redis this was.
+    redis: String,
+}
+
+impl Nodes {
+    /// What is seen now; gives the nodes that are news.
+    fn see(&mut self, name: String, shown: Shown, now: Instant) -> Option<FoundNode> {
+        let Shown { found, beat, lease } = shown;
+        let new = Seen { found, beat, since: now, leases: (lease, lease), told: true };
+        let Some(seen) = self.all.get_mut(&name) else {
+            let found = new.found.clone();
+            self.all.insert(name, new);
+            return Some(found);
+        };
+        let news = !seen.told || seen.found != new.found;
+        if seen.beat != new.beat {
+            *seen = Seen { leases: (lease, seen.leases.0), ..new };
+        }
+        seen.told = true;
+        news.then(|| seen.found.clone())
+    }
+
+    /// Those that were not seen to renew for longer than their lease, with their last beat.
+    fn lapsed(&self, now: Instant) -> Vec<(String, String)> {
+        let lease = |seen: &Seen| seen.leases.0.max(seen.leases.1);
+        let gone = |seen: &Seen| now.saturating_duration_since(seen.since) > lease(seen) + MARGIN;
+        let gone = self.all.iter().filter(|(_, seen)| gone(seen));
+        gone.map(|(name, seen)| (name.clone(), seen.beat.clone())).collect()
+    }
+
+    /// Counting begins anew.
+    fn begin_anew(&mut self, now: Instant) {
+        self.all.values_mut().for_each(|seen| seen.since = now);
+    }
+}
+
+/// Follows the nodes until the executor is gone.
+pub(super) async fn follow(shared: Arc<Shared>) {
+    let mut nodes = Nodes::default();
+    loop {
+        if let Err(error) = look(&shared, &mut nodes).await {
+            tracing::warn!(%error, "nodes cannot be looked at");
+            nodes.begin_anew(Instant::now());
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+async fn look(shared: &Shared, nodes: &mut Nodes) -> Result<(), BusError> {
+    notice_another_redis(shared, nodes).await?;
+    let now = Instant::now();
+    for (name, shown) in show(shared).await? {
+        if let Some(found) = nodes.see(name, shown, now) {
+            shared.report([Report::Node(found)]).await;
+        }
+    }
+    for (name, beat) in nodes.lapsed(now) {
+        if give_up(shared, &name, &beat).await? {
+            nodes.all.remove(&name);
+        }
+    }
+    Ok(())
+}
+
+/// After a restart of Redis a renewal may be lost with what it had not written down; and where its
+/// memory is gone, it is told again what is out.
+async fn notice_another_redis(shared: &Shared, nodes: &mut Nodes) -> Result<(), BusError> {
+    let info: String = shared.bus.run("say who it is", redis::cmd("INFO").arg("server")).await?;
+    let id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap_or_default();
+    if id == nodes.redis {
+        return Ok(());
+    }
+    let first = std::mem::replace(&mut nodes.redis, id.trim().to_owned()).is_empty();
+    if first {
+        return Ok(());
+    }
+    nodes.begin_anew(Instant::now());
+    shared.restore_memory().await
+}
+
+async fn show(shared: &Shared) -> Result<Vec<(String, Shown)>, BusError> {
+    let members = redis::cmd("SMEMBERS").arg(names::NODES).clone();
+    let mut all: Vec<String> = shared.bus.run("show the nodes", &members).await?;
+    all.truncate(NODES_MAX);
+    let mut ask = redis::pipe();
+    for name in &all {
+        ask.cmd("HMGET").arg(names::node(name)).arg("found").arg("beat").arg("lease");
+    }
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    type Fields = (Option<Vec<u8>>, Option<String>, Option<u64>);
+    let fields: Vec<Fields> = shared.bus.run_all("show the nodes", &ask).await?;
+    let shown = all.into_iter().zip(fields).filter_map(|(name, (found, beat, lease))| {
+        let found: FoundNode = serde_json::from_slice(&found?).ok()?;
+        // Whoever calls itself something else than its key is not believed.
+        let lease = Duration::from_millis(lease?);
+        (found.name == name).then_some((name, Shown { found, beat: beat?, lease }))
+    });
+    Ok(shown.collect())
+}
+
+/// Gives a node up, unless it was heard of in the last moment. Says whether it did.
+async fn give_up(shared: &Shared, name: &str, beat: &str) -> Result<bool, BusError> {
+    let tasks = shared.known().on_node(name);
+    let ids: Vec<String> = tasks.iter().map(|task| shared.id(*task)).collect();
+    let done: u8 = shared
+        .bus
+        .script("give a node up", &bus::LOSE, |call| {
+            call.key(names::node(name)).key(names::NODES);
+            call.key(names::LAUNCHES).key(names::CLAIMS);
+            call.arg(name).arg(beat);
+            for id in &ids {
+                call.arg(id);
+            }
+        })
+        .await?;
+    if done == 0 {
+        return Ok(false);
+    }
+    tracing::warn!(node = name, tasks = tasks.len(), "a node's lease has lapsed");
+    shared.report([Report::NodeLost { name: name.to_owned() }]).await;
+    let lost = |task| Report::Lost { task, reason: "lease-lapsed".to_owned() };
+    shared.tell(tasks.into_iter().map(lost).collect()).await;
+    Ok(true)
+}
+
+impl Shared {
+    /// Tells a Redis that has lost its memory whose it is and what is out.
+    async fn restore_memory(&self) -> Result<(), BusError> {
+        let mut claim = redis::cmd("SET");
+        claim.arg(names::SITE).arg(&self.site).arg("NX");
+        let fresh: Option<String> = self.bus.run("say whose it is", &claim).await?;
+        if fresh.is_none() {
+            return Ok(());
+        }
+        tracing::warn!("Redis has lost its memory: it is told what is out");
+        let launches = self.known().unended_launches();
+        let mut all = redis::pipe();
+        for launch in &launches {
+            if let Ok(text) = serde_json::to_string(launch) {
+                all.cmd("HSETNX").arg(names::LAUNCHES).arg(self.id(launch.task)).arg(text).ignore();
+            }
+        }
+        if launches.is_empty() {
+            return Ok(());
+        }
+        self.bus.run_all("take launches", &all).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use era_core::resources::Capacity;
+
+    fn shown(beat: &str, lease_s: u64) -> Shown {
+        let found = FoundNode {
+            name: "n".into(),
+            capacity: Capacity::default(),
+            labels: BTreeMap::new(),
+            simulated: false,
+        };
+        Shown { found, beat: beat.into(), lease: Duration::from_secs(lease_s) }
+    }
+
+    fn after(begun: Instant, seconds: u64) -> Instant {
+        begun + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_node_that_renews_is_never_given_up() {
+        let (mut nodes, begun) = (Nodes::default(), Instant::now());
+        assert!(nodes.see("n".into(), shown("1", 10), begun).is_some());
+        for turn in 1..20 {
+            let now = after(begun, turn * 5);
+            assert!(nodes.see("n".into(), shown(&turn.to_string(), 10), now).is_none());
+            assert!(nodes.lapsed(now).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_silent_node_is_given_up_only_after_its_whole_lease() {
+        let (mut nodes, begun) = (Nodes::default(), Instant::now());
+        nodes.see("n".into(), shown("1", 10), begun);
+        nodes.see("n".into(), shown("1", 10), after(begun, 9));
+        assert!(nodes.lapsed(after(begun, 12)).is_empty());
+        assert_eq!(nodes.lapsed(after(begun, 13)).len(), 1);
+    }
+
+    #[test]
+    fn a_lease_that_was_shortened_holds_once_more_at_its_old_length() {
+        let (mut nodes, begun) = (Nodes::default(), Instant::now());
+        nodes.see("n".into(), shown("1", 60), begun);
+        nodes.see("n".into(), shown("2", 5), after(begun, 1));
+        assert!(nodes.lapsed(after(begun, 40)).is_empty());
+        nodes.see("n".into(), shown("3", 5), after(begun, 41));
+        assert_eq!(nodes.lapsed(after(begun, 49)).len(), 1);
+    }
+
+    #[test]
+    fn when_redis_was_away_counting_begins_anew() {
+        let (mut nodes, begun) = (Nodes::default(), Instant::now());
+        nodes.see("n".into(), shown("1", 10), begun);
+        nodes.begin_anew(after(begun, 60));
+        assert!(nodes.lapsed(after(begun, 65)).is_empty());
+    }
+}

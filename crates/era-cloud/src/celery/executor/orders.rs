@@ -1,0 +1,239 @@
+//! Orders become messages and entries of streams.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use era_core::job::TaskId;
+use era_core::units::Time;
+use serde_json::Map;
+use tokio::sync::mpsc;
+
+use super::{AGAIN, Known, Say, Shared};
+use crate::celery::body::Format;
+use crate::celery::bus::{self, Bus, BusError, add_publish};
+use crate::celery::control;
+use crate::celery::message::{BadMessage, TaskMessage, iso};
+use crate::celery::names::{self, CeleryId};
+use crate::celery::{RUN, queue, result};
+use crate::executor::{Ending, Launch, Order, Report};
+
+/// Most orders in one turn.
+const BATCH_MAX: usize = 256;
+/// Most orders that are kept for a node.
+const ORDERS_MAX: usize = 10_000;
+/// The exit code of what was told to stop before it began.
+const TERMINATED: i32 = 128 + 15;
+
+/// The launches that are out, as Redis has them.
+pub(super) async fn out(bus: &Bus, site: &str) -> Result<Known, BusError> {
+    let all: BTreeMap<String, Vec<u8>> =
+        bus.run("show what is out", redis::cmd("HGETALL").arg(names::LAUNCHES)).await?;
+    let (mut known, now) = (Known::default(), Instant::now());
+    for (id, launch) in all {
+        let ours = CeleryId::read(&id).is_some_and(|id| id.site == site);
+        match serde_json::from_slice::<Launch>(&launch) {
+            Ok(launch) if ours => drop(known.insert(launch, now)),
+            _ => tracing::warn!(id, "a launch in Redis is not ours, or cannot be read"),
+        }
+    }
+    Ok(known)
+}
+
+/// Carries orders out until the executor is gone.
+pub(super) async fn carry_out(shared: Arc<Shared>, mut says: mpsc::UnboundedReceiver<Say>) {
+    let mut batch = Vec::with_capacity(BATCH_MAX);
+    while says.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        // Launches and acknowledgements in a row share one trip; whatever else comes in between
+        // keeps its place.
+        let mut together = redis::pipe();
+        let mut some = false;
+        for say in batch.drain(..) {
+            match say {
+                Say::Order(order) => match *order {
+                    Order::Launch(launch) => some |= shared.add_launch(&mut together, launch).await,
+                    other => {
+                        flush(&shared, &mut together, &mut some).await;
+                        patiently(|| shared.order(&other)).await;
+                    }
+                },
+                Say::Acknowledge(task) => {
+                    shared.add_acknowledge(&mut together, task);
+                    some = true;
+                }
+            }
+        }
+        flush(&shared, &mut together, &mut some).await;
+    }
+}
+
+async fn flush(shared: &Shared, together: &mut redis::Pipeline, some: &mut bool) {
+    if std::mem::take(some) {
+        patiently(|| shared.bus.run_all::<()>("take launches", together)).await;
+    }
+    *together = redis::pipe();
+}
+
+/// Tries until Redis has it: an order that was decided must not be lost.
+async fn patiently<F: Future<Output = Result<(), BusError>>>(mut attempt: impl FnMut() -> F) {
+    while let Err(error) = attempt().await {
+        tracing::warn!(%error, "orders wait for Redis");
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+impl Shared {
+    /// Adds what makes a launch known and sends its message. Says whether anything was added.
+    async fn add_launch(&self, all: &mut redis::Pipeline, launch: Launch) -> bool {
+        let task = launch.task;
+        if !self.known().insert(launch.clone(), Instant::now()) {
+            return false;
+        }
+        let (id, text) = (self.id(task), serde_json::to_string(&launch));
+        match (message(&id, &launch, self.bus.tag()), text) {
+            (Ok(envelope), Ok(text)) => {
+                all.cmd("HSET").arg(names::LAUNCHES).arg(&id).arg(text).ignore();
+                add_publish(all, &envelope);
+                true
+            }
+            (Err(error), _) => self.cannot(task, &error.to_string()).await,
+            (_, Err(error)) => self.cannot(task, &error.to_string()).await,
+        }
+    }
+
+    async fn cannot(&self, task: TaskId, problem: &str) -> bool {
+        tracing::error!(%task, problem, "a launch cannot be written");
+        let (code, ending) = (126, Ending::NotStarted);
+        self.tell(vec![Report::Exited { task, at: bus::now(), code, ending }]).await;
+        false
+    }
+
+    /// Tells what is news of it.
+    pub(super) async fn tell(&self, reports: Vec<Report>) -> bool {
+        let news = self.known().news(reports);
+        self.report(news).await
+    }
+
+    /// Adds what makes a task forgotten.
+    fn add_acknowledge(&self, all: &mut redis::Pipeline, task: TaskId) {
+        let id = self.id(task);
+        all.cmd("HDEL").arg(names::LAUNCHES).arg(&id).ignore();
+        all.cmd("HDEL").arg(names::CLAIMS).arg(&id).ignore();
+        all.cmd("DEL").arg(result::key(&id)).ignore();
+        self.known().remove(task);
+    }
+
+    async fn order(&self, order: &Order) -> Result<(), BusError> {
+        match order {
+            Order::Stop { task, .. } => self.stop(*task, order).await,
+            Order::Prolong { task, until } => self.prolong(*task, *until, order).await,
+            Order::Resize { job, part, attempt, .. } => {
+                let nodes = self.known().nodes_of(*job, *part, *attempt);
+                for node in nodes {
+                    self.send(&node, order).await?;
+                }
+                Ok(())
+            }
+            Order::Launch(_) => Ok(()),
+        }
+    }
+
+    /// What nobody has claimed is called off here; what runs is told by its node. Celery workers
+    /// learn that the message must not start, wherever it lies.
+    async fn stop(&self, task: TaskId, order: &Order) -> Result<(), BusError> {
+        let node = self.known().node(task).map(str::to_owned);
+        let Some(node) = node else {
+            let reason = "unknown-to-its-node".to_owned();
+            self.report([Report::Lost { task, reason }]).await;
+            return Ok(());
+        };
+        let id = self.id(task);
+        let called_off: u8 = self
+            .bus
+            .script("call a launch off", &bus::CALL_OFF, |call| {
+                call.key(names::CLAIMS).key(names::LAUNCHES).arg(&id);
+            })
+            .await?;
+        self.bus.command(&control::Command::revoke(&[id])).await?;
+        if called_off == 0 {
+            return self.send(&node, order).await;
+        }
+        let (code, ending) = (TERMINATED, Ending::Stopped);
+        self.tell(vec![Report::Exited { task, at: bus::now(), code, ending }]).await;
+        Ok(())
+    }
+
+    async fn prolong(&self, task: TaskId, until: Time, order: &Order) -> Result<(), BusError> {
+        let Some(launch) = self.known().prolong(task, until) else { return Ok(()) };
+        if let Ok(text) = serde_json::to_string(&launch) {
+            let mut set = redis::cmd("HSET");
+            set.arg(names::LAUNCHES).arg(self.id(task)).arg(text);
+            self.bus.run::<i64>("prolong a launch", &set).await?;
+        }
+        self.send(&launch.node_name, order).await
+    }
+
+    /// An order for a node, kept until it reads it.
+    async fn send(&self, node: &str, order: &Order) -> Result<(), BusError> {
+        let Ok(text) = serde_json::to_string(order) else { return Ok(()) };
+        let mut add = redis::cmd("XADD");
+        add.arg(names::orders(node)).arg("MAXLEN").arg("~").arg(ORDERS_MAX).arg("*");
+        add.arg("order").arg(text);
+        self.bus.run::<String>("take an order", &add).await.map(drop)
+    }
+
+    /// Sends the messages of launches again whose first may be lost: nobody has claimed them.
+    pub(super) async fn send_again(&self, launches: Vec<Launch>) -> Result<(), BusError> {
+        for launch in launches {
+            let (task, id) = (launch.task, self.id(launch.task));
+            let mut claimed = redis::cmd("HEXISTS");
+            claimed.arg(names::CLAIMS).arg(&id);
+            self.known().sent(task, Instant::now());
+            if self.bus.run::<i64>("say what is claimed", &claimed).await? == 0
+                && let Ok(envelope) = message(&id, &launch, self.bus.tag())
+            {
+                tracing::warn!(id, "a launch that nobody took is sent again");
+                self.bus.publish(&[envelope]).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A launch as a message. It carries the id alone: whoever takes it fetches the rest, if it may
+/// still start. No time limit stands in it, since a launch may be prolonged; the node keeps that.
+fn message(
+    id: &str,
+    launch: &Launch,
+    tag: String,
+) -> Result<crate::celery::envelope::Envelope, BadMessage> {
+    let mut message = TaskMessage::new(RUN, id, vec![id.into()], Map::new());
+    // Celery reads years of four digits.
+    message.headers.expires = (launch.until < FAR).then(|| iso(launch.until));
+    message.headers.shadow = Some(format!("{RUN} {}", launch.task));
+    message.wrap(&queue::of_node(&launch.node_name), Format::Json, Some(0), tag)
+}
+
+/// The year 9000: whatever ends later does not end.
+const FAR: Time = Time(221_845_392_000_000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shim::tests::launch;
+
+    #[test]
+    fn a_launch_goes_to_the_queue_of_its_node_and_expires_with_its_time() {
+        let mut launch = launch(7, &["true"]);
+        launch.until = Time(1_794_764_301_016);
+        let sent = message("era-x", &launch, "t".into()).expect("a message");
+        assert_eq!(sent.routing_key(), "eracompute.here");
+        let read = TaskMessage::read(&sent).expect("a task");
+        assert_eq!(read.headers.task, RUN);
+        assert_eq!(read.args, ["era-x"]);
+        assert_eq!(read.headers.ends(), Ok(Some(Time(1_794_764_301_016))));
+        launch.until = Time::MAX;
+        let sent = message("era-x", &launch, "t".into()).expect("a message");
+        assert_eq!(TaskMessage::read(&sent).expect("a task").headers.expires, None);
+    }
+}

@@ -1,0 +1,353 @@
+//! One machine that serves launches: it holds a lease, runs what it is told by id through the
+//! local supervisor, and keeps the results.
+//!
+//! Where the ids come from (our own worker, or a Celery worker in Python) is not known here. Every
+//! renewal of the lease lets the supervisor run the tasks for one lease more, so that tasks of a
+//! machine that is cut off, or whose worker has died, are ended by the supervisor in time.
+
+mod adopt;
+mod exec;
+mod heart;
+mod orders;
+mod running;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use era_core::job::TaskId;
+use era_core::units::Time;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::bus::{self, Bus, BusError};
+use super::names::{self, CeleryId};
+use super::outcome::{Ended, started_meta};
+use crate::executor::{Executor, FoundNode, Launch, Order, Report};
+use crate::local::{Local, LocalError, LocalOptions};
+pub use exec::Exec;
+pub(super) use heart::renew_messages;
+use running::Running;
+
+/// How long it is until something that Redis refused is tried again.
+pub(super) const AGAIN: Duration = Duration::from_millis(300);
+/// Most reports that wait to be handled.
+const REPORTS_MAX: usize = 4096;
+
+/// What a node needs to know.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// What it is called, and what it has.
+    pub found: FoundNode,
+    /// Where the worker keeps its own things.
+    pub folder: PathBuf,
+    /// Its supervisor.
+    pub local: LocalOptions,
+}
+
+/// Why a machine cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// Redis.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The supervisor.
+    #[error(transparent)]
+    Local(#[from] LocalError),
+    /// Its folder.
+    #[error("{path}: {source}")]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Another worker on this folder.
+    #[error("another worker runs on {0}: stop it, or give this one a folder of its own")]
+    Folded(PathBuf),
+    /// Another worker for this node.
+    #[error("another worker serves node `{0}`: give this one another name with --node")]
+    Taken(String),
+}
+
+/// What becomes of a launch that a node is told to run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Run {
+    /// It came to its end here, and its result is kept.
+    Ended(Ended),
+    /// It must not start: it is over, or was called off.
+    Over,
+}
+
+/// A machine at work. A clone shares.
+#[derive(Clone)]
+pub struct Node {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    bus: Bus,
+    local: Local,
+    found: FoundNode,
+    folder: PathBuf,
+    /// By which this worker is known to be the same after a restart.
+    generation: Mutex<String>,
+    /// How long a lease is now.
+    lease: Mutex<Duration>,
+    running: Mutex<Running>,
+    /// Whether the node holds a lease.
+    leased: watch::Sender<bool>,
+    /// One worker a folder; the lock goes with the process.
+    _lock: std::fs::File,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for task in self.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            task.abort();
+        }
+    }
+}
+
+impl Node {
+    /// Reaches the supervisor, finds out what runs already, and begins to serve.
+    pub async fn start(options: NodeOptions, bus: Bus) -> Result<Node, NodeError> {
+        let NodeOptions { found, folder, local } = options;
+        let lock = adopt::lock(&folder)?;
+        let generation = adopt::generation(&folder)?;
+        let (tell, told) = mpsc::channel(REPORTS_MAX);
+        let local = Local::start(local, tell).await?;
+        for note in local.notes() {
+            tracing::warn!("{note}");
+        }
+        let lease = bus.address().lease;
+        let inner = Inner {
+            bus,
+            local,
+            found,
+            folder,
+            generation: Mutex::new(generation),
+            lease: Mutex::new(lease),
+            running: Mutex::new(Running::default()),
+            leased: watch::Sender::new(false),
+            _lock: lock,
+            tasks: Mutex::new(Vec::new()),
+        };
+        let node = Node { inner: Arc::new(inner) };
+        node.adopt().await?;
+        node.join_patiently().await?;
+        node.restore_abandoned().await;
+        node.spawn(told);
+        Ok(node)
+    }
+
+    fn spawn(&self, told: mpsc::Receiver<Report>) {
+        // Each holds the node weakly between two turns, so that a node that is dropped ends.
+        let weak = Arc::downgrade(&self.inner);
+        let again = move || weak.upgrade().map(|inner| Node { inner });
+        let mut tasks = self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.push(tokio::spawn(heart::beat(again.clone())));
+        tasks.push(tokio::spawn(orders::follow(again.clone())));
+        tasks.push(tokio::spawn(take_reports(again, told)));
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.inner.found.name
+    }
+
+    /// Redis.
+    pub fn bus(&self) -> &Bus {
+        &self.inner.bus
+    }
+
+    /// How many tasks run.
+    pub fn busy(&self) -> usize {
+        self.running().len()
+    }
+
+    /// How long a lease is now.
+    pub fn lease(&self) -> Duration {
+        *self.inner.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long a lease is from the next renewal on.
+    pub fn set_lease(&self, lease: Duration) {
+        *self.inner.lease.lock().unwrap_or_else(PoisonError::into_inner) = lease;
+    }
+
+    fn generation(&self) -> String {
+        self.inner.generation.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, Running> {
+        self.inner.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until when the supervisor may run what may run until `until`, if the lease is renewed now.
+    fn guarded(&self, until: Time) -> Time {
+        let lease = i64::try_from(self.lease().as_millis()).unwrap_or(i64::MAX);
+        Time(until.0.min(bus::now().0.saturating_add(lease)))
+    }
+
+    /// Waits until the node holds a lease.
+    async fn leased(&self) {
+        let mut leased = self.inner.leased.subscribe();
+        // The sender lives as long as the node.
+        let _ = leased.wait_for(|leased| *leased).await;
+    }
+
+    /// Runs the launch of this id, once, and says how it ended. Asked again, it waits for the same
+    /// run.
+    pub async fn run(&self, id: &str) -> Run {
+        let Some(celery) = CeleryId::read(id) else { return Run::Over };
+        loop {
+            let (first, ended) = self.running().wait(celery.task, Some(id));
+            if !first {
+                return self.end_of(ended).await;
+            }
+            match self.claim(id).await {
+                Ok(Claim::Run(launch)) => {
+                    self.begin(*launch);
+                    return self.end_of(ended).await;
+                }
+                Ok(Claim::Over) => {
+                    self.running().forget(celery.task);
+                    return Run::Over;
+                }
+                Ok(Claim::NoLease) => {
+                    self.running().forget(celery.task);
+                    self.inner.leased.send_replace(false);
+                    self.leased().await;
+                }
+                Err(error) => {
+                    self.running().forget(celery.task);
+                    tracing::warn!(%error, id, "a launch could not be claimed: trying again");
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    async fn end_of(&self, mut ended: watch::Receiver<Option<Ended>>) -> Run {
+        match ended.wait_for(Option::is_some).await {
+            Ok(ended) => ended.clone().map_or(Run::Over, Run::Ended),
+            // Forgotten without an end: it did not begin.
+            Err(_) => Run::Over,
+        }
+    }
+
+    async fn claim(&self, id: &str) -> Result<Claim, BusError> {
+        let generation = self.generation();
+        let answer: Vec<Vec<u8>> = self
+            .bus()
+            .script("let us claim a launch", &bus::CLAIM, |call| {
+                call.key(names::node(self.name())).key(names::LAUNCHES).key(names::CLAIMS);
+                call.arg(&generation).arg(id);
+            })
+            .await?;
+        Ok(match &answer[..] {
+            [word, launch] if word == b"run" => match serde_json::from_slice(launch) {
+                Ok(launch) => Claim::Run(Box::new(launch)),
+                Err(error) => {
+                    tracing::error!(%error, id, "a launch cannot be read: is it of another version?");
+                    Claim::Over
+                }
+            },
+            [word] if word == b"lost" => Claim::NoLease,
+            _ => Claim::Over,
+        })
+    }
+
+    /// Has the supervisor start a task, for as long as the lease lasts.
+    fn begin(&self, mut launch: Launch) {
+        let (task, until) = (launch.task, launch.until);
+        if let Some(stop) = self.running().begin(task, until) {
+            // It was told to stop before it began.
+            self.inner.local.carry_out(Order::Launch(launch));
+            self.inner.local.carry_out(Order::Stop { task, until: stop });
+            return;
+        }
+        launch.until = self.guarded(until);
+        self.inner.local.carry_out(Order::Launch(launch));
+    }
+
+    /// Tells a task to end by `until`.
+    pub fn stop(&self, task: TaskId, until: Time) {
+        if self.running().stop(task, until) {
+            self.inner.local.carry_out(Order::Stop { task, until });
+        }
+    }
+
+    /// Has the supervisor exit, if it looks after nothing.
+    pub async fn leave(&self) {
+        self.inner.local.leave().await;
+    }
+
+    /// Takes messages back that earlier workers of this node held when they died.
+    async fn restore_abandoned(&self) {
+        match super::worker::sweep::own(self.bus(), self.name()).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "messages of an earlier worker are served again"),
+            Err(error) => tracing::warn!(%error, "messages of an earlier worker wait"),
+        }
+    }
+}
+
+/// What Redis says to a claim.
+enum Claim {
+    Run(Box<Launch>),
+    Over,
+    NoLease,
+}
+
+/// Handles what the supervisor reports until the node is gone.
+async fn take_reports(again: impl Fn() -> Option<Node>, mut told: mpsc::Receiver<Report>) {
+    while let Some(report) = told.recv().await {
+        let Some(node) = again() else { return };
+        match report {
+            Report::Started { task, at, prepared } => {
+                let id = node.running().started(task, at, prepared);
+                if let Some(id) = id {
+                    let meta = started_meta(&id, node.name(), at, prepared);
+                    // The end tells the start too, so this may be lost.
+                    if let Err(error) = node.bus().store(&meta).await {
+                        tracing::warn!(%error, id, "a start is told with its end");
+                    }
+                }
+            }
+            Report::Exited { task, at, code, ending } => {
+                let ended = node.running().outcome(task, at, code, ending);
+                tokio::spawn(settle(node, task, ended));
+            }
+            Report::Lost { task, reason } => {
+                tokio::spawn(settle(node, task, Ended::Lost(reason)));
+            }
+            Report::Checkpointed { task, .. }
+            | Report::GpusIdle { task }
+            | Report::Samples { task, .. } => {
+                let ours = node.running().id(task).is_some();
+                if ours {
+                    orders::tell(&node, &report).await;
+                }
+            }
+            Report::Node(_) | Report::NodeLost { .. } => {}
+        }
+    }
+}
+
+/// Keeps the end of a task until Redis has it, and only then lets the supervisor forget it. A task
+/// that no launch describes is told to those who wait for it here, and to nobody else.
+async fn settle(node: Node, task: TaskId, ended: Ended) {
+    let id = node.running().id(task);
+    if let Some(id) = id {
+        let meta = ended.meta(&id, bus::now());
+        while let Err(error) = node.bus().store(&meta).await {
+            tracing::warn!(%error, id, "an end waits for Redis");
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+    node.running().end(task, ended);
+    node.inner.local.acknowledge(task);
+}

@@ -1,0 +1,224 @@
+//! Commands that any worker may run: no launch describes them, the message says it all.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use era_core::job::TaskId;
+use era_core::resources::Resources;
+use era_core::units::{JobId, NodeId, Time, UserId};
+use serde::Deserialize;
+
+use super::Node;
+use crate::celery::bus;
+use crate::celery::outcome::Ended;
+use crate::executor::{Launch, Limits, TaskSpec};
+use crate::log::{LogReader, Only};
+
+/// Marks the numbers of tasks that no scheduler knows.
+pub(super) const EXEC_BIT: u64 = 1 << 63;
+/// Whom they run as, where the node is root: none of the accounts.
+const USER: UserId = UserId(900_000_000);
+/// Most words of a command, and longest.
+const WORDS_MAX: usize = 10_000;
+const WORD_BYTES_MAX: usize = 128 << 10;
+/// So much of the end of what it printed is told.
+const OUTPUT_BYTES_MAX: usize = 4096;
+/// Longest that a command may run where nobody says otherwise.
+const TIME_MAX: Duration = Duration::from_secs(7 * 86_400);
+
+/// A command that any worker may run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exec {
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// Environment variables.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Thousandths of a core.
+    #[serde(default = "one_core")]
+    pub cpu: u32,
+    /// MiB of memory.
+    #[serde(default = "one_gib")]
+    pub memory: u32,
+}
+
+fn one_core() -> u32 {
+    1000
+}
+
+fn one_gib() -> u32 {
+    1024
+}
+
+impl Exec {
+    /// What is wrong with it, if anything is.
+    pub fn problem(&self) -> Option<&'static str> {
+        let words = || self.command.iter().chain(self.env.keys()).chain(self.env.values());
+        if self.command.first().is_none_or(String::is_empty) {
+            Some("the command is empty: give at least a program")
+        } else if self.command.len() + self.env.len() > WORDS_MAX {
+            Some("the command has too many words: give at most 10,000")
+        } else if words().any(|word| word.len() > WORD_BYTES_MAX || word.contains('\0')) {
+            Some("a word is too long or has a zero byte in it")
+        } else {
+            None
+        }
+    }
+}
+
+/// The number of a task that Celery calls by this id: the same for the same id, so that a message
+/// that comes twice is one task.
+fn task_of(id: &str) -> TaskId {
+    // FNV-1a over the bytes: the same everywhere.
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
+    let rank = id.bytes().rev().fold(0x811c_9dc5, mix);
+    let job = JobId(hash | EXEC_BIT);
+    TaskId { job, part: 0, attempt: 1, rank: u32::try_from(rank & 0x00ff_ffff).unwrap_or(0) }
+}
+
+impl Node {
+    /// Runs a command once for this id; asked again while it runs, it waits for the same run.
+    /// `limit` is how long it may take, and `soft` after how long it is told to end.
+    pub async fn exec(
+        &self,
+        id: &str,
+        exec: &Exec,
+        soft: Option<Duration>,
+        limit: Option<Duration>,
+    ) -> Option<Ended> {
+        let task = task_of(id);
+        let (first, mut ended) = self.running().wait(task, None);
+        let folder = self.inner.folder.join("exec").join(format!("{:016x}", task.job.0));
+        if first {
+            self.leased().await;
+            self.begin(launch(self.name(), task, exec, limit, &folder));
+        } else {
+            // One that ran before this worker did has not told how long it may.
+            self.running().prolong(task, after(limit.unwrap_or(TIME_MAX).min(TIME_MAX)));
+        }
+        let timer = soft.map(|soft| tokio::spawn(stop_later(self.clone(), task, soft, limit)));
+        let told = ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+        if let Some(timer) = timer {
+            timer.abort();
+        }
+        told.map(|ended| with_output(ended, &folder))
+    }
+
+    /// Tells the run of this id to end, if there is one.
+    pub fn stop_exec(&self, id: &str, grace: Duration) {
+        let task = task_of(id);
+        if self.running().has(task) {
+            self.stop(task, after(grace));
+        }
+    }
+}
+
+fn after(time: Duration) -> Time {
+    let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    Time(bus::now().0.saturating_add(ms))
+}
+
+async fn stop_later(node: Node, task: TaskId, soft: Duration, limit: Option<Duration>) {
+    tokio::time::sleep(soft).await;
+    let grace = limit.unwrap_or(soft + Duration::from_secs(10)).saturating_sub(soft);
+    node.stop(task, after(grace));
+}
+
+fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder: &Path) -> Launch {
+    let each = Resources { cpu: exec.cpu, memory: exec.memory, ..Resources::default() };
+    Launch {
+        task,
+        node: NodeId(0),
+        node_name: node.to_owned(),
+        gpus: Vec::new(),
+        each,
+        replicas: 1,
+        until: after(limit.unwrap_or(TIME_MAX).min(TIME_MAX)),
+        master: "127.0.0.1".to_owned(),
+        local_rank: 0,
+        spec: Arc::new(TaskSpec {
+            user: USER,
+            user_name: "celery".to_owned(),
+            job_name: None,
+            command: exec.command.clone(),
+            env: exec.env.clone(),
+            code: Vec::new(),
+            inputs: Vec::new(),
+            image: None,
+            folder: PathBuf::from(folder),
+            array: None,
+            limits: Limits::default(),
+        }),
+    }
+}
+
+/// The end with the last of what was printed. The folder goes: nobody else reads it.
+fn with_output(ended: Ended, folder: &Path) -> Ended {
+    let Ended::Outcome(mut outcome) = ended else { return ended };
+    outcome.output = output(folder);
+    if let Err(error) = std::fs::remove_dir_all(folder)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(path = %folder.display(), %error, "a folder stays");
+    }
+    Ended::Outcome(outcome)
+}
+
+fn output(folder: &Path) -> Option<String> {
+    let logs = folder.join("logs");
+    let quiet = std::fs::read_dir(&logs)
+        .ok()?
+        .flatten()
+        .all(|file| file.metadata().is_ok_and(|about| about.len() == 0));
+    if quiet {
+        return None;
+    }
+    let mut text = String::new();
+    let mut reader = LogReader::open(&logs, Only::default()).ok()?;
+    while let Ok(entries) = reader.read(10_000, 1 << 20, Time::MAX) {
+        if entries.is_empty() {
+            break;
+        }
+        for entry in entries {
+            text.push_str(&String::from_utf8_lossy(&entry.text));
+            if entry.ends {
+                text.push('\n');
+            }
+        }
+        let over = text.len().saturating_sub(OUTPUT_BYTES_MAX);
+        let from = (over..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+        text.drain(..from);
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_message_is_the_same_task_and_never_one_of_the_scheduler() {
+        assert_eq!(task_of("abc"), task_of("abc"));
+        assert_ne!(task_of("abc"), task_of("abd"));
+        assert!(task_of("abc").job.0 >= EXEC_BIT);
+    }
+
+    #[test]
+    fn commands_that_cannot_run_are_told() {
+        let exec = |command: &[&str]| Exec {
+            command: command.iter().map(|&word| word.to_owned()).collect(),
+            env: BTreeMap::new(),
+            cpu: 1,
+            memory: 1,
+        };
+        assert_eq!(exec(&["true"]).problem(), None);
+        assert!(exec(&[]).problem().is_some());
+        assert!(exec(&[""]).problem().is_some());
+        assert!(exec(&["a", "b\0"]).problem().is_some());
+        assert!(exec(&["x"; WORDS_MAX + 1]).problem().is_some());
+    }
+}

@@ -1,0 +1,226 @@
+//! What a node has taken upon itself: which tasks run, until when they may, and who waits for
+//! their ends. Values only; nothing here talks to anybody.
+
+use std::collections::BTreeMap;
+
+use era_core::job::TaskId;
+use era_core::units::{Span, Time};
+use tokio::sync::watch;
+
+use crate::celery::outcome::{Ended, Outcome};
+use crate::executor::Ending;
+
+/// Most orders that are remembered for tasks that are not here yet.
+const STOPS_MAX: usize = 10_000;
+
+/// Most ends that are kept for messages that come again.
+const UNHEARD_MAX: usize = 10_000;
+
+/// The tasks of a node.
+#[derive(Debug, Default)]
+pub(super) struct Running {
+    tasks: BTreeMap<TaskId, About>,
+    /// Tasks that were told to stop, perhaps before they came.
+    stops: BTreeMap<TaskId, Time>,
+    /// Ends that nobody waited for: the message that asks is on its way again.
+    unheard: BTreeMap<TaskId, Ended>,
+}
+
+#[derive(Debug)]
+struct About {
+    /// The launch's id, for those that are described in Redis.
+    id: Option<String>,
+    /// When it ends, whatever the lease.
+    until: Time,
+    /// Whether the supervisor has it.
+    begun: bool,
+    started: Option<(Time, Span)>,
+    ended: watch::Sender<Option<Ended>>,
+}
+
+impl Running {
+    /// A place to wait for the end of a task, and whether nobody waited before.
+    pub(super) fn wait(
+        &mut self,
+        task: TaskId,
+        id: Option<&str>,
+    ) -> (bool, watch::Receiver<Option<Ended>>) {
+        if let Some(about) = self.tasks.get(&task) {
+            return (false, about.ended.subscribe());
+        }
+        if let Some(ended) = self.unheard.remove(&task) {
+            return (false, watch::channel(Some(ended)).1);
+        }
+        let (ended, wait) = watch::channel(None);
+        let id = id.map(str::to_owned);
+        let about = About { id, until: Time(0), begun: false, started: None, ended };
+        self.tasks.insert(task, about);
+        (true, wait)
+    }
+
+    /// A task that ran before this worker did.
+    pub(super) fn adopt(&mut self, task: TaskId, id: Option<String>, until: Time) {
+        let ended = watch::Sender::new(None);
+        self.tasks.insert(task, About { id, until, begun: true, started: None, ended });
+    }
+
+    /// It did not begin after all.
+    pub(super) fn forget(&mut self, task: TaskId) {
+        self.tasks.remove(&task);
+    }
+
+    /// The supervisor is about to have it. Says by when it must end, if it was told to.
+    pub(super) fn begin(&mut self, task: TaskId, until: Time) -> Option<Time> {
+        if let Some(about) = self.tasks.get_mut(&task) {
+            about.begun = true;
+            about.until = until;
+        }
+        self.stops.get(&task).copied()
+    }
+
+    /// It is told to stop. Says whether the supervisor must be told.
+    pub(super) fn stop(&mut self, task: TaskId, until: Time) -> bool {
+        if self.stops.len() >= STOPS_MAX {
+            self.stops.pop_first();
+        }
+        self.stops.insert(task, until);
+        self.tasks.get(&task).is_some_and(|about| about.begun)
+    }
+
+    /// It may run longer. Says whether it is here.
+    pub(super) fn prolong(&mut self, task: TaskId, until: Time) -> bool {
+        match self.tasks.get_mut(&task) {
+            Some(about) => {
+                about.until = until;
+                about.begun
+            }
+            None => false,
+        }
+    }
+
+    /// Those that the supervisor has, and until when they may run whatever the lease. Those that
+    /// were told to stop are not prolonged.
+    pub(super) fn leased(&self) -> Vec<(TaskId, Time)> {
+        let runs = self.tasks.iter().filter(|(_, about)| about.begun);
+        let runs = runs.filter(|(task, _)| !self.stops.contains_key(task));
+        runs.map(|(task, about)| (*task, about.until)).collect()
+    }
+
+    /// It has started; its id, if a launch describes it.
+    pub(super) fn started(&mut self, task: TaskId, at: Time, prepared: Span) -> Option<String> {
+        let about = self.tasks.get_mut(&task)?;
+        about.started = Some((at, prepared));
+        about.id.clone()
+    }
+
+    /// How a task ended. One whose time was over before its limit was ended by its lease: it is
+    /// lost through no fault of its own.
+    pub(super) fn outcome(&self, task: TaskId, at: Time, code: i32, ending: Ending) -> Ended {
+        let about = self.tasks.get(&task);
+        if ending == Ending::Limit && about.is_some_and(|about| at < about.until) {
+            return Ended::Lost("lease-lapsed".to_owned());
+        }
+        let started = about.and_then(|about| about.started);
+        Ended::Outcome(Outcome {
+            code,
+            ending,
+            started_ms: started.map(|(at, _)| at.0),
+            prepared_ms: started.map(|(_, prepared)| prepared.0),
+            ended_ms: at.0,
+            output: None,
+        })
+    }
+
+    /// It is over: those who wait are told.
+    pub(super) fn end(&mut self, task: TaskId, ended: Ended) {
+        self.stops.remove(&task);
+        let Some(about) = self.tasks.remove(&task) else { return };
+        if about.id.is_none() && about.ended.receiver_count() == 0 {
+            if self.unheard.len() >= UNHEARD_MAX {
+                self.unheard.pop_first();
+            }
+            self.unheard.insert(task, ended);
+            return;
+        }
+        about.ended.send_replace(Some(ended));
+    }
+
+    /// Whether it is here.
+    pub(super) fn has(&self, task: TaskId) -> bool {
+        self.tasks.contains_key(&task)
+    }
+
+    /// The id of a task that a launch describes.
+    pub(super) fn id(&self, task: TaskId) -> Option<String> {
+        self.tasks.get(&task)?.id.clone()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.tasks.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use era_core::units::JobId;
+
+    const TASK: TaskId = TaskId { job: JobId(1), part: 0, attempt: 1, rank: 0 };
+
+    fn ends(running: &Running, at: i64, ending: Ending) -> Ended {
+        running.outcome(TASK, Time(at), 137, ending)
+    }
+
+    #[test]
+    fn whoever_asks_second_waits_for_the_same_run() {
+        let mut running = Running::default();
+        let (first, one) = running.wait(TASK, Some("id"));
+        let (second, other) = running.wait(TASK, Some("id"));
+        assert!(first && !second);
+        running.end(TASK, Ended::Lost("x".into()));
+        assert_eq!(*one.borrow(), Some(Ended::Lost("x".into())));
+        assert_eq!(*other.borrow(), Some(Ended::Lost("x".into())));
+        assert_eq!(running.len(), 0);
+    }
+
+    #[test]
+    fn a_stop_that_comes_before_its_task_is_not_forgotten() {
+        let mut running = Running::default();
+        assert!(!running.stop(TASK, Time(5)));
+        running.wait(TASK, Some("id"));
+        assert_eq!(running.begin(TASK, Time(100)), Some(Time(5)));
+        assert_eq!(running.leased(), []);
+    }
+
+    #[test]
+    fn an_end_by_the_lease_is_a_loss_and_an_end_by_the_limit_is_not() {
+        let mut running = Running::default();
+        running.wait(TASK, Some("id"));
+        running.begin(TASK, Time(100));
+        assert_eq!(ends(&running, 40, Ending::Limit), Ended::Lost("lease-lapsed".into()));
+        assert!(matches!(ends(&running, 100, Ending::Limit), Ended::Outcome(_)));
+        assert!(matches!(ends(&running, 40, Ending::Itself), Ended::Outcome(_)));
+        assert!(running.prolong(TASK, Time(200)));
+        assert_eq!(ends(&running, 150, Ending::Limit), Ended::Lost("lease-lapsed".into()));
+    }
+
+    #[test]
+    fn an_end_that_nobody_heard_waits_for_the_message_to_come_again() {
+        let mut running = Running::default();
+        running.adopt(TASK, None, Time::MAX);
+        running.end(TASK, Ended::Lost("x".into()));
+        let (first, ended) = running.wait(TASK, None);
+        assert!(!first);
+        assert_eq!(*ended.borrow(), Some(Ended::Lost("x".into())));
+        assert!(running.wait(TASK, None).0);
+    }
+
+    #[test]
+    fn only_what_the_supervisor_has_is_renewed() {
+        let mut running = Running::default();
+        running.wait(TASK, None);
+        assert_eq!(running.leased(), []);
+        running.begin(TASK, Time(9));
+        assert_eq!(running.leased(), [(TASK, Time(9))]);
+    }
+}

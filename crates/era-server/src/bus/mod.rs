@@ -1,0 +1,84 @@
+//! The bus between the layers where a site has Redis: settings are distributed, and accepted jobs
+//! are told ([`accepted`]).
+//!
+//! Both are made from what is durable, and only follow it: Redis may be away, and what it missed
+//! is told when it is back. Nothing here is asked by the scheduler.
+
+pub mod accepted;
+
+use std::time::Duration;
+
+use era_cloud::celery::bus::{Bus, BusError};
+use era_cloud::celery::names::Address;
+use era_cloud::settings::{self, Values};
+use era_store::StoreError;
+use era_store::journal::Journal;
+use tokio_util::sync::CancellationToken;
+
+use crate::App;
+use crate::wire;
+
+/// How long it is until something that failed is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How often Redis is told the settings again, in case it lost its memory.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Why the bus does not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    /// Redis.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The journal.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Feeds Redis until the server stops. For the server's start to spawn.
+pub async fn run(app: App, journal: Journal, address: Address, stop: CancellationToken) {
+    let work = async {
+        loop {
+            match Bus::connect(&address).await {
+                Ok(bus) => follow(&app, &journal, &bus).await,
+                Err(error) => tracing::warn!(%error, "the bus waits for Redis"),
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = work => {}
+    }
+}
+
+async fn follow(app: &App, journal: &Journal, bus: &Bus) {
+    let mut committed = app.driver.committed();
+    let mut told: Option<Values> = None;
+    loop {
+        if let Err(error) = turn(app, journal, bus, &mut told).await {
+            tracing::warn!(%error, "the bus waits");
+            told = None;
+            tokio::time::sleep(AGAIN).await;
+            continue;
+        }
+        match tokio::time::timeout(EVERY, committed.changed()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return,
+            Err(_) => told = None,
+        }
+    }
+}
+
+async fn turn(
+    app: &App,
+    journal: &Journal,
+    bus: &Bus,
+    told: &mut Option<Values>,
+) -> Result<(), FeedError> {
+    let values = Values(wire::settings(app.driver.snapshot().settings()));
+    if told.as_ref() != Some(&values) {
+        settings::distribute(bus, &values).await?;
+        *told = Some(values);
+    }
+    accepted::tell(journal, bus, app.driver.snapshot().seq()).await
+}

@@ -1,0 +1,53 @@
+//! The rules of the house, by name.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use era_api::Problem;
+use era_api::settings::Settings;
+use era_core::Command;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::caller::Caller;
+use super::extract::{Body, From};
+use super::failure::Failure;
+use super::reply::audited;
+use crate::App;
+use crate::wire;
+
+/// The routes of settings.
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(settings, change))
+}
+
+/// All settings in force.
+#[utoipa::path(
+    get, path = "/settings", tag = "settings",
+    responses((status = 200, body = Settings), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn settings(State(app): State<App>, _caller: Caller) -> Json<Settings> {
+    Json(Settings(wire::settings(app.driver.snapshot().settings())))
+}
+
+/// Changes those that are named.
+#[utoipa::path(
+    patch, path = "/settings", tag = "settings",
+    request_body = Settings,
+    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Body(changes): Body<Settings>,
+) -> Result<StatusCode, Failure> {
+    caller.administers()?;
+    let changes: BTreeMap<_, _> = changes.0;
+    let state = app.driver.snapshot();
+    let settings = wire::settings_put(state.settings(), &changes)?;
+    let names = changes.keys().map(String::as_str).collect::<Vec<_>>().join(",");
+    audited(&app, &caller, from, "settings.set", &names, Command::SetSettings { settings }).await
+}

@@ -1,0 +1,129 @@
+//! `era worker`: this machine as a node of a cluster whose tasks come through Redis.
+//!
+//! It takes launches from the queue of its node, and commands from the queues that all workers
+//! share, and runs them through the local supervisor. With `--socket` it takes none by itself: a
+//! Celery worker in Python takes them, and asks over that socket.
+
+mod dead;
+mod socket;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use era_cloud::celery::bus::Bus;
+use era_cloud::celery::names::Address;
+use era_cloud::celery::node::{Node, NodeOptions};
+use era_cloud::celery::worker::{Scale, Worker as Taking};
+use era_cloud::local::LocalOptions;
+use era_cloud::{discover, shim};
+
+/// Serve as a node whose tasks come through Redis, as Celery sends them
+#[derive(Args)]
+pub(crate) struct Worker {
+    #[command(subcommand)]
+    about: Option<About>,
+    /// Where Redis is: redis://HOST:PORT/DATABASE, with ?lease=SECONDS&visibility=SECONDS behind it
+    #[arg(long, value_name = "URL", env = "ERA_BROKER", global = true)]
+    broker: Option<String>,
+    /// What this node is called; the machine's name where nothing is said
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// Where this worker keeps its own things
+    #[arg(long, value_name = "DIR", default_value = "era-worker")]
+    data: PathBuf,
+    /// Most and fewest commands of the shared queue that run at once
+    #[arg(long, value_name = "MAX,MIN", default_value = "8,2")]
+    autoscale: Scale,
+    /// A label of the node, as KEY=VALUE; may be given several times
+    #[arg(long, value_name = "LABEL", value_parser = pair)]
+    label: Vec<(String, String)>,
+    /// A folder that no task may see, such as the site's data folder; may be given several times
+    #[arg(long, value_name = "DIR")]
+    hide: Vec<PathBuf>,
+    /// Take no messages: run what is asked over this socket, until standard input ends
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum About {
+    /// Show messages that no worker could serve, or send them again
+    Dead(dead::Dead),
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, value) = parts.ok_or("write KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+impl Worker {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        // Whoever was first has chosen the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let filter = tracing_subscriber::EnvFilter::try_from_env("ERA_LOG")
+            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("the runtime cannot be started")?;
+        runtime.block_on(self.serve())
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        let broker = self.broker.as_deref();
+        let broker = broker.context("give --broker redis://HOST:PORT/DATABASE, or ERA_BROKER")?;
+        let bus = Bus::connect(&Address::read(broker)?).await?;
+        match &self.about {
+            Some(About::Dead(dead)) => return dead.run(&bus).await,
+            None => {}
+        }
+        let node = Node::start(self.options()?, bus).await?;
+        let settings = tokio::spawn(crate::settings::follow_lease(node.clone()));
+        let mut out = std::io::stdout();
+        writeln!(out, "node {} serves", node.name())?;
+        out.flush()?;
+        let done = match &self.socket {
+            Some(path) => socket::serve(node.clone(), path).await,
+            None => take(Taking::start(node.clone(), self.autoscale)).await,
+        };
+        settings.abort();
+        node.leave().await;
+        done
+    }
+
+    fn options(&self) -> anyhow::Result<NodeOptions> {
+        std::fs::create_dir_all(&self.data)
+            .with_context(|| format!("{} cannot be made", self.data.display()))?;
+        let folder = self.data.canonicalize().context("the worker's folder cannot be found")?;
+        let machine = discover::this_machine();
+        let settings = shim::Settings {
+            hidden: [vec![folder.clone()], self.hide.clone()].concat(),
+            gpu_uuids: machine.gpus.iter().map(|gpu| gpu.uuid.clone()).collect(),
+            spare_keepers: self.autoscale.least(),
+            ..shim::Settings::default()
+        };
+        let mut found = machine.node;
+        if let Some(name) = &self.node {
+            found.name.clone_from(name);
+        }
+        found.labels.extend(self.label.iter().cloned());
+        let local = LocalOptions::of_this_program(folder.join("shim"), settings)
+            .context("this program cannot find itself")?;
+        Ok(NodeOptions { found, folder, local })
+    }
+}
+
+/// Takes messages until it is told to stop: once, to serve what it has; twice, to leave at once.
+async fn take(worker: Taking) -> anyhow::Result<()> {
+    crate::up::told_to_stop().await?;
+    writeln!(std::io::stderr(), "serving what was taken; once more to leave at once")?;
+    tokio::select! {
+        () = worker.drain() => {}
+        told = crate::up::told_to_stop() => told?,
+    }
+    Ok(())
+}

@@ -1,0 +1,5 @@
+"""`python -m era.worker`."""
+
+from era.worker import main
+
+main()

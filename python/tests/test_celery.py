@@ -1,0 +1,299 @@
+"""Both ways between Celery and ERA: real clients, real workers, a real `redis-server`."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+
+import pytest
+from celery.result import AsyncResult
+from conftest import LEASE_S, eventually
+
+SMALL = {"cpu": "100m", "memory": "64Mi"}
+# Prints a line every tenth of a second, so that it can be seen when it ran.
+TICKS = "i=0; while [ $i -lt {n} ]; do echo tick $ERA_ATTEMPT; sleep 0.1; i=$((i+1)); done"
+
+
+def ticking(n: int) -> list[str]:
+    return ["sh", "-c", TICKS.replace("{n}", str(n))]
+
+
+def lines(client, job: int) -> list:
+    return [line for line in client.logs(job, limit=1000).items if line.text.startswith("tick")]
+
+
+def never_two_at_once(ticks: list) -> bool:
+    """Whether attempts follow one another: none prints once a later one has begun."""
+    last = {}
+    for tick in ticks:
+        last[tick.attempt] = tick.at
+    first = {}
+    for tick in ticks:
+        first.setdefault(tick.attempt, tick.at)
+    order = sorted(first)
+    return all(last[a] <= first[b] for a, b in zip(order, order[1:]))
+
+
+def dead(redis) -> list[str]:
+    return [fields[b"why"].decode() for _, fields in redis.client().xrange("era:dead")]
+
+
+def nothing_is_held(redis) -> bool:
+    client = redis.client()
+    return not client.hlen("unacked") and not client.zcard("unacked_index")
+
+
+# A client of Celery, and our worker.
+
+
+@pytest.mark.parametrize("kind", ["rust", "celery"])
+def test_any_client_of_celery_is_served_in_every_serializer(redis, workers, app, kind):
+    workers(kind)
+    for serializer in ["json", "msgpack", "yaml"]:
+        sent = app.send_task(
+            "era.exec", args=[["echo", serializer]], queue="eracompute", serializer=serializer
+        )
+        result = sent.get(timeout=30)
+        assert (result["code"], result["output"]) == (0, serializer + "\n")
+    failed = app.send_task("era.exec", args=[["sh", "-c", "exit 3"]], queue="eraeagerjob")
+    assert failed.get(timeout=30)["code"] == 3
+    eventually(lambda: nothing_is_held(redis))
+
+
+def test_our_worker_answers_commands_of_celery(redis, workers, app):
+    workers("rust")
+    eventually(lambda: app.control.ping(timeout=1) == [{"era@one": {"ok": "pong"}}])
+    queues = app.control.inspect(timeout=1).active_queues()["era@one"]
+    assert "eracompute.one" in [queue["name"] for queue in queues]
+    assert app.control.inspect(timeout=1).registered() == {"era@one": ["era.exec", "era.run"]}
+
+
+def test_urgent_messages_are_taken_first(redis, workers, app):
+    order = []
+    sent = {}
+    for priority in [9, 6, 3, 0]:
+        sent[priority] = app.send_task(
+            "era.exec", args=[["date", "+%s%N"]], queue="eracompute", priority=priority
+        )
+    workers("rust", autoscale="1,1")
+    for priority, result in sent.items():
+        order.append((int(result.get(timeout=30)["output"]), priority))
+    assert [priority for _, priority in sorted(order)] == [0, 3, 6, 9]
+
+
+def test_eta_expiry_limits_and_revocation_count(redis, workers, app):
+    workers("rust")
+    send = lambda command, **options: app.send_task(  # noqa: E731
+        "era.exec", args=[command], queue="eracompute", **options
+    )
+    begun = time.time()
+    later = send(["date", "+%s.%N"], countdown=2)
+    revoked = send(["true"], countdown=3)
+    expired = send(["true"], countdown=2, expires=1)
+    limited = send(["sleep", "60"], time_limit=1)
+    asked = send(["sh", "-c", "trap 'exit 7' TERM; sleep 60 & wait"], soft_time_limit=1, time_limit=20)
+    time.sleep(0.5)
+    revoked.revoke()
+    assert float(later.get(timeout=30)["output"]) >= begun + 2
+    limit = limited.get(timeout=30)
+    assert (limit["ending"], limit["code"]) == ("limit", 137)
+    told = asked.get(timeout=30)
+    assert (told["ending"], told["code"]) == ("stopped", 7)
+    for called_off in (revoked, expired):
+        eventually(lambda: called_off.state == "REVOKED")
+    stopped = send(["sleep", "60"])
+    time.sleep(1)
+    stopped.revoke(terminate=True)
+    assert stopped.get(timeout=30)["ending"] == "stopped"
+
+
+def test_what_cannot_be_served_is_kept_with_the_reason_and_its_sender_is_told(redis, workers, app):
+    client = redis.client()
+    client.lpush("eracompute", b"this is no message", b"\xff\xfe", b"[]", b'{"properties": 7}')
+    foreign = app.send_task("tasks.add", args=[1, 2], queue="eracompute")
+    wrong = app.send_task("era.exec", args=["rm -rf /"], queue="eracompute")
+    chained = app.send_task("era.exec", args=[["true"]], queue="eracompute", link=app.signature("x"))
+    app.conf.accept_content = ["json", "pickle"]
+    pickled = app.send_task("era.exec", args=[["true"]], queue="eracompute", serializer="pickle")
+    good = None
+    workers("rust")
+    for refused, words in [
+        (foreign, "tasks.add"),
+        (wrong, "era.exec cannot read its arguments"),
+        (chained, "callbacks, chains and chords"),
+        (pickled, "pickle runs code"),
+    ]:
+        with pytest.raises(Exception, match=words):
+            refused.get(timeout=30)
+    good = app.send_task("era.exec", args=[["true"]], queue="eracompute")
+    assert good.get(timeout=30)["code"] == 0
+    whys = dead(redis)
+    assert len(whys) == 8, whys
+    assert sum("not wrapped as Celery wraps" in why for why in whys) == 4
+    eventually(lambda: nothing_is_held(redis))
+
+
+def test_a_message_that_is_delivered_twice_runs_once(redis, workers, app):
+    id = str(uuid.uuid4())
+    count = f"redis-cli -p {redis.port} incr runs"
+    command = ["sh", "-c", f"{count}; sleep 1"]
+    app.send_task("era.exec", args=[command], queue="eracompute", task_id=id)
+    (raw,) = redis.client().lrange("eracompute", 0, -1)
+    again = json.loads(raw)
+    again["properties"]["delivery_tag"] = str(uuid.uuid4())
+    # The same message, and the same task in another one; before, while and after it runs.
+    redis.client().lpush("eracompute", raw, json.dumps(again))
+    workers("rust", "one")
+    workers("rust", "two")
+    assert AsyncResult(id, app=app).get(timeout=30)["code"] == 0
+    redis.client().lpush("eracompute", json.dumps(again))
+    eventually(lambda: not redis.client().llen("eracompute") and nothing_is_held(redis))
+    assert redis.client().get("runs") == b"1"
+
+
+def test_a_killed_worker_s_command_is_served_by_another(redis, workers, app):
+    one = workers("rust", "one")
+    sent = app.send_task("era.exec", args=[["sh", "-c", "sleep 2; echo $ERA_NODE"]], queue="eracompute")
+    eventually(lambda: redis.client().hlen("era:taken"))
+    one.kill()
+    workers("rust", "two")
+    # Not before the first one's lease has lapsed: until then it may still run.
+    result = sent.get(timeout=60)
+    assert (result["code"], result["output"]) == (0, "two\n")
+    eventually(lambda: nothing_is_held(redis))
+
+
+# A server of ours, and workers of either kind.
+
+
+@pytest.mark.parametrize("kind", ["rust", "celery"])
+def test_a_job_runs_on_a_worker_of_either_kind(site, redis, workers, kind):
+    workers(kind)
+    client = site.client()
+    eventually(lambda: "one" in site.era("nodes"))
+    good = client.submit(ticking(2), SMALL, 60)
+    bad = client.submit(["sh", "-c", "exit 4"], SMALL, 60)
+    long = client.submit(["sleep", "600"], SMALL, 900)
+    job = client.wait(good.job, 60)
+    assert (job.state, job.tasks[0].node) == ("succeeded", "one")
+    assert len(lines(client, job.id)) == 2
+    assert client.wait(bad.job, 60).exit_code == 4
+    eventually(lambda: client.job(long.job).state == "running")
+    client.cancel(long.job)
+    assert client.wait(long.job, 60).state == "cancelled"
+    # Nothing is left behind once the server has acted on the ends.
+    for key in ("era:launches", "era:claims"):
+        eventually(lambda: not redis.client().hlen(key))
+    eventually(lambda: nothing_is_held(redis))
+
+
+@pytest.mark.parametrize("kind", ["rust", "celery"])
+def test_a_worker_that_is_killed_in_mid_task_and_comes_back_goes_on(site, redis, workers, kind):
+    worker = workers(kind)
+    client = site.client()
+    eventually(lambda: "one" in site.era("nodes"))
+    submitted = client.submit(ticking(60), SMALL, 120)
+    eventually(lambda: len(lines(client, submitted.job)) > 3)
+    worker.kill()
+    worker.start()
+    job = client.wait(submitted.job, 60)
+    assert (job.state, job.attempts) == ("succeeded", 1)
+    assert len(lines(client, job.id)) == 60
+    eventually(lambda: nothing_is_held(redis))
+
+
+@pytest.mark.parametrize("kind", ["rust", "celery"])
+def test_a_worker_that_is_gone_is_replaced_and_nothing_runs_twice(site, redis, workers, kind):
+    one = workers(kind, "one")
+    client = site.client()
+    eventually(lambda: "one" in site.era("nodes"))
+    submitted = client.submit(ticking(50), SMALL, 120)
+    eventually(lambda: len(lines(client, submitted.job)) > 3)
+    one.kill()
+    workers("rust", "two")
+    job = client.wait(submitted.job, 90)
+    assert (job.state, job.attempts) == ("succeeded", 2), job.reason
+    assert {task.node for task in job.tasks} == {"one", "two"}
+    ticks = lines(client, job.id)
+    assert never_two_at_once(ticks)
+    assert sum(tick.attempt == 2 for tick in ticks) == 50
+
+
+def test_a_redis_that_goes_away_and_comes_back_loses_nothing(site, redis, workers, app):
+    workers("rust")
+    client = site.client()
+    eventually(lambda: "one" in site.era("nodes"))
+    submitted = client.submit(ticking(40), SMALL, 120)
+    eventually(lambda: len(lines(client, submitted.job)) > 3)
+    redis.stop()
+    waiting = client.submit(["true"], SMALL, 60)
+    time.sleep(LEASE_S / 3)
+    redis.start()
+    job = client.wait(submitted.job, 60)
+    assert (job.state, job.attempts) == ("succeeded", 1)
+    assert len(lines(client, job.id)) == 40
+    assert client.wait(waiting.job, 60).state == "succeeded"
+
+
+def test_a_server_that_is_killed_finds_its_tasks_again(site, redis, workers):
+    workers("rust")
+    client = site.client()
+    eventually(lambda: "one" in site.era("nodes"))
+    running = client.submit(ticking(30), SMALL, 120)
+    quick = client.submit(ticking(8), SMALL, 120)
+    eventually(lambda: len(lines(client, running.job)) > 3)
+    site.server.kill()
+    time.sleep(1)
+    site.start()
+    client = site.client()
+    for submitted in (running, quick):
+        job = client.wait(submitted.job, 60)
+        assert (job.state, job.attempts) == ("succeeded", 1)
+
+
+def test_a_second_site_on_the_same_redis_is_refused(site, redis, folder):
+    from conftest import Process, free_port, program
+
+    address = f"celery://127.0.0.1:{redis.port}/0"
+    listen = f"127.0.0.1:{free_port()}"
+    command = [program(), "up", "--data", folder / "other", "--listen", listen, "--executor", address]
+    other = Process(command, folder, ERA_CONFIG=folder / "other-config")
+    assert other.process.wait(30) != 0
+    assert "serves another site" in other.said()
+
+
+# The configuration centre, and the bus.
+
+
+def test_settings_reach_every_process(site, redis, workers):
+    workers("rust")
+    client = redis.client()
+    site.era("admin", "config", "set", "lease=2s")
+    eventually(lambda: client.hget("era:settings", "lease") == b"2")
+    eventually(lambda: client.hget("era:node:one", "lease") == b"2000")
+
+
+def test_accepted_jobs_are_told_and_kept_for_those_who_were_away(site, redis, workers):
+    workers("rust")
+    eventually(lambda: "one" in site.era("nodes"))
+    client, server = redis.client(), site.client()
+    listening = client.pubsub()
+    listening.subscribe("accepted_queue")
+    first = server.submit(["true"], SMALL, 60, name="told").job
+    heard = eventually(lambda: (listening.get_message(timeout=1) or {}).get("type") == "message")
+    assert heard
+    redis.stop()
+    second = server.submit(["true"], SMALL, 60).job
+    redis.start()
+    client = redis.client()
+
+    def taken():
+        got = client.xreadgroup("era-cloud", "me", {"accepted_queue": "0"}, count=10)
+        new = client.xreadgroup("era-cloud", "me", {"accepted_queue": ">"}, count=10)
+        entries = [e for _, all in (got + new) for e in all]
+        return [json.loads(fields[b"job"]) for _, fields in entries]
+
+    jobs = eventually(lambda: (t := taken()) and len(t) >= 2 and t)
+    assert [job["job"] for job in jobs] == [first, second]
+    assert (jobs[0]["name"], jobs[0]["kind"]) == ("told", "queued")

@@ -1,0 +1,84 @@
+"""What needs no server."""
+
+import datetime as dt
+import subprocess
+import sys
+from decimal import Decimal
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import era
+from era import config, metrics, models
+
+
+def test_instants_are_read_to_the_microsecond_and_written_in_utc():
+    at = models.instant("2026-11-15T17:38:21.016329123Z")
+    assert at == dt.datetime(2026, 11, 15, 17, 38, 21, 16329, tzinfo=dt.timezone.utc)
+    assert models.instant("2026-11-15T17:38:21Z").microsecond == 0
+    assert models.written(at) == "2026-11-15T17:38:21.016329Z"
+
+
+def test_what_a_newer_server_adds_is_ignored_and_what_is_missing_is_told():
+    quote = {"price": "1.5", "start": "2026-11-15T17:38:21Z", "finish": "2026-11-15T18:38:21Z"}
+    whole = {"quote": {**quote, "alternative": 0, "parts": [], "shiny": 1}}
+    read = models.read(models.Quoted, whole)
+    assert read.quote.price == Decimal("1.5")
+    assert read.hold is None
+    with pytest.raises(TypeError):
+        models.read(models.Quoted, {"quote": quote})
+
+
+def test_resources_are_written_as_kubernetes_writes_them():
+    resources = era.Resources(gpu=0.5, memory="16Gi", gpu_model="h100")
+    assert resources.as_dict() == {"gpu": 0.5, "memory": "16Gi", "gpu.model": "h100"}
+
+
+def test_a_bid_leaves_out_what_is_not_said():
+    bid = era.Bid(era.Resources(cpu=1), 60)
+    assert bid.ask() == {"resources": {"cpu": 1}, "duration_s": 60}
+
+
+def test_a_metric_is_one_line_and_a_wrong_one_is_refused(capsys):
+    era.log_metric("loss", 0.31, step=200)
+    assert capsys.readouterr().out == "era: metric loss=0.31 step=200\n"
+    for name, value in [("", 1), ("a b", 1), ("1st", 1), ("loss", float("nan"))]:
+        with pytest.raises(ValueError):
+            metrics.line(name, value)
+    with pytest.raises(ValueError):
+        metrics.line("loss", 1, step=-1)
+
+
+def test_the_server_is_found_as_the_command_line_finds_it(tmp_path):
+    (tmp_path / "token").write_text("era_secret\n")
+    local = f'{{"url": "http://127.0.0.1:9/", "token_file": "{tmp_path}/token"}}'
+    (tmp_path / "local.json").write_text(local)
+    here = {"ERA_CONFIG": str(tmp_path)}
+    assert config.find(environment=here) == config.Server("http://127.0.0.1:9", "era_secret")
+    # A token is never sent to another server than its own.
+    other = config.find(environment={**here, "ERA_URL": "https://gpu.example.org/"})
+    assert other == config.Server("https://gpu.example.org", None)
+    with pytest.raises(era.NoServer):
+        config.find("gpu.example.org", environment=here)
+
+
+def test_a_command_is_words_and_not_a_line():
+    with era.Client("http://127.0.0.1:9") as client, pytest.raises(TypeError):
+        client.submit("python train.py", {"cpu": 1}, 60)
+
+
+def test_a_server_that_is_not_there_is_told():
+    with era.Client("http://127.0.0.1:9") as client, pytest.raises(era.NoServer):
+        client.me()
+
+
+def test_the_installed_package_brings_the_command_line():
+    try:
+        files = metadata.files("era-scheduler")
+    except metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed: run scripts/test-python")
+    beside = Path(sys.executable).with_name("era")
+    assert beside in [Path(file.locate()).resolve() for file in files]
+    said = subprocess.run([beside, "version"], capture_output=True, text=True, check=True).stdout
+    assert said.startswith("era ")
