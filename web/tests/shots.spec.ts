@@ -22,6 +22,14 @@ test('every page is seen', async ({ page, seeded }) => {
     ['job-metrics', `/jobs/${seeded.done}?tab=metrics`],
     ['job-outputs', `/jobs/${seeded.done}?tab=outputs`],
     ['compare', `/compare?jobs=${seeded.done},${seeded.promised}`],
+    ['data', '/data'],
+    ['wallet', '/wallet?of=ada'],
+    ['tokens', '/tokens'],
+    ['administration', '/administration'],
+    ['market-rules', '/administration?tab=market'],
+    ['health', '/administration?tab=health'],
+    ['report', '/report'],
+    ['lab', '/lab'],
   ];
   const only = process.env.ERA_SHOTS_ONLY?.split(',');
   for (const theme of THEMES) {
