@@ -5,6 +5,8 @@ import { defineConfig } from 'vite';
 /** Where `era up` answers while pages are written; see README.md. */
 const server = process.env.ERA_URL ?? 'http://127.0.0.1:7632';
 
+const proxy = { '/api': { target: server, ws: true, changeOrigin: false } };
+
 export default defineConfig({
   plugins: [svelte()],
   build: {
@@ -16,8 +18,7 @@ export default defineConfig({
     reportCompressedSize: false,
     chunkSizeWarningLimit: 400,
   },
-  server: {
-    proxy: { '/api': { target: server, ws: true, changeOrigin: false } },
-  },
+  server: { proxy },
+  preview: { proxy },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },
 });

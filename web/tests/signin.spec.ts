@@ -1,8 +1,8 @@
 /** The door: the one-time password, the first welcome, a wrong password, the way out. */
-import { expect, findings, PASSWORD, test, THEMES, USER } from './harness';
+import { expect, findings, NOBODY, PASSWORD, test, THEMES, USER } from './harness';
 import { Server } from './harness/server';
 
-test.use({ account: undefined });
+test.use({ account: NOBODY });
 
 test('a wrong password is told in a sentence, and the right one opens', async ({ page }) => {
   await page.goto('/');

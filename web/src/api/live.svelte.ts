@@ -1,8 +1,10 @@
 /**
- * What happens on the platform, as it happens. One stream of server-sent events for the whole
- * page: it reconnects by itself after the last event that it has seen, so that none is missed, and
- * says when what is shown may be stale. Pages ask {@link resource} for data and say which events
- * concern it; they never open a stream of their own.
+ * What happens on the platform, as it happens. One stream of server-sent events for all windows of
+ * a browser, since over plain HTTP a browser opens only six connections: one window holds it and
+ * tells the others, and when it closes another takes over. The stream reconnects by itself after
+ * the last event that it has seen, so that none is missed, and says when what is shown may be
+ * stale. Pages ask {@link resource} for data and say which events concern it; they never open a
+ * stream of their own.
  */
 import { SseReader } from './sse';
 import type { Event } from './types';
@@ -22,6 +24,10 @@ export function retryAfterMs(tries: number, spread: number): number {
 
 type Listener = (event: Event) => void;
 
+/** What the window that holds the stream tells the others, and what a new one asks. */
+type Word = { event: Event; id: string | undefined } | { state: LiveState } | { hello: true };
+const SHARED = 'era.live';
+
 class Live {
   /** `stale`: what is shown may be older than the server's. */
   state = $state<LiveState>('off');
@@ -32,16 +38,39 @@ class Live {
   private comeback = new Set<() => void>();
   private lastId: string | undefined;
   private stopping: AbortController | undefined;
+  private others: BroadcastChannel | undefined;
+  private leads = false;
+  private silence: ReturnType<typeof setTimeout> | undefined;
 
   start(): void {
     if (this.stopping) return;
     this.stopping = new AbortController();
-    void this.run(this.stopping.signal);
+    const { signal } = this.stopping;
+    this.state = 'connecting';
+    // Locks are for encrypted connections and this very machine; elsewhere each window listens.
+    if (!('locks' in navigator)) {
+      void this.run(signal);
+      return;
+    }
+    this.others = new BroadcastChannel(SHARED);
+    this.others.onmessage = (message: MessageEvent<Word>) => this.heard(message.data);
+    this.others.postMessage({ hello: true } satisfies Word);
+    navigator.locks
+      .request(SHARED, { signal }, () => {
+        this.leads = true;
+        return this.run(signal);
+      })
+      // Told to stop while it waited for its turn.
+      .catch(() => undefined);
   }
 
   stop(): void {
     this.stopping?.abort();
     this.stopping = undefined;
+    this.others?.close();
+    this.others = undefined;
+    this.leads = false;
+    clearTimeout(this.silence);
     this.lastId = undefined;
     this.state = 'off';
   }
@@ -58,22 +87,39 @@ class Live {
     return () => this.comeback.delete(again);
   }
 
+  /** A word of another window. */
+  private heard(word: Word): void {
+    if ('hello' in word) {
+      if (this.leads) this.others?.postMessage({ state: this.state } satisfies Word);
+      return;
+    }
+    if (this.leads) return;
+    this.lastHeard = Date.now();
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => !this.leads && this.become('stale'), SILENCE_MS);
+    if ('state' in word) this.become(word.state);
+    else this.tell(word.id, word.event);
+  }
+
+  private become(state: LiveState): void {
+    const back = this.state === 'stale' && state === 'live';
+    this.state = state;
+    if (this.leads) this.others?.postMessage({ state } satisfies Word);
+    if (back) for (const again of this.comeback) again();
+  }
+
   private async run(signal: AbortSignal): Promise<void> {
+    clearTimeout(this.silence);
     let tries = 0;
     while (!signal.aborted) {
-      this.state = tries === 0 ? 'connecting' : 'stale';
-      const lost = tries > 0;
       try {
-        await this.listenOnce(signal, () => {
-          tries = 0;
-          if (lost) for (const again of this.comeback) again();
-        });
+        await this.listenOnce(signal, () => (tries = 0));
         // The server ends a stream after an hour; coming back at once is what it expects.
       } catch {
         // Whatever it was, the state says so and the next try tells more.
       }
       if (signal.aborted) return;
-      this.state = 'stale';
+      this.become('stale');
       await pause(retryAfterMs(tries, Math.random()), signal);
       tries += 1;
     }
@@ -88,7 +134,7 @@ class Live {
       if (this.lastId !== undefined) headers['last-event-id'] = this.lastId;
       const response = await fetch('/api/v1/events/stream', { headers, signal: either, cache: 'no-store' });
       if (!response.ok || !response.body) throw new Error(`HTTP ${response.status}`);
-      this.state = 'live';
+      this.become('live');
       opened();
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       const parse = new SseReader();
@@ -98,21 +144,28 @@ class Live {
         clearTimeout(timer);
         timer = setTimeout(() => silence.abort(), SILENCE_MS);
         this.lastHeard = Date.now();
-        for (const message of parse.read(value)) this.tell(message.id, message.data);
+        // The server's heartbeat is passed on too: silence means trouble to every window.
+        this.others?.postMessage({ state: 'live' } satisfies Word);
+        for (const message of parse.read(value)) this.took(message.id, message.data);
       }
     } finally {
       clearTimeout(timer);
     }
   }
 
-  private tell(id: string | undefined, data: string): void {
-    if (id !== undefined) this.lastId = id;
+  private took(id: string | undefined, data: string): void {
     let event: Event;
     try {
       event = JSON.parse(data) as Event;
     } catch {
       return;
     }
+    this.others?.postMessage({ event, id } satisfies Word);
+    this.tell(id, event);
+  }
+
+  private tell(id: string | undefined, event: Event): void {
+    if (id !== undefined) this.lastId = id;
     for (const listener of this.listeners) listener(event);
   }
 }

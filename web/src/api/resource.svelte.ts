@@ -14,7 +14,7 @@ import { live } from './live.svelte';
 import { asProblem, type ProblemError } from './problem';
 import type { Event } from './types';
 
-/** Events come in bursts: no two reloads within this. */
+/** Events come in bursts: no two reloads within this, where nothing else is said. */
 const BURST_MS = 400;
 
 export interface Options {
@@ -22,6 +22,8 @@ export interface Options {
   on?: (event: Event) => boolean;
   /** Also every so often, while the page is seen. */
   everyMs?: number;
+  /** No two reloads by events within this: more for what is dear to load. */
+  burstMs?: number;
 }
 
 export interface Resource<T> {
@@ -77,7 +79,7 @@ export function resource<T>(load: (signal: AbortSignal) => Promise<T>, options: 
     let last = 0;
     const soon = () => {
       if (timer !== undefined) return;
-      const wait = Math.max(60, last + BURST_MS - Date.now());
+      const wait = Math.max(60, last + (options.burstMs ?? BURST_MS) - Date.now());
       timer = setTimeout(() => {
         timer = undefined;
         last = Date.now();

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { belongs, BYTES_MAX, FILES_MAX, tooMuch, type Found } from './folder';
+import { belongs, BYTES_MAX, FILES_MAX, fromList, keepable, tooMuch, type Found } from './folder';
 
 it('what no job needs stays behind, wherever it lies', () => {
   for (const path of ['train.py', 'src/model.py', '.gitignore', 'data/target.csv']) expect(belongs(path), path).toBe(true);
@@ -12,4 +12,11 @@ it('too much is said before anything is sent', () => {
   expect(tooMuch(some(3, 10))).toBeUndefined();
   expect(tooMuch(some(FILES_MAX + 1, 0))).toBe('files');
   expect(tooMuch(some(2, BYTES_MAX))).toBe('bytes');
+});
+
+it('of data nothing is left out but what is no path', () => {
+  const list = ['set/target/a.bin', 'set/.git/config', 'set/b.txt'].map((webkitRelativePath) => ({ webkitRelativePath, name: 'x' }));
+  expect(fromList(list as unknown as FileList, keepable).map(({ path }) => path)).toEqual(['target/a.bin', '.git/config', 'b.txt']);
+  expect(fromList(list as unknown as FileList).map(({ path }) => path)).toEqual(['b.txt']);
+  for (const path of ['', 'a//b', '../a', './a', 'a/']) expect(keepable(path), path).toBe(false);
 });

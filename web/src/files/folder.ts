@@ -20,28 +20,36 @@ export function tooMuch(found: readonly Found[]): 'files' | 'bytes' | undefined 
   return found.reduce((sum, { file }) => sum + file.size, 0) > BYTES_MAX ? 'bytes' : undefined;
 }
 
+/** Whether a path can be kept at all: of data nothing else is left out. */
+export function keepable(path: string): boolean {
+  return path !== '' && !path.split('/').some((part) => part === '' || part === '.' || part === '..');
+}
+
 /** Of `<input type="file" webkitdirectory>`: the folder's own name is no part of the paths. */
-export function fromList(list: FileList): Found[] {
+export function fromList(list: FileList, wanted = belongs): Found[] {
   const all = Array.from(list, (file) => ({ path: file.webkitRelativePath.split('/').slice(1).join('/') || file.name, file }));
-  return all.filter(({ path }) => belongs(path));
+  return all.filter(({ path }) => wanted(path));
 }
 
 /** Of what was dropped: one folder's content, or files and folders side by side. */
-export async function fromDrop(items: DataTransferItemList): Promise<Found[]> {
+export async function fromDrop(items: DataTransferItemList, wanted = belongs, most = FILES_MAX): Promise<Found[]> {
   // All of them before the first wait: the list is gone afterwards.
-  const entries = Array.from(items, (item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
+  const given = Array.from(items).filter((item) => item.kind === 'file');
+  const entries = given.map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
+  // What some programs drag is a file without a place in any file system.
+  const loose = given.filter((item) => item.webkitGetAsEntry() === null).map((item) => item.getAsFile());
   const only = entries.length === 1 ? entries[0] : undefined;
-  const found: Found[] = [];
-  if (only?.isDirectory) await gather(await children(only as FileSystemDirectoryEntry), '', found);
-  else await gather(entries, '', found);
+  const found = loose.flatMap((file): Found[] => (file && wanted(file.name) ? [{ path: file.name, file }] : []));
+  if (only?.isDirectory) await gather(await children(only as FileSystemDirectoryEntry), '', found, wanted, most);
+  else await gather(entries, '', found, wanted, most);
   return found;
 }
 
-async function gather(entries: readonly FileSystemEntry[], within: string, found: Found[]): Promise<void> {
+async function gather(entries: readonly FileSystemEntry[], within: string, found: Found[], wanted: typeof belongs, most: number): Promise<void> {
   for (const entry of entries) {
     const path = within + entry.name;
-    if (!belongs(path) || found.length > FILES_MAX) continue;
-    if (entry.isDirectory) await gather(await children(entry as FileSystemDirectoryEntry), `${path}/`, found);
+    if (!wanted(path) || found.length > most) continue;
+    if (entry.isDirectory) await gather(await children(entry as FileSystemDirectoryEntry), `${path}/`, found, wanted, most);
     else found.push({ path, file: await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject)) });
   }
 }

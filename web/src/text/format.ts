@@ -112,6 +112,11 @@ export function timeIn(tag: string, at: Moment): string {
   return dates(tag, { hour: '2-digit', minute: '2-digit' }).format(new Date(at));
 }
 
+/** A time of day to the second. */
+export function secondIn(tag: string, at: Moment): string {
+  return dates(tag, { hour: '2-digit', minute: '2-digit', second: '2-digit' }).format(new Date(at));
+}
+
 /** A time in full, with its zone, for titles. */
 export function fullMomentIn(tag: string, at: Moment): string {
   return dates(tag, { dateStyle: 'medium', timeStyle: 'long' }).format(new Date(at));
@@ -141,6 +146,7 @@ export const bytes = (count: number) => bytesIn(locale.tag, count);
 export const duration = (seconds: number) => durationIn(locale.tag, seconds);
 export const moment = (at: Moment) => momentIn(locale.tag, at);
 export const time = (at: Moment) => timeIn(locale.tag, at);
+export const second = (at: Moment) => secondIn(locale.tag, at);
 export const fullMoment = (at: Moment) => fullMomentIn(locale.tag, at);
 export const day = (at: Moment) => dayIn(locale.tag, at);
 export const relative = (at: Moment, now?: Moment) => relativeIn(locale.tag, at, now);

@@ -2,6 +2,8 @@
 export interface Column<T> {
   id: string;
   label: string;
+  /** Its label is read aloud only, as over buttons that speak for themselves. */
+  unlabelled?: boolean;
   /** A track of a CSS grid: `6rem`, `minmax(8rem, 2fr)`. */
   width: string;
   align?: 'end';

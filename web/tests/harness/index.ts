@@ -7,7 +7,7 @@ import { seed, NODES, PASSWORD, USER, type Seeded } from './seed';
 import { Server } from './server';
 
 export { expect } from '@playwright/test';
-export { ADMIN, PASSWORD, until, USER } from './seed';
+export { ADMIN, PASSWORD, TIGHT, until, USER } from './seed';
 export { findings } from './axe';
 
 interface PerWorker {
@@ -21,7 +21,7 @@ interface PerTest {
   /** What the page complained about; the test fails unless it takes these out. */
   complaints: string[];
   /** Who is signed in: the researcher, unless a test says `test.use({ account: ADMIN })`. */
-  account: string | undefined;
+  account: string;
 }
 
 export const test = plain.extend<PerTest, PerWorker>({
@@ -55,7 +55,7 @@ export const test = plain.extend<PerTest, PerWorker>({
     if (wrong.length > 0) throw new Error(`the page complained:\n${wrong.join('\n')}`);
   },
   page: async ({ page, server, sessions, account, complaints: wrong }, use) => {
-    if (account !== undefined) {
+    if (account !== NOBODY) {
       // One login an account: passwords are slow to check on purpose.
       const cookie = sessions.get(account) ?? (await signIn(server, account));
       sessions.set(account, cookie);
@@ -84,6 +84,9 @@ async function signIn(server: Server, user: string): Promise<string> {
   if (!cookie) throw new Error(`no session for ${user}: ${response.status} ${await response.text()}`);
   return cookie;
 }
+
+/** The account of tests that begin at the door. */
+export const NOBODY = '';
 
 /** Both themes, for what must hold in each. */
 export const THEMES = ['light', 'dark'] as const;

@@ -5,6 +5,8 @@ export const PASSWORD = 'correct horse battery';
 /** An administrator, and a researcher who may do no more than others. */
 export const ADMIN = 'root';
 export const USER = 'ada';
+/** One who may hold no more than one core at a time. */
+export const TIGHT = 'tim';
 
 export const NODES = `
 nodes:
@@ -46,9 +48,10 @@ interface Submitted {
 
 /** Makes the accounts and the jobs. */
 export async function seed(server: Server): Promise<Seeded> {
-  for (const [name, role] of [[ADMIN, 'administrator'], [USER, 'user']]) {
+  for (const [name, role] of [[ADMIN, 'administrator'], [USER, 'user'], [TIGHT, 'user']]) {
     await server.ask('POST', '/users', { name, role, group: 'vision', credits: '10000', password: PASSWORD });
   }
+  await server.ask('PUT', `/users/${TIGHT}/quota`, { cpu: '1' });
   const login = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: PASSWORD, label: 'seed' });
   const submit = async (job: object) => (await server.ask<Submitted>('POST', '/jobs', job, login.token)).job;
   await until(async () => (await server.ask<unknown[]>('GET', '/nodes')).length >= 8);

@@ -4,18 +4,19 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import type { HttpProxy } from 'vite';
 
 /** How long a server may take to be ready on a busy machine. */
 const READY_MS = 60_000;
 /** How long it may take to stop. */
 const STOP_MS = 20_000;
 
-/** The binary that cargo built, or the one that `ERA_BIN` names. */
+/** The binary that cargo built, or the one that `ERA_BINARY` names. */
 function binary(): string {
-  if (process.env.ERA_BIN) return process.env.ERA_BIN;
+  if (process.env.ERA_BINARY) return process.env.ERA_BINARY;
   const target = process.env.CARGO_TARGET_DIR ?? resolve(import.meta.dirname, '../../../target');
   const found = ['debug', 'release'].map((profile) => join(target, profile, 'era')).find((path) => existsSync(path));
-  if (!found) throw new Error(`no era binary under ${target}: run \`cargo build -p era\`, or name one in ERA_BIN`);
+  if (!found) throw new Error(`no era binary under ${target}: run \`cargo build -p era\`, or name one in ERA_BINARY`);
   return found;
 }
 
@@ -32,11 +33,13 @@ async function freePort(): Promise<number> {
 
 export class Server {
   private constructor(
+    /** Where the page is: the binary's own, or that of `ERA_PAGE`. */
     readonly url: string,
     readonly folder: string,
     readonly firstPassword: string,
     private child: ChildProcess,
     private readonly args: string[],
+    private readonly page: { close(): Promise<void> } | undefined,
   ) {}
 
   /** Starts one; `nodes` is a YAML file of simulated nodes. */
@@ -50,7 +53,9 @@ export class Server {
     }
     const { child, said } = await launch(args, folder);
     const password = /one-time password: (\S+)/.exec(said)?.[1] ?? '';
-    return new Server(`http://127.0.0.1:${port}`, folder, password, child, args);
+    const own = `http://127.0.0.1:${port}`;
+    const page = process.env.ERA_PAGE ? await other(process.env.ERA_PAGE, own) : undefined;
+    return new Server(page?.url ?? own, folder, password, child, args, page);
   }
 
   /** The token that lies beside the data for whoever started the server. */
@@ -72,7 +77,7 @@ export class Server {
 
   /** Ends the process, as a crash of the machine would look to a page; `restart` brings it back. */
   async halt(): Promise<void> {
-    await ended(this.child);
+    await ended(this.child, 'SIGKILL');
   }
 
   async restart(): Promise<void> {
@@ -80,9 +85,31 @@ export class Server {
   }
 
   async stop(): Promise<void> {
+    await this.page?.close();
     await ended(this.child);
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * Serves a folder as the page in front of a server, so that a page can be tried without building
+ * the binary anew. What is committed is tested without this.
+ */
+async function other(outDir: string, server: string): Promise<{ url: string; close(): Promise<void> }> {
+  const { preview } = await import('vite');
+  const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'";
+  const port = await freePort();
+  // A stream that has nothing to tell yet has begun all the same.
+  const configure = (proxy: HttpProxy.ProxyServer) => {
+    proxy.on('proxyRes', (_answer, _asked, response) => void setImmediate(() => response.flushHeaders()));
+  };
+  const served = await preview({
+    configFile: false,
+    build: { outDir },
+    preview: { port, host: '127.0.0.1', headers: { 'content-security-policy': policy }, proxy: { '/api': { target: server, ws: true, configure } } },
+    logLevel: 'silent',
+  });
+  return { url: `http://127.0.0.1:${port}`, close: () => served.close() };
 }
 
 async function launch(args: string[], folder: string): Promise<{ child: ChildProcess; said: string }> {
@@ -105,10 +132,10 @@ async function launch(args: string[], folder: string): Promise<{ child: ChildPro
   throw new Error(`era up was not ready after ${READY_MS} ms: ${complained}`);
 }
 
-async function ended(child: ChildProcess): Promise<void> {
+async function ended(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise<void>((resolveGone) => child.once('exit', () => resolveGone()));
-  child.kill('SIGTERM');
+  child.kill(signal);
   const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
   await gone;
   clearTimeout(late);

@@ -18,8 +18,8 @@ use era_api::Page;
 use era_api::event::Event;
 use era_api::page::PageAsk;
 use era_store::tables::{EventQuery, Seen};
-use futures_util::Stream;
 use futures_util::stream::unfold;
+use futures_util::{Stream, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
 use tokio::time::{Instant, timeout_at};
 use utoipa_axum::router::OpenApiRouter;
@@ -92,7 +92,9 @@ async fn stream(
         let told = listener.next().await?;
         Some((Ok(message(&told)), listener))
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive")))
+    // Something at once, so that whatever stands between passes the beginning on.
+    let hello = futures_util::stream::iter([Ok(sse::Event::default().comment("here"))]);
+    Ok(Sse::new(hello.chain(events)).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive")))
 }
 
 fn message(told: &Told) -> sse::Event {

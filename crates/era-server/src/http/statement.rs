@@ -10,13 +10,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::seen::{event_place, page_size, seen_by};
+use super::watched::may_watch;
 use super::{Caller, Failure, Path, Query};
 use crate::App;
 use crate::wire::stamp;
 
 /// Statements.
 pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(statement))
+    OpenApiRouter::new().routes(routes!(statement)).routes(routes!(of_job))
 }
 
 /// What came into a wallet and went out of it, newest first.
@@ -48,6 +49,27 @@ async fn statement(
     let next = found.rows.last().filter(|_| found.more);
     let next = next.map(|row| format!("{}.{}", row.seq, row.place));
     Ok(Json(Page { items: found.rows.iter().map(line).collect(), next }))
+}
+
+/// Most lines that are told of one job: one that was extended or moved again and again.
+const JOB_LINES_MAX: u32 = 1000;
+
+/// What a job was charged and got back, line by line, oldest first.
+#[utoipa::path(get, path = "/jobs/{id}/statement", tag = "jobs", params(("id" = u64, Path)),
+    responses(
+    (status = 200, body = Vec<StatementLine>),
+    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
+))]
+async fn of_job(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<u64>,
+) -> Result<Json<Vec<StatementLine>>, Failure> {
+    let job = may_watch(&app, &caller, id).await?;
+    let owner = app.feed.tables().owner(job).await?;
+    let (account, _) = owner.ok_or_else(|| Failure::not_found("job", &id.to_string()))?;
+    let rows = app.feed.tables().statement_of_job(account, job, JOB_LINES_MAX).await?;
+    Ok(Json(rows.iter().map(line).collect()))
 }
 
 fn line(row: &StatementRow) -> StatementLine {

@@ -138,6 +138,25 @@ impl Tables {
         Ok(StatementPage { rows, more })
     }
 
+    /// A wallet's lines that are about one job, oldest first.
+    pub async fn statement_of_job(
+        &self,
+        account: UserId,
+        job: JobId,
+        limit: u32,
+    ) -> Result<Vec<StatementRow>, StoreError> {
+        let sql = "SELECT account, seq, place, at, job, reason, amount, balance \
+                   FROM statement_lines WHERE account = ? AND job = ? \
+                   ORDER BY seq, place LIMIT ?";
+        let rows = sqlx::query(sql)
+            .bind(i64::from(account.0))
+            .bind(job.0.cast_signed())
+            .bind(i64::from(limit))
+            .fetch_all(self.database.readers())
+            .await?;
+        rows.iter().map(read::statement).collect()
+    }
+
     /// The account with this name, as the journal knows it, with its group.
     pub async fn account(
         &self,

@@ -101,6 +101,9 @@ async fn a_job_that_ran_tells_its_times_its_tasks_and_its_money() {
     assert_eq!(lines[1], ("charge", -row.charged));
     assert_eq!(lines[2], ("grant", 1_000_000_000));
     assert_eq!(statement.rows[0].balance, 1_000_000_000 - row.charged + row.refunded);
+    let of_job = tables.statement_of_job(ADA, job, 10).await.unwrap();
+    let of_job: Vec<&str> = of_job.iter().map(|line| line.reason.as_str()).collect();
+    assert_eq!(of_job, ["charge", "refund_unused"], "its own lines, oldest first");
 }
 
 #[tokio::test]

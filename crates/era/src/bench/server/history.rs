@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use era_core::accounts::{Actor, Group, User};
@@ -16,7 +17,7 @@ use era_core::job::{QueueTerms, TaskId};
 use era_core::queue::Queue;
 use era_core::quota::Quota;
 use era_core::resources::{Capacity, Resources};
-use era_core::units::{GroupId, JobId, Milli, Name, Span, Time, UserId};
+use era_core::units::{GroupId, JobId, Milli, Money, Name, Span, Time, UserId};
 use era_core::{Command, Effect, Reply, State};
 use era_server::clock::{Clock, SystemClock};
 use era_server::driver::{Driver, Handle, Releases, Rules};
@@ -31,13 +32,17 @@ const JOBS: u32 = 1_000_000;
 const RUN: u32 = 500;
 /// Jobs that are handed in together and given up.
 const GIVEN_UP: u32 = 10_000;
-/// How many of the former come with one of the latter, so that one job in six has run.
-const RUNS_EACH: u32 = 4;
+/// How many of the former come with one of the latter, so that two jobs in seven have run.
+const RUNS_EACH: u32 = 8;
+/// Events that the journal has at least.
+const EVENTS_MIN: u64 = 1_000_000;
 /// How long ago it began, and how far apart those arrays are.
 const AGO: Span = Span::from_days(8);
 const APART: Span = Span::from_min(110);
 /// One task in so many fails.
 const FAILS: u64 = 50;
+/// How long it may be until something is launched.
+const RELEASE_MAX: Duration = Duration::from_secs(60);
 /// Accounts that hand jobs in.
 const USERS: u32 = 20;
 /// Numbers that a first start gives to nobody.
@@ -103,6 +108,7 @@ pub(super) async fn write(data: &Path) -> Result<History> {
     while projector.advance().await?.is_some() {}
     let (events, inputs) = (events(&store).await?, projector.cursor());
     store.close().await;
+    ensure!(events >= EVENTS_MIN, "the past has {events} events only");
     Ok(History { jobs: u64::from(jobs), events, inputs })
 }
 
@@ -148,11 +154,14 @@ impl Past {
             domain: None,
         };
         let group = Group { id: GroupId(FIRST_USER), level: 0, quota: Quota::default() };
-        let users = (0..USERS).map(|nth| {
+        let users = (0..USERS).flat_map(|nth| {
             let id = UserId(FIRST_USER + nth);
             let user =
                 User { id, group: group.id, level: 0, group_admin: false, quota: Quota::default() };
-            (Command::PutUser { user }, Note { user: Some(user_name(nth)), ..Note::default() })
+            let named = Note { user: Some(user_name(nth)), ..Note::default() };
+            // What waits in a queue sets aside what it may cost.
+            let credits = Command::Grant { user: id, amount: Money::credits(10_000_000) };
+            [(Command::PutUser { user }, named), (credits, Note::default())]
         });
         let queue = Queue::new(Name::new("default")?, Name::new("priority")?);
         let named = Note { group: Some("once".to_owned()), ..Note::default() };
@@ -219,7 +228,9 @@ impl Past {
     async fn run_all(&mut self) -> Result<()> {
         let mut left = RUN;
         while left > 0 {
-            let released = self.releases.recv().await.context("the scheduler has stopped")?;
+            let released = tokio::time::timeout(RELEASE_MAX, self.releases.recv()).await;
+            let released = released.context("the past stands still: nothing is launched")?;
+            let released = released.context("the scheduler has stopped")?;
             let tasks: Vec<TaskId> = released.effects.iter().filter_map(launched).collect();
             let mut answers = Vec::with_capacity(tasks.len() * 2);
             for task in &tasks {

@@ -53,16 +53,18 @@ impl Site {
             token: String::new(),
             started_in: Duration::ZERO,
         };
-        site.wait_until_ready()?;
+        site.wait_until(|site| is_ready(site.http))?;
         site.started_in = begun.elapsed();
-        let token = std::fs::read_to_string(folder.join("data/local-token"));
-        site.token = token.context("the server left no token")?.trim().to_owned();
+        // It is written once the addresses are known, which others may find out before.
+        let file = folder.join("data/local-token");
+        site.wait_until(|_| std::fs::metadata(&file).is_ok_and(|about| about.len() > 0))?;
+        site.token = std::fs::read_to_string(file)?.trim().to_owned();
         Ok(site)
     }
 
-    fn wait_until_ready(&mut self) -> Result<()> {
+    fn wait_until(&mut self, ready: impl Fn(&Site) -> bool) -> Result<()> {
         let begun = Instant::now();
-        while !is_ready(self.http) {
+        while !ready(self) {
             ensure!(self.server.try_wait()?.is_none(), "the server ended before it was ready");
             ensure!(begun.elapsed() < READY_MAX, "the server is not ready");
             std::thread::sleep(Duration::from_millis(2));

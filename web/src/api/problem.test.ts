@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest';
+import { asProblem, problemOf, UNREACHABLE } from './problem';
+
+it('a refusal keeps its sentence, its code and its counter-offers', () => {
+  const offers = { value: '12.50' };
+  const problem = problemOf(409, { type: 'urn:era:declined', title: 'declined', status: 409, detail: 'too dear', code: 'declined', counter_offers: offers, field: 'value' });
+  expect(problem).toMatchObject({ message: 'too dear', code: 'declined', status: 409, field: 'value', counterOffers: offers });
+});
+
+it('what a proxy answers instead is told as far as it goes', () => {
+  expect(problemOf(502, '<html>bad gateway</html>').message).toContain('bad gateway');
+  expect(problemOf(502, undefined).message).toBe('HTTP 502');
+});
+
+it('no answer at all is one kind of problem', () => {
+  expect(asProblem(new TypeError('Failed to fetch')).code).toBe(UNREACHABLE);
+  expect(asProblem('odd').code).toBe('unexpected');
+});

@@ -1,0 +1,7 @@
+import type { Page } from '../../shell/page';
+
+export default {
+  path: '/jobs/:id',
+  title: { en: 'Job', zh: '作业' },
+  load: () => import('./Job.svelte'),
+} satisfies Page;

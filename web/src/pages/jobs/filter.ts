@@ -1,0 +1,63 @@
+/** Which jobs are shown: read from the address, asked of the server, and checked again on live changes. */
+import type { JobState, JobSummary } from '../../api/types';
+import { isOver } from '../../ui/job-states';
+
+export type Which = 'active' | 'running' | 'promised' | 'waiting' | 'over' | 'all';
+export const WHICH: readonly Which[] = ['all', 'active', 'running', 'promised', 'waiting', 'over'];
+
+export interface Filter {
+  which: Which;
+  /** Begins so. */
+  name: string;
+  user: string;
+  queue: string;
+}
+
+const STATES: Record<Which, JobState[] | undefined> = {
+  all: undefined,
+  active: ['waiting', 'promised', 'starting', 'running', 'stopping'],
+  running: ['starting', 'running', 'stopping'],
+  promised: ['promised'],
+  waiting: ['waiting'],
+  over: ['succeeded', 'failed', 'cancelled', 'released', 'limit_reached', 'broken'],
+};
+
+export function fromQuery(query: URLSearchParams): Filter {
+  const which = query.get('state') as Which | null;
+  return {
+    which: which && WHICH.includes(which) ? which : 'all',
+    name: query.get('name') ?? '',
+    user: query.get('user') ?? '',
+    queue: query.get('queue') ?? '',
+  };
+}
+
+/** As the server understands it. */
+export function toServer(filter: Filter): Record<string, string> {
+  const states = STATES[filter.which];
+  return {
+    ...(states && { state: states.join(',') }),
+    ...(filter.name !== '' && { name: filter.name }),
+    ...(filter.user !== '' && { user: filter.user }),
+    ...(filter.queue !== '' && { queue: filter.queue }),
+  };
+}
+
+/** Whether a job that has just changed still belongs here. */
+export function fits(job: JobSummary, filter: Filter): boolean {
+  const states = STATES[filter.which];
+  return (
+    (!states || states.includes(job.state)) &&
+    (filter.name === '' || (job.name ?? '').startsWith(filter.name)) &&
+    (filter.user === '' || job.user === filter.user) &&
+    (filter.queue === '' || job.queue === filter.queue)
+  );
+}
+
+export function canCancel(job: JobSummary): boolean {
+  return !isOver(job.state) && job.state !== 'stopping';
+}
+
+export function canRetry(job: JobSummary): boolean {
+  return isOver(job.state);
+}

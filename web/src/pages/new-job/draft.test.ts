@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import { askOf, BLANK, commandLine, commandWords, draftOf, jobOf, readReplicas, wrongIn, type Draft } from './draft';
+
+const draft = (changes: Partial<Draft>): Draft => ({ ...BLANK, ...changes });
+const NOW = Date.parse('2026-11-15T12:00:00Z');
+
+describe('a draft', () => {
+  it('that is blank can be priced', () => {
+    expect(wrongIn(BLANK, NOW)).toEqual({});
+    expect(askOf(BLANK)).toEqual({ resources: { cpu: '1', memory: '1Gi' }, duration_s: 3600 });
+  });
+
+  it('says what is wrong by field', () => {
+    const wrong = wrongIn(draft({ cpu: 'lots', time: '', replicas: '4..2', by: '2020-01-01T00:00', value: '-3' }), NOW);
+    expect(wrong).toEqual({ cpu: 'notRead', time: 'missing', replicas: 'notRead', by: 'past', value: 'notRead' });
+    expect(wrongIn(draft({ from: '2030-01-02T00:00', by: '2030-01-01T00:00' }), NOW)).toEqual({ by: 'order' });
+  });
+
+  it('in a queue has no window and no value', () => {
+    const queued = draft({ promise: false, by: '2020-01-01T00:00', value: 'x', queue: 'night' });
+    expect(wrongIn(queued, NOW)).toEqual({});
+    expect(askOf(queued).deadline).toBeUndefined();
+    expect(jobOf(queued).queue).toBe('night');
+  });
+
+  it('asks for no GPU where none or 0 is written', () => {
+    expect(askOf(draft({ gpu: '0' })).resources).not.toHaveProperty('gpu');
+    expect(askOf(draft({ gpu: '2', gpuModel: 'h100' })).resources).toMatchObject({ gpu: '2', 'gpu.model': 'h100' });
+  });
+
+  it('becomes a job and comes back from it', () => {
+    const written = draft({
+      name: 'sweep', command: "python train.py --name 'a b'", gpu: '0.5', cpu: '4', memory: '16Gi', replicas: '2..8', time: '2h30m',
+      pool: 'training', inputs: [{ data: 'ada/mnist', path: 'data' }], env: { SEED: '1' }, image: 'torch', preemptible: true,
+      more: { priority: 3, constraints: { spread: true } }, otherResources: { 'gpu.memory': '40Gi' },
+    });
+    expect(draftOf(jobOf(written))).toEqual(written);
+  });
+});
+
+describe('replicas', () => {
+  it('are a number or a range', () => {
+    expect(readReplicas('')).toBeUndefined();
+    expect(readReplicas('4')).toBe(4);
+    expect(readReplicas('2..8')).toEqual({ min: 2, max: 8 });
+    for (const bad of ['0', '8..2', 'x', '2..', '-1']) expect(readReplicas(bad), bad).toBe('bad');
+  });
+});
+
+describe('a command', () => {
+  it('is cut into words as a shell cuts it', () => {
+    expect(commandWords(`python train.py --name 'a b' "c \\"d\\"" e\\ f`)).toEqual(['python', 'train.py', '--name', 'a b', 'c "d"', 'e f']);
+    expect(commandWords("''")).toEqual(['']);
+    expect(commandWords('  ')).toEqual([]);
+  });
+
+  it('is written so that it reads back', () => {
+    for (const words of [['a b', "it's", '', '$x', '-c'], ['python', 'x=1']]) expect(commandWords(commandLine(words))).toEqual(words);
+  });
+
+  it('that needs a shell gets one', () => {
+    expect(jobOf(draft({ command: 'make && ./run > log' })).work.command).toEqual(['sh', '-c', 'make && ./run > log']);
+    expect(jobOf(draft({ command: 'python train.py' })).work.command).toEqual(['python', 'train.py']);
+  });
+});

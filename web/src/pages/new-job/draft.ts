@@ -1,0 +1,232 @@
+/**
+ * A job while it is being written: everything as text, as the form and the YAML have it. What the
+ * form has no control for is kept in `more`, so that nothing that was written gets lost.
+ */
+import type { Ask, NewJob, QuoteAsk } from '../../api/types';
+import { instant, localTime, readSpan, writeSpan } from './spans';
+
+export interface DraftInput {
+  data: string;
+  path: string;
+}
+
+export interface Draft {
+  name: string;
+  /** A line for the shell, or words with quotes. */
+  command: string;
+  /** The hash of the uploaded folder. */
+  code: string;
+  env: Record<string, string>;
+  inputs: DraftInput[];
+  image: string;
+  gpu: string;
+  gpuModel: string;
+  cpu: string;
+  memory: string;
+  /** `4`, or `2..8`. */
+  replicas: string;
+  time: string;
+  /** Whether a slot is promised, or it waits in a queue. */
+  promise: boolean;
+  from: string;
+  by: string;
+  value: string;
+  queue: string;
+  pool: string;
+  preemptible: boolean;
+  /** Other keys of the YAML, as they were. */
+  more: Readonly<Record<string, unknown>>;
+  /** Other resources, such as `gpu.memory` and devices. */
+  otherResources: Readonly<Record<string, string>>;
+}
+
+export const BLANK: Draft = {
+  name: '', command: '', code: '', env: {}, inputs: [], image: '',
+  gpu: '', gpuModel: '', cpu: '1', memory: '1Gi', replicas: '', time: '1h',
+  promise: true, from: '', by: '', value: '', queue: '', pool: '', preemptible: false, more: {}, otherResources: {},
+};
+
+export type Field = 'command' | 'gpu' | 'cpu' | 'memory' | 'replicas' | 'time' | 'from' | 'by' | 'value';
+/** What is wrong, by field; the words are the page's. */
+export type Wrong = Partial<Record<Field, 'missing' | 'notRead' | 'past' | 'order'>>;
+
+const AMOUNT = /^\d+(\.\d+)?(m|[kKMGTPE]i?)?$/;
+const CREDITS = /^\d{1,10}(\.\d{1,6})?$/;
+
+/** The replicas of a text, nothing where none are said. */
+export function readReplicas(text: string): number | { min: number; max: number } | undefined | 'bad' {
+  const plain = text.trim();
+  if (plain === '') return undefined;
+  const range = /^(\d{1,6})(?:\s*\.\.\s*(\d{1,6}))?$/.exec(plain);
+  const min = Number(range?.[1]);
+  const max = range?.[2] === undefined ? min : Number(range[2]);
+  if (!range || min < 1 || max < min) return 'bad';
+  return range[2] === undefined ? min : { min, max };
+}
+
+/** What keeps a draft from being priced. */
+export function wrongIn(draft: Draft, now: number): Wrong {
+  const wrong: Wrong = {};
+  for (const field of ['gpu', 'cpu', 'memory'] as const) {
+    const text = draft[field].trim();
+    if (text !== '' && !AMOUNT.test(text)) wrong[field] = 'notRead';
+  }
+  if (readReplicas(draft.replicas) === 'bad') wrong.replicas = 'notRead';
+  if (readSpan(draft.time) === undefined) wrong.time = draft.time.trim() === '' ? 'missing' : 'notRead';
+  if (draft.promise) {
+    const [from, by] = [instant(draft.from), instant(draft.by)];
+    if (draft.from.trim() !== '' && from === undefined) wrong.from = 'notRead';
+    if (draft.by.trim() !== '' && by === undefined) wrong.by = 'notRead';
+    if (by !== undefined && Date.parse(by) <= now) wrong.by = 'past';
+    else if (by !== undefined && from !== undefined && by <= from) wrong.by = 'order';
+    if (draft.value.trim() !== '' && !CREDITS.test(draft.value.trim())) wrong.value = 'notRead';
+  }
+  return wrong;
+}
+
+function resources(draft: Draft): Record<string, string> {
+  const given: [string, string][] = [['cpu', draft.cpu], ['memory', draft.memory], ['gpu', draft.gpu], ['gpu.model', draft.gpuModel]];
+  const named = given.map(([name, amount]) => [name, amount.trim()] as const).filter(([, amount]) => amount !== '' && amount !== '0');
+  return { ...draft.otherResources, ...Object.fromEntries(named) };
+}
+
+/** The part that is priced. Only of a draft that has nothing wrong. */
+export function askOf(draft: Draft): Ask {
+  const replicas = readReplicas(draft.replicas);
+  const [from, by] = [instant(draft.from), instant(draft.by)];
+  const place = constraints(draft);
+  return {
+    resources: resources(draft),
+    duration_s: readSpan(draft.time) ?? 0,
+    ...(replicas !== undefined && replicas !== 'bad' && { replicas }),
+    ...(typeof draft.more['gpus'] === 'number' && { gpus: draft.more['gpus'] }),
+    ...(draft.promise && from !== undefined && { earliest: from }),
+    ...(draft.promise && by !== undefined && { deadline: by }),
+    ...(Object.keys(place).length > 0 && { constraints: place }),
+  } as Ask;
+}
+
+function constraints(draft: Draft): Record<string, unknown> {
+  const other = draft.more['constraints'];
+  const kept = typeof other === 'object' && other !== null ? (other as Record<string, unknown>) : {};
+  return { ...kept, ...(draft.pool !== '' && { pool: draft.pool }) };
+}
+
+/** What it is worth: one amount, or the steps that the YAML has; nothing where nothing is said. */
+export function valueOf(draft: Draft): QuoteAsk['value'] {
+  const steps = draft.more['value'];
+  if (Array.isArray(steps)) {
+    return steps.map((step: { by?: unknown; worth?: unknown }) => ({ by: instant(String(step.by)) ?? '', worth: String(step.worth) }));
+  }
+  const amount = draft.value.trim();
+  return amount === '' ? undefined : amount;
+}
+
+/** The question for a price. */
+export function quoteAskOf(draft: Draft): QuoteAsk {
+  const value = valueOf(draft);
+  return { ask: askOf(draft), ...(value !== undefined && { value }) };
+}
+
+/** The words of a command line: quotes keep spaces, a backslash keeps the next letter. */
+export function commandWords(line: string): string[] {
+  const words: string[] = [];
+  let word: string | undefined;
+  let quote = '';
+  for (let at = 0; at < line.length; at += 1) {
+    const letter = line[at] ?? '';
+    if (quote !== '') {
+      if (letter === quote) quote = '';
+      else if (letter === '\\' && quote === '"' && at + 1 < line.length) word = (word ?? '') + (line[(at += 1)] ?? '');
+      else word = (word ?? '') + letter;
+    } else if (letter === '"' || letter === "'") {
+      quote = letter;
+      word ??= '';
+    } else if (letter === '\\' && at + 1 < line.length) word = (word ?? '') + (line[(at += 1)] ?? '');
+    else if (/\s/.test(letter)) {
+      if (word !== undefined) words.push(word);
+      word = undefined;
+    } else word = (word ?? '') + letter;
+  }
+  if (word !== undefined) words.push(word);
+  return words;
+}
+
+/** Words as a line that reads back. */
+export function commandLine(words: readonly string[]): string {
+  return words.map(quoted).join(' ');
+}
+
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** What the shell would have to read: then it is the shell that runs it. */
+function needsShell(line: string): boolean {
+  return /[|&;<>$`*?\n]/.test(line);
+}
+
+/** The job as it is handed in, with the code that was uploaded. */
+export function jobOf(draft: Draft): NewJob {
+  const line = draft.command.trim();
+  const { priority, overrun, attributes, release_when_idle } = draft.more;
+  return {
+    ...(draft.name.trim() !== '' && { name: draft.name.trim() }),
+    work: {
+      command: needsShell(line) ? ['sh', '-c', line] : commandWords(line),
+      ...(draft.code !== '' && { code: draft.code }),
+      ...(Object.keys(draft.env).length > 0 && { env: draft.env }),
+      ...(draft.inputs.length > 0 && { inputs: draft.inputs.map(({ data, path }) => ({ data, ...(path !== '' && { path }) })) }),
+      ...(draft.image !== '' && { image: draft.image }),
+    },
+    ask: askOf(draft),
+    ...(!draft.promise && draft.queue !== '' && { queue: draft.queue }),
+    ...(draft.preemptible && { preemptible: true }),
+    ...(typeof priority === 'number' && { priority }),
+    ...(overrun !== undefined && { overrun }),
+    ...(attributes !== undefined && { attributes }),
+    ...(release_when_idle === true && { release_when_idle }),
+  } as NewJob;
+}
+
+/** A draft of a job that was handed in, to hand in another like it. */
+export function draftOf(job: NewJob): Draft {
+  const { cpu, memory, gpu, 'gpu.model': model, ...others } = Object.fromEntries(
+    Object.entries(job.ask.resources).map(([name, amount]) => [name, String(amount)]),
+  );
+  const { pool, ...place } = (job.ask.constraints ?? {}) as Record<string, unknown>;
+  const replicas = job.ask.replicas;
+  const more: Record<string, unknown> = {};
+  for (const key of ['overrun', 'attributes', 'release_when_idle'] as const) if (job[key]) more[key] = job[key];
+  if (job.priority) more['priority'] = job.priority;
+  if (job.ask.gpus) more['gpus'] = job.ask.gpus;
+  if (Object.keys(place).length > 0) more['constraints'] = place;
+  const command = job.work.command ?? [];
+  const shell = command.length === 3 && command[0] === 'sh' && command[1] === '-c';
+  // What is past is no wish any more.
+  const ahead = (at: string | null | undefined) => (at && Date.parse(at) > Date.now() ? localTime(at) : '');
+  return {
+    ...BLANK,
+    name: job.name ?? '',
+    command: shell ? (command[2] ?? '') : commandLine(command),
+    code: job.work.code ?? '',
+    env: job.work.env ?? {},
+    inputs: (job.work.inputs ?? []).map(({ data, path }) => ({ data, path: path ?? '' })),
+    image: job.work.image ?? '',
+    cpu: cpu ?? '',
+    memory: memory ?? '',
+    gpu: gpu ?? '',
+    gpuModel: model ?? '',
+    replicas: replicas === undefined || replicas === null ? '' : typeof replicas === 'number' ? String(replicas) : `${replicas.min}..${replicas.max}`,
+    time: writeSpan(job.ask.duration_s),
+    promise: !job.queue,
+    from: ahead(job.ask.earliest),
+    by: ahead(job.ask.deadline),
+    value: typeof job.value === 'string' ? job.value : '',
+    queue: job.queue ?? '',
+    pool: typeof pool === 'string' ? pool : '',
+    preemptible: job.preemptible ?? false,
+    more,
+    otherResources: others,
+  };
+}

@@ -1,0 +1,171 @@
+/**
+ * A draft as YAML and back, in the keys that `era submit job.yaml` reads. Loaded when the YAML is
+ * first looked at. Mistakes are told with line and column.
+ */
+import { isMap, isScalar, LineCounter, parseDocument, stringify, type Document } from 'yaml';
+import { BLANK, commandLine, commandWords, type Draft, type DraftInput } from './draft';
+import { instant, localTime } from './spans';
+
+export interface Mistake {
+  line: number;
+  column: number;
+  what: string;
+}
+
+export type Read = { draft: Draft; mistake?: undefined } | { draft?: undefined; mistake: Mistake };
+
+/** Longest text that is read: what `era submit` takes. */
+const TEXT_MAX = 1 << 20;
+const TEXTS = ['name', 'image', 'queue'] as const;
+const KNOWN = new Set([
+  'name', 'command', 'code', 'env', 'inputs', 'image', 'resources', 'replicas', 'gpus', 'time', 'from', 'by', 'value', 'most',
+  'overrun', 'queue', 'preemptible', 'release_when_idle', 'priority', 'attributes', 'constraints', 'array', 'after',
+]);
+
+export function toYaml(draft: Draft): string {
+  const { constraints, ...more } = draft.more;
+  const place = { ...(typeof constraints === 'object' ? constraints : {}), ...(draft.pool !== '' && { pool: draft.pool }) };
+  const text = (given: string) => (given.trim() === '' ? undefined : given.trim());
+  const inputs = draft.inputs.map(({ data, path }) => (path === '' ? data : { data, path }));
+  const all = {
+    name: text(draft.name),
+    command: draft.command.trim() === '' ? undefined : /[|&;<>$`*?\n]/.test(draft.command) ? draft.command.trim() : commandWords(draft.command),
+    env: Object.keys(draft.env).length > 0 ? draft.env : undefined,
+    inputs: inputs.length > 0 ? inputs : undefined,
+    image: text(draft.image),
+    resources: resourcesOf(draft),
+    replicas: text(draft.replicas),
+    time: text(draft.time),
+    ...(draft.promise
+      ? { from: draft.from === '' ? undefined : localTime(draft.from), by: draft.by === '' ? undefined : localTime(draft.by), value: text(draft.value) }
+      : { queue: text(draft.queue) ?? 'default' }),
+    constraints: Object.keys(place).length > 0 ? place : undefined,
+    preemptible: draft.preemptible || undefined,
+    ...more,
+  };
+  const given = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+  return stringify(given, { lineWidth: 100, defaultStringType: 'PLAIN' });
+}
+
+function resourcesOf(draft: Draft): Record<string, string | number> {
+  const amounts = { gpu: draft.gpu, 'gpu.model': draft.gpuModel, cpu: draft.cpu, memory: draft.memory, ...draft.otherResources };
+  const given = Object.entries(amounts).filter(([, amount]) => amount.trim() !== '');
+  return Object.fromEntries(given.map(([name, amount]) => [name, /^\d+(\.\d+)?$/.test(amount) ? Number(amount) : amount]));
+}
+
+/** The draft that a text makes; its code stays what was dropped. */
+export function fromYaml(text: string, code: string): Read {
+  const lines = new LineCounter();
+  if (text.length > TEXT_MAX) return { mistake: { line: 1, column: 1, what: 'longer than 1 MiB' } };
+  // Aliases could make a small text into a huge one.
+  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true });
+  const error = document.errors[0];
+  const at = (offset: number) => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(1, line), column: Math.max(1, col) };
+  };
+  if (error) return { mistake: { ...at(error.pos[0]), what: error.message.split(' at line ')[0] ?? error.message } };
+  if (document.contents === null) return { draft: { ...BLANK, code } };
+  if (!isMap(document.contents)) return { mistake: { line: 1, column: 1, what: 'not a map of keys such as `command` and `time`' } };
+  for (const pair of document.contents.items) {
+    const key = isScalar(pair.key) ? String(pair.key.value) : '';
+    const offset = isScalar(pair.key) ? (pair.key.range?.[0] ?? 0) : 0;
+    if (!KNOWN.has(key)) return { mistake: { ...at(offset), what: `unknown key \`${key}\`` } };
+  }
+  try {
+    return { draft: read(document, code) };
+  } catch (thrown) {
+    const wrong = thrown instanceof Misread ? thrown : undefined;
+    const node = wrong ? document.get(wrong.key, true) : undefined;
+    const offset = typeof node === 'object' && node !== null && 'range' in node ? ((node as { range?: [number] }).range?.[0] ?? 0) : 0;
+    return { mistake: { ...at(offset), what: thrown instanceof Error ? thrown.message : String(thrown) } };
+  }
+}
+
+class Misread extends Error {
+  constructor(
+    readonly key: string,
+    what: string,
+  ) {
+    super(what);
+  }
+}
+
+function read(document: Document, code: string): Draft {
+  const all = document.toJS({ maxAliasCount: 20 }) as Record<string, unknown>;
+  const text = (key: string): string => {
+    const given = all[key];
+    if (given === undefined || given === null) return '';
+    if (typeof given === 'object') throw new Misread(key, `\`${key}\` is one value, not a list or a map`);
+    return String(given);
+  };
+  const map = (key: string): Record<string, string> => {
+    const given = all[key] ?? {};
+    if (typeof given !== 'object' || Array.isArray(given)) throw new Misread(key, `\`${key}\` is a map of names and values`);
+    return Object.fromEntries(Object.entries(given as object).map(([name, value]) => [name, String(value)]));
+  };
+  const { gpu = '', 'gpu.model': gpuModel = '', cpu = '', memory = '', ...otherResources } = map('resources');
+  const { pool, ...place } = (all['constraints'] ?? {}) as Record<string, unknown>;
+  const more: Record<string, unknown> = {};
+  for (const key of ['gpus', 'most', 'overrun', 'release_when_idle', 'priority', 'attributes', 'array', 'after']) {
+    if (all[key] !== undefined) more[key] = all[key];
+  }
+  if (Object.keys(place).length > 0) more['constraints'] = place;
+  const stepped = Array.isArray(all['value']);
+  if (stepped) more['value'] = all['value'];
+  const [name, image, queue] = TEXTS.map(text) as [string, string, string];
+  const window = (key: 'from' | 'by') => {
+    const given = text(key);
+    const at = instant(given);
+    if (given !== '' && at === undefined) throw new Misread(key, `\`${given}\` is no point in time here: write 2026-11-20T18:00`);
+    return at === undefined ? '' : localTime(at);
+  };
+  return {
+    ...BLANK,
+    name,
+    image,
+    queue,
+    command: Array.isArray(all['command']) ? commandLine(all['command'].map(String)) : text('command'),
+    code,
+    env: map('env'),
+    inputs: list(all['inputs']).map(input),
+    gpu,
+    gpuModel,
+    cpu,
+    memory,
+    otherResources,
+    replicas: replicas(all['replicas']),
+    time: text('time'),
+    promise: queue === '' && all['array'] === undefined && all['after'] === undefined,
+    from: window('from'),
+    by: window('by'),
+    value: stepped ? '' : text('value'),
+    pool: typeof pool === 'string' ? pool : '',
+    preemptible: all['preemptible'] === true,
+    more,
+  };
+}
+
+function list(given: unknown): unknown[] {
+  if (given === undefined || given === null) return [];
+  if (!Array.isArray(given)) throw new Misread('inputs', '`inputs` is a list');
+  return given;
+}
+
+function input(given: unknown): DraftInput {
+  if (typeof given === 'string') {
+    const [data = '', path = ''] = given.split(':');
+    return { data, path };
+  }
+  const { data = '', path = '' } = (given ?? {}) as { data?: string; path?: string };
+  return { data: String(data), path: String(path) };
+}
+
+function replicas(given: unknown): string {
+  if (given === undefined || given === null) return '';
+  if (typeof given === 'object') {
+    const { min, max } = given as { min?: unknown; max?: unknown };
+    return `${min}..${max}`;
+  }
+  return String(given);
+}

@@ -1,0 +1,16 @@
+export default {
+  gpu: 'GPUs at once',
+  cpu: 'Cores at once',
+  memory: 'Memory at once',
+  gpu_hours: 'GPU-hours in this period',
+  cpu_hours: 'Core-hours in this period',
+  memory_hours: 'GiB-hours in this period',
+  credits: 'Credits in this period',
+  storage_bytes: 'Data kept',
+  usedOf: (used: string, most: string, left: string) => `${used} of ${most}, ${left} left`,
+  usedOnly: (used: string) => `${used}, no limit`,
+  noLimits: 'No limits are set.',
+  user: 'User',
+  group_administrator: 'Group administrator',
+  administrator: 'Administrator',
+};

@@ -1,0 +1,144 @@
+/** Administration: accounts, quotas, credits, the market's rules, tokens, the trail, health. */
+import { ADMIN, expect, findings, PASSWORD, test, THEMES, USER } from './harness';
+
+test.describe('for administrators', () => {
+  test.use({ account: ADMIN });
+
+  test('an account is made with a password that is told once', async ({ page, server }) => {
+    await page.goto('/administration');
+    await page.getByRole('button', { name: 'New account' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('not a name!');
+    await page.getByRole('button', { name: 'Make it' }).click();
+    await expect(page.getByRole('dialog').getByRole('alert')).toBeVisible();
+    await page.getByRole('textbox', { name: 'Name' }).fill('emmy');
+    await page.getByRole('combobox', { name: 'Group' }).fill('algebra');
+    await page.getByLabel('Credits to begin with').fill('250');
+    await page.getByRole('button', { name: 'Make it' }).click();
+    await expect(page.getByRole('heading', { name: 'One-time password' })).toBeVisible();
+    const password = await page.getByRole('dialog').locator('code').textContent();
+    expect(await findings(page)).toEqual([]);
+    const login = await fetch(`${server.url}/api/v1/sessions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ user: 'emmy', password, cookie: true }),
+    });
+    expect(login.status).toBeLessThan(300);
+    await page.keyboard.press('Escape');
+    await expect(page.getByRole('row').filter({ hasText: 'emmy' })).toContainText('algebra');
+  });
+
+  test('credits are given and taken back by one click', async ({ page, server }) => {
+    const balance = async () => Number((await server.ask<{ balance: string }>('GET', `/users/${ADMIN}/wallet`)).balance);
+    const before = await balance();
+    await page.goto('/administration');
+    await page.getByRole('button', { name: `Actions for ${ADMIN}` }).click();
+    await page.getByRole('menuitem', { name: 'Give or take credits' }).click();
+    await page.getByLabel('Amount').fill('12.50');
+    await page.getByRole('button', { name: 'Give', exact: true }).click();
+    await expect.poll(balance).toBe(before + 12.5);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await expect.poll(balance).toBe(before);
+  });
+
+  test('a quota that the group does not allow is refused in a sentence, one that it allows is set', async ({ page, server }) => {
+    await server.ask('POST', '/groups', { name: 'tight', quota: { gpu: '4' } });
+    await server.ask('POST', '/users', { name: 'tim', group: 'tight', password: PASSWORD });
+    await page.goto('/administration?search=tim');
+    const open = async () => {
+      await page.getByRole('button', { name: 'Actions for tim' }).click();
+      await page.getByRole('menuitem', { name: 'Budget and quota' }).click();
+    };
+    await open();
+    await page.getByRole('textbox', { name: 'GPUs at once' }).fill('9');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await expect(page.getByRole('dialog').getByRole('alert')).toBeVisible();
+    expect(await findings(page)).toEqual([]);
+    await page.getByRole('textbox', { name: 'GPUs at once' }).fill('2');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await expect(page.getByText('The limits of tim are set.')).toBeVisible();
+    expect((await server.ask<{ quota: { gpu: string } }>('GET', '/users/tim')).quota.gpu).toBe('2');
+  });
+
+  test('an account is disabled after a question, and enabled again', async ({ page, server }) => {
+    await server.ask('POST', '/users', { name: 'visitor', group: 'vision', password: PASSWORD });
+    await page.goto('/administration?search=visitor');
+    await page.getByRole('button', { name: 'Actions for visitor' }).click();
+    await page.getByRole('menuitem', { name: 'Disable' }).click();
+    await expect(page.getByRole('heading', { name: 'Disable visitor?' })).toBeVisible();
+    await page.getByRole('button', { name: 'Disable', exact: true }).click();
+    await expect(page.getByRole('row').filter({ hasText: 'visitor' })).toContainText('Disabled');
+    await page.getByRole('button', { name: 'Actions for visitor' }).click();
+    await page.getByRole('menuitem', { name: 'Enable' }).click();
+    await expect(page.getByRole('row').filter({ hasText: 'visitor' })).toContainText('Enabled');
+  });
+
+  test('the market gets other rules, and the old ones back', async ({ page, server }) => {
+    const rules = async () => (await server.ask<{ mechanism: { name: string; floor: number } }>('GET', '/market')).mechanism;
+    const before = await rules();
+    await page.goto('/administration?tab=market');
+    await page.getByRole('textbox', { name: 'Floor' }).fill('9999');
+    await expect(page.getByText('The ceiling must not be below the floor.')).toBeVisible();
+    await expect(page.getByRole('button', { name: 'Save' })).toBeDisabled();
+    await page.getByRole('textbox', { name: 'Floor' }).fill('0.25');
+    await page.getByRole('radio', { name: /first-fit/ }).check();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await expect.poll(rules).toMatchObject({ name: 'first-fit', floor: 0.25 });
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await expect.poll(rules).toEqual(before);
+  });
+
+  test('the trail has what was done, and health says that the server is ready', async ({ page, server }) => {
+    await server.ask('POST', '/groups', { name: 'trail' });
+    await page.goto('/administration?tab=audit');
+    await expect(page.getByRole('row').filter({ hasText: 'group.create' }).filter({ hasText: 'trail' })).toContainText('done');
+    await page.getByRole('searchbox', { name: 'Search in what is shown' }).fill('nothing like this');
+    await expect(page.getByText('No line has this in it')).toBeVisible();
+    await page.getByRole('tab', { name: 'Health' }).click();
+    await expect(page.getByText('The scheduler runs and the database answers.')).toBeVisible();
+    await expect(page.getByText('Where time goes')).toBeVisible();
+  });
+
+  for (const theme of THEMES) {
+    test(`no section has anything for axe to find, in ${theme}`, async ({ page }) => {
+      test.setTimeout(60_000);
+      await page.emulateMedia({ colorScheme: theme });
+      for (const tab of ['users', 'groups', 'market', 'tokens', 'audit', 'health']) {
+        await page.goto(`/administration?tab=${tab}`);
+        await expect(page.getByRole('table').first()).toBeVisible();
+        expect(await findings(page), tab).toEqual([]);
+      }
+    });
+  }
+
+  test('on a phone nothing is wider than the screen', async ({ page }) => {
+    await page.setViewportSize({ width: 375, height: 740 });
+    for (const tab of ['users', 'groups', 'market', 'audit', 'health']) {
+      await page.goto(`/administration?tab=${tab}`);
+      await expect(page.getByRole('table').first()).toBeVisible();
+      expect(await page.evaluate(() => document.documentElement.scrollWidth), tab).toBeLessThanOrEqual(375);
+    }
+  });
+});
+
+test('others are told that it is not for them, and the server agrees', async ({ page }) => {
+  await page.goto('/administration');
+  await expect(page.getByText('This page is not for this account')).toBeVisible();
+  await expect(page.getByRole('navigation').getByRole('link', { name: 'Administration' })).toBeHidden();
+});
+
+test('a token is made, shown once, works, and is revoked', async ({ page, server }) => {
+  await page.goto('/tokens');
+  await page.getByRole('button', { name: 'New token' }).click();
+  await page.getByLabel('What it is for').fill('notebook');
+  await page.getByRole('checkbox', { name: /Work/ }).uncheck();
+  expect(await findings(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Make the token' }).click();
+  await expect(page.getByRole('heading', { name: 'Your token' })).toBeVisible();
+  const token = (await page.getByRole('dialog').locator('code').first().textContent()) ?? '';
+  expect((await server.ask<{ name: string }>('GET', '/sessions', undefined, token)).name).toBe(USER);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Revoke notebook' }).click();
+  await page.getByRole('button', { name: 'Revoke', exact: true }).last().click();
+  await expect(page.getByText('notebook is revoked.')).toBeVisible();
+  await expect(server.ask('GET', '/sessions', undefined, token)).rejects.toThrow('401');
+});

@@ -1,0 +1,117 @@
+/**
+ * The calendar at the size that is promised: 1,000 nodes and 20,000 places promised on them. What
+ * is measured is the processor time of the page's main thread, task by task, so that a busy
+ * machine makes the test slow but not wrong.
+ */
+import type { Browser, Page } from '@playwright/test';
+import { expect, PASSWORD, test, until } from './harness';
+import { Server } from './harness/server';
+
+/** Fewer with `ERA_TEST_NODES`: a binary that checks every invariant takes minutes to let 1,000 join. */
+const NODES = Number(process.env.ERA_TEST_NODES ?? 1000);
+const GANG = Math.floor(NODES * 0.8);
+const GANGS = 25;
+const FRAME_MS = 50;
+const ROW_HEIGHT = 52;
+
+const nodes = `
+nodes:
+  - name: n
+    count: ${NODES}
+    pool: training
+    capacity: { cpu: 64, memory: 512Gi, gpu: 8, gpu.model: h100, gpu.memory: 80Gi }
+`;
+
+/** Gangs one after another over the month, each with a place on most of the nodes. */
+async function promise(server: Server, token: string): Promise<void> {
+  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  for (let index = 0; index < GANGS; index += 1) {
+    const ask = {
+      resources: { cpu: '8', memory: '32Gi', gpu: '8' },
+      replicas: GANG,
+      duration_s: 3600 * (2 + (index % 9)),
+      earliest: at(1 + 24 * index),
+      deadline: at(26 + 24 * index),
+      constraints: { pool: 'training' },
+    };
+    await server.ask('POST', '/jobs', { name: `pretrain-${index}`, work: { command: ['true'] }, ask, value: '3000000' }, token);
+  }
+}
+
+interface TraceEvent {
+  name: string;
+  pid: number;
+  tid: number;
+  ts: number;
+  tdur?: number;
+  args?: { name?: string };
+}
+
+/** The longest processor time of one task of the main thread while something is done, in ms. */
+async function longestTask(browser: Browser, page: Page, deed: () => Promise<void>): Promise<number> {
+  await browser.startTracing(page, { categories: ['toplevel', 'blink.user_timing'] });
+  await page.evaluate(() => performance.mark('deed-begins'));
+  await deed();
+  await page.evaluate(() => performance.mark('deed-ends'));
+  const { traceEvents: all } = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: TraceEvent[] };
+  const mark = (name: string) => all.find((event) => event.name === name);
+  const [begin, end] = [mark('deed-begins'), mark('deed-ends')];
+  if (!begin || !end) throw new Error('the trace has no marks');
+  const tasks = all.filter(({ name, pid, tid, ts, tdur }) => pid === begin.pid && tid === begin.tid && /RunTask/.test(name) && tdur !== undefined && ts > begin.ts && ts < end.ts);
+  expect(tasks.length, 'tasks that were measured').toBeGreaterThan(50);
+  return Math.max(...tasks.map(({ tdur }) => (tdur ?? 0) / 1000));
+}
+
+test(`${NODES} nodes with ${GANG * GANGS} promised places pan, zoom and scroll without a frame over 50 ms`, async ({ browser }) => {
+  test.setTimeout(1_200_000);
+  const server = await Server.start(nodes);
+  try {
+    await server.ask('POST', '/users', { name: 'big', role: 'administrator', group: 'g', credits: '100000000', password: PASSWORD });
+    const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: 'big', password: PASSWORD, label: 'size' });
+    await until(async () => (await server.ask<unknown[]>('GET', '/nodes')).length > NODES, 900_000);
+    await promise(server, token);
+    const reply = await fetch(`${server.url}/api/v1/sessions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ user: 'big', password: PASSWORD, cookie: true }),
+    });
+    const cookie = /era_session=([^;]+)/.exec(reply.headers.get('set-cookie') ?? '')?.[1] ?? '';
+    const context = await browser.newContext({ baseURL: server.url, viewport: { width: 1440, height: 900 } });
+    await context.addCookies([{ name: 'era_session', value: cookie, url: server.url }]);
+    const page = await context.newPage();
+
+    await page.goto('/cluster');
+    await expect(page.locator('[data-node]')).toHaveCount(NODES + 1);
+    await page.goto('/cluster?view=promises&pool=training');
+    const chart = page.getByRole('application');
+    await expect(chart).toContainText(new RegExp(`${NODES} rows, [1-9]\\d{2,} bars`));
+    await page.getByText('30 days', { exact: true }).click();
+    const box = await chart.locator('canvas').boundingBox();
+    if (!box) throw new Error('there is no chart');
+    const [x, y] = [box.x + box.width / 2, box.y + 300];
+
+    const panning = await longestTask(browser, page, async () => {
+      await page.mouse.move(x, y);
+      await page.mouse.down();
+      for (let step = 0; step < 100; step += 1) await page.mouse.move(x - step * 4, y - step * 2);
+      await page.mouse.up();
+    });
+    expect(panning, 'panning').toBeLessThan(FRAME_MS);
+    const zooming = await longestTask(browser, page, async () => {
+      await page.keyboard.down('Control');
+      for (let step = 0; step < 40; step += 1) await page.mouse.wheel(0, step < 20 ? -120 : 120);
+      await page.keyboard.up('Control');
+    });
+    expect(zooming, 'zooming').toBeLessThan(FRAME_MS);
+    const scrolling = await longestTask(browser, page, async () => {
+      for (let step = 0; step < 80; step += 1) await page.mouse.wheel(0, 400);
+    });
+    expect(scrolling, 'scrolling').toBeLessThan(FRAME_MS);
+    // What comes into sight is loaded: rows in the middle, on which gangs have their places.
+    await page.mouse.wheel(0, (-NODES * ROW_HEIGHT) / 2);
+    await expect(chart).toContainText(new RegExp(`${NODES} rows, [1-9]\\d* bars`));
+    await context.close();
+  } finally {
+    await server.stop();
+  }
+});

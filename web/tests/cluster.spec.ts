@@ -1,0 +1,190 @@
+/** The cluster: the map with who holds what, promises over time, domains, and administering nodes. */
+import { ADMIN, expect, findings, test, THEMES, until } from './harness';
+
+interface WireNode {
+  name: string;
+  health: string;
+  domain: string | null;
+  maintenance: { from: string; to: string }[];
+}
+
+test('shows every node by pool, finds one by name, and its promises beside it', async ({ page, seeded }) => {
+  await page.goto('/cluster');
+  await expect(page.getByRole('heading', { name: 'Cluster' })).toBeVisible();
+  const training = page.getByRole('region', { name: 'training' });
+  await expect(training.getByRole('button')).toHaveCount(4);
+  await expect(page.getByRole('region', { name: 'inference' }).getByRole('button')).toHaveCount(3);
+  await page.getByRole('searchbox').fill('h100');
+  await expect(page.getByRole('region', { name: 'inference' })).toBeHidden();
+  await expect(page).toHaveURL(/q=h100/);
+
+  // Among the nodes of the pool is one on which the researcher's promise lies.
+  const names = await training.getByRole('button').evaluateAll((tiles) => tiles.map((tile) => (tile as HTMLElement).dataset.node ?? ''));
+  let found = false;
+  for (const name of names) {
+    await training.locator(`[data-node="${name}"]`).click();
+    const panel = page.getByRole('complementary', { name: `Node ${name}` });
+    await expect(panel.getByText('Promised next')).toBeVisible();
+    await expect(panel.getByText(/Nothing is promised|–/).first()).toBeVisible();
+    found ||= (await panel.locator(`a[href="/jobs/${seeded.promised}"]`).count()) > 0;
+  }
+  expect(found).toBe(true);
+  // Whoever administers nothing is offered nothing to administer.
+  await expect(page.getByRole('button', { name: 'Drain' })).toBeHidden();
+});
+
+test('the keyboard walks over the map, opens a node and comes back', async ({ page }) => {
+  await page.goto('/cluster?pool=training');
+  const tiles = page.getByRole('region', { name: 'training' }).getByRole('button');
+  await expect(tiles).toHaveCount(4);
+  await tiles.first().focus();
+  await page.keyboard.press('ArrowRight');
+  await expect(tiles.nth(1)).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(page.getByRole('complementary', { name: /Node / }).getByRole('heading').first()).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('complementary', { name: /Node / })).toBeHidden();
+  await expect(tiles.nth(1)).toBeFocused();
+});
+
+test('promises over time are drawn, zoomed, moved, and lead to a job', async ({ page, seeded, server }) => {
+  await page.goto('/cluster?view=promises&pool=training');
+  const chart = page.getByRole('application', { name: 'Promises on every node over time' });
+  await expect(chart).toContainText(/4 rows, [1-9]\d* bars/);
+  await page.getByText('30 days', { exact: true }).click();
+  await chart.focus();
+  for (const key of ['+', '+', 'ArrowRight', 'ArrowLeft', '-']) await page.keyboard.press(key);
+  await page.getByText('1 day', { exact: true }).click();
+  await page.getByRole('button', { name: 'Now' }).click();
+
+  // The researcher's own promise is clicked where the server says that it lies.
+  const job = await server.ask<{ promised_start: string; promised_finish: string }>('GET', `/jobs/${seeded.promised}`);
+  const nodes = await server.ask<WireNode[]>('GET', '/nodes');
+  const training = nodes.filter(({ name }) => name.startsWith('h100')).map(({ name }) => name).sort();
+  let at: { row: number; gpu: number } | undefined;
+  for (const [row, name] of training.entries()) {
+    const to = new Date(Date.now() + 3 * 86_400_000).toISOString();
+    const bookings = await server.ask<{ job: number; gpus: number[] }[]>('GET', `/nodes/${name}/bookings?to=${to}`);
+    const mine = bookings.find((booking) => booking.job === seeded.promised);
+    if (mine) at = { row, gpu: mine.gpus[0] ?? 0 };
+  }
+  if (!at) throw new Error('the promise lies on no node');
+  const box = await chart.locator('canvas').boundingBox();
+  if (!box) throw new Error('there is no chart');
+  const [left, head, rowHeight] = [116, 26, 52];
+  const from = Date.now() - 3_600_000;
+  const middle = (Date.parse(job.promised_start) + Date.parse(job.promised_finish)) / 2;
+  const x = left + ((middle - from) / 86_400_000) * (box.width - left);
+  await chart.locator('canvas').click({ position: { x, y: head + at.row * rowHeight + 4 + (at.gpu * (rowHeight - 5)) / 8 } });
+  await expect(page).toHaveURL(new RegExp(`/jobs/${seeded.promised}$`));
+});
+
+test('the keyboard alone picks a promise on the chart and opens it', async ({ page, seeded }) => {
+  await page.goto('/cluster?view=promises&pool=training');
+  const chart = page.getByRole('application');
+  await expect(chart).toContainText(/4 rows, [1-9]\d* bars/);
+  await chart.focus();
+  const said = chart.getByRole('status');
+  const mine = /resnet-sweep/;
+  for (let row = 0; row < 4; row += 1) {
+    await page.keyboard.press('Shift+ArrowDown');
+    await expect(said).not.toBeEmpty();
+    for (let bar = 0; bar < 8 && !mine.test((await said.textContent()) ?? ''); bar += 1) await page.keyboard.press('Shift+ArrowRight');
+    if (mine.test((await said.textContent()) ?? '')) break;
+  }
+  await expect(said).toContainText(mine);
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(new RegExp(`/jobs/${seeded.promised}$`));
+});
+
+test.describe('for administrators', () => {
+  test.use({ account: ADMIN });
+  const node = 'l4-2';
+  const state = (server: { ask<T>(method: string, path: string): Promise<T> }) => server.ask<WireNode>('GET', `/nodes/${node}`);
+
+  test('a node is drained, which can be undone', async ({ page, server }) => {
+    await page.goto(`/cluster?node=${node}`);
+    const panel = page.getByRole('complementary', { name: `Node ${node}` });
+    await panel.getByRole('button', { name: 'Drain' }).click();
+    await expect(page.getByText(`${node} drains: it takes nothing new.`)).toBeVisible();
+    expect((await state(server)).health).toBe('draining');
+    await expect(page.locator(`[data-node="${node}"]`)).toContainText('draining');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await until(async () => (await state(server)).health === 'up');
+    await expect(panel.getByRole('button', { name: 'Drain' })).toBeVisible();
+  });
+
+  test('an absence is announced and taken back; one that is wrong is told before it is sent', async ({ page, server }) => {
+    await page.goto(`/cluster?node=${node}`);
+    const panel = page.getByRole('complementary', { name: `Node ${node}` });
+    await panel.getByRole('button', { name: 'Announce an absence' }).click();
+    const end = panel.getByLabel('Until');
+    const good = await end.inputValue();
+    await end.fill('2020-01-01T00:00');
+    await panel.getByRole('button', { name: 'Announce', exact: true }).click();
+    await expect(panel.getByText('It ends before it begins.')).toBeVisible();
+    expect((await state(server)).maintenance).toEqual([]);
+    await end.fill(good);
+    await panel.getByRole('button', { name: 'Announce', exact: true }).click();
+    await expect(panel.getByRole('button', { name: /Take back the absence/ })).toBeVisible();
+    const [window] = (await state(server)).maintenance;
+    expect(Date.parse(window?.to ?? '') - Date.parse(window?.from ?? '')).toBe(2 * 3_600_000);
+    await panel.getByRole('button', { name: /Take back the absence/ }).click();
+    await until(async () => (await state(server)).maintenance.length === 0);
+  });
+
+  test('a domain is made, nodes are moved into it, and it goes when it is empty', async ({ page, server }) => {
+    await page.goto('/cluster?view=domains');
+    await page.getByRole('button', { name: 'New domain' }).click();
+    await page.getByLabel('Name').fill('lab');
+    await page.getByLabel(/Kept share/).fill('25');
+    await page.getByLabel(/at least so many GPUs/).fill('8');
+    await page.getByRole('button', { name: 'Save' }).click();
+    const area = page.getByRole('region', { name: 'lab' });
+    await expect(area).toContainText('Keeps 25% for jobs of 8 or more GPUs');
+
+    const none = page.getByRole('region', { name: 'No domain' });
+    await none.getByRole('button', { name: 'l4-0' }).click();
+    await none.getByRole('button', { name: 'l4-1' }).click();
+    await page.getByRole('button', { name: 'Move to…' }).click();
+    await page.getByRole('menuitem', { name: 'lab' }).click();
+    await expect(area.getByRole('button', { name: 'l4-1' })).toBeVisible();
+    expect((await server.ask<WireNode>('GET', '/nodes/l4-0')).domain).toBe('lab');
+    await expect(page.getByRole('button', { name: 'Remove domain lab' })).toBeDisabled();
+
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await expect(none.getByRole('button', { name: 'l4-0' })).toBeVisible();
+    await none.getByRole('button', { name: 'l4-2' }).dragTo(area);
+    await expect(area.getByRole('button', { name: 'l4-2' })).toBeVisible();
+    await area.getByRole('button', { name: 'l4-2' }).dragTo(none);
+    await expect(area).toContainText('Drop nodes here.');
+    await page.getByRole('button', { name: 'Remove domain lab' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await expect(area).toBeHidden();
+  });
+
+  for (const theme of THEMES) {
+    test(`has nothing for axe to find, in ${theme}`, async ({ page }) => {
+      await page.emulateMedia({ colorScheme: theme });
+      const views: [string, string | RegExp][] = [
+        [`/cluster?node=${node}`, 'Promised next'],
+        ['/cluster?view=promises', /\d+ rows, [1-9]\d* bars/],
+        ['/cluster?view=domains', 'Drag nodes from one area to another'],
+      ];
+      for (const [path, shown] of views) {
+        await page.goto(path);
+        await expect(page.getByText(shown).first()).toBeAttached();
+        expect(await findings(page), path).toEqual([]);
+      }
+    });
+  }
+});
+
+test('fits a phone', async ({ page }) => {
+  await page.setViewportSize({ width: 375, height: 740 });
+  for (const path of ['/cluster?node=h100-0', '/cluster?view=promises', '/cluster?view=domains']) {
+    await page.goto(path);
+    await expect(page.getByRole('searchbox')).toBeVisible();
+    expect(await page.evaluate(() => document.documentElement.scrollWidth), path).toBeLessThanOrEqual(375);
+  }
+});

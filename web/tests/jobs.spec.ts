@@ -1,0 +1,72 @@
+/** The list of jobs: filters that a link carries, order, many at a time, alive. */
+import { ADMIN, expect, findings, test, THEMES, until } from './harness';
+
+test('filters by state and name, and the address says so', async ({ page, seeded }) => {
+  await page.goto('/jobs');
+  const table = page.getByRole('table', { name: 'Jobs' });
+  await expect(table.getByRole('link', { name: 'mnist-baseline' })).toBeVisible();
+  await page.getByRole('radio', { name: 'Promised' }).check();
+  await expect(page).toHaveURL(/state=promised/);
+  await expect(table.getByRole('link', { name: 'mnist-baseline' })).toBeHidden();
+  await page.getByRole('searchbox', { name: 'Name begins with' }).fill('resnet');
+  await expect(page).toHaveURL(/name=resnet/);
+  await expect(table.getByRole('link')).toHaveCount(1);
+  await page.reload();
+  await expect(table.getByRole('link', { name: 'resnet-sweep' })).toBeVisible();
+  await table.getByRole('link', { name: 'resnet-sweep' }).click();
+  await expect(page).toHaveURL(new RegExp(`/jobs/${seeded.promised}$`));
+});
+
+test('sorts by a column, both ways', async ({ page }) => {
+  await page.goto('/jobs?state=promised&name=pretrain');
+  const names = () => page.getByRole('table').getByRole('link').allTextContents();
+  await expect.poll(names).toHaveLength(6);
+  await page.getByRole('button', { name: 'Job', exact: true }).click();
+  await expect.poll(names).toEqual([0, 1, 2, 3, 4, 5].map((index) => `pretrain-${index}`));
+  await page.getByRole('button', { name: 'Job', exact: true }).click();
+  await expect.poll(async () => (await names())[0]).toBe('pretrain-5');
+});
+
+test('cancels several at once after asking, and they change by themselves', async ({ page, server }) => {
+  const login = await server.ask<{ token: string }>('POST', '/sessions', { user: 'ada', password: 'correct horse battery', label: 'bulk' });
+  const after = [{ job: 2 }];
+  const ids: number[] = [];
+  for (const name of ['bulk-a', 'bulk-b']) {
+    const made = await server.ask<{ job: number }>('POST', '/jobs', { name, work: { command: ['true'] }, ask: { resources: { cpu: '1', memory: '1Gi' }, duration_s: 60 }, after }, login.token);
+    ids.push(made.job);
+  }
+  await page.goto('/jobs?name=bulk');
+  await page.getByRole('checkbox', { name: 'Select all' }).check();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await expect(page.getByRole('heading', { name: 'Cancel 2 jobs?' })).toBeVisible();
+  expect(await findings(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Cancel 2 jobs' }).click();
+  await expect(page.getByRole('table').getByText('Cancelled')).toHaveCount(2);
+  await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${ids[0]}`)).state === 'cancelled');
+});
+
+for (const theme of THEMES) {
+  test(`has nothing for axe to find, in ${theme}`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme: theme });
+    await page.goto('/jobs');
+    await expect(page.getByRole('table', { name: 'Jobs' })).toBeVisible();
+    expect(await findings(page)).toEqual([]);
+  });
+}
+
+test.describe('for administrators', () => {
+  test.use({ account: ADMIN });
+  test('shows everybody’s jobs, or only one’s own', async ({ page }) => {
+    await page.goto('/jobs?name=mnist');
+    await expect(page.getByRole('link', { name: 'mnist-baseline' })).toBeVisible();
+    await page.getByRole('checkbox', { name: 'Only mine' }).check();
+    await expect(page.getByText('No job is like that')).toBeVisible();
+  });
+});
+
+test('fits a phone', async ({ page }) => {
+  await page.setViewportSize({ width: 375, height: 740 });
+  await page.goto('/jobs');
+  await expect(page.getByRole('table', { name: 'Jobs' })).toBeVisible();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
+});

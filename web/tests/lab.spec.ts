@@ -1,0 +1,58 @@
+/** The laboratory: a run is started, watched and read; one that makes no sense is refused. */
+import { ADMIN, expect, findings, test, THEMES } from './harness';
+
+test.use({ account: ADMIN });
+
+test('a simulation is started, ends, and says which policy is best', async ({ page }) => {
+  test.setTimeout(120_000);
+  await page.goto('/lab');
+  await page.getByRole('button', { name: 'New run' }).first().click();
+  expect(await findings(page)).toEqual([]);
+  await page.getByRole('spinbutton', { name: 'Jobs' }).fill('60');
+  await page.getByLabel('Your own formula').fill('wait - 2 * gpus');
+  await page.getByRole('button', { name: 'Start it' }).click();
+  await expect(page).toHaveURL(/\/lab\/\d+$/);
+  await expect(page.getByText('Done', { exact: true })).toBeVisible({ timeout: 90_000 });
+  const table = page.getByRole('table', { name: 'Policies compared' });
+  for (const policy of ['fifo', 'sjf', 'fair-share']) await expect(table.getByText(policy, { exact: true })).toBeVisible();
+  await expect(table.getByText('best', { exact: true })).toHaveCount(1);
+  const charts = page.getByRole('link', { name: /Open the page of charts/ });
+  await expect(charts).toHaveAttribute('target', '_blank');
+  const response = await page.request.get((await charts.getAttribute('href')) ?? '');
+  expect(response.headers()['content-security-policy']).toContain('sandbox');
+  expect(await findings(page)).toEqual([]);
+});
+
+test('this site’s history is replayed under another rule', async ({ page }) => {
+  test.setTimeout(120_000);
+  await page.goto('/lab');
+  await page.getByRole('button', { name: 'New run' }).first().click();
+  await page.getByRole('radio', { name: 'Replay' }).check({ force: true });
+  await page.getByLabel('Order every queue by').selectOption('');
+  await expect(page.getByText('Choose a policy, a mechanism, or both.')).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Start it' })).toBeDisabled();
+  await page.getByLabel('Set prices by').selectOption('first-fit');
+  await page.getByRole('button', { name: 'Start it' }).click();
+  await expect(page.getByRole('heading', { name: 'All that can be compared' })).toBeVisible({ timeout: 90_000 });
+  await expect(page.getByText(/The record replays exactly/)).toBeVisible();
+});
+
+test('what makes no sense is refused in a sentence, and nothing starts', async ({ page, server }) => {
+  const count = async () => (await server.ask<{ items: unknown[] }>('GET', '/lab/runs')).items.length;
+  const before = await count();
+  await page.goto('/lab');
+  await page.getByRole('button', { name: 'New run' }).first().click();
+  await page.getByLabel('Your own formula').fill('max(wait, gpus)');
+  await page.getByRole('button', { name: 'Start it' }).click();
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText('a formula here may have no comma');
+  expect(await count()).toBe(before);
+});
+
+for (const theme of THEMES) {
+  test(`has nothing for axe to find, in ${theme}`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme: theme });
+    await page.goto('/lab');
+    await expect(page.getByRole('heading', { name: 'Runs' })).toBeVisible();
+    expect(await findings(page)).toEqual([]);
+  });
+}

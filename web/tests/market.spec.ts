@@ -1,0 +1,110 @@
+/** The market: fares by the hour, demand, prices ahead, and alerts. */
+import { expect, findings, test, THEMES, USER } from './harness';
+
+interface Point {
+  from: string;
+  gpu: string;
+}
+
+test('the fare calendar has the server’s prices, and a click on an hour books there', async ({ page, server }) => {
+  await page.goto('/market?pool=training');
+  const grid = page.getByRole('grid', { name: /Price of each hour in pool training/ });
+  await expect(grid.getByRole('row')).toHaveCount(9);
+  // Tomorrow at noon by the reader's clock, which the browser of these tests has in London.
+  const { points } = await server.ask<{ points: Point[] }>('GET', `/market/training/calendar?to=${new Date(Date.now() + 3 * 86_400_000).toISOString()}&step_s=3600`);
+  const cell = grid.getByRole('row').nth(2).getByRole('gridcell').nth(12);
+  const label = (await cell.getByRole('button').getAttribute('aria-label')) ?? '';
+  expect(label).toMatch(/12:00: [\d.]+ a GPU-hour, \d+% promised/);
+  const noon = points.find(({ from }) => {
+    const when = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/London', day: 'numeric', hour: '2-digit' });
+    const tomorrow = new Date(Date.now() + 86_400_000);
+    const day = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/London', day: 'numeric' });
+    return when.format(new Date(from)) === `${day.format(tomorrow)}, 12`;
+  });
+  expect(Number(/: ([\d.]+) a/.exec(label)?.[1])).toBeCloseTo(Number(noon?.gpu), 1);
+  await cell.getByRole('button').click();
+  await expect(page).toHaveURL(new RegExp(`/jobs/new\\?pool=training&at=${encodeURIComponent(new Date(noon?.from ?? '').toISOString())}`));
+});
+
+test('the keyboard walks over the hours and books by Enter', async ({ page }) => {
+  await page.goto('/market?pool=training');
+  const grid = page.getByRole('grid');
+  const cells = grid.getByRole('row').nth(2).getByRole('button');
+  await cells.nth(3).focus();
+  await page.keyboard.press('ArrowRight');
+  await expect(cells.nth(4)).toBeFocused();
+  await page.keyboard.press('ArrowDown');
+  await expect(grid.getByRole('row').nth(3).getByRole('button').nth(4)).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(/\/jobs\/new\?pool=training&at=/);
+});
+
+test('another pool and a longer time are in the address, and a longer job starts elsewhere or nowhere', async ({ page }) => {
+  await page.goto('/market?pool=training');
+  await expect(page.getByRole('grid', { name: /pool training/ })).toBeVisible();
+  await page.getByText('inference', { exact: true }).click();
+  await page.getByText('14 days', { exact: true }).click();
+  await expect(page).toHaveURL(/pool=inference&days=14/);
+  await expect(page.getByRole('grid', { name: /pool inference/ }).getByRole('row')).toHaveCount(16);
+  await page.getByText('24 h', { exact: true }).click();
+  await expect(page.getByText(/Cheapest start: .* a GPU-hour on average/)).toBeVisible();
+  await page.getByRole('button', { name: 'Book there' }).click();
+  await expect(page).toHaveURL(/\/jobs\/new\?pool=inference&at=/);
+});
+
+test('an alert in the browser tells at once when the price is below, and survives a reload', async ({ page }) => {
+  await page.goto('/market?pool=training');
+  await page.getByRole('button', { name: 'Tell me here' }).click();
+  await expect(page.getByText('Give a number above 0.')).toBeVisible();
+  await page.getByLabel('Limit for pool training, credits a GPU-hour').fill('1000');
+  await page.getByRole('button', { name: 'Tell me here' }).click();
+  await expect(page.getByText(/Pool training is at [\d.]+, below your limit of 1,000.00/)).toBeVisible();
+  await page.reload();
+  await expect(page.getByText('Pool training below 1,000.00')).toBeVisible();
+  await page.getByRole('button', { name: 'Turn the alert on pool training off' }).click();
+  await expect(page.getByText('No alert is set.')).toBeVisible();
+});
+
+test('a program is called by the server, and its secret is told once', async ({ page, server }) => {
+  await page.goto('/market?pool=training');
+  await page.getByRole('button', { name: 'Call a program' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Address').fill('https://example.org/<b>hook</b>');
+  await dialog.getByLabel(/Limit for pool training/).fill('2.5');
+  await dialog.getByRole('button', { name: 'Set up' }).click();
+  await expect(dialog.getByText(/this is no URL/)).toBeVisible();
+  await dialog.getByLabel('Address').fill('https://example.org/hook');
+  await dialog.getByRole('button', { name: 'Set up' }).click();
+  await expect(dialog.getByText('It is shown once')).toBeVisible();
+  await dialog.getByRole('button', { name: 'Done' }).click();
+  const login = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'hooks' });
+  const hooks = async () => (await server.ask<{ items: { events: string[]; pool: string; below: string }[] }>('GET', '/webhooks', undefined, login.token)).items;
+  expect((await hooks()).map(({ events, pool, below }) => [events, pool, Number(below)])).toEqual([[['price_below'], 'training', 2.5]]);
+  await expect(page.getByText('Pool training below 2.50')).toBeVisible();
+  await page.getByRole('button', { name: /Remove the call to/ }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+  await expect(page.getByText('No alert is set.')).toBeVisible();
+  expect(await hooks()).toEqual([]);
+});
+
+for (const theme of THEMES) {
+  test(`has nothing for axe to find, in ${theme}`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme: theme });
+    await page.goto('/market?pool=training');
+    await expect(page.getByRole('grid')).toBeVisible();
+    await expect(page.locator('.u-legend').first()).toBeVisible();
+    expect(await findings(page)).toEqual([]);
+  });
+}
+
+test('fits a phone, in Chinese', async ({ browser, page, server }) => {
+  const context = await browser.newContext({ locale: 'zh-CN', baseURL: server.url, viewport: { width: 375, height: 740 } });
+  await context.addCookies(await page.context().cookies());
+  const phone = await context.newPage();
+  await phone.goto('/market?pool=training');
+  await expect(phone.getByRole('heading', { name: '市场' })).toBeVisible();
+  await expect(phone.getByRole('grid')).toBeVisible();
+  expect(await phone.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
+  expect(await findings(phone)).toEqual([]);
+  await context.close();
+});

@@ -1,0 +1,145 @@
+/** Queues and policies: who waits and why; a formula with an error, a preview, versions. */
+import { ADMIN, expect, findings, test, THEMES, USER } from './harness';
+
+test('who waits is told, with why, and nothing can be changed by whoever may not', async ({ page, seeded }) => {
+  await page.goto('/queues');
+  const line = page.getByRole('listitem').filter({ has: page.locator(`a[href="/jobs/${seeded.waiting}"]`) });
+  await expect(line).toContainText('evaluate');
+  await expect(line).toContainText('waits for another job');
+  await expect(page.getByRole('button', { name: 'New queue' })).toBeHidden();
+  await page.getByRole('tab', { name: /Policies/ }).click();
+  await page.getByRole('link', { name: /^priority/ }).click();
+  await expect(page.getByLabel('Formula')).toBeDisabled();
+  await expect(page.getByRole('button', { name: 'Publish' })).toBeHidden();
+});
+
+test.describe('for administrators', () => {
+  test.use({ account: ADMIN });
+  interface Policy {
+    name: string;
+    version: number;
+    rule: { order: string; formula?: string };
+  }
+  interface Asker {
+    ask<T>(method: string, path: string, body?: unknown, token?: string): Promise<T>;
+  }
+  const policy = async (server: Asker, name: string) => (await server.ask<Policy[]>('GET', '/policies')).find((one) => one.name === name);
+
+  /** A queue in which jobs wait because none may run. */
+  async function waitingQueue(server: Asker): Promise<number[]> {
+    await server.ask('PUT', '/queues/held', { name: 'held', level: 3, policy: 'priority', running_max: 0 });
+    const login = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'queues' });
+    const jobs: number[] = [];
+    for (const gpus of [1, 2, 4]) {
+      const ask = { resources: { cpu: '1', memory: '1Gi', gpu: String(gpus) }, duration_s: 600, constraints: { pool: 'training' } };
+      jobs.push((await server.ask<{ job: number }>('POST', '/jobs', { name: `held-${gpus}`, work: { command: ['true'] }, queue: 'held', ask }, login.token)).job);
+    }
+    return jobs;
+  }
+
+  test('a queue is made, changed and removed', async ({ page, server }) => {
+    await page.goto('/queues');
+    await page.getByRole('button', { name: 'New queue' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await expect(dialog.getByText('Give it a name.')).toBeVisible();
+    await dialog.getByLabel('Name').fill('night');
+    await dialog.getByLabel('Level').fill('2');
+    await dialog.getByLabel(/Share of the cluster/).fill('30');
+    await dialog.getByLabel('Most jobs that run').fill('7');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await expect(page.getByText('runs at most 7')).toBeVisible();
+    const made = (await server.ask<{ name: string; level: number; share: number }[]>('GET', '/queues')).find(({ name }) => name === 'night');
+    expect(made).toMatchObject({ level: 2, share: 0.3, running_max: 7, borrows: true });
+    await page.getByRole('button', { name: 'Change queue night' }).click();
+    await dialog.getByLabel('Most jobs that run').fill('');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await expect(page.getByText('runs at most 7')).toBeHidden();
+    await page.getByRole('button', { name: 'Remove queue night' }).click();
+    await dialog.getByRole('button', { name: 'Remove' }).click();
+    await expect(page.getByRole('button', { name: 'Remove queue night' })).toBeHidden();
+  });
+
+  test('a formula is completed, its error shown at the character, its order tried, published and taken back', async ({ page, server }) => {
+    const [one, two, four] = await waitingQueue(server);
+    await page.goto('/queues?view=policies&policy=priority');
+    const formula = page.getByLabel('Formula');
+    const before = await formula.inputValue();
+    expect(before).toContain('user_level');
+
+    await formula.fill('wait + wiat * 2');
+    await expect(page.getByText(/`wiat` is not known \(did you mean `wait`\?\)/)).toBeVisible();
+    await expect(page.getByRole('button', { name: 'Publish' })).toBeDisabled();
+    await page.getByRole('button', { name: 'Show where' }).click();
+    expect(await formula.evaluate((box: HTMLTextAreaElement) => box.value.slice(box.selectionStart, box.selectionEnd))).toBe('wiat');
+
+    await formula.fill('');
+    await formula.pressSequentially('100 * gp');
+    await expect(page.getByRole('option', { name: /^gpus/ })).toBeVisible();
+    await page.keyboard.press('Enter');
+    await expect(formula).toHaveValue('100 * gpus');
+    await expect(page.getByRole('listbox')).toBeHidden();
+
+    await page.getByLabel('Tried on').selectOption('held');
+    const order = page.locator('section', { has: page.getByRole('heading', { name: 'How the queue would stand' }) }).getByRole('listitem');
+    await expect(order.first()).toContainText(`#${four}`);
+    await expect(order.first()).toContainText('up 2');
+    await expect(order.nth(1)).toContainText(`#${two}`);
+    await expect(order.nth(2)).toContainText(`#${one}`);
+    await expect(page.getByText('Compared with version 1')).toBeVisible();
+    await expect(page.locator('ins').first()).toContainText('100');
+
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await expect(page.getByText('Version 2 of priority is in force.')).toBeVisible();
+    expect((await policy(server, 'priority'))?.rule.formula).toBe('100 * gpus');
+    await page.getByRole('button', { name: 'Roll back to version 1' }).click();
+    await expect(page.getByText('priority is back at version 1.')).toBeVisible();
+    await expect(formula).toHaveValue(before);
+    expect(await policy(server, 'priority')).toMatchObject({ version: 1, rule: { formula: before } });
+
+    await page.goto('/queues?queue=held');
+    await expect(page.locator(`a[href="/jobs/${one}"]`)).toBeVisible();
+    await expect(page.getByText('its queue is full').first()).toBeVisible();
+  });
+
+  test('a new policy is published under a name of its own', async ({ page, server }) => {
+    await page.goto('/queues?view=policies');
+    await page.getByRole('button', { name: 'New policy' }).click();
+    await page.getByLabel('Who goes first').selectOption('las');
+    await page.getByLabel('Limits of the classes, in GPU-seconds').fill('7200, 100');
+    await expect(page.getByText(/rising limits/).first()).toBeVisible();
+    await page.getByLabel('Limits of the classes, in GPU-seconds').fill('100, 7200');
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await expect(page.getByText('Give it a name.')).toBeVisible();
+    await page.getByLabel('Name').fill('small-first');
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await expect(page).toHaveURL(/policy=small-first/);
+    await expect(page.getByRole('link', { name: /^small-first/ })).toBeVisible();
+    expect((await policy(server, 'small-first'))?.rule).toEqual({ order: 'las', limits: [100, 7200] });
+  });
+
+  for (const theme of THEMES) {
+    test(`has nothing for axe to find, in ${theme}`, async ({ page, seeded }) => {
+      await page.emulateMedia({ colorScheme: theme });
+      await page.goto('/queues?queue=default');
+      await expect(page.locator(`a[href="/jobs/${seeded.waiting}"]`)).toBeVisible();
+      expect(await findings(page)).toEqual([]);
+      await page.goto('/queues?view=policies&policy=priority');
+      await page.getByLabel('Formula').fill('wiat');
+      await expect(page.getByText(/is not known/)).toBeVisible();
+      expect(await findings(page)).toEqual([]);
+      await page.getByLabel('Formula').pressSequentially(' + fr');
+      await expect(page.getByRole('listbox')).toBeVisible();
+      expect(await findings(page)).toEqual([]);
+    });
+  }
+});
+
+test('fits a phone', async ({ page }) => {
+  await page.setViewportSize({ width: 375, height: 740 });
+  for (const path of ['/queues', '/queues?view=policies&policy=priority']) {
+    await page.goto(path);
+    await expect(page.getByRole('tab', { selected: true })).toBeVisible();
+    expect(await page.evaluate(() => document.documentElement.scrollWidth), path).toBeLessThanOrEqual(375);
+  }
+});

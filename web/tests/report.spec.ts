@@ -1,0 +1,52 @@
+/** The report: five measures over a period, with and without ERA, on the screen and on paper. */
+import { ADMIN, expect, findings, test, THEMES } from './harness';
+
+test.use({ account: ADMIN });
+const FIVE = ['Start-up time', 'Starts that succeed', 'Runs that succeed', 'Utilisation', 'Unit cost'];
+
+test('has the five measures, then the same period without ERA beside them', async ({ page, server }) => {
+  test.setTimeout(60_000);
+  await page.goto('/report');
+  for (const name of FIVE) await expect(page.getByRole('region', { name, exact: true })).toBeVisible();
+  const report = await server.ask<{ with: { run_success: number }; without: { refusals: number } }>('GET', '/report?without=true');
+  const runs = page.getByRole('region', { name: 'Runs that succeed' });
+  await expect(runs).toContainText(new Intl.NumberFormat('en-GB', { style: 'percent', maximumFractionDigits: 1 }).format(report.with.run_success));
+  await expect(runs.getByText('Without')).toBeVisible({ timeout: 30_000 });
+  await expect(page.getByText(`Without: ${report.without.refusals}`, { exact: true }).first()).toBeVisible();
+  await expect(page.getByRole('row', { name: /In all/ })).toBeVisible();
+});
+
+test('another period is in the address, and one that ends before it begins is told', async ({ page }) => {
+  await page.goto('/report');
+  await page.getByRole('radio', { name: '30 d' }).check({ force: true });
+  await expect(page).toHaveURL(/days=30/);
+  await page.goto('/report?from=2026-03-10&to=2026-03-01');
+  await expect(page.getByText('The end must be after the beginning.')).toBeVisible();
+});
+
+test('on paper there is the report and nothing around it', async ({ page }) => {
+  await page.goto('/report');
+  await expect(page.getByRole('region', { name: 'Utilisation', exact: true })).toBeVisible();
+  await page.emulateMedia({ media: 'print' });
+  await expect(page.getByRole('navigation')).toBeHidden();
+  await expect(page.getByRole('button', { name: 'Print' })).toBeHidden();
+  // Two measures side by side fill the sheet: the navigation leaves no empty column.
+  const box = await page.getByRole('region', { name: 'Unit cost', exact: true }).boundingBox();
+  expect(box?.width).toBeGreaterThan(400);
+});
+
+for (const theme of THEMES) {
+  test(`has nothing for axe to find, in ${theme}`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme: theme });
+    await page.goto('/report');
+    await expect(page.getByRole('region', { name: 'Runs that succeed' }).getByText('Without')).toBeVisible({ timeout: 20_000 });
+    expect(await findings(page)).toEqual([]);
+  });
+}
+
+test('on a phone nothing is wider than the screen', async ({ page }) => {
+  await page.setViewportSize({ width: 375, height: 740 });
+  await page.goto('/report');
+  await expect(page.getByRole('region', { name: 'Utilisation', exact: true })).toBeVisible();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
+});
