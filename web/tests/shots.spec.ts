@@ -21,6 +21,16 @@ test('every page is seen', async ({ page, seeded }) => {
     ['job-log', `/jobs/${seeded.done}?tab=logs`],
     ['job-metrics', `/jobs/${seeded.done}?tab=metrics`],
     ['job-outputs', `/jobs/${seeded.done}?tab=outputs`],
+    ['market', '/market?pool=training'],
+    ['cluster', '/cluster'],
+    ['promises', '/cluster?view=promises'],
+    ['queues', '/queues'],
+    ['data', '/data'],
+    ['wallet', '/wallet'],
+    ['report', '/report'],
+    ['lab', '/lab'],
+    ['administration', '/administration'],
+    ['tokens', '/tokens'],
     ['compare', `/compare?jobs=${seeded.done},${seeded.promised}`],
   ];
   const only = process.env.ERA_SHOTS_ONLY?.split(',');
