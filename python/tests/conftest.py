@@ -177,6 +177,13 @@ class Site:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def health(self, node: str) -> str:
+        """How a node is; nothing where there is none of this name."""
+        headers = {"authorization": f"Bearer {self.token()}"}
+        found = httpx.get(f"{self.url}/api/v1/nodes", headers=headers).json()
+        all = found["items"] if isinstance(found, dict) else found
+        return next((one["health"] for one in all if one["name"] == node), "")
+
     def stop(self) -> None:
         self.server.stop()
 

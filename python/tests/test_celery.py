@@ -171,7 +171,7 @@ def test_a_killed_worker_s_command_is_served_by_another(redis, workers, app):
 def test_a_job_runs_on_a_worker_of_either_kind(site, redis, workers, kind):
     workers(kind)
     client = site.client()
-    eventually(lambda: "one" in site.era("nodes"))
+    eventually(lambda: site.health("one") == "up")
     good = client.submit(ticking(2), SMALL, 60)
     bad = client.submit(["sh", "-c", "exit 4"], SMALL, 60)
     long = client.submit(["sleep", "600"], SMALL, 900)
@@ -192,7 +192,7 @@ def test_a_job_runs_on_a_worker_of_either_kind(site, redis, workers, kind):
 def test_a_worker_that_is_killed_in_mid_task_and_comes_back_goes_on(site, redis, workers, kind):
     worker = workers(kind)
     client = site.client()
-    eventually(lambda: "one" in site.era("nodes"))
+    eventually(lambda: site.health("one") == "up")
     submitted = client.submit(ticking(60), SMALL, 120)
     eventually(lambda: len(lines(client, submitted.job)) > 3)
     worker.kill()
@@ -207,23 +207,27 @@ def test_a_worker_that_is_killed_in_mid_task_and_comes_back_goes_on(site, redis,
 def test_a_worker_that_is_gone_is_replaced_and_nothing_runs_twice(site, redis, workers, kind):
     one = workers(kind, "one")
     client = site.client()
-    eventually(lambda: "one" in site.era("nodes"))
+    eventually(lambda: site.health("one") == "up")
     submitted = client.submit(ticking(50), SMALL, 120)
     eventually(lambda: len(lines(client, submitted.job)) > 3)
     one.kill()
     workers("rust", "two")
+    eventually(lambda: site.health("one") == "lost")
     job = client.wait(submitted.job, 90)
     assert (job.state, job.attempts) == ("succeeded", 2), job.reason
     assert {task.node for task in job.tasks} == {"one", "two"}
     ticks = lines(client, job.id)
     assert never_two_at_once(ticks)
     assert sum(tick.attempt == 2 for tick in ticks) == 50
+    # A node that comes back is used again.
+    one.start()
+    eventually(lambda: site.health("one") == "up")
 
 
 def test_a_redis_that_goes_away_and_comes_back_loses_nothing(site, redis, workers, app):
     workers("rust")
     client = site.client()
-    eventually(lambda: "one" in site.era("nodes"))
+    eventually(lambda: site.health("one") == "up")
     submitted = client.submit(ticking(40), SMALL, 120)
     eventually(lambda: len(lines(client, submitted.job)) > 3)
     redis.stop()
@@ -239,7 +243,7 @@ def test_a_redis_that_goes_away_and_comes_back_loses_nothing(site, redis, worker
 def test_a_server_that_is_killed_finds_its_tasks_again(site, redis, workers):
     workers("rust")
     client = site.client()
-    eventually(lambda: "one" in site.era("nodes"))
+    eventually(lambda: site.health("one") == "up")
     running = client.submit(ticking(30), SMALL, 120)
     quick = client.submit(ticking(8), SMALL, 120)
     eventually(lambda: len(lines(client, running.job)) > 3)
@@ -276,7 +280,7 @@ def test_settings_reach_every_process(site, redis, workers):
 
 def test_accepted_jobs_are_told_and_kept_for_those_who_were_away(site, redis, workers):
     workers("rust")
-    eventually(lambda: "one" in site.era("nodes"))
+    eventually(lambda: site.health("one") == "up")
     client, server = redis.client(), site.client()
     listening = client.pubsub()
     listening.subscribe("accepted_queue")

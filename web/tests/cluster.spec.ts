@@ -79,6 +79,24 @@ test('promises over time are drawn, zoomed, moved, and lead to a job', async ({ 
   await expect(page).toHaveURL(new RegExp(`/jobs/${seeded.promised}$`));
 });
 
+test('the keyboard alone picks a promise on the chart and opens it', async ({ page, seeded }) => {
+  await page.goto('/cluster?view=promises&pool=training');
+  const chart = page.getByRole('application');
+  await expect(chart).toContainText(/4 rows, [1-9]\d* bars/);
+  await chart.focus();
+  const said = chart.getByRole('status');
+  const mine = /resnet-sweep/;
+  for (let row = 0; row < 4; row += 1) {
+    await page.keyboard.press('Shift+ArrowDown');
+    await expect(said).not.toBeEmpty();
+    for (let bar = 0; bar < 8 && !mine.test((await said.textContent()) ?? ''); bar += 1) await page.keyboard.press('Shift+ArrowRight');
+    if (mine.test((await said.textContent()) ?? '')) break;
+  }
+  await expect(said).toContainText(mine);
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(new RegExp(`/jobs/${seeded.promised}$`));
+});
+
 test.describe('for administrators', () => {
   test.use({ account: ADMIN });
   const node = 'l4-2';

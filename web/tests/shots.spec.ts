@@ -32,6 +32,14 @@ test('every page is seen', async ({ page, seeded }) => {
     ['administration', '/administration'],
     ['tokens', '/tokens'],
     ['compare', `/compare?jobs=${seeded.done},${seeded.promised}`],
+    ['data', '/data'],
+    ['wallet', '/wallet?of=ada'],
+    ['tokens', '/tokens'],
+    ['administration', '/administration'],
+    ['market-rules', '/administration?tab=market'],
+    ['health', '/administration?tab=health'],
+    ['report', '/report'],
+    ['lab', '/lab'],
   ];
   const only = process.env.ERA_SHOTS_ONLY?.split(',');
   for (const theme of THEMES) {

@@ -20,6 +20,19 @@ describe('the view of a Gantt chart', () => {
   });
 });
 
+describe('the keyboard', () => {
+  it('steps through the bars of a row in time, and stays at its ends', () => {
+    const index = new BarIndex([bar(0, 50, 60), bar(0, 10, 20), bar(0, 30, 40), bar(2, 0, 5)]);
+    const first = index.step(0, undefined, 1, 25);
+    expect(first?.from).toBe(30);
+    expect(index.step(0, first, 1, 0)?.from).toBe(50);
+    expect(index.step(0, first, -1, 0)?.from).toBe(10);
+    expect(index.step(0, index.step(0, bar(0, 50, 60), 1, 0), 1, 0)?.from).toBe(50);
+    expect(index.step(0, undefined, 1, 99)?.from).toBe(50);
+    expect(index.step(1, undefined, 1, 0)).toBeUndefined();
+  });
+});
+
 describe('the bars that are seen', () => {
   it('are those that a look at every bar finds', () => {
     const bars = Array.from({ length: 400 }, (_, index) => bar(index % 5, (index * 37) % 900, ((index * 37) % 900) + 1 + ((index * 13) % 120)));

@@ -73,6 +73,16 @@ export class BarIndex {
     return found;
   }
 
+  /** The bar of a row that follows another in time or comes before it; the first at a moment where there is none. */
+  step(row: number, from: GanttBar | undefined, way: 1 | -1, at: number): GanttBar | undefined {
+    const list = this.rows[row];
+    if (!list || list.length === 0) return undefined;
+    if (!from) return list.find((bar) => bar.to > at) ?? list.at(-1);
+    // By what it says: the same bar may have been made anew since.
+    const here = list.findIndex((bar) => bar === from || (bar.from === from.from && bar.name === from.name && bar.band?.[0] === from.band?.[0]));
+    return here < 0 ? list.find((bar) => bar.to > at) : (list[here + way] ?? list[here]);
+  }
+
   /** The first that begins at or after a moment. */
   private first(list: readonly GanttBar[], at: number): number {
     let [low, high] = [0, list.length];

@@ -7,7 +7,7 @@ import { api, call } from '../api/client';
 import { retryAfterMs } from '../api/live.svelte';
 import { asProblem, type ProblemError } from '../api/problem';
 import type { Found } from './folder';
-import { hashOf } from './hash';
+import { hashBeside } from './hash-beside';
 import { passes, sendContent } from './resumable';
 
 export type ItemState = 'waiting' | 'reading' | 'sending' | 'again' | 'sent' | 'kept' | 'failed';
@@ -90,7 +90,7 @@ export class Batch {
   /** Tries again what failed, and what was not named. */
   retry(): void {
     for (const item of this.failed) {
-      item.state = item.hash !== undefined && item.sent === item.file.size && item.file.size > 0 ? 'sent' : 'waiting';
+      item.state = 'waiting';
       item.problem = undefined;
     }
     void this.start();
@@ -112,6 +112,8 @@ export class Batch {
           item.problem = problem;
           if (!passes(problem) || tries + 1 >= TRIES_MAX) {
             item.state = 'failed';
+            // What was refused is not there, however much of it went over the line.
+            item.sent = 0;
             return;
           }
           item.state = 'again';
@@ -126,7 +128,7 @@ export class Batch {
   private async sendOnce(item: UploadItem, signal: AbortSignal): Promise<void> {
     if (item.hash === undefined) {
       item.state = 'reading';
-      item.hash = await hashOf(item.file, undefined, signal);
+      item.hash = await hashBeside(item.file, signal);
     }
     item.state = 'sending';
     const { hash } = item;

@@ -34,9 +34,12 @@ export function fromList(list: FileList, wanted = belongs): Found[] {
 /** Of what was dropped: one folder's content, or files and folders side by side. */
 export async function fromDrop(items: DataTransferItemList, wanted = belongs, most = FILES_MAX): Promise<Found[]> {
   // All of them before the first wait: the list is gone afterwards.
-  const entries = Array.from(items, (item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
+  const given = Array.from(items).filter((item) => item.kind === 'file');
+  const entries = given.map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
+  // What some programs drag is a file without a place in any file system.
+  const loose = given.filter((item) => item.webkitGetAsEntry() === null).map((item) => item.getAsFile());
   const only = entries.length === 1 ? entries[0] : undefined;
-  const found: Found[] = [];
+  const found = loose.flatMap((file): Found[] => (file && wanted(file.name) ? [{ path: file.name, file }] : []));
   if (only?.isDirectory) await gather(await children(only as FileSystemDirectoryEntry), '', found, wanted, most);
   else await gather(entries, '', found, wanted, most);
   return found;

@@ -21,6 +21,6 @@ it('an empty file is one empty piece without a range, which no range can say', (
 
 it('a cut line is tried again, a refusal is not', () => {
   const problem = (status: number, code = 'x') => new ProblemError({ type: '', title: '', status, detail: '', code });
-  for (const [status, code] of [[0, 'unreachable'], [503, 'stopping'], [429, 'busy'], [400, 'broken_off']] as const) expect(passes(problem(status, code))).toBe(true);
-  for (const status of [400, 403, 404, 413, 422]) expect(passes(problem(status))).toBe(false);
+  for (const [status, code] of [[0, 'unreachable'], [503, 'stopping'], [429, 'busy'], [400, 'broken_off'], [409, 'upload_busy'], [409, 'wrong_offset']] as const) expect(passes(problem(status, code))).toBe(true);
+  for (const status of [400, 403, 404, 409, 413, 422, 507]) expect(passes(problem(status))).toBe(false);
 });

@@ -23,9 +23,15 @@ export function nextPiece(offset: number, all: number, most = PIECE_BYTES): Piec
   return { from: offset, to, range: `bytes ${offset}-${to - 1}/${all}` };
 }
 
+/** What another try meets again: a full quota or disk is no fault of the line. */
+const STAYS: ReadonlySet<number> = new Set([501, 507]);
+/** A request that was cut may still be ending on the server, and then says one of these. */
+const ENDING: ReadonlySet<string> = new Set(['broken_off', 'upload_busy', 'wrong_offset']);
+
 /** Whether trying again by itself may help: what was refused for a reason stays refused. */
-export function passes(problem: ProblemError): boolean {
-  return problem.status === 0 || problem.status === 408 || problem.status === 429 || problem.status >= 500 || problem.code === 'broken_off';
+export function passes({ status, code }: ProblemError): boolean {
+  if (STAYS.has(status)) return false;
+  return status === 0 || status === 408 || status === 429 || status >= 500 || ENDING.has(code);
 }
 
 /** How much of a content the server has of this account's upload. */

@@ -121,7 +121,7 @@ mod tests {
             ("refund_unused", json!(-1)),
         ] {
             let refused = put(name, value).expect_err(name);
-            assert_eq!(refused.field(), name, "{refused}");
+            assert_eq!(refused.field(), Some(name), "{refused}");
         }
     }
 }

@@ -124,7 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--broker", help="redis://HOST:PORT/DATABASE (or ERA_BROKER)")
     parser.add_argument("--node", help="what this node is called; the machine's name by default")
     parser.add_argument("--data", help="where this worker keeps its own things")
-    parser.add_argument("--autoscale", default="8,2", help="MAX,MIN processes")
+    parser.add_argument("--autoscale", default="50,3", help="MAX,MIN processes, one for each task")
     parser.add_argument("--loglevel", default="WARNING")
     given = parser.parse_args(arguments)
     if given.node:

@@ -2,5 +2,6 @@ export default {
   time: 'Time',
   step: 'Step',
   ganttHint: (rows: number, bars: number) =>
-    `${rows} rows, ${bars} bars. Arrow keys move, plus and minus zoom, Home shows everything.`,
+    `${rows} rows, ${bars} bars. Arrow keys move, plus and minus zoom, Home shows everything; Shift with arrow keys picks a bar, Enter opens it.`,
+  noBar: 'nothing',
 };

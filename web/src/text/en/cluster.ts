@@ -107,7 +107,7 @@ export default {
   rowsLow: 'More rows',
   rowsHigh: 'GPU by GPU',
   ganttLabel: 'Promises on every node over time',
-  ganttHow: 'Drag to move, turn the wheel with Ctrl to zoom; a click on a bar opens its job, on a name its node.',
+  ganttHow: 'Drag to move, turn the wheel with Ctrl to zoom; a click on a bar opens its job, on a name its node. By keyboard: arrows move, + and − zoom, Shift with arrows picks a bar, Enter opens it.',
   domainsText: 'A domain is a named part of the cluster. A node is in at most one.',
   domainsHow: 'Drag nodes from one area to another, or pick some and move them together. It takes effect at once and can be undone.',
   picked: (count: string) => `${count} picked`,

@@ -42,6 +42,7 @@ export default {
   undo: 'Undo',
   restored: 'They are there again.',
   inJob: 'In a job',
+  newJob: 'New job with it',
   inJobHint: 'A job sees it read-only under this name:',
   filesOf: (name: string) => `Files of ${name}`,
   searchFiles: 'Search in all folders',
@@ -95,7 +96,6 @@ export default {
   addAccount: 'Account',
   add: 'Add',
   unshare: (name: string) => `No longer share with ${name}`,
-  nobodyElse: 'Nobody beside.',
   permissionsSaved: 'Who may see it is changed.',
   preview: (name: string) => `Preview of ${name}`,
   previewPart: (size: string) => `The first ${size} of it.`,
@@ -105,7 +105,6 @@ export default {
   csvHead: (rows: string) => `The first ${rows} rows.`,
   binary: 'These are bytes, not text. The first of them:',
   emptyFile: 'This file is empty.',
-  hash: 'BLAKE3',
   tooMany: (most: string) => `More than ${most} files at once are too many: upload the folder in parts, or use era data push.`,
   nothingFound: 'There was no file in what you chose.',
 };

@@ -4,5 +4,6 @@ import type en from '../en/charts';
 export default {
   time: '时间',
   step: '步',
-  ganttHint: (rows: number, bars: number) => `${rows} 行，${bars} 个条目。方向键移动，加减号缩放，Home 键显示全部。`,
+  ganttHint: (rows: number, bars: number) => `${rows} 行，${bars} 个条目。方向键移动，加减号缩放，Home 键显示全部；Shift 加方向键选择条目，Enter 打开。`,
+  noBar: '无',
 } satisfies Translation<typeof en>;

@@ -107,7 +107,7 @@ export default {
   rowsLow: '更多行',
   rowsHigh: '逐块 GPU',
   ganttLabel: '各节点的承诺时间表',
-  ganttHow: '拖动以移动，按住 Ctrl 滚动以缩放；点击条块打开作业，点击名称打开节点。',
+  ganttHow: '拖动以移动，按住 Ctrl 滚动以缩放；点击条块打开作业，点击名称打开节点。键盘：方向键移动，+ 和 − 缩放，Shift 加方向键选择条块，Enter 打开。',
   domainsText: '域是集群中有名称的一部分，一个节点至多属于一个域。',
   domainsHow: '将节点从一个区域拖到另一个，或选中若干后一起移动。立即生效，可以撤销。',
   picked: (count: string) => `已选 ${count} 个`,

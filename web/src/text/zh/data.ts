@@ -45,6 +45,7 @@ export default {
   undo: '撤销',
   restored: '已恢复。',
   inJob: '在作业中使用',
+  newJob: '用它新建作业',
   inJobHint: '作业以只读方式按此名称读取：',
   filesOf: (name: string) => `${name} 的文件`,
   searchFiles: '在所有文件夹中搜索',
@@ -97,7 +98,6 @@ export default {
   addAccount: '账户',
   add: '添加',
   unshare: (name: string) => `不再与 ${name} 共享`,
-  nobodyElse: '没有其他人。',
   permissionsSaved: '可见范围已修改。',
   preview: (name: string) => `预览 ${name}`,
   previewPart: (size: string) => `仅显示前 ${size}。`,
@@ -107,7 +107,6 @@ export default {
   csvHead: (rows: string) => `前 ${rows} 行。`,
   binary: '这是二进制内容，不是文本。开头部分：',
   emptyFile: '此文件为空。',
-  hash: 'BLAKE3',
   tooMany: (most: string) => `一次超过 ${most} 个文件太多：请分批上传文件夹，或使用 era data push。`,
   nothingFound: '所选内容中没有文件。',
 } satisfies Translation<typeof en>;

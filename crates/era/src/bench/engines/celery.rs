@@ -19,13 +19,13 @@ use era_cloud::celery::queue;
 use serde_json::{Map, Value, json};
 
 /// Messages that our publisher sends, one after the other.
-const PUBLISHED: usize = 20_000;
+const PUBLISHED: usize = 10_000;
 /// Messages that Celery's client sends.
-const CLIENT_PUBLISHED: usize = 4_000;
+const CLIENT_PUBLISHED: usize = 2_000;
 /// Tasks that a worker runs.
-const TASKS: usize = 4_000;
+const TASKS: usize = 2_000;
 /// How long anything may take.
-const DONE_MAX: Duration = Duration::from_secs(120);
+const DONE_MAX: Duration = Duration::from_secs(300);
 /// Celery's side, as a program: `publish` or `worker`.
 const PROGRAM: &str = include_str!("celery.py");
 
