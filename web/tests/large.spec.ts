@@ -48,9 +48,11 @@ test('100,000 jobs: the first content comes within a second, and scrolling never
     await expect(page.getByText('100,001 jobs', { exact: true }).or(page.getByText(/^the newest 100,/))).toBeVisible({ timeout: 90_000 });
     const scroll = (frame: number) => page.evaluate((to) => document.querySelector('[role=table]')?.scrollTo(0, to), frame * 700);
     await scroll(0);
-    expect(await busiestFrameMs(page, 60, scroll)).toBeLessThan(50);
+    const busiest = await busiestFrameMs(page, 60, scroll);
+    console.log(JSON.stringify({ jobs: JOBS + 1, first_content_ms: Math.round(Math.min(...first)), busiest_frame_ms: Math.round(busiest) }));
+    expect(busiest).toBeLessThan(50);
     await page.evaluate(() => document.querySelector('[role=table]')?.scrollTo(0, 1e9));
-    await expect(page.getByRole('link', { name: 'anchor' }).or(page.getByRole('link', { name: /sweep/ }).first())).toBeVisible();
+    await expect(page.getByRole('link', { name: /anchor|sweep/ }).first()).toBeVisible();
     await context.close();
   } finally {
     await server.stop();

@@ -8,7 +8,14 @@ import { colour } from '../theme/theme.svelte';
 let loading: Promise<typeof uPlot> | undefined;
 
 export function loadPlot(): Promise<typeof uPlot> {
-  loading ??= Promise.all([import('uplot'), import('uplot/dist/uPlot.min.css')]).then(([module]) => module.default);
+  loading ??= Promise.all([import('uplot'), import('uplot/dist/uPlot.min.css')]).then(
+    ([module]) => module.default,
+    (thrown: unknown) => {
+      // The next chart tries again.
+      loading = undefined;
+      throw thrown;
+    },
+  );
   return loading;
 }
 

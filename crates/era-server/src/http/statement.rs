@@ -67,7 +67,7 @@ async fn of_job(
 ) -> Result<Json<Vec<StatementLine>>, Failure> {
     let job = may_watch(&app, &caller, id).await?;
     let owner = app.feed.tables().owner(job).await?;
-    let (account, _) = owner.ok_or_else(|| Failure::not_found("job", &id.to_string()))?;
+    let (account, _) = owner.ok_or_else(|| Failure::not_found("job", id.to_string()))?;
     let rows = app.feed.tables().statement_of_job(account, job, JOB_LINES_MAX).await?;
     Ok(Json(rows.iter().map(line).collect()))
 }
