@@ -27,7 +27,7 @@ const TASKS: usize = 2_000;
 /// How long anything may take.
 const DONE_MAX: Duration = Duration::from_secs(300);
 /// Celery's side, as a program: `publish` or `worker`.
-const PROGRAM: &str = include_str!("celery.py");
+const PROGRAM: &str = include_str!("theirs.py");
 
 /// A process that ends with the value.
 struct Running(Child);
