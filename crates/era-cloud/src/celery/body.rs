@@ -3,10 +3,15 @@
 //! Pickle is refused, since reading it runs code, and so is whatever else a value of JSON cannot
 //! hold (bytes, extensions of MessagePack).
 
+use serde::Deserialize as _;
 use serde_json::Value;
+use serde_saphyr::{Budget, Options};
 
 /// Longest body that is read or written.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
+/// Deepest nesting that is read, in every format: readers go down with it, and stacks end. JSON's
+/// reader has the same limit by itself.
+const DEPTH_MAX: usize = 128;
 
 /// How a body is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,10 +95,18 @@ impl Format {
         let text = |why: String| BadBody::Malformed(self.name(), why);
         match self {
             Format::Json => serde_json::from_slice(bytes).map_err(|e| text(e.to_string())),
-            Format::Msgpack => rmp_serde::from_slice(bytes).map_err(|e| text(e.to_string())),
+            Format::Msgpack => {
+                let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
+                reader.set_max_depth(DEPTH_MAX);
+                Value::deserialize(&mut reader).map_err(|e| text(e.to_string()))
+            }
             Format::Yaml => {
                 let words = std::str::from_utf8(bytes).map_err(|e| text(e.to_string()))?;
-                serde_saphyr::from_str(words).map_err(|e| text(first_line(&e.to_string())))
+                let budget = Budget { max_depth: DEPTH_MAX, ..Budget::default() };
+                let options =
+                    Options { budget: Some(budget), with_snippet: false, ..Options::default() };
+                let read = serde_saphyr::from_str_with_options(words, options);
+                read.map_err(|e| text(first_line(&e.to_string())))
             }
         }
     }
