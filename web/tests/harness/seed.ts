@@ -6,7 +6,7 @@ export const PASSWORD = 'correct horse battery';
 export const ADMIN = 'root';
 export const USER = 'ada';
 /** One who may hold no more than one core at a time. */
-export const TIGHT = 'tim';
+export const TIGHT = 'theo';
 
 export const NODES = `
 nodes:
