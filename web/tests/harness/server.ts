@@ -1,6 +1,6 @@
 /** `era up` on an empty folder and a free port, for tests: started, asked, and stopped again. */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -87,7 +87,20 @@ export class Server {
   async stop(): Promise<void> {
     await this.page?.close();
     await ended(this.child);
+    endSupervisors(this.folder);
     rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Ends what outlives a server by design: the supervisor of its tasks, known by its folder. */
+function endSupervisors(folder: string): void {
+  for (const name of existsSync('/proc') ? readdirSync('/proc') : []) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      if (readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(folder)) process.kill(Number(name));
+    } catch {
+      // It has ended meanwhile.
+    }
   }
 }
 
