@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const READY_MAX: Duration = Duration::from_secs(60);
 
 /// How long something may take to happen.
-const WAIT_MAX: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(150);
 
 /// How long it may take to stop.
 const STOP_MAX: Duration = Duration::from_secs(20);

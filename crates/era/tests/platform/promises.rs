@@ -11,6 +11,9 @@ use crate::harness::Platform;
 /// How late a first instruction may be; the machine may be busy with other tests.
 const LATE_MAX_MS: i64 = 2_500;
 
+/// Between two submissions.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(700);
+
 /// Tells when it started, who it is, and what its control groups allow.
 const LOOK: &str = r#"
 import json, os, time
@@ -40,15 +43,15 @@ struct Asked {
 
 /// Hands in the day's jobs. Every one of them names a deadline, so that it is promised a slot.
 fn hand_in(platform: &Platform) -> Vec<Asked> {
-    let now = jiff::Timestamp::now().as_millisecond();
-    let stamp = |ms: i64| jiff::Timestamp::from_millisecond(now + ms).unwrap().to_string();
     let mut asked = Vec::new();
     for number in 0..16_u64 {
         let on_gpus = number % 3 == 2;
         let (cpu_milli, memory_mib) = (100 + 100 * (number % 4), 32 + 32 * (number % 3));
         let gpus = if on_gpus { 1 + number % 4 } else { 0 };
         let replicas = 1 + u64::from(number % 5 == 4);
-        let earliest = 1_000 + 700 * i64::try_from(number).unwrap();
+        std::thread::sleep(PAUSE);
+        // Promises start at once or at a full minute; a deadline leaves room for either.
+        let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(3);
         let mut resources = json!({
             "cpu": format!("{cpu_milli}m"), "memory": format!("{memory_mib}Mi"),
         });
@@ -60,7 +63,7 @@ fn hand_in(platform: &Platform) -> Vec<Asked> {
             "work": {"command": ["python3", "-c", LOOK]},
             "ask": {
                 "resources": resources, "replicas": replicas, "duration_s": 3 + number % 3,
-                "earliest": stamp(earliest), "deadline": stamp(earliest + 60_000),
+                "deadline": deadline.to_string(),
             },
             "value": "50",
         });
