@@ -54,7 +54,7 @@ fn hand_in(platform: &Platform) -> Vec<Asked> {
         let replicas = 1 + u64::from(number % 5 == 4);
         std::thread::sleep(PAUSE);
         // Promises start at once or at a full minute; a deadline leaves room for either.
-        let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(3);
+        let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(70);
         let mut resources = json!({
             "cpu": format!("{cpu_milli}m"), "memory": format!("{memory_mib}Mi"),
         });
