@@ -283,7 +283,9 @@ async fn an_idle_driver_writes_nothing() {
     let handle = driver.handle();
     furnish(&handle).await;
     let mut committed = handle.committed();
-    committed.mark_unchanged();
+    // Whoever asked is answered before everybody is told.
+    let last = handle.snapshot().seq();
+    committed.wait_for(|seq| *seq >= last).await.unwrap();
     let word = tokio::time::timeout(Duration::from_millis(300), committed.changed()).await;
     assert!(word.is_err(), "nothing waits, and nothing is due");
     driver.stop().await.unwrap();
