@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_mistake_and_a_question_are_left_to_the_whole_command_line() {
-        for line in ["era", "era submit --help", "era submit --cpu", "era jbos", "era shim -h"] {
+        for line in ["era", "era submit --help", "era submit --cpus 1", "era jbos", "era shim -h"] {
             assert!(read_alone(line).is_none(), "{line}");
         }
     }

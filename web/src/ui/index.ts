@@ -14,6 +14,7 @@ export { default as Menu, type MenuItem } from './Menu.svelte';
 export { default as Meter } from './Meter.svelte';
 export { default as Moment } from './Moment.svelte';
 export { default as PageHead } from './PageHead.svelte';
+export { default as SearchField } from './SearchField.svelte';
 export { default as Segmented } from './Segmented.svelte';
 export { default as Skeleton } from './Skeleton.svelte';
 export { default as Stat } from './Stat.svelte';

@@ -26,7 +26,7 @@ pub(crate) struct Accept {
     #[arg(long, value_name = "FOLDER")]
     code: Option<PathBuf>,
     /// The command and its arguments, where the quote had none
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
     #[command(flatten)]
     common: Common,

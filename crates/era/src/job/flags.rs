@@ -103,7 +103,7 @@ pub(crate) struct JobFlags {
     #[command(flatten)]
     facts: FactFlags,
     /// The command and its arguments, or a job's file, or a script with an #SBATCH header
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 

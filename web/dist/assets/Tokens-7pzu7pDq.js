@@ -1,1 +1,0 @@
-import{Kt as e,Wt as t,X as n,bn as r,fn as i,h as a,un as o,yn as s}from"./ui-CRbCimWj.js";import{n as c,r as l,t as u}from"./TokenList-B1xKary7.js";var d=e(`<!> <!>`,1);function f(e,f){r(f,!0);let p=n(l,c);var m=d(),h=o(m);a(h,{get title(){return p.title},get text(){return p.text}});var g=i(h,2);u(g,{}),t(e,m),s()}export{f as default};
