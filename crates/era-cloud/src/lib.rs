@@ -1,4 +1,4 @@
-//! What runs tasks: executors on local processes and simulated nodes.
+//! What runs tasks: executors on local processes, Docker and Swarm, and simulated nodes.
 //!
 //! The scheduler decides; an [`Executor`] carries out. Orders are idempotent by
 //! ([`TaskId`](era_core::job::TaskId)), so an order that is given again after a crash changes
@@ -6,6 +6,8 @@
 //! acknowledged. Prices, queues and users' rights are not known here.
 
 pub mod discover;
+#[cfg(target_os = "linux")]
+pub mod docker;
 mod executor;
 #[cfg(target_os = "linux")]
 pub mod isolate;

@@ -33,6 +33,7 @@ pub(crate) mod tests;
 mod watch;
 
 pub use keeper::keep;
+pub(crate) use environment::{MARK, Seen, environment};
 pub use places::{Places, Unready};
 pub use settings::Settings;
 

@@ -80,6 +80,7 @@ impl Site {
             asks: crate::asks::Asking::default(),
             laboratory: None,
             files: files.unwrap(),
+            images: Default::default(),
         });
         Site { app, driver, _releases: releases }
     }

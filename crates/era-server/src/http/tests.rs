@@ -54,6 +54,7 @@ async fn house() -> House {
         feed,
         asks: Asking::default(),
         laboratory: None,
+        images: Default::default(),
     });
     let routes = service(app.clone());
     let password = first.password;

@@ -49,6 +49,8 @@ impl Taker {
                 }
                 Report::Node(found) => nodes::found(&self.driver, &found).await?,
                 Report::NodeLost { name } => nodes::lost(&self.driver, &name).await?,
+                Report::NodeDrained { name } => nodes::drained(&self.driver, &name).await?,
+                Report::NodeResumed { name } => nodes::resumed(&self.driver, &name).await?,
                 report => {
                     let Some((command, note, ended)) = input(report) else { continue };
                     let answer = self.driver.hand_in_patiently(command, note).await?;
@@ -88,7 +90,11 @@ fn input(report: Report) -> Option<Became> {
         Report::GpusIdle { task } => {
             (Command::UsageCrossed { task, threshold: Threshold::GpusIdle }, None, None)
         }
-        Report::Samples { .. } | Report::Node(_) | Report::NodeLost { .. } => return None,
+        Report::Samples { .. }
+        | Report::Node(_)
+        | Report::NodeLost { .. }
+        | Report::NodeDrained { .. }
+        | Report::NodeResumed { .. } => return None,
     })
 }
 

@@ -26,6 +26,10 @@ pub(crate) struct Up {
     /// Where lines of JSON are taken, pipelined: quote, submit, cancel, status
     #[arg(long, value_name = "ADDR")]
     tcp: Option<SocketAddr>,
+    /// What runs tasks: `local`, or `docker://` with a socket or HOST:PORT of an engine or a Swarm
+    /// manager (`?image=`, `volumes=`, `registry=`, `registry-auth=`, `tls=` behind it)
+    #[arg(long, value_name = "URL", default_value = "local", env = "ERA_EXECUTOR")]
+    executor: String,
     /// Simulated nodes to add, whose tasks only sleep
     #[arg(long, value_name = "FILE")]
     nodes: Option<PathBuf>,
@@ -44,6 +48,8 @@ pub(crate) struct Up {
     /// Quote, submit and run a small training job, and tell what happened
     #[arg(long = "try")]
     trial: bool,
+    #[arg(skip)]
+    images: boot::executors::ImageEngine,
 }
 
 impl Up {
@@ -51,7 +57,9 @@ impl Up {
         // Whoever was first has chosen the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let filter = tracing_subscriber::EnvFilter::try_from_env("ERA_LOG")
-            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"))
+            // What is sent to an engine holds users' secrets: its client shows all of it.
+            .add_directive("bollard=warn".parse()?);
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(std::thread::available_parallelism().map_or(2, |n| n.get()).max(2))
@@ -66,7 +74,7 @@ impl Up {
             .with_context(|| format!("{} cannot be made", self.data.display()))?;
         let data = self.data.canonicalize().context("the data folder cannot be found")?;
         let simulated = self.simulated()?;
-        let engines = boot::executors::here(data.clone(), simulated);
+        let engines = self.engines(&data, simulated)?;
         let running = boot::start(self.settings(data.clone()), engines).await?;
         let scheme = if self.tls_cert.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", running.address);
@@ -106,7 +114,24 @@ impl Up {
             rules: Rules::default(),
             reach: if self.insecure_webhooks { Reach::Anywhere } else { Reach::Public },
             laboratory: Some(Box::new(crate::laboratory::Simulator)),
+            images: self.images.clone(),
         }
+    }
+
+    /// What starts the executor that was named.
+    fn engines(
+        &self,
+        data: &Path,
+        simulated: Vec<era_cloud::FoundNode>,
+    ) -> anyhow::Result<boot::StartEngines> {
+        let here = data.to_path_buf();
+        if self.executor == "local" {
+            return Ok(boot::executors::here(here, simulated));
+        }
+        let known = self.executor.starts_with("docker:");
+        anyhow::ensure!(known, "`{}` is no executor: local and docker:// are", self.executor);
+        let address = era_cloud::docker::Address::parse(&self.executor)?;
+        Ok(boot::executors::docker(here, address, simulated, self.images.clone()))
     }
 
     fn simulated(&self) -> anyhow::Result<Vec<era_cloud::FoundNode>> {
