@@ -1,7 +1,7 @@
 # Each target does the set-up that it needs; `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test soak lint fmt bench setup setup-lint
+.PHONY: help run test soak lint fmt bench page setup setup-lint setup-test
 
 # A Rust that was installed by rustup may not be on the PATH of a shell that is no login shell.
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
@@ -17,8 +17,9 @@ run: setup ## Start the platform on an empty folder and train a small model on i
 test: export PROPTEST_RNG_SEED ?= 1
 
 # The documentation's tests come first, so that the summary of all others is what is seen last.
-test: setup ## Run every test
+test: setup-test ## Run every test
 	cargo test --workspace --locked --doc
+	scripts/page test
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		set -- cargo nextest run --workspace --locked; \
 	else \
@@ -44,9 +45,13 @@ lint: setup-lint ## Check format, lints, documentation, licences and scripts
 		set -- cargo test --workspace --locked --quiet --test licences; \
 	fi; \
 	echo "$$*"; "$$@"
+	scripts/page check
 	@if command -v shellcheck >/dev/null 2>&1; then \
-		set -- shellcheck scripts/setup .ci/run; echo "$$*"; "$$@"; \
+		set -- shellcheck scripts/setup scripts/page .ci/run; echo "$$*"; "$$@"; \
 	fi
+
+page: ## Build the browser page anew (web/dist, which is committed)
+	scripts/page build
 
 fmt: setup-lint ## Format the code
 	cargo fmt --all
@@ -62,3 +67,6 @@ setup:
 
 setup-lint:
 	@scripts/setup lint
+
+setup-test:
+	@scripts/setup test

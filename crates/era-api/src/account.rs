@@ -80,6 +80,9 @@ pub struct Me {
     /// Whether its password is the one-time one that must be changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub must_change_password: bool,
+    /// What a browser sends back as `x-csrf-token` with every change; only for its own session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csrf: Option<String>,
 }
 
 /// A token as lists show it.

@@ -13,6 +13,7 @@ pub mod event;
 pub mod file_service;
 pub mod image;
 pub mod job;
+pub mod lab;
 pub mod market;
 pub mod page;
 pub mod problem;

@@ -179,7 +179,7 @@ impl<'a> Prices<'a> {
             * u64::from(self.request.shape.promised());
         let mut sum = 0;
         for unit in 1..=units {
-            let density = self.of_unit(resource, slot, capacity, promised, curve, unit);
+            let density = self.of_unit(resource, capacity, promised, curve, unit);
             sum += u128::from(density.0);
         }
         self.alike.push((resource, capacity, promised, curve, sum));
@@ -190,7 +190,6 @@ impl<'a> Prices<'a> {
     fn of_unit(
         &self,
         resource: Resource,
-        slot: Time,
         capacity: u64,
         promised: u64,
         curve: &Curve,
@@ -216,7 +215,7 @@ impl<'a> Prices<'a> {
                 density
             }
             MechanismChoice::Surge { .. } => {
-                let view = SlotView { resource, time: slot, capacity, expected: curve };
+                let view = SlotView { resource, capacity, expected: curve };
                 let next = market.mechanism().marginal(&view, promised + unit - 1);
                 next.map_or(rules.ceiling, |marginal| marginal.density)
             }

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::bid::{Request, Shape};
-use crate::calendar::{CHUNK, Calendar, Lane, PoolCalendar, Pricing, Row};
+use crate::calendar::{CHUNK, Calendar, Lane, Least, PoolCalendar, Pricing, Row, Sums};
 use crate::cluster::Eligibility;
 use crate::market::StartRule;
 use crate::openings::{BySlot, Openings};
@@ -41,6 +41,15 @@ pub struct Found {
     pub raw: u128,
     /// When.
     pub start: Time,
+}
+
+/// A start that may turn out to have room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    found: Found,
+    /// The chunk of which it is the cheapest start, if the others of that chunk are not
+    /// candidates yet.
+    stands_for: Option<usize>,
 }
 
 /// A request to be placed in one pool.
@@ -159,42 +168,65 @@ impl<'a> Search<'a> {
     ) -> Option<Found> {
         let slots = &self.pool.slots;
         let mut chunks = costs.bounds(first, last, self.request.duration.0);
-        let mut starts: BinaryHeap<Reverse<Found>> = BinaryHeap::new();
+        let mut starts: BinaryHeap<Reverse<Candidate>> = BinaryHeap::new();
         let mut tries = 0;
         let mut room = Starts::All;
         loop {
             // Open every chunk that may hold something better than the best known start.
             while let Some(Reverse((bound, chunk))) = chunks.peek().copied() {
                 let chunk_start = slots.start_of(slots.first() + (chunk * CHUNK) as i64);
-                let may_be_better = starts
-                    .peek()
-                    .is_none_or(|Reverse(best)| (bound, chunk_start) < (best.raw, best.start));
-                if !may_be_better {
+                let best = starts.peek().map(|Reverse(best)| best.found).into_iter().chain(known);
+                if best.min().is_some_and(|best| (bound, chunk_start) >= (best.raw, best.start)) {
                     break;
                 }
                 chunks.pop();
                 let chunk_end = chunk_start + Span(slots.slot_len().0 * CHUNK as i64);
                 if room.touches(chunk_start, chunk_end) {
-                    costs.open(chunk, first, last, self.request.duration.0, |found| {
-                        if room.contains(found.start) {
-                            starts.push(Reverse(found));
-                        }
-                    });
+                    starts.extend(self.best_of(costs, chunk, (first, last), &room).map(Reverse));
                 }
             }
-            let Reverse(found) = starts.pop()?;
+            let Reverse(Candidate { found, stands_for }) = starts.pop()?;
             if known.is_some_and(|known| known < found) {
                 return None;
             }
             if self.has_room(found.start) {
                 return Some(found);
             }
+            if let Some(chunk) = stands_for {
+                costs.open(chunk, first, last, self.request.duration.0, |other| {
+                    if other > found && room.contains(other.start) {
+                        starts.push(Reverse(Candidate { found: other, stands_for: None }));
+                    }
+                });
+            }
             tries += 1;
             if tries == TRIES_MAX {
                 room = self.boundaries_with_room(slots.start_of(first), slots.start_of(last));
-                starts.retain(|Reverse(f)| room.contains(f.start));
+                let kept = starts.drain().filter_map(|Reverse(start)| match start.stands_for {
+                    Some(chunk) => self.best_of(costs, chunk, (first, last), &room),
+                    None => room.contains(start.found.start).then_some(start),
+                });
+                starts = kept.map(Reverse).collect();
             }
         }
+    }
+
+    /// The cheapest of a chunk's starts among slots `first..=last` and `room`, the earliest among
+    /// equals, for all of them.
+    fn best_of(
+        &self,
+        costs: &mut Costs<'_>,
+        chunk: usize,
+        (first, last): (i64, i64),
+        room: &Starts,
+    ) -> Option<Candidate> {
+        let mut best: Option<Found> = None;
+        costs.open(chunk, first, last, self.request.duration.0, |found| {
+            if best.is_none_or(|best| found < best) && room.contains(found.start) {
+                best = Some(found);
+            }
+        });
+        best.map(|found| Candidate { found, stands_for: Some(chunk) })
     }
 
     /// Every start with room in `[from, to]`, with its raw price.
@@ -590,11 +622,12 @@ struct Costs<'a> {
     pricing: &'a Pricing<'a>,
     /// Prefix sums of the raw cost of a millisecond in each slot of a chunk.
     chunks: Vec<Option<Box<[u128; CHUNK + 1]>>>,
+    sums: Sums<'a>,
 }
 
 impl<'a> Costs<'a> {
     fn new(pool: &'a PoolCalendar, units: PerResource<u64>, pricing: &'a Pricing<'a>) -> Costs<'a> {
-        Costs { pool, units, pricing, chunks: Vec::new() }
+        Costs { pool, units, pricing, chunks: Vec::new(), sums: Sums::default() }
     }
 
     fn chunk(&mut self, index: usize) -> &[u128; CHUNK + 1] {
@@ -604,7 +637,8 @@ impl<'a> Costs<'a> {
         self.chunks[index].get_or_insert_with(|| {
             let mut prefix = Box::new([0; CHUNK + 1]);
             let slots = &self.pool.slots;
-            slots.costs(index, &self.pool.weights, &self.units, self.pricing, &mut prefix);
+            let (weights, units) = (&self.pool.weights, &self.units);
+            slots.costs(index, weights, units, self.pricing, &mut self.sums, &mut prefix);
             prefix
         })
     }
@@ -659,7 +693,7 @@ impl<'a> Costs<'a> {
 
     /// For each chunk that holds starts among slots `first..=last`: a lower bound of the raw
     /// price of any of them.
-    fn bounds(&self, first: i64, last: i64, ms: i64) -> BinaryHeap<Reverse<(u128, usize)>> {
+    fn bounds(&mut self, first: i64, last: i64, ms: i64) -> BinaryHeap<Reverse<(u128, usize)>> {
         let slots = &self.pool.slots;
         if first > last {
             return BinaryHeap::new();
@@ -674,13 +708,14 @@ impl<'a> Costs<'a> {
         let touched = whole.div_ceil(CHUNK);
         let upto = (last + touched + 1).min(end);
         let (weights, units) = (&self.pool.weights, &self.units);
-        let least: Vec<u128> =
-            (first..upto).map(|c| slots.chunk(c).least(weights, units)).collect();
+        let least: Vec<Least> = (first..upto)
+            .map(|c| slots.least(c, weights, units, self.pricing, &mut self.sums))
+            .collect();
         let mut sums = Vec::with_capacity(upto - first + 1);
         let mut sum = 0;
         sums.push(0);
-        for c in first..upto {
-            sum += slots.chunk(c).sum(weights, units);
+        for chunk in &least {
+            sum += chunk.all;
             sums.push(sum);
         }
         let mut heap = Vec::with_capacity(last - first + 1);
@@ -690,7 +725,7 @@ impl<'a> Costs<'a> {
             let inner = sums[inner_end] - sums[(at + 1).min(inner_end)];
             let edge = (whole - covered * CHUNK) as u128;
             let near = (at + touched + 1).min(upto - first);
-            let cheapest = least[at..near].iter().copied().min().unwrap_or(0);
+            let cheapest = least[at..near].iter().map(|chunk| chunk.each).min().unwrap_or(0);
             heap.push(Reverse((inner * len + cheapest * (edge * len + tail), c)));
         }
         BinaryHeap::from(heap)

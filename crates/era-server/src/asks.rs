@@ -1,9 +1,9 @@
-//! Quotes that were asked and not taken: demand that a forecast wants to know of.
+//! What was asked for, taken or not: demand that a forecast wants to know of.
 //!
 //! Whoever moves a slider asks a hundred times and wants one thing. So the last question of a user
 //! for the same resources and duration stands for all of them, and is written only once it has
-//! been left alone for a while. A job that is handed in takes its question away: the journal knows
-//! of it. Nothing here is on a quote's path but one short lock.
+//! been left alone for a while. A bid that is handed in takes its question away and counts itself,
+//! each time. Nothing here is on a quote's path but one short lock.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,7 +21,13 @@ const MOST: usize = 50_000;
 /// Questions that may still be taken. A clone shares.
 #[derive(Clone, Default)]
 pub struct Asking {
-    recent: Arc<Mutex<HashMap<u64, Recent>>>,
+    known: Arc<Mutex<Known>>,
+}
+
+#[derive(Default)]
+struct Known {
+    recent: HashMap<u64, Recent>,
+    handed_in: Vec<Asked>,
 }
 
 struct Recent {
@@ -33,7 +39,7 @@ struct Recent {
 impl Asking {
     /// A quote was asked, and this price was told, or none.
     pub fn asked(&self, bid: &Bid, at: Time, price: Option<Money>) {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = &mut self.known.lock().unwrap_or_else(PoisonError::into_inner).recent;
         let key = key(bid);
         let full = recent.len() >= MOST;
         match recent.get_mut(&key) {
@@ -46,12 +52,17 @@ impl Asking {
         }
     }
 
-    /// A bid was handed in: its question was taken.
-    pub fn taken(&self, bid: &Bid) {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(bid));
+    /// A bid was handed in, whatever came of it: its question was taken.
+    pub fn taken(&self, bid: &Bid, at: Time) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let question = known.recent.remove(&key(bid));
+        if known.handed_in.len() < MOST {
+            let price = question.and_then(|question| question.price);
+            known.handed_in.push(Asked::new(at, bid, price));
+        }
     }
 
-    /// Writes the questions that were left alone; says how many.
+    /// Writes what was handed in, and the questions that were left alone; says how many.
     pub async fn write(&self, asks: &Asks, now: Time) -> Result<usize, era_store::StoreError> {
         let left = self.left_alone(now);
         if !left.is_empty() {
@@ -61,9 +72,9 @@ impl Asking {
     }
 
     fn left_alone(&self, now: Time) -> Vec<Asked> {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut left = Vec::new();
-        recent.retain(|_, known| {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = std::mem::take(&mut known.handed_in);
+        known.recent.retain(|_, known| {
             let alone = known.at + LEFT_ALONE <= now;
             if alone {
                 left.push(Asked::new(known.at, &known.bid, known.price));
@@ -126,11 +137,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_not_told() {
+    fn what_is_handed_in_counts_each_time_and_in_place_of_its_question() {
         let asking = Asking::default();
-        asking.asked(&bid(1, 1000, 9000), Time::from_s(0), None);
+        asking.asked(&bid(1, 1000, 9000), Time::from_s(0), Some(Money::credits(3)));
         asking.asked(&bid(1, 2000, 9000), Time::from_s(0), None);
-        asking.taken(&bid(1, 1000, 7777));
-        assert_eq!(asking.left_alone(Time::from_s(999)).len(), 1);
+        asking.taken(&bid(1, 1000, 7777), Time::from_s(5));
+        asking.taken(&bid(1, 1000, 7777), Time::from_s(6));
+        let told = asking.left_alone(Time::from_s(999));
+        let handed_in: Vec<_> = told.iter().filter(|a| a.at > Time::from_s(0)).collect();
+        assert_eq!((told.len(), handed_in.len()), (3, 2));
+        assert_eq!(handed_in[0].price, Some(Money::credits(3)), "what was told before");
+        assert_eq!(asking.left_alone(Time::from_s(9999)).len(), 0, "nothing is told twice");
     }
 }

@@ -11,12 +11,16 @@ pub mod clock;
 pub mod driver;
 pub mod feed;
 pub mod files;
+mod gather;
 pub mod http;
+pub mod lab;
 pub mod launch;
+pub mod page;
 pub mod recorder;
 pub mod report;
 pub mod submit;
 pub mod tcp;
+pub mod tend;
 pub mod upkeep;
 pub mod webhook;
 pub mod wire;
@@ -45,6 +49,8 @@ pub struct Parts {
     pub asks: asks::Asking,
     /// What replays a period without ERA, where there is one.
     pub laboratory: Option<Box<dyn report::Laboratory>>,
+    /// Simulations, replays and tuning runs.
+    pub lab: lab::Lab,
     /// Contents, trees and data sets.
     pub files: era_store::files::Files,
     /// What builds images, where the executor has an engine that does.

@@ -2,6 +2,7 @@
 //! code: 2 for bad usage (clap's own) and bad input, those of [`cli`] for what a server says, and
 //! 1 for everything else.
 
+mod alone;
 mod bench;
 mod cli;
 mod data;
@@ -10,6 +11,7 @@ mod job;
 mod laboratory;
 mod names;
 mod paint;
+mod progress;
 mod replay;
 mod shim;
 mod sim;
@@ -76,7 +78,8 @@ pub(crate) fn command() -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command.run() {
+    let command = alone::read(std::env::args_os());
+    match command.unwrap_or_else(|| Arguments::parse().command).run() {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads us has seen enough, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

@@ -194,6 +194,7 @@ fn under(history: &History, rules: &Rules, what: &str) -> Result<Comparison> {
     let bar = ProgressBar::new(history.asks.len() as u64).with_style(ProgressStyle::with_template(
         &format!("{what} {{bar:40}} {{percent}} % · {{elapsed}}"),
     )?);
+    let bar = crate::progress::told(bar);
     let progress = |asks| bar.set_position(asks);
     let rerun = rerun(history, &history.start, &history.asks, rules, &progress)?;
     bar.finish_and_clear();

@@ -88,6 +88,7 @@ impl Tune {
         let bar = ProgressBar::new(u64::from(self.budget)).with_style(
             ProgressStyle::with_template("trying {bar:40} {pos}/{len} · {elapsed} · {eta} left")?,
         );
+        let bar = crate::progress::told(bar);
         bar.tick();
         let tuned = tune(&*bench, &objective, &template, spec, &|tried| bar.set_position(tried))?;
         bar.finish_and_clear();

@@ -73,10 +73,8 @@ pub struct BadAddress {
 impl Address {
     /// Reads an address.
     pub fn parse(text: &str) -> Result<Address, BadAddress> {
-        read(text).map_err(|problem| BadAddress {
-            address: text.chars().take(200).collect(),
-            problem,
-        })
+        read(text)
+            .map_err(|problem| BadAddress { address: text.chars().take(200).collect(), problem })
     }
 }
 
@@ -117,7 +115,9 @@ fn read(text: &str) -> Result<Address, String> {
             "registry-auth" => address.registry_auth = Some(value.into()),
             "tls" => match &mut address.endpoint {
                 Endpoint::Tcp { tls, .. } => *tls = Some(value.into()),
-                Endpoint::Unix(_) => return Err("a socket is not encrypted: leave `tls` out".into()),
+                Endpoint::Unix(_) => {
+                    return Err("a socket is not encrypted: leave `tls` out".into());
+                }
             },
             other => {
                 return Err(format!(
@@ -137,7 +137,9 @@ fn endpoint(place: &str) -> Result<Endpoint, String> {
         return Ok(Endpoint::Unix(place.into()));
     }
     match place.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
+        Some((host, port))
+            if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) =>
+        {
             Ok(Endpoint::Tcp { host: place.to_owned(), tls: None })
         }
         _ => Err("give a socket (`docker:///run/docker.sock`) or HOST:PORT".into()),

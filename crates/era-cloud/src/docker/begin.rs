@@ -94,7 +94,8 @@ impl Hand {
     ) -> Result<Vec<(PathBuf, PathBuf)>, Problem> {
         let (house, launch) = (self.house.clone(), launch.clone());
         let keeps_secrets = self.engine.is_swarm();
-        let laid = tokio::task::spawn_blocking(move || task::lay_out(&house, &launch, keeps_secrets));
+        let laid =
+            tokio::task::spawn_blocking(move || task::lay_out(&house, &launch, keeps_secrets));
         Ok(laid.await.map_err(|error| Problem::Broken(error.to_string()))??)
     }
 

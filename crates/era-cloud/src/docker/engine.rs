@@ -97,10 +97,8 @@ impl Engine {
         if self.is_swarm {
             return self.create_service(instance, start).await;
         }
-        let options = CreateContainerOptions {
-            name: Some(instance.name.clone()),
-            platform: String::new(),
-        };
+        let options =
+            CreateContainerOptions { name: Some(instance.name.clone()), platform: String::new() };
         let made = |error| DockerError::of(&self.place, "make a container", error);
         let body = plain::container(instance);
         match self.api.create_container(Some(options.clone()), body.clone()).await.map_err(made) {
@@ -177,7 +175,8 @@ impl Engine {
     pub(super) async fn signal(&self, task: TaskId, signal: &str) -> Result<(), DockerError> {
         let options = Some(KillContainerOptions { signal: signal.to_owned() });
         let name = names::task_name(&self.site, task);
-        match self.api.kill_container(&name, options).await.map_err(self.did("signal a container")) {
+        match self.api.kill_container(&name, options).await.map_err(self.did("signal a container"))
+        {
             Err(error) if !error.is_missing() && !error.is_already_there() => Err(error),
             _ => Ok(()),
         }
@@ -293,7 +292,8 @@ impl Engine {
 
     async fn list_containers(&self) -> Result<Vec<Sighting>, DockerError> {
         let filters = Some(names::ours(&self.site));
-        let options = ListContainersOptions { all: true, filters, ..ListContainersOptions::default() };
+        let options =
+            ListContainersOptions { all: true, filters, ..ListContainersOptions::default() };
         let listed = self.api.list_containers(Some(options)).await;
         let mut sightings = Vec::new();
         for container in listed.map_err(self.did("list containers"))? {

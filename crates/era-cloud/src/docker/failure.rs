@@ -9,7 +9,9 @@ use bollard::errors::Error as ApiError;
 #[derive(Debug, thiserror::Error)]
 pub enum DockerError {
     /// It cannot be reached.
-    #[error("the engine at {engine} cannot be reached: {problem}: is it running, and is the address right?")]
+    #[error(
+        "the engine at {engine} cannot be reached: {problem}: is it running, and is the address right?"
+    )]
     Unreachable {
         /// Which engine.
         engine: String,
@@ -17,7 +19,9 @@ pub enum DockerError {
         problem: String,
     },
     /// It is too old.
-    #[error("the engine at {engine} speaks version {has} of its API, and {needs} is needed: install Docker 20.10 or later")]
+    #[error(
+        "the engine at {engine} speaks version {has} of its API, and {needs} is needed: install Docker 20.10 or later"
+    )]
     TooOld {
         /// Which engine.
         engine: String,
@@ -51,7 +55,9 @@ pub enum DockerError {
         answer: String,
     },
     /// An image is not there.
-    #[error("image `{image}` could not be had: {answer}: check its name, and the registry's password")]
+    #[error(
+        "image `{image}` could not be had: {answer}: check its name, and the registry's password"
+    )]
     NoImage {
         /// Which.
         image: String,
@@ -67,7 +73,9 @@ pub enum DockerError {
         last: String,
     },
     /// Where images go is not said.
-    #[error("an image that is built must be pushed to a registry, so that every node finds it: start the server with `registry=HOST:PORT` in `--executor`")]
+    #[error(
+        "an image that is built must be pushed to a registry, so that every node finds it: start the server with `registry=HOST:PORT` in `--executor`"
+    )]
     NoRegistry,
     /// The file with credentials is not as it should be.
     #[error("{file}: {problem}")]
@@ -117,7 +125,9 @@ impl DockerError {
         match self {
             DockerError::Refused { status: 409, .. } => true,
             DockerError::Refused { answer, .. } => {
-                answer.contains("already exists") || answer.contains("already in use")
+                ["already exists", "already in use", "conflicts with an existing object"]
+                    .iter()
+                    .any(|words| answer.contains(words))
             }
             _ => false,
         }
@@ -168,6 +178,9 @@ mod tests {
     fn a_second_start_is_told_from_a_failure() {
         assert!(answered(409, "name conflicts with an existing object").is_already_there());
         assert!(answered(500, "network with name x already exists").is_already_there());
+        assert!(
+            answered(500, "rpc error: name conflicts with an existing object").is_already_there()
+        );
         assert!(!answered(500, "no space left on device").is_already_there());
         assert!(answered(404, "no such service").is_missing());
     }

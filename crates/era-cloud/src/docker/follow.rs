@@ -96,7 +96,8 @@ impl LogTail {
     }
 
     async fn take(&self, follow: bool, reports: &Reports) -> Result<(), super::DockerError> {
-        let since = self.with(|inner| inner.last_ns.iter().min().map_or(0, |ns| ns / 1_000_000_000));
+        let since =
+            self.with(|inner| inner.last_ns.iter().min().map_or(0, |ns| ns / 1_000_000_000));
         let lines = self.engine.logs(self.task, i64::try_from(since).unwrap_or(0), follow);
         let mut batches = lines.ready_chunks(LINES_MAX);
         while let Some(batch) = batches.next().await {

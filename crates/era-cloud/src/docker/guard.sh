@@ -9,7 +9,7 @@
 #   over  it is to be gone at once, or not to start at all
 # The lease is renewed by a new generation. Where none comes for LEASE_S seconds (0: no lease), the
 # task is stopped, and killed KILL_S seconds later. FOLDER/told is the guard's word: when it
-# started, what the task uses, how it ended. See decision 0016.
+# started, what the task uses, how it ended. See decision 0018.
 folder=$1 lease_s=$2 kill_s=$3
 shift 3
 told=$folder/told

@@ -43,6 +43,8 @@ pub(super) struct Held {
     pub(super) renewed: Option<Instant>,
     /// When the order came.
     pub(super) ordered: Instant,
+    /// When its instance was known to be there.
+    pub(super) made: Option<Instant>,
 }
 
 /// How far a task is.
@@ -90,12 +92,19 @@ impl Held {
             said_over: false,
             renewed: None,
             ordered: Instant::now(),
+            made: None,
         }
     }
 
     /// Whether something of it may run.
     pub(super) fn is_live(&self) -> bool {
         !matches!(self.phase, Phase::Ended(_) | Phase::Ending)
+    }
+
+    /// Whether a look that began then must have seen its instance.
+    pub(super) fn must_be_seen(&self, begun: Instant) -> bool {
+        let there = matches!(self.phase, Phase::Waits | Phase::Runs(_));
+        there && self.made.is_some_and(|made| made < begun)
     }
 
     /// What its lease says while it may run.
@@ -193,6 +202,18 @@ mod tests {
         assert_eq!(held.due(&times(), now, later(12)), None);
         let lost = held.due(&times(), now, later(31));
         assert!(matches!(lost, Some(Act::Lost(_))), "{lost:?}");
+    }
+
+    #[test]
+    fn what_was_made_while_the_engine_was_looked_at_need_not_be_seen() {
+        let mut held = held();
+        let begun = Instant::now();
+        assert!(!held.must_be_seen(begun), "it is not known to be there");
+        held.made = Some(begun + Duration::from_millis(5));
+        assert!(!held.must_be_seen(begun));
+        assert!(held.must_be_seen(later(1)));
+        held.phase = Phase::Beginning;
+        assert!(!held.must_be_seen(later(1)));
     }
 
     #[test]

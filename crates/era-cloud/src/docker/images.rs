@@ -166,9 +166,8 @@ impl Engine {
                 passing if passing.is_passing() => passing,
                 refused => {
                     let answer = match refused {
-                        DockerError::Refused { answer, .. } | DockerError::Missing { answer, .. } => {
-                            answer
-                        }
+                        DockerError::Refused { answer, .. }
+                        | DockerError::Missing { answer, .. } => answer,
                         other => other.to_string(),
                     };
                     let answer = self.registry.redact(&answer);
@@ -199,20 +198,22 @@ impl Engine {
             let one = self.registry.credentials_for(&build.reference)?;
             Some(HashMap::from([(host.to_owned(), one)]))
         });
-        let mut steps =
-            std::pin::pin!(self.api.build_image(options, credentials, Some(bollard::body_try_stream(context))));
+        let mut steps = std::pin::pin!(self.api.build_image(
+            options,
+            credentials,
+            Some(bollard::body_try_stream(context))
+        ));
         let mut last: Vec<String> = Vec::new();
         let failed = |answer: String, last: &[String]| DockerError::Build {
             answer: self.registry.redact(&sentence(&answer)),
             last: last.join("\n"),
         };
         while let Some(step) = steps.next().await {
-            let step = step.map_err(|error| {
-                match DockerError::of(&self.place, "build", error) {
+            let step =
+                step.map_err(|error| match DockerError::of(&self.place, "build", error) {
                     DockerError::Refused { answer, .. } => failed(answer, &last),
                     other => other,
-                }
-            })?;
+                })?;
             for line in self.lines([step.stream, step.status]) {
                 // A listener that is gone does not stop the build.
                 let _ = output.send(line.clone()).await;
@@ -232,7 +233,9 @@ impl Engine {
     fn lines(&self, texts: [Option<String>; 2]) -> Vec<String> {
         let all = texts.into_iter().flatten().collect::<Vec<_>>().join("\n");
         let shown = all.lines().filter(|line| !line.trim().is_empty());
-        shown.map(|line| self.registry.redact(&line.chars().take(LINE_MAX).collect::<String>())).collect()
+        shown
+            .map(|line| self.registry.redact(&line.chars().take(LINE_MAX).collect::<String>()))
+            .collect()
     }
 
     /// Gives an image another name.
@@ -272,7 +275,8 @@ impl Engine {
     /// What is known of an image that the engine has.
     pub async fn describe(&self, image: &str) -> Result<ImageFacts, DockerError> {
         let found = self.api.inspect_image(image).await;
-        let found = found.map_err(|error| DockerError::of(&self.place, &format!("image `{image}`"), error))?;
+        let found = found
+            .map_err(|error| DockerError::of(&self.place, &format!("image `{image}`"), error))?;
         let (name, _) = split_tag(image);
         let digests = found.repo_digests.unwrap_or_default();
         let digest = digests.iter().find_map(|one| one.strip_prefix(name)?.strip_prefix('@'));

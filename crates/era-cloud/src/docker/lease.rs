@@ -1,5 +1,5 @@
 //! The folder that a task and its server share about the task itself: the lease and the guard on
-//! one side, what the guard tells on the other (decision 0016).
+//! one side, what the guard tells on the other (decision 0018).
 //!
 //! What the guard tells lies in a folder that the task can write to. So it is read as what a
 //! stranger sends: plain files only, so many bytes at most, and nothing that decides who pays.
@@ -21,6 +21,9 @@ const GUARD: &str = include_str!("guard.sh");
 /// Most of a file that is read.
 const TOLD_BYTES_MAX: u64 = 4096;
 
+/// How late a guard may notice a renewal and count it (three seconds), and a tick come (one).
+const LATE: Duration = Duration::from_secs(4);
+
 /// How long a lease lasts, and how long what lapsed may take to be gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseTimes {
@@ -32,11 +35,14 @@ pub struct LeaseTimes {
 
 impl LeaseTimes {
     /// The times of tasks that must be gone within `fence` of the moment their node is told to be
-    /// lost: two thirds for the lease, a sixth for the kill, and the rest for looks that come late.
+    /// lost: a sixth for the kill, four seconds for looks that come late, and the lease has at most
+    /// two thirds. A fence of less than eight seconds is too short for any of it.
     pub fn within(fence: Span) -> LeaseTimes {
         let fence = Duration::from_millis(u64::try_from(fence.ms()).unwrap_or(0));
         let whole = |part: Duration| Duration::from_secs(part.as_secs().max(1));
-        LeaseTimes { lasts: Some(whole(fence * 2 / 3)), kill: whole(fence / 6) }
+        let kill = whole(fence / 6);
+        let lasts = (fence * 2 / 3).min(fence.saturating_sub(kill + LATE));
+        LeaseTimes { lasts: Some(whole(lasts)), kill }
     }
 
     /// Those of an engine on the server's own machine, which no cut can part from it.
@@ -44,10 +50,9 @@ impl LeaseTimes {
         LeaseTimes { lasts: None, kill: Duration::from_secs(5) }
     }
 
-    /// How long after the last renewal a task is certainly gone: a look may be three seconds
-    /// late, and a tick one.
+    /// How long after the last renewal a task is certainly gone.
     pub(super) fn gone_after(&self) -> Duration {
-        self.lasts.unwrap_or_default() + self.kill + Duration::from_secs(4)
+        self.lasts.unwrap_or_default() + self.kill + LATE
     }
 
     /// How often a lease is renewed.
@@ -230,8 +235,10 @@ impl Measured {
                 }
                 ("net", Some(received), Some(sent)) => {
                     let (was_received, was_sent) = measured.net.unwrap_or_default();
-                    measured.net =
-                        Some((was_received.saturating_add(received), was_sent.saturating_add(sent)));
+                    measured.net = Some((
+                        was_received.saturating_add(received),
+                        was_sent.saturating_add(sent),
+                    ));
                 }
                 ("gpu", busy, memory_mib) => {
                     let Some(gpu) = gpus.next() else { continue };
@@ -297,14 +304,12 @@ mod tests {
 
     #[test]
     fn a_task_is_gone_before_its_fence_even_if_every_look_comes_late() {
-        for fence_s in [12, 30, 60, 600] {
+        for fence_s in [8, 12, 15, 30, 60, 600] {
             let times = LeaseTimes::within(Span::from_s(fence_s));
             let fence = Duration::from_secs(u64::try_from(fence_s).expect("small"));
-            assert!(times.gone_after() <= fence + Duration::from_secs(2), "{fence_s}: {times:?}");
+            assert!(times.gone_after() <= fence, "{fence_s}: {times:?}");
             assert!(times.lasts.expect("a lease") > times.renewed_every().expect("renewed") * 3);
         }
-        let usual = LeaseTimes::within(Span::from_s(30));
-        assert!(usual.gone_after() <= Duration::from_secs(30), "{usual:?}");
     }
 
     #[test]

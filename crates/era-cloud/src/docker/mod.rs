@@ -8,7 +8,7 @@
 //!
 //! Names and labels come from (job, part, attempt, rank), so a second start is a no-op, and what
 //! runs is found again after a restart. The job's folder is the server's own, seen by the nodes at
-//! the same path or over NFS; the lease of a task lies in it (decision 0016). Containers keep how
+//! the same path or over NFS; the lease of a task lies in it (decision 0018). Containers keep how
 //! they ended until the server has acknowledged that. What is worth running is not known here.
 
 mod address;
@@ -82,10 +82,8 @@ impl Docker {
     /// it returns, [`Executor::known`] can be asked.
     pub async fn start(options: DockerOptions, reports: Reports) -> Result<Docker, DockerError> {
         let data = options.data.clone();
-        let site = Site::of(&data).map_err(|source| DockerError::Io {
-            what: "name this site".into(),
-            source,
-        })?;
+        let site = Site::of(&data)
+            .map_err(|source| DockerError::Io { what: "name this site".into(), source })?;
         let engine = Engine::connect(&options.address, site.clone()).await?;
         // Only a cut can make a second run, and there is none between a server and its socket.
         let near = !engine.is_swarm() && matches!(options.address.endpoint, Endpoint::Unix(_));
@@ -96,16 +94,12 @@ impl Docker {
             data,
             times,
             isolation: isolation(),
-            own_ids: (
-                rustix::process::geteuid().as_raw(),
-                rustix::process::getegid().as_raw(),
-            ),
+            own_ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         };
         let known = Known::default();
         let (says, heard) = mpsc::unbounded_channel();
         let image = options.address.image.clone();
-        let mut tender =
-            Tender::new(engine.clone(), house, image, reports, Arc::clone(&known));
+        let mut tender = Tender::new(engine.clone(), house, image, reports, Arc::clone(&known));
         tender.adopt().await?;
         tokio::spawn(tender.go_on(heard));
         Ok(Docker { says, known, engine })

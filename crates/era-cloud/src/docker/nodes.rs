@@ -89,7 +89,8 @@ impl Nodes {
                 _ => {}
             }
         }
-        let left = before.by_id.iter().filter(|(id, was)| was.ready && !self.by_id.contains_key(*id));
+        let left =
+            before.by_id.iter().filter(|(id, was)| was.ready && !self.by_id.contains_key(*id));
         news.extend(left.map(|(_, was)| Report::NodeLost { name: was.found.name.clone() }));
         news
     }

@@ -26,10 +26,10 @@ pub(super) fn service(instance: &Instance, secret: Option<&str>, replicas: i64) 
         task_template: Some(template(instance, secret)),
         mode: Some(ServiceSpecMode { replicated: Some(replicated), ..ServiceSpecMode::default() }),
         // Names lead to the task itself, not to a balancer in front of it.
-        endpoint_spec: instance.network.as_ref().map(|_| EndpointSpec {
-            mode: Some(EndpointSpecModeEnum::DNSRR),
-            ports: None,
-        }),
+        endpoint_spec: instance
+            .network
+            .as_ref()
+            .map(|_| EndpointSpec { mode: Some(EndpointSpecModeEnum::DNSRR), ports: None }),
         ..ServiceSpec::default()
     }
 }
@@ -138,7 +138,8 @@ pub(super) fn seen(task: &Task) -> Seen {
     let code = container.and_then(|container| container.exit_code);
     let code = code.and_then(|code| i32::try_from(code).ok()).unwrap_or(0);
     // A container that never had a process failed to start.
-    let began = container.is_some_and(|container| container.pid.is_some_and(|pid| pid > 0) || code != 0);
+    let began =
+        container.is_some_and(|container| container.pid.is_some_and(|pid| pid > 0) || code != 0);
     match status.state {
         Some(TaskState::RUNNING) => Seen::Runs,
         Some(TaskState::COMPLETE) => Seen::Ended(code),

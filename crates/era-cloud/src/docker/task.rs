@@ -72,7 +72,7 @@ pub(super) fn lay_out(
         _ => {}
     }
     let owner = house.isolation.uid(launch.spec.user)?;
-    let mounts = places.prepare(launch, &house.isolation)?;
+    let mounts = places.prepare(launch, &house.isolation, None)?;
     for input in &launch.spec.inputs {
         let to = places.work.join(&input.to);
         within_reach(&input.from, &to).map_err(at)?;
@@ -103,7 +103,11 @@ fn within_reach(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// The instance that a launch becomes.
-pub(super) fn instance(house: &House, launch: &Launch, chosen: Chosen) -> Result<Instance, Unready> {
+pub(super) fn instance(
+    house: &House,
+    launch: &Launch,
+    chosen: Chosen,
+) -> Result<Instance, Unready> {
     let places = Places::of(launch);
     let root = Path::new(TASK_ROOT);
     let seen = places.seen(launch, Some(root));
@@ -168,11 +172,7 @@ fn mounted(house: &House, path: &Path, target: &str, read_only: bool) -> Mounted
 
 /// The environment of a task in a container: the image keeps its own path and shell, ranks are
 /// found by their names, and what is secret goes another way.
-fn variables(
-    launch: &Launch,
-    seen: &crate::shim::Seen,
-    gpus: &[String],
-) -> Vec<(String, String)> {
+fn variables(launch: &Launch, seen: &crate::shim::Seen, gpus: &[String]) -> Vec<(String, String)> {
     let mut launch = launch.clone();
     let is_gang = launch.replicas > 1;
     if is_gang {
@@ -272,7 +272,10 @@ mod tests {
     #[test]
     fn a_task_runs_under_its_guard_and_its_users_id_within_its_limits() {
         let made = launched(Volumes::Bind, &[]);
-        assert_eq!(made.command[..5].join(" "), "/bin/sh /run/era/guard/p0-a1-r1/guard /run/era/guard/p0-a1-r1 20 5");
+        assert_eq!(
+            made.command[..5].join(" "),
+            "/bin/sh /run/era/guard/p0-a1-r1/guard /run/era/guard/p0-a1-r1 20 5"
+        );
         assert_eq!(made.command[5..], ["train", "--fast"]);
         assert_eq!(made.user, Some((1001, 1001)));
         assert_eq!(made.memory_bytes, (256 + 8) << 20);
@@ -301,7 +304,8 @@ mod tests {
 
     #[test]
     fn tokens_go_as_secrets_and_nowhere_else() {
-        let env = [("HF_TOKEN", "it's"), ("wandb_api_key", "k"), ("MODE", "fast"), ("A-TOKEN", "x")];
+        let env =
+            [("HF_TOKEN", "it's"), ("wandb_api_key", "k"), ("MODE", "fast"), ("A-TOKEN", "x")];
         let made = launched(Volumes::Bind, &env);
         let secrets = made.secrets.clone().expect("secrets");
         assert_eq!(secrets, "export HF_TOKEN='it'\\''s'\nexport wandb_api_key='k'\n");

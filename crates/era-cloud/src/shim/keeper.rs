@@ -15,11 +15,11 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use era_core::units::{Span, Time};
+use era_core::units::{Span, Time, UserId};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
@@ -58,6 +58,8 @@ pub(super) struct Node {
     pub(super) mark: String,
     /// The control groups of this keeper's slot.
     pub(super) groups: Vec<PathBuf>,
+    /// Where this keeper puts an empty temporary folder aside for its next task.
+    pub(super) spare: PathBuf,
     /// Whether those groups limit the number of processes.
     pub(super) groups_limit_processes: bool,
     /// How many files a process may open where nobody asks for more.
@@ -88,6 +90,7 @@ pub fn keep() -> io::Result<()> {
             ToKeeper::Terminate | ToKeeper::Kill => {}
         }
     }
+    keeper.leave();
     Ok(())
 }
 
@@ -96,6 +99,8 @@ struct Keeper {
     lines: Lines,
     orders: std::collections::VecDeque<ToKeeper>,
     node: Option<Node>,
+    /// Whose temporary folder was put aside; `None` where none is.
+    spare_of: Option<UserId>,
     /// So that the kernel spares the keeper and not the task; `None` without the right to.
     oom_score: Option<File>,
     pid: i32,
@@ -125,7 +130,7 @@ impl Keeper {
         }
         let pid = rustix::process::getpid().as_raw_pid();
         let (lines, orders) = (Lines::default(), Default::default());
-        Ok(Keeper { control, lines, orders, node: None, oom_score, pid })
+        Ok(Keeper { control, lines, orders, node: None, spare_of: None, oom_score, pid })
     }
 
     /// Moves into the slot. This can take milliseconds, which is why tasks are not moved.
@@ -138,6 +143,14 @@ impl Keeper {
         rustix::process::setrlimit(rustix::process::Resource::Nofile, files)?;
         self.node = Some(node);
         Ok(())
+    }
+
+    /// Leaves nothing behind.
+    fn leave(&mut self) {
+        if let (Some(node), Some(_)) = (&self.node, self.spare_of) {
+            // The next supervisor sweeps what cannot be removed.
+            let _ = std::fs::remove_dir(&node.spare);
+        }
     }
 
     /// Waits for the next order; `None` when the supervisor is gone.
@@ -188,14 +201,15 @@ impl Keeper {
         let prepared = Span(i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX));
         match started {
             Err((code, why)) => {
-                places.tidy();
+                places.tidy(None);
                 self.tell(&FromKeeper::NotStarted { code, why })
             }
             Ok(pid) => {
                 self.tell(&FromKeeper::Started { at: super::now(), prepared })?;
                 let code = self.until_gone(pid)?;
                 self.tell(&FromKeeper::Gone { at: super::now(), code })?;
-                places.tidy();
+                let spare = self.node.as_ref().map(|node| node.spare.as_path());
+                self.spare_of = places.tidy(spare).then_some(launch.spec.user);
                 Ok(())
             }
         }
@@ -220,7 +234,8 @@ impl Keeper {
         let wrong = |why: &dyn std::fmt::Display| (126, why.to_string());
         let root = node.isolation.namespaces.then(|| PathBuf::from(TASK_ROOT));
         let uid = node.isolation.uid(launch.spec.user).map_err(|why| wrong(&why))?;
-        let mounts = places.prepare(launch, &node.isolation).map_err(|why| wrong(&why))?;
+        let spare = self.take_spare(node, launch.spec.user);
+        let mounts = places.prepare(launch, &node.isolation, spare).map_err(|why| wrong(&why))?;
         let seen = places.seen(launch, root.as_deref());
         let env = environment(launch, &seen, &node.settings, &node.mark);
         let away = match &root {
@@ -258,12 +273,22 @@ impl Keeper {
         i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| wrong(&"no such pid"))
     }
 
+    /// The temporary folder that was put aside, if it was this user's; another's is removed.
+    fn take_spare<'a>(&mut self, node: &'a Node, user: UserId) -> Option<&'a Path> {
+        let owner = self.spare_of.take()?;
+        if owner != user {
+            // It is empty. Should it stay, there is none to put aside in its place.
+            let _ = std::fs::remove_dir(&node.spare);
+        }
+        (owner == user).then_some(&node.spare)
+    }
+
     fn leave_home(
         &self,
         node: &Node,
         launch: &Launch,
         places: &Places,
-        root: &std::path::Path,
+        root: &Path,
         mounts: Vec<(PathBuf, PathBuf)>,
     ) -> Result<Away, crate::isolate::Unisolated> {
         let memory = u64::from(launch.each.memory) << 20;

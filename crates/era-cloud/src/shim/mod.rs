@@ -32,8 +32,8 @@ mod task;
 pub(crate) mod tests;
 mod watch;
 
-pub use keeper::keep;
 pub(crate) use environment::{MARK, Seen, environment};
+pub use keeper::keep;
 pub use places::{Places, Unready};
 pub use settings::Settings;
 
@@ -120,6 +120,7 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
         isolation,
         mark,
         groups: Vec::new(),
+        spare: spares(&folder).map_err(doing("make a place for temporary folders"))?,
         groups_limit_processes: cgroups.limits_processes(),
         open_files,
     };
@@ -146,6 +147,18 @@ fn lock(folder: &Path) -> Result<File, ShimError> {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(ShimError::Taken(folder.into())),
         Err(errno) => Err(doing("lock the folder")(errno.into())),
     }
+}
+
+/// An empty folder that only we see, in which keepers put temporary folders aside.
+fn spares(folder: &Path) -> io::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let path = folder.join("spare");
+    match std::fs::remove_dir_all(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
 }
 
 fn private(path: &Path) -> io::Result<()> {

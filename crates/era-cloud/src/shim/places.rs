@@ -94,18 +94,23 @@ impl Places {
     }
 
     /// Makes them, copies the code, shows the inputs. What it returns is still to be mounted
-    /// read-only: from a kept folder, to a path in the working folder.
+    /// read-only: from a kept folder, to a path in the working folder. A spare folder of the same
+    /// owner becomes the temporary one.
     pub fn prepare(
         &self,
         launch: &Launch,
         isolation: &Isolation,
+        spare: Option<&Path>,
     ) -> Result<Vec<(PathBuf, PathBuf)>, Unready> {
         let owner = isolation.uid(launch.spec.user)?;
         make(&self.folder, 0o755, None)?;
         let work = self.folder.join("work");
         make(&work, 0o755, None)?;
-        for own in [&self.work, &self.tmp, &self.outputs, &self.checkpoints] {
+        for own in [&self.work, &self.outputs, &self.checkpoints] {
             make(own, 0o700, owner)?;
+        }
+        if !spare.is_some_and(|spare| self.take_spare(spare)) {
+            make(&self.tmp, 0o700, owner)?;
         }
         for kept in KEPT {
             let (link, to) = (self.work.join(kept), Path::new("../..").join(kept));
@@ -132,15 +137,28 @@ impl Places {
         Ok(mounts)
     }
 
-    /// Removes what nobody needs once the task is over.
-    pub fn tidy(&self) {
-        // Nearly always it is empty, and one call does.
-        if std::fs::remove_dir(&self.tmp).is_err()
-            && let Err(error) = std::fs::remove_dir_all(&self.tmp)
+    /// Makes a spare folder the temporary one, and says whether that could be done.
+    fn take_spare(&self, spare: &Path) -> bool {
+        // Its owner may have closed it.
+        std::fs::set_permissions(spare, std::fs::Permissions::from_mode(0o700)).is_ok()
+            && std::fs::rename(spare, &self.tmp).is_ok()
+    }
+
+    /// Removes what nobody needs once all of the task is gone. Nearly always the temporary folder
+    /// is empty: it is put aside as `spare`, for the next task of the same user, and this returns
+    /// `true`. A file system may take long to make a folder where others were just deleted (ext4
+    /// without a journal looks at each of the last five seconds), and tasks may be many.
+    pub fn tidy(&self, spare: Option<&Path>) -> bool {
+        let empty = std::fs::read_dir(&self.tmp).is_ok_and(|mut inside| inside.next().is_none());
+        if empty && spare.is_some_and(|spare| std::fs::rename(&self.tmp, spare).is_ok()) {
+            return true;
+        }
+        if let Err(error) = std::fs::remove_dir_all(&self.tmp)
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(path = %self.tmp.display(), %error, "a temporary folder stays");
         }
+        false
     }
 
     /// A path in the working folder, whose parents are made.
@@ -178,7 +196,10 @@ fn make(path: &Path, mode: u32, owner: Option<u32>) -> Result<(), Unready> {
         }
         Err(error) => return Err(at(path)(error)),
     }
-    chown(path, owner, owner).map_err(at(path))
+    if owner.is_some() {
+        chown(path, owner, owner).map_err(at(path))?;
+    }
+    Ok(())
 }
 
 fn copy(from: &Path, to: &Path, executable: bool, owner: Option<u32>) -> io::Result<()> {
@@ -220,6 +241,28 @@ mod tests {
     use crate::shim::tests::launch;
     use std::sync::Arc;
 
+    #[test]
+    fn a_temporary_folder_is_used_again_only_if_nothing_is_left_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let spare = folder.path().join("spare");
+        let ready = |job: u64, spare: Option<&Path>| {
+            let mut launch = launch(job, &["true"]);
+            Arc::make_mut(&mut launch.spec).folder = folder.path().join(job.to_string());
+            let places = Places::of(&launch);
+            places.prepare(&launch, &Isolation::NONE, spare).expect("ready");
+            places
+        };
+        let first = ready(1, Some(&spare));
+        std::fs::set_permissions(&first.tmp, std::fs::Permissions::from_mode(0o000)).expect("mode");
+        assert!(first.tidy(Some(&spare)) && spare.is_dir() && !first.tmp.exists());
+        let second = ready(2, Some(&spare));
+        assert!(!spare.exists(), "it was taken");
+        let mode = std::fs::metadata(&second.tmp).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        std::fs::write(second.tmp.join("secret"), "x").expect("write");
+        assert!(!second.tidy(Some(&spare)) && !spare.exists() && !second.tmp.exists());
+    }
+
     fn staged(from: &Path, to: &str) -> Staged {
         Staged { from: from.into(), to: to.into(), executable: false }
     }
@@ -234,7 +277,7 @@ mod tests {
             let spec = Arc::make_mut(&mut launch.spec);
             spec.folder = folder.path().join("job");
             spec.code = vec![staged(&kept, bad)];
-            let done = Places::of(&launch).prepare(&launch, &Isolation::NONE);
+            let done = Places::of(&launch).prepare(&launch, &Isolation::NONE, None);
             assert!(matches!(done, Err(Unready::Escapes(_))), "{bad:?}: {done:?}");
         }
     }
@@ -250,7 +293,7 @@ mod tests {
         spec.code = vec![staged(&kept, "src/main.py")];
         spec.inputs = vec![staged(&kept, "inputs/set/file")];
         let places = Places::of(&launch);
-        assert_eq!(places.prepare(&launch, &Isolation::NONE).expect("ready"), []);
+        assert_eq!(places.prepare(&launch, &Isolation::NONE, None).expect("ready"), []);
         std::fs::write(places.work.join("src/main.py"), "changed").expect("ours");
         assert_eq!(std::fs::read_to_string(&kept).expect("read"), "print(1)");
         let input = places.work.join("inputs/set/file");

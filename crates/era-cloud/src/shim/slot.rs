@@ -3,6 +3,7 @@
 
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use era_core::job::TaskId;
@@ -21,6 +22,8 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(super) struct Kept {
     pub(super) child: Child,
     pub(super) slot: Slot,
+    /// Where it may have put a temporary folder aside.
+    spare: PathBuf,
     pub(super) task: Option<TaskId>,
     /// How often its slot was out of memory when it was last looked at.
     pub(super) oom_kills: u64,
@@ -34,7 +37,12 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Starts a keeper: our own program again, told by its arguments to be one.
-    pub(super) fn start(arguments: &[String], node: &Node, slot: Slot) -> io::Result<Kept> {
+    pub(super) fn start(
+        arguments: &[String],
+        node: &Node,
+        number: u64,
+        slot: Slot,
+    ) -> io::Result<Kept> {
         let (control, theirs) = UnixStream::pair()?;
         let (out, out_end) = io::pipe()?;
         let (err, err_end) = io::pipe()?;
@@ -52,11 +60,19 @@ impl Kept {
             .stderr(err_end)
             .spawn()?;
         let lines = Lines::default();
-        let mut kept =
-            Kept { child, slot, task: None, oom_kills: 0, log: None, control, out, err, lines };
-        let node = Node { groups: kept.slot.paths(), ..node.clone() };
+        let spare = node.spare.join(format!("k{number}"));
+        let node = Node { groups: slot.paths(), spare: spare.clone(), ..node.clone() };
+        let (task, oom_kills, log) = (None, 0, None);
+        let mut kept = Kept { child, slot, spare, task, oom_kills, log, control, out, err, lines };
         kept.tell(&ToKeeper::Node(Box::new(node)))?;
         Ok(kept)
+    }
+
+    /// Removes what is left of it once its process is gone.
+    pub(super) fn remove(&self) {
+        self.slot.remove();
+        // Most often there is none.
+        let _ = std::fs::remove_dir(&self.spare);
     }
 
     pub(super) fn tell(&mut self, message: &ToKeeper) -> io::Result<()> {

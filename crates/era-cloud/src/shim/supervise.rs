@@ -416,7 +416,7 @@ impl Supervisor {
         let id = self.next_keeper;
         self.next_keeper += 1;
         let slot = self.cgroups.slot(id)?;
-        let kept = Kept::start(&self.keeper_arguments, &self.node, slot)?;
+        let kept = Kept::start(&self.keeper_arguments, &self.node, id, slot)?;
         self.keepers.insert(id, kept);
         Ok(id)
     }
@@ -608,7 +608,7 @@ impl Supervisor {
         let _ = kept.child.kill();
         let _ = kept.child.wait();
         self.end_strays(&kept);
-        kept.slot.remove();
+        kept.remove();
         let Some(task) = kept.task else { return };
         let Some(about) = self.tasks.remove(&task) else { return };
         self.deadlines.remove(&(about.until, task));
@@ -660,7 +660,7 @@ impl Supervisor {
         if let Some(mut kept) = self.keepers.remove(&keeper) {
             let _ = kept.child.kill();
             let _ = kept.child.wait();
-            kept.slot.remove();
+            kept.remove();
         }
     }
 

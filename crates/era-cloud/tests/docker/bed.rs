@@ -208,12 +208,18 @@ impl Bed {
 
     /// The next report that this finds, whatever else is told.
     pub(crate) async fn find<T>(&mut self, find: impl Fn(&Report) -> Option<T>) -> T {
-        loop {
+        let begun = Instant::now();
+        let mut passed = Vec::new();
+        while begun.elapsed() < PATIENCE {
             let report = self.next().await;
             if let Some(found) = find(&report) {
                 return found;
             }
+            if !matches!(report, Report::Samples { .. }) {
+                passed.push(report);
+            }
         }
+        panic!("not told in time; what was: {passed:?}");
     }
 
     /// Waits until a task is over, and acknowledges it.

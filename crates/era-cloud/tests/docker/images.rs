@@ -98,7 +98,8 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     let engine = Engine::connect(&parsed, site()).await.expect("an engine");
 
     let reference = engine.registry().reference("hello:1").expect("a registry");
-    let (done, shown) = built(&engine, &reference, &format!("FROM {IMAGE}\nENV HELLO=there\n")).await;
+    let (done, shown) =
+        built(&engine, &reference, &format!("FROM {IMAGE}\nENV HELLO=there\n")).await;
     assert_eq!(done, Ok(()), "{shown}");
     assert!(shown.contains("Step 1/2"), "its output is passed on: {shown}");
 
@@ -151,7 +152,8 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     assert_eq!(bed.log(2), "built: yes\n");
 
     // One that fails shows its last lines, and one that is not there says so.
-    std::fs::write(&dockerfile, format!("FROM {IMAGE}\nRUN echo almost && exit 3\n")).expect("write");
+    std::fs::write(&dockerfile, format!("FROM {IMAGE}\nRUN echo almost && exit 3\n"))
+        .expect("write");
     let mut launch = bed.launch(3, "true");
     let spec = Arc::make_mut(&mut launch.spec);
     let other = data.path().join("dockerfile-2");

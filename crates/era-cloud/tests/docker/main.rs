@@ -5,3 +5,4 @@ mod bed;
 mod images;
 mod plain;
 mod swarm;
+mod three;

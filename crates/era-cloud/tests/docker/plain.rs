@@ -47,7 +47,10 @@ async fn a_task_sees_its_code_inputs_and_outputs_and_what_it_prints_is_kept() {
         })
         .await;
     assert_eq!(sample, (0.5, 3));
-    assert_eq!(exited(&bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await), (0, Ending::Itself));
+    assert_eq!(
+        exited(&bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await),
+        (0, Ending::Itself)
+    );
     assert_eq!(bed.executor.known(), [task], "until it is acknowledged");
     // The same order again is told the same end, and starts nothing.
     bed.executor.carry_out(Order::Launch(launch));
@@ -134,7 +137,8 @@ async fn what_runs_is_found_again_after_a_restart_and_strays_of_older_attempts_g
     let data = data();
     let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
     bed.joined(1).await;
-    let mut launch = bed.launch(1, "echo one; while ! test -e $ERA_OUTPUTS/go; do sleep 0.1; done; echo two");
+    let mut launch =
+        bed.launch(1, "echo one; while ! test -e $ERA_OUTPUTS/go; do sleep 0.1; done; echo two");
     let go = data.path().join("jobs/1/outputs/go");
     bed.executor.carry_out(Order::Launch(launch.clone()));
     bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
@@ -158,7 +162,8 @@ async fn what_runs_is_found_again_after_a_restart_and_strays_of_older_attempts_g
     let old = launch.task;
     launch.task.attempt = 3;
     bed.executor.carry_out(Order::Launch(launch.clone()));
-    bed.find(|r| matches!(r, Report::Started { task, .. } if task.attempt == 3).then_some(())).await;
+    bed.find(|r| matches!(r, Report::Started { task, .. } if task.attempt == 3).then_some(()))
+        .await;
     let running = daemon.docker(&["ps", "-q", "--filter", "label=era.attempt=2"]).expect("listed");
     assert_eq!(running, "", "{old:?} is gone");
     std::fs::write(&go, "").expect("write");

@@ -1,4 +1,4 @@
-//! On a Swarm of three nodes: daemons in three network namespaces, with a bridge between them.
+//! On a Swarm of three nodes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,84 +8,11 @@ use era_cloud::docker::Seen;
 use era_cloud::{Ending, Executor, Launch, Order, Report};
 use era_core::units::Span;
 
-use crate::bed::{Bed, Daemon, IMAGE, Namespace, can, data, sh};
+use crate::bed::{Bed, data};
+use crate::three::Swarm;
 
 /// How long after a loss the scheduler would start the next attempt.
 const FENCE: Span = Span(15_000);
-
-/// Three nodes, the first of them the manager.
-pub(crate) struct Swarm {
-    pub(crate) nodes: Vec<Daemon>,
-    bridge: String,
-}
-
-impl Swarm {
-    pub(crate) fn start() -> Option<Swarm> {
-        can(Swarm::try_to())
-    }
-
-    fn try_to() -> Result<Swarm, String> {
-        let bridge = format!("eb{}", std::process::id());
-        sh("ip", &["link", "add", &bridge, "type", "bridge"])?;
-        let mut swarm = Swarm { nodes: Vec::new(), bridge: bridge.clone() };
-        sh("ip", &["link", "set", &bridge, "up"])?;
-        // Else the host's own rules would judge what passes between the nodes.
-        let filter = format!("/sys/class/net/{bridge}/bridge/nf_call_iptables");
-        let _ = std::fs::write(filter, "0");
-        let _ = std::fs::write("/proc/sys/net/bridge/bridge-nf-call-iptables", "0");
-        for node in 1..=3 {
-            let namespace = Namespace::new()?;
-            let (host, address) = (swarm.link(node), format!("10.213.77.{node}/24"));
-            sh("ip", &["link", "add", &host, "type", "veth", "peer", "name", "eth0", "netns", &namespace.0])?;
-            sh("ip", &["link", "set", &host, "master", &bridge, "up"])?;
-            namespace.run(&["ip", "addr", "add", &address, "dev", "eth0"])?;
-            namespace.run(&["ip", "link", "set", "eth0", "up"])?;
-            swarm.nodes.push(Daemon::start(namespace, &[])?);
-        }
-        let [first, others @ ..] = &swarm.nodes[..] else { return Err("no node".into()) };
-        first.docker(&["swarm", "init", "--advertise-addr", "10.213.77.1", "--dispatcher-heartbeat", "1s"])?;
-        let token = first.docker(&["swarm", "join-token", "-q", "worker"])?;
-        for (node, daemon) in (2..).zip(others) {
-            let own = format!("10.213.77.{node}");
-            daemon.docker(&["swarm", "join", "--advertise-addr", &own, "--token", &token, "10.213.77.1:2377"])?;
-        }
-        Ok(swarm)
-    }
-
-    fn link(&self, node: usize) -> String {
-        format!("{}n{node}", self.bridge)
-    }
-
-    /// Parts a node from the others, or joins it with them again.
-    pub(crate) fn cut(&self, node: usize, cut: bool) {
-        let state = if cut { "down" } else { "up" };
-        sh("ip", &["link", "set", &self.link(node), state]).expect("set");
-    }
-
-    pub(crate) fn address(&self) -> String {
-        self.nodes[0].address()
-    }
-
-    /// What a node is called, by its place in the list.
-    fn name(&self, place: usize, bed: &Bed) -> String {
-        let id = self.nodes[place].docker(&["info", "-f", "{{.Swarm.NodeID}}"]).expect("an id");
-        let ends = |name: &&String| name.ends_with(&id[..6]);
-        // All have one host name: the oldest keeps it.
-        let plain = |name: &&String| !name.contains('-') || bed.nodes.len() == 1;
-        bed.nodes.iter().find(ends).or_else(|| bed.nodes.iter().find(plain)).expect("named").clone()
-    }
-}
-
-impl Drop for Swarm {
-    fn drop(&mut self) {
-        // A worker that cannot reach its manager takes its time to end.
-        for node in 1..=self.nodes.len() {
-            let _ = sh("ip", &["link", "set", &self.link(node), "up"]);
-        }
-        while self.nodes.pop().is_some() {}
-        let _ = sh("ip", &["link", "delete", &self.bridge]);
-    }
-}
 
 /// A rank that says every fifth of a second that it lives, until it is told to go.
 const RANK: &str = "echo up $(hostname) $MASTER_ADDR; \
@@ -127,7 +54,7 @@ async fn a_gang_outlives_a_node_that_is_cut_off_and_nothing_runs_twice() {
     let mut bed = Bed::start(&swarm.address(), data.path(), FENCE).await;
     assert!(bed.executor.engine().is_swarm());
     bed.joined(3).await;
-    let names: Vec<String> = (0..3).map(|place| swarm.name(place, &bed)).collect();
+    let names: Vec<String> = (0..3).map(|place| swarm.name(place, &bed.nodes)).collect();
     let first = gang(&bed, 1, [&names[1], &names[2]]);
     for launch in &first {
         bed.executor.carry_out(Order::Launch(launch.clone()));
@@ -206,7 +133,7 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     let data = data();
     let mut bed = Bed::start(&swarm.address(), data.path(), FENCE).await;
     bed.joined(3).await;
-    let node = swarm.name(1, &bed);
+    let node = swarm.name(1, &bed.nodes);
 
     // A secret reaches the task, and nobody who looks at the service.
     let mut launch = bed.launch(1, "echo $API_TOKEN; cat /proc/self/limits >/dev/null; exit 4");
@@ -242,12 +169,13 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     bed.find(|r| matches!(r, Report::Started { .. }).then_some(())).await;
     let seen = engine.inspect(polite.task).await.expect("asked").expect("there");
     assert_eq!(seen.state, Seen::Runs);
-    bed.executor.carry_out(Order::Stop { task: polite.task, until: crate::bed::now() + Span::from_s(30) });
+    bed.executor
+        .carry_out(Order::Stop { task: polite.task, until: crate::bed::now() + Span::from_s(30) });
     let over = bed.over(polite.task).await;
     assert!(matches!(over, Report::Exited { code: 9, ending: Ending::Stopped, .. }), "{over:?}");
 
     // What the Swarm's own administrator does is followed.
-    let id = swarm.nodes[1].docker(&["info", "-f", "{{.Swarm.NodeID}}"]).expect("an id");
+    let id = swarm.id(1);
     swarm.nodes[0].docker(&["node", "update", "--availability", "drain", &id]).expect("drained");
     bed.find(|r| matches!(r, Report::NodeDrained { name } if *name == node).then_some(())).await;
     swarm.nodes[0].docker(&["node", "update", "--availability", "active", &id]).expect("active");
@@ -258,5 +186,4 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     let site = era_cloud::docker::Site::named("00000000").expect("a site");
     let refused = era_cloud::docker::Engine::connect(&worker, site).await.err().expect("refused");
     assert!(refused.to_string().contains("give the address of a manager"), "{refused}");
-    assert!(IMAGE.contains("busybox"));
 }

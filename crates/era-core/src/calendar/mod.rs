@@ -16,7 +16,7 @@ pub use lane::{Booking, Holder, Lane, Layer, Seat, mask_of};
 pub(crate) use moment::FreeNow;
 use moment::Moment;
 pub use profile::{COLUMNS_MAX, CPU, GPU0, MEMORY, Profile, Row, Take};
-pub use slots::{CHUNK, Chunk, Pricing, Slots};
+pub use slots::{CHUNK, Least, Pricing, Slots, Sums};
 
 use crate::bid::{Request, Shape};
 use crate::cluster::{Cluster, Health, Node, Pool};

@@ -3,7 +3,8 @@
 //! Prices are kept ready for the amount that is promised now, so that pricing a request is a
 //! walk over plain arrays. Slots come in shared chunks: a snapshot shares them, a change copies
 //! the few that it touches. Each chunk also keeps the least and the sum of its prices, from which
-//! the search bounds what any start in it could cost.
+//! the search bounds what any start in it could cost. Where slots are alike, as they are wherever
+//! nothing is promised yet, that bound is the price itself.
 //!
 //! A promise counts whole in every slot that it touches, and pays by its milliseconds in it.
 
@@ -37,6 +38,10 @@ struct Column {
     room: [u64; CHUNK],
     density_min: u32,
     density_sum: u64,
+    room_min: u64,
+    promised_min: u64,
+    /// Whether capacity and expected demand are the same in all slots.
+    alike: bool,
 }
 
 impl Column {
@@ -48,44 +53,78 @@ impl Column {
             room: [0; CHUNK],
             density_min: 0,
             density_sum: 0,
+            room_min: 0,
+            promised_min: 0,
+            alike: false,
         }
     }
 
-    fn summarise(&mut self) {
+    fn summarise(&mut self, one_demand: bool) {
         self.density_min = self.density.iter().copied().min().unwrap_or(0);
         self.density_sum = self.density.iter().map(|d| u64::from(*d)).sum();
+        self.room_min = self.room.iter().copied().min().unwrap_or(0);
+        self.promised_min = self.promised.iter().copied().min().unwrap_or(0);
+        self.alike = one_demand && self.capacity.iter().all(|c| *c == self.capacity[0]);
+    }
+}
+
+/// Sums of the densities of one number of units, one remembered for each resource: neighbouring
+/// slots are most often in the same state, so that most sums are not worked out twice.
+#[derive(Default)]
+pub struct Sums<'a> {
+    last: PerResource<Option<(State<'a>, u128)>>,
+}
+
+/// All that the price of a further unit in a slot depends on.
+#[derive(Clone, Copy)]
+struct State<'a> {
+    capacity: u64,
+    promised: u64,
+    expected: &'a Curve,
+}
+
+impl State<'_> {
+    fn is(&self, other: &State<'_>) -> bool {
+        self.capacity == other.capacity
+            && self.promised == other.promised
+            && std::ptr::eq(self.expected, other.expected)
+    }
+}
+
+impl<'a> Sums<'a> {
+    /// The sum of the densities of `units` further units in a slot; `units` is the same each time.
+    fn of(
+        &mut self,
+        pricing: &Pricing<'a>,
+        resource: Resource,
+        state: State<'a>,
+        units: u64,
+    ) -> u128 {
+        let last = &mut self.last[resource as usize];
+        if let Some((_, sum)) = last.as_ref().filter(|(known, _)| known.is(&state)) {
+            return *sum;
+        }
+        let State { capacity, promised, expected } = state;
+        let slot = SlotView { resource, capacity, expected };
+        let sum = sum_of_units(pricing, &slot, promised, units);
+        *last = Some((state, sum));
+        sum
     }
 }
 
 /// 64 slots of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
+struct Chunk {
     columns: PerResource<Column>,
 }
 
-impl Chunk {
-    /// A lower bound of the raw cost of `units` for a millisecond in any slot of the chunk.
-    pub fn least(&self, weights: &Weights, units: &PerResource<u64>) -> u128 {
-        self.bound(weights, units, |c| u64::from(c.density_min))
-    }
-
-    /// A lower bound of the raw cost of `units` for a millisecond in every slot of the chunk.
-    pub fn sum(&self, weights: &Weights, units: &PerResource<u64>) -> u128 {
-        self.bound(weights, units, |c| c.density_sum)
-    }
-
-    fn bound(
-        &self,
-        weights: &Weights,
-        units: &PerResource<u64>,
-        of: impl Fn(&Column) -> u64,
-    ) -> u128 {
-        let mut sum = 0;
-        for ((column, units), weight) in self.columns.iter().zip(units).zip(&weights.0) {
-            sum += u128::from(*weight) * u128::from(*units) * u128::from(of(column));
-        }
-        sum
-    }
+/// What a number of units costs at least for a millisecond, raw.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Least {
+    /// In any slot of a chunk.
+    pub each: u128,
+    /// In all slots of the chunk together.
+    pub all: u128,
 }
 
 /// A pool's slots from now to the horizon.
@@ -136,9 +175,39 @@ impl Slots {
         (offset / CHUNK < self.chunks.len()).then_some((offset / CHUNK, offset % CHUNK))
     }
 
-    /// A chunk, by its place.
-    pub fn chunk(&self, index: usize) -> &Chunk {
-        &self.chunks[index]
+    /// What `units` cost at least in a chunk. Exact where all slots are in the same state, and
+    /// where the units cost no more than the first of them.
+    pub fn least<'a>(
+        &self,
+        index: usize,
+        weights: &Weights,
+        units: &PerResource<u64>,
+        pricing: &Pricing<'a>,
+        sums: &mut Sums<'a>,
+    ) -> Least {
+        let mut least = Least::default();
+        for (resource, column) in Resource::ALL.into_iter().zip(&self.chunks[index].columns) {
+            let (units, weight) = (units[resource as usize], weights.0[resource as usize]);
+            if units == 0 || weight == 0 {
+                continue;
+            }
+            let scale = u128::from(weight) * u128::from(units);
+            let mut each = scale * u128::from(column.density_min);
+            let mut all = scale * u128::from(column.density_sum);
+            if column.alike && units > column.room_min {
+                // Prices do not fall as more is promised, so none is below that of the slot in
+                // which the least is.
+                let time = self.start_of(self.base + (index * CHUNK) as i64);
+                let expected = pricing.expected[resource as usize].at(time);
+                let (capacity, promised) = (column.capacity[0], column.promised_min);
+                let state = State { capacity, promised, expected };
+                each = u128::from(weight) * sums.of(pricing, resource, state, units);
+                all = all.max(each * CHUNK as u128);
+            }
+            least.each += each;
+            least.all += all;
+        }
+        least
     }
 
     /// Drops chunks that lie wholly before `now` and adds new ones until `until` is covered.
@@ -237,18 +306,20 @@ impl Slots {
             if !which(resource as usize) {
                 continue;
             }
-            let (mut expected, mut until) = (&NOTHING, Time::MIN);
+            let series = pricing.expected[resource as usize];
+            let (mut expected, mut until) = series.run_at(Time(first_slot * len.0));
+            let one_demand = Time((first_slot + CHUNK as i64 - 1) * len.0) < until;
             for i in from..to {
                 let time = Time((first_slot + i as i64) * len.0);
                 if time >= until {
-                    (expected, until) = pricing.expected[resource as usize].run_at(time);
+                    (expected, until) = series.run_at(time);
                 }
-                let slot = SlotView { resource, time, capacity: column.capacity[i], expected };
+                let slot = SlotView { resource, capacity: column.capacity[i], expected };
                 let marginal = next_unit(pricing, &slot, column.promised[i]);
                 column.density[i] = marginal.density.0;
                 column.room[i] = marginal.room;
             }
-            column.summarise();
+            column.summarise(one_demand);
         }
     }
 
@@ -269,12 +340,13 @@ impl Slots {
     }
 
     /// Writes the raw cost of `units` for a millisecond in each slot of a chunk, as prefix sums.
-    pub fn costs(
+    pub fn costs<'a>(
         &self,
         index: usize,
         weights: &Weights,
         units: &PerResource<u64>,
-        pricing: &Pricing<'_>,
+        pricing: &Pricing<'a>,
+        sums: &mut Sums<'a>,
         prefix: &mut [u128; CHUNK + 1],
     ) {
         let mut cost = [0u128; CHUNK];
@@ -284,14 +356,19 @@ impl Slots {
                 continue;
             }
             let scale = u128::from(weight) * u128::from(units);
+            let series = pricing.expected[resource as usize];
+            let (mut expected, mut until) = (&NOTHING, Time::MIN);
             for (i, cost) in cost.iter_mut().enumerate() {
                 *cost += if units <= column.room[i] {
                     scale * u128::from(column.density[i])
                 } else {
                     let time = self.start_of(self.base + (index * CHUNK + i) as i64);
-                    let expected = pricing.expected[resource as usize].at(time);
-                    let slot = SlotView { resource, time, capacity: column.capacity[i], expected };
-                    u128::from(weight) * sum_of_units(pricing, &slot, column.promised[i], units)
+                    if time >= until {
+                        (expected, until) = series.run_at(time);
+                    }
+                    let (capacity, promised) = (column.capacity[i], column.promised[i]);
+                    let state = State { capacity, promised, expected };
+                    u128::from(weight) * sums.of(pricing, resource, state, units)
                 };
             }
         }

@@ -2,15 +2,14 @@
 
 use crate::forecast::Curve;
 use crate::resources::Resource;
-use crate::units::{Milli, Time};
+use crate::units::Milli;
 
-/// What a mechanism may know: one resource of one pool in one price slot. No bid, no value.
+/// What a mechanism may know: one resource of one pool in one price slot. No bid, no value; and no
+/// time, so that slots alike cost the same.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotView<'a> {
     /// Which resource.
     pub resource: Resource,
-    /// When the slot starts.
-    pub time: Time,
     /// Units that could be promised in it.
     pub capacity: u64,
     /// Demand that is still expected for it.
@@ -94,7 +93,7 @@ mod tests {
             capacity in 0u64..40, taken in 0u64..40,
         ) {
             let curve = Curve::from_parts(parts.iter().map(|(d, q)| (Milli(*d), *q)));
-            let slot = SlotView { resource: Resource::Gpu, time: Time(0), capacity, expected: &curve };
+            let slot = SlotView { resource: Resource::Gpu, capacity, expected: &curve };
             // The highest p with demand(p) + promised + 1 > capacity, searched one by one.
             let plain = (0..30u32).rev().find(|p| curve.demand(Milli(*p)) + taken + 1 > capacity);
             match BasicEcon.marginal(&slot, taken) {

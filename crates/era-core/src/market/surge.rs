@@ -57,14 +57,12 @@ mod tests {
     use super::*;
     use crate::forecast::Curve;
     use crate::resources::Resource;
-    use crate::units::Time;
 
     #[test]
     fn surge_doubles_at_equal_distances() {
         let surge = Surge::new(Milli(500), Milli(8000));
         let curve = Curve::default();
-        let slot =
-            SlotView { resource: Resource::Gpu, time: Time(0), capacity: 64, expected: &curve };
+        let slot = SlotView { resource: Resource::Gpu, capacity: 64, expected: &curve };
         let at = |taken| surge.marginal(&slot, taken).unwrap().density;
         assert_eq!([at(0), at(16), at(32), at(48)], [500, 1000, 2000, 4000].map(Milli));
         assert!(surge.marginal(&slot, 64).is_none());
@@ -75,8 +73,7 @@ mod tests {
         let surge = Surge::new(Milli(300), Milli(7777));
         let curve = Curve::default();
         for capacity in [1, 3, 63, 64, 65, 1000, 8_000_000] {
-            let slot =
-                SlotView { resource: Resource::Gpu, time: Time(0), capacity, expected: &curve };
+            let slot = SlotView { resource: Resource::Gpu, capacity, expected: &curve };
             let (mut taken, mut last) = (0, Milli(0));
             while let Some(m) = surge.marginal(&slot, taken) {
                 assert!(m.density >= last, "{capacity} {taken}");

@@ -44,7 +44,8 @@ pub fn docker(
 }
 
 fn asleep(nodes: Vec<FoundNode>, reports: Reports) -> Option<Arc<dyn Executor>> {
-    let start = || Arc::new(Simulated::start(nodes.clone(), SLEEP_MAX, reports)) as Arc<dyn Executor>;
+    let start =
+        || Arc::new(Simulated::start(nodes.clone(), SLEEP_MAX, reports)) as Arc<dyn Executor>;
     (!nodes.is_empty()).then(start)
 }
 

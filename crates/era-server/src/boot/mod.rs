@@ -27,15 +27,17 @@ use tokio_util::sync::CancellationToken;
 use crate::asks::Asking;
 use crate::auth::first_start::FirstAccount;
 use crate::auth::{AccountError, Auth};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::SystemClock;
 use crate::driver::{Driver, Rules, Unanswered};
 use crate::feed::Feed;
 use crate::http::serve::ServeError;
 use crate::http::{Serving, serve};
+use crate::lab::Lab;
 use crate::launch::{Engines, Launcher, Launching};
 use crate::report::Laboratory;
+use crate::tend::Tuning;
 use crate::webhook::address::Reach;
-use crate::{App, Parts, recorder, tcp, webhook};
+use crate::{App, Parts, recorder, tcp, tend, webhook};
 
 /// How long the tables may take to end.
 const FOLLOW_TIME: Duration = Duration::from_secs(5);
@@ -60,12 +62,17 @@ pub struct Settings {
     pub laboratory: Option<Box<dyn Laboratory>>,
     /// What builds images, once the executor that has it was reached.
     pub images: executors::ImageEngine,
+    /// The program whose commands the laboratory runs: this one.
+    pub program: PathBuf,
+    /// How often, and for what, a better policy is searched.
+    pub tuning: Option<Tuning>,
 }
 
 /// What starts the executors, once there is somebody to report to. The span is how long after a
 /// node was lost its tasks must be gone.
 pub type StartEngines = Box<
-    dyn FnOnce(Reports, Span) -> Pin<Box<dyn Future<Output = Result<Engines, String>> + Send>> + Send,
+    dyn FnOnce(Reports, Span) -> Pin<Box<dyn Future<Output = Result<Engines, String>> + Send>>
+        + Send,
 >;
 
 /// Why a server does not start or stop as it should.
@@ -91,6 +98,9 @@ pub enum BootError {
     /// No task could be run.
     #[error("tasks cannot be run here: {0}")]
     Engines(String),
+    /// The laboratory's folder cannot be used.
+    #[error("the folder of the laboratory cannot be used: {0}")]
+    Lab(std::io::Error),
     /// What a first start needs was refused.
     #[error("the first start failed: {0}")]
     First(String),
@@ -119,6 +129,7 @@ pub struct Running {
     recorder: JoinHandle<()>,
     hooks: JoinHandle<()>,
     tending: JoinHandle<()>,
+    lab: JoinHandle<()>,
 }
 
 /// Starts a server. Addresses are taken first, so that a second server on the same folder or
@@ -144,7 +155,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let first = auth.first_start(&handle).await?;
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
     let rules = driver.handle().snapshot().settings().clone();
-    let engines = engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
+    let engines =
+        engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
     let files = Files::open(&store, Keep::default())?;
     let (samples, recorder) = recorder::start(store.samples());
     let launching = Launching {
@@ -162,6 +174,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let launcher = Launcher::start(launching, releases, reported);
     let (feed, follower) = Feed::start(&store, handle.committed()).await?;
     let asks = Asking::default();
+    let lab = settings.folder.join("lab");
+    let lab = Lab::open(lab, settings.program).map_err(BootError::Lab)?;
     let app = App::new(Parts {
         driver: handle,
         store: store.clone(),
@@ -170,6 +184,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         feed,
         asks,
         laboratory: settings.laboratory,
+        lab: lab.clone(),
         files,
         images: settings.images,
     });
@@ -189,7 +204,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         }
         None => (None, None),
     };
-    let tending = tokio::spawn(tend(app.clone()));
+    let tending = tokio::spawn(tend::run(app.clone(), settings.tuning, stop.clone()));
+    let lab = tokio::spawn(lab.work(store.journal(), stop.clone()));
     let hooks = webhook::run(app.clone(), store.journal(), settings.reach, stop.clone());
     let hooks = tokio::spawn(hooks);
     Ok(Running {
@@ -207,6 +223,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         recorder,
         hooks,
         tending,
+        lab,
     })
 }
 
@@ -220,12 +237,13 @@ impl Running {
     /// which answers what it was asked, then what is kept. Tasks go on.
     pub async fn stop(self) -> Result<(), BootError> {
         self.stop.cancel();
-        self.tending.abort();
         let served = self.http.await;
         if let Some(lines) = self.lines {
             let _ = lines.await;
         }
         let _ = self.hooks.await;
+        let _ = self.tending.await;
+        let _ = self.lab.await;
         self.launcher.stop().await;
         // Nobody can send values any more: those on their way are recorded.
         if tokio::time::timeout(FOLLOW_TIME, self.recorder).await.is_err() {
@@ -255,17 +273,4 @@ fn listen(address: SocketAddr) -> Result<TcpListener, BootError> {
 
 fn local_address(listener: &TcpListener, asked: SocketAddr) -> Result<SocketAddr, BootError> {
     listener.local_addr().map_err(|source| BootError::Listen { address: asked, source })
-}
-
-/// What is done now and then.
-async fn tend(app: App) {
-    loop {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        if let Err(error) = app.asks.write(&app.store.asks(), SystemClock.now()).await {
-            tracing::warn!(%error, "quotes that were asked could not be noted");
-        }
-        if let Err(error) = app.auth.tend().await {
-            tracing::warn!(%error, "tokens could not be tended");
-        }
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use era_api::image::NewImage;
 use era_api::job::{Work, WorkInput};
@@ -12,6 +11,7 @@ use era_store::accounts::Accounts;
 use era_store::files::{DataSetKey, Files, Hash, StagedFile, Viewer};
 
 use crate::driver::Handle;
+use crate::files::owner_as_viewer;
 use crate::launch::{Material, Staging};
 
 pub(super) struct FromFiles {
@@ -28,7 +28,7 @@ impl Staging for FromFiles {
         work: &'a Work,
     ) -> Pin<Box<dyn Future<Output = Result<Material, String>> + Send + 'a>> {
         Box::pin(async move {
-            let viewer = self.viewer(user, user_name);
+            let viewer = owner_as_viewer(&self.driver, user, user_name);
             let mut material = Material::default();
             if let Some(code) = &work.code {
                 let hash: Hash = code.parse().map_err(|_| format!("`{code}` is no tree"))?;
@@ -49,20 +49,6 @@ impl Staging for FromFiles {
 }
 
 impl FromFiles {
-    /// The owner as a plain user: a job sees no more than that, whoever submits it.
-    fn viewer(&self, user: UserId, name: &str) -> Viewer {
-        let driver = self.driver.clone();
-        let group = move |user| driver.snapshot().accounts().user(user).ok().map(|u| u.group);
-        let theirs = group(user);
-        Viewer {
-            account: user,
-            name: name.to_owned(),
-            administrator: false,
-            group_administrator: false,
-            same_group: Arc::new(move |other| theirs.is_some() && group(other) == theirs),
-        }
-    }
-
     /// The image that a job names: one of the catalogue by its name there, and by its digest where
     /// that is known; else what it names is the reference, or a Dockerfile of its code.
     async fn image(&self, named: &str) -> Result<String, String> {

@@ -10,7 +10,7 @@ mod sentence;
 pub(crate) mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use era_core::units::{GroupId, UserId};
@@ -18,6 +18,8 @@ use era_store::tables::{EventRow, Projector, Tables};
 use era_store::{Store, StoreError};
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::JoinHandle;
+
+use crate::gather::Gathering;
 
 pub use names::Names;
 pub use sentence::sentence;
@@ -35,6 +37,12 @@ const RETRY: [Duration; 4] = [
     Duration::from_secs(1),
     Duration::from_secs(5),
 ];
+
+/// So many entries in 50 ms are a load, under which they are gathered for so long.
+const LOAD: usize = 64;
+const GATHER_TIME: Duration = Duration::from_millis(15);
+/// A batch of so many is large enough: more would not make an entry cheaper.
+const LARGE: usize = 256;
 
 /// An event as listeners get it.
 #[derive(Clone, Debug)]
@@ -147,11 +155,21 @@ struct Follower {
 impl Follower {
     async fn run(mut self) {
         let mut failures = 0;
+        let mut gathering = Gathering::new(LOAD, GATHER_TIME);
         loop {
-            let behind = *self.committed.borrow_and_update() > self.projector.cursor();
+            let cursor = self.projector.cursor();
+            let behind = *self.committed.borrow_and_update() > cursor;
             let done = if behind { self.advance().await } else { Ok(false) };
             match done {
-                Ok(true) => failures = 0,
+                Ok(true) => {
+                    failures = 0;
+                    let count = self.projector.cursor().saturating_sub(cursor);
+                    let count = usize::try_from(count).unwrap_or(usize::MAX);
+                    let wait = gathering.came(count, Instant::now());
+                    if let Some(wait) = wait.filter(|_| count < LARGE) {
+                        tokio::time::sleep(wait).await;
+                    }
+                }
                 Ok(false) => {
                     if self.committed.changed().await.is_err() {
                         // The driver is gone: take what it committed last, and end.

@@ -79,6 +79,7 @@ impl Site {
             feed,
             asks: crate::asks::Asking::default(),
             laboratory: None,
+            lab: crate::lab::Lab::open(folder.join("lab"), "/bin/false".into()).unwrap(),
             files: files.unwrap(),
             images: Default::default(),
         });

@@ -17,6 +17,7 @@ use era_store::files::{Files, Viewer};
 
 pub use directory::Directory;
 
+use crate::driver::Handle;
 use crate::http::{Caller, Failure};
 use axum::http::StatusCode;
 
@@ -78,12 +79,18 @@ impl Service {
             }
         }
     }
+}
 
-    /// Remembers what an ended job's outputs take, for its owner's quota.
-    pub async fn settle_outputs(&self, job: JobId, owner: UserId) -> Result<(), Failure> {
-        let folder = self.files.job_folder(job).join("outputs");
-        let taken = tokio::task::spawn_blocking(move || outputs::size(&folder)).await;
-        let (files, bytes) = taken.map_err(|_| wire::stopped())??;
-        Ok(self.files.record_outputs(job, owner, files, bytes).await?)
+/// A job's owner as a plain user: a job sees no more than that, whoever submits it.
+pub fn owner_as_viewer(driver: &Handle, user: UserId, name: &str) -> Viewer {
+    let driver = driver.clone();
+    let group = move |user| driver.snapshot().accounts().user(user).ok().map(|u| u.group);
+    let theirs = group(user);
+    Viewer {
+        account: user,
+        name: name.to_owned(),
+        administrator: false,
+        group_administrator: false,
+        same_group: Arc::new(move |other| theirs.is_some() && group(other) == theirs),
     }
 }

@@ -18,17 +18,22 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, make)).routes(routes!(get)).routes(routes!(set_quota))
 }
 
-fn describe(app: &App, group: &GroupEntry) -> Group {
+async fn describe(app: &App, group: &GroupEntry) -> Result<Group, Failure> {
+    let mut stored = 0_u64;
+    let directory = app.auth.directory();
+    for member in directory.users().filter(|user| user.group == group.id) {
+        stored = stored.saturating_add(app.files.used(member.id).await?);
+    }
     let state = app.driver.snapshot();
     let limits = state.accounts().group(group.id).map(|group| group.quota).unwrap_or_default();
-    Group {
+    Ok(Group {
         id: group.id.0,
         name: group.name.clone(),
         level: group.level,
         quota: quota::write(&limits, group.storage_bytes),
-        used: quota::used(&state, Scope::Group(group.id), 0),
-        users: u32::try_from(app.auth.directory().members(group.id)).unwrap_or(u32::MAX),
-    }
+        used: quota::used(&state, Scope::Group(group.id), stored),
+        users: u32::try_from(directory.members(group.id)).unwrap_or(u32::MAX),
+    })
 }
 
 /// Whether a caller may see a group: its own, or any for administrators.
@@ -48,7 +53,10 @@ async fn list(
     let directory = app.auth.directory();
     let after = ask.cursor.unwrap_or_default();
     let seen = directory.groups_after(&after).filter(|group| sees(&caller, group));
-    let groups = seen.take(size + 1).map(|group| describe(&app, group)).collect();
+    let mut groups = Vec::new();
+    for group in seen.take(size + 1) {
+        groups.push(describe(&app, group).await?);
+    }
     Ok(Json(paging::page(groups, size, |group: &Group| group.name.clone())))
 }
 
@@ -65,7 +73,7 @@ async fn make(
     let limits = quota::read(&wanted.quota)?;
     let made = app.auth.add_group(&app.driver, &wanted, limits).await;
     audit::note(&app, &caller.name, from, "group.create", &wanted.name, made.is_ok()).await;
-    Ok((StatusCode::CREATED, Json(describe(&app, &*made?))))
+    Ok((StatusCode::CREATED, Json(describe(&app, &*made?).await?)))
 }
 
 /// One group.
@@ -79,7 +87,7 @@ async fn get(
     let group = app.auth.directory().group_named(&name).cloned();
     let group = group.filter(|group| sees(&caller, group));
     let group = group.ok_or_else(|| Failure::not_found("group", &name))?;
-    Ok(Json(describe(&app, &group)))
+    Ok(Json(describe(&app, &group).await?))
 }
 
 /// Set what a group may use. For administrators.
@@ -98,5 +106,5 @@ async fn set_quota(
     let (driver, by) = (&app.driver, caller.actor());
     let set = app.auth.set_group_quota(driver, by, &name, limits, wanted.storage_bytes).await;
     audit::note(&app, &caller.name, from, "quota.set", &name, set.is_ok()).await;
-    Ok(Json(describe(&app, &*set?)))
+    Ok(Json(describe(&app, &*set?).await?))
 }

@@ -41,7 +41,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 fn engine(app: &App) -> Result<Engine, Failure> {
     app.images.get().cloned().ok_or_else(|| {
-        let detail = "this site has no engine that builds images: start it with `--executor docker://…`";
+        let detail =
+            "this site has no engine that builds images: start it with `--executor docker://…`";
         Failure::new(StatusCode::CONFLICT, "no_engine", detail)
     })
 }
@@ -86,7 +87,8 @@ async fn build(
     let reference = reference(&engine, &caller, &new.name)?;
     let long = new.arguments.iter().any(|(k, v)| k.len() + v.len() > ARGUMENT_BYTES_MAX);
     if new.arguments.len() > ARGUMENTS_MAX || long {
-        let detail = format!("give at most {ARGUMENTS_MAX} arguments of {ARGUMENT_BYTES_MAX} bytes");
+        let detail =
+            format!("give at most {ARGUMENTS_MAX} arguments of {ARGUMENT_BYTES_MAX} bytes");
         return Err(Failure::bad_field("arguments", detail));
     }
     let hash: Hash = new.code.parse()?;
@@ -94,7 +96,8 @@ async fn build(
     let files = app.files.stage(hash).await?;
     let dockerfile = new.dockerfile.unwrap_or_else(|| "Dockerfile".to_owned());
     if !files.iter().any(|file| file.path == dockerfile) {
-        let detail = format!("`{dockerfile}` is not among the files: name the Dockerfile by its path");
+        let detail =
+            format!("`{dockerfile}` is not among the files: name the Dockerfile by its path");
         return Err(Failure::bad_field("dockerfile", detail));
     }
     audit::note(&app, &caller.name, from, "image.build", &reference, true).await;

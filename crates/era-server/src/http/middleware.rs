@@ -135,7 +135,9 @@ async fn as_problem(response: Response, id: &RequestId) -> Response {
 /// What keeps browsers from doing more with an answer than they should. Whoever serves a page
 /// sets a policy of its own.
 fn safe_headers(response: &mut Response) {
-    const HEADERS: [(HeaderName, &str); 5] = [
+    const HEADERS: [(HeaderName, &str); 6] = [
+        // So that a client can say which of the two is older.
+        (HeaderName::from_static("x-era-version"), env!("CARGO_PKG_VERSION")),
         (
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",

@@ -20,6 +20,7 @@ mod images;
 pub mod job_views;
 pub mod jobs;
 pub mod journal;
+mod lab;
 pub mod logs;
 mod market;
 pub mod measures;
@@ -69,6 +70,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .merge(events::routes())
         .merge(job_views::routes())
         .merge(journal::routes())
+        .merge(lab::routes())
         .merge(logs::routes())
         .merge(measures::routes())
         .merge(metrics::routes())
@@ -96,7 +98,7 @@ pub fn service(app: App) -> axum::Router {
         .route_layer(keep)
         .route("/api/v1/openapi.json", axum::routing::get(told))
         .merge(health::routes())
-        .fallback(middleware::nowhere)
+        .fallback(crate::page::or_nowhere)
         .method_not_allowed_fallback(middleware::no_such_method)
         .layer(axum::extract::DefaultBodyLimit::max(extract::JSON_BYTES_MAX))
         .layer(tower_http::catch_panic::CatchPanicLayer::custom(middleware::panicked))

@@ -51,8 +51,11 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
         SecurityRequirement::new("token", Vec::<String>::new()),
         SecurityRequirement::new("session", Vec::<String>::new()),
     ]);
-    for item in document.paths.paths.values_mut() {
+    for (path, item) in &mut document.paths.paths {
         each_operation(item, |method, operation| {
+            // Handlers of different files share names such as `list`; generated clients need one
+            // name for each operation.
+            operation.operation_id = Some(operation_name(&method, path));
             operation.responses.responses.entry("default".to_owned()).or_insert_with(problem);
             if method == HttpMethod::Post {
                 operation.parameters.get_or_insert_default().push(RefOr::T(key()));
@@ -60,6 +63,23 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
         });
     }
     document
+}
+
+/// `get_jobs_id_logs` for `GET /api/v1/jobs/{id}/logs`.
+fn operation_name(method: &HttpMethod, path: &str) -> String {
+    let method = match method {
+        HttpMethod::Get => "get",
+        HttpMethod::Put => "put",
+        HttpMethod::Post => "post",
+        HttpMethod::Delete => "delete",
+        HttpMethod::Head => "head",
+        HttpMethod::Patch => "patch",
+        HttpMethod::Options => "options",
+        HttpMethod::Trace => "trace",
+    };
+    let path = path.strip_prefix(era_api::PREFIX).unwrap_or(path);
+    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(method.to_owned(), |name, word| format!("{name}_{word}"))
 }
 
 fn each_operation(item: &mut PathItem, mut act: impl FnMut(HttpMethod, &mut Operation)) {
@@ -119,6 +139,19 @@ mod tests {
             });
         }
         assert!(count > 20, "{count}");
+    }
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own() {
+        let mut document = document();
+        let mut names = std::collections::BTreeSet::new();
+        for (path, item) in &mut document.paths.paths {
+            each_operation(item, |_, operation| {
+                let name = operation.operation_id.clone().unwrap_or_default();
+                assert!(names.insert(name.clone()), "{path}: {name} is another's name too");
+            });
+        }
+        assert!(names.contains("get_jobs_id_logs"));
     }
 
     #[test]

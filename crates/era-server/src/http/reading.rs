@@ -5,8 +5,12 @@ use serde::de::DeserializeOwned;
 
 use super::Failure;
 
-/// Reads a JSON text into a value, or says what is wrong with it.
+/// Reads a JSON text into a value, or says what is wrong with it. To know where it is, a parser
+/// has to keep note of every step, so it is read that way only once it is known to be wrong.
 pub fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
+    if let Ok(value) = serde_json::from_slice(text) {
+        return Ok(value);
+    }
     let mut parser = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut parser).map_err(|error| {
         let path = error.path().to_string();

@@ -107,6 +107,7 @@ fn describe(app: &App, user: &UserEntry, live: &Live) -> Me {
         role: user.role,
         balance: credits(balance),
         must_change_password: live.limited,
+        csrf: live.csrf.clone(),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::auth::Auth;
 use crate::clock::SystemClock;
 use crate::driver::{Driver, Releases, Rules};
 use crate::feed::Feed;
+use crate::lab::Lab;
 use crate::webhook::address::Reach;
 use crate::{App, Parts};
 
@@ -55,6 +56,7 @@ async fn house() -> House {
         asks: Asking::default(),
         laboratory: None,
         images: Default::default(),
+        lab: Lab::open(folder.path().join("lab"), "/bin/false".into()).unwrap(),
     });
     let routes = service(app.clone());
     let password = first.password;

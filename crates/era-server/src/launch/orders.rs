@@ -8,8 +8,8 @@ use era_core::units::{JobId, NodeId};
 use era_core::{Command, Effect, Snapshot};
 use era_store::note::{Note, Seen};
 
-use super::ahead::{self, Ahead};
 use super::Engines;
+use super::ahead::{self, Ahead};
 use super::specs::Specs;
 use crate::driver::{Handle, Releases};
 

@@ -1,6 +1,7 @@
 //! Reports become inputs; the end of a task is acknowledged once its input is durable.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use era_cloud::{Ending, Report};
 use era_core::input::Threshold;
@@ -9,16 +10,21 @@ use era_core::units::{Name, NodeId};
 use era_core::{Command, Snapshot};
 use era_store::note::{Note, Seen};
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{Engines, nodes};
-use crate::driver::{BATCH_MAX, Handle, Unanswered};
+use crate::driver::{Answer, BATCH_MAX, Handle, Unanswered};
+use crate::gather::Gathering;
 
 pub(super) struct Taker {
     pub(super) driver: Handle,
     pub(super) engines: Engines,
     pub(super) samples: Option<mpsc::Sender<(TaskId, Vec<era_cloud::Sample>)>>,
 }
+
+/// So many reports in 50 ms are a load, under which they are gathered for so long.
+const LOAD: usize = 24;
+const GATHER_TIME: Duration = Duration::from_millis(4);
 
 /// An input that a report became, and whose end it tells.
 type Became = (Command, Option<Box<RawValue>>, Option<TaskId>);
@@ -27,7 +33,18 @@ impl Taker {
     /// Takes reports until no executor or no driver is left.
     pub(super) async fn run(self, mut reports: mpsc::Receiver<Report>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
+        let mut gathering = Gathering::new(LOAD, GATHER_TIME);
         while reports.recv_many(&mut batch, BATCH_MAX).await > 0 {
+            if let Some(wait) = gathering.came(batch.len(), Instant::now())
+                && batch.len() < BATCH_MAX
+            {
+                tokio::time::sleep(wait).await;
+                while batch.len() < BATCH_MAX
+                    && let Ok(report) = reports.try_recv()
+                {
+                    batch.push(report);
+                }
+            }
             if let Err(error) = self.take(batch.drain(..)).await {
                 // What was not acknowledged is told again after the next start.
                 tracing::warn!(%error, "reports are no longer taken");
@@ -38,7 +55,8 @@ impl Taker {
 
     /// Hands in a batch, waits until all of it is durable, and acknowledges.
     async fn take(&self, reports: impl Iterator<Item = Report>) -> Result<(), Unanswered> {
-        let mut waiting = Vec::new();
+        // What was gathered is handed in without a pause, so that it is one batch there too.
+        let (mut inputs, mut waiting) = (Vec::new(), Vec::new());
         for report in reports {
             match report {
                 Report::Samples { task, samples } => {
@@ -47,17 +65,26 @@ impl Taker {
                         let _ = sink.try_send((task, samples));
                     }
                 }
-                Report::Node(found) => nodes::found(&self.driver, &found).await?,
-                Report::NodeLost { name } => nodes::lost(&self.driver, &name).await?,
-                Report::NodeDrained { name } => nodes::drained(&self.driver, &name).await?,
-                Report::NodeResumed { name } => nodes::resumed(&self.driver, &name).await?,
-                report => {
-                    let Some((command, note, ended)) = input(report) else { continue };
-                    let answer = self.driver.hand_in_patiently(command, note).await?;
-                    waiting.push((answer, ended));
+                Report::Node(found) => {
+                    self.hand_in(&mut inputs, &mut waiting).await?;
+                    nodes::found(&self.driver, &found).await?;
                 }
+                Report::NodeLost { name } => {
+                    self.hand_in(&mut inputs, &mut waiting).await?;
+                    nodes::lost(&self.driver, &name).await?;
+                }
+                Report::NodeDrained { name } => {
+                    self.hand_in(&mut inputs, &mut waiting).await?;
+                    nodes::drained(&self.driver, &name).await?;
+                }
+                Report::NodeResumed { name } => {
+                    self.hand_in(&mut inputs, &mut waiting).await?;
+                    nodes::resumed(&self.driver, &name).await?;
+                }
+                report => inputs.extend(input(report)),
             }
         }
+        self.hand_in(&mut inputs, &mut waiting).await?;
         for (answer, ended) in waiting {
             answer.await.map_err(|_| Unanswered::Stopped)?;
             for engine in self.engines.all() {
@@ -67,7 +94,21 @@ impl Taker {
         }
         Ok(())
     }
+
+    async fn hand_in(
+        &self,
+        inputs: &mut Vec<Became>,
+        waiting: &mut Vec<Waiting>,
+    ) -> Result<(), Unanswered> {
+        for (command, note, ended) in inputs.drain(..) {
+            waiting.push((self.driver.hand_in_patiently(command, note).await?, ended));
+        }
+        Ok(())
+    }
 }
+
+/// An answer to come, and whose end it makes durable.
+type Waiting = (oneshot::Receiver<Answer>, Option<TaskId>);
 
 /// What a task's report says to the core, and what only the platform wants to know.
 fn input(report: Report) -> Option<Became> {

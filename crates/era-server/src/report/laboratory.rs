@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use era_core::units::Time;
 use era_store::StoreError;
 use era_store::journal::Journal;
-use tokio::io::AsyncWriteExt;
 
 use super::Period;
 use crate::App;
@@ -48,13 +47,7 @@ pub async fn without(app: &App, period: Period) -> Result<Option<Counterfactual>
     let file = Scratch(app.store.folder().join(format!("report-{}.ndjson", period.from.0)));
     let journal = Journal::new(app.store.durable().clone());
     let segment = segment_at(app, period.from).await?;
-    let mut export = journal.export(segment).await?;
-    let io = |source| StoreError::File { path: file.0.clone(), source };
-    let mut out = tokio::fs::File::create(&file.0).await.map_err(io)?;
-    while let Some(lines) = export.lines().await? {
-        out.write_all(lines.as_bytes()).await.map_err(io)?;
-    }
-    out.flush().await.map_err(io)?;
+    journal.export_to(segment, &file.0).await?;
     let app = app.clone();
     let replayed = tokio::task::spawn_blocking(move || {
         let laboratory = app.laboratory.as_ref()?;

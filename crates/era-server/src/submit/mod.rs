@@ -5,16 +5,18 @@
 
 mod work;
 
-use era_api::job::{NewJob, Submitted};
+use era_api::job::{NewJob, Submitted, Work};
 use era_core::input::Terms;
 use era_core::units::{JobId, Name, UserId};
 use era_core::{Command, Refusal};
+use era_store::files::Hash;
 use era_store::tables::Tables;
 use era_store::{Indices, Note};
 use serde_json::value::to_raw_value;
 
 use crate::App;
 use crate::clock::{Clock, SystemClock};
+use crate::files::owner_as_viewer;
 use crate::http::{Caller, Failure};
 use crate::wire;
 
@@ -38,9 +40,10 @@ pub async fn submit(
 ) -> Result<Submitted, Failure> {
     let received = SystemClock.now();
     work::check(&job.work)?;
+    let code = usable_code(app, owner, &job.work).await?;
     let asked = wire::new_job(owner.user, &job)?;
     if let Terms::Bid { bid, .. } = &asked.terms {
-        app.asks.taken(bid);
+        app.asks.taken(bid, received);
     }
     let note = Note {
         user: Some(owner.name.clone()),
@@ -53,10 +56,25 @@ pub async fn submit(
     let repeatable = key.is_some();
     let answer = app.driver.ask(Command::Submit { key, job: asked }, note.write()).await?;
     let submitted = crate::http::jobs::submitted(answer.reply)?;
+    let id = JobId(submitted.job);
     if repeatable {
-        same_work(app, JobId(submitted.job), answer.seq, &note).await?;
+        same_work(app, id, answer.seq, &note).await?;
+    }
+    if let Some(code) = code {
+        // Before it is acknowledged: whoever was told yes finds the code there, however long the
+        // job waits. Whoever was not told asks again, by the same key.
+        app.files.pin(id, owner.user, code, true).await?;
     }
     Ok(submitted)
+}
+
+/// The code of a job, which its owner must be able to read. It is kept for a while from here on.
+async fn usable_code(app: &App, owner: &Owner, work: &Work) -> Result<Option<Hash>, Failure> {
+    let Some(code) = &work.code else { return Ok(None) };
+    let hash: Hash = code.parse()?;
+    let viewer = owner_as_viewer(&app.driver, owner.user, &owner.name);
+    app.files.check_usable(&viewer, hash).await?;
+    Ok(Some(hash))
 }
 
 /// Refuses a key that was used for another job. The core has compared all but what is run, which

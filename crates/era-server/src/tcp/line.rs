@@ -122,15 +122,12 @@ pub(super) fn new_job(job: Option<&RawValue>) -> Result<NewJob, Failure> {
     body("job", job)
 }
 
-/// The body of a line. It is read twice only when it is wrong, to say where.
+/// The body of a line.
 fn body<T: serde::de::DeserializeOwned>(field: &str, raw: Option<&RawValue>) -> Result<T, Failure> {
     let Some(raw) = raw else {
         return Err(Failure::bad_field(field, format!("give `{field}`")));
     };
-    match serde_json::from_str(raw.get()) {
-        Ok(value) => Ok(value),
-        Err(_) => json(raw.get().as_bytes()),
-    }
+    json(raw.get().as_bytes())
 }
 
 /// What is wrong with a line that cannot be read, and the id that it may still have.

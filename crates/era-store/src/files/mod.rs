@@ -43,6 +43,7 @@ pub use set::{DataSet, DataSetKey, Visibility};
 pub use tree::{Edit, TREE_FILES_MAX, Tree, TreeFile};
 pub use tree_rows::{FilesAsked, Listed, StagedFile};
 pub use upload::{BLOB_BYTES_MAX, UPLOADS_MAX, Upload};
+pub use usage::Outputs;
 
 use crate::{Database, Store, StoreError};
 

@@ -36,6 +36,10 @@ impl World {
     }
 }
 
+fn left(job: u64, bytes: u64) -> Outputs {
+    Outputs { job: JobId(job), account: UserId(1), files: 1, bytes }
+}
+
 /// Accounts 1 and 2 are in one group, 3 is alone.
 fn viewer(account: u32) -> Viewer {
     Viewer {
@@ -262,7 +266,7 @@ async fn a_quota_is_kept_and_making_room_helps() {
     assert!(matches!(upload.write(&[1; 501]).await, Err(FilesError::Quota { used: 1000, .. })));
     upload.write(b"other").await.unwrap();
     upload.finish().await.unwrap();
-    files.record_outputs(JobId(1), UserId(1), 3, 600).await.unwrap();
+    files.record_outputs(&[left(1, 600)], (1, 0)).await.unwrap();
     assert_eq!(files.used(UserId(1)).await.unwrap(), 1605);
     assert!(matches!(
         files.upload(UserId(1), Hash::of(b"z"), 0, Some(1500)).await,
@@ -349,7 +353,8 @@ async fn outputs_are_retired_with_what_the_job_used() {
     let outputs = files.job_folder(JobId(5)).join("outputs");
     std::fs::create_dir_all(&outputs).unwrap();
     std::fs::write(outputs.join("model"), b"weights").unwrap();
-    files.record_outputs(JobId(5), UserId(1), 1, 7).await.unwrap();
+    files.record_outputs(&[left(5, 7)], (2, 3)).await.unwrap();
+    assert_eq!(files.outputs_cursor().await.unwrap(), (2, 3));
     world.pass(9 * HOUR);
     assert_eq!(files.collect().await.unwrap().outputs, 0);
     world.pass(2 * HOUR);

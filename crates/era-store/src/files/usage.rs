@@ -16,6 +16,19 @@ pub(super) struct Known {
     at: i64,
 }
 
+/// What an ended job left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outputs {
+    /// Which job.
+    pub job: JobId,
+    /// Whose it was.
+    pub account: UserId,
+    /// How many files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 impl Files {
     /// How many bytes an account keeps.
     pub async fn used(&self, account: UserId) -> Result<u64, FilesError> {
@@ -60,28 +73,52 @@ impl Files {
         locked(&self.0.used).remove(&account);
     }
 
-    /// Remembers how much an ended job's outputs take, for its owner's quota and for retention.
+    /// Remembers what ended jobs left, for their owners' quotas and for retention, and how far the
+    /// ends of jobs were looked through: both or neither.
     pub async fn record_outputs(
         &self,
-        job: JobId,
-        account: UserId,
-        files: u64,
-        bytes: u64,
+        left: &[Outputs],
+        looked_at: (u64, u32),
     ) -> Result<(), FilesError> {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let now = self.now();
+        let mut transaction = self.writer().begin().await?;
+        for outputs in left {
+            sqlx::query(
+                "INSERT INTO job_outputs (job, account, bytes, files, ended) \
+                 VALUES (?, ?, ?, ?, ?) ON CONFLICT (job) DO UPDATE SET bytes = excluded.bytes, \
+                 files = excluded.files, ended = excluded.ended",
+            )
+            .bind(number(outputs.job.0))
+            .bind(i64::from(outputs.account.0))
+            .bind(number(outputs.bytes))
+            .bind(number(outputs.files))
+            .bind(now)
+            .execute(&mut *transaction)
+            .await?;
+        }
         sqlx::query(
-            "INSERT INTO job_outputs (job, account, bytes, files, ended) VALUES (?, ?, ?, ?, ?) \
-             ON CONFLICT (job) DO UPDATE SET bytes = excluded.bytes, files = excluded.files, \
-             ended = excluded.ended",
+            "INSERT INTO outputs_cursor (id, seq, place) VALUES (1, ?, ?) \
+             ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, place = excluded.place",
         )
-        .bind(number(job.0))
-        .bind(i64::from(account.0))
-        .bind(number(bytes))
-        .bind(number(files))
-        .bind(self.now())
-        .execute(self.writer())
+        .bind(number(looked_at.0))
+        .bind(i64::from(looked_at.1))
+        .execute(&mut *transaction)
         .await?;
-        self.forget_used(account);
+        transaction.commit().await?;
+        for outputs in left {
+            self.forget_used(outputs.account);
+        }
         Ok(())
+    }
+
+    /// The last end of a job whose outputs were recorded: its entry, and its place there.
+    pub async fn outputs_cursor(&self) -> Result<(u64, u32), FilesError> {
+        let cursor: Option<(i64, i64)> =
+            sqlx::query_as("SELECT seq, place FROM outputs_cursor WHERE id = 1")
+                .fetch_optional(self.readers())
+                .await?;
+        let (seq, place) = cursor.unwrap_or_default();
+        Ok((seq.unsigned_abs(), u32::try_from(place).unwrap_or(0)))
     }
 }

@@ -8,6 +8,9 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write;
+use std::path::Path;
+
+use tokio::io::AsyncWriteExt;
 
 use super::segment::Head;
 use super::{Journal, PAGE, damaged};
@@ -34,6 +37,17 @@ impl Journal {
             heads.into_iter().filter(|head| from.is_none_or(|from| head.number >= from)).collect();
         let written = segments.front().map_or(last, |head| head.first_seq - 1);
         Ok(Export { journal: self.clone(), segments, written, last })
+    }
+
+    /// The same, written to a file.
+    pub async fn export_to(&self, from: Option<u64>, path: &Path) -> Result<(), StoreError> {
+        let io = |source| StoreError::File { path: path.to_owned(), source };
+        let mut export = self.export(from).await?;
+        let mut out = tokio::fs::File::create(path).await.map_err(io)?;
+        while let Some(lines) = export.lines().await? {
+            out.write_all(lines.as_bytes()).await.map_err(io)?;
+        }
+        out.flush().await.map_err(io)
     }
 
     /// The number of the newest segment; `None` where nothing was ever written.

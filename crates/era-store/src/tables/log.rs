@@ -56,6 +56,34 @@ impl Tables {
         rows.iter().map(read::event).collect()
     }
 
+    /// Jobs that ended after an event, oldest first: where that is told, the job, its owner.
+    pub async fn ends(
+        &self,
+        after: (u64, u32),
+        limit: u32,
+    ) -> Result<Vec<((u64, u32), JobId, UserId)>, StoreError> {
+        let seq = after.0.cast_signed();
+        let rows: Vec<(i64, i64, i64, i64)> = sqlx::query_as(
+            "SELECT seq, place, job, account FROM events WHERE seq >= ? \
+             AND (seq > ? OR place > ?) AND kind = 'ended' AND job IS NOT NULL \
+             AND account IS NOT NULL ORDER BY seq, place LIMIT ?",
+        )
+        .bind(seq)
+        .bind(seq)
+        .bind(i64::from(after.1))
+        .bind(i64::from(limit))
+        .fetch_all(self.database.readers())
+        .await?;
+        let small = |value: i64| u32::try_from(value).unwrap_or(u32::MAX);
+        Ok(rows
+            .into_iter()
+            .map(|(seq, place, job, account)| {
+                let place = (seq.cast_unsigned(), small(place));
+                (place, JobId(job.cast_unsigned()), UserId(small(account)))
+            })
+            .collect())
+    }
+
     /// The history of a job, oldest first, after one of its events; a job of an array was
     /// submitted with its first.
     pub async fn timeline(

@@ -1,5 +1,6 @@
 //! Benchmarks: the same seeded work each time, one JSON object each.
 
+mod engines;
 mod queue;
 mod quote;
 mod server;
@@ -35,8 +36,17 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// The whole platform under load: quotes, submissions, jobs, arrays, lists
+    /// The whole platform under load: quotes, submissions, jobs, arrays, lists, a start with a past
     Server {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        /// Without the site that has a million jobs behind it, which takes minutes to write
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The engines beyond one machine, each beside what it is compared with
+    Engines {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
@@ -63,7 +73,8 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Quote { json, seed, quick } => quote::run(*json, *seed, *quick),
         Bench::Queue { json, seed } => queue::run(*json, *seed),
-        Bench::Server { json } => server::run(*json),
+        Bench::Server { json, quick } => server::run(*json, *quick),
+        Bench::Engines { json } => engines::run(*json),
         Bench::Sim { json, seed, only, jobs } => sim::bench(*json, *seed, only.as_deref(), *jobs),
     }
 }

@@ -230,9 +230,9 @@ fn watch(source: &Source, about: &About, common: &Common) -> anyhow::Result<()> 
         let state = newest(&source.folder)?;
         let still = state.0.elapsed().is_ok_and(|since| since >= STILL);
         if Some(&state) != built_at.as_ref() && still {
-            let published = source.build(&client, true).and_then(|built| {
-                Ok(client.publish_image(&about.entry(name.clone(), built))?)
-            });
+            let published = source
+                .build(&client, true)
+                .and_then(|built| Ok(client.publish_image(&about.entry(name.clone(), built))?));
             match published {
                 Ok(image) => say(&format!(
                     "Published {} as {}.",

@@ -76,6 +76,25 @@ pub(crate) enum ClientCommand {
 }
 
 impl ClientCommand {
+    /// A command that is read without the others; see [`crate::alone`].
+    pub(crate) fn alone(
+        name: &str,
+        arguments: impl Iterator<Item = std::ffi::OsString>,
+    ) -> Option<ClientCommand> {
+        use crate::alone::one;
+        Some(match name {
+            "quote" => ClientCommand::Quote(one(arguments)?),
+            "submit" => ClientCommand::Submit(one(arguments)?),
+            "run" => ClientCommand::Run(one(arguments)?),
+            "accept" => ClientCommand::Accept(one(arguments)?),
+            "jobs" => ClientCommand::Jobs(one(arguments)?),
+            "job" => ClientCommand::Job(one(arguments)?),
+            "logs" => ClientCommand::Logs(one(arguments)?),
+            "cancel" => ClientCommand::Cancel(one(arguments)?),
+            _ => return None,
+        })
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             ClientCommand::Login(command) => command.run(),

@@ -57,6 +57,7 @@ mod tests {
             role: Role::GroupAdministrator,
             balance: era_api::Credits(12_500_000),
             must_change_password: true,
+            csrf: None,
         };
         insta::assert_snapshot!(render(&me, "http://127.0.0.1:7632"));
     }

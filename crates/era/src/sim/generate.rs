@@ -220,7 +220,7 @@ impl Tally {
 pub(super) fn bar(jobs: u64) -> ProgressBar {
     let style =
         ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} jobs, {eta} left");
-    let bar = ProgressBar::new(jobs);
+    let bar = crate::progress::told(ProgressBar::new(jobs));
     match style {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

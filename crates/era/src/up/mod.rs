@@ -12,6 +12,7 @@ use clap::Args;
 use era_server::boot::{self, Running, Settings};
 use era_server::driver::Rules;
 use era_server::http::Serving;
+use era_server::tend::Tuning;
 use era_server::webhook::address::Reach;
 
 /// Start the platform: this machine is its first node
@@ -45,6 +46,12 @@ pub(crate) struct Up {
     /// Let webhooks go to private addresses: members can make the server call what only it reaches
     #[arg(long)]
     insecure_webhooks: bool,
+    /// Search a better policy so often, such as 1d, and propose it to administrators
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    tune_every: Option<std::time::Duration>,
+    /// What such a search is to make small
+    #[arg(long, value_name = "EXPR", default_value = "mean_wait_s + 0.1 * p99_wait_s")]
+    tune_objective: String,
     /// Quote, submit and run a small training job, and tell what happened
     #[arg(long = "try")]
     trial: bool,
@@ -75,7 +82,7 @@ impl Up {
         let data = self.data.canonicalize().context("the data folder cannot be found")?;
         let simulated = self.simulated()?;
         let engines = self.engines(&data, simulated)?;
-        let running = boot::start(self.settings(data.clone()), engines).await?;
+        let running = boot::start(self.settings(data.clone())?, engines).await?;
         let scheme = if self.tls_cert.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", running.address);
         if let Err(error) = local::introduce(&running, &data, &url).await {
@@ -104,9 +111,10 @@ impl Up {
         Ok(())
     }
 
-    fn settings(&self, folder: PathBuf) -> Settings {
+    fn settings(&self, folder: PathBuf) -> anyhow::Result<Settings> {
         let tls = self.tls_cert.clone().zip(self.tls_key.clone());
-        Settings {
+        let objective = self.tune_objective.clone();
+        Ok(Settings {
             folder,
             listen: self.listen,
             tcp: self.tcp,
@@ -115,7 +123,9 @@ impl Up {
             reach: if self.insecure_webhooks { Reach::Anywhere } else { Reach::Public },
             laboratory: Some(Box::new(crate::laboratory::Simulator)),
             images: self.images.clone(),
-        }
+            program: std::env::current_exe().context("this program cannot be found")?,
+            tuning: self.tune_every.map(|every| Tuning { every, objective }),
+        })
     }
 
     /// What starts the executor that was named.
@@ -140,6 +150,17 @@ impl Up {
             .with_context(|| format!("{} cannot be read", file.display()))?;
         era_cloud::simulated::read(&text).with_context(|| file.display().to_string())
     }
+}
+
+/// At least a minute: a search takes its time.
+fn span(text: &str) -> Result<std::time::Duration, String> {
+    let span: crate::job::span::Span =
+        text.parse().map_err(|e: crate::job::span::BadSpan| e.to_string())?;
+    let seconds = span.seconds;
+    if seconds < 60 {
+        return Err("give at least 1m".to_owned());
+    }
+    Ok(std::time::Duration::from_secs(seconds))
 }
 
 fn greet(running: &Running, data: &Path, url: &str) -> anyhow::Result<()> {

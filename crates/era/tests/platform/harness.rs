@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// How long a server may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(60);
 
+/// How long something may take to happen.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
 /// How long it may take to stop.
 const STOP_MAX: Duration = Duration::from_secs(20);
 
@@ -18,16 +21,28 @@ pub(crate) struct Platform {
     url: String,
     tcp: String,
     server: Child,
+    arguments: Vec<String>,
 }
 
 impl Platform {
     /// Starts `era up` on an empty folder and a free port, and waits until it is ready.
     pub(crate) fn start() -> Platform {
-        let folder = tempfile::tempdir().unwrap();
+        Platform::start_in(tempfile::tempdir().unwrap(), &[])
+    }
+
+    /// The same, with further arguments.
+    pub(crate) fn start_with(arguments: &[&str]) -> Platform {
+        Platform::start_in(tempfile::tempdir().unwrap(), arguments)
+    }
+
+    /// The same, in a folder of one's own.
+    pub(crate) fn start_in(folder: tempfile::TempDir, arguments: &[&str]) -> Platform {
         let address = free_address();
         let tcp = free_address();
-        let server = up(folder.path(), &address, &tcp);
-        let mut platform = Platform { folder, url: format!("http://{address}"), tcp, server };
+        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
+        let server = up(folder.path(), &address, &tcp, &arguments);
+        let url = format!("http://{address}");
+        let mut platform = Platform { folder, url, tcp, server, arguments };
         platform.wait_until_ready(&address);
         platform
     }
@@ -62,6 +77,51 @@ impl Platform {
         serde_json::from_str(&body).unwrap()
     }
 
+    /// Asks for something that changes something: status and answer.
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> (u16, serde_json::Value) {
+        let token = format!("authorization: Bearer {}\r\n", self.token());
+        let path = format!("/api/v1{path}");
+        let (status, answer) =
+            exchange(self.address(), method, &path, &token, &body.to_string()).unwrap();
+        (status, serde_json::from_str(&answer).unwrap_or_default())
+    }
+
+    /// Asks again and again until the answer is the one that is waited for.
+    pub(crate) fn wait_for<T>(
+        &self,
+        what: &str,
+        path: &str,
+        found: impl Fn(&serde_json::Value) -> Option<T>,
+    ) -> T {
+        let until = Instant::now() + WAIT_MAX;
+        loop {
+            let answer = self.get(path);
+            if let Some(found) = found(&answer) {
+                return found;
+            }
+            assert!(Instant::now() < until, "{what}: still {answer}; {}", self.said());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Hands in a job; its number.
+    pub(crate) fn submit(&self, job: &serde_json::Value) -> u64 {
+        let (status, answer) = self.send("POST", "/jobs", job);
+        assert_eq!(status, 201, "{job}: {answer}");
+        answer["job"].as_u64().unwrap()
+    }
+
+    /// Waits until a job is over; it.
+    pub(crate) fn ended(&self, job: u64) -> serde_json::Value {
+        let over = |job: &serde_json::Value| job["ended"].is_string().then(|| job.clone());
+        self.wait_for("the end of a job", &format!("/jobs/{job}"), over)
+    }
+
     /// Kills the server where it stands.
     pub(crate) fn kill(&mut self) {
         self.server.kill().unwrap();
@@ -73,7 +133,7 @@ impl Platform {
         let address = self.address().to_owned();
         // Written again once its new token lies there.
         let _ = std::fs::remove_file(self.folder.path().join("config/local.json"));
-        self.server = up(self.folder.path(), &address, &self.tcp);
+        self.server = up(self.folder.path(), &address, &self.tcp, &self.arguments);
         self.wait_until_ready(&address);
     }
 
@@ -150,11 +210,12 @@ impl Drop for Platform {
     }
 }
 
-fn up(folder: &Path, address: &str, tcp: &str) -> Child {
+fn up(folder: &Path, address: &str, tcp: &str, arguments: &[String]) -> Child {
     let log = std::fs::File::create(folder.join("server.log")).unwrap();
     Command::new(env!("CARGO_BIN_EXE_era"))
         .args(["up", "--listen", address, "--tcp", tcp, "--data"])
         .arg(folder.join("data"))
+        .args(arguments)
         .env("ERA_CONFIG", folder.join("config"))
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())
@@ -164,7 +225,7 @@ fn up(folder: &Path, address: &str, tcp: &str) -> Child {
 }
 
 /// An address that nobody listens on.
-fn free_address() -> String {
+pub(crate) fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
 }

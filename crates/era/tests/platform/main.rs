@@ -3,6 +3,14 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on fails
 
 mod crash;
+mod disk;
 mod doors;
+mod encrypted;
+mod engines;
 mod harness;
+mod keeping;
+mod laboratory;
+mod promises;
+mod simulated;
 mod story;
+mod webhooks;

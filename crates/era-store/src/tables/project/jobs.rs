@@ -323,6 +323,10 @@ fn over(outcome: &Outcome) -> JobState {
 
 /// How a job ended, in a sentence.
 fn reason(outcome: &Outcome, cause: Option<&str>) -> String {
+    let (cause, why) = cause.map_or((None, None), |cause| match cause.split_once(": ") {
+        Some((cause, why)) => (Some(cause), Some(why)),
+        None => (Some(cause), None),
+    });
     match (outcome, cause) {
         (Outcome::Failed { .. }, Some("out_of_memory")) => {
             "it used more memory than it had asked for: ask for more".to_owned()
@@ -331,7 +335,7 @@ fn reason(outcome: &Outcome, cause: Option<&str>) -> String {
             "it filled more disk than it may: write less, or have the limit raised".to_owned()
         }
         (Outcome::Failed { .. }, Some("not_started")) => {
-            "it could not be started: its log says why".to_owned()
+            format!("it could not be started: {}", why.unwrap_or("its log says why"))
         }
         (Outcome::Failed { code }, _) => format!("a task exited with code {code}"),
         (Outcome::Succeeded, _) => "every task exited with code 0".to_owned(),

@@ -94,13 +94,16 @@ impl Projection<'_> {
             let mut row = part.open.remove(index);
             row.ended = Some(moment(seen.as_ref(), row.launched, at));
             row.exit_code = code;
-            row.cause = seen.and_then(|seen| seen.cause);
+            let told = seen.and_then(|seen| seen.cause);
+            // What it is called; why, in words, is the job's to tell.
+            row.cause =
+                told.as_deref().map(|told| told.split(": ").next().unwrap_or(told).to_owned());
             if code.is_none() && row.cause.is_none() {
                 row.cause = Some("lost".to_owned());
             }
             if part.stop.is_none() && code != Some(0) {
                 live.bad_code = live.bad_code.or(code);
-                live.cause = live.cause.take().or_else(|| row.cause.clone());
+                live.cause = live.cause.take().or(told).or_else(|| row.cause.clone());
             }
             over(live, changes, row);
         });
@@ -117,7 +120,8 @@ impl Projection<'_> {
             of.active = false;
             let why = of.stop.map(|(why, _)| why);
             let gone = of.stop.map_or(at, |(_, until)| until.min(at));
-            let not_started = live.cause.as_deref() == Some("not_started");
+            let not_started =
+                live.cause.as_deref().is_some_and(|cause| cause.starts_with("not_started"));
             if !of.running && (why == Some(StopReason::Lost) || not_started) {
                 changes.tally(at, "system_faults", 1);
             }

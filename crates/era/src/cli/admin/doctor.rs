@@ -273,6 +273,7 @@ mod tests {
             role: Role::Administrator,
             balance: era_api::Credits(0),
             must_change_password: true,
+            csrf: None,
         };
         let market = r#"{"mechanism": {"name": "surge", "floor": 0.1, "ceiling": 10}, "pools": [],
             "promises_due": 10, "promises_kept": 9}"#;

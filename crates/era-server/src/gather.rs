@@ -1,0 +1,67 @@
+//! When a moment's wait is worth it.
+//!
+//! What is made durable together costs about as much as one thing alone. So whoever writes what
+//! comes in does it at once while little comes, and under load waits a moment first, so that more
+//! goes with it: the load decides, and nobody who is alone waits. What is gathered, and what
+//! becomes of it, is not known here.
+
+use std::time::{Duration, Instant};
+
+/// How long a count goes on before the next begins.
+const WINDOW: Duration = Duration::from_millis(50);
+
+/// Counts what comes in.
+#[derive(Debug)]
+pub(crate) struct Gathering {
+    /// So many in a window are a load.
+    load: usize,
+    /// How long a wait is.
+    pause: Duration,
+    begun: Instant,
+    /// In the window that has begun, and in the one before.
+    counts: [usize; 2],
+}
+
+impl Gathering {
+    /// One that takes so many in 50 ms for a load, and waits for so long then.
+    pub(crate) fn new(load: usize, pause: Duration) -> Gathering {
+        Gathering { load, pause, begun: Instant::now(), counts: [0; 2] }
+    }
+
+    /// Counts what came just now; says how long to wait for more before the next is taken.
+    pub(crate) fn came(&mut self, count: usize, now: Instant) -> Option<Duration> {
+        let since = now.saturating_duration_since(self.begun);
+        if since >= WINDOW {
+            let before = if since < WINDOW * 2 { self.counts[0] } else { 0 };
+            (self.counts, self.begun) = ([0, before], now);
+        }
+        self.counts[0] += count;
+        self.counts.iter().any(|count| *count >= self.load).then_some(self.pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn whoever_comes_alone_does_not_wait() {
+        let mut gathering = Gathering::new(10, 5 * MS);
+        let begun = Instant::now();
+        for n in 0..100 {
+            assert_eq!(gathering.came(1, begun + 6 * MS * n), None, "{n}");
+        }
+    }
+
+    #[test]
+    fn under_load_there_is_a_wait_and_soon_after_it_none() {
+        let mut gathering = Gathering::new(10, 5 * MS);
+        let begun = Instant::now();
+        let told: Vec<_> = (0..100).map(|n| gathering.came(2, begun + MS * n)).collect();
+        assert_eq!(told[0], None);
+        assert!(told[5..].iter().all(|wait| *wait == Some(5 * MS)), "from one window to the next");
+        assert_eq!(gathering.came(1, begun + 300 * MS), None);
+    }
+}

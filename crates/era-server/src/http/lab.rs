@@ -1,0 +1,142 @@
+//! The laboratory, for administrators: it reads what everybody did.
+
+use axum::Json;
+use axum::body::Body as Content;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use era_api::lab::{LabAsk, LabRun};
+use era_api::page::PageAsk;
+use era_api::queue::Proposal;
+use era_api::{Page, Problem};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Body, Caller, Failure, From, Path, Query, audit, paging};
+use crate::App;
+use crate::lab::NotTaken;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(runs, start))
+        .routes(routes!(run, remove))
+        .routes(routes!(report))
+        .routes(routes!(proposals))
+}
+
+/// Runs of the laboratory, the newest first, without their results.
+#[utoipa::path(get, path = "/lab/runs", tag = "laboratory", params(PageAsk), responses(
+    (status = 200, body = Page<LabRun>),
+    (status = "default", body = Problem, content_type = "application/problem+json")))]
+async fn runs(
+    State(app): State<App>,
+    caller: Caller,
+    Query(ask): Query<PageAsk>,
+) -> Result<Json<Page<LabRun>>, Failure> {
+    caller.administers()?;
+    let (size, before) = (paging::size(&ask)?, paging::number(&ask, u64::MAX)?);
+    let runs = app.lab.runs().into_iter().filter(|run| run.id < before).take(size + 1);
+    let runs = runs.map(|run| LabRun { result: None, ..run }).collect();
+    Ok(Json(paging::page(runs, size, |run: &LabRun| run.id.to_string())))
+}
+
+/// Starts a simulation, a replay of this site's history under another rule, or a tuning run.
+#[utoipa::path(post, path = "/lab/runs", tag = "laboratory", request_body = LabAsk, responses(
+    (status = 201, body = LabRun),
+    (status = "default", body = Problem, content_type = "application/problem+json")))]
+async fn start(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Body(asked): Body<LabAsk>,
+) -> Result<(StatusCode, Json<LabRun>), Failure> {
+    caller.administers()?;
+    let run = app.lab.ask(asked, Some(caller.name.clone()))?;
+    audit::note(&app, &caller.name, from, "lab.start", &run.id.to_string(), true).await;
+    Ok((StatusCode::CREATED, Json(run)))
+}
+
+/// A run: how far it is, and what it found.
+#[utoipa::path(get, path = "/lab/runs/{id}", tag = "laboratory",
+    params(("id" = u64, Path, description = "The run's number")), responses(
+    (status = 200, body = LabRun),
+    (status = "default", body = Problem, content_type = "application/problem+json")))]
+async fn run(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<u64>,
+) -> Result<Json<LabRun>, Failure> {
+    caller.administers()?;
+    Ok(Json(app.lab.run(id)?))
+}
+
+/// Gives a run up; removes one that has ended.
+#[utoipa::path(delete, path = "/lab/runs/{id}", tag = "laboratory",
+    params(("id" = u64, Path, description = "The run's number")), responses(
+    (status = 204),
+    (status = "default", body = Problem, content_type = "application/problem+json")))]
+async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Path(id): Path<u64>,
+) -> Result<StatusCode, Failure> {
+    caller.administers()?;
+    app.lab.remove(id)?;
+    audit::note(&app, &caller.name, from, "lab.remove", &id.to_string(), true).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The page of charts of a simulation. It has its scripts within, so it is shown apart from
+/// everything else: it can neither read nor call anything of this origin.
+#[utoipa::path(get, path = "/lab/runs/{id}/report", tag = "laboratory",
+    params(("id" = u64, Path, description = "The run's number")), responses(
+    (status = 200, body = String, content_type = "text/html"),
+    (status = "default", body = Problem, content_type = "application/problem+json")))]
+async fn report(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<u64>,
+) -> Result<Response, Failure> {
+    caller.administers()?;
+    let page = tokio::fs::read(app.lab.report(id)?).await.map_err(|e| Failure::internal(&e))?;
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
+             style-src 'unsafe-inline'; img-src data:",
+        ),
+    ];
+    Ok((headers, Content::from(page)).into_response())
+}
+
+/// Versions of policies that tuning proposes, the newest first.
+#[utoipa::path(get, path = "/policies/proposals", tag = "queues", params(PageAsk), responses(
+    (status = 200, body = Page<Proposal>),
+    (status = "default", body = Problem, content_type = "application/problem+json")))]
+async fn proposals(
+    State(app): State<App>,
+    caller: Caller,
+    Query(ask): Query<PageAsk>,
+) -> Result<Json<Page<Proposal>>, Failure> {
+    caller.administers()?;
+    let (size, before) = (paging::size(&ask)?, paging::number(&ask, u64::MAX)?);
+    let all = app.lab.proposals().into_iter().filter(|proposal| proposal.id < before);
+    let page = all.take(size + 1).collect();
+    Ok(Json(paging::page(page, size, |proposal: &Proposal| proposal.id.to_string())))
+}
+
+impl std::convert::From<NotTaken> for Failure {
+    fn from(error: NotTaken) -> Failure {
+        let detail = error.to_string();
+        match error {
+            NotTaken::Bad(bad) => {
+                Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_run", detail).about(bad.what)
+            }
+            NotTaken::Full => Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", detail),
+            NotTaken::Unknown(_) => Failure::new(StatusCode::NOT_FOUND, "unknown_run", detail),
+            NotTaken::Io(error) => Failure::internal(&error),
+        }
+    }
+}

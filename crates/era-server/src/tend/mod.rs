@@ -1,0 +1,98 @@
+//! What a server does by itself, now and then: notes what was asked, counts what jobs left,
+//! removes what nothing names any more, learns what will be asked for, and has better rules searched.
+//!
+//! None of it stands in anybody's way: it runs beside the requests, fails alone, and is tried
+//! again at its next turn.
+
+mod forecast;
+mod outputs;
+
+use std::time::Duration;
+
+use era_api::lab::LabAsk;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::App;
+use crate::clock::{Clock, SystemClock};
+
+/// How often small things are looked after.
+const OFTEN: Duration = Duration::from_secs(60);
+/// How often files and forecasts are looked after.
+const HOURLY: Duration = Duration::from_secs(3600);
+/// How long after the start this begins, so that a start is not made slower.
+const FIRST: Duration = Duration::from_secs(30);
+
+/// Does all of it until it is stopped. For the server's start to spawn.
+pub(crate) async fn run(app: App, tuning: Option<Tuning>, stop: CancellationToken) {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(outputs::follow(app.clone(), stop.clone()));
+    tasks.spawn(until(stop.clone(), often(app.clone())));
+    tasks.spawn(until(stop.clone(), hourly(app.clone())));
+    if let Some(tuning) = tuning {
+        tasks.spawn(until(stop.clone(), tune(app, tuning)));
+    }
+    tasks.join_all().await;
+}
+
+/// A search that is repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// How often.
+    pub every: Duration,
+    /// What is to be made small.
+    pub objective: String,
+}
+
+/// Candidates of a search that nobody waits for.
+const BUDGET: u32 = 96;
+
+/// Asks the laboratory for a better policy now and then. What it finds is proposed, and put in
+/// force by an administrator or by nobody.
+async fn tune(app: App, tuning: Tuning) {
+    for seed in 1.. {
+        tokio::time::sleep(tuning.every).await;
+        let asked = LabAsk::Tune { objective: tuning.objective.clone(), budget: BUDGET, seed };
+        if let Err(error) = app.lab.ask(asked, None) {
+            tracing::warn!(%error, "no better policy is searched this time");
+        }
+    }
+}
+
+async fn until(stop: CancellationToken, work: impl Future<Output = ()>) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = work => {}
+    }
+}
+
+async fn often(app: App) {
+    loop {
+        tokio::time::sleep(OFTEN).await;
+        if let Err(error) = app.asks.write(&app.store.asks(), SystemClock.now()).await {
+            tracing::warn!(%error, "quotes that were asked could not be noted");
+        }
+        if let Err(error) = app.auth.tend().await {
+            tracing::warn!(%error, "tokens could not be tended");
+        }
+    }
+}
+
+async fn hourly(app: App) {
+    tokio::time::sleep(FIRST).await;
+    loop {
+        match app.files.collect().await {
+            Ok(collected) if collected != Default::default() => {
+                tracing::info!(?collected, "files that nothing names were removed");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "files could not be collected"),
+        }
+        match forecast::publish(&app, SystemClock.now()).await {
+            Ok(Some(requests)) => tracing::info!(requests, "a forecast was published"),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "no forecast could be made"),
+        }
+        tokio::time::sleep(HOURLY).await;
+    }
+}

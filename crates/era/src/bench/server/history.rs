@@ -1,0 +1,260 @@
+//! A site with a past: a million jobs and their events, written by the scheduler's own driver into
+//! a real journal and by the tables' own projector into real tables, on a clock that runs through
+//! a week in a minute. Only the executor is missing: every task starts and ends as it is told.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use anyhow::{Context, Result, bail, ensure};
+use era_core::accounts::{Actor, Group, User};
+use era_core::bid::{Constraints, Request, Shape, Window};
+use era_core::cluster::{Pool, Rates};
+use era_core::input::{Array, NewJob, NewNode, Terms};
+use era_core::job::{QueueTerms, TaskId};
+use era_core::queue::Queue;
+use era_core::quota::Quota;
+use era_core::resources::{Capacity, Resources};
+use era_core::units::{GroupId, JobId, Milli, Name, Span, Time, UserId};
+use era_core::{Command, Effect, Reply, State};
+use era_server::clock::{Clock, SystemClock};
+use era_server::driver::{Driver, Handle, Releases, Rules};
+use era_store::note::{Indices, Note, Seen};
+use era_store::tables::Projector;
+use era_store::{Store, StoreError};
+use serde_json::value::RawValue;
+
+/// Jobs in all.
+const JOBS: u32 = 1_000_000;
+/// Jobs that are handed in together and run.
+const RUN: u32 = 500;
+/// Jobs that are handed in together and given up.
+const GIVEN_UP: u32 = 10_000;
+/// How many of the former come with one of the latter, so that one job in six has run.
+const RUNS_EACH: u32 = 4;
+/// How long ago it began, and how far apart those arrays are.
+const AGO: Span = Span::from_days(8);
+const APART: Span = Span::from_min(110);
+/// One task in so many fails.
+const FAILS: u64 = 50;
+/// Accounts that hand jobs in.
+const USERS: u32 = 20;
+/// Numbers that a first start gives to nobody.
+const FIRST_USER: u32 = 50_000;
+
+/// What was written.
+pub(super) struct History {
+    /// Jobs.
+    pub(super) jobs: u64,
+    /// Events in the journal.
+    pub(super) events: u64,
+    /// Inputs in the journal.
+    pub(super) inputs: u64,
+}
+
+/// The name of an account of the history.
+pub(super) fn user_name(nth: u32) -> String {
+    format!("user{nth}")
+}
+
+/// A clock that is set.
+struct SetClock(AtomicI64);
+
+impl Clock for SetClock {
+    fn now(&self) -> Time {
+        Time(self.0.load(Ordering::Relaxed))
+    }
+}
+
+impl SetClock {
+    fn pass(&self, span: Span) {
+        self.0.fetch_add(span.ms(), Ordering::Relaxed);
+    }
+}
+
+/// Writes a past into the data folder of a server that is yet to be started.
+pub(super) async fn write(data: &Path) -> Result<History> {
+    let store = Store::open(data).await?;
+    let clock = Arc::new(SetClock(AtomicI64::new((SystemClock.now() - AGO).0)));
+    // As after a crash: the newest segment is some way back, and what came after it is replayed.
+    let rules = Rules { segment_at_stop: u64::MAX, ..Rules::default() };
+    let (driver, releases) =
+        Driver::start(store.journal(), clock.clone(), rules, State::default()).await?;
+    let mut past = Past { driver: driver.handle(), releases, clock };
+    past.furnish().await?;
+    let (mut jobs, mut nth) = (0, 0);
+    while jobs < JOBS {
+        let given_up = past.submit(nth, GIVEN_UP).await?;
+        let by = Actor::Administrator;
+        done(past.driver.ask(Command::CancelArray { job: given_up, by }, None).await?.reply)?;
+        jobs += GIVEN_UP;
+        for _ in 0..RUNS_EACH {
+            past.submit(nth, RUN).await?;
+            past.run_all().await?;
+            jobs += RUN;
+        }
+        past.clock.pass(APART);
+        nth += 1;
+    }
+    drop(past);
+    driver.stop().await?;
+    let mut projector = Projector::open(&store).await?;
+    while projector.advance().await?.is_some() {}
+    let (events, inputs) = (events(&store).await?, projector.cursor());
+    store.close().await;
+    Ok(History { jobs: u64::from(jobs), events, inputs })
+}
+
+async fn events(store: &Store) -> Result<u64, StoreError> {
+    let (journal, mut at, mut count) = (store.journal(), 0, 0);
+    loop {
+        let page = journal.read(at, u32::MAX).await?;
+        let Some(last) = page.last() else { return Ok(count) };
+        at = last.seq;
+        for entry in &page {
+            count += entry.events()?.len() as u64;
+        }
+    }
+}
+
+/// The scheduler in a time of its own.
+struct Past {
+    driver: Handle,
+    releases: Releases,
+    clock: Arc<SetClock>,
+}
+
+impl Past {
+    /// What a site has: a pool, a large node, a queue, a group and its users.
+    async fn furnish(&mut self) -> Result<()> {
+        let pool = Pool {
+            name: Name::new("default")?,
+            rates: Rates::default(),
+            closed_share: Milli(100),
+            level_caps: BTreeMap::new(),
+        };
+        let node = NewNode {
+            name: Name::new("once")?,
+            pool: pool.name.clone(),
+            capacity: Capacity {
+                cpu: 1_000_000,
+                memory: 4 << 20,
+                gpus: Vec::new(),
+                devices: BTreeMap::new(),
+            },
+            labels: BTreeMap::new(),
+            rack: None,
+            domain: None,
+        };
+        let group = Group { id: GroupId(FIRST_USER), level: 0, quota: Quota::default() };
+        let users = (0..USERS).map(|nth| {
+            let id = UserId(FIRST_USER + nth);
+            let user =
+                User { id, group: group.id, level: 0, group_admin: false, quota: Quota::default() };
+            (Command::PutUser { user }, Note { user: Some(user_name(nth)), ..Note::default() })
+        });
+        let queue = Queue::new(Name::new("default")?, Name::new("priority")?);
+        let named = Note { group: Some("once".to_owned()), ..Note::default() };
+        let house = [
+            (Command::PutPool { pool }, Note::default()),
+            (Command::PutQueue { queue }, Note::default()),
+            (Command::PutGroup { group: group.clone() }, named),
+        ];
+        for (command, note) in house.into_iter().chain(users) {
+            done(self.driver.ask(command, note.write()).await?.reply)?;
+        }
+        self.driver.ask(Command::Join { nodes: vec![node] }, None).await?;
+        Ok(())
+    }
+
+    /// Hands in an array, and returns its first job.
+    async fn submit(&mut self, nth: u32, count: u32) -> Result<JobId> {
+        let now = self.clock.now();
+        let owner = nth % USERS;
+        // The large ones are given up before anything else could be done with them.
+        let earliest = if count == GIVEN_UP { now + Span::from_h(1) } else { now };
+        let request = Request {
+            shape: Shape::gang(1),
+            each: Resources { cpu: 1000, memory: 1024, ..Resources::default() },
+            duration: Span::from_min(10),
+            window: Window { earliest, deadline: now + Span::from_days(1) },
+            constraints: Constraints::default(),
+            after: Vec::new(),
+        };
+        let queue = QueueTerms {
+            queue: Name::new("default")?,
+            preemptible: false,
+            release_when_idle: false,
+        };
+        let job = NewJob {
+            user: UserId(FIRST_USER + owner),
+            name: Some(Name::new(&format!("train-{nth}"))?),
+            attributes: Default::default(),
+            priority: 0,
+            terms: Terms::Queue { request, queue },
+            array: Some(Array { count, running_max: None }),
+            after: Vec::new(),
+        };
+        let spec = format!(
+            r#"{{"work":{{"command":["true"]}},"ask":{{"resources":{{"cpu":"1","memory":"1Gi"}},"duration_s":600}},"array":{{"from":0,"to":{}}}}}"#,
+            count - 1
+        );
+        let note = Note {
+            user: Some(user_name(owner)),
+            group: Some("once".to_owned()),
+            spec: Some(RawValue::from_string(spec)?),
+            array: Some(Indices { from: 0, step: 1 }),
+            received_ms: Some(now.0),
+            ..Note::default()
+        };
+        let answer = self.driver.ask(Command::Submit { key: None, job }, note.write()).await?;
+        match answer.reply {
+            Reply::Accepted { job, .. } => Ok(job),
+            other => bail!("a job of the past was refused: {other:?}"),
+        }
+    }
+
+    /// Everything that is to run runs for a second and ends.
+    async fn run_all(&mut self) -> Result<()> {
+        let mut left = RUN;
+        while left > 0 {
+            let released = self.releases.recv().await.context("the scheduler has stopped")?;
+            let tasks: Vec<TaskId> = released.effects.iter().filter_map(launched).collect();
+            let mut answers = Vec::with_capacity(tasks.len() * 2);
+            for task in &tasks {
+                let command = Command::Started { task: *task };
+                answers.push(self.driver.hand_in_patiently(command, self.seen(Some(40))).await?);
+            }
+            self.clock.pass(Span::from_s(1));
+            for task in &tasks {
+                let code = i32::from(task.job.0 % FAILS == 0);
+                let command = Command::Exited { task: *task, code };
+                answers.push(self.driver.hand_in_patiently(command, self.seen(None)).await?);
+            }
+            for answer in answers {
+                done(answer.await?.reply)?;
+            }
+            left = left.saturating_sub(u32::try_from(tasks.len())?);
+        }
+        Ok(())
+    }
+
+    /// What an executor would say of it.
+    fn seen(&self, prepared_ms: Option<i64>) -> Option<Box<RawValue>> {
+        let seen = Seen { at_ms: self.clock.now().0, prepared_ms, cause: None };
+        Note { task: Some(seen), ..Note::default() }.write()
+    }
+}
+
+fn launched(effect: &Effect) -> Option<TaskId> {
+    match effect {
+        Effect::Launch { task, .. } => Some(*task),
+        _ => None,
+    }
+}
+
+fn done(reply: Reply) -> Result<()> {
+    ensure!(!matches!(reply, Reply::Refused { .. }), "the past was refused: {reply:?}");
+    Ok(())
+}

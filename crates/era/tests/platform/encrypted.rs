@@ -1,0 +1,57 @@
+//! TLS: the command line over a certificate that it was told to trust, and over none other.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A certificate for this machine, made by the system's own tool; `None` where there is none.
+fn certificate(folder: &std::path::Path) -> Option<()> {
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
+        .args(["-nodes", "-days", "2", "-subj", "/CN=era", "-keyout", "key.pem", "-out"])
+        .args(["cert.pem", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    made.ok().filter(|status| status.success()).map(drop)
+}
+
+#[test]
+fn what_is_encrypted_is_trusted_only_when_it_was_said_whom_to_trust() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    if certificate(path).is_none() {
+        eprintln!("skipped: there is no openssl here to make a certificate");
+        return;
+    }
+    let address = crate::harness::free_address();
+    let mut server = Command::new(env!("CARGO_BIN_EXE_era"))
+        .args(["up", "--listen", &address, "--tls-cert", "cert.pem", "--tls-key", "key.pem"])
+        .args(["--data", "data"])
+        .current_dir(path)
+        .env("ERA_CONFIG", path.join("config"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while !path.join("config/local.json").exists() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let token = std::fs::read_to_string(path.join("data/local-token")).unwrap();
+    let era = |trusted: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_era"));
+        command.args(["whoami", "-o", "json", "--url", &format!("https://{address}")]);
+        command.args(trusted.iter().flat_map(|file| ["--ca", file])).current_dir(path);
+        command.env("ERA_TOKEN", token.trim()).env("ERA_CONFIG", path.join("other"));
+        command.output().unwrap()
+    };
+    let (known, unknown) = (era(Some("cert.pem")), era(None));
+    let _ = Command::new("kill").args(["-TERM", &server.id().to_string()]).status();
+    server.wait().unwrap();
+    let said = String::from_utf8_lossy(&known.stdout);
+    assert!(known.status.success() && said.contains("\"admin\""), "{known:?}");
+    let said = String::from_utf8_lossy(&unknown.stderr);
+    assert!(!unknown.status.success() && said.contains("--ca"), "{said}");
+}

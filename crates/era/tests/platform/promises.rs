@@ -1,0 +1,131 @@
+//! What was promised against what ran, for a mixed day of jobs.
+//!
+//! The day is a quarter of a minute long. Jobs of many sizes are promised a slot on this machine,
+//! where they tell what they found themselves in, or GPUs of simulated nodes, whose tasks the
+//! platform tells of.
+
+use serde_json::{Value, json};
+
+use crate::harness::Platform;
+
+/// How late a first instruction may be; the machine may be busy with other tests.
+const LATE_MAX_MS: i64 = 2_500;
+
+/// Tells when it started, who it is, and what its control groups allow.
+const LOOK: &str = r#"
+import json, os, time
+at = time.time()
+def first(*paths):
+    for path in paths:
+        try:
+            with open(path) as file: return file.read().split()
+        except OSError: pass
+groups = dict((part[1], part[2]) for part in (line.strip().split(":", 2) for line in open("/proc/self/cgroup")))
+cpu = first("/sys/fs/cgroup/cpu" + groups.get("cpu", "") + "/cpu.cfs_quota_us", "/sys/fs/cgroup" + groups.get("", "") + "/cpu.max")
+memory = first("/sys/fs/cgroup/memory" + groups.get("memory", "") + "/memory.limit_in_bytes", "/sys/fs/cgroup" + groups.get("", "") + "/memory.max")
+limited = any("era-" in path for path in groups.values())
+print(json.dumps({"at": at, "rank": int(os.environ["ERA_RANK"]), "world": int(os.environ["ERA_WORLD_SIZE"]),
+    "cpu": int(cpu[0]) if limited and cpu and cpu[0].isdigit() else None,
+    "memory": int(memory[0]) if limited and memory and memory[0].isdigit() else None}))
+time.sleep(0.2)
+"#;
+
+struct Asked {
+    job: u64,
+    cpu_milli: u64,
+    memory_mib: u64,
+    gpus: u64,
+    replicas: u64,
+}
+
+/// Hands in the day's jobs. Every one of them names a deadline, so that it is promised a slot.
+fn hand_in(platform: &Platform) -> Vec<Asked> {
+    let now = jiff::Timestamp::now().as_millisecond();
+    let stamp = |ms: i64| jiff::Timestamp::from_millisecond(now + ms).unwrap().to_string();
+    let mut asked = Vec::new();
+    for number in 0..16_u64 {
+        let on_gpus = number % 3 == 2;
+        let (cpu_milli, memory_mib) = (100 + 100 * (number % 4), 32 + 32 * (number % 3));
+        let gpus = if on_gpus { 1 + number % 4 } else { 0 };
+        let replicas = 1 + u64::from(number % 5 == 4);
+        let earliest = 1_000 + 700 * i64::try_from(number).unwrap();
+        let mut resources = json!({
+            "cpu": format!("{cpu_milli}m"), "memory": format!("{memory_mib}Mi"),
+        });
+        if on_gpus {
+            resources["gpu"] = json!(gpus.to_string());
+        }
+        let job = json!({
+            "name": format!("job-{number}"),
+            "work": {"command": ["python3", "-c", LOOK]},
+            "ask": {
+                "resources": resources, "replicas": replicas, "duration_s": 3 + number % 3,
+                "earliest": stamp(earliest), "deadline": stamp(earliest + 60_000),
+            },
+            "value": "50",
+        });
+        let job = platform.submit(&job);
+        asked.push(Asked { job, cpu_milli, memory_mib, gpus, replicas });
+    }
+    asked
+}
+
+fn ms(stamp: &Value) -> i64 {
+    let stamp: jiff::Timestamp = stamp.as_str().unwrap_or_default().parse().unwrap();
+    stamp.as_millisecond()
+}
+
+#[test]
+fn what_was_promised_is_what_ran() {
+    let folder = tempfile::tempdir().unwrap();
+    let nodes = folder.path().join("nodes.yaml");
+    let text = "nodes:\n- name: gpu\n  count: 2\n  capacity: {cpu: 16, memory: 64Gi, gpu: 4}\n";
+    std::fs::write(&nodes, text).unwrap();
+    let platform = Platform::start_in(folder, &["--nodes", nodes.to_str().unwrap()]);
+    let nodes = |nodes: &Value| (nodes.as_array()?.len() == 3).then_some(());
+    platform.wait_for("all nodes", "/nodes", nodes);
+    let mut limited = 0;
+    for asked in hand_in(&platform) {
+        let job = platform.ended(asked.job);
+        let tasks = job["tasks"].as_array().unwrap();
+        assert_eq!(job["state"], "succeeded", "{job}");
+        assert_eq!(tasks.len() as u64, asked.replicas, "all replicas, once: {job}");
+        let promised = ms(&job["promised_start"]);
+        for task in tasks {
+            let late = ms(&task["started"]) - promised;
+            assert!((0..LATE_MAX_MS).contains(&late), "{late} ms late: {job}");
+            assert!(ms(&task["ended"]) <= ms(&job["promised_finish"]) + LATE_MAX_MS, "{job}");
+            assert_eq!(task["gpus"].as_array().unwrap().len() as u64, asked.gpus, "{job}");
+        }
+        let simulated = job["simulated"].as_bool().unwrap();
+        assert!(simulated || asked.gpus == 0, "this machine was promised GPUs: {job}");
+        if !simulated {
+            limited += told(&platform, &asked, promised);
+        }
+    }
+    let market = platform.get("/market");
+    assert_eq!((&market["promises_due"], &market["promises_kept"]), (&json!(16), &json!(16)));
+    eprintln!("{limited} tasks could see their own limits");
+}
+
+/// What a job's replicas told of themselves; how many of them could see their limits.
+fn told(platform: &Platform, asked: &Asked, promised: i64) -> usize {
+    let log = platform.ok(&["logs", &asked.job.to_string()]);
+    let lines: Vec<Value> = log
+        .lines()
+        .filter_map(|line| line.find('{').and_then(|at| serde_json::from_str(&line[at..]).ok()))
+        .collect();
+    assert_eq!(lines.len() as u64, asked.replicas, "{log}");
+    let mut limited = 0;
+    for line in &lines {
+        assert_eq!(line["world"].as_u64(), Some(asked.replicas), "{log}");
+        let at = (line["at"].as_f64().unwrap() * 1000.0) as i64;
+        assert!((0..LATE_MAX_MS).contains(&(at - promised)), "{} ms late", at - promised);
+        if let (Some(cpu), Some(memory)) = (line["cpu"].as_u64(), line["memory"].as_u64()) {
+            limited += 1;
+            assert_eq!(cpu, asked.cpu_milli * 100, "of 100 ms, in microseconds");
+            assert_eq!(memory, asked.memory_mib << 20);
+        }
+    }
+    limited
+}

@@ -1,0 +1,6 @@
+export { api, call, changeHeaders, idempotencyKey } from './client';
+export { live } from './live.svelte';
+export { asProblem, ProblemError, UNREACHABLE } from './problem';
+export { resource, type Resource } from './resource.svelte';
+export { session } from './session.svelte';
+export type * from './types';

@@ -1,0 +1,48 @@
+/**
+ * What the server refused, and what never reached it, as one kind of error. The sentence is the
+ * server's own and is shown as it is; programs act on `code`.
+ */
+import type { CounterOffers, Schemas } from './types';
+
+export type Problem = Schemas['Problem'];
+
+/** Nothing came back: no network, or nobody listens. */
+export const UNREACHABLE = 'unreachable';
+
+export class ProblemError extends Error {
+  readonly code: string;
+  readonly status: number;
+  readonly field: string | undefined;
+  readonly requestId: string | undefined;
+  readonly counterOffers: CounterOffers | undefined;
+  readonly retryAfterS: number | undefined;
+
+  constructor(problem: Problem) {
+    super(problem.detail);
+    this.name = 'ProblemError';
+    this.code = problem.code;
+    this.status = problem.status;
+    this.field = problem.field ?? undefined;
+    this.requestId = problem.request_id ?? undefined;
+    this.counterOffers = problem.counter_offers ?? undefined;
+    this.retryAfterS = problem.retry_after_s ?? undefined;
+  }
+}
+
+/** A problem whatever was thrown. */
+export function asProblem(thrown: unknown): ProblemError {
+  if (thrown instanceof ProblemError) return thrown;
+  const detail = thrown instanceof Error ? thrown.message : String(thrown);
+  // `fetch` throws nothing but TypeErrors when no answer came.
+  const code = thrown instanceof TypeError ? UNREACHABLE : 'unexpected';
+  return new ProblemError({ type: `urn:era:${code}`, title: code, status: 0, detail, code });
+}
+
+/** A problem out of the body of a refusal, whatever a proxy on the way made of it. */
+export function problemOf(status: number, body: unknown): ProblemError {
+  if (typeof body === 'object' && body !== null && 'code' in body && 'detail' in body) {
+    return new ProblemError(body as Problem);
+  }
+  const detail = typeof body === 'string' && body.trim() !== '' ? body.slice(0, 400) : `HTTP ${status}`;
+  return new ProblemError({ type: 'urn:era:refused', title: 'refused', status, detail, code: 'refused' });
+}

@@ -1,0 +1,18 @@
+export default {
+  close: 'Close',
+  cancel: 'Cancel',
+  copy: 'Copy',
+  copied: 'Copied',
+  tryAgain: 'Try again',
+  unreachable: 'The server does not answer. Check that it runs and that you are connected; this page tries again by itself.',
+  requestId: (id: string) => `Request ${id}`,
+  loading: 'Loading',
+  selectAll: 'Select all',
+  selectRow: (name: string) => `Select ${name}`,
+  rows: (count: string) => `${count} rows`,
+  sortBy: (name: string) => `Sort by ${name}`,
+  commands: 'Commands',
+  typeCommand: 'Go to a page, a job by its number, or a command…',
+  nothingFound: 'Nothing is called that.',
+  more: 'More',
+};

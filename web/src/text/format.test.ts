@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { bytesIn, clock, creditsIn, durationIn, momentIn, percentIn, relativeIn, valueIn } from './format';
+import { formatTag, preferred } from './locale.svelte';
+
+describe('formats', () => {
+  it('write credits to the hundredth, and tiny ones so that something is seen', () => {
+    expect(creditsIn('en', '1234.5')).toBe('1,234.50');
+    expect(creditsIn('en', '0.000004')).toBe('0.000004');
+    expect(creditsIn('de', '1234.5')).toBe('1.234,50');
+  });
+
+  it('write durations by their two largest units', () => {
+    expect(durationIn('en', 0)).toBe('0 s');
+    expect(durationIn('en', 59.6)).toBe('1 min');
+    expect(durationIn('en', 7500)).toBe('2 h 5 min');
+    expect(durationIn('en', 90_061)).toBe('1 d 1 h');
+    expect(durationIn('zh-CN', 7500)).toBe('2小时 5分');
+  });
+
+  it('write sizes by powers of 1024', () => {
+    expect(bytesIn('en', 0)).toBe('0 B');
+    expect(bytesIn('en', 1536)).toBe('1.5 KiB');
+    expect(bytesIn('en', 5 * 1024 ** 3)).toBe('5 GiB');
+  });
+
+  it('count down as a clock that is zero only at the end', () => {
+    expect(clock(59.2)).toBe('01:00');
+    expect(clock(3725)).toBe('1:02:05');
+    expect(clock(-3)).toBe('00:00');
+  });
+
+  it('name the day only where it is another one', () => {
+    const now = new Date(2026, 10, 15, 12, 0);
+    expect(momentIn('en-GB', new Date(2026, 10, 15, 9, 5), now)).toBe('09:05');
+    expect(momentIn('en-GB', new Date(2026, 10, 16, 9, 5), now)).toContain('16 Nov');
+    expect(momentIn('en-GB', new Date(2027, 0, 2, 9, 5), now)).toContain('2027');
+  });
+
+  it('say how far away a time is', () => {
+    expect(relativeIn('en', 300_000, 0)).toBe('in 5 min.');
+    expect(relativeIn('zh-CN', -7_200_000, 0)).toBe('2小时前');
+  });
+
+  it('keep four digits of a measured value, whatever its size', () => {
+    expect(valueIn('en', 0.123456)).toBe('0.1235');
+    expect(valueIn('en', 0.0000123)).toBe('1.23E-5');
+    expect(valueIn('en', Number.NaN)).toBe('NaN');
+    expect(percentIn('en', 0.8349, 1)).toBe('83.5%');
+  });
+});
+
+describe('the language', () => {
+  it('is the first of the browser’s that there are words in', () => {
+    expect(preferred(['fr-FR', 'zh-TW', 'en'])).toBe('zh');
+    expect(preferred(['fr'])).toBe('en');
+  });
+
+  it('leaves dates to the reader’s own country', () => {
+    expect(formatTag('en', ['zh-CN', 'en-GB'])).toBe('en-GB');
+    expect(formatTag('zh', ['en-GB'])).toBe('zh-CN');
+  });
+});

@@ -1,0 +1,146 @@
+/**
+ * Dates, durations, credits, sizes and shares in the reader's way: pure functions of a value and a
+ * locale, and beside them the same for the locale in use.
+ */
+import { locale } from './locale.svelte';
+
+const cache = new Map<string, unknown>();
+/** Formatters are dear to make and cheap to use. */
+function kept<T>(key: string, make: () => T): T {
+  let made = cache.get(key) as T | undefined;
+  if (made === undefined) {
+    made = make();
+    cache.set(key, made);
+  }
+  return made;
+}
+
+function numbers(tag: string, options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  return kept(`n${tag}${JSON.stringify(options)}`, () => new Intl.NumberFormat(tag, options));
+}
+
+function dates(tag: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  return kept(`d${tag}${JSON.stringify(options)}`, () => new Intl.DateTimeFormat(tag, options));
+}
+
+/** Credits: two digits behind the point, more where that would show nothing of it. */
+export function creditsIn(tag: string, amount: string | number): string {
+  const value = Number(amount);
+  const tiny = value !== 0 && Math.abs(value) < 0.01;
+  const digits = tiny ? 6 : 2;
+  return numbers(tag, { minimumFractionDigits: 2, maximumFractionDigits: digits }).format(value);
+}
+
+/** A number with at most so many digits behind the point. */
+export function numberIn(tag: string, value: number, digits = 0): string {
+  return numbers(tag, { maximumFractionDigits: digits }).format(value);
+}
+
+/** A measured value of any magnitude, to four digits that matter. */
+export function valueIn(tag: string, value: number): string {
+  if (!Number.isFinite(value)) return String(value);
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-4 || size >= 1e7)) {
+    return numbers(tag, { notation: 'scientific', maximumSignificantDigits: 4 }).format(value);
+  }
+  return numbers(tag, { maximumSignificantDigits: 4 }).format(value);
+}
+
+/** A share of 1 as a percentage. */
+export function percentIn(tag: string, share: number, digits = 0): string {
+  return numbers(tag, { style: 'percent', maximumFractionDigits: digits }).format(share);
+}
+
+const SIZES = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+/** A number of bytes. */
+export function bytesIn(tag: string, bytes: number): string {
+  let size = bytes;
+  let unit = 0;
+  while (Math.abs(size) >= 1024 && unit < SIZES.length - 1) {
+    size /= 1024;
+    unit += 1;
+  }
+  const digits = unit === 0 || size >= 100 ? 0 : 1;
+  return `${numbers(tag, { maximumFractionDigits: digits }).format(size)} ${SIZES[unit]}`;
+}
+
+const UNITS = {
+  en: { d: 'd', h: 'h', m: 'min', s: 's', gap: ' ' },
+  zh: { d: '天', h: '小时', m: '分', s: '秒', gap: '' },
+};
+
+/** A length of time by its two largest units: `2 h 5 min`. */
+export function durationIn(tag: string, seconds: number): string {
+  const unit = tag.startsWith('zh') ? UNITS.zh : UNITS.en;
+  const whole = Math.max(0, Math.round(seconds));
+  const parts: [number, string][] = [
+    [Math.floor(whole / 86_400), unit.d],
+    [Math.floor((whole % 86_400) / 3600), unit.h],
+    [Math.floor((whole % 3600) / 60), unit.m],
+    [whole % 60, unit.s],
+  ];
+  const first = parts.findIndex(([count]) => count > 0);
+  if (first < 0) return `0${unit.gap}${unit.s}`;
+  const shown = parts.slice(first, first + 2).filter(([count]) => count > 0);
+  return shown.map(([count, name]) => `${numberIn(tag, count)}${unit.gap}${name}`).join(' ');
+}
+
+/** A count of seconds as a clock: `1:02:09`. */
+export function clock(seconds: number): string {
+  const whole = Math.max(0, Math.ceil(seconds));
+  const two = (part: number) => String(part).padStart(2, '0');
+  const hours = Math.floor(whole / 3600);
+  const rest = `${two(Math.floor((whole % 3600) / 60))}:${two(whole % 60)}`;
+  return hours > 0 ? `${hours}:${rest}` : rest;
+}
+
+export type Moment = string | number | Date;
+
+/** A time of day, with the day where it is not today. */
+export function momentIn(tag: string, at: Moment, now: Moment = Date.now()): string {
+  const [when, today] = [new Date(at), new Date(now)];
+  const sameDay = when.toDateString() === today.toDateString();
+  const sameYear = when.getFullYear() === today.getFullYear();
+  const day: Intl.DateTimeFormatOptions = sameDay ? {} : { month: 'short', day: 'numeric' };
+  const year: Intl.DateTimeFormatOptions = sameYear ? {} : { year: 'numeric' };
+  return dates(tag, { hour: '2-digit', minute: '2-digit', ...day, ...year }).format(when);
+}
+
+/** A time of day. */
+export function timeIn(tag: string, at: Moment): string {
+  return dates(tag, { hour: '2-digit', minute: '2-digit' }).format(new Date(at));
+}
+
+/** A time in full, with its zone, for titles. */
+export function fullMomentIn(tag: string, at: Moment): string {
+  return dates(tag, { dateStyle: 'medium', timeStyle: 'long' }).format(new Date(at));
+}
+
+/** A day. */
+export function dayIn(tag: string, at: Moment): string {
+  return dates(tag, { weekday: 'short', month: 'short', day: 'numeric' }).format(new Date(at));
+}
+
+/** How long ago, or from now: `in 5 min`. */
+export function relativeIn(tag: string, at: Moment, now: Moment = Date.now()): string {
+  const seconds = (new Date(at).getTime() - new Date(now).getTime()) / 1000;
+  const format = kept(`r${tag}`, () => new Intl.RelativeTimeFormat(tag, { numeric: 'auto', style: 'short' }));
+  const size = Math.abs(seconds);
+  if (size < 60) return format.format(Math.round(seconds), 'second');
+  if (size < 3600) return format.format(Math.round(seconds / 60), 'minute');
+  if (size < 86_400) return format.format(Math.round(seconds / 3600), 'hour');
+  return format.format(Math.round(seconds / 86_400), 'day');
+}
+
+export const credits = (amount: string | number) => creditsIn(locale.tag, amount);
+export const number = (value: number, digits?: number) => numberIn(locale.tag, value, digits);
+export const value = (measured: number) => valueIn(locale.tag, measured);
+export const percent = (share: number, digits?: number) => percentIn(locale.tag, share, digits);
+export const bytes = (count: number) => bytesIn(locale.tag, count);
+export const duration = (seconds: number) => durationIn(locale.tag, seconds);
+export const moment = (at: Moment) => momentIn(locale.tag, at);
+export const time = (at: Moment) => timeIn(locale.tag, at);
+export const fullMoment = (at: Moment) => fullMomentIn(locale.tag, at);
+export const day = (at: Moment) => dayIn(locale.tag, at);
+export const relative = (at: Moment, now?: Moment) => relativeIn(locale.tag, at, now);

@@ -1,0 +1,26 @@
+/** Everything that pages are built of. */
+export { sure } from './ask.svelte';
+export { default as Badge, type Tone } from './Badge.svelte';
+export { default as Button } from './Button.svelte';
+export { default as Card } from './Card.svelte';
+export { default as Copy } from './Copy.svelte';
+export { default as Countdown } from './Countdown.svelte';
+export { default as Dialog } from './Dialog.svelte';
+export { default as Empty } from './Empty.svelte';
+export { default as ErrorNote } from './ErrorNote.svelte';
+export { default as Field } from './Field.svelte';
+export { default as Icon } from './Icon.svelte';
+export { default as Menu, type MenuItem } from './Menu.svelte';
+export { default as Meter } from './Meter.svelte';
+export { default as Moment } from './Moment.svelte';
+export { default as PageHead } from './PageHead.svelte';
+export { default as Segmented } from './Segmented.svelte';
+export { default as Skeleton } from './Skeleton.svelte';
+export { default as Stat } from './Stat.svelte';
+export { default as StateBadge } from './StateBadge.svelte';
+export { default as Table } from './Table.svelte';
+export { default as Tabs, type Tab } from './Tabs.svelte';
+export { isOver, states } from './job-states';
+export { now } from './now.svelte';
+export { type Column, type Sorting } from './table';
+export { failed, tell, told } from './toast.svelte';

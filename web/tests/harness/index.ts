@@ -1,0 +1,89 @@
+/**
+ * What every page's tests start from: `test` with a running server that has something on it, and a
+ * browser page that is signed in. `import { expect, test } from './harness'`.
+ */
+import { test as plain } from '@playwright/test';
+import { seed, NODES, PASSWORD, USER, type Seeded } from './seed';
+import { Server } from './server';
+
+export { expect } from '@playwright/test';
+export { ADMIN, PASSWORD, until, USER } from './seed';
+export { findings } from './axe';
+
+interface PerWorker {
+  server: Server;
+  seeded: Seeded;
+  /** The cookie of each account that has signed in. */
+  sessions: Map<string, string>;
+}
+
+interface PerTest {
+  /** What the page complained about; the test fails unless it takes these out. */
+  complaints: string[];
+  /** Who is signed in: the researcher, unless a test says `test.use({ account: ADMIN })`. */
+  account: string | undefined;
+}
+
+export const test = plain.extend<PerTest, PerWorker>({
+  server: [
+    async ({}, use) => {
+      const server = await Server.start(NODES);
+      await use(server);
+      await server.stop();
+    },
+    { scope: 'worker', timeout: 120_000 },
+  ],
+  seeded: [
+    async ({ server }, use) => {
+      await use(await seed(server));
+    },
+    { scope: 'worker', timeout: 120_000, auto: true },
+  ],
+  sessions: [
+    async ({}, use) => {
+      await use(new Map());
+    },
+    { scope: 'worker' },
+  ],
+  account: [USER, { option: true }],
+  baseURL: async ({ server }, use) => {
+    await use(server.url);
+  },
+  complaints: async ({}, use) => {
+    const wrong: string[] = [];
+    await use(wrong);
+    if (wrong.length > 0) throw new Error(`the page complained:\n${wrong.join('\n')}`);
+  },
+  page: async ({ page, server, sessions, account, complaints: wrong }, use) => {
+    if (account !== undefined) {
+      // One login an account: passwords are slow to check on purpose.
+      const cookie = sessions.get(account) ?? (await signIn(server, account));
+      sessions.set(account, cookie);
+      await page.context().addCookies([{ name: 'era_session', value: cookie, url: server.url }]);
+    }
+    page.on('pageerror', (error) => wrong.push(String(error)));
+    page.on('console', (message) => {
+      // A refused request is a browser's "error" too; tests of refusals make them on purpose.
+      if (message.type() === 'error' && !/status of [45]\d\d|net::ERR_/.test(message.text())) wrong.push(message.text());
+    });
+    page.on('request', (request) => {
+      const url = new URL(request.url());
+      if (url.protocol.startsWith('http') && url.origin !== server.url) wrong.push(`left the origin: ${request.url()}`);
+    });
+    await use(page);
+  },
+});
+
+async function signIn(server: Server, user: string): Promise<string> {
+  const response = await fetch(`${server.url}/api/v1/sessions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ user, password: PASSWORD, cookie: true }),
+  });
+  const cookie = /era_session=([^;]+)/.exec(response.headers.get('set-cookie') ?? '')?.[1];
+  if (!cookie) throw new Error(`no session for ${user}: ${response.status} ${await response.text()}`);
+  return cookie;
+}
+
+/** Both themes, for what must hold in each. */
+export const THEMES = ['light', 'dark'] as const;

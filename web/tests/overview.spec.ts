@@ -1,0 +1,52 @@
+/** The overview: how the cluster stands, what of it is mine, and what it costs; live. */
+import { expect, findings, test, THEMES, USER } from './harness';
+
+test('shows utilisation, balance, the record of promises, prices and my jobs with countdowns', async ({ page, seeded }) => {
+  await page.goto('/');
+  await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  await expect(page.getByText('Promises kept')).toBeVisible();
+  await expect(page.getByText(/set aside for promises/)).toBeVisible();
+  for (const pool of ['default', 'training', 'inference']) {
+    await expect(page.getByRole('img', { name: `Price in pool ${pool} over the next 24 hours` })).toBeVisible();
+  }
+  const promised = page.getByRole('listitem').filter({ hasText: `#${seeded.promised}` });
+  await expect(promised).toContainText('Promised');
+  await expect(promised).toContainText(/starts in/);
+  const before = await promised.locator('time').textContent();
+  expect(before).toMatch(/h|:/);
+});
+
+test('a job that is handed in elsewhere appears by itself', async ({ page, server }) => {
+  await page.goto('/');
+  await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  const login = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'live' });
+  const name = `appears-${Date.now() % 10_000}`;
+  const ask = { resources: { gpu: '1', cpu: '1', memory: '1Gi' }, duration_s: 600, earliest: new Date(Date.now() + 7_200_000).toISOString() };
+  await server.ask('POST', '/jobs', { name, work: { command: ['true'] }, ask, value: '500' }, login.token);
+  await expect(page.getByRole('link', { name: new RegExp(name) })).toBeVisible();
+});
+
+for (const theme of THEMES) {
+  test(`has nothing for axe to find, in ${theme}`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme: theme });
+    await page.goto('/');
+    await expect(page.getByRole('meter').first()).toBeVisible();
+    expect(await findings(page)).toEqual([]);
+  });
+}
+
+test('the first page is at most 200 KB of compressed script', async ({ page }) => {
+  const sizes: number[] = [];
+  page.on('response', async (response) => {
+    if (!new URL(response.url()).pathname.endsWith('.js')) return;
+    expect(response.headers()['content-encoding']).toMatch(/br|gzip/);
+    sizes.push(Number(response.headers()['content-length']));
+  });
+  await page.goto('/');
+  await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  await page.waitForLoadState('load');
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  expect(sizes.length).toBeGreaterThan(0);
+  expect(total).toBeLessThan(200 * 1024);
+});

@@ -1,0 +1,116 @@
+/** What surrounds every page: language, theme, palette, keyboard, phone, lost connections, policy. */
+import { ADMIN, expect, findings, test } from './harness';
+
+test('speaks Chinese to a Chinese browser, and the reader can change that for good', async ({ browser, page, server }) => {
+  const cookies = await page.context().cookies();
+  const context = await browser.newContext({ locale: 'zh-CN', baseURL: server.url });
+  await context.addCookies(cookies);
+  const chinese = await context.newPage();
+  await chinese.goto('/');
+  await expect(chinese.getByRole('heading', { name: '概览' })).toBeVisible();
+  await expect(chinese.locator('html')).toHaveAttribute('lang', 'zh-CN');
+  expect(await findings(chinese)).toEqual([]);
+  await chinese.getByRole('button', { name: '语言' }).click();
+  await chinese.getByRole('menuitemradio', { name: 'English' }).click();
+  await expect(chinese.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  await chinese.reload();
+  await expect(chinese.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  await context.close();
+});
+
+test('is light or dark as the reader chooses, also after a reload', async ({ page }) => {
+  await page.goto('/');
+  const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  const light = await ground();
+  await page.getByRole('button', { name: 'Theme' }).click();
+  await page.getByRole('menuitemradio', { name: 'Dark' }).click();
+  const dark = await ground();
+  expect(dark).not.toBe(light);
+  await page.reload();
+  await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  expect(await ground()).toBe(dark);
+});
+
+test('Ctrl-K goes anywhere by a few letters, and to a job by its number', async ({ page, seeded }) => {
+  await page.goto('/');
+  await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  await page.keyboard.press('Control+k');
+  await expect(page.getByRole('combobox')).toBeFocused();
+  await page.keyboard.type('welc');
+  await expect(page.getByRole('option').first()).toContainText('Welcome');
+  expect(await findings(page)).toEqual([]);
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(/\/welcome$/);
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type(`#${seeded.done}`);
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(new RegExp(`/jobs/${seeded.done}$`));
+  await page.goBack();
+  await expect(page.getByRole('heading', { name: 'Welcome to ERA' })).toBeVisible();
+});
+
+test('the keyboard alone reaches the content and the menus', async ({ page }) => {
+  await page.goto('/');
+  await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  await page.keyboard.press('Tab');
+  await expect(page.getByRole('link', { name: 'Skip to the content' })).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(page.locator('main')).toBeFocused();
+  await page.getByRole('button', { name: 'Theme' }).focus();
+  await page.keyboard.press('Enter');
+  await expect(page.getByRole('menuitemradio').first()).toBeFocused();
+  await page.keyboard.press('ArrowDown');
+  await expect(page.getByRole('menuitemradio', { name: 'Light' })).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('button', { name: 'Theme' })).toBeFocused();
+});
+
+test('on a phone the navigation is a drawer and nothing is wider than the screen', async ({ page }) => {
+  await page.setViewportSize({ width: 375, height: 740 });
+  await page.goto('/');
+  await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
+  await expect(page.getByRole('navigation')).toBeHidden();
+  await page.getByRole('button', { name: 'Open the navigation' }).click();
+  await page.getByRole('navigation').getByRole('link', { name: 'Welcome' }).click();
+  await expect(page.getByRole('heading', { name: 'Welcome to ERA' })).toBeVisible();
+  await expect(page.getByRole('navigation')).toBeHidden();
+  expect(await findings(page)).toEqual([]);
+});
+
+test('a server that goes away is told, and its return is noticed without a reload', async ({ page, server }) => {
+  test.setTimeout(90_000);
+  await page.goto('/');
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  await server.halt();
+  await expect(page.getByText('Connection lost')).toBeVisible();
+  await server.restart();
+  await expect(page.getByText('Connection lost')).toBeHidden({ timeout: 40_000 });
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+});
+
+test('an address that leads nowhere says so, and the policy forbids inline scripts', async ({ page, complaints }) => {
+  const response = await page.goto('/no/such/place');
+  await expect(page.getByText('There is no page here')).toBeVisible();
+  const policy = response?.headers()['content-security-policy'] ?? '';
+  expect(policy).toContain("script-src 'self'");
+  expect(policy).not.toContain('unsafe-inline');
+  const ran = await page.evaluate(() => {
+    const script = document.createElement('script');
+    script.textContent = 'window.intruded = true';
+    document.body.append(script);
+    return 'intruded' in window;
+  });
+  expect(ran).toBe(false);
+  await expect.poll(() => complaints.join()).toContain('Content Security Policy');
+  complaints.length = 0;
+});
+
+test.describe('for administrators', () => {
+  test.use({ account: ADMIN });
+  test('the same frame has their name', async ({ page }) => {
+    await page.goto('/');
+    await expect(page.getByTitle(`Signed in as ${ADMIN}`)).toBeVisible();
+  });
+});
