@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -51,7 +52,12 @@ pub(super) struct Hand {
     /// The engine's id of the node, if it has ids.
     pub(super) node: Option<String>,
     pub(super) gpus: Vec<String>,
+    pub(super) laying: Laying,
 }
+
+/// One at a time makes the folders of a task ready: it may be staged while it is launched. Tasks
+/// of different jobs seldom wait for each other.
+pub(super) type Laying = Arc<[tokio::sync::Mutex<()>; 16]>;
 
 impl Hand {
     /// Carries out a launch, trying again while the engine cannot be reached.
@@ -92,6 +98,8 @@ impl Hand {
         &self,
         launch: &Launch,
     ) -> Result<Vec<(PathBuf, PathBuf)>, Problem> {
+        let stripe = launch.task.job.0 % (self.laying.len() as u64);
+        let _alone = self.laying[stripe as usize].lock().await;
         let (house, launch) = (self.house.clone(), launch.clone());
         let keeps_secrets = self.engine.is_swarm();
         let laid =

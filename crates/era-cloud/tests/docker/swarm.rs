@@ -142,7 +142,8 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     bed.executor.carry_out(Order::Stage(launch.clone()));
     bed.executor.carry_out(Order::Launch(launch.clone()));
     let over = bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await;
-    assert!(matches!(over, Report::Exited { code: 4, ending: Ending::Itself, .. }), "{over:?}");
+    let ran = matches!(over, Report::Exited { code: 4, ending: Ending::Itself, .. });
+    assert!(ran, "{over:?}: {}", bed.log(1));
     let services = swarm.nodes[0].docker(&["service", "ls", "-q"]).expect("listed");
     for service in services.lines() {
         let all = swarm.nodes[0].docker(&["service", "inspect", service]).expect("inspected");

@@ -53,7 +53,7 @@ fn starting(job: &Job, now: Time) -> impl Iterator<Item = (TaskId, Time)> {
         let plan = part.plan.as_ref()?;
         (plan.from > now && plan.from <= now + AHEAD).then_some((index, part, plan))
     });
-    soon.flat_map(|(index, part, plan)| {
+    soon.flat_map(move |(index, part, plan)| {
         let attempt = part.attempt + 1;
         let task = move |rank| TaskId { job: job.id, part: index, attempt, rank };
         (0_u32..).zip(&plan.seats).map(move |(rank, _)| (task(rank), plan.from))

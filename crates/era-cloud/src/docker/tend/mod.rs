@@ -17,7 +17,7 @@ use era_core::units::{JobId, Span};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-use super::begin::{Hand, Problem};
+use super::begin::{Hand, Laying, Problem};
 use super::engine::Engine;
 use super::failure::DockerError;
 use super::follow::LogTail;
@@ -77,6 +77,7 @@ pub(super) struct Tender {
     news: (mpsc::UnboundedSender<News>, Option<mpsc::UnboundedReceiver<News>>),
     full: (mpsc::UnboundedSender<TaskId>, Option<mpsc::UnboundedReceiver<TaskId>>),
     writes: mpsc::UnboundedSender<Write>,
+    laying: Laying,
     looking: bool,
     look_due: Instant,
     unreachable: bool,
@@ -115,6 +116,7 @@ impl Tender {
             news: (news, Some(heard)),
             full: (full, Some(filled)),
             writes,
+            laying: Laying::default(),
             looking: false,
             look_due: Instant::now(),
             unreachable: false,
@@ -312,6 +314,7 @@ impl Tender {
             image: self.image.clone(),
             node: swarm.then(|| self.nodes.id(name).map(str::to_owned)).flatten(),
             gpus: self.nodes.gpu_ids(name, &launch.gpus),
+            laying: self.laying.clone(),
         }
     }
 
