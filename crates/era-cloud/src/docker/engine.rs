@@ -4,7 +4,7 @@
 //! on. Making and removing are idempotent: what is there already was made, what is not there was
 //! removed. What is asked for, and when, is not decided here.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::pin::Pin;
 
@@ -225,14 +225,15 @@ impl Engine {
         Ok(tasks.first().is_some_and(|task| swarm::seen(task).is_over()))
     }
 
-    /// Removes what was made for gangs and tasks that nobody looks after any more.
-    pub(super) async fn sweep(&self, keep: &dyn Fn(TaskId) -> bool) -> Result<(), DockerError> {
+    /// Removes what was made for gangs that nobody looks after any more; each is named by its first
+    /// rank.
+    pub(super) async fn sweep(&self, keep: &BTreeSet<TaskId>) -> Result<(), DockerError> {
         let filters = Some(names::ours(&self.site));
         let options = bollard::query_parameters::ListNetworksOptions { filters: filters.clone() };
         let networks = self.api.list_networks(Some(options)).await;
         for network in networks.map_err(self.did("list networks"))? {
             let labels = network.labels.unwrap_or_default();
-            if let Some(task) = names::task(&self.site, &labels).filter(|task| !keep(*task)) {
+            if let Some(task) = names::task(&self.site, &labels).filter(|task| !keep.contains(task)) {
                 self.delete_network(task).await?;
             }
         }

@@ -158,9 +158,8 @@ impl Tender {
                 }
             }
         }
-        let kept: Vec<TaskId> = self.tasks.keys().copied().collect();
-        let same = |a: TaskId, b: TaskId| TaskId { rank: 0, ..a } == TaskId { rank: 0, ..b };
-        self.engine.sweep(&|task| kept.iter().any(|one| same(*one, task))).await
+        let gangs = self.tasks.keys().map(|task| TaskId { rank: 0, ..*task }).collect();
+        self.engine.sweep(&gangs).await
     }
 
     fn job_folder(&self, task: TaskId) -> PathBuf {
