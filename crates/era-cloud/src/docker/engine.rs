@@ -233,7 +233,8 @@ impl Engine {
         let networks = self.api.list_networks(Some(options)).await;
         for network in networks.map_err(self.did("list networks"))? {
             let labels = network.labels.unwrap_or_default();
-            if let Some(task) = names::task(&self.site, &labels).filter(|task| !keep.contains(task)) {
+            if let Some(task) = names::task(&self.site, &labels).filter(|task| !keep.contains(task))
+            {
                 self.delete_network(task).await?;
             }
         }
