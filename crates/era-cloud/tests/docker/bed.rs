@@ -138,6 +138,7 @@ impl Drop for Daemon {
 }
 
 /// What could be started; why not is printed.
+#[allow(clippy::print_stderr)] // why a test was skipped is for whoever reads its output
 pub(crate) fn can<T>(started: Result<T, String>) -> Option<T> {
     match started {
         Ok(started) => Some(started),

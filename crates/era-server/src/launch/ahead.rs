@@ -38,7 +38,7 @@ impl Ahead {
                 continue;
             }
             let Some(job) = jobs.iter().find(|job| job.id == task.job) else { continue };
-            if let Some((engine, launch)) = orders.to_stage(&snapshot, job, task).await {
+            if let Some((engine, launch)) = orders.soon_launched(&snapshot, job, task).await {
                 engine.carry_out(Order::Stage(launch));
             }
         }

@@ -95,7 +95,7 @@ impl Orders {
     }
 
     /// A task that is promised to start soon, as it will be launched, and who will launch it.
-    pub(super) async fn to_stage(
+    pub(super) async fn soon_launched(
         &mut self,
         snapshot: &Arc<Snapshot>,
         job: &Job,
