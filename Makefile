@@ -28,11 +28,12 @@ test: setup-test ## Run every test
 	else \
 		set -- cargo test --workspace --locked --lib --bins --tests; \
 	fi; \
-	echo "$$*"; "$$@" --no-run && scripts/test-python && scripts/page test && "$$@"
+	echo "$$*"; "$$@" --no-run && scripts/test-python && scripts/fuzz-api && scripts/page test && "$$@"
 
 soak: export PROPTEST_CASES ?= 4096
 soak: export PROPTEST_RNG_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 soak: export ERA_CRASHES ?= 1000
+soak: export ERA_FUZZ_EXAMPLES ?= 200
 soak: export ERA_TEST_NODES ?= 1000
 soak: ## Run every test with far more random cases and crashes, and those that take long
 	@echo "PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED)"
@@ -51,7 +52,7 @@ lint: setup-lint ## Check format, lints, documentation, licences and scripts
 	echo "$$*"; "$$@"
 	scripts/page check
 	@if command -v shellcheck >/dev/null 2>&1; then \
-		set -- shellcheck scripts/setup scripts/test-python scripts/page .ci/run; echo "$$*"; "$$@"; \
+		set -- shellcheck scripts/setup scripts/test-python scripts/fuzz-api scripts/page .ci/run; echo "$$*"; "$$@"; \
 	fi
 
 page: ## Build the browser page anew (web/dist, which is committed)

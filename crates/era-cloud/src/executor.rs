@@ -26,6 +26,11 @@ pub trait Executor: Send + Sync {
     /// the scheduler believes to run and is not in this list is lost.
     fn known(&self) -> Vec<TaskId>;
 
+    /// Whether it makes use of [`Order::Stage`].
+    fn stages(&self) -> bool {
+        false
+    }
+
     /// The server goes away: whatever looks after tasks and has none need not stay.
     fn leave(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::ready(()))
@@ -41,6 +46,9 @@ pub type Reports = mpsc::Sender<Report>;
 pub enum Order {
     /// Start a task.
     Launch(Launch),
+    /// Bring what a task will need to its node: it is promised to start there soon. A favour that
+    /// an executor may pass over, and that its launch does not rely on.
+    Stage(Launch),
     /// Signal a task now, and kill it at `until`.
     Stop {
         /// Which.
@@ -203,6 +211,16 @@ pub enum Report {
     Node(FoundNode),
     /// A node is gone.
     NodeLost {
+        /// What it is called.
+        name: String,
+    },
+    /// A node takes no new work: its own administrator said so.
+    NodeDrained {
+        /// What it is called.
+        name: String,
+    },
+    /// A node that was drained by its own administrator takes work again.
+    NodeResumed {
         /// What it is called.
         name: String,
     },

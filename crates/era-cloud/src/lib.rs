@@ -1,4 +1,4 @@
-//! What runs tasks: executors on local processes and simulated nodes.
+//! What runs tasks: executors on local processes, Docker and Swarm, and simulated nodes.
 //!
 //! The scheduler decides; an [`Executor`] carries out. Orders are idempotent by
 //! ([`TaskId`](era_core::job::TaskId)), so an order that is given again after a crash changes
@@ -7,6 +7,8 @@
 
 pub mod celery;
 pub mod discover;
+#[cfg(target_os = "linux")]
+pub mod docker;
 mod executor;
 #[cfg(target_os = "linux")]
 pub mod isolate;

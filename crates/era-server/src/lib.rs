@@ -54,6 +54,8 @@ pub struct Parts {
     pub lab: lab::Lab,
     /// Contents, trees and data sets.
     pub files: era_store::files::Files,
+    /// What builds images, where the executor has an engine that does.
+    pub images: boot::executors::ImageEngine,
 }
 
 impl App {

@@ -32,7 +32,7 @@ fn era(arguments: &[&str], files: &[(&str, &str)]) -> String {
 
 #[test]
 fn every_command_has_its_help() {
-    let commands: [&[&str]; 62] = [
+    let commands: [&[&str]; 68] = [
         &["login"],
         &["logout"],
         &["whoami"],
@@ -54,6 +54,12 @@ fn every_command_has_its_help() {
         &["nodes"],
         &["queues"],
         &["images"],
+        &["images", "ls"],
+        &["images", "build"],
+        &["images", "push"],
+        &["images", "publish"],
+        &["images", "rm"],
+        &["images", "watch"],
         &["wallet"],
         &["completions"],
         &["man"],

@@ -121,7 +121,7 @@ export interface paths {
         patch: operations["patch_data_owner_name_files"];
         trace?: never;
     };
-    "/api/v1/data/{owner}/{name}/files/{*path}": {
+    "/api/v1/data/{owner}/{name}/files/{path}": {
         parameters: {
             query?: never;
             header?: never;
@@ -307,6 +307,43 @@ export interface paths {
         put?: never;
         /** Publish an image, or another one under a name that is one's own. */
         post: operations["post_images"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/images/build": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Build an image out of files that were sent before, and push it if that is wanted.
+         * @description The answer is one JSON object a line, as the engine goes on; the last one says how it ended.
+         */
+        post: operations["post_images_build"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/images/push": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send an image that was built to the registry. Answered as a build is. */
+        post: operations["post_images_push"];
         delete?: never;
         options?: never;
         head?: never;
@@ -513,7 +550,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/jobs/{id}/outputs/{*path}": {
+    "/api/v1/jobs/{id}/outputs/{path}": {
         parameters: {
             query?: never;
             header?: never;
@@ -1450,6 +1487,33 @@ export interface components {
              */
             to: string;
         };
+        /** @description An image that is to be built, and sent to the site's registry. */
+        BuildImage: {
+            /** @description What its `ARG` lines read. */
+            arguments?: {
+                [key: string]: string;
+            };
+            /** @description The files that it is built from: a tree that was sent before. */
+            code: string;
+            /** @description The Dockerfile's path among them; `Dockerfile` where nothing is said. */
+            dockerfile?: string | null;
+            /** @description What it is called in the registry, below the account's own name: `torch` or `torch:2.9`. */
+            name: string;
+            /** @description Send it to the registry once it is built. */
+            push?: boolean;
+        };
+        /** @description An image that was built. */
+        BuiltImage: {
+            /**
+             * Format: int64
+             * @description How many bytes.
+             */
+            bytes?: number | null;
+            /** @description Its digest, once it is in the registry. */
+            digest?: string | null;
+            /** @description The full reference, by which it can be published and used. */
+            reference: string;
+        };
         /** @description Where a job may run. Empty means anywhere. */
         Constraints: {
             /**
@@ -1777,6 +1841,20 @@ export interface components {
             reference: string;
             /** @description The framework's version. */
             version?: string | null;
+        };
+        /**
+         * @description A line of what a build or a push says, one JSON object each. The last one is `done` or
+         *     `failed`.
+         */
+        ImageNews: {
+            /** @description A line of output. */
+            line: string;
+        } | {
+            /** @description All of it was done. */
+            done: components["schemas"]["BuiltImage"];
+        } | {
+            /** @description It could not be done: why. */
+            failed: string;
         };
         /** @description A job with all that is known of it. */
         Job: components["schemas"]["JobSummary"] & {
@@ -3089,6 +3167,11 @@ export interface components {
             /** @description What it would say. */
             rule: components["schemas"]["Rule"];
         };
+        /** @description An image that was built and is to be sent to the site's registry. */
+        PushImage: {
+            /** @description The name that it was built under. */
+            name: string;
+        };
         /** @description Where jobs without a promise wait. */
         Queue: {
             /** @description Whether a job that has waited for long goes ahead of all others. */
@@ -3840,12 +3923,13 @@ export interface operations {
                     "application/json": components["schemas"]["BlobList"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -3891,12 +3975,13 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -3937,12 +4022,13 @@ export interface operations {
                     "application/json": components["schemas"]["BlobState"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -3972,12 +4058,13 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4008,12 +4095,13 @@ export interface operations {
                     "application/json": components["schemas"]["Page_DataSet"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4042,12 +4130,13 @@ export interface operations {
                     "application/json": components["schemas"]["DataSet"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4072,12 +4161,13 @@ export interface operations {
                     "application/json": components["schemas"]["DataSet"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4100,12 +4190,13 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4134,12 +4225,13 @@ export interface operations {
                     "application/json": components["schemas"]["DataSet"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4173,12 +4265,13 @@ export interface operations {
                     "application/json": components["schemas"]["Page_FileEntry"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4207,12 +4300,13 @@ export interface operations {
                     "application/json": components["schemas"]["DataSet"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4260,12 +4354,13 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4295,12 +4390,13 @@ export interface operations {
                     "application/json": components["schemas"]["DataSet"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4326,12 +4422,13 @@ export interface operations {
                     "application/json": components["schemas"]["DataSet"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4353,6 +4450,7 @@ export interface operations {
                     "application/json": components["schemas"]["Domain"][];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4385,6 +4483,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4413,6 +4512,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4528,12 +4628,13 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4688,6 +4789,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4753,6 +4855,76 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Image"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_images_build: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes a repetition harmless: the same answer is given again. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BuildImage"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": components["schemas"]["ImageNews"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_images_push: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes a repetition harmless: the same answer is given again. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PushImage"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": components["schemas"]["ImageNews"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -4912,6 +5084,7 @@ export interface operations {
                     "application/json": components["schemas"]["Submitted"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4989,6 +5162,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5020,6 +5194,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5093,6 +5268,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5343,12 +5519,13 @@ export interface operations {
                     "application/x-tar": number[];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -5395,12 +5572,13 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -5426,6 +5604,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5459,6 +5638,7 @@ export interface operations {
                     "application/json": components["schemas"]["Submitted"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5611,6 +5791,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_LabRun"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5645,6 +5826,7 @@ export interface operations {
                     "application/json": components["schemas"]["LabRun"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5675,6 +5857,7 @@ export interface operations {
                     "application/json": components["schemas"]["LabRun"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5703,6 +5886,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5733,6 +5917,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5760,6 +5945,7 @@ export interface operations {
                     "application/json": components["schemas"]["Market"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5789,6 +5975,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5826,6 +6013,7 @@ export interface operations {
                     "application/json": components["schemas"]["FareCalendar"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5853,6 +6041,7 @@ export interface operations {
                     "application/json": components["schemas"]["Node"][];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5883,6 +6072,7 @@ export interface operations {
                     "application/json": components["schemas"]["Node"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5915,6 +6105,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5950,6 +6141,7 @@ export interface operations {
                     "application/json": components["schemas"]["Booking"][];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6007,6 +6199,7 @@ export interface operations {
                     "application/json": components["schemas"]["Policy"][];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6041,6 +6234,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleChecked"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6073,6 +6267,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Proposal"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6107,6 +6302,7 @@ export interface operations {
                     "application/json": components["schemas"]["Policy"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6144,6 +6340,7 @@ export interface operations {
                     "application/json": components["schemas"]["Policy"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6171,6 +6368,7 @@ export interface operations {
                     "application/json": components["schemas"]["Pool"][];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6203,6 +6401,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6230,6 +6429,7 @@ export interface operations {
                     "application/json": components["schemas"]["Queue"][];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6262,6 +6462,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6290,6 +6491,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6324,6 +6526,7 @@ export interface operations {
                     "application/json": components["schemas"]["Quoted"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6483,6 +6686,7 @@ export interface operations {
                     "application/json": components["schemas"]["Settings"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6512,6 +6716,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6642,12 +6847,13 @@ export interface operations {
                     "application/json": components["schemas"]["TreeMade"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -6671,12 +6877,13 @@ export interface operations {
                     "application/json": components["schemas"]["Tree"];
                 };
             };
+            /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };

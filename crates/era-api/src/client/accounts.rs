@@ -7,7 +7,7 @@ use crate::account::{
     PasswordChange, Quota, StatementLine, TokenInfo, TokenMade, User, UserEdit, UserMade, Wallet,
     Webhook, WebhookMade,
 };
-use crate::image::{Image, NewImage};
+use crate::image::{BuildImage, Image, ImageNews, NewImage, PushImage};
 use crate::page::{Page, PageAsk};
 
 impl Client {
@@ -138,6 +138,29 @@ impl Client {
     /// Publishes an image.
     pub fn publish_image(&self, image: &NewImage) -> Result<Image, ClientError> {
         self.post("/images", image)
+    }
+
+    /// One image of the catalogue.
+    pub fn image(&self, name: &str) -> Result<Image, ClientError> {
+        self.get(&format!("/images/{}", encode(name)))
+    }
+
+    /// Builds an image; what the engine says comes line by line, until `news` says no.
+    pub fn build_image(
+        &self,
+        build: &BuildImage,
+        news: impl FnMut(ImageNews) -> bool,
+    ) -> Result<(), ClientError> {
+        self.post_for_lines("/images/build", build, news)
+    }
+
+    /// Sends an image to the registry, in the same way.
+    pub fn push_image(
+        &self,
+        push: &PushImage,
+        news: impl FnMut(ImageNews) -> bool,
+    ) -> Result<(), ClientError> {
+        self.post_for_lines("/images/push", push, news)
     }
 
     /// Takes an image out of the catalogue.

@@ -1,7 +1,7 @@
 //! One request and its answer. What is safe to repeat is repeated when the connection breaks:
 //! reading, putting and deleting, and a creation whose key the server knows again.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -16,6 +16,8 @@ use crate::{PREFIX, Problem};
 const TRIES_MAX: u32 = 3;
 /// The longest wait that a server may ask for before a repeat.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Most bytes of an answer that comes line by line.
+const LINES_BYTES_MAX: u64 = 1 << 30;
 /// Most bytes of a refusal.
 const PROBLEM_BYTES_MAX: u64 = 1 << 20;
 
@@ -44,6 +46,27 @@ impl Client {
         let key = key::draw()?;
         let body = self.body(path, body)?;
         self.send(Method::POST, path, Some(&body), Some(&key)).map(drop)
+    }
+
+    /// Does something that takes long, and hands out each line of its answer as it comes, until
+    /// `take` says no. It is never repeated.
+    pub fn post_for_lines<B: Serialize + ?Sized, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+        mut take: impl FnMut(T) -> bool,
+    ) -> Result<(), ClientError> {
+        let body = self.body(path, body)?;
+        let answer = self.judge(path, self.once(&Method::POST, path, Some(&body), None)?)?;
+        let reader = answer.into_body().into_reader();
+        for line in BufReader::new(reader.take(LINES_BYTES_MAX)).lines() {
+            let line = line.map_err(|e| self.not_understood(path, &e))?;
+            let read = serde_json::from_str(&line).map_err(|e| self.not_understood(path, &e))?;
+            if !take(read) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Puts something in its place.

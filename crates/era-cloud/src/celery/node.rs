@@ -332,7 +332,11 @@ async fn take_reports(again: impl Fn() -> Option<Node>, mut told: mpsc::Receiver
                     orders::tell(&node, &report).await;
                 }
             }
-            Report::Node(_) | Report::NodeLost { .. } => {}
+            // What this node is, it tells by itself.
+            Report::Node(_)
+            | Report::NodeLost { .. }
+            | Report::NodeDrained { .. }
+            | Report::NodeResumed { .. } => {}
         }
     }
 }

@@ -89,14 +89,14 @@ fn usable_cpu(cores: u32, limit_milli: Option<u32>) -> u32 {
 
 /// Bytes of memory for tasks: a twentieth, but from 512 MiB to 8 GiB, is left for the system, and
 /// never more than half.
-fn usable_memory(total: u64, limit: Option<u64>) -> u64 {
+pub(crate) fn usable_memory(total: u64, limit: Option<u64>) -> u64 {
     let there = limit.map_or(total, |limit| total.min(limit));
     let left = (there / 20).clamp(512 << 20, 8 << 30).min(there / 2);
     there - left
 }
 
 /// A host name as a name that the scheduler takes.
-fn node_name(host: &str) -> String {
+pub(crate) fn node_name(host: &str) -> String {
     let name: String = host
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' })

@@ -31,7 +31,7 @@ pub struct Seen {
 
 /// The variables of a task. Defaults give way to what the user says, and the user gives way to
 /// what the platform promises to every task.
-pub(super) fn environment(
+pub(crate) fn environment(
     launch: &Launch,
     seen: &Seen,
     settings: &Settings,
@@ -103,7 +103,7 @@ fn promised(
 }
 
 /// The variable by which a process is known to be a task of a certain supervisor.
-pub(super) const MARK: &str = "ERA_TASK_MARK";
+pub(crate) const MARK: &str = "ERA_TASK_MARK";
 
 /// Where a gang meets: the same for all its replicas, another for the next attempt, so that a port
 /// that is still held by the last one does not matter.

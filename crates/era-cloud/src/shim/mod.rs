@@ -32,6 +32,7 @@ mod task;
 pub(crate) mod tests;
 mod watch;
 
+pub(crate) use environment::{MARK, Seen, environment};
 pub use keeper::keep;
 pub use places::{Places, Unready};
 pub use settings::Settings;

@@ -225,8 +225,11 @@ fn show(
         return Ok(None);
     }
     // A second name of the kept file: the task is not its owner, and cannot change it.
-    if std::fs::hard_link(&input.from, to).is_err() {
-        std::fs::copy(&input.from, to)?;
+    match std::fs::hard_link(&input.from, to) {
+        // Made ready before, and begun again: a copy onto it would empty the kept file.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(_) => drop(std::fs::copy(&input.from, to)?),
+        Ok(()) => {}
     }
     std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o444))?;
     Ok(None)

@@ -305,6 +305,8 @@ impl Supervisor {
         match order {
             Order::Launch(launch) => self.launch(launch),
             Order::Stop { task, until } => self.stop(task, until),
+            // What a task needs here is on this machine already.
+            Order::Stage(_) => {}
             Order::Prolong { task, until } => {
                 if let Some(about) = self.tasks.get_mut(&task) {
                     about.prolong(steady(until, super::now(), Instant::now()));

@@ -104,7 +104,7 @@ impl Sleepers {
                 None => Some(Report::Lost { task, reason: "unknown-to-its-node".into() }),
             },
             // They are over long before their limit, and nobody in them counts replicas.
-            Order::Prolong { .. } | Order::Resize { .. } => None,
+            Order::Prolong { .. } | Order::Resize { .. } | Order::Stage(_) => None,
         }
     }
 

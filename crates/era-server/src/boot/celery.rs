@@ -13,7 +13,7 @@ use crate::launch::Engines;
 
 /// Workers behind this address, and these simulated nodes.
 pub fn at(address: Address, folder: PathBuf, simulated: Vec<FoundNode>) -> StartEngines {
-    Box::new(move |reports| Box::pin(start(address, folder, simulated, reports)))
+    Box::new(move |reports, _lease| Box::pin(start(address, folder, simulated, reports)))
 }
 
 async fn start(

@@ -1,8 +1,10 @@
-//! The executors of one machine: its own processes, and simulated nodes beside them.
+//! The executors of a server: this machine's own processes or a Docker engine, and simulated nodes
+//! beside them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use era_cloud::docker::{Address, Docker, DockerOptions, Engine};
 use era_cloud::local::{Local, LocalOptions};
 use era_cloud::shim;
 use era_cloud::simulated::{SLEEP_MAX, Simulated};
@@ -11,10 +13,40 @@ use era_cloud::{Executor, FoundNode, Report, Reports, discover};
 use super::StartEngines;
 use crate::launch::Engines;
 
+/// The engine that builds and pushes images, once it was reached.
+pub type ImageEngine = Arc<std::sync::OnceLock<Engine>>;
+
 /// This machine as the first node, and these simulated ones. The running program is its own
 /// supervisor.
 pub fn here(folder: PathBuf, simulated: Vec<FoundNode>) -> StartEngines {
-    Box::new(move |reports| Box::pin(start(folder, simulated, reports)))
+    Box::new(move |reports, _| Box::pin(start(folder, simulated, reports)))
+}
+
+/// A Docker engine or a Swarm instead of this machine's own processes. What becomes of `images` is
+/// the engine, once it was reached.
+pub fn docker(
+    folder: PathBuf,
+    address: Address,
+    simulated: Vec<FoundNode>,
+    images: ImageEngine,
+) -> StartEngines {
+    Box::new(move |reports, fence| {
+        Box::pin(async move {
+            let options = DockerOptions { address, data: folder, fence };
+            let docker =
+                Docker::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
+            // Only this start sets it.
+            let _ = images.set(docker.engine().clone());
+            let simulated = asleep(simulated, reports);
+            Ok(Engines { local: Arc::new(docker), simulated })
+        })
+    })
+}
+
+fn asleep(nodes: Vec<FoundNode>, reports: Reports) -> Option<Arc<dyn Executor>> {
+    let start =
+        || Arc::new(Simulated::start(nodes.clone(), SLEEP_MAX, reports)) as Arc<dyn Executor>;
+    (!nodes.is_empty()).then(start)
 }
 
 async fn start(
@@ -37,7 +69,6 @@ async fn start(
     }
     // The channel is empty, and its other end is held by whoever asked for this.
     let _ = reports.try_send(Report::Node(machine.node));
-    let simulated = (!simulated.is_empty())
-        .then(|| Arc::new(Simulated::start(simulated, SLEEP_MAX, reports)) as Arc<dyn Executor>);
+    let simulated = asleep(simulated, reports);
     Ok(Engines { local: Arc::new(local), simulated })
 }

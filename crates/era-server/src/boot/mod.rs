@@ -19,6 +19,7 @@ use std::time::Duration;
 use era_cloud::Reports;
 use era_cloud::celery::names::Address;
 use era_core::State;
+use era_core::units::Span;
 use era_store::files::{Files, Keep};
 use era_store::{Store, StoreError};
 use tokio::sync::mpsc;
@@ -67,11 +68,15 @@ pub struct Settings {
     pub program: PathBuf,
     /// How often, and for what, a better policy is searched.
     pub tuning: Option<Tuning>,
+    /// What builds images, once the executor that has it was reached.
+    pub images: executors::ImageEngine,
 }
 
-/// What starts the executors, once there is somebody to report to.
+/// What starts the executors, once there is somebody to report to. The span is how long after a
+/// node was lost its tasks must be gone.
 pub type StartEngines = Box<
-    dyn FnOnce(Reports) -> Pin<Box<dyn Future<Output = Result<Engines, String>> + Send>> + Send,
+    dyn FnOnce(Reports, Span) -> Pin<Box<dyn Future<Output = Result<Engines, String>> + Send>>
+        + Send,
 >;
 
 /// Why a server does not start or stop as it should.
@@ -154,14 +159,20 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let auth = Auth::open(&store).await?;
     let first = auth.first_start(&handle).await?;
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
-    let engines = engines(reports).await.map_err(BootError::Engines)?;
+    let rules = driver.handle().snapshot().settings().clone();
+    let engines =
+        engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
     let files = Files::open(&store, Keep::default())?;
     let (samples, recorder) = recorder::start(store.samples());
     let launching = Launching {
         driver: handle.clone(),
         journal: store.journal(),
         engines,
-        staging: Arc::new(staging::FromFiles { files: files.clone(), driver: handle.clone() }),
+        staging: Arc::new(staging::FromFiles {
+            files: files.clone(),
+            driver: handle.clone(),
+            catalogue: store.accounts(),
+        }),
         jobs: settings.folder.join("jobs"),
         samples: Some(samples),
     };
@@ -180,6 +191,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         laboratory: settings.laboratory,
         lab: lab.clone(),
         files,
+        images: settings.images,
     });
     let stop = CancellationToken::new();
     let address = local_address(&listener, settings.listen)?;

@@ -3,9 +3,11 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use era_api::image::NewImage;
 use era_api::job::{Work, WorkInput};
 use era_cloud::Staged;
 use era_core::units::UserId;
+use era_store::accounts::Accounts;
 use era_store::files::{DataSetKey, Files, Hash, StagedFile, Viewer};
 
 use crate::driver::Handle;
@@ -15,6 +17,7 @@ use crate::launch::{Material, Staging};
 pub(super) struct FromFiles {
     pub(super) files: Files,
     pub(super) driver: Handle,
+    pub(super) catalogue: Accounts,
 }
 
 impl Staging for FromFiles {
@@ -36,12 +39,26 @@ impl Staging for FromFiles {
             for input in &work.inputs {
                 material.inputs.extend(self.input(&viewer, input).await?);
             }
+            material.image = match &work.image {
+                Some(image) => Some(self.image(image).await?),
+                None => None,
+            };
             Ok(material)
         })
     }
 }
 
 impl FromFiles {
+    /// The image that a job names: one of the catalogue by its name there, and by its digest where
+    /// that is known; else what it names is the reference, or a Dockerfile of its code.
+    async fn image(&self, named: &str) -> Result<String, String> {
+        let row = self.catalogue.image(named).await.map_err(|e| e.to_string())?;
+        let Some(row) = row else { return Ok(named.to_owned()) };
+        let image: NewImage = serde_json::from_str(&row.details)
+            .map_err(|e| format!("image `{named}` is damaged in the catalogue: {e}"))?;
+        Ok(image.exact())
+    }
+
     async fn input(&self, viewer: &Viewer, input: &WorkInput) -> Result<Vec<Staged>, String> {
         let (owner, name) = match input.data.split_once('/') {
             Some((owner, name)) => (owner, name),

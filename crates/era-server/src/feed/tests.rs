@@ -81,6 +81,7 @@ impl Site {
             laboratory: None,
             lab: crate::lab::Lab::open(folder.join("lab"), "/bin/false".into()).unwrap(),
             files: files.unwrap(),
+            images: Default::default(),
         });
         Site { app, driver, _releases: releases }
     }

@@ -15,6 +15,7 @@ pub mod gate;
 mod groups;
 pub mod health;
 pub mod idempotency;
+mod image_builds;
 mod images;
 pub mod job_views;
 pub mod jobs;
@@ -65,6 +66,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .merge(audit::routes())
         .merge(webhooks::routes())
         .merge(images::routes())
+        .merge(image_builds::routes())
         .merge(data::routes())
         .merge(events::routes())
         .merge(job_views::routes())

@@ -51,12 +51,17 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
         SecurityRequirement::new("token", Vec::<String>::new()),
         SecurityRequirement::new("session", Vec::<String>::new()),
     ]);
+    // What the router takes as the rest of a path is a parameter like any other to a reader.
+    document.paths.paths = std::mem::take(&mut document.paths.paths)
+        .into_iter()
+        .map(|(path, item)| (path.replace("{*", "{"), item))
+        .collect();
     for (path, item) in &mut document.paths.paths {
         each_operation(item, |method, operation| {
             // Handlers of different files share names such as `list`; generated clients need one
             // name for each operation.
             operation.operation_id = Some(operation_name(&method, path));
-            operation.responses.responses.entry("default".to_owned()).or_insert_with(problem);
+            operation.responses.responses.insert("default".to_owned(), problem());
             if method == HttpMethod::Post {
                 operation.parameters.get_or_insert_default().push(RefOr::T(key()));
             }

@@ -55,6 +55,7 @@ async fn house() -> House {
         feed,
         asks: Asking::default(),
         laboratory: None,
+        images: Default::default(),
         lab: Lab::open(folder.path().join("lab"), "/bin/false".into()).unwrap(),
     });
     let routes = service(app.clone());

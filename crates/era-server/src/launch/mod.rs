@@ -5,6 +5,7 @@
 //! ordered is found again in the state, what was reported is told again, and both are harmless
 //! twice. What is decided about any of it is the core's; how a task is run is the executor's.
 
+mod ahead;
 pub mod nodes;
 mod orders;
 mod reports;
@@ -31,7 +32,7 @@ use crate::wire::SIMULATED;
 /// The executors side by side.
 #[derive(Clone)]
 pub struct Engines {
-    /// This machine's.
+    /// The one that runs what is not simulated: this machine's processes, or an engine.
     pub local: Arc<dyn Executor>,
     /// That of nodes whose tasks only sleep.
     pub simulated: Option<Arc<dyn Executor>>,
@@ -56,6 +57,8 @@ pub struct Material {
     pub code: Vec<Staged>,
     /// What it sees read-only.
     pub inputs: Vec<Staged>,
+    /// The full reference of the image that it runs in, or a Dockerfile of its code.
+    pub image: Option<String>,
 }
 
 /// What finds code and data by what a job says of them. On failure it gives a sentence for the

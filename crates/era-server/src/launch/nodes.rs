@@ -39,6 +39,24 @@ pub(super) async fn lost(driver: &Handle, name: &str) -> Result<(), Unanswered> 
     }
 }
 
+/// A node takes no new work, by the word of its engine.
+pub(super) async fn drained(driver: &Handle, name: &str) -> Result<(), Unanswered> {
+    let snapshot = driver.snapshot();
+    match named(&snapshot, name).filter(|node| node.health == Health::Up) {
+        Some(node) => ask(driver, Command::Drain { node: node.id }, None).await,
+        None => Ok(()),
+    }
+}
+
+/// A node that its engine had drained takes work again.
+pub(super) async fn resumed(driver: &Handle, name: &str) -> Result<(), Unanswered> {
+    let snapshot = driver.snapshot();
+    match named(&snapshot, name).filter(|node| node.health == Health::Draining) {
+        Some(node) => ask(driver, Command::Resume { node: node.id }, None).await,
+        None => Ok(()),
+    }
+}
+
 async fn ask(
     driver: &Handle,
     command: Command,

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use era_cloud::{Launch, Order};
+use era_cloud::{Executor, Launch, Order};
 use era_core::job::{Job, Part, TaskId};
 use era_core::units::{JobId, NodeId};
 use era_core::{Command, Effect, Snapshot};
 use era_store::note::{Note, Seen};
 
 use super::Engines;
+use super::ahead::{self, Ahead};
 use super::specs::Specs;
 use crate::driver::{Handle, Releases};
 
@@ -24,7 +25,20 @@ pub(super) struct Orders {
 impl Orders {
     /// Carries out what is released until the driver is gone.
     pub(super) async fn run(mut self, mut releases: Releases) {
-        while let Some(released) = releases.recv().await {
+        let mut ahead = Ahead::default();
+        let mut look = tokio::time::interval(ahead::EVERY);
+        let stages = self.engines.all().any(|engine| engine.stages());
+        loop {
+            let released = tokio::select! {
+                released = releases.recv() => match released {
+                    Some(released) => released,
+                    None => return,
+                },
+                _ = look.tick(), if stages => {
+                    ahead.look(&mut self).await;
+                    continue;
+                }
+            };
             for (first, note) in &released.accepted {
                 self.specs.accepted(*first, note);
             }
@@ -78,6 +92,38 @@ impl Orders {
             local_rank: local_rank(part, task.rank, id),
             spec,
         }));
+    }
+
+    /// A task that is promised to start soon, as it will be launched, and who will launch it.
+    pub(super) async fn soon_launched(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        job: &Job,
+        task: TaskId,
+    ) -> Option<(Arc<dyn Executor>, Launch)> {
+        let part = job.parts.get(usize::from(task.part))?;
+        let plan = part.plan.as_ref()?;
+        let seat = plan.seats.get(usize::try_from(task.rank).ok()?)?;
+        let node = snapshot.cluster().node(seat.node).ok()?;
+        let engine = self.engines.of(node).clone();
+        if !engine.stages() {
+            return None;
+        }
+        // What is wrong with it is told when it starts.
+        let spec = self.specs.of(job.user, job.id).await.ok()?;
+        let launch = Launch {
+            task,
+            node: seat.node,
+            node_name: node.name.to_string(),
+            gpus: (0..64).filter(|gpu| seat.gpus >> gpu & 1 == 1).collect(),
+            each: part.each_of(plan, task.rank),
+            replicas: u32::try_from(plan.seats.len()).ok()?,
+            until: plan.to,
+            master: master(snapshot, part, seat.node),
+            local_rank: local_rank(part, task.rank, seat.node),
+            spec,
+        };
+        Some((engine, launch))
     }
 
     /// A task that cannot be started has ended, and its job with it.

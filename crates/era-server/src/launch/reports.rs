@@ -73,6 +73,14 @@ impl Taker {
                     self.hand_in(&mut inputs, &mut waiting).await?;
                     nodes::lost(&self.driver, &name).await?;
                 }
+                Report::NodeDrained { name } => {
+                    self.hand_in(&mut inputs, &mut waiting).await?;
+                    nodes::drained(&self.driver, &name).await?;
+                }
+                Report::NodeResumed { name } => {
+                    self.hand_in(&mut inputs, &mut waiting).await?;
+                    nodes::resumed(&self.driver, &name).await?;
+                }
                 report => inputs.extend(input(report)),
             }
         }
@@ -123,7 +131,11 @@ fn input(report: Report) -> Option<Became> {
         Report::GpusIdle { task } => {
             (Command::UsageCrossed { task, threshold: Threshold::GpusIdle }, None, None)
         }
-        Report::Samples { .. } | Report::Node(_) | Report::NodeLost { .. } => return None,
+        Report::Samples { .. }
+        | Report::Node(_)
+        | Report::NodeLost { .. }
+        | Report::NodeDrained { .. }
+        | Report::NodeResumed { .. } => return None,
     })
 }
 

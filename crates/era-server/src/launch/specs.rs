@@ -90,7 +90,7 @@ impl Specs {
             env: work.env.clone(),
             code: material.code,
             inputs: material.inputs,
-            image: work.image.clone(),
+            image: material.image,
             folder: self.jobs.join(job.0.to_string()),
             array,
             limits: Limits::default(),

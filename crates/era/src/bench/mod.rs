@@ -36,12 +36,6 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Engines that a site may stand on: Celery, beside its own client and worker
-    Engines {
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
-    },
     /// The whole platform under load: quotes, submissions, jobs, arrays, lists, a start with a past
     Server {
         /// Print one JSON object
@@ -50,6 +44,12 @@ pub(crate) enum Bench {
         /// Without the site that has a million jobs behind it, which takes minutes to write
         #[arg(long)]
         quick: bool,
+    },
+    /// The engines beyond one machine, each beside what it is compared with
+    Engines {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Whole traces: Philly's, where it stands beside the project, and a generated million of jobs
     Sim {
@@ -73,8 +73,8 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Quote { json, seed, quick } => quote::run(*json, *seed, *quick),
         Bench::Queue { json, seed } => queue::run(*json, *seed),
-        Bench::Engines { json } => engines::run(*json),
         Bench::Server { json, quick } => server::run(*json, *quick),
+        Bench::Engines { json } => engines::run(*json),
         Bench::Sim { json, seed, only, jobs } => sim::bench(*json, *seed, only.as_deref(), *jobs),
     }
 }

@@ -29,12 +29,14 @@ pub(crate) struct Up {
     /// Where lines of JSON are taken, pipelined: quote, submit, cancel, status
     #[arg(long, value_name = "ADDR")]
     tcp: Option<SocketAddr>,
+    /// What runs tasks: `local`, workers behind `celery://HOST:PORT/DATABASE`, or `docker://` with a
+    /// socket or HOST:PORT of an engine or a Swarm manager (`?image=`, `volumes=`, `registry=`,
+    /// `registry-auth=`, `tls=` behind it)
+    #[arg(long, value_name = "URL", default_value = "local", env = "ERA_EXECUTOR")]
+    executor: String,
     /// Simulated nodes to add, whose tasks only sleep
     #[arg(long, value_name = "FILE")]
     nodes: Option<PathBuf>,
-    /// What runs tasks: this machine, or workers behind celery://HOST:PORT/DATABASE
-    #[arg(long, value_name = "URL", env = "ERA_EXECUTOR")]
-    executor: Option<String>,
     /// Redis to share settings and accepted jobs through: redis://HOST:PORT/DATABASE
     #[arg(long, value_name = "URL", env = "ERA_REDIS")]
     redis: Option<String>,
@@ -59,6 +61,8 @@ pub(crate) struct Up {
     /// Quote, submit and run a small training job, and tell what happened
     #[arg(long = "try")]
     trial: bool,
+    #[arg(skip)]
+    images: boot::executors::ImageEngine,
 }
 
 impl Up {
@@ -66,7 +70,9 @@ impl Up {
         // Whoever was first has chosen the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let filter = tracing_subscriber::EnvFilter::try_from_env("ERA_LOG")
-            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"))
+            // What is sent to an engine holds users' secrets: its client shows all of it.
+            .add_directive("bollard=warn".parse()?);
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(std::thread::available_parallelism().map_or(2, |n| n.get()).max(2))
@@ -80,6 +86,10 @@ impl Up {
         std::fs::create_dir_all(&self.data)
             .with_context(|| format!("{} cannot be made", self.data.display()))?;
         let data = self.data.canonicalize().context("the data folder cannot be found")?;
+        // A disk that can only be read would otherwise be noticed late, and by a riddle.
+        tempfile::tempfile_in(&data).with_context(|| {
+            format!("{} cannot be written: mount it for writing, or give another", data.display())
+        })?;
         let simulated = self.simulated()?;
         let engines = self.engines(&data, simulated)?;
         let running = boot::start(self.settings(data.clone())?, engines).await?;
@@ -125,17 +135,24 @@ impl Up {
             redis: self.shared()?,
             program: std::env::current_exe().context("this program cannot be found")?,
             tuning: self.tune_every.map(|every| Tuning { every, objective }),
+            images: self.images.clone(),
         })
     }
 
+    /// What starts the executor that was named.
     fn engines(&self, data: &Path, simulated: Vec<FoundNode>) -> anyhow::Result<StartEngines> {
-        match self.executor.as_deref() {
-            None | Some("local") => Ok(boot::executors::here(data.to_owned(), simulated)),
-            Some(url) if url.starts_with("celery://") => {
-                Ok(boot::celery::at(Address::read(url)?, data.to_owned(), simulated))
+        let here = data.to_owned();
+        match self.executor.as_str() {
+            "local" => Ok(boot::executors::here(here, simulated)),
+            url if url.starts_with("celery://") => {
+                Ok(boot::celery::at(Address::read(url)?, here, simulated))
             }
-            Some(other) => anyhow::bail!(
-                "`{other}` is no executor: leave it out for this machine, or give \
+            url if url.starts_with("docker:") => {
+                let address = era_cloud::docker::Address::parse(url)?;
+                Ok(boot::executors::docker(here, address, simulated, self.images.clone()))
+            }
+            other => anyhow::bail!(
+                "`{other}` is no executor: give local, docker://SOCKET-OR-ADDRESS or \
                  celery://HOST:PORT/DATABASE"
             ),
         }
@@ -143,7 +160,7 @@ impl Up {
 
     /// Where Redis is, if this site has one.
     fn shared(&self) -> anyhow::Result<Option<Address>> {
-        let celery = self.executor.as_deref().filter(|url| url.starts_with("celery://"));
+        let celery = Some(self.executor.as_str()).filter(|url| url.starts_with("celery://"));
         Ok(self.redis.as_deref().or(celery).map(Address::read).transpose()?)
     }
 

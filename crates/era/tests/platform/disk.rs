@@ -1,4 +1,5 @@
-//! A disk that is full: what cannot be kept is refused, and nothing that was kept is lost.
+//! A disk that is full, and one that can only be read: what cannot be kept is refused, and nothing
+//! that was kept is lost.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,6 +31,14 @@ impl Small {
 
     fn make_room(&self) {
         std::fs::remove_file(self.0.path().join("ballast")).unwrap();
+    }
+
+    /// Makes it writable (`rw`) or not (`ro`); nobody may be writing.
+    fn remount(&self, how: &str) {
+        let mut mount = Command::new("mount");
+        let done = mount.args(["-o", &format!("remount,{how}")]).arg(self.0.path()).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 }
 
@@ -89,4 +98,28 @@ fn a_full_disk_refuses_what_is_new_and_loses_nothing_that_was_kept() {
         let (status, again) = submit(&platform, u32::try_from(key).unwrap()).unwrap();
         assert_eq!((status, &again), (201, before), "a job that was taken is still that job");
     }
+}
+
+#[test]
+fn a_disk_that_can_only_be_read_is_named_at_the_start_and_keeps_what_it_has() {
+    let Some(small) = Small::mount(48) else {
+        eprintln!("skipped: no small file system can be mounted here (that takes root)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(small.0.path(), folder.path().join("data")).unwrap();
+    let mut platform = Platform::start_in(folder, &[]);
+    let (status, before) = submit(&platform, 0).unwrap();
+    assert_eq!(status, 201, "{before}");
+    let job: serde_json::Value = serde_json::from_str(&before).unwrap();
+    platform.ended(job["job"].as_u64().unwrap());
+    assert!(platform.stop());
+    small.remount("ro");
+    let (code, said) = platform.fails_to_start();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("Read-only"), "{said}");
+    assert!(said.contains(small.0.path().to_str().unwrap()), "it does not say where: {said}");
+    small.remount("rw");
+    platform.restart();
+    assert_eq!(submit(&platform, 0).unwrap(), (201, before));
 }

@@ -128,6 +128,28 @@ impl Platform {
         self.server.wait().unwrap();
     }
 
+    /// Asks the server to stop, and waits until it has. Asked, it takes its idle supervisor along;
+    /// killed, it would leave it behind.
+    pub(crate) fn stop(&mut self) -> bool {
+        let id = self.server.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &id]).status();
+        let until = Instant::now() + STOP_MAX;
+        while asked.is_ok() && Instant::now() < until {
+            if matches!(self.server.try_wait(), Ok(Some(_))) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        false
+    }
+
+    /// Starts it again where it cannot: its exit code and what it said.
+    pub(crate) fn fails_to_start(&mut self) -> (Option<i32>, String) {
+        self.server = up(self.folder.path(), self.address(), &self.tcp, &self.arguments);
+        let code = self.server.wait().unwrap().code();
+        (code, self.said())
+    }
+
     /// Starts it again on the same folder and address.
     pub(crate) fn restart(&mut self) {
         let address = self.address().to_owned();
@@ -195,15 +217,8 @@ impl Platform {
 
 impl Drop for Platform {
     fn drop(&mut self) {
-        // Asked to stop, it takes its idle supervisor along; killed, it would leave it behind.
-        let id = self.server.id().to_string();
-        let asked = Command::new("kill").args(["-TERM", &id]).status();
-        let until = Instant::now() + STOP_MAX;
-        while asked.is_ok() && Instant::now() < until {
-            if matches!(self.server.try_wait(), Ok(Some(_))) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
+        if self.stop() {
+            return;
         }
         let _ = self.server.kill();
         let _ = self.server.wait();

@@ -7,6 +7,7 @@ mod crash;
 mod disk;
 mod doors;
 mod encrypted;
+mod engines;
 mod harness;
 mod keeping;
 mod laboratory;

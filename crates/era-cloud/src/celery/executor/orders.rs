@@ -134,7 +134,8 @@ impl Shared {
                 }
                 Ok(())
             }
-            Order::Launch(_) => Ok(()),
+            // Workers share the data folder: there is nothing to bring.
+            Order::Launch(_) | Order::Stage(_) => Ok(()),
         }
     }
 

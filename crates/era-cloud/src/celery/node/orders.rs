@@ -73,7 +73,7 @@ impl Node {
             }
             Order::Resize { .. } => self.inner.local.carry_out(order),
             // Launches come by message, and never by this road.
-            Order::Launch(_) => {}
+            Order::Launch(_) | Order::Stage(_) => {}
         }
     }
 }

@@ -191,16 +191,24 @@ fn a_cut_upload_goes_on_and_a_wrong_one_is_refused() {
     let half = content.len() / 2;
     let whole = content.len() as u64;
     client.put_blob(&hash, 0, whole, &mut &content[..half]).unwrap_err();
-    let have = loop {
-        match client.blob_state(&hash).unwrap() {
-            era_api::client::files::Have::Part(have) if have > 0 => break have,
-            // The server has not noticed yet.
-            _ => std::thread::sleep(std::time::Duration::from_millis(20)),
+    let part = || match client.blob_state(&hash).unwrap() {
+        era_api::client::files::Have::Part(have) => have,
+        _ => 0,
+    };
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(20));
+    while part() == 0 {
+        pause();
+    }
+    // Until the server has noticed the break, the cut upload still holds the file.
+    let beyond = loop {
+        match code(client.put_blob(&hash, whole, 0, &mut std::io::empty())) {
+            held if held == "upload_busy" => pause(),
+            refused => break refused,
         }
     };
-    assert!(have <= half as u64);
-    let beyond = client.put_blob(&hash, whole, 0, &mut std::io::empty());
-    assert_eq!(code(beyond), "wrong_offset");
+    assert_eq!(beyond, "wrong_offset");
+    let have = part();
+    assert!(0 < have && have <= half as u64);
     let rest = &content[have as usize..];
     client.put_blob(&hash, have, rest.len() as u64, &mut &*rest).unwrap();
     let (_, mut body) = client.read_from(&format!("/blobs/{hash}"), 2_999_990).unwrap();

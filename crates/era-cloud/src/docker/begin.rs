@@ -1,0 +1,220 @@
+//! A launch carried out, step by step: folders, image, network, instance. Each step is idempotent,
+//! so the whole can be tried again after a failure that may pass.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use tokio::sync::mpsc;
+
+use super::engine::Engine;
+use super::failure::DockerError;
+use super::images::{Build, Context};
+use super::task::{self, Chosen, House};
+use crate::executor::{Launch, Staged};
+use crate::shim::Unready;
+
+/// How a job names a Dockerfile of its code.
+const DOCKERFILE: &str = "./";
+/// How long to wait before an engine that does not answer is asked again.
+const AGAIN: Duration = Duration::from_millis(500);
+const AGAIN_MAX: Duration = Duration::from_secs(10);
+/// Most lines of a build that wait to be written.
+const LINES_MAX: usize = 64;
+
+/// Why a task could not be started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Problem {
+    #[error(transparent)]
+    Engine(#[from] DockerError),
+    #[error(transparent)]
+    Unready(#[from] Unready),
+    #[error("this executor runs images, and the job names none: give it one with `--image`")]
+    NoImage,
+    #[error("`{0}` is not among the job's files: name the Dockerfile as `./PATH` in its code")]
+    NoDockerfile(String),
+    #[error("node `{0}` is no longer known to the engine")]
+    NoNode(String),
+    #[error("something went wrong in the server: {0}")]
+    Broken(String),
+}
+
+/// What a launch is carried out with.
+#[derive(Clone)]
+pub(super) struct Hand {
+    pub(super) engine: Engine,
+    pub(super) house: House,
+    /// The image of jobs that name none.
+    pub(super) image: Option<String>,
+    /// The engine's id of the node, if it has ids.
+    pub(super) node: Option<String>,
+    pub(super) gpus: Vec<String>,
+    pub(super) laying: Laying,
+}
+
+/// One at a time makes the folders of a task ready: it may be staged while it is launched. Tasks
+/// of different jobs seldom wait for each other.
+pub(super) type Laying = Arc<[tokio::sync::Mutex<()>; 16]>;
+
+impl Hand {
+    /// Carries out a launch, trying again while the engine cannot be reached.
+    pub(super) async fn begin(self, launch: Launch) -> Result<(), Problem> {
+        let mut pause = AGAIN;
+        loop {
+            match self.try_to(&launch).await {
+                Err(Problem::Engine(error)) if error.is_passing() => {
+                    tracing::warn!(task = %launch.task, %error, "a start is tried again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(AGAIN_MAX);
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn try_to(&self, launch: &Launch) -> Result<(), Problem> {
+        let shown = self.lay_out(launch).await?;
+        let image = self.image(launch, None).await?;
+        let network = match launch.replicas {
+            0 | 1 => None,
+            _ => Some(self.engine.ensure_network(launch.task).await?),
+        };
+        let chosen = Chosen {
+            image,
+            node: self.node.clone(),
+            gpus: self.gpus.clone(),
+            network,
+            shown,
+            keeps_secrets: self.engine.is_swarm(),
+        };
+        let instance = task::instance(&self.house, launch, chosen)?;
+        Ok(self.engine.create(&instance, true).await?)
+    }
+
+    pub(super) async fn lay_out(
+        &self,
+        launch: &Launch,
+    ) -> Result<Vec<(PathBuf, PathBuf)>, Problem> {
+        let stripe = launch.task.job.0 % (self.laying.len() as u64);
+        let _alone = self.laying[stripe as usize].lock().await;
+        let (house, launch) = (self.house.clone(), launch.clone());
+        let keeps_secrets = self.engine.is_swarm();
+        let laid =
+            tokio::task::spawn_blocking(move || task::lay_out(&house, &launch, keeps_secrets));
+        Ok(laid.await.map_err(|error| Problem::Broken(error.to_string()))??)
+    }
+
+    /// The reference of the image that a task runs in. A Dockerfile of its code is built first,
+    /// and where there are several nodes pushed, so that each of them finds it.
+    pub(super) async fn image(
+        &self,
+        launch: &Launch,
+        output: Option<mpsc::Sender<String>>,
+    ) -> Result<String, Problem> {
+        let named = launch.spec.image.as_ref().or(self.image.as_ref()).ok_or(Problem::NoImage)?;
+        let Some(path) = named.strip_prefix(DOCKERFILE) else { return Ok(named.clone()) };
+        if !launch.spec.code.iter().any(|file| file.to == path) {
+            return Err(Problem::NoDockerfile(named.clone()));
+        }
+        let tag = format!("code:{}", fingerprint(&launch.spec.code, path));
+        let registry = self.engine.registry();
+        let reference = match (registry.place(), self.engine.is_swarm()) {
+            (None, true) => return Err(DockerError::NoRegistry.into()),
+            (None, false) => format!("era-{tag}"),
+            (Some(_), _) => registry.reference(&tag)?,
+        };
+        if self.engine.describe(&reference).await.is_ok() {
+            return Ok(reference);
+        }
+        let build = Build {
+            reference: reference.clone(),
+            dockerfile: path.to_owned(),
+            arguments: HashMap::new(),
+        };
+        let output = output.unwrap_or_else(|| {
+            let (lines, mut read) = mpsc::channel::<String>(LINES_MAX);
+            tokio::spawn(async move { while read.recv().await.is_some() {} });
+            lines
+        });
+        let context = context(launch.spec.code.clone(), self.house.data.clone()).await?;
+        self.engine.build(&build, context, &output).await?;
+        if registry.place().is_some() {
+            self.engine.push(&reference, &output).await?;
+        }
+        Ok(reference)
+    }
+}
+
+/// What a build depends on: kept files are called after what is in them.
+fn fingerprint(code: &[Staged], dockerfile: &str) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |text: &[u8]| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text);
+    };
+    add(dockerfile.as_bytes());
+    for file in code {
+        add(file.from.as_os_str().as_encoded_bytes());
+        add(file.to.as_bytes());
+        add(&[u8::from(file.executable)]);
+    }
+    hasher.finalize().to_hex()[..32].to_owned()
+}
+
+/// Files as the tar file that an image is built from: on disk below `scratch`, read piece by piece,
+/// and gone with its last reader.
+pub async fn context(code: Vec<Staged>, scratch: PathBuf) -> Result<Context, DockerError> {
+    let failed = |source| DockerError::Io { what: "pack the files".into(), source };
+    let packed = tokio::task::spawn_blocking(move || pack(&code, &scratch)).await;
+    let file = packed.map_err(|error| failed(io::Error::other(error)))?.map_err(failed)?;
+    Ok(pieces(tokio::fs::File::from_std(file)))
+}
+
+fn pack(code: &[Staged], folder: &Path) -> io::Result<std::fs::File> {
+    use std::io::Seek as _;
+    let mut file = unnamed(folder)?;
+    let mut tar = tar::Builder::new(&mut file);
+    for staged in code {
+        let mut from = std::fs::File::open(&staged.from)?;
+        let mut header = tar::Header::new_gnu();
+        header.set_size(from.metadata()?.len());
+        header.set_mode(if staged.executable { 0o755 } else { 0o644 });
+        tar.append_data(&mut header, &staged.to, &mut from)?;
+    }
+    tar.finish()?;
+    drop(tar);
+    file.rewind()?;
+    Ok(file)
+}
+
+/// A file without a name, gone when it is closed.
+fn unnamed(folder: &Path) -> io::Result<std::fs::File> {
+    let mut random = [0_u8; 8];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    let path = folder.join(format!(".context-{:016x}", u64::from_le_bytes(random)));
+    let file = std::fs::File::options().create_new(true).read(true).write(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// A file piece by piece.
+fn pieces(file: tokio::fs::File) -> Context {
+    const PIECE: usize = 256 << 10;
+    let read = futures_util::stream::unfold(Some(file), |file| async move {
+        use tokio::io::AsyncReadExt as _;
+        let mut file = file?;
+        let mut piece = vec![0; PIECE];
+        match file.read(&mut piece).await {
+            Ok(0) => None,
+            Ok(n) => {
+                piece.truncate(n);
+                Some((Ok(bytes::Bytes::from(piece)), Some(file)))
+            }
+            Err(error) => Some((Err(error), None)),
+        }
+    });
+    read.boxed()
+}

@@ -1,0 +1,439 @@
+//! One engine and all that is asked of it: nodes, instances, volumes, networks and logs.
+//!
+//! A plain engine and a Swarm are told apart when they are reached, and look the same from here
+//! on. Making and removing are idempotent: what is there already was made, what is not there was
+//! removed. What is asked for, and when, is not decided here.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::pin::Pin;
+
+use bollard::Docker as Api;
+use bollard::container::LogOutput;
+use bollard::models::{
+    LocalNodeState, NetworkCreateRequest, SecretSpec, ServiceSpecMode, ServiceSpecModeReplicated,
+    VolumeCreateRequest,
+};
+use bollard::query_parameters::{
+    CreateContainerOptions, KillContainerOptions, ListContainersOptions, ListServicesOptions,
+    ListTasksOptions, LogsOptions, RemoveContainerOptions, UpdateServiceOptions,
+};
+use era_core::job::TaskId;
+use futures_util::{Stream, StreamExt};
+
+use super::address::{Address, Endpoint};
+use super::failure::DockerError;
+use super::images::Registry;
+use super::instance::{EngineNode, Instance, Seen, Sighting, Volume};
+use super::names::{self, Site};
+use super::{plain, swarm};
+
+/// The oldest API that has all that is needed: Docker 20.10.
+const API_MIN: (usize, usize) = (1, 41);
+const API_MIN_TEXT: &str = "1.41";
+/// How long a call may take before its answer begins.
+const CALL_TIME_S: u64 = 60;
+
+/// An engine that was reached.
+#[derive(Clone)]
+pub struct Engine {
+    pub(super) api: Api,
+    /// Where it is, as users read it.
+    pub(super) place: String,
+    site: Site,
+    is_swarm: bool,
+    pub(super) registry: Registry,
+}
+
+/// Lines of a log as they come: whether an error stream's, and the bytes.
+pub(super) type LogLines = Pin<Box<dyn Stream<Item = Result<(bool, Vec<u8>), DockerError>> + Send>>;
+
+impl Engine {
+    /// Reaches an engine, and finds out what it is.
+    pub async fn connect(address: &Address, site: Site) -> Result<Engine, DockerError> {
+        let place = address.endpoint.to_string();
+        let failed = |error| DockerError::of(&place, "answer", error);
+        let api = open(&address.endpoint).map_err(failed)?;
+        let api = api.negotiate_version().await.map_err(failed)?;
+        let speaks = api.client_version();
+        if (speaks.major_version, speaks.minor_version) < API_MIN {
+            let has = format!("{}.{}", speaks.major_version, speaks.minor_version);
+            return Err(DockerError::TooOld { engine: place, has, needs: API_MIN_TEXT });
+        }
+        let info = api.info().await.map_err(failed)?;
+        let swarm = info.swarm.unwrap_or_default();
+        let is_swarm = swarm.local_node_state == Some(LocalNodeState::ACTIVE);
+        if is_swarm && swarm.control_available != Some(true) {
+            return Err(DockerError::Worker { engine: place });
+        }
+        let registry = Registry::of(address)?;
+        Ok(Engine { api, place, site, is_swarm, registry })
+    }
+
+    /// Whether it is a Swarm, of however many nodes.
+    pub fn is_swarm(&self) -> bool {
+        self.is_swarm
+    }
+
+    fn did(&self, what: &str) -> impl FnOnce(bollard::errors::Error) -> DockerError {
+        let (place, what) = (self.place.clone(), what.to_owned());
+        move |error| DockerError::of(&place, &what, error)
+    }
+
+    /// The nodes that there are, whatever their health.
+    pub async fn nodes(&self) -> Result<Vec<EngineNode>, DockerError> {
+        if !self.is_swarm {
+            let info = self.api.info().await.map_err(self.did("describe its machine"))?;
+            return Ok(vec![plain::node(&info)]);
+        }
+        let options = None::<bollard::query_parameters::ListNodesOptions>;
+        let nodes = self.api.list_nodes(options).await.map_err(self.did("list nodes"))?;
+        Ok(nodes.iter().map(swarm::node).collect())
+    }
+
+    /// Makes an instance, and starts it if that is wanted. One of that name that is there already
+    /// is this one.
+    pub async fn create(&self, instance: &Instance, start: bool) -> Result<(), DockerError> {
+        if self.is_swarm {
+            return self.create_service(instance, start).await;
+        }
+        let options =
+            CreateContainerOptions { name: Some(instance.name.clone()), platform: String::new() };
+        let made = |error| DockerError::of(&self.place, "make a container", error);
+        let body = plain::container(instance);
+        match self.api.create_container(Some(options.clone()), body.clone()).await.map_err(made) {
+            Ok(_) => {}
+            Err(error) if error.is_already_there() => {}
+            Err(error) if error.is_missing() && names_image(&error, &instance.image) => {
+                self.pull(&instance.image).await?;
+                self.api.create_container(Some(options), body).await.map_err(made)?;
+            }
+            Err(error) => return Err(error),
+        }
+        if start { self.start_container(&instance.name).await } else { Ok(()) }
+    }
+
+    async fn create_service(&self, instance: &Instance, start: bool) -> Result<(), DockerError> {
+        let secret = match &instance.secrets {
+            Some(text) => Some(self.ensure_secret(instance, text).await?),
+            None => None,
+        };
+        let spec = swarm::service(instance, secret.as_deref(), i64::from(start));
+        let credentials = self.registry.credentials_for(&instance.image);
+        let made = self.api.create_service(spec, credentials).await;
+        match made.map_err(self.did("make a service")) {
+            Err(error) if !error.is_already_there() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn ensure_secret(&self, instance: &Instance, text: &str) -> Result<String, DockerError> {
+        let spec = SecretSpec {
+            name: Some(instance.name.clone()),
+            labels: Some(instance.labels.clone()),
+            data: Some(super::images::base64(text.as_bytes())),
+            ..SecretSpec::default()
+        };
+        match self.api.create_secret(spec).await.map_err(self.did("keep a secret")) {
+            Ok(made) => Ok(made.id),
+            Err(error) if error.is_already_there() => {
+                let there = self.api.inspect_secret(&instance.name).await;
+                let there = there.map_err(self.did("find a secret"))?;
+                there.id.ok_or_else(|| self.no_id("secret"))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn no_id(&self, what: &str) -> DockerError {
+        let problem = format!("its answer gives no id for a {what}");
+        DockerError::Unreachable { engine: self.place.clone(), problem }
+    }
+
+    async fn start_container(&self, name: &str) -> Result<(), DockerError> {
+        let options = None::<bollard::query_parameters::StartContainerOptions>;
+        self.api.start_container(name, options).await.map_err(self.did("start a container"))
+    }
+
+    /// Starts an instance that was made and not started.
+    pub async fn start(&self, task: TaskId) -> Result<(), DockerError> {
+        let name = names::task_name(&self.site, task);
+        if self.is_swarm { self.scale(&name, 1).await } else { self.start_container(&name).await }
+    }
+
+    /// Stops an instance: signalled now, killed after the grace that it was made with.
+    pub async fn stop(&self, task: TaskId) -> Result<(), DockerError> {
+        let name = names::task_name(&self.site, task);
+        if self.is_swarm {
+            return self.scale(&name, 0).await;
+        }
+        let options = None::<bollard::query_parameters::StopContainerOptions>;
+        self.api.stop_container(&name, options).await.map_err(self.did("stop a container"))
+    }
+
+    /// Signals an instance of a plain engine; one that does not run needs none.
+    pub(super) async fn signal(&self, task: TaskId, signal: &str) -> Result<(), DockerError> {
+        let options = Some(KillContainerOptions { signal: signal.to_owned() });
+        let name = names::task_name(&self.site, task);
+        match self.api.kill_container(&name, options).await.map_err(self.did("signal a container"))
+        {
+            Err(error) if !error.is_missing() && !error.is_already_there() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn scale(&self, name: &str, replicas: i64) -> Result<(), DockerError> {
+        let none = None::<bollard::query_parameters::InspectServiceOptions>;
+        let found = self.api.inspect_service(name, none).await;
+        let found = found.map_err(self.did("find a service"))?;
+        let (Some(mut spec), Some(version)) =
+            (found.spec, found.version.and_then(|version| version.index))
+        else {
+            return Err(self.no_id("service"));
+        };
+        let replicated = ServiceSpecModeReplicated { replicas: Some(replicas) };
+        spec.mode =
+            Some(ServiceSpecMode { replicated: Some(replicated), ..ServiceSpecMode::default() });
+        let options = UpdateServiceOptions {
+            version: i32::try_from(version).unwrap_or(i32::MAX),
+            ..UpdateServiceOptions::default()
+        };
+        let updated = self.api.update_service(name, spec, options, None).await;
+        updated.map(drop).map_err(self.did("scale a service"))
+    }
+
+    /// Removes an instance with all that was made for it alone.
+    pub async fn delete(&self, task: TaskId) -> Result<(), DockerError> {
+        self.delete_named(&names::task_name(&self.site, task)).await
+    }
+
+    pub(super) async fn delete_named(&self, name: &str) -> Result<(), DockerError> {
+        if !self.is_swarm {
+            let options = RemoveContainerOptions { force: true, v: true, link: false };
+            let removed = self.api.remove_container(name, Some(options)).await;
+            return gone(removed.map_err(self.did("remove a container")));
+        }
+        gone(self.api.delete_service(name).await.map_err(self.did("remove a service")))?;
+        gone(self.api.delete_secret(name).await.map_err(self.did("remove a secret")))
+    }
+
+    /// Whether a service of this name, which is no task, has run or never will.
+    pub(super) async fn is_over(&self, name: &str) -> Result<bool, DockerError> {
+        let filters = HashMap::from([("service".to_owned(), vec![name.to_owned()])]);
+        let options = ListTasksOptions { filters: Some(filters) };
+        let tasks = self.api.list_tasks(Some(options)).await.map_err(self.did("list tasks"))?;
+        Ok(tasks.first().is_some_and(|task| swarm::seen(task).is_over()))
+    }
+
+    /// Removes what was made for gangs that nobody looks after any more; each is named by its first
+    /// rank.
+    pub(super) async fn sweep(&self, keep: &BTreeSet<TaskId>) -> Result<(), DockerError> {
+        let filters = Some(names::ours(&self.site));
+        let options = bollard::query_parameters::ListNetworksOptions { filters: filters.clone() };
+        let networks = self.api.list_networks(Some(options)).await;
+        for network in networks.map_err(self.did("list networks"))? {
+            let labels = network.labels.unwrap_or_default();
+            if let Some(task) = names::task(&self.site, &labels).filter(|task| !keep.contains(task))
+            {
+                self.delete_network(task).await?;
+            }
+        }
+        if !self.is_swarm {
+            return Ok(());
+        }
+        let services = ListServicesOptions { filters, status: None };
+        let services = self.api.list_services(Some(services)).await;
+        for service in services.map_err(self.did("list services"))? {
+            let spec = service.spec.unwrap_or_default();
+            let staging = spec.labels.is_some_and(|labels| labels.contains_key(names::PURPOSE));
+            if let Some(name) = spec.name.filter(|_| staging) {
+                self.delete_named(&name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How one instance is; `None` if there is none.
+    pub async fn inspect(&self, task: TaskId) -> Result<Option<Sighting>, DockerError> {
+        let all = self.list().await?;
+        Ok(all.into_iter().find(|sighting| sighting.task == task))
+    }
+
+    /// How all instances of this site are.
+    pub async fn list(&self) -> Result<Vec<Sighting>, DockerError> {
+        if self.is_swarm { self.list_services().await } else { self.list_containers().await }
+    }
+
+    async fn list_services(&self) -> Result<Vec<Sighting>, DockerError> {
+        let filters = Some(names::ours(&self.site));
+        let services = ListServicesOptions { filters: filters.clone(), status: None };
+        let services = self.api.list_services(Some(services)).await;
+        let services = services.map_err(self.did("list services"))?;
+        let tasks = self.api.list_tasks(Some(ListTasksOptions { filters })).await;
+        let mut tasks: HashMap<String, bollard::models::Task> = tasks
+            .map_err(self.did("list tasks"))?
+            .into_iter()
+            .filter_map(|task| Some((task.service_id.clone()?, task)))
+            .collect();
+        let mut sightings = Vec::new();
+        for service in services {
+            let labels = service.spec.and_then(|spec| spec.labels).unwrap_or_default();
+            let Some(task) = names::task(&self.site, &labels) else { continue };
+            let under_way = service.id.and_then(|id| tasks.remove(&id));
+            sightings.push(match under_way {
+                Some(found) => {
+                    Sighting { task, node: found.node_id.clone(), state: swarm::seen(&found) }
+                }
+                None => {
+                    Sighting { task, node: None, state: Seen::Waits("no task was made yet".into()) }
+                }
+            });
+        }
+        Ok(sightings)
+    }
+
+    async fn list_containers(&self) -> Result<Vec<Sighting>, DockerError> {
+        let filters = Some(names::ours(&self.site));
+        let options =
+            ListContainersOptions { all: true, filters, ..ListContainersOptions::default() };
+        let listed = self.api.list_containers(Some(options)).await;
+        let mut sightings = Vec::new();
+        for container in listed.map_err(self.did("list containers"))? {
+            let labels = container.labels.clone().unwrap_or_default();
+            let Some(task) = names::task(&self.site, &labels) else { continue };
+            let state = match plain::stage(&container) {
+                Some(true) => Seen::Runs,
+                None => Seen::Waits("it was made and not started".into()),
+                Some(false) => match self.ended(task).await? {
+                    Some(seen) => seen,
+                    None => continue,
+                },
+            };
+            sightings.push(Sighting { task, node: None, state });
+        }
+        Ok(sightings)
+    }
+
+    /// How a container ended; `None` if it is gone.
+    async fn ended(&self, task: TaskId) -> Result<Option<Seen>, DockerError> {
+        let none = None::<bollard::query_parameters::InspectContainerOptions>;
+        let name = names::task_name(&self.site, task);
+        let inspected = self.api.inspect_container(&name, none).await;
+        let state = match inspected.map_err(self.did("inspect a container")) {
+            Ok(inspected) => inspected.state.unwrap_or_default(),
+            Err(error) if error.is_missing() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let code = state.exit_code.and_then(|code| i32::try_from(code).ok()).unwrap_or(1);
+        Ok(Some(match state.error.filter(|error| !error.is_empty()) {
+            Some(error) => Seen::Failed(super::failure::sentence(&error)),
+            None => Seen::Ended(code),
+        }))
+    }
+
+    /// Makes a volume. One of that name that is there already is this one.
+    pub async fn create_volume(&self, name: &str, volume: &Volume) -> Result<(), DockerError> {
+        let request = VolumeCreateRequest {
+            name: Some(name.to_owned()),
+            driver: Some("local".into()),
+            driver_opts: Some(volume.driver_options()),
+            labels: Some([(names::SITE.to_owned(), self.site.as_str().to_owned())].into()),
+            ..VolumeCreateRequest::default()
+        };
+        self.api.create_volume(request).await.map(drop).map_err(self.did("make a volume"))
+    }
+
+    /// Removes a volume.
+    pub async fn delete_volume(&self, name: &str) -> Result<(), DockerError> {
+        let options = None::<bollard::query_parameters::RemoveVolumeOptions>;
+        gone(self.api.remove_volume(name, options).await.map_err(self.did("remove a volume")))
+    }
+
+    /// Makes the network that the ranks of a task's gang find each other in, and names it.
+    pub(super) async fn ensure_network(&self, task: TaskId) -> Result<String, DockerError> {
+        let name = names::gang_name(&self.site, task);
+        let none = None::<bollard::query_parameters::InspectNetworkOptions>;
+        // Engines let several networks have one name, so look first.
+        match self.api.inspect_network(&name, none).await.map_err(self.did("find a network")) {
+            Ok(_) => return Ok(name),
+            Err(error) if error.is_missing() => {}
+            Err(error) => return Err(error),
+        }
+        let request = NetworkCreateRequest {
+            name: name.clone(),
+            driver: Some(if self.is_swarm { "overlay" } else { "bridge" }.into()),
+            labels: Some(names::labels(&self.site, TaskId { rank: 0, ..task })),
+            ..NetworkCreateRequest::default()
+        };
+        match self.api.create_network(request).await.map_err(self.did("make a network")) {
+            Err(error) if !error.is_already_there() => Err(error),
+            _ => Ok(name),
+        }
+    }
+
+    /// Removes the network of a gang. Says whether it is gone: while a task is in it, it stays.
+    pub(super) async fn delete_network(&self, task: TaskId) -> Result<bool, DockerError> {
+        let name = names::gang_name(&self.site, task);
+        let removed = self.api.remove_network(&name).await;
+        match gone(removed.map_err(self.did("remove a network"))) {
+            Ok(()) => Ok(true),
+            Err(DockerError::Refused { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What an instance prints from a second on, each line with its time in front.
+    pub(super) fn logs(&self, task: TaskId, since_s: i64, follow: bool) -> LogLines {
+        let options = LogsOptions {
+            follow,
+            stdout: true,
+            stderr: true,
+            since: i32::try_from(since_s).unwrap_or(0),
+            timestamps: true,
+            tail: "all".into(),
+            ..LogsOptions::default()
+        };
+        let name = names::task_name(&self.site, task);
+        let place = self.place.clone();
+        let lines = if self.is_swarm {
+            self.api.service_logs(&name, Some(options)).boxed()
+        } else {
+            self.api.logs(&name, Some(options)).boxed()
+        };
+        let line = move |line: Result<LogOutput, _>| match line {
+            Ok(LogOutput::StdErr { message }) => Ok((true, message.to_vec())),
+            Ok(other) => Ok((false, other.into_bytes().to_vec())),
+            Err(error) => Err(DockerError::of(&place, "show a log", error)),
+        };
+        Box::pin(lines.map(line))
+    }
+}
+
+fn open(endpoint: &Endpoint) -> Result<Api, bollard::errors::Error> {
+    let version = bollard::API_DEFAULT_VERSION;
+    match endpoint {
+        Endpoint::Unix(path) => {
+            Api::connect_with_unix(&path.to_string_lossy(), CALL_TIME_S, version)
+        }
+        Endpoint::Tcp { host, tls: None } => Api::connect_with_http(host, CALL_TIME_S, version),
+        Endpoint::Tcp { host, tls: Some(folder) } => {
+            let file = |name: &str| Path::new(folder).join(name);
+            let (key, cert, ca) = (file("key.pem"), file("cert.pem"), file("ca.pem"));
+            Api::connect_with_ssl(host, &key, &cert, &ca, CALL_TIME_S, version)
+        }
+    }
+}
+
+/// Whether an answer is about the image, and not about a network or a folder.
+fn names_image(error: &DockerError, image: &str) -> bool {
+    matches!(error, DockerError::Missing { answer, .. }
+        if answer.contains("image") || answer.contains(image))
+}
+
+/// What is not there was removed.
+fn gone(removed: Result<(), DockerError>) -> Result<(), DockerError> {
+    match removed {
+        Err(error) if error.is_missing() => Ok(()),
+        removed => removed,
+    }
+}

@@ -1,0 +1,304 @@
+//! What a running task prints and uses, taken from the engine and the guard into the same logs and
+//! samples as those of every other executor.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use era_core::job::TaskId;
+use era_core::units::Time;
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+
+use super::engine::Engine;
+use super::lease::{Measured, Shared};
+use crate::executor::{Launch, Report, Reports};
+use crate::limits::disk::{ENTRIES_MAX, counted, walk};
+use crate::log::{LogWriter, Stream, Told};
+use crate::scalars::Scalars;
+use crate::shim::Places;
+use crate::usage::{Idle, IdleRule};
+
+/// Lines that are taken at once.
+const LINES_MAX: usize = 512;
+/// How long the rest of a log may take to come.
+const REST_TIME: Duration = Duration::from_secs(10);
+/// How long to wait before a log is asked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// The log of one task as it comes from the engine: written once, whoever asks how often.
+#[derive(Clone)]
+pub(super) struct LogTail {
+    engine: Engine,
+    task: TaskId,
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
+    log: LogWriter,
+    cursor: std::path::PathBuf,
+    /// The engine's time of the last line taken, of each stream: nanoseconds.
+    last_ns: [i128; 2],
+}
+
+impl LogTail {
+    /// The log of a task, gone on with where an earlier server left it.
+    pub(super) fn new(engine: Engine, launch: &Launch) -> LogTail {
+        let spec = &launch.spec;
+        let shared = Shared::of(&spec.folder, launch.task);
+        let cursor = shared.folder.join("log-at");
+        let inner = Inner {
+            log: LogWriter::open(&spec.folder.join("logs"), launch.task, spec.limits.log_bytes),
+            last_ns: read_cursor(&cursor),
+            cursor,
+        };
+        LogTail { engine, task: launch.task, inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    /// Takes lines as they come, until it is dropped.
+    pub(super) async fn follow(self, reports: Reports) {
+        loop {
+            let taken = self.take(true, &reports).await;
+            if let Err(error) = taken {
+                tracing::debug!(task = %self.task, %error, "a log is asked for again");
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Takes what is left once the task is over.
+    pub(super) async fn rest(&self, reports: &Reports) {
+        let rest = tokio::time::timeout(REST_TIME, self.take(false, reports)).await;
+        let problem = match rest {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("the engine took too long".to_owned()),
+        };
+        if let Some(problem) = problem {
+            self.note(&format!("era: the end of this log could not be had: {problem}"));
+        }
+        self.with(|inner| inner.log.flush(crate::shim::now()));
+    }
+
+    /// Writes a line of our own.
+    pub(super) fn note(&self, line: &str) {
+        self.with(|inner| {
+            let now = crate::shim::now();
+            inner.log.write(Stream::Err, format!("{line}\n").as_bytes(), now);
+            inner.log.flush(now);
+        });
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+        // A log is right as far as it was written, whoever panicked beside it.
+        change(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn take(&self, follow: bool, reports: &Reports) -> Result<(), super::DockerError> {
+        let since =
+            self.with(|inner| inner.last_ns.iter().min().map_or(0, |ns| ns / 1_000_000_000));
+        let lines = self.engine.logs(self.task, i64::try_from(since).unwrap_or(0), follow);
+        let mut batches = lines.ready_chunks(LINES_MAX);
+        while let Some(batch) = batches.next().await {
+            let mut failed = None;
+            let mut lines = Vec::new();
+            for line in batch {
+                match line {
+                    Ok(line) => lines.push(line),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            let told = self.with(|inner| inner.write(&lines));
+            for told in told {
+                let task = self.task;
+                let report = match told {
+                    Told::Samples(samples) => Report::Samples { task, samples },
+                    Told::Checkpoint(done) => Report::Checkpointed { task, done },
+                };
+                let _ = reports.send(report).await;
+            }
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn write(&mut self, lines: &[(bool, Vec<u8>)]) -> Vec<Told> {
+        let mut told = Vec::new();
+        let mut new = false;
+        for (is_error, line) in lines {
+            let Some((ns, text)) = split_time(line) else { continue };
+            let last = &mut self.last_ns[usize::from(*is_error)];
+            // An engine tells whole seconds again.
+            if ns <= *last {
+                continue;
+            }
+            (*last, new) = (ns, true);
+            let stream = if *is_error { Stream::Err } else { Stream::Out };
+            let at = Time(i64::try_from(ns / 1_000_000).unwrap_or(i64::MAX));
+            told.extend(self.log.write(stream, text, at));
+        }
+        if new && let Err(error) = write_cursor(&self.cursor, self.last_ns) {
+            tracing::debug!(%error, "lines may be repeated in a log after a restart");
+        }
+        told
+    }
+}
+
+/// A line's time in nanoseconds, and the line.
+fn split_time(line: &[u8]) -> Option<(i128, &[u8])> {
+    let space = memchr::memchr(b' ', line)?;
+    let time = std::str::from_utf8(&line[..space]).ok()?;
+    let time: jiff::Timestamp = time.parse().ok()?;
+    Some((time.as_nanosecond(), &line[space + 1..]))
+}
+
+fn read_cursor(path: &Path) -> [i128; 2] {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let mut numbers = text.split_ascii_whitespace().filter_map(|word| word.parse().ok());
+    [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)]
+}
+
+fn write_cursor(path: &Path, [out, err]: [i128; 2]) -> io::Result<()> {
+    std::fs::write(path, format!("{out} {err}\n"))
+}
+
+/// Looks every second at what a task uses and writes, until it is dropped. A task that fills more
+/// disk than it may is told to `full`.
+pub(super) async fn watch(
+    launch: Launch,
+    owner: Option<u32>,
+    reports: Reports,
+    full: mpsc::UnboundedSender<TaskId>,
+) {
+    let task = launch.task;
+    let mut watch = Watch::new(launch, owner);
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let looked = tokio::task::spawn_blocking(move || {
+            let seen = watch.look();
+            (watch, seen)
+        });
+        let Ok((back, seen)) = looked.await else { return };
+        watch = back;
+        for report in seen.reports {
+            if reports.send(report).await.is_err() {
+                return;
+            }
+        }
+        // The other end lives as long as the executor.
+        if seen.full && full.send(task).is_err() {
+            return;
+        }
+    }
+}
+
+struct Watch {
+    launch: Launch,
+    shared: Shared,
+    owner: Option<u32>,
+    scalars: Option<Scalars>,
+    before: Option<(Time, Measured)>,
+    looks: u64,
+    idle: Idle,
+    disk_due: Instant,
+}
+
+struct Looked {
+    reports: Vec<Report>,
+    full: bool,
+}
+
+impl Watch {
+    fn new(launch: Launch, owner: Option<u32>) -> Watch {
+        let places = Places::of(&launch);
+        Watch {
+            shared: Shared::of(&launch.spec.folder, launch.task),
+            // The outputs are the job's: the first replica reads them for all.
+            scalars: (launch.task.rank == 0).then(|| Scalars::new(&places.outputs)),
+            launch,
+            owner,
+            before: None,
+            looks: 0,
+            idle: Idle::default(),
+            disk_due: Instant::now(),
+        }
+    }
+
+    fn look(&mut self) -> Looked {
+        let task = self.launch.task;
+        let mut reports = Vec::new();
+        let after = self.before.as_ref().map(|(at, _)| *at);
+        if let Some((at, measured)) = self.shared.usage(&self.launch, after) {
+            let usage = measured.usage(at, self.before.as_ref());
+            self.looks += 1;
+            let (idle, tell) = self.idle.look(&usage.gpus, at, IdleRule::default());
+            self.idle = idle;
+            reports.push(Report::Samples { task, samples: usage.samples(self.looks, at) });
+            if tell {
+                reports.push(Report::GpusIdle { task });
+            }
+            self.before = Some((at, measured));
+        }
+        if let Some(scalars) = &mut self.scalars {
+            let samples = scalars.look(crate::shim::now());
+            if !samples.is_empty() {
+                reports.push(Report::Samples { task, samples });
+            }
+        }
+        let mut full = false;
+        if self.disk_due <= Instant::now() {
+            let walked = walk(&counted(&Places::of(&self.launch)), self.owner, ENTRIES_MAX);
+            self.disk_due = Instant::now() + walked.rest;
+            full = walked.bytes > self.launch.spec.limits.disk_bytes;
+        }
+        Looked { reports, full }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_an_engine_has_its_time_in_front() {
+        let (ns, text) = split_time(b"2026-11-15T17:45:05.272010203Z  hi\n").expect("a line");
+        assert_eq!((ns % 1_000_000_000, text), (272_010_203, &b" hi\n"[..]));
+        assert_eq!(split_time(b"no time"), None);
+        assert_eq!(split_time(b""), None);
+    }
+
+    #[test]
+    fn lines_that_an_engine_tells_again_are_written_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let launch = crate::shim::tests::launch(1, &["true"]);
+        let cursor = folder.path().join("log-at");
+        let lines: Vec<(bool, Vec<u8>)> = [
+            (false, "2026-11-15T17:45:05.1Z one\n"),
+            (true, "2026-11-15T17:45:05.05Z an error, a little earlier\n"),
+            (false, "2026-11-15T17:45:05.2Z era: metric loss=1\n"),
+        ]
+        .map(|(error, line)| (error, line.as_bytes().to_vec()))
+        .into();
+        let logs = folder.path().join("logs");
+        let open = || Inner {
+            log: LogWriter::open(&logs, launch.task, 1 << 20),
+            cursor: cursor.clone(),
+            last_ns: read_cursor(&cursor),
+        };
+        let mut first = open();
+        assert_eq!(first.write(&lines).len(), 1, "the metric");
+        assert_eq!(first.write(&lines).len(), 0);
+        drop(first);
+        assert_eq!(open().write(&lines).len(), 0, "nor after a restart");
+        let mut text = String::new();
+        for file in std::fs::read_dir(&logs).expect("logs") {
+            text += &std::fs::read_to_string(file.expect("a file").path()).expect("read");
+        }
+        assert_eq!(text.lines().count(), 3, "{text}");
+    }
+}

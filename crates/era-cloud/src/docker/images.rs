@@ -1,0 +1,352 @@
+//! Images: pulled, built, pushed and described through the engine, and the private registry that
+//! they go to.
+//!
+//! The registry's password is read from a file, handed to the engine with each call that needs it,
+//! and taken out of whatever is shown: no error, log or output line repeats it. The catalogue of
+//! images is not known here.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use base64::Engine as _;
+use bollard::auth::DockerCredentials;
+use bollard::query_parameters::{
+    BuildImageOptions, CreateImageOptions, PushImageOptions, TagImageOptions,
+};
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+
+use super::address::Address;
+use super::engine::Engine;
+use super::failure::{DockerError, sentence};
+
+/// How many of the last lines of a build are repeated when it fails.
+const LAST_LINES: usize = 20;
+/// Most of a line of output that is passed on.
+const LINE_MAX: usize = 4096;
+
+/// Where images go that are built here, and how one is let in.
+#[derive(Clone, Default)]
+pub struct Registry {
+    /// Host, port, and a path below, if it was said.
+    place: Option<String>,
+    credentials: Option<(String, String)>,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl Registry {
+    /// The registry that an engine's address names.
+    pub(super) fn of(address: &Address) -> Result<Registry, DockerError> {
+        let credentials = match &address.registry_auth {
+            Some(file) => Some(read_credentials(file)?),
+            None => None,
+        };
+        Ok(Registry { place: address.registry.clone(), credentials })
+    }
+
+    /// Where images go.
+    pub fn place(&self) -> Option<&str> {
+        self.place.as_deref()
+    }
+
+    /// What an image is called once it is in the registry.
+    pub fn reference(&self, name: &str) -> Result<String, DockerError> {
+        let place = self.place.as_ref().ok_or(DockerError::NoRegistry)?;
+        Ok(format!("{place}/{name}"))
+    }
+
+    fn host(&self) -> Option<&str> {
+        self.place.as_deref().and_then(|place| place.split('/').next())
+    }
+
+    /// What lets an engine have this image, if it is one of this registry.
+    pub(super) fn credentials_for(&self, image: &str) -> Option<DockerCredentials> {
+        let host = self.host()?;
+        let ours = image.split('/').next() == Some(host);
+        let (user, password) = self.credentials.as_ref().filter(|_| ours)?;
+        Some(DockerCredentials {
+            username: Some(user.clone()),
+            password: Some(password.clone()),
+            serveraddress: Some(host.to_owned()),
+            ..DockerCredentials::default()
+        })
+    }
+
+    /// A text without what lets one in.
+    pub(super) fn redact(&self, text: &str) -> String {
+        let Some((user, password)) = &self.credentials else { return text.to_owned() };
+        let pair = base64(format!("{user}:{password}").as_bytes());
+        text.replace(password.as_str(), "***").replace(&pair, "***")
+    }
+}
+
+fn read_credentials(file: &Path) -> Result<(String, String), DockerError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bad = |problem: &str| DockerError::Credentials {
+        file: file.display().to_string(),
+        problem: problem.to_owned(),
+    };
+    let about = std::fs::metadata(file).map_err(|error| bad(&error.to_string()))?;
+    if about.permissions().mode() & 0o077 != 0 {
+        return Err(bad("others can read it: `chmod 600` it"));
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| bad(&error.to_string()))?;
+    match text.trim().split_once(':') {
+        Some((user, password)) if !user.is_empty() && !password.is_empty() => {
+            Ok((user.to_owned(), password.to_owned()))
+        }
+        _ => Err(bad("it must hold one line, `user:password`")),
+    }
+}
+
+/// Bytes as JSON carries them.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+/// What is known of an image that an engine has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageFacts {
+    /// Its digest in a registry, once it was pushed to or pulled from one.
+    pub digest: Option<String>,
+    /// Its size.
+    pub bytes: Option<u64>,
+}
+
+/// An image to be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// What it is called then, with its tag.
+    pub reference: String,
+    /// The Dockerfile's path in the context.
+    pub dockerfile: String,
+    /// What `ARG` lines read.
+    pub arguments: HashMap<String, String>,
+}
+
+/// The tar file that an image is built from, piece by piece.
+pub type Context = std::pin::Pin<
+    Box<dyn futures_util::Stream<Item = Result<bytes::Bytes, std::io::Error>> + Send>,
+>;
+
+/// Where lines of output go, one by one. Whoever no longer listens is not waited for.
+pub type Output = mpsc::Sender<String>;
+
+impl Engine {
+    /// The registry that its images go to.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Makes certain that an engine has an image: one that is there is not asked for again.
+    pub(super) async fn ensure_image(&self, image: &str) -> Result<(), DockerError> {
+        match self.api.inspect_image(image).await {
+            Ok(_) => Ok(()),
+            Err(_) => self.pull(image).await,
+        }
+    }
+
+    /// Fetches an image.
+    pub async fn pull(&self, image: &str) -> Result<(), DockerError> {
+        let (name, tag) = split_tag(image);
+        let options = CreateImageOptions {
+            from_image: Some(name.to_owned()),
+            tag: Some(tag.to_owned()),
+            ..CreateImageOptions::default()
+        };
+        let credentials = self.registry.credentials_for(image);
+        let mut steps = std::pin::pin!(self.api.create_image(Some(options), None, credentials));
+        while let Some(step) = steps.next().await {
+            step.map_err(|error| match DockerError::of(&self.place, "pull", error) {
+                passing if passing.is_passing() => passing,
+                refused => {
+                    let answer = match refused {
+                        DockerError::Refused { answer, .. }
+                        | DockerError::Missing { answer, .. } => answer,
+                        other => other.to_string(),
+                    };
+                    let answer = self.registry.redact(&answer);
+                    DockerError::NoImage { image: image.to_owned(), answer }
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Builds an image out of a context, which is a tar file. Lines of output go to `output`; the
+    /// last ones are repeated in the error where it fails.
+    pub async fn build(
+        &self,
+        build: &Build,
+        context: Context,
+        output: &Output,
+    ) -> Result<(), DockerError> {
+        let options = BuildImageOptions {
+            dockerfile: build.dockerfile.clone(),
+            t: Some(build.reference.clone()),
+            buildargs: Some(build.arguments.clone()),
+            rm: true,
+            forcerm: true,
+            ..BuildImageOptions::default()
+        };
+        let credentials = self.registry.host().and_then(|host| {
+            let one = self.registry.credentials_for(&build.reference)?;
+            Some(HashMap::from([(host.to_owned(), one)]))
+        });
+        let mut steps = std::pin::pin!(self.api.build_image(
+            options,
+            credentials,
+            Some(bollard::body_try_stream(context))
+        ));
+        let mut last: Vec<String> = Vec::new();
+        let failed = |answer: String, last: &[String]| DockerError::Build {
+            answer: self.registry.redact(&sentence(&answer)),
+            last: last.join("\n"),
+        };
+        while let Some(step) = steps.next().await {
+            let step =
+                step.map_err(|error| match DockerError::of(&self.place, "build", error) {
+                    DockerError::Refused { answer, .. } => failed(answer, &last),
+                    other => other,
+                })?;
+            for line in self.lines([step.stream, step.status]) {
+                // A listener that is gone does not stop the build.
+                let _ = output.send(line.clone()).await;
+                last.push(line);
+                if last.len() > LAST_LINES {
+                    last.remove(0);
+                }
+            }
+            if let Some(answer) = step.error_detail.and_then(|detail| detail.message) {
+                return Err(failed(answer, &last));
+            }
+        }
+        Ok(())
+    }
+
+    /// Output as lines that hide nothing but secrets.
+    fn lines(&self, texts: [Option<String>; 2]) -> Vec<String> {
+        let all = texts.into_iter().flatten().collect::<Vec<_>>().join("\n");
+        let shown = all.lines().filter(|line| !line.trim().is_empty());
+        shown
+            .map(|line| self.registry.redact(&line.chars().take(LINE_MAX).collect::<String>()))
+            .collect()
+    }
+
+    /// Gives an image another name.
+    pub async fn tag(&self, image: &str, reference: &str) -> Result<(), DockerError> {
+        let (repo, tag) = split_tag(reference);
+        let options = TagImageOptions { repo: Some(repo.to_owned()), tag: Some(tag.to_owned()) };
+        let tagged = self.api.tag_image(image, Some(options)).await;
+        tagged.map_err(|error| DockerError::of(&self.place, "name an image", error))
+    }
+
+    /// Sends an image to the registry in its name, and says what became of it.
+    pub async fn push(&self, image: &str, output: &Output) -> Result<ImageFacts, DockerError> {
+        let (name, tag) = split_tag(image);
+        let options = PushImageOptions { tag: Some(tag.to_owned()), platform: None };
+        let credentials = self.registry.credentials_for(image);
+        let mut steps = std::pin::pin!(self.api.push_image(name, Some(options), credentials));
+        while let Some(step) = steps.next().await {
+            let step = step.map_err(|error| {
+                let what = format!("push `{image}`");
+                match DockerError::of(&self.place, &what, error) {
+                    DockerError::Refused { what, answer, status } => {
+                        let answer = self.registry.redact(&answer);
+                        DockerError::Refused { what, answer, status }
+                    }
+                    other => other,
+                }
+            })?;
+            // Progress of single layers is not for a log.
+            let told = step.status.filter(|_| step.progress_detail.is_none());
+            for line in self.lines([told, None]) {
+                let _ = output.send(line).await;
+            }
+        }
+        self.describe(image).await
+    }
+
+    /// What is known of an image that the engine has.
+    pub async fn describe(&self, image: &str) -> Result<ImageFacts, DockerError> {
+        let found = self.api.inspect_image(image).await;
+        let found = found
+            .map_err(|error| DockerError::of(&self.place, &format!("image `{image}`"), error))?;
+        let (name, _) = split_tag(image);
+        let digests = found.repo_digests.unwrap_or_default();
+        let digest = digests.iter().find_map(|one| one.strip_prefix(name)?.strip_prefix('@'));
+        let bytes = found.size.and_then(|bytes| u64::try_from(bytes).ok());
+        Ok(ImageFacts { digest: digest.map(str::to_owned), bytes })
+    }
+}
+
+/// A reference as its name and its tag or digest; `latest` where there is none.
+pub(super) fn split_tag(reference: &str) -> (&str, &str) {
+    if let Some((name, digest)) = reference.split_once('@') {
+        return (name, digest);
+    }
+    match reference.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => (name, tag),
+        _ => (reference, "latest"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn registry(text: &str, mode: u32) -> Result<Registry, DockerError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("auth");
+        std::fs::write(&file, text).expect("write");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("chmod");
+        let text = format!("docker:///s?registry=r:5000/era&registry-auth={}", file.display());
+        Registry::of(&Address::parse(&text).expect("an address"))
+    }
+
+    #[test]
+    fn a_reference_has_a_name_and_a_tag() {
+        for (reference, name, tag) in [
+            ("busybox", "busybox", "latest"),
+            ("busybox:1", "busybox", "1"),
+            ("r:5000/a/b", "r:5000/a/b", "latest"),
+            ("r:5000/a/b:c", "r:5000/a/b", "c"),
+            ("r:5000/a@sha256:00", "r:5000/a", "sha256:00"),
+        ] {
+            assert_eq!(split_tag(reference), (name, tag));
+        }
+    }
+
+    #[test]
+    fn credentials_go_to_their_registry_only() {
+        let registry = registry("ada:s3cret\n", 0o600).expect("a registry");
+        let for_ours = registry.credentials_for("r:5000/era/x:1").expect("ours");
+        assert_eq!(for_ours.password.as_deref(), Some("s3cret"));
+        assert!(registry.credentials_for("busybox").is_none());
+        assert!(registry.credentials_for("r:5000.evil/x").is_none());
+    }
+
+    #[test]
+    fn credentials_are_shown_nowhere() {
+        let registry = registry("ada:s3cret", 0o600).expect("a registry");
+        assert!(!format!("{registry:?}").contains("s3cret"));
+        let answer = format!("denied s3cret and {}", base64(b"ada:s3cret"));
+        assert_eq!(registry.redact(&answer), "denied *** and ***");
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_or_that_makes_no_sense_is_refused_unquoted() {
+        for (text, mode, says) in
+            [("a:s3cret", 0o644, "chmod 600"), ("s3cret", 0o600, "user:password")]
+        {
+            let problem = registry(text, mode).expect_err(text).to_string();
+            assert!(problem.contains(says) && !problem.contains("s3cret"), "{problem}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The executor of a Docker engine or a Swarm: a task is a container, or a service with one
+//! replica, under a guard of its own.
+//!
+//! ```text
+//!   server ── this executor ── engine or Swarm manager ── node ── container: guard ── task
+//!                   └────────────── the job's folder, shared ──────────────┘
+//! ```
+//!
+//! Names and labels come from (job, part, attempt, rank), so a second start is a no-op, and what
+//! runs is found again after a restart. The job's folder is the server's own, seen by the nodes at
+//! the same path or over NFS; the lease of a task lies in it (decision 0018). Containers keep how
+//! they ended until the server has acknowledged that. What is worth running is not known here.
+
+mod address;
+mod ahead;
+mod begin;
+mod engine;
+mod failure;
+mod follow;
+mod held;
+mod images;
+mod instance;
+mod lease;
+mod names;
+mod nodes;
+mod plain;
+mod swarm;
+mod task;
+mod tend;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use era_core::job::TaskId;
+use era_core::units::Span;
+use tokio::sync::mpsc;
+
+pub use address::{Address, BadAddress, Endpoint, Volumes};
+pub use begin::context;
+pub use engine::Engine;
+pub use failure::DockerError;
+pub use images::{Build, Context, ImageFacts, Output, Registry};
+pub use instance::{EngineNode, Instance, Mounted, Seen, Sighting, Volume};
+pub use lease::LeaseTimes;
+pub use names::Site;
+
+use crate::executor::{Executor, Order, Reports};
+use crate::isolate::Isolation;
+use crate::shim::Settings;
+use task::House;
+use tend::{Say, Tender};
+
+/// What the executor needs to know.
+#[derive(Clone, Debug)]
+pub struct DockerOptions {
+    /// Where the engine is.
+    pub address: Address,
+    /// The data folder, below which are the jobs' own.
+    pub data: PathBuf,
+    /// How long after a node was told to be lost its tasks must be gone.
+    pub fence: Span,
+}
+
+/// The executor of an engine.
+pub struct Docker {
+    says: mpsc::UnboundedSender<Say>,
+    known: Known,
+    engine: Engine,
+}
+
+/// Which tasks are looked after.
+type Known = Arc<Mutex<BTreeSet<TaskId>>>;
+
+fn lock(known: &Known) -> std::sync::MutexGuard<'_, BTreeSet<TaskId>> {
+    // A set of numbers is right whoever panicked beside it.
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Docker {
+    /// Reaches the engine, finds what runs there already, and goes on until this is dropped. When
+    /// it returns, [`Executor::known`] can be asked.
+    pub async fn start(options: DockerOptions, reports: Reports) -> Result<Docker, DockerError> {
+        let data = options.data.clone();
+        let site = Site::of(&data)
+            .map_err(|source| DockerError::Io { what: "name this site".into(), source })?;
+        let engine = Engine::connect(&options.address, site.clone()).await?;
+        // Only a cut can make a second run, and there is none between a server and its socket.
+        let near = !engine.is_swarm() && matches!(options.address.endpoint, Endpoint::Unix(_));
+        let times = if near { LeaseTimes::none() } else { LeaseTimes::within(options.fence) };
+        let house = House {
+            site,
+            volumes: options.address.volumes.clone(),
+            data,
+            times,
+            isolation: isolation(),
+            own_ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+        };
+        let known = Known::default();
+        let (says, heard) = mpsc::unbounded_channel();
+        let image = options.address.image.clone();
+        let mut tender = Tender::new(engine.clone(), house, image, reports, Arc::clone(&known));
+        tender.adopt().await?;
+        tokio::spawn(tender.go_on(heard));
+        Ok(Docker { says, known, engine })
+    }
+
+    /// The engine, for images.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    fn say(&self, say: Say) {
+        if self.says.send(say).is_err() {
+            tracing::error!("an order was given to an executor that has stopped");
+        }
+    }
+}
+
+/// As root each user has an id of its own; containers have namespaces in any case.
+fn isolation() -> Isolation {
+    let root = rustix::process::geteuid().is_root();
+    let first_uid = root.then(|| Settings::default().first_uid);
+    Isolation { first_uid, namespaces: true }
+}
+
+impl Executor for Docker {
+    fn carry_out(&self, order: Order) {
+        if let Order::Launch(launch) = &order {
+            lock(&self.known).insert(launch.task);
+        }
+        self.say(Say::Order(Box::new(order)));
+    }
+
+    fn acknowledge(&self, task: TaskId) {
+        lock(&self.known).remove(&task);
+        self.say(Say::Acknowledge(task));
+    }
+
+    fn known(&self) -> Vec<TaskId> {
+        lock(&self.known).iter().copied().collect()
+    }
+
+    fn stages(&self) -> bool {
+        true
+    }
+}

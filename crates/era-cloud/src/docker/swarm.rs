@@ -1,0 +1,216 @@
+//! An instance on a Swarm: a service with one replica that is never restarted, placed on the node
+//! that was chosen.
+
+use bollard::models::{
+    EndpointSpec, EndpointSpecModeEnum, GenericResources, Limit, Mount, MountTmpfsOptions,
+    MountType, NetworkAttachmentConfig, Node, NodeSpecAvailabilityEnum, NodeState, ResourceObject,
+    ServiceSpec, ServiceSpecMode, ServiceSpecModeReplicated, Task, TaskSpec, TaskSpecContainerSpec,
+    TaskSpecContainerSpecFile, TaskSpecContainerSpecPrivileges, TaskSpecContainerSpecSecrets,
+    TaskSpecLogDriver, TaskSpecPlacement, TaskSpecResources, TaskSpecRestartPolicy,
+    TaskSpecRestartPolicyConditionEnum, TaskState,
+};
+
+use super::instance::{EngineNode, Instance, Seen};
+use super::plain::{log_options, mount};
+
+/// What a secret is called in a task's `/run/secrets`.
+const SECRET_FILE: &str = "era";
+const NANOS: i64 = 1_000_000_000;
+
+/// The service that an instance is; `secret` is the id of its secret.
+pub(super) fn service(instance: &Instance, secret: Option<&str>, replicas: i64) -> ServiceSpec {
+    let replicated = ServiceSpecModeReplicated { replicas: Some(replicas) };
+    ServiceSpec {
+        name: Some(instance.name.clone()),
+        labels: Some(instance.labels.clone()),
+        task_template: Some(template(instance, secret)),
+        mode: Some(ServiceSpecMode { replicated: Some(replicated), ..ServiceSpecMode::default() }),
+        // Names lead to the task itself, not to a balancer in front of it.
+        endpoint_spec: instance
+            .network
+            .as_ref()
+            .map(|_| EndpointSpec { mode: Some(EndpointSpecModeEnum::DNSRR), ports: None }),
+        ..ServiceSpec::default()
+    }
+}
+
+fn template(instance: &Instance, secret: Option<&str>) -> TaskSpec {
+    let amount = |amount: u64| i64::try_from(amount).ok().filter(|amount| *amount > 0);
+    let nano_cpus = amount(u64::from(instance.cpu_milli) * 1_000_000);
+    let memory_bytes = amount(instance.memory_bytes);
+    let pids = amount(u64::from(instance.processes));
+    TaskSpec {
+        container_spec: Some(container(instance, secret)),
+        resources: Some(TaskSpecResources {
+            limits: Some(Limit { nano_cpus, memory_bytes, pids }),
+            reservations: Some(ResourceObject { nano_cpus, memory_bytes, generic_resources: None }),
+            ..TaskSpecResources::default()
+        }),
+        restart_policy: Some(TaskSpecRestartPolicy {
+            condition: Some(TaskSpecRestartPolicyConditionEnum::NONE),
+            max_attempts: Some(0),
+            ..TaskSpecRestartPolicy::default()
+        }),
+        placement: instance.node.as_ref().map(|node| TaskSpecPlacement {
+            constraints: Some(vec![format!("node.id=={node}")]),
+            ..TaskSpecPlacement::default()
+        }),
+        networks: instance.network.as_ref().map(|(network, alias)| {
+            vec![NetworkAttachmentConfig {
+                target: Some(network.clone()),
+                aliases: Some(vec![alias.clone()]),
+                driver_opts: None,
+            }]
+        }),
+        log_driver: Some(TaskSpecLogDriver {
+            name: Some("json-file".into()),
+            options: Some(log_options(instance.log_bytes)),
+        }),
+        ..TaskSpec::default()
+    }
+}
+
+fn container(instance: &Instance, secret: Option<&str>) -> TaskSpecContainerSpec {
+    let mut env: Vec<String> =
+        instance.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    // What the NVIDIA runtime reads: these GPUs, or none at all.
+    let visible = match instance.gpus.is_empty() {
+        true => "void".to_owned(),
+        false => instance.gpus.join(","),
+    };
+    env.push(format!("NVIDIA_VISIBLE_DEVICES={visible}"));
+    let mut mounts: Vec<Mount> = instance.mounts.iter().map(mount).collect();
+    if let Ok(bytes @ 1..) = i64::try_from(instance.shm_bytes) {
+        mounts.push(Mount {
+            target: Some("/dev/shm".into()),
+            typ: Some(MountType::TMPFS),
+            tmpfs_options: Some(MountTmpfsOptions {
+                size_bytes: Some(bytes),
+                mode: Some(0o1777),
+                ..MountTmpfsOptions::default()
+            }),
+            ..Mount::default()
+        });
+    }
+    let secrets = secret.map(|id| {
+        let (user, group) = instance.user.unwrap_or((0, 0));
+        vec![TaskSpecContainerSpecSecrets {
+            secret_id: Some(id.to_owned()),
+            secret_name: Some(instance.name.clone()),
+            file: Some(TaskSpecContainerSpecFile {
+                name: Some(SECRET_FILE.into()),
+                uid: Some(user.to_string()),
+                gid: Some(group.to_string()),
+                mode: Some(0o400),
+            }),
+        }]
+    });
+    TaskSpecContainerSpec {
+        image: Some(instance.image.clone()),
+        labels: Some(instance.labels.clone()),
+        command: Some(instance.command.clone()),
+        hostname: instance.network.as_ref().map(|(_, alias)| alias.clone()),
+        env: Some(env),
+        dir: Some(instance.folder.clone()),
+        user: instance.user.map(|(user, group)| format!("{user}:{group}")),
+        mounts: Some(mounts),
+        stop_grace_period: Some(i64::from(instance.grace_s) * NANOS),
+        secrets,
+        init: Some(false),
+        capability_drop: Some(vec!["ALL".into()]),
+        privileges: Some(TaskSpecContainerSpecPrivileges {
+            // Engines before 25.0 do not know it, and pass over it.
+            no_new_privileges: Some(true),
+            ..TaskSpecContainerSpecPrivileges::default()
+        }),
+        ..TaskSpecContainerSpec::default()
+    }
+}
+
+/// How a service's task is.
+pub(super) fn seen(task: &Task) -> Seen {
+    let status = task.status.clone().unwrap_or_default();
+    let says = || {
+        let words = [status.err.as_deref(), status.message.as_deref()];
+        words.into_iter().flatten().find(|text| !text.is_empty()).unwrap_or("no word").to_owned()
+    };
+    let container = status.container_status.as_ref();
+    let code = container.and_then(|container| container.exit_code);
+    let code = code.and_then(|code| i32::try_from(code).ok()).unwrap_or(0);
+    // A container that never had a process failed to start.
+    let began =
+        container.is_some_and(|container| container.pid.is_some_and(|pid| pid > 0) || code != 0);
+    match status.state {
+        Some(TaskState::RUNNING) => Seen::Runs,
+        Some(TaskState::COMPLETE) => Seen::Ended(code),
+        Some(TaskState::FAILED) if began || code != 0 => Seen::Ended(code.max(1)),
+        Some(TaskState::FAILED | TaskState::REJECTED) => Seen::Failed(says()),
+        // The engine ended it, for a drain or a removal: no doing of its own.
+        Some(TaskState::SHUTDOWN | TaskState::REMOVE | TaskState::ORPHANED) => Seen::Removed,
+        _ => Seen::Waits(says()),
+    }
+}
+
+/// A node of a Swarm.
+pub(super) fn node(node: &Node) -> EngineNode {
+    let described = node.description.clone().unwrap_or_default();
+    let spec = node.spec.clone().unwrap_or_default();
+    let has = described.resources.unwrap_or_default();
+    let state = node.status.as_ref().and_then(|status| status.state);
+    let platform = described.platform.unwrap_or_default();
+    let mut labels = spec.labels.unwrap_or_default();
+    let engine = described.engine.and_then(|engine| engine.labels).unwrap_or_default();
+    for (key, value) in engine {
+        labels.entry(key).or_insert(value);
+    }
+    EngineNode {
+        id: node.id.clone().unwrap_or_default(),
+        host: described.hostname.unwrap_or_default(),
+        since: node.created_at.clone().unwrap_or_default(),
+        ready: state == Some(NodeState::READY),
+        active: spec.availability == Some(NodeSpecAvailabilityEnum::ACTIVE),
+        nano_cpus: has.nano_cpus.unwrap_or(0),
+        memory_bytes: has.memory_bytes.unwrap_or(0),
+        gpus: gpu_ids(has.generic_resources.as_ref()),
+        labels,
+        platform: (platform.os.unwrap_or_default(), platform.architecture.unwrap_or_default()),
+    }
+}
+
+/// The GPUs that an engine advertises as `node-generic-resources`: `gpu=GPU-…` or
+/// `NVIDIA-GPU=GPU-…`, one by one.
+pub(super) fn gpu_ids(resources: Option<&GenericResources>) -> Vec<String> {
+    let named = resources.into_iter().flatten().filter_map(|one| one.named_resource_spec.as_ref());
+    let is_gpu = |kind: &str| kind.to_ascii_lowercase().ends_with("gpu");
+    let mut ids: Vec<String> = named
+        .filter(|spec| spec.kind.as_deref().is_some_and(is_gpu))
+        .filter_map(|spec| spec.value.clone())
+        .collect();
+    ids.sort();
+    ids.dedup();
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bollard::models::{ContainerStatus, TaskStatus};
+
+    fn task(state: TaskState, pid: Option<i64>, exit_code: Option<i64>) -> Task {
+        let container_status = Some(ContainerStatus { pid, exit_code, container_id: None });
+        let err = Some("why".to_owned());
+        let status = TaskStatus { state: Some(state), container_status, err, ..Default::default() };
+        Task { status: Some(status), ..Task::default() }
+    }
+
+    #[test]
+    fn what_ran_has_ended_and_what_never_ran_has_failed() {
+        assert_eq!(seen(&task(TaskState::COMPLETE, Some(9), Some(0))), Seen::Ended(0));
+        assert_eq!(seen(&task(TaskState::FAILED, None, Some(3))), Seen::Ended(3));
+        assert_eq!(seen(&task(TaskState::REJECTED, None, None)), Seen::Failed("why".into()));
+        assert_eq!(seen(&task(TaskState::FAILED, Some(0), None)), Seen::Failed("why".into()));
+        assert_eq!(seen(&task(TaskState::PENDING, None, None)), Seen::Waits("why".into()));
+        assert_eq!(seen(&task(TaskState::SHUTDOWN, Some(9), Some(143))), Seen::Removed);
+        assert_eq!(seen(&task(TaskState::ORPHANED, None, None)), Seen::Removed);
+    }
+}

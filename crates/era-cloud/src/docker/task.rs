@@ -1,0 +1,331 @@
+//! A launch as an instance: its folders on the server's side, its environment, mounts and limits.
+//!
+//! The job's folder is one mount at [`TASK_ROOT`], as on every other executor, and the guard is
+//! the first process. What the engine is, and when anything is started, is not known here.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::address::Volumes;
+use super::instance::{Instance, Mounted, Volume};
+use super::lease::{LeaseTimes, Shared};
+use super::names::{self, Site};
+use crate::executor::Launch;
+use crate::isolate::{Isolation, TASK_ROOT};
+use crate::limits::Amounts;
+use crate::shim::{Places, Settings, Unready, environment};
+
+/// What the guard itself needs beside its task.
+const GUARD_PROCESSES: u32 = 8;
+const GUARD_MEMORY_BYTES: u64 = 8 << 20;
+/// Shared memory of a task that did not say how much memory it wants.
+const SHM_BYTES: u64 = 1 << 30;
+/// Ends of names of variables that hold secrets.
+const SECRET_ENDS: [&str; 6] = ["TOKEN", "PASSWORD", "PASSWD", "SECRET", "API_KEY", "ACCESS_KEY"];
+
+/// How a site runs its tasks.
+#[derive(Clone, Debug)]
+pub(super) struct House {
+    pub(super) site: Site,
+    pub(super) volumes: Volumes,
+    /// The data folder, below which are the jobs' own.
+    pub(super) data: PathBuf,
+    pub(super) times: LeaseTimes,
+    pub(super) isolation: Isolation,
+    /// The ids that tasks run under where they have none of their own.
+    pub(super) own_ids: (u32, u32),
+}
+
+/// What is known only when a task is started.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chosen {
+    pub(super) image: String,
+    /// The engine's id of the node.
+    pub(super) node: Option<String>,
+    /// The ids of its GPUs.
+    pub(super) gpus: Vec<String>,
+    /// The gang's network.
+    pub(super) network: Option<String>,
+    /// Folders that the task sees read-only, from outside to inside.
+    pub(super) shown: Vec<(PathBuf, PathBuf)>,
+    /// Whether secrets go by the engine.
+    pub(super) keeps_secrets: bool,
+}
+
+/// Makes a task's folders ready, once. Returns the folders that are still to be mounted.
+pub(super) fn lay_out(
+    house: &House,
+    launch: &Launch,
+    keeps_secrets: bool,
+) -> Result<Vec<(PathBuf, PathBuf)>, Unready> {
+    let shared = Shared::of(&launch.spec.folder, launch.task);
+    let places = Places::of(launch);
+    let at = |source| Unready::Io { path: shared.folder.clone(), source };
+    if shared.is_ready() {
+        return Ok(folders(launch, &places));
+    }
+    // Half made by a server that was killed: links to kept files go, never the files.
+    match std::fs::remove_dir_all(&places.work) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(error)),
+        _ => {}
+    }
+    let owner = house.isolation.uid(launch.spec.user)?;
+    let mounts = places.prepare(launch, &house.isolation, None)?;
+    for input in &launch.spec.inputs {
+        let to = places.work.join(&input.to);
+        within_reach(&input.from, &to).map_err(at)?;
+    }
+    let secrets = secrets(&launch.spec.env).filter(|_| !keeps_secrets);
+    shared.make(launch, owner, secrets.as_deref()).map_err(at)?;
+    shared.set_ready().map_err(at)?;
+    Ok(mounts)
+}
+
+/// The folders among the inputs, which are mounted.
+fn folders(launch: &Launch, places: &Places) -> Vec<(PathBuf, PathBuf)> {
+    let folders = launch.spec.inputs.iter().filter(|input| input.from.is_dir());
+    folders.map(|input| (input.from.clone(), places.work.join(&input.to))).collect()
+}
+
+/// A container does not see where a link leads: the file itself takes its place.
+fn within_reach(from: &Path, to: &Path) -> io::Result<()> {
+    if !std::fs::symlink_metadata(to)?.file_type().is_symlink() {
+        return Ok(());
+    }
+    std::fs::remove_file(to)?;
+    if std::fs::hard_link(from, to).is_err() {
+        std::fs::copy(from, to)?;
+        std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o444))?;
+    }
+    Ok(())
+}
+
+/// The instance that a launch becomes.
+pub(super) fn instance(
+    house: &House,
+    launch: &Launch,
+    chosen: Chosen,
+) -> Result<Instance, Unready> {
+    let places = Places::of(launch);
+    let root = Path::new(TASK_ROOT);
+    let seen = places.seen(launch, Some(root));
+    let shared = Shared::of(&launch.spec.folder, launch.task);
+    let inside = |path: &Path| match path.strip_prefix(&places.folder) {
+        Ok(below) => root.join(below).display().to_string(),
+        Err(_) => path.display().to_string(),
+    };
+    let guard = inside(&shared.folder);
+    let seconds = |span: std::time::Duration| span.as_secs().to_string();
+    let mut command = vec![
+        "/bin/sh".to_owned(),
+        format!("{guard}/guard"),
+        guard,
+        house.times.lasts.map_or_else(|| "0".to_owned(), seconds),
+        seconds(house.times.kill),
+    ];
+    command.extend(launch.spec.command.iter().cloned());
+    let mut mounts = vec![
+        mounted(house, &places.folder, TASK_ROOT, false),
+        mounted(house, &places.tmp, "/tmp", false),
+    ];
+    mounts.extend(chosen.shown.iter().map(|(from, to)| mounted(house, from, &inside(to), true)));
+    let limits = Amounts::of(launch);
+    let memory_bytes = match limits.memory_bytes {
+        0 => 0,
+        bytes => bytes.saturating_add(GUARD_MEMORY_BYTES),
+    };
+    let uid = house.isolation.uid(launch.spec.user)?;
+    Ok(Instance {
+        name: names::task_name(&house.site, launch.task),
+        labels: names::labels(&house.site, launch.task),
+        env: variables(launch, &seen, &chosen.gpus),
+        secrets: secrets(&launch.spec.env).filter(|_| chosen.keeps_secrets),
+        user: Some(uid.map_or(house.own_ids, |uid| (uid, uid))),
+        folder: seen.work.display().to_string(),
+        mounts,
+        cpu_milli: limits.cpu_milli,
+        memory_bytes,
+        processes: limits.processes.saturating_add(GUARD_PROCESSES),
+        shm_bytes: if limits.memory_bytes == 0 { SHM_BYTES } else { limits.memory_bytes },
+        network: chosen.network.map(|network| (network, names::rank_name(launch.task.rank))),
+        image: chosen.image,
+        node: chosen.node,
+        gpus: chosen.gpus,
+        command,
+        grace_s: u32::try_from(house.times.kill.as_secs()).unwrap_or(u32::MAX),
+        log_bytes: launch.spec.limits.log_bytes,
+    })
+}
+
+fn mounted(house: &House, path: &Path, target: &str, read_only: bool) -> Mounted {
+    let volume = match (&house.volumes, path.strip_prefix(&house.data)) {
+        (Volumes::Nfs { server, export }, Ok(below)) => {
+            let path = format!("{}/{}", export.trim_end_matches('/'), below.display());
+            Volume::Nfs { server: server.clone(), path }
+        }
+        _ => Volume::Bind { path: path.display().to_string() },
+    };
+    Mounted { volume, target: target.to_owned(), read_only }
+}
+
+/// The environment of a task in a container: the image keeps its own path and shell, ranks are
+/// found by their names, and what is secret goes another way.
+fn variables(launch: &Launch, seen: &crate::shim::Seen, gpus: &[String]) -> Vec<(String, String)> {
+    let mut launch = launch.clone();
+    let is_gang = launch.replicas > 1;
+    if is_gang {
+        launch.master = names::rank_name(0);
+    }
+    let mut all = environment(&launch, seen, &Settings::default(), "");
+    for name in ["PATH", "SHELL", crate::shim::MARK] {
+        if !launch.spec.env.contains_key(name) {
+            all.remove(name);
+        }
+    }
+    all.retain(|name, _| !is_secret(name));
+    // Numbers would be counted anew inside; ids mean the same everywhere.
+    let lasting = gpus.iter().all(|gpu| gpu.starts_with("GPU-") || gpu.starts_with("MIG-"));
+    if lasting {
+        all.insert("CUDA_VISIBLE_DEVICES".into(), gpus.join(","));
+    } else {
+        all.remove("CUDA_VISIBLE_DEVICES");
+    }
+    if is_gang {
+        by_name(&mut all);
+    }
+    all.into_iter().collect()
+}
+
+/// TensorFlow's list of workers, each under its own name.
+fn by_name(all: &mut BTreeMap<String, String>) {
+    let Some(text) = all.get("TF_CONFIG") else { return };
+    let Ok(mut config) = serde_json::from_str::<serde_json::Value>(text) else { return };
+    let Some(workers) = config["cluster"]["worker"].as_array_mut() else { return };
+    for (rank, worker) in (0_u32..).zip(workers) {
+        let port = worker.as_str().and_then(|text| text.rsplit_once(':')).map(|(_, port)| port);
+        *worker = format!("{}:{}", names::rank_name(rank), port.unwrap_or("0")).into();
+    }
+    all.insert("TF_CONFIG".into(), config.to_string());
+}
+
+/// Whether a variable holds what nobody but the task should see.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_ENDS.iter().any(|end| name.ends_with(end))
+}
+
+/// The variables that are secret, as a shell reads them.
+fn secrets(env: &BTreeMap<String, String>) -> Option<String> {
+    let plain = |name: &str| {
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    let lines: String = env
+        .iter()
+        .filter(|(name, _)| is_secret(name) && plain(name))
+        .map(|(name, value)| format!("export {name}='{}'\n", value.replace('\'', r"'\''")))
+        .collect();
+    (!lines.is_empty()).then_some(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shim::tests::launch;
+    use std::sync::Arc;
+
+    fn house(volumes: Volumes) -> House {
+        House {
+            site: Site::named("0a1b2c3d").expect("a site"),
+            volumes,
+            data: "/data".into(),
+            times: LeaseTimes::within(era_core::units::Span::from_s(30)),
+            isolation: Isolation { first_uid: Some(1000), namespaces: true },
+            own_ids: (7, 7),
+        }
+    }
+
+    fn launched(volumes: Volumes, env: &[(&str, &str)]) -> Instance {
+        let mut launch = launch(7, &["train", "--fast"]);
+        let spec = Arc::make_mut(&mut launch.spec);
+        spec.folder = "/data/jobs/7".into();
+        spec.env = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        launch.replicas = 2;
+        launch.task.rank = 1;
+        let chosen = Chosen {
+            image: "i".into(),
+            network: Some("net".into()),
+            gpus: vec!["GPU-b".into(), "GPU-a".into()],
+            keeps_secrets: true,
+            ..Chosen::default()
+        };
+        instance(&house(volumes), &launch, chosen).expect("an instance")
+    }
+
+    fn variable<'a>(instance: &'a Instance, name: &str) -> Option<&'a str> {
+        instance.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn a_task_runs_under_its_guard_and_its_users_id_within_its_limits() {
+        let made = launched(Volumes::Bind, &[]);
+        assert_eq!(
+            made.command[..5].join(" "),
+            "/bin/sh /run/era/guard/p0-a1-r1/guard /run/era/guard/p0-a1-r1 20 5"
+        );
+        assert_eq!(made.command[5..], ["train", "--fast"]);
+        assert_eq!(made.user, Some((1001, 1001)));
+        assert_eq!(made.memory_bytes, (256 + 8) << 20);
+        assert_eq!(made.folder, "/run/era/work/p0-a1-r1");
+        assert_eq!(made.mounts[0].volume, Volume::Bind { path: "/data/jobs/7".into() });
+        assert_eq!(made.mounts[0].target, "/run/era");
+    }
+
+    #[test]
+    fn ranks_of_a_gang_find_each_other_by_name() {
+        let made = launched(Volumes::Bind, &[]);
+        assert_eq!(made.network, Some(("net".into(), "rank-1".into())));
+        assert_eq!(variable(&made, "MASTER_ADDR"), Some("rank-0"));
+        let config = variable(&made, "TF_CONFIG").expect("a config");
+        assert!(config.contains("\"rank-0:") && config.contains("\"rank-1:"), "{config}");
+    }
+
+    #[test]
+    fn gpus_are_named_by_id_and_the_image_keeps_its_path() {
+        let made = launched(Volumes::Bind, &[]);
+        assert_eq!(variable(&made, "CUDA_VISIBLE_DEVICES"), Some("GPU-b,GPU-a"));
+        assert_eq!(variable(&made, "PATH"), None);
+        let made = launched(Volumes::Bind, &[("PATH", "/opt/bin")]);
+        assert_eq!(variable(&made, "PATH"), Some("/opt/bin"));
+    }
+
+    #[test]
+    fn tokens_go_as_secrets_and_nowhere_else() {
+        let env =
+            [("HF_TOKEN", "it's"), ("wandb_api_key", "k"), ("MODE", "fast"), ("A-TOKEN", "x")];
+        let made = launched(Volumes::Bind, &env);
+        let secrets = made.secrets.clone().expect("secrets");
+        assert_eq!(secrets, "export HF_TOKEN='it'\\''s'\nexport wandb_api_key='k'\n");
+        assert_eq!(variable(&made, "MODE"), Some("fast"));
+        for name in ["HF_TOKEN", "wandb_api_key", "A-TOKEN"] {
+            assert_eq!(variable(&made, name), None);
+        }
+        assert!(!format!("{made:?}").contains("it's"));
+        assert_eq!(launched(Volumes::Bind, &[]).secrets, None);
+    }
+
+    #[test]
+    fn an_nfs_export_takes_the_place_of_the_data_folder() {
+        let nfs = Volumes::Nfs { server: "10.0.0.1".into(), export: "/srv/era".into() };
+        let made = launched(nfs, &[]);
+        let volume = &made.mounts[0].volume;
+        let expected = Volume::Nfs { server: "10.0.0.1".into(), path: "/srv/era/jobs/7".into() };
+        assert_eq!(volume, &expected);
+        let options = volume.driver_options();
+        assert_eq!(options["type"], "nfs");
+        assert_eq!(options["device"], ":/srv/era/jobs/7");
+    }
+}

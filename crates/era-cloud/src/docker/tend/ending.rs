@@ -1,0 +1,168 @@
+//! How tasks are ended: told to stop, killed, given up for lost, removed; and the last words in
+//! their leases.
+
+use std::time::{Duration, Instant};
+
+use era_core::job::TaskId;
+use era_core::units::Time;
+use tokio::sync::oneshot;
+
+use super::super::held::{Act, Phase};
+use super::super::lease::{Shared, Word};
+use super::{Tender, WRITE_PATIENCE, Write};
+use crate::executor::{Ending, Report};
+use crate::shim::now;
+
+impl Tender {
+    pub(super) async fn stop(&mut self, task: TaskId, until: Time) {
+        let Some(held) = self.tasks.get_mut(&task) else {
+            let reason = "unknown-to-its-node".into();
+            return self.report(Report::Lost { task, reason }).await;
+        };
+        match &held.phase {
+            Phase::Ended(report) => {
+                let report = report.clone();
+                return self.report(report).await;
+            }
+            // Nothing of it runs yet, and nothing will.
+            Phase::Blocked => {
+                let at = now();
+                let report = Report::Exited { task, at, code: 128 + 15, ending: Ending::Stopped };
+                return self.end(task, report).await;
+            }
+            _ => {}
+        }
+        held.doom.get_or_insert(Ending::Stopped);
+        held.stop = Some(held.stop.map_or(until, |before| before.min(until)));
+        let left = u64::try_from(until.since(now()).ms() / 1000).unwrap_or(0);
+        self.say(task, Word::Stop(left));
+        if !self.engine.is_swarm() {
+            let engine = self.engine.clone();
+            tokio::spawn(async move {
+                if let Err(error) = engine.signal(task, "TERM").await {
+                    tracing::warn!(%task, %error, "a task could not be signalled");
+                }
+            });
+        }
+    }
+
+    pub(super) async fn filled(&mut self, task: TaskId) {
+        if let Some(held) = self.tasks.get_mut(&task) {
+            held.doom.get_or_insert(Ending::OutOfDisk);
+        }
+        if let Some((tail, _)) = self.tails.get(&task) {
+            tail.note("the task is ended: it filled more disk than it may");
+        }
+        self.kill(task).await;
+    }
+
+    pub(super) async fn kill(&mut self, task: TaskId) {
+        let Some(held) = self.tasks.get_mut(&task) else { return };
+        held.doom.get_or_insert(Ending::Limit);
+        held.killed.get_or_insert((Instant::now(), false));
+        self.say(task, Word::Over);
+        if !self.engine.is_swarm() {
+            let engine = self.engine.clone();
+            tokio::spawn(async move {
+                if let Err(error) = engine.signal(task, "KILL").await {
+                    tracing::warn!(%task, %error, "a task could not be killed");
+                }
+            });
+        }
+    }
+
+    pub(super) async fn tick(&mut self) {
+        if !self.looking && self.look_due <= Instant::now() {
+            self.look();
+        }
+        let (at, instant, times) = (now(), Instant::now(), self.house.times);
+        let due: Vec<(TaskId, Act)> = self
+            .tasks
+            .iter()
+            .filter_map(|(task, held)| Some((*task, held.due(&times, at, instant)?)))
+            .collect();
+        for (task, act) in due {
+            match act {
+                Act::Say(word) => self.say(task, word),
+                Act::Kill => self.kill(task).await,
+                Act::Remove => {
+                    if let Some(held) = self.tasks.get_mut(&task)
+                        && let Some((_, removed)) = &mut held.killed
+                    {
+                        *removed = true;
+                    }
+                    self.delete(task);
+                }
+                Act::Lost(reason) => self.lost(task, reason).await,
+            }
+        }
+    }
+
+    pub(super) async fn lost(&mut self, task: TaskId, reason: &str) {
+        if self.tasks.get(&task).is_some_and(|held| held.stray) {
+            return self.stray_gone(task);
+        }
+        self.end(task, Report::Lost { task, reason: reason.to_owned() }).await;
+    }
+
+    pub(super) fn acknowledged(&mut self, task: TaskId) {
+        if let Some(held) = self.tasks.get(&task)
+            && matches!(held.phase, Phase::Ended(_))
+        {
+            self.tasks.remove(&task);
+            self.delete(task);
+        }
+    }
+
+    /// Removes an instance, and with the last of a gang its network.
+    pub(super) fn delete(&self, task: TaskId) {
+        let gang = TaskId { rank: 0, ..task };
+        let mut others = self.tasks.range(gang..).map(|(other, _)| *other);
+        let last = !others.any(|other| TaskId { rank: 0, ..other } == gang && other != task);
+        let engine = self.engine.clone();
+        tokio::spawn(async move {
+            if let Err(error) = engine.delete(task).await {
+                tracing::warn!(%task, %error, "an instance stays: the next start removes it");
+            }
+            // A network is in use until the last container has left it.
+            for pause_ms in [0, 200, 1000, 5000] {
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                if !last || engine.delete_network(gang).await.unwrap_or(false) {
+                    return;
+                }
+            }
+        });
+    }
+
+    pub(super) fn say(&mut self, task: TaskId, word: Word) {
+        self.write(task, word, None);
+    }
+
+    /// Says that a lease is over, and waits until that is written: what comes next relies on it.
+    pub(super) async fn revoke(&mut self, task: TaskId) {
+        let (done, written) = oneshot::channel();
+        self.write(task, Word::Over, Some(done));
+        if tokio::time::timeout(WRITE_PATIENCE, written).await.is_err() {
+            tracing::warn!(%task, "the shared folder hangs: a lease lapses unrevoked");
+        }
+    }
+
+    pub(super) fn write(&mut self, task: TaskId, word: Word, done: Option<oneshot::Sender<()>>) {
+        let Some(held) = self.tasks.get_mut(&task) else { return };
+        // Nothing is said after the last word: it is what a restarted server finds.
+        let last = word == Word::Over;
+        if held.said_over && !last {
+            return;
+        }
+        held.said_over |= last;
+        held.generation += 1;
+        if matches!(word, Word::Run(_)) {
+            held.renewed = Some(Instant::now());
+        }
+        let shared = Shared::of(&held.launch.spec.folder, task);
+        let write = Write { shared, generation: held.generation, word, done };
+        if self.writes.send(write).is_err() {
+            tracing::error!(%task, "leases are no longer written");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What a look at the engine shows, and what follows from it: nodes that came and went, tasks that
+//! run, are over, or are gone.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use era_core::job::TaskId;
+use era_core::units::Span;
+use tokio::task::AbortHandle;
+
+use super::super::follow::{self, LogTail};
+use super::super::held::{Held, Phase};
+use super::super::instance::{EngineNode, Seen, Sighting};
+use super::super::lease::Shared;
+use super::super::nodes::Nodes;
+use super::{LOOK_IDLE, LOOK_MAX, LOOK_MIN, LOOK_SHARE, News, Tender};
+use crate::executor::Report;
+use crate::shim::{Places, now};
+
+impl Tender {
+    pub(super) fn look(&mut self) {
+        self.looking = true;
+        let (engine, tell, begun) = (self.engine.clone(), self.news.0.clone(), Instant::now());
+        tokio::spawn(async move {
+            let looked = match engine.nodes().await {
+                Ok(nodes) => engine.list().await.map(|sightings| (nodes, sightings)),
+                Err(error) => Err(error),
+            };
+            let _ = tell.send(News::Looked(looked, begun));
+        });
+    }
+
+    pub(super) fn looked(&mut self, begun: Instant) {
+        self.looking = false;
+        let idle = !self.tasks.values().any(Held::is_live);
+        let every = (begun.elapsed() * LOOK_SHARE).clamp(LOOK_MIN, LOOK_MAX);
+        self.look_due = Instant::now() + if idle { LOOK_IDLE } else { every };
+    }
+
+    /// Nodes that went are told only after nothing renews the leases on them any more.
+    pub(super) async fn see_nodes(&mut self, listed: &[EngineNode]) {
+        let nodes = Nodes::of(listed);
+        let news = nodes.news(&self.nodes);
+        self.nodes = nodes;
+        for report in news {
+            if let Report::NodeLost { name } = &report {
+                self.cut_off(name).await;
+            }
+            self.report(report).await;
+        }
+    }
+
+    pub(super) async fn cut_off(&mut self, node: &str) {
+        let on = |held: &Held| held.launch.node_name == node && held.is_live();
+        let there: Vec<TaskId> =
+            self.tasks.iter().filter(|(_, held)| on(held)).map(|(task, _)| *task).collect();
+        for task in there {
+            let times = self.house.times;
+            if let Some(held) = self.tasks.get_mut(&task) {
+                held.cut_off(&times, Instant::now());
+            }
+            self.revoke(task).await;
+        }
+    }
+
+    pub(super) async fn see(&mut self, sightings: Vec<Sighting>, begun: Instant) {
+        let mut absent: Vec<TaskId> = Vec::new();
+        {
+            let seen: BTreeSet<TaskId> = sightings.iter().map(|sighting| sighting.task).collect();
+            for (task, held) in &self.tasks {
+                if held.must_be_seen(begun) && !seen.contains(task) {
+                    absent.push(*task);
+                }
+            }
+        }
+        for Sighting { task, state, .. } in sightings {
+            self.saw(task, state).await;
+        }
+        for task in absent {
+            self.vanished(task).await;
+        }
+    }
+
+    pub(super) async fn saw(&mut self, task: TaskId, state: Seen) {
+        let Some(held) = self.tasks.get(&task) else { return };
+        if !matches!(held.phase, Phase::Waits | Phase::Runs(_)) {
+            return;
+        }
+        if held.stray {
+            if state.is_over() {
+                self.stray_gone(task);
+            }
+            return;
+        }
+        match state {
+            Seen::Waits(says) if held.waits_in_vain(&says, Instant::now()) => {
+                self.delete(task);
+                self.not_started(task, &format!("its node has no room for it: {says}")).await;
+            }
+            Seen::Waits(_) => {}
+            Seen::Runs => self.runs(task).await,
+            over => self.over(task, over).await,
+        }
+    }
+
+    pub(super) fn stray_gone(&mut self, task: TaskId) {
+        self.tasks.remove(&task);
+        self.drop_tail(task);
+        self.delete(task);
+        let blocked: Vec<TaskId> = self
+            .tasks
+            .iter()
+            .filter(|(_, held)| held.phase == Phase::Blocked)
+            .map(|(task, _)| *task)
+            .collect();
+        blocked.into_iter().for_each(|task| self.unblock(task));
+    }
+
+    /// Its instance is gone, and nobody here removed it, unless it was killed or is in the way.
+    pub(super) async fn vanished(&mut self, task: TaskId) {
+        let times = self.house.times;
+        let ready = |held: &Held| self.nodes.is_ready(&held.launch.node_name);
+        let Some(held) = self.tasks.get(&task) else { return };
+        // Where its node answers, what the engine no longer lists is gone.
+        let gone = ready(held) || !self.engine.is_swarm();
+        if held.stray && gone {
+            return self.stray_gone(task);
+        }
+        if held.killed.is_some() && gone {
+            return self.over(task, Seen::Removed).await;
+        }
+        if let Some(held) = self.tasks.get_mut(&task)
+            && held.cut_off.is_none()
+        {
+            held.cut_off(&times, Instant::now());
+            self.revoke(task).await;
+        }
+    }
+
+    pub(super) async fn runs(&mut self, task: TaskId) {
+        let Some(held) = self.tasks.get_mut(&task) else { return };
+        if held.phase == Phase::Waits {
+            let launch = held.launch.clone();
+            let at = Shared::of(&launch.spec.folder, task).started().unwrap_or_else(now);
+            held.phase = Phase::Runs(at);
+            let prepared = Span(i64::try_from(held.ordered.elapsed().as_millis()).unwrap_or(0));
+            let owner = self.house.isolation.uid(launch.spec.user).ok().flatten();
+            self.report(Report::Started { task, at, prepared }).await;
+            let tail = LogTail::new(self.engine.clone(), &launch);
+            let follow = tokio::spawn(tail.clone().follow(self.reports.clone()));
+            let watch = follow::watch(launch, owner, self.reports.clone(), self.full.0.clone());
+            let watch = tokio::spawn(watch);
+            let handles = vec![follow.abort_handle(), watch.abort_handle()];
+            self.tails.insert(task, (tail, handles));
+        }
+    }
+
+    /// Its instance is over: the rest of its log is read, then its end is told.
+    pub(super) async fn over(&mut self, task: TaskId, seen: Seen) {
+        let Some(held) = self.tasks.get_mut(&task) else { return };
+        let launch = held.launch.clone();
+        let shared = Shared::of(&launch.spec.folder, task);
+        let told = shared.ended();
+        let began = shared.started();
+        if let (Phase::Waits, Some(at)) = (&held.phase, began) {
+            // So short that it was never seen to run.
+            let prepared = Span(i64::try_from(held.ordered.elapsed().as_millis()).unwrap_or(0));
+            let _ = self.reports.send(Report::Started { task, at, prepared }).await;
+        }
+        let report = held.end(&seen, told, now());
+        held.phase = Phase::Ending;
+        let tail = match self.tails.remove(&task) {
+            Some((tail, handles)) => {
+                handles.iter().for_each(AbortHandle::abort);
+                tail
+            }
+            None => LogTail::new(self.engine.clone(), &launch),
+        };
+        let (reports, tell) = (self.reports.clone(), self.news.0.clone());
+        tokio::spawn(async move {
+            match &seen {
+                Seen::Failed(why) => tail.note(&format!("the task was not started: {why}")),
+                Seen::Removed => {}
+                _ => tail.rest(&reports).await,
+            }
+            let _ = tell.send(News::Drained(task, Box::new(report)));
+        });
+    }
+
+    pub(super) async fn end(&mut self, task: TaskId, report: Report) {
+        self.drop_tail(task);
+        let Some(held) = self.tasks.get_mut(&task) else { return };
+        held.phase = Phase::Ended(report.clone());
+        let places = Places::of(&held.launch);
+        tokio::task::spawn_blocking(move || places.tidy(None));
+        if held.stray {
+            return self.stray_gone(task);
+        }
+        self.report(report).await;
+    }
+
+    pub(super) fn drop_tail(&mut self, task: TaskId) {
+        if let Some((_, handles)) = self.tails.remove(&task) {
+            handles.iter().for_each(AbortHandle::abort);
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! All tasks of an executor, looked after by one loop: orders in, looks at the engine, leases
+//! renewed, reports out.
+//!
+//! Whatever takes long is done beside the loop and comes back to it as news, so a slow engine or a
+//! shared folder that hangs holds up nobody else. What is to be done about one task is decided in
+//! [`held`](super::held).
+
+mod ending;
+mod looking;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use era_core::job::TaskId;
+use era_core::units::{JobId, Span};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+
+use super::begin::{Hand, Laying, Problem};
+use super::engine::Engine;
+use super::failure::DockerError;
+use super::follow::LogTail;
+use super::held::{Held, Phase};
+use super::instance::{EngineNode, Seen, Sighting};
+use super::lease::{Shared, Word};
+use super::nodes::Nodes;
+use super::task::House;
+use super::{Known, lock};
+use crate::executor::{Launch, Order, Report, Reports};
+use crate::shim::{Places, now};
+
+/// How often due things are looked for.
+const TICK: Duration = Duration::from_millis(200);
+/// How often the engine is looked at: so many times as long as a look takes, within bounds.
+const LOOK_SHARE: u32 = 8;
+const LOOK_MIN: Duration = Duration::from_millis(100);
+const LOOK_MAX: Duration = Duration::from_secs(3);
+/// How often while no task is under way.
+const LOOK_IDLE: Duration = Duration::from_secs(1);
+/// How long a lease that ends a task may take to be written before its end is told all the same.
+const WRITE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is said to the loop.
+pub(super) enum Say {
+    Order(Box<Order>),
+    Acknowledge(TaskId),
+}
+
+/// What comes back to it.
+enum News {
+    /// A launch was carried out, or not.
+    Begun(TaskId, Result<(), Problem>),
+    /// The engine was looked at.
+    Looked(Result<(Vec<EngineNode>, Vec<Sighting>), DockerError>, Instant),
+    /// All of an ended task's log is there.
+    Drained(TaskId, Box<Report>),
+}
+
+/// A lease to be written.
+struct Write {
+    shared: Shared,
+    generation: u64,
+    word: Word,
+    done: Option<oneshot::Sender<()>>,
+}
+
+pub(super) struct Tender {
+    engine: Engine,
+    house: House,
+    image: Option<String>,
+    reports: Reports,
+    known: Known,
+    tasks: BTreeMap<TaskId, Held>,
+    tails: BTreeMap<TaskId, (LogTail, Vec<AbortHandle>)>,
+    nodes: Nodes,
+    news: (mpsc::UnboundedSender<News>, Option<mpsc::UnboundedReceiver<News>>),
+    full: (mpsc::UnboundedSender<TaskId>, Option<mpsc::UnboundedReceiver<TaskId>>),
+    writes: mpsc::UnboundedSender<Write>,
+    laying: Laying,
+    looking: bool,
+    look_due: Instant,
+    unreachable: bool,
+}
+
+impl Tender {
+    pub(super) fn new(
+        engine: Engine,
+        house: House,
+        image: Option<String>,
+        reports: Reports,
+        known: Known,
+    ) -> Tender {
+        let (news, heard) = mpsc::unbounded_channel();
+        let (full, filled) = mpsc::unbounded_channel();
+        let (writes, mut to_write) = mpsc::unbounded_channel::<Write>();
+        // Leases are written one after the other, so that none overtakes a later word.
+        tokio::task::spawn_blocking(move || {
+            while let Some(write) = to_write.blocking_recv() {
+                if let Err(error) = write.shared.say(write.generation, write.word) {
+                    tracing::warn!(folder = %write.shared.folder.display(), %error, "a lease was not written");
+                }
+                // Whoever waited may have given up.
+                write.done.map(|done| done.send(()));
+            }
+        });
+        Tender {
+            engine,
+            house,
+            image,
+            reports,
+            known,
+            tasks: BTreeMap::new(),
+            tails: BTreeMap::new(),
+            nodes: Nodes::default(),
+            news: (news, Some(heard)),
+            full: (full, Some(filled)),
+            writes,
+            laying: Laying::default(),
+            looking: false,
+            look_due: Instant::now(),
+            unreachable: false,
+        }
+    }
+
+    /// Finds what runs already. Of several attempts of one gang only the newest is wanted.
+    pub(super) async fn adopt(&mut self) -> Result<(), DockerError> {
+        let found = self.engine.list().await?;
+        let mut newest: BTreeMap<(JobId, u16), u32> = BTreeMap::new();
+        for Sighting { task, .. } in &found {
+            let attempt = newest.entry((task.job, task.part)).or_default();
+            *attempt = task.attempt.max(*attempt);
+        }
+        for Sighting { task, .. } in &found {
+            let shared = Shared::of(&self.job_folder(*task), *task);
+            let old = newest.get(&(task.job, task.part)).is_some_and(|new| task.attempt < *new);
+            match shared.launch() {
+                Ok(launch) => {
+                    let (generation, over) = shared.said().unwrap_or((0, false));
+                    let mut held = Held::new(launch, Phase::Waits, generation);
+                    held.said_over = over;
+                    held.made = Some(Instant::now());
+                    if over || old {
+                        held.cut_off(&self.house.times, Instant::now());
+                    }
+                    held.stray = old;
+                    self.tasks.insert(*task, held);
+                    if old {
+                        self.revoke(*task).await;
+                        self.delete(*task);
+                    } else {
+                        lock(&self.known).insert(*task);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%task, %error, "a task that nobody remembers is removed");
+                    self.engine.delete(*task).await?;
+                }
+            }
+        }
+        let gangs = self.tasks.keys().map(|task| TaskId { rank: 0, ..*task }).collect();
+        self.engine.sweep(&gangs).await
+    }
+
+    fn job_folder(&self, task: TaskId) -> PathBuf {
+        self.house.data.join("jobs").join(task.job.0.to_string())
+    }
+
+    /// Goes on until nobody gives orders any more. What runs goes on without us.
+    pub(super) async fn go_on(mut self, mut says: mpsc::UnboundedReceiver<Say>) {
+        let (Some(mut news), Some(mut full)) = (self.news.1.take(), self.full.1.take()) else {
+            return;
+        };
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                said = says.recv() => match said {
+                    Some(Say::Order(order)) => self.obey(*order).await,
+                    Some(Say::Acknowledge(task)) => self.acknowledged(task),
+                    None => break,
+                },
+                Some(news) = news.recv() => self.hear(news).await,
+                Some(task) = full.recv() => self.filled(task).await,
+                _ = tick.tick() => self.tick().await,
+            }
+            if self.reports.is_closed() {
+                break;
+            }
+        }
+        for (_, (_, handles)) in std::mem::take(&mut self.tails) {
+            handles.iter().for_each(AbortHandle::abort);
+        }
+    }
+
+    async fn report(&self, report: Report) {
+        // The other end is gone only when nobody takes reports any more.
+        let _ = self.reports.send(report).await;
+    }
+
+    async fn obey(&mut self, order: Order) {
+        match order {
+            Order::Launch(launch) => self.launch(launch).await,
+            Order::Stage(launch) => {
+                let hand = self.hand(&launch);
+                tokio::spawn(async move { hand.stage(launch).await });
+            }
+            Order::Stop { task, until } => self.stop(task, until).await,
+            Order::Prolong { task, until } => {
+                if let Some(held) = self.tasks.get_mut(&task) {
+                    held.until = until;
+                    let word = held.word(now());
+                    self.say(task, word);
+                }
+            }
+            Order::Resize { job, part, attempt, replicas } => {
+                let folder = self.job_folder(TaskId { job, part, attempt, rank: 0 });
+                let path = Places::world(&folder, part, attempt);
+                let new = path.with_extension("new");
+                let written = std::fs::write(&new, format!("{replicas}\n"))
+                    .and_then(|()| std::fs::rename(&new, &path));
+                if let Err(error) = written {
+                    tracing::warn!(%job, %error, "a gang could not be told its size");
+                }
+            }
+        }
+    }
+
+    // Starting.
+
+    async fn launch(&mut self, launch: Launch) {
+        let task = launch.task;
+        if let Some(held) = self.tasks.get(&task) {
+            // The same order again: what is known is told again.
+            match &held.phase {
+                Phase::Runs(at) => {
+                    let (at, prepared) = (*at, Span::ZERO);
+                    self.report(Report::Started { task, at, prepared }).await;
+                }
+                Phase::Ended(report) => self.report(report.clone()).await,
+                _ => {}
+            }
+            return;
+        }
+        let older: Vec<TaskId> = self.older(task).collect();
+        for old in older {
+            self.end_stray(old).await;
+        }
+        let shared = Shared::of(&launch.spec.folder, task);
+        let (generation, _) = shared.said().unwrap_or((0, false));
+        self.tasks.insert(task, Held::new(launch, Phase::Blocked, generation));
+        self.unblock(task);
+    }
+
+    /// The older attempts of a task's gang that are looked after.
+    fn older(&self, task: TaskId) -> impl Iterator<Item = TaskId> {
+        let first = TaskId { attempt: 0, rank: 0, ..task };
+        let last = TaskId { rank: 0, ..task };
+        self.tasks.range(first..last).map(|(old, _)| *old)
+    }
+
+    /// An older attempt is in the way: it is ended, and nobody is told.
+    async fn end_stray(&mut self, task: TaskId) {
+        let times = self.house.times;
+        let Some(held) = self.tasks.get_mut(&task) else { return };
+        let first = !std::mem::replace(&mut held.stray, true);
+        if !held.is_live() {
+            self.tasks.remove(&task);
+            self.delete(task);
+        } else if first {
+            held.cut_off(&times, Instant::now());
+            self.revoke(task).await;
+            self.delete(task);
+        }
+    }
+
+    /// Starts a task once no older attempt may run.
+    fn unblock(&mut self, task: TaskId) {
+        if self.older(task).next().is_some() {
+            return;
+        }
+        let Some(held) = self.tasks.get(&task).filter(|held| held.phase == Phase::Blocked) else {
+            return;
+        };
+        let launch = held.launch.clone();
+        let (hand, tell) = (self.hand(&launch), self.news.0.clone());
+        let node = launch.node_name.clone();
+        let known = !self.engine.is_swarm() || hand.node.is_some();
+        let word = held.word(now());
+        let shared = Shared::of(&launch.spec.folder, task);
+        let generation = held.generation + 1;
+        if let Some(held) = self.tasks.get_mut(&task) {
+            held.phase = Phase::Beginning;
+            held.generation = generation;
+            held.renewed = Some(Instant::now());
+        }
+        tokio::spawn(async move {
+            let begun = match known {
+                true => begin(hand, launch, shared, generation, word).await,
+                false => Err(Problem::NoNode(node)),
+            };
+            // The loop may be gone, and the next one finds the launch outstanding.
+            let _ = tell.send(News::Begun(task, begun));
+        });
+    }
+
+    fn hand(&self, launch: &Launch) -> Hand {
+        let name = &launch.node_name;
+        let swarm = self.engine.is_swarm();
+        Hand {
+            engine: self.engine.clone(),
+            house: self.house.clone(),
+            image: self.image.clone(),
+            node: swarm.then(|| self.nodes.id(name).map(str::to_owned)).flatten(),
+            gpus: self.nodes.gpu_ids(name, &launch.gpus),
+            laying: self.laying.clone(),
+        }
+    }
+
+    async fn hear(&mut self, news: News) {
+        match news {
+            News::Begun(task, Ok(())) => self.begun(task).await,
+            News::Begun(task, Err(problem)) => self.not_started(task, &problem.to_string()).await,
+            News::Looked(Ok((nodes, sightings)), begun) => {
+                self.unreachable = false;
+                self.looked(begun);
+                self.see_nodes(&nodes).await;
+                self.see(sightings, begun).await;
+            }
+            News::Looked(Err(error), begun) => {
+                if !std::mem::replace(&mut self.unreachable, true) {
+                    tracing::warn!(%error, "the engine does not say how its tasks are");
+                }
+                self.looked(begun);
+            }
+            News::Drained(task, report) => self.end(task, *report).await,
+        }
+    }
+
+    /// An instance was made. What was said of its task meanwhile is said again: a start may have
+    /// overtaken it.
+    async fn begun(&mut self, task: TaskId) {
+        let Some(held) = self.tasks.get_mut(&task) else { return };
+        held.made = Some(Instant::now());
+        if held.phase == Phase::Beginning {
+            held.phase = Phase::Waits;
+        }
+        // What runs is seen at the next look.
+        self.look_due = self.look_due.min(Instant::now() + LOOK_MIN / 2);
+        let (over, stop) = (held.said_over, held.stop);
+        if over {
+            self.revoke(task).await;
+            self.delete(task);
+        } else if let Some(until) = stop {
+            self.stop(task, until).await;
+        }
+    }
+
+    /// A task could not be started: why is in its log.
+    async fn not_started(&mut self, task: TaskId, why: &str) {
+        let Some(held) = self.tasks.get(&task) else { return };
+        let tail = LogTail::new(self.engine.clone(), &held.launch);
+        tail.note(&format!("the task was not started: {why}"));
+        let report = held.end(&Seen::Failed(why.to_owned()), None, now());
+        self.end(task, report).await;
+    }
+}
+
+async fn begin(
+    hand: Hand,
+    launch: Launch,
+    shared: Shared,
+    generation: u64,
+    word: Word,
+) -> Result<(), Problem> {
+    hand.lay_out(&launch).await?;
+    let said = tokio::task::spawn_blocking(move || shared.say(generation, word)).await;
+    let said = said.map_err(|error| Problem::Broken(error.to_string()))?;
+    said.map_err(|source| DockerError::Io { what: "write a lease".into(), source })?;
+    hand.begin(launch).await
+}

@@ -1,0 +1,186 @@
+//! Images through an engine: built, pushed to a private registry, pulled from it.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use era_cloud::docker::{Address, Build, Engine, Site};
+use era_cloud::{Ending, Executor, Order, Report, Staged};
+use era_core::units::Span;
+use tokio::sync::mpsc;
+
+use crate::bed::{Bed, Daemon, IMAGE, PATIENCE, can, data};
+
+/// Debian's registry in a daemon's namespace, with a user and a password where they are given.
+struct Registry(Child);
+
+impl Registry {
+    fn start(daemon: &Daemon) -> Result<Registry, String> {
+        let config = daemon.folder.join("registry.yml");
+        let root = daemon.folder.join("registry");
+        let password = daemon.folder.join("htpasswd");
+        // `ada:s3cret-word`, as `htpasswd -nbB` writes it.
+        let hash = "ada:$2y$05$LLGsHk.0W7ZvqMkYweYJdOpUhjb95G3YbA.C4XY4MHZjZvzIXCNk2\n";
+        let text = format!(
+            "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {}\n\
+             http:\n  addr: 127.0.0.1:5000\nauth:\n  htpasswd:\n    realm: era\n    path: {}\n",
+            root.display(),
+            password.display()
+        );
+        std::fs::write(&password, hash).map_err(|error| error.to_string())?;
+        std::fs::write(&config, text).map_err(|error| error.to_string())?;
+        let child = Command::new("nsenter")
+            .arg(format!("--net=/run/netns/{}", daemon.namespace.0))
+            .args(["docker-registry", "serve"])
+            .arg(&config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        Ok(Registry(child))
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn context(files: &[(&str, &str)]) -> era_cloud::docker::Context {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (name, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_size(text.len() as u64);
+        tar.append_data(&mut header, name, text.as_bytes()).expect("packed");
+    }
+    let whole = tar.into_inner().expect("packed");
+    Box::pin(futures_util::stream::iter([Ok(bytes::Bytes::from(whole))]))
+}
+
+async fn built(engine: &Engine, reference: &str, dockerfile: &str) -> (Result<(), String>, String) {
+    let (lines, mut read) = mpsc::channel(16);
+    let build = Build {
+        reference: reference.into(),
+        dockerfile: "Dockerfile".into(),
+        arguments: Default::default(),
+    };
+    let shown = tokio::spawn(async move {
+        let mut all = Vec::new();
+        while let Some(line) = read.recv().await {
+            all.push(line);
+        }
+        all.join("\n")
+    });
+    let done = engine.build(&build, context(&[("Dockerfile", dockerfile)]), &lines).await;
+    drop(lines);
+    (done.map_err(|error| error.to_string()), shown.await.expect("read"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring_a_dockerfile() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let Some(registry) = can(Registry::start(&daemon)) else { return };
+    let data = data();
+    let auth = data.path().join("auth");
+    let write = |text: &str| {
+        std::fs::write(&auth, text).expect("write");
+        std::fs::set_permissions(&auth, std::fs::Permissions::from_mode(0o600)).expect("chmod");
+    };
+    let place = "127.0.0.1:5000/era";
+    let address = format!("{}&registry={place}&registry-auth={}", daemon.address(), auth.display());
+    let site = || Site::named("00000000").expect("a site");
+    let parsed = Address::parse(&address).expect("an address");
+    write("ada:s3cret-word");
+    let engine = Engine::connect(&parsed, site()).await.expect("an engine");
+
+    let reference = engine.registry().reference("hello:1").expect("a registry");
+    let (done, shown) =
+        built(&engine, &reference, &format!("FROM {IMAGE}\nENV HELLO=there\n")).await;
+    assert_eq!(done, Ok(()), "{shown}");
+    assert!(shown.contains("Step 1/2"), "its output is passed on: {shown}");
+
+    let (lines, mut read) = mpsc::channel(64);
+    tokio::spawn(async move { while read.recv().await.is_some() {} });
+    let pushed = tokio::time::timeout(PATIENCE, async {
+        loop {
+            // The registry may take a moment to listen.
+            match engine.push(&reference, &lines).await {
+                Ok(facts) => return facts,
+                Err(error) if error.to_string().contains("refused") => {
+                    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    let facts = pushed.await.expect("pushed");
+    let digest = facts.digest.expect("a digest");
+    assert!(digest.starts_with("sha256:") && facts.bytes.is_some_and(|bytes| bytes > 0));
+
+    // A wrong password is refused, and nobody reads it.
+    write("ada:wrong-word");
+    let stranger = Engine::connect(&parsed, site()).await.expect("an engine");
+    let refused = stranger.push(&reference, &lines).await.expect_err("refused").to_string();
+    assert!(!refused.contains("wrong-word"), "{refused}");
+    write("ada:s3cret-word");
+
+    // It comes back from the registry alone.
+    daemon.docker(&["rmi", &reference]).expect("removed");
+    let mut bed = Bed::start(&address, data.path(), Span::from_s(30)).await;
+    bed.joined(1).await;
+    let mut launch = bed.launch(1, "echo hello $HELLO");
+    Arc::make_mut(&mut launch.spec).image = Some(format!("{place}/hello@{digest}"));
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    let over = bed.over(launch.task).await;
+    assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}: {}", bed.log(1));
+    assert_eq!(bed.log(1), "hello there\n");
+
+    // A Dockerfile in a job's code.
+    let dockerfile = data.path().join("dockerfile");
+    std::fs::write(&dockerfile, format!("FROM {IMAGE}\nENV FROM_CODE=yes\n")).expect("write");
+    let mut launch = bed.launch(2, "echo built: $FROM_CODE");
+    let spec = Arc::make_mut(&mut launch.spec);
+    let staged = |to: &str| Staged { from: dockerfile.clone(), to: to.into(), executable: false };
+    spec.code = vec![staged("env/Dockerfile")];
+    spec.image = Some("./env/Dockerfile".into());
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    bed.over(launch.task).await;
+    assert_eq!(bed.log(2), "built: yes\n");
+
+    // One that fails shows its last lines, and one that is not there says so.
+    std::fs::write(&dockerfile, format!("FROM {IMAGE}\nRUN echo almost && exit 3\n"))
+        .expect("write");
+    let mut launch = bed.launch(3, "true");
+    let spec = Arc::make_mut(&mut launch.spec);
+    let other = data.path().join("dockerfile-2");
+    std::fs::rename(&dockerfile, &other).expect("renamed");
+    spec.code = vec![Staged { from: other, to: "Dockerfile".into(), executable: false }];
+    spec.image = Some("./Dockerfile".into());
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    let over = bed.over(launch.task).await;
+    assert!(matches!(over, Report::Exited { ending: Ending::NotStarted, .. }), "{over:?}");
+    let log = bed.log(3);
+    assert!(log.contains("The command") && log.contains("almost"), "{log}");
+    let mut launch = bed.launch(4, "true");
+    Arc::make_mut(&mut launch.spec).image = Some("./nowhere".into());
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    bed.over(launch.task).await;
+    assert!(bed.log(4).contains("not among the job's files"), "{}", bed.log(4));
+    drop(registry);
+}
+
+#[tokio::test]
+async fn an_engine_that_is_not_there_is_named_with_what_to_do() {
+    let folder = data();
+    let missing = format!("docker://{}/none", folder.path().display());
+    for address in [missing.as_str(), "docker://127.0.0.1:1"] {
+        let parsed = Address::parse(address).expect("an address");
+        let site = Site::named("00000000").expect("a site");
+        let error = Engine::connect(&parsed, site).await.err().expect("refused").to_string();
+        assert!(error.contains(address) && error.contains("is it running"), "{error}");
+    }
+}

@@ -1,0 +1,171 @@
+//! On a plain engine: a task is a container.
+
+use std::sync::Arc;
+
+use era_cloud::{Ending, Executor, Order, Report, Staged};
+use era_core::units::{Span, Time};
+
+use crate::bed::{Bed, Daemon, data, now};
+
+const FENCE: Span = Span(30_000);
+
+fn exited(report: &Report) -> (i32, Ending) {
+    match report {
+        Report::Exited { code, ending, .. } => (*code, *ending),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_sees_its_code_inputs_and_outputs_and_what_it_prints_is_kept() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let data = data();
+    let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
+    bed.joined(1).await;
+    let kept = data.path().join("kept");
+    std::fs::write(&kept, "42\n").expect("write");
+    let mut launch = bed.launch(
+        1,
+        "cat code.txt inputs/data/n; echo $HF_TOKEN $ERA_RANK $(id -u) >&2; \
+         echo 'era: metric loss=0.5 step=3'; echo model > $ERA_OUTPUTS/model; \
+         echo x > inputs/data/n || echo read-only; touch $TMPDIR/t",
+    );
+    let spec = Arc::make_mut(&mut launch.spec);
+    let staged = |to: &str| Staged { from: kept.clone(), to: to.into(), executable: false };
+    spec.code = vec![staged("code.txt")];
+    spec.inputs = vec![staged("inputs/data/n")];
+    spec.env.insert("HF_TOKEN".into(), "it's secret".into());
+    let task = launch.task;
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    let sample = bed
+        .find(|report| match report {
+            Report::Samples { samples, .. } => {
+                samples.iter().find(|s| s.name == "loss").map(|s| (s.value, s.step))
+            }
+            _ => None,
+        })
+        .await;
+    assert_eq!(sample, (0.5, 3));
+    assert_eq!(
+        exited(&bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await),
+        (0, Ending::Itself)
+    );
+    assert_eq!(bed.executor.known(), [task], "until it is acknowledged");
+    // The same order again is told the same end, and starts nothing.
+    bed.executor.carry_out(Order::Launch(launch));
+    assert_eq!(exited(&bed.over(task).await), (0, Ending::Itself));
+    let log = bed.log(1);
+    for line in ["42\n42\n", "it's secret 0 1000", "read-only"] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+    assert_eq!(log.matches("it's secret").count(), 1, "it ran once: {log}");
+    let model = data.path().join("jobs/1/outputs/model");
+    assert_eq!(std::fs::read_to_string(model).expect("kept"), "model\n");
+    assert_eq!(std::fs::read_to_string(&kept).expect("kept"), "42\n", "inputs stay as they are");
+    let inspected = daemon.docker(&["ps", "-aq"]).expect("listed");
+    let removed = async {
+        while !daemon.docker(&["ps", "-aq"]).expect("listed").is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    };
+    let removed = tokio::time::timeout(crate::bed::PATIENCE, removed).await;
+    assert!(removed.is_ok(), "the container goes with its acknowledgement: {inspected}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_ends_by_its_own_doing_by_a_stop_by_its_limit_and_for_want_of_memory() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let data = data();
+    let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
+    bed.joined(1).await;
+    let own = bed.launch(1, "exit 3");
+    bed.executor.carry_out(Order::Launch(own.clone()));
+    assert_eq!(exited(&bed.over(own.task).await), (3, Ending::Itself));
+
+    let polite = bed.launch(2, "trap 'echo bye; exit 7' TERM; while :; do sleep 0.1; done");
+    bed.executor.carry_out(Order::Launch(polite.clone()));
+    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    bed.executor.carry_out(Order::Stop { task: polite.task, until: now() + Span::from_s(20) });
+    assert_eq!(exited(&bed.over(polite.task).await), (7, Ending::Stopped));
+    assert!(bed.log(2).contains("bye"));
+
+    let deaf = bed.launch(3, "trap '' TERM; while :; do sleep 0.1; done");
+    bed.executor.carry_out(Order::Launch(deaf.clone()));
+    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    bed.executor.carry_out(Order::Stop { task: deaf.task, until: now() + Span::from_s(1) });
+    assert_eq!(exited(&bed.over(deaf.task).await), (137, Ending::Stopped));
+
+    let mut long = bed.launch(4, "while :; do sleep 0.1; done");
+    long.until = now() + Span::from_s(3);
+    bed.executor.carry_out(Order::Launch(long.clone()));
+    assert_eq!(exited(&bed.over(long.task).await).1, Ending::Limit);
+
+    let hungry = bed.launch(5, "tail /dev/zero");
+    bed.executor.carry_out(Order::Launch(hungry.clone()));
+    assert_eq!(exited(&bed.over(hungry.task).await).1, Ending::OutOfMemory);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_start_says_why_in_its_log() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let data = data();
+    let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
+    bed.joined(1).await;
+    let mut absent = bed.launch(1, "true");
+    Arc::make_mut(&mut absent.spec).image = Some("127.0.0.1:1/no/such:image".into());
+    bed.executor.carry_out(Order::Launch(absent.clone()));
+    assert_eq!(exited(&bed.over(absent.task).await), (126, Ending::NotStarted));
+    let log = bed.log(1);
+    assert!(log.contains("image `127.0.0.1:1/no/such:image` could not be had"), "{log}");
+
+    let mut program = bed.launch(2, "true");
+    Arc::make_mut(&mut program.spec).command = vec!["no-such-program".into()];
+    bed.executor.carry_out(Order::Launch(program.clone()));
+    assert_eq!(exited(&bed.over(program.task).await), (127, Ending::NotStarted));
+    assert!(bed.log(2).contains("no such program"), "{}", bed.log(2));
+
+    let unknown = bed.launch(3, "true").task;
+    bed.executor.carry_out(Order::Stop { task: unknown, until: Time::MAX });
+    assert!(matches!(bed.over(unknown).await, Report::Lost { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_runs_is_found_again_after_a_restart_and_strays_of_older_attempts_go() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let data = data();
+    let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
+    bed.joined(1).await;
+    let mut launch =
+        bed.launch(1, "echo one; while ! test -e $ERA_OUTPUTS/go; do sleep 0.1; done; echo two");
+    let go = data.path().join("jobs/1/outputs/go");
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    while !bed.log(1).contains("one") {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    drop(bed);
+    let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
+    assert_eq!(bed.executor.known(), [launch.task]);
+    bed.joined(1).await;
+    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    std::fs::write(&go, "").expect("write");
+    assert_eq!(exited(&bed.over(launch.task).await), (0, Ending::Itself));
+    assert_eq!(bed.log(1), "one\ntwo\n", "no line twice");
+
+    // An attempt that nobody stopped is ended before the next one starts.
+    std::fs::remove_file(&go).expect("removed");
+    launch.task.attempt = 2;
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    let old = launch.task;
+    launch.task.attempt = 3;
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    bed.find(|r| matches!(r, Report::Started { task, .. } if task.attempt == 3).then_some(()))
+        .await;
+    let running = daemon.docker(&["ps", "-q", "--filter", "label=era.attempt=2"]).expect("listed");
+    assert_eq!(running, "", "{old:?} is gone");
+    std::fs::write(&go, "").expect("write");
+    assert_eq!(exited(&bed.over(launch.task).await), (0, Ending::Itself));
+}

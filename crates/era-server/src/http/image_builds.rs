@@ -1,0 +1,190 @@
+//! Images that are built and pushed through the engine, their output as it comes.
+//!
+//! What is built lies below the account's own name in the site's registry, so nobody overwrites
+//! another's. Publishing is another step: the catalogue changes in one transaction, once the image
+//! is where every node finds it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body as Answer, Bytes};
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use era_api::image::{BuildImage, BuiltImage, ImageNews, PushImage};
+use era_cloud::Staged;
+use era_cloud::docker::{Build, DockerError, Engine};
+use era_store::files::Hash;
+use futures_util::StreamExt;
+use tokio::sync::{Semaphore, mpsc};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Body, Caller, Failure, From, audit};
+use crate::App;
+use crate::files::Service;
+
+/// Most builds and pushes at a time.
+const AT_ONCE: usize = 2;
+/// How long one may take.
+const BUILD_TIME: Duration = Duration::from_secs(3600);
+/// Lines that wait for a slow reader.
+const LINES_MAX: usize = 256;
+/// Longest name, and most and longest arguments.
+const NAME_MAX: usize = 128;
+const ARGUMENTS_MAX: usize = 64;
+const ARGUMENT_BYTES_MAX: usize = 4096;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(build)).routes(routes!(push))
+}
+
+fn engine(app: &App) -> Result<Engine, Failure> {
+    app.images.get().cloned().ok_or_else(|| {
+        let detail =
+            "this site has no engine that builds images: start it with `--executor docker://…`";
+        Failure::new(StatusCode::CONFLICT, "no_engine", detail)
+    })
+}
+
+/// What an image of this account is called in full.
+fn reference(engine: &Engine, caller: &Caller, name: &str) -> Result<String, Failure> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-:/".contains(c);
+    let (path, tag) = name.split_once(':').unwrap_or((name, "latest"));
+    let whole = |part: &str| part.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let good = name.len() <= NAME_MAX
+        && name.chars().all(fits)
+        && path.split('/').all(whole)
+        && whole(tag)
+        && !tag.contains([':', '/']);
+    if !good {
+        let detail = "give small letters, digits and `._-/`, and a tag behind a `:`: `torch:2.9`";
+        return Err(Failure::bad_field("name", detail));
+    }
+    let own: String = caller.name.to_ascii_lowercase().chars().filter(|c| fits(*c)).collect();
+    let below = format!("{own}/{path}:{tag}");
+    match engine.registry().reference(&below) {
+        Ok(reference) => Ok(reference),
+        // One engine alone needs no registry to find what it has built.
+        Err(_) if !engine.is_swarm() => Ok(format!("era/{below}")),
+        Err(error) => Err(Failure::new(StatusCode::CONFLICT, "no_registry", error.to_string())),
+    }
+}
+
+/// Build an image out of files that were sent before, and push it if that is wanted.
+///
+/// The answer is one JSON object a line, as the engine goes on; the last one says how it ended.
+#[utoipa::path(post, path = "/images/build", tag = "images", request_body = BuildImage,
+    responses((status = 200, body = ImageNews, content_type = "application/x-ndjson")))]
+async fn build(
+    State(app): State<App>,
+    State(service): State<Service>,
+    caller: Caller,
+    from: From,
+    Body(new): Body<BuildImage>,
+) -> Result<Response, Failure> {
+    let engine = engine(&app)?;
+    let reference = reference(&engine, &caller, &new.name)?;
+    let long = new.arguments.iter().any(|(k, v)| k.len() + v.len() > ARGUMENT_BYTES_MAX);
+    if new.arguments.len() > ARGUMENTS_MAX || long {
+        let detail =
+            format!("give at most {ARGUMENTS_MAX} arguments of {ARGUMENT_BYTES_MAX} bytes");
+        return Err(Failure::bad_field("arguments", detail));
+    }
+    let hash: Hash = new.code.parse()?;
+    app.files.check_usable(&service.changer(&caller)?, hash).await?;
+    let files = app.files.stage(hash).await?;
+    let dockerfile = new.dockerfile.unwrap_or_else(|| "Dockerfile".to_owned());
+    if !files.iter().any(|file| file.path == dockerfile) {
+        let detail =
+            format!("`{dockerfile}` is not among the files: name the Dockerfile by its path");
+        return Err(Failure::bad_field("dockerfile", detail));
+    }
+    audit::note(&app, &caller.name, from, "image.build", &reference, true).await;
+    let staged = |file: era_store::files::StagedFile| Staged {
+        from: file.from,
+        to: file.path,
+        executable: file.executable,
+    };
+    let files: Vec<Staged> = files.into_iter().map(staged).collect();
+    let scratch = app.store.folder().to_path_buf();
+    let build = Build {
+        reference: reference.clone(),
+        dockerfile,
+        arguments: new.arguments.into_iter().collect(),
+    };
+    streamed(move |lines| async move {
+        let context = era_cloud::docker::context(files, scratch).await?;
+        engine.build(&build, context, &lines).await?;
+        let facts = match new.push {
+            true => engine.push(&reference, &lines).await?,
+            false => engine.describe(&reference).await?,
+        };
+        Ok(BuiltImage { reference, digest: facts.digest, bytes: facts.bytes })
+    })
+}
+
+/// Send an image that was built to the registry. Answered as a build is.
+#[utoipa::path(post, path = "/images/push", tag = "images", request_body = PushImage,
+    responses((status = 200, body = ImageNews, content_type = "application/x-ndjson")))]
+async fn push(
+    State(app): State<App>,
+    State(service): State<Service>,
+    caller: Caller,
+    from: From,
+    Body(new): Body<PushImage>,
+) -> Result<Response, Failure> {
+    let engine = engine(&app)?;
+    service.changer(&caller)?;
+    let reference = reference(&engine, &caller, &new.name)?;
+    audit::note(&app, &caller.name, from, "image.push", &reference, true).await;
+    streamed(move |lines| async move {
+        let facts = engine.push(&reference, &lines).await?;
+        Ok(BuiltImage { reference, digest: facts.digest, bytes: facts.bytes })
+    })
+}
+
+/// Does something that takes long, and answers with its output as it comes.
+fn streamed<F>(work: impl FnOnce(mpsc::Sender<String>) -> F) -> Result<Response, Failure>
+where
+    F: Future<Output = Result<BuiltImage, DockerError>> + Send + 'static,
+{
+    static PLACES: std::sync::LazyLock<Arc<Semaphore>> =
+        std::sync::LazyLock::new(|| Arc::new(Semaphore::new(AT_ONCE)));
+    let Ok(place) = PLACES.clone().try_acquire_owned() else {
+        let detail = format!("{AT_ONCE} images are being built already: try again in a while");
+        return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "busy", detail).after(15));
+    };
+    let (lines, mut written) = mpsc::channel::<String>(LINES_MAX);
+    let (tell, told) = mpsc::channel::<ImageNews>(LINES_MAX);
+    let work = work(lines);
+    let end = tell.clone();
+    let passing_on = tokio::spawn(async move {
+        while let Some(line) = written.recv().await {
+            if tell.send(ImageNews::Line(line)).await.is_err() {
+                return;
+            }
+        }
+    });
+    tokio::spawn(async move {
+        let _place = place;
+        let done = tokio::time::timeout(BUILD_TIME, work).await;
+        // Its lines come before its end.
+        let _ = passing_on.await;
+        let last = match done {
+            Ok(Ok(built)) => ImageNews::Done(built),
+            Ok(Err(error)) => ImageNews::Failed(error.to_string()),
+            Err(_) => ImageNews::Failed("it took longer than an hour, and was given up".into()),
+        };
+        // Whoever asked may be gone.
+        let _ = end.send(last).await;
+    });
+    let news = futures_util::stream::unfold(told, |mut told| async move {
+        let news = told.recv().await?;
+        let mut line = serde_json::to_vec(&news).unwrap_or_default();
+        line.push(b'\n');
+        Some((Ok::<_, std::convert::Infallible>(Bytes::from(line)), told))
+    });
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, Answer::from_stream(news.boxed())).into_response())
+}

@@ -1,0 +1,343 @@
+//! A Swarm of one node, as Debian's engine gives it: a hundred containers of `true` through the
+//! executor, beside `docker service create` in a loop; and the time from a promised start to the
+//! first instruction, the image cached and not.
+//!
+//! Needs root, and `docker.io`, `docker-registry` and `busybox-static`; where an engine cannot be
+//! started its keys are null, and why is said on standard error.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use era_cloud::docker::{Address, Docker, DockerOptions};
+use era_cloud::{Executor, Launch, Limits, Order, Report, TaskSpec};
+use era_core::job::TaskId;
+use era_core::resources::Resources;
+use era_core::units::{JobId, NodeId, Span, Time, UserId};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+/// How many containers each side runs.
+const TASKS: u64 = 100;
+/// How often a start is measured, image cached and not.
+const STARTS: usize = 5;
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+const IMAGE: &str = "era-bench/busybox:1";
+const REGISTRY: &str = "127.0.0.1:5000";
+
+/// The keys of this engine.
+pub(super) fn measure() -> Result<Map<String, Value>> {
+    let keys = [
+        "swarm_tasks_per_second",
+        "docker_cli_services_per_second",
+        "swarm_start_cached_p50_ms",
+        "swarm_start_uncached_p50_ms",
+    ];
+    let measured = match Engine::start() {
+        Ok(engine) => tokio::runtime::Runtime::new()?.block_on(all(&engine))?,
+        Err(why) => {
+            use std::io::Write as _;
+            writeln!(std::io::stderr(), "no engine could be started: {why:#}")?;
+            [Value::Null, Value::Null, Value::Null, Value::Null]
+        }
+    };
+    Ok(keys.map(str::to_owned).into_iter().zip(measured).collect())
+}
+
+async fn all(engine: &Engine) -> Result<[Value; 4]> {
+    let mut site = Site::start(engine).await?;
+    let begun = Instant::now();
+    for job in 1..=TASKS {
+        site.executor.carry_out(Order::Launch(site.launch(job, IMAGE, &["true"])));
+    }
+    site.ended(TASKS).await?;
+    let swarm = TASKS as f64 / begun.elapsed().as_secs_f64();
+    let cli = by_hand(engine)?;
+    let mut starts = [Vec::new(), Vec::new()];
+    for round in 0..STARTS as u64 {
+        // An image of which the node has no layer.
+        let fresh = format!("{REGISTRY}/fresh:{round}");
+        let tar = engine.folder.join("fresh.tar");
+        pack(&tar, round + 1)?;
+        engine.docker(&["import", &tar.display().to_string(), &fresh])?;
+        engine.docker(&["push", &fresh])?;
+        engine.docker(&["rmi", &fresh])?;
+        starts[1].push(site.start_of(2 * round + 1001, &fresh).await?);
+        starts[0].push(site.start_of(2 * round + 1002, IMAGE).await?);
+    }
+    let [cached, uncached] = starts.map(median_ms);
+    Ok([json!(swarm), json!(cli), cached, uncached])
+}
+
+fn median_ms(mut times: Vec<Duration>) -> Value {
+    times.sort();
+    times.get(times.len() / 2).map_or(Value::Null, |time| json!(time.as_secs_f64() * 1000.0))
+}
+
+/// The same work by the engine's own command, one service after the other.
+fn by_hand(engine: &Engine) -> Result<f64> {
+    let begun = Instant::now();
+    for number in 0..TASKS {
+        let name = format!("by-hand-{number}");
+        engine.docker(&[
+            "service",
+            "create",
+            "--detach",
+            "--quiet",
+            "--restart-condition",
+            "none",
+            "--name",
+            &name,
+            "--label",
+            "by=hand",
+            IMAGE,
+            "true",
+        ])?;
+    }
+    loop {
+        let filter = ["service", "ls", "--quiet", "--filter", "label=by=hand"];
+        let ids = engine.docker(&filter)?;
+        let ids: Vec<&str> = ids.lines().collect();
+        let format = ["--format", "{{.CurrentState}}"];
+        let states = engine.docker(&[&["service", "ps"], &format[..], &ids[..]].concat())?;
+        let done = states.lines().filter(|state| state.starts_with("Complete")).count();
+        if done as u64 >= TASKS {
+            let rate = TASKS as f64 / begun.elapsed().as_secs_f64();
+            engine.docker(&[&["service", "rm"], &ids[..]].concat())?;
+            return Ok(rate);
+        }
+        if begun.elapsed() > PATIENCE {
+            bail!("{done} of {TASKS} services have run: {states}");
+        }
+    }
+}
+
+/// The executor under measurement.
+struct Site {
+    executor: Docker,
+    reports: mpsc::Receiver<Report>,
+    folder: tempfile::TempDir,
+    node: String,
+}
+
+impl Site {
+    async fn start(engine: &Engine) -> Result<Site> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir()?;
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
+        let (tell, mut reports) = mpsc::channel(4096);
+        let address = Address::parse(&format!("docker://{}", engine.socket().display()))?;
+        let options =
+            DockerOptions { address, data: folder.path().into(), fence: Span::from_s(30) };
+        let executor = Docker::start(options, tell).await?;
+        let node = loop {
+            match reports.recv().await.context("the executor has stopped")? {
+                Report::Node(node) => break node.name,
+                _ => continue,
+            }
+        };
+        Ok(Site { executor, reports, folder, node })
+    }
+
+    fn launch(&self, job: u64, image: &str, command: &[&str]) -> Launch {
+        Launch {
+            task: TaskId { job: JobId(job), part: 0, attempt: 1, rank: 0 },
+            node: NodeId(0),
+            node_name: self.node.clone(),
+            gpus: Vec::new(),
+            each: Resources { cpu: 10, memory: 32, ..Resources::default() },
+            replicas: 1,
+            until: Time::MAX,
+            master: "127.0.0.1".into(),
+            local_rank: 0,
+            spec: Arc::new(TaskSpec {
+                user: UserId(1),
+                user_name: "bench".into(),
+                job_name: None,
+                command: command.iter().map(|&word| word.to_owned()).collect(),
+                env: Default::default(),
+                code: Vec::new(),
+                inputs: Vec::new(),
+                image: Some(image.to_owned()),
+                folder: self.folder.path().join("jobs").join(job.to_string()),
+                array: None,
+                limits: Limits::default(),
+            }),
+        }
+    }
+
+    /// Waits until so many tasks have succeeded.
+    async fn ended(&mut self, count: u64) -> Result<()> {
+        let mut done = 0;
+        while done < count {
+            let next = tokio::time::timeout(PATIENCE, self.reports.recv()).await;
+            match next.context("tasks take too long")?.context("the executor has stopped")? {
+                Report::Exited { task, code: 0, .. } => {
+                    self.executor.acknowledge(task);
+                    done += 1;
+                }
+                failed @ (Report::Exited { .. } | Report::Lost { .. }) => bail!("{failed:?}"),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// From the order to the first instruction of its container.
+    async fn start_of(&mut self, job: u64, image: &str) -> Result<Duration> {
+        let begun = std::time::SystemTime::now();
+        self.executor.carry_out(Order::Launch(self.launch(job, image, &["true"])));
+        let mut started = None;
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.reports.recv()).await;
+            match next.context("a start takes too long")?.context("the executor has stopped")? {
+                Report::Started { at, .. } => started = u64::try_from(at.0).ok(),
+                Report::Exited { task, code: 0, .. } => {
+                    self.executor.acknowledge(task);
+                    let at = started.context("its start was not told")?;
+                    let at = std::time::UNIX_EPOCH + Duration::from_millis(at);
+                    return Ok(at.duration_since(begun).unwrap_or_default());
+                }
+                failed @ (Report::Exited { .. } | Report::Lost { .. }) => bail!("{failed:?}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A daemon and a registry in a network namespace of their own, ended with this.
+struct Engine {
+    namespace: String,
+    folder: PathBuf,
+    children: Vec<Child>,
+}
+
+impl Engine {
+    fn start() -> Result<Engine> {
+        let namespace = format!("era-bench-{}", std::process::id());
+        run("ip", &["netns", "add", &namespace])?;
+        let folder = std::env::temp_dir().join(&namespace);
+        std::fs::create_dir_all(&folder)?;
+        let mut engine = Engine { namespace, folder, children: Vec::new() };
+        engine.inside(&["ip", "link", "set", "lo", "up"])?.wait()?;
+        let at = |name: &str| engine.folder.join(name).display().to_string();
+        let (socket, data, exec, pid) =
+            (format!("unix://{}", at("s")), at("data"), at("exec"), at("pid"));
+        let config = engine.folder.join("registry.yml");
+        std::fs::write(
+            &config,
+            format!(
+                "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {}\n\
+             http:\n  addr: {REGISTRY}\n",
+                at("registry")
+            ),
+        )?;
+        let config = config.display().to_string();
+        let daemon = engine.inside(&[
+            "dockerd",
+            "-H",
+            &socket,
+            "--data-root",
+            &data,
+            "--exec-root",
+            &exec,
+            "--pidfile",
+            &pid,
+        ])?;
+        engine.children.push(daemon);
+        let registry = engine.inside(&["docker-registry", "serve", &config])?;
+        engine.children.push(registry);
+        let begun = Instant::now();
+        while let Err(error) = engine.docker(&["version"]) {
+            if begun.elapsed() > Duration::from_secs(30) {
+                return Err(error);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let image = engine.folder.join("image.tar");
+        pack(&image, 0)?;
+        engine.docker(&["import", &image.display().to_string(), IMAGE])?;
+        engine.docker(&["swarm", "init", "--advertise-addr", "127.0.0.1"])?;
+        Ok(engine)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("s")
+    }
+
+    fn inside(&self, words: &[&str]) -> Result<Child> {
+        let log =
+            std::fs::File::options().create(true).append(true).open(self.folder.join("log"))?;
+        let child = Command::new("nsenter")
+            .arg(format!("--net=/run/netns/{}", self.namespace))
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn();
+        child.context("nsenter")
+    }
+
+    fn docker(&self, words: &[&str]) -> Result<String> {
+        let host = format!("unix://{}", self.socket().display());
+        run("docker", &[&["-H", host.as_str()], words].concat())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            // It ends its containers first, which takes it a moment.
+            let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+            if let Some(pid) = pid {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
+            let _ = child.wait();
+        }
+        let _ = run("ip", &["netns", "delete", &self.namespace]);
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn run(program: &str, words: &[&str]) -> Result<String> {
+    let ran = Command::new(program).args(words).stdin(Stdio::null()).output();
+    let ran = ran.with_context(|| program.to_owned())?;
+    if !ran.status.success() {
+        bail!("{program} {}: {}", words.join(" "), String::from_utf8_lossy(&ran.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned())
+}
+
+/// A root file system of static busybox, and 8 MiB beside it that no other has.
+fn pack(path: &Path, salt: u64) -> Result<()> {
+    let mut tar = tar::Builder::new(std::fs::File::create(path)?);
+    let busybox = std::fs::File::open("/bin/busybox").context("busybox-static is not installed")?;
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o755);
+    header.set_size(busybox.metadata()?.len());
+    tar.append_data(&mut header, "bin/busybox", busybox)?;
+    for applet in ["sh", "true", "sleep", "mv"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        tar.append_link(&mut header, format!("bin/{applet}"), "busybox")?;
+    }
+    // A xorshift of the salt: bytes that do not compress.
+    let mut state = salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut filler = Vec::with_capacity(8 << 20);
+    while filler.len() < 8 << 20 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        filler.extend_from_slice(&state.to_le_bytes());
+    }
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o644);
+    header.set_size(filler.len() as u64);
+    tar.append_data(&mut header, "filler", filler.as_slice())?;
+    tar.finish()?;
+    Ok(())
+}
