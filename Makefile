@@ -1,7 +1,7 @@
 # Each target does the set-up that it needs; `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test soak lint fmt bench page setup setup-lint setup-test
+.PHONY: help run test soak lint fmt bench page portable setup setup-lint setup-test
 
 # A Rust that was installed by rustup may not be on the PATH of a shell that is no login shell.
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
@@ -57,6 +57,11 @@ lint: setup-lint ## Check format, lints, documentation, licences and scripts
 
 page: ## Build the browser page anew (web/dist, which is committed)
 	scripts/page build
+
+# What builds C for Windows is Debian's gcc-mingw-w64-x86-64.
+portable: ## Check that the client builds for Windows
+	rustup target add x86_64-pc-windows-gnu
+	cargo check --locked --target x86_64-pc-windows-gnu -p era
 
 fmt: setup-lint ## Format the code
 	cargo fmt --all

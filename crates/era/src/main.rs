@@ -8,18 +8,24 @@ mod cli;
 mod data;
 mod demo;
 mod job;
+#[cfg(unix)]
 mod laboratory;
 mod names;
 mod paint;
 mod progress;
 mod replay;
+#[cfg(unix)]
 mod settings;
+#[cfg(unix)]
 mod shim;
 mod sim;
 mod tune;
+#[cfg(unix)]
 mod up;
+#[cfg(unix)]
 mod upkeep;
 mod version;
+#[cfg(unix)]
 mod worker;
 
 use std::io::{ErrorKind, Write};
@@ -50,11 +56,14 @@ enum Command {
     #[command(subcommand)]
     Sim(sim::Sim),
     Replay(Box<replay::Replay>),
+    #[cfg(unix)]
     #[command(hide = true)]
     Shim(shim::Shim),
     Tune(Box<tune::Tune>),
+    #[cfg(unix)]
     Up(up::Up),
     Version(version::Version),
+    #[cfg(unix)]
     Worker(worker::Worker),
 }
 
@@ -67,10 +76,13 @@ impl Command {
             Command::Bench(bench) => bench::run(&bench),
             Command::Sim(sim) => sim.run(),
             Command::Replay(replay) => replay.run(),
+            #[cfg(unix)]
             Command::Shim(shim) => shim.run(),
             Command::Tune(tune) => tune.run(),
+            #[cfg(unix)]
             Command::Up(up) => up.run(),
             Command::Version(version) => version.run(),
+            #[cfg(unix)]
             Command::Worker(worker) => worker.run(),
         }
     }

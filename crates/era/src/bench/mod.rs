@@ -1,8 +1,10 @@
 //! Benchmarks: the same seeded work each time, one JSON object each.
 
+#[cfg(unix)]
 mod engines;
 mod queue;
 mod quote;
+#[cfg(unix)]
 mod server;
 mod sim;
 mod world;
@@ -36,6 +38,7 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    #[cfg(unix)]
     /// The whole platform under load: quotes, submissions, jobs, arrays, lists, a start with a past
     Server {
         /// Print one JSON object
@@ -45,6 +48,7 @@ pub(crate) enum Bench {
         #[arg(long)]
         quick: bool,
     },
+    #[cfg(unix)]
     /// The engines beyond one machine, each beside what it is compared with
     Engines {
         /// Print one JSON object
@@ -73,7 +77,9 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Quote { json, seed, quick } => quote::run(*json, *seed, *quick),
         Bench::Queue { json, seed } => queue::run(*json, *seed),
+        #[cfg(unix)]
         Bench::Server { json, quick } => server::run(*json, *quick),
+        #[cfg(unix)]
         Bench::Engines { json } => engines::run(*json),
         Bench::Sim { json, seed, only, jobs } => sim::bench(*json, *seed, only.as_deref(), *jobs),
     }

@@ -59,8 +59,11 @@ pub(crate) enum Admin {
     Report(report::ReportCommand),
     Journal(journal::Journal),
     Doctor(doctor::Doctor),
+    #[cfg(unix)]
     Rebuild(crate::upkeep::Rebuild),
+    #[cfg(unix)]
     Backup(crate::upkeep::Backup),
+    #[cfg(unix)]
     Restore(crate::upkeep::Restore),
 }
 
@@ -84,8 +87,11 @@ impl Admin {
             Admin::Report(command) => command.run(),
             Admin::Journal(command) => command.run(),
             Admin::Doctor(command) => command.run(),
+            #[cfg(unix)]
             Admin::Rebuild(command) => command.run(),
+            #[cfg(unix)]
             Admin::Backup(command) => command.run(),
+            #[cfg(unix)]
             Admin::Restore(command) => command.run(),
         }
     }
