@@ -67,6 +67,8 @@ pub struct Settings {
     pub program: PathBuf,
     /// How often, and for what, a better policy is searched.
     pub tuning: Option<Tuning>,
+    /// How often it is learned how long jobs take and what they use.
+    pub learn_every: Duration,
 }
 
 /// What starts the executors, once there is somebody to report to.
@@ -197,7 +199,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         }
         None => (None, None),
     };
-    let tending = tokio::spawn(tend::run(app.clone(), settings.tuning, stop.clone()));
+    let tending =
+        tokio::spawn(tend::run(app.clone(), settings.learn_every, settings.tuning, stop.clone()));
     let lab = tokio::spawn(lab.work(store.journal(), stop.clone()));
     let hooks = webhook::run(app.clone(), store.journal(), settings.reach, stop.clone());
     let hooks = tokio::spawn(hooks);

@@ -10,6 +10,7 @@ mod encrypted;
 mod harness;
 mod keeping;
 mod laboratory;
+mod learning;
 mod promises;
 mod simulated;
 mod story;
