@@ -13,7 +13,7 @@ use era_core::units::{Milli, Span};
 
 use super::boost::{Boost, Loss};
 use super::distribution::{Seen, classes};
-use super::table::Table;
+use super::table::{Cut, Table};
 
 /// How a learner learns.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +29,9 @@ pub struct LearnerSettings {
     pub stated: bool,
     /// How trees are grown.
     pub boost: Boost,
+    /// And those that say what is used: habits of owners have little in common, so trees are deeper,
+    /// and chance is large, so leaves are.
+    pub boost_of_use: Boost,
 }
 
 impl Default for LearnerSettings {
@@ -39,6 +42,15 @@ impl Default for LearnerSettings {
             every_s: 86_400,
             stated: false,
             boost: Boost::default(),
+            boost_of_use: Boost {
+                trees: 100,
+                depth: 7,
+                rate: 0.15,
+                least: 10,
+                rows: 0.8,
+                columns: 0.7,
+                ..Boost::default()
+            },
         }
     }
 }
@@ -145,7 +157,7 @@ impl Learner {
         let newest = &self.ended[self.ended.len().saturating_sub(self.settings.most)..];
         let rows: Vec<&Features> = newest.iter().map(|ended| &ended.job.features).collect();
         let targets: Vec<f64> = newest.iter().map(|ended| log2(ended.took)).collect();
-        let table = Table::new(&rows, self.without());
+        let table = Table::new(&rows, self.without(), Cut::Coarse);
         let forest = |share, widened: f64| -> Forest {
             let mut grown = self.settings.boost.grow(&table, &targets, Loss::Quantile(share));
             grown.shift(widened);
@@ -175,8 +187,8 @@ impl Learner {
             let rows: Vec<&Features> =
                 newest.iter().filter(|e| measured(e).is_some()).map(|e| &e.job.features).collect();
             let targets: Vec<f64> = newest.iter().filter_map(measured).collect();
-            let table = Table::new(&rows, self.without());
-            let grown = || self.settings.boost.grow(&table, &targets, Loss::Square);
+            let table = Table::new(&rows, self.without(), Cut::Fine);
+            let grown = || self.settings.boost_of_use.grow(&table, &targets, Loss::Square);
             (rows.len() >= self.settings.least).then(|| (resource, grown().freeze()))
         };
         Resource::ALL.into_iter().filter_map(forest).collect()

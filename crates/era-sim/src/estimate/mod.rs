@@ -15,4 +15,4 @@ mod table;
 
 pub use learner::{Learner, LearnerSettings};
 pub use past::Past;
-pub use table::Table;
+pub use table::{Cut, Table};

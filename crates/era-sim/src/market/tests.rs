@@ -1,6 +1,7 @@
 //! The market's laboratory as a specification.
 
 use era_core::market::{DENSITY_MAX, MarketRules, MechanismChoice};
+use era_core::quote::Quote;
 use era_core::units::{Milli, Money, Span, Time};
 use proptest::prelude::*;
 
@@ -55,6 +56,44 @@ fn on_the_papers_day_prices_by_forecast_keep_nearly_all_and_blindness_a_seventh(
     for kept in [econ, blind] {
         assert_eq!((kept.promises_broken, kept.deadlines_met), (0, kept.accepted as u64));
     }
+}
+
+/// First-fit as anybody would write it: so much is free in each minute, and a job takes the first
+/// stretch of minutes that has room for it.
+fn first_fit_by_hand(stream: &[Asked], units: u32) -> Vec<Option<Time>> {
+    let minute = |at: Time| (at.0 / MINUTE.ms()) as usize;
+    let mut free = vec![units; 3 * 24 * 60];
+    let mut place = |asked: &Asked| {
+        let long = (asked.duration.ms() / MINUTE.ms()) as usize;
+        let last = minute(asked.deadline) - long;
+        let fits = |from: &usize| free[*from..from + long].iter().all(|left| *left >= asked.size);
+        let from = (minute(asked.submitted)..=last).find(fits)?;
+        free[from..from + long].iter_mut().for_each(|left| *left -= asked.size);
+        Some(Time(0) + Span::from_min(from as i64))
+    };
+    stream.iter().map(&mut place).collect()
+}
+
+/// It comes to a fifteenth of the requested value, not to the seventh that room is of demand: the
+/// wide jobs reach furthest ahead, and have taken all there is before others may ask for it.
+#[test]
+fn first_fit_on_the_papers_day_starts_every_job_when_plain_minutes_say_so() {
+    let contest = experiment::paper(12).unwrap();
+    let mut starts = Vec::new();
+    let note = |_: &Asked, quote: Option<&Quote>| starts.push(quote.map(|quote| quote.start));
+    let outcome = contest.run(&first_fit(), note).unwrap();
+    assert_eq!(starts, first_fit_by_hand(&contest.stream, 2000));
+    assert!((0.08..0.095).contains(&outcome.value_captured), "{outcome:?}");
+    let room = 2000.0 * 24.0 * 60.0;
+    let work = |a: &Asked| f64::from(a.size) * (a.duration.ms() / MINUTE.ms()) as f64;
+    let demand: f64 = contest.stream.iter().map(work).sum();
+    assert!((0.13..0.145).contains(&(room / demand)), "{}", room / demand);
+    // Of what is accepted after the first two hours, nearly all is wide.
+    let first = contest.stream[0].submitted + Span::from_h(2);
+    let later =
+        contest.stream.iter().zip(&starts).filter(|(a, s)| a.submitted > first && s.is_some());
+    let (wide, narrow): (Vec<_>, Vec<_>) = later.partition(|(asked, _)| asked.size == 100);
+    assert!(wide.len() > 10 * narrow.len(), "{} {}", wide.len(), narrow.len());
 }
 
 #[test]
