@@ -1,18 +1,16 @@
 //! The laboratory that the server's reports ask: the same journal first come first served and on
 //! demand.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use era_core::Command;
-use era_core::input::Terms;
 use era_core::job::Outcome;
 use era_core::market::MechanismChoice;
 use era_core::queue::PolicyRule;
-use era_core::units::{JobId, Name, Time};
+use era_core::units::{Name, Time};
 use era_server::report::{Counterfactual, Laboratory};
 use era_sim::journal::Reader;
-use era_sim::replay::{Ask, Book, Rerun, Rules, Story, learn, rerun};
+use era_sim::replay::{Book, Rules, Story, learn, rerun};
 
 /// Replays on the simulator's core.
 pub(crate) struct Simulator;
@@ -35,8 +33,7 @@ impl Laboratory for Simulator {
         let submitted = asks
             .iter()
             .filter(|ask| ask.at >= from && matches!(ask.command, Command::Submit { .. }));
-        let on_gpus = on_gpus(asks, &again);
-        let mut found = figures(&again.book, from, to, &on_gpus);
+        let mut found = figures(&again.book, from, to);
         found.refusals = (submitted.count() as u64).saturating_sub(found.jobs);
         let had = |book: &Book| -> u128 { within(book, from, to).map(|story| story.had).sum() };
         let recorded = had(&history.book);
@@ -49,37 +46,15 @@ fn within(book: &Book, from: Time, to: Time) -> impl Iterator<Item = &Story> {
     book.stories.values().filter(move |story| story.submitted >= from && story.submitted < to)
 }
 
-/// The jobs of a rerun that asked for GPUs: only they have a price for a GPU-hour.
-fn on_gpus(asks: &[Ask], again: &Rerun) -> BTreeSet<JobId> {
-    let wants = |ask: &Ask| match &ask.command {
-        Command::Submit { job, .. } => match &job.terms {
-            Terms::Bid { bid, .. } => {
-                bid.one_of.iter().flat_map(|all| &all.all_of).any(|request| request.each.gpu > 0)
-            }
-            Terms::Queue { request, .. } => request.each.gpu > 0,
-            // What was held is not told again.
-            Terms::Hold { .. } => false,
-        },
-        _ => false,
-    };
-    let known = asks.iter().filter(|ask| wants(ask)).filter_map(|ask| ask.job);
-    let mut jobs: BTreeSet<JobId> =
-        known.filter_map(|job| again.job_of.get(&job)).copied().collect();
-    let only_here = again.accepted_here.iter();
-    let only_here = only_here.filter(|(place, _)| asks.get(*place).is_some_and(wants));
-    jobs.extend(only_here.map(|(_, job)| *job));
-    jobs
-}
-
-fn figures(book: &Book, from: Time, to: Time, on_gpus: &BTreeSet<JobId>) -> Counterfactual {
+fn figures(book: &Book, from: Time, to: Time) -> Counterfactual {
     let mut found = Counterfactual::default();
     let mut wait_ms: i128 = 0;
-    let within = |story: &&Story| story.submitted >= from && story.submitted < to;
-    for (id, story) in book.stories.iter().filter(|(_, story)| within(story)) {
+    for story in within(book, from, to) {
         found.jobs += 1;
-        if on_gpus.contains(id) {
-            found.paid += story.paid.0;
-            found.gpu_ms += story.had;
+        if let Some(model) = &story.model {
+            let (paid, gpu_ms) = found.by_model.entry(model.to_string()).or_default();
+            *paid += story.paid.0;
+            *gpu_ms += story.had;
         }
         if let Some(wait) = story.wait() {
             found.started += 1;

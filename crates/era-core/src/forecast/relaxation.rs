@@ -48,6 +48,13 @@ pub struct Solution {
     pub placed: Vec<Part>,
 }
 
+/// The paper's own forecast as of `wanted.from`: what the optimum placed, and nothing else. What
+/// it excluded will not come again by it, so whoever is excluded finds a low price where fewer
+/// come than in the past. [`forecast`] is the better one; this is what to hold it against.
+pub fn forecast_of_placed(history: &History, wanted: &Wanted) -> Result<Forecast, BadHistory> {
+    outlook::forecast(history, wanted, &optimum(history, &history.demands()?).placed)
+}
+
 /// The forecast as of `wanted.from`.
 pub fn forecast(history: &History, wanted: &Wanted) -> Result<Forecast, BadHistory> {
     let demands = history.demands()?;

@@ -70,6 +70,8 @@ pub struct Settings {
     pub tuning: Option<Tuning>,
     /// What builds images, once the executor that has it was reached.
     pub images: executors::ImageEngine,
+    /// How often it is learned how long jobs take and what they use.
+    pub learn_every: Duration,
 }
 
 /// What starts the executors, once there is somebody to report to. The span is how long after a
@@ -209,7 +211,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         }
         None => (None, None),
     };
-    let tending = tokio::spawn(tend::run(app.clone(), settings.tuning, stop.clone()));
+    let tending =
+        tokio::spawn(tend::run(app.clone(), settings.learn_every, settings.tuning, stop.clone()));
     let lab = tokio::spawn(lab.work(store.journal(), stop.clone()));
     let hooks = webhook::run(app.clone(), store.journal(), settings.reach, stop.clone());
     let hooks = tokio::spawn(hooks);

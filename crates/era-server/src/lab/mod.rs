@@ -11,6 +11,7 @@ mod process;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -61,6 +62,8 @@ struct Inner {
     program: PathBuf,
     known: Mutex<Known>,
     wake: Notify,
+    /// Held by whatever is at work: there is one bench.
+    bench: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -86,7 +89,13 @@ impl Lab {
             runs.insert(run.id, run);
         }
         let known = Mutex::new(Known { runs, at_work: None });
-        Ok(Lab(Arc::new(Inner { folder, program, known, wake: Notify::new() })))
+        Ok(Lab(Arc::new(Inner {
+            folder,
+            program,
+            known,
+            wake: Notify::new(),
+            bench: Default::default(),
+        })))
     }
 
     /// Takes a run, to be done when those before it are.
@@ -117,6 +126,19 @@ impl Lab {
         drop(known);
         self.0.wake.notify_one();
         Ok(run)
+    }
+
+    /// Does a command that nobody asked for, when the bench is free; what it prints.
+    pub(crate) async fn by_itself(&self, arguments: Vec<OsString>) -> Result<Value, String> {
+        let _bench = self.0.bench.lock().await;
+        process::alone(self, arguments).await
+    }
+
+    /// A folder for what commands of this name that nobody asked for leave.
+    pub(crate) fn own_folder(&self, name: &str) -> std::io::Result<PathBuf> {
+        let folder = self.0.folder.join(name);
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder)
     }
 
     /// All runs, the newest first.
@@ -186,9 +208,13 @@ impl Lab {
                 }
             };
             let id = run.id;
+            let all = async {
+                let _bench = self.0.bench.lock().await;
+                process::carry_out(&self, &run, &journal).await
+            };
             let outcome = tokio::select! {
                 () = ended.cancelled() => None,
-                outcome = process::carry_out(&self, &run, &journal) => Some(outcome),
+                outcome = all => Some(outcome),
             };
             if stop.is_cancelled() {
                 return;

@@ -1,5 +1,6 @@
 //! What would have happened: asked of whoever can replay a journal under another rule.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use era_core::units::Time;
@@ -10,7 +11,7 @@ use super::Period;
 use crate::App;
 
 /// What came of a period without ERA.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counterfactual {
     /// Jobs that were accepted.
     pub jobs: u64,
@@ -26,10 +27,9 @@ pub struct Counterfactual {
     pub runs_ok: u64,
     /// What jobs had, divided by what they had in the record.
     pub service: Option<f64>,
-    /// What they paid, in millionths of a credit.
-    pub paid: i64,
-    /// Thousandths of a GPU times milliseconds that they had.
-    pub gpu_ms: u128,
+    /// By model of GPU, what jobs on them paid in millionths of a credit, and thousandths of a GPU
+    /// times milliseconds that they had.
+    pub by_model: BTreeMap<String, (i64, u128)>,
 }
 
 /// Replays a journal first come first served and on demand.

@@ -89,6 +89,15 @@ pub fn counterfactual(found: &Counterfactual, with: &Measures) -> Measures {
     let started = i64::try_from(found.started).unwrap_or(i64::MAX);
     let runs = i64::try_from(found.runs).unwrap_or(i64::MAX);
     let runs_ok = i64::try_from(found.runs_ok).unwrap_or(i64::MAX);
+    let of_model = |(paid, gpu_ms): &(i64, u128)| {
+        (i128::from(*paid), i128::try_from(*gpu_ms).unwrap_or(i128::MAX))
+    };
+    let all = found.by_model.values().map(of_model);
+    let (paid, gpu_ms) = all.fold((0, 0), |sum: (i128, i128), one| (sum.0 + one.0, sum.1 + one.1));
+    let by_model = found.by_model.iter().filter_map(|(model, sums)| {
+        let (paid, gpu_ms) = of_model(sums);
+        Some((model.clone(), unit_cost(paid, gpu_ms)?))
+    });
     // Preparing and starting take as long as they did.
     let fixed = with.start_up.prepare_s.unwrap_or(0.0) + with.start_up.start_s.unwrap_or(0.0);
     Measures {
@@ -106,8 +115,8 @@ pub fn counterfactual(found: &Counterfactual, with: &Measures) -> Measures {
         refusals: found.refusals,
         run_success: share(runs_ok, runs),
         utilisation: with.utilisation.zip(found.service).map(|(now, ratio)| now * ratio),
-        unit_cost: unit_cost(found.paid.into(), i128::try_from(found.gpu_ms).unwrap_or(0)),
-        unit_cost_by_model: Vec::new(),
+        unit_cost: unit_cost(paid, gpu_ms),
+        unit_cost_by_model: by_model.collect(),
     }
 }
 
@@ -199,8 +208,11 @@ mod tests {
             runs: 4,
             runs_ok: 2,
             service: Some(0.5),
-            paid: 14_000_000,
-            gpu_ms: 10_800_000_000,
+            by_model: [
+                ("h100".to_owned(), (12_000_000, 7_200_000_000)),
+                ("a10".to_owned(), (2_000_000, 3_600_000_000)),
+            ]
+            .into(),
         };
         let period = Period { from: Time(0), to: Time(3_600_000) };
         let told = report(period, with.clone(), Some(found));
@@ -208,6 +220,9 @@ mod tests {
         assert_eq!(ratio.utilisation, Some(2.0));
         assert_eq!(ratio.run_success, Some(0.8 / 0.5));
         assert!((ratio.unit_cost.unwrap() - 0.5).abs() < 1e-6);
+        let models = [("a10", 2_000_000), ("h100", 6_000_000)];
+        let models = models.map(|(model, micro)| (model.to_owned(), Credits(micro)));
+        assert_eq!(told.without.unwrap().unit_cost_by_model, models);
         assert!(ratio.start_up.unwrap() < 1.0);
         assert_eq!(report(period, with, None).ratio, None);
     }

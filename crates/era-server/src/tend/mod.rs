@@ -1,9 +1,11 @@
 //! What a server does by itself, now and then: notes what was asked, counts what jobs left,
-//! removes what nothing names any more, learns what will be asked for, and has better rules searched.
+//! removes what nothing names any more, learns what will be asked for and how jobs will go, and has
+//! better rules searched.
 //!
 //! None of it stands in anybody's way: it runs beside the requests, fails alone, and is tried
 //! again at its next turn.
 
+mod estimates;
 mod forecast;
 mod outputs;
 
@@ -24,11 +26,17 @@ const HOURLY: Duration = Duration::from_secs(3600);
 const FIRST: Duration = Duration::from_secs(30);
 
 /// Does all of it until it is stopped. For the server's start to spawn.
-pub(crate) async fn run(app: App, tuning: Option<Tuning>, stop: CancellationToken) {
+pub(crate) async fn run(
+    app: App,
+    learn_every: Duration,
+    tuning: Option<Tuning>,
+    stop: CancellationToken,
+) {
     let mut tasks = JoinSet::new();
     tasks.spawn(outputs::follow(app.clone(), stop.clone()));
     tasks.spawn(until(stop.clone(), often(app.clone())));
     tasks.spawn(until(stop.clone(), hourly(app.clone())));
+    tasks.spawn(until(stop.clone(), estimates::keep_learning(app.clone(), learn_every)));
     if let Some(tuning) = tuning {
         tasks.spawn(until(stop.clone(), tune(app, tuning)));
     }

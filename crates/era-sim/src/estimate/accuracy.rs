@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use era_core::placement::Scorer;
 use era_core::queue::PolicyRule;
+use era_core::resources::Resource;
 use era_core::settings::Backfill;
+use era_core::units::Milli;
 use serde::Serialize;
 
 use crate::BadInput;
@@ -40,6 +42,22 @@ pub struct Report {
     pub stated: Option<Accuracy>,
     /// The mean logarithm of the owner's jobs that ended before; of all jobs for a newcomer.
     pub user_mean: Accuracy,
+    /// What jobs use of what they ask for, by resource, where that was measured and learned.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub used: BTreeMap<Resource, UseAccuracy>,
+}
+
+/// How far predictions of use were off. Shares of what was asked for, so that 0.1 is a tenth of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct UseAccuracy {
+    /// Jobs of which it was predicted, and then measured.
+    pub judged: usize,
+    /// How far predictions were off in the mean.
+    pub predicted: f64,
+    /// How far the mean of all jobs that ended before was.
+    pub mean_before: f64,
+    /// How far it is to believe that everything is used.
+    pub asked: f64,
 }
 
 /// Runs a trace on so many machines that nothing waits, and judges what was predicted.
@@ -98,7 +116,54 @@ pub fn report(trace: &Trace, run: &Run) -> Option<Report> {
         between_low_and_high: between.count() as f64 / judged.len() as f64,
         stated: if stated { of(&|i| log2(trace.jobs[i].stated_s.unwrap_or(1))) } else { None },
         user_mean: of(&|i| means[i])?,
+        used: Resource::ALL.iter().filter_map(|r| Some((*r, of_use(trace, run, *r)?))).collect(),
     })
+}
+
+/// Judges what was predicted of the use of a resource.
+fn of_use(trace: &Trace, run: &Run, resource: Resource) -> Option<UseAccuracy> {
+    let share = |used: Milli| f64::from(used.0) / f64::from(Milli::ONE.0);
+    let measured = |i: usize| trace.jobs[i].shares_used()[resource as usize].map(share);
+    let mut ends = Ends::of(run);
+    let (mut sum, mut count) = (0.0, 0.0);
+    let mut off = [0.0; 3];
+    let mut judged = 0;
+    for (i, job) in trace.jobs.iter().enumerate() {
+        while let Some(ended) = ends.next_before(job.submit_s) {
+            if let Some(used) = measured(ended) {
+                (sum, count) = (sum + used, count + 1.0);
+            }
+        }
+        let said = run.jobs[i].predicted.and_then(|said| said.used[resource as usize]);
+        if let (Some(said), Some(used)) = (said.map(share), measured(i)) {
+            judged += 1;
+            let others = [said, sum / f64::max(count, 1.0), 1.0];
+            for (off, said) in off.iter_mut().zip(others) {
+                *off += (said - used).abs();
+            }
+        }
+    }
+    let mean = |off: f64| off / judged as f64;
+    let [predicted, mean_before, asked] = off.map(mean);
+    (judged > 0).then_some(UseAccuracy { judged, predicted, mean_before, asked })
+}
+
+/// The ends of a run, in their order.
+struct Ends(std::iter::Peekable<std::vec::IntoIter<(i64, usize)>>);
+
+impl Ends {
+    fn of(run: &Run) -> Ends {
+        let jobs = run.jobs.iter().enumerate();
+        let mut ends: Vec<(i64, usize)> =
+            jobs.filter_map(|(i, job)| Some((job.end_s?, i))).collect();
+        ends.sort_unstable();
+        Ends(ends.into_iter().peekable())
+    }
+
+    /// The next job that has ended by then.
+    fn next_before(&mut self, second: i64) -> Option<usize> {
+        self.0.next_if(|(end, _)| *end <= second).map(|(_, job)| job)
+    }
 }
 
 fn accuracy(mut errors: Vec<f64>) -> Option<Accuracy> {
@@ -115,14 +180,11 @@ fn accuracy(mut errors: Vec<f64>) -> Option<Accuracy> {
 /// For each job, the mean logarithm of its owner's durations that were known when it came.
 fn means_before(trace: &Trace, run: &Run) -> Vec<f64> {
     let owner = |job: &TraceJob| (job.user, job.group);
-    let mut ends: Vec<(i64, usize)> =
-        run.jobs.iter().enumerate().filter_map(|(i, job)| Some((job.end_s?, i))).collect();
-    ends.sort_unstable();
-    let mut ends = ends.into_iter().peekable();
+    let mut ends = Ends::of(run);
     let mut sums: BTreeMap<_, (f64, f64)> = BTreeMap::new();
     let mut all = (0.0, 0.0);
     let mean = |job: &TraceJob| {
-        while let Some((_, ended)) = ends.next_if(|(end, _)| *end <= job.submit_s) {
+        while let Some(ended) = ends.next_before(job.submit_s) {
             let log = (trace.jobs[ended].duration_s.max(1) as f64).log2();
             let sum = sums.entry(owner(&trace.jobs[ended])).or_insert((0.0, 0.0));
             *sum = (sum.0 + log, sum.1 + 1.0);

@@ -254,6 +254,7 @@ impl Grown {
 mod tests {
     use era_core::estimate::feature::Feature;
 
+    use super::super::table::Cut;
     use super::*;
 
     /// Rows whose target is a step in one feature and a slope in another, with noise of ±1.
@@ -273,7 +274,7 @@ mod tests {
 
     fn grown(loss: Loss) -> (Grown, Vec<Features>, Vec<f64>) {
         let (features, targets) = rows(4_000);
-        let table = Table::new(&features.iter().collect::<Vec<_>>(), &[]);
+        let table = Table::new(&features.iter().collect::<Vec<_>>(), &[], Cut::Coarse);
         // Every tree sees both of the two columns.
         let boost = Boost { columns: 1.0, ..Boost::default() };
         let grown = boost.grow(&table, &targets, loss);
@@ -315,7 +316,7 @@ mod tests {
     #[test]
     fn the_same_seed_grows_the_same_forest_and_another_one_another() {
         let (features, targets) = rows(500);
-        let table = Table::new(&features.iter().collect::<Vec<_>>(), &[]);
+        let table = Table::new(&features.iter().collect::<Vec<_>>(), &[], Cut::Coarse);
         let grow = |seed| Boost { seed, ..Boost::default() }.grow(&table, &targets, Loss::Square);
         assert_eq!(grow(1), grow(1));
         assert_ne!(grow(1), grow(2));
@@ -325,7 +326,7 @@ mod tests {
     fn a_withheld_feature_is_never_asked_for() {
         let (features, targets) = rows(500);
         let hour = Feature::Hour as u8;
-        let table = Table::new(&features.iter().collect::<Vec<_>>(), &[hour]);
+        let table = Table::new(&features.iter().collect::<Vec<_>>(), &[hour], Cut::Coarse);
         let forest = Boost { columns: 1.0, ..Boost::default() }
             .grow(&table, &targets, Loss::Square)
             .freeze();
@@ -336,7 +337,7 @@ mod tests {
 
     #[test]
     fn nothing_is_learned_from_nothing() {
-        let grown = Boost::default().grow(&Table::new(&[], &[]), &[], Loss::Square);
+        let grown = Boost::default().grow(&Table::new(&[], &[], Cut::Coarse), &[], Loss::Square);
         assert_eq!(grown.value(&Features::default()), 0.0);
         grown.freeze().check().unwrap();
     }

@@ -8,11 +8,12 @@ use era_core::estimate::forest::Forest;
 use era_core::estimate::history::log2_s;
 use era_core::estimate::{DurationForests, Estimates, Prediction};
 use era_core::queue::fixed::SCALE;
-use era_core::units::Span;
+use era_core::resources::{PerResource, Resource};
+use era_core::units::{Milli, Span};
 
 use super::boost::{Boost, Loss};
 use super::distribution::{Seen, classes};
-use super::table::Table;
+use super::table::{Cut, Table};
 
 /// How a learner learns.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,9 @@ pub struct LearnerSettings {
     pub stated: bool,
     /// How trees are grown.
     pub boost: Boost,
+    /// And those that say what is used: habits of owners have little in common, so trees are deeper,
+    /// and chance is large, so leaves are.
+    pub boost_of_use: Boost,
 }
 
 impl Default for LearnerSettings {
@@ -38,6 +42,15 @@ impl Default for LearnerSettings {
             every_s: 86_400,
             stated: false,
             boost: Boost::default(),
+            boost_of_use: Boost {
+                trees: 100,
+                depth: 7,
+                rate: 0.15,
+                least: 10,
+                rows: 0.8,
+                columns: 0.7,
+                ..Boost::default()
+            },
         }
     }
 }
@@ -50,6 +63,14 @@ struct Submitted {
     bounds: Option<[f64; 2]>,
 }
 
+/// A job that has ended.
+struct Ended {
+    job: Submitted,
+    took: Span,
+    /// What it used of what it asked for, where that was measured.
+    used: PerResource<Option<Milli>>,
+}
+
 /// The shares of jobs that the low and the high forest are to stay above.
 const BOUNDS: [f64; 2] = [0.1, 0.9];
 /// How many of the newest predictions say by how much the next ones are to be widened.
@@ -60,7 +81,7 @@ pub struct Learner {
     settings: LearnerSettings,
     /// By a number of the caller's.
     open: BTreeMap<usize, Submitted>,
-    ended: Vec<(Submitted, Span)>,
+    ended: Vec<Ended>,
     /// How many had ended, and when, the last time.
     learned_from: usize,
     learned_at_s: i64,
@@ -97,11 +118,16 @@ impl Learner {
         self.open.insert(job, Submitted { features, predicted, bounds });
     }
 
-    /// A job ended.
-    pub fn ended(&mut self, job: usize, took: Span) {
-        if let Some(submitted) = self.open.remove(&job) {
-            self.ended.push((submitted, took));
+    /// A job ended, after so long, having used so much of what it asked for.
+    pub fn ended(&mut self, job: usize, took: Span, used: PerResource<Option<Milli>>) {
+        if let Some(job) = self.open.remove(&job) {
+            self.ended.push(Ended { job, took, used });
         }
+    }
+
+    /// A job will never end as jobs do: nothing is to be learned from it.
+    pub fn gave_up(&mut self, job: usize) {
+        self.open.remove(&job);
     }
 
     /// What to publish now, if it is time. `ran` says how long an open job has run.
@@ -112,7 +138,15 @@ impl Learner {
         if count < self.settings.least.max(enough) || count == before {
             return None;
         }
-        (self.learned_from, self.learned_at_s) = (count, now_s);
+        self.learn_now(now_s, ran)
+    }
+
+    /// What to publish now, whether or not it is time: all that is known, if that is enough.
+    pub fn learn_now(&mut self, now_s: i64, ran: impl Fn(usize) -> Span) -> Option<Arc<Estimates>> {
+        if self.ended.len() < self.settings.least {
+            return None;
+        }
+        (self.learned_from, self.learned_at_s) = (self.ended.len(), now_s);
         self.widened = self.missed();
         let estimates = Arc::new(self.learn(ran));
         self.published = Some(estimates.clone());
@@ -121,10 +155,9 @@ impl Learner {
 
     fn learn(&self, ran: impl Fn(usize) -> Span) -> Estimates {
         let newest = &self.ended[self.ended.len().saturating_sub(self.settings.most)..];
-        let rows: Vec<&Features> = newest.iter().map(|(job, _)| &job.features).collect();
-        let targets: Vec<f64> = newest.iter().map(|(_, took)| log2(*took)).collect();
-        let without = [Feature::Stated as u8, Feature::Error as u8];
-        let table = Table::new(&rows, if self.settings.stated { &[] } else { &without });
+        let rows: Vec<&Features> = newest.iter().map(|ended| &ended.job.features).collect();
+        let targets: Vec<f64> = newest.iter().map(|ended| log2(ended.took)).collect();
+        let table = Table::new(&rows, self.without(), Cut::Coarse);
         let forest = |share, widened: f64| -> Forest {
             let mut grown = self.settings.boost.grow(&table, &targets, Loss::Quantile(share));
             grown.shift(widened);
@@ -132,7 +165,7 @@ impl Learner {
         };
         let middle = forest(0.5, 0.0);
         let [low, high] = [0, 1].map(|side| forest(BOUNDS[side], self.widened[side]));
-        let seen = newest.iter().map(|(job, took)| (job.predicted, *took, true));
+        let seen = newest.iter().map(|ended| (ended.job.predicted, ended.took, true));
         let open = self.open.iter().map(|(job, open)| (open.predicted, ran(*job), false));
         let seen: Vec<Seen> = seen
             .chain(open)
@@ -140,16 +173,38 @@ impl Learner {
             .collect();
         Estimates {
             duration: Some(DurationForests { middle, low, high }),
+            used: self.learn_use(newest),
             service: classes(&seen),
             ..Estimates::default()
         }
+    }
+
+    /// What jobs use of each resource, where that was measured often enough: the mean share.
+    fn learn_use(&self, newest: &[Ended]) -> BTreeMap<Resource, Forest> {
+        let forest = |resource: Resource| {
+            let share = |used: Milli| f64::from(used.0) / f64::from(Milli::ONE.0);
+            let measured = |e: &'_ Ended| e.used[resource as usize].map(share);
+            let rows: Vec<&Features> =
+                newest.iter().filter(|e| measured(e).is_some()).map(|e| &e.job.features).collect();
+            let targets: Vec<f64> = newest.iter().filter_map(measured).collect();
+            let table = Table::new(&rows, self.without(), Cut::Fine);
+            let grown = || self.settings.boost_of_use.grow(&table, &targets, Loss::Square);
+            (rows.len() >= self.settings.least).then(|| (resource, grown().freeze()))
+        };
+        Resource::ALL.into_iter().filter_map(forest).collect()
+    }
+
+    /// What may not be asked about.
+    fn without(&self) -> &'static [u8] {
+        const STATED: [u8; 2] = [Feature::Stated as u8, Feature::Error as u8];
+        if self.settings.stated { &[] } else { &STATED }
     }
 
     /// By how much the low and the high forest missed of late, where enough is known.
     fn missed(&self) -> [f64; 2] {
         let newest = &self.ended[self.ended.len().saturating_sub(JUDGED)..];
         [0, 1].map(|side| {
-            let miss = |(job, took): &(Submitted, Span)| Some(log2(*took) - job.bounds?[side]);
+            let miss = |ended: &Ended| Some(log2(ended.took) - ended.job.bounds?[side]);
             let mut misses: Vec<f64> = newest.iter().filter_map(miss).collect();
             misses.sort_by(f64::total_cmp);
             let at = (misses.len() as f64 * BOUNDS[side]) as usize;

@@ -1,4 +1,4 @@
-//! Learning from history how long jobs take: outside of the core, for the core.
+//! Learning from history how long jobs take and what they use: outside of the core, for the core.
 //!
 //! A booster grows trees over the core's own features ([`boost`]), the trees are frozen into the
 //! core's format, and a [`Learner`] decides when to learn anew and what to publish. It only ever
@@ -10,8 +10,9 @@ pub mod boost;
 pub mod distribution;
 mod learner;
 mod past;
+pub mod recorded;
 mod table;
 
 pub use learner::{Learner, LearnerSettings};
 pub use past::Past;
-pub use table::Table;
+pub use table::{Cut, Table};

@@ -57,7 +57,7 @@ impl Past<'_> {
             } else {
                 let took = Span::from_s(job.duration_s);
                 subject.end(&mut histories, took);
-                learner.ended(number(index), took);
+                learner.ended(number(index), took, job.shares_used());
             }
             learner.publish(second, |open| {
                 let job = &self.jobs[usize::MAX - open];

@@ -4,7 +4,7 @@ use era_core::units::{Span, Time};
 
 use super::bound::bound;
 use super::run::Contest;
-use super::stream::{Asked, Assume, Site, of_trace};
+use super::stream::{Assume, Site, Stream, of_trace};
 use crate::BadInput;
 use crate::trace::Trace;
 use crate::workload;
@@ -18,11 +18,11 @@ const WORTH: [i64; 5] = [1, 2, 5, 10, 20];
 pub fn paper(seed: u64) -> Result<Contest, BadInput> {
     let site = Site::Units(2000);
     let day = |seed, from| of_trace(&workload::paper(seed), site, &Assume::default(), from);
-    let past = day(seed.wrapping_add(1_000_003), Time(0))?;
-    let stream = day(seed, Time(0) + Span::from_days(1))?;
+    let past = day(seed.wrapping_add(1_000_003), Time(0))?.bids;
+    let Stream { bids: stream, never_fit } = day(seed, Time(0) + Span::from_days(1))?;
     let bound = bound(&stream, site, MINUTE)?;
     let horizon = Span::from_days(1);
-    Ok(Contest { site, past, from: Time(0), stream, slot: MINUTE, horizon, bound })
+    Ok(Contest { site, past, from: Time(0), stream, slot: MINUTE, horizon, bound, never_fit })
 }
 
 /// The second: a trace on 800 GPUs in nodes of 8. What was submitted in the first `learn` of it
@@ -42,7 +42,8 @@ pub fn chronus(mut trace: Trace, learn: Span) -> Result<Contest, BadInput> {
 }
 
 /// Bids of which those of the first `learn` only teach.
-pub fn contest(site: Site, jobs: Vec<Asked>, learn: Span, slot: Span) -> Result<Contest, BadInput> {
+pub fn contest(site: Site, bids: Stream, learn: Span, slot: Span) -> Result<Contest, BadInput> {
+    let Stream { bids: jobs, never_fit } = bids;
     let split = jobs.partition_point(|asked| asked.submitted < Time(0) + learn);
     let (past, stream) = (jobs[..split].to_vec(), jobs[split..].to_vec());
     if stream.is_empty() {
@@ -52,5 +53,5 @@ pub fn contest(site: Site, jobs: Vec<Asked>, learn: Span, slot: Span) -> Result<
     // Far enough for every window.
     let reach = stream.iter().map(|asked| asked.deadline.since(asked.submitted)).max();
     let horizon = Span(reach.unwrap_or(slot).ms() + slot.ms()).max(Span::from_days(1));
-    Ok(Contest { site, past, from: Time(0), stream, slot, horizon, bound })
+    Ok(Contest { site, past, from: Time(0), stream, slot, horizon, bound, never_fit })
 }

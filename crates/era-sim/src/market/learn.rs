@@ -16,7 +16,11 @@ pub enum Learner {
     Nothing,
     /// Each request spread over its window.
     Spread,
-    /// Where the best fractional schedule puts it.
+    /// Where the best fractional schedule puts it, and what that has no room for is forgotten: as
+    /// the paper has it.
+    Placed,
+    /// Where the best fractional schedule puts it, and what that has no room for spread over its
+    /// window.
     Relaxation,
 }
 
@@ -46,6 +50,8 @@ pub struct Lessons {
     pub cycle: Span,
     /// How far back history is read.
     pub memory: Span,
+    /// Whether what comes from the first bid on is learned from too.
+    pub grows: bool,
 }
 
 impl Lessons {
@@ -56,12 +62,14 @@ impl Lessons {
         bids: &[Asked],
         now: Time,
     ) -> Result<Forecast, BadInput> {
-        let since = contest.from.max(now - self.memory);
+        let start = contest.stream.first().map_or(now, |asked| asked.submitted);
+        let known = if self.grows { now } else { now.min(start.floor_to(contest.slot)) };
+        let since = contest.from.max(known - self.memory);
         let first = bids.partition_point(|a| a.submitted < since);
-        let last = bids.partition_point(|a| a.submitted < now);
+        let last = bids.partition_point(|a| a.submitted < known);
         let history = History {
             from: since,
-            to: now,
+            to: known,
             reach: contest.horizon,
             ..bound::history(&bids[first..last], contest.site, self.slot)
         };
@@ -74,6 +82,7 @@ impl Lessons {
         let forecast = match self.learner {
             Learner::Nothing => return Ok(Forecast::default()),
             Learner::Spread => spread::forecast(&history, &wanted),
+            Learner::Placed => relaxation::forecast_of_placed(&history, &wanted),
             Learner::Relaxation => relaxation::forecast(&history, &wanted),
         };
         forecast.map_err(|e| BadInput::new(e.to_string()))

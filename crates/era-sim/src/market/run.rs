@@ -8,7 +8,7 @@ use era_core::units::{Milli, Span, Time};
 use super::bound::Bound;
 use super::driver::{Driver, GRACE};
 use super::learn::Lessons;
-use super::stream::{Asked, Site};
+use super::stream::{Asked, NeverFits, Site};
 use crate::BadInput;
 
 /// What is contested: bids, and where they are made.
@@ -28,6 +28,8 @@ pub struct Contest {
     pub horizon: Span,
     /// The most that could have been attained.
     pub bound: Bound,
+    /// Jobs of the trace that could make no bid.
+    pub never_fit: Vec<NeverFits>,
 }
 
 /// How it is contested.

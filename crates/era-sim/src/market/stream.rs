@@ -160,26 +160,53 @@ impl Asked {
     }
 }
 
-/// The bids of a trace, in order of submission, its first second at `from`. Jobs that ask for
-/// nothing or for more than there is are passed over: no scheduler could do anything about them.
+/// A job that no scheduler could do anything about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeverFits {
+    /// What its trace calls it.
+    pub job: Box<str>,
+    /// Why not.
+    pub why: String,
+}
+
+/// The bids that a trace makes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// In order of submission.
+    pub bids: Vec<Asked>,
+    /// Jobs that make none.
+    pub never_fit: Vec<NeverFits>,
+}
+
+impl From<Vec<Asked>> for Stream {
+    fn from(bids: Vec<Asked>) -> Stream {
+        Stream { bids, never_fit: Vec::new() }
+    }
+}
+
+/// The bids of a trace, its first second at `from`. Jobs that ask for nothing or for more than
+/// there is make none, and are named.
 pub fn of_trace(
     trace: &Trace,
     site: Site,
     assume: &Assume,
     from: Time,
-) -> Result<Vec<Asked>, BadInput> {
+) -> Result<Stream, BadInput> {
     let mut stream = Vec::with_capacity(trace.jobs.len());
+    let mut never_fit = Vec::new();
     for (nth, job) in trace.jobs.iter().enumerate() {
         let size = size(job, site);
-        if size == 0 {
+        if size == 0 || size > site.size() {
+            let why = match size {
+                0 => "it asks for nothing that is priced here".to_owned(),
+                _ => format!("it asks for {size} of {} in all", site.size()),
+            };
+            never_fit.push(NeverFits { job: job.id.clone(), why });
             continue;
         }
         let bad = |field: &str, problem: String| {
             Err(BadInput::new(format!("job {}: {problem}", job.id)).field(field))
         };
-        if size > site.size() {
-            continue;
-        }
         let duration = Span::from_s(job.duration_s.max(1));
         let submitted = from + Span::from_s(job.submit_s.max(0));
         let deadline = match job.deadline_s {
@@ -207,7 +234,7 @@ pub fn of_trace(
         });
     }
     stream.sort_by_key(|asked| asked.submitted);
-    Ok(stream)
+    Ok(Stream { bids: stream, never_fit })
 }
 
 /// Whole GPUs, rounded up; where there are none, the trace's processors.

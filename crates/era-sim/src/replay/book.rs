@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use era_core::bid::Value;
-use era_core::job::{Outcome, StopReason};
+use era_core::job::{Outcome, Plan, StopReason};
 use era_core::ledger::Account;
-use era_core::units::{GroupId, JobId, Money, Span, Time, UserId};
+use era_core::units::{GroupId, JobId, Money, Name, Span, Time, UserId};
 use era_core::{Event, State};
 
 /// What became of a job.
@@ -31,6 +31,8 @@ pub struct Story {
     pub paid: Money,
     /// GPU thousandths (or core thousandths) times milliseconds that it had.
     pub had: u128,
+    /// The model of the GPUs that it first got; nothing where it asked for none.
+    pub model: Option<Name>,
     /// How often it was stopped and went back to its queue.
     pub requeued: u32,
     /// Whether somebody gave it up while it ran, so that nobody knows how long it would have run.
@@ -97,6 +99,7 @@ impl Book {
             ended: None,
             paid: Money::ZERO,
             had: 0,
+            model: None,
             requeued: 0,
             cut_short: false,
         };
@@ -129,13 +132,16 @@ impl Book {
                         self.announce(state, JobId(job.0 + nth));
                     }
                 }
-                Event::Launched { job, part, .. } => {
-                    let size = state.job(*job).ok().and_then(|job| {
-                        job.parts.get(usize::from(*part)).map(|part| units(&part.request))
+                Event::Launched { job, part, plan, .. } => {
+                    let request = state.job(*job).ok().and_then(|job| {
+                        job.parts.get(usize::from(*part)).map(|part| &*part.request)
                     });
-                    self.running.insert((*job, *part), (now, size.unwrap_or(0)));
+                    self.running.insert((*job, *part), (now, request.map_or(0, units)));
                     if let Some(story) = self.stories.get_mut(job) {
                         story.started.get_or_insert(now);
+                        let on_gpus = request.is_some_and(|request| request.each.gpu > 0);
+                        let model = || model_of(state, plan);
+                        story.model = story.model.take().or_else(|| on_gpus.then(model).flatten());
                     }
                 }
                 Event::Stopping { job, why, .. } => {
@@ -190,6 +196,12 @@ impl Book {
             story.had += u128::from(size) * u128::from(ms);
         }
     }
+}
+
+/// The model of the GPUs where a plan begins.
+fn model_of(state: &State, plan: &Plan) -> Option<Name> {
+    let node = state.cluster().node(plan.seats.first()?.node).ok()?;
+    node.capacity.gpus.first().map(|gpu| gpu.model.clone())
 }
 
 /// What a request holds: GPU thousandths, or core thousandths where it asks for no GPU.

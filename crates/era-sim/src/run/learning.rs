@@ -1,9 +1,10 @@
 //! Predictions during a run: a learner beside the core, fed with what the core has seen end.
 
 use era_core::Command;
-use era_core::estimate::features_of;
+use era_core::estimate::{Prediction, features_of};
 use era_core::queue::PolicyRule;
-use era_core::units::{GroupId, JobId, Span};
+use era_core::resources::PerResource;
+use era_core::units::{GroupId, JobId, Milli, Span};
 
 use super::setup::Estimates;
 use super::{Driver, instant};
@@ -19,6 +20,19 @@ pub struct Predicted {
     pub middle_s: i64,
     /// Nine in ten take at most this.
     pub high_s: i64,
+    /// What it uses of what it asks for, where that was learned.
+    pub used: PerResource<Option<Milli>>,
+}
+
+impl From<&Prediction> for Predicted {
+    fn from(said: &Prediction) -> Predicted {
+        Predicted {
+            low_s: said.low.0 / 1000,
+            middle_s: said.middle.0 / 1000,
+            high_s: (said.high.0 + 999) / 1000,
+            used: said.used,
+        }
+    }
 }
 
 /// Looks for a change of order fall on whole minutes, so that many share one.
@@ -52,16 +66,13 @@ impl Driver<'_> {
         let Ok(job) = state.job(id) else { return };
         let prediction = job.outlook.prediction.as_ref();
         learner.submitted(index, features_of(state, job), prediction);
-        self.run.jobs[index].predicted = prediction.map(|p| Predicted {
-            low_s: p.low.0 / 1000,
-            middle_s: p.middle.0 / 1000,
-            high_s: (p.high.0 + 999) / 1000,
-        });
+        self.run.jobs[index].predicted = prediction.map(Predicted::from);
     }
 
     pub(super) fn note_end(&mut self, index: usize) {
         if let Some(learner) = &mut self.learner {
-            learner.ended(index, Span::from_s(self.trace.jobs[index].duration_s));
+            let job = &self.trace.jobs[index];
+            learner.ended(index, Span::from_s(job.duration_s), job.shares_used());
         }
     }
 

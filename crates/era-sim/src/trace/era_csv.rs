@@ -1,5 +1,6 @@
 //! Our own tables: `job_id,submit_s,duration_s,gpus,cpus,mem_gb,user,group,status`, and where
-//! they are known `stated_s`, `deadline_s` and `value` (in credits), in any order.
+//! they are known `stated_s`, `deadline_s`, `value` (in credits), and what was measured to be used
+//! in the mean, `used_gpus`, `used_cpus` and `used_mem_gb`; in any order.
 //!
 //! Other names for the same things are understood, and columns of other names are not looked at.
 //! Empty means unknown.
@@ -8,7 +9,7 @@ use std::io::BufRead;
 
 use super::gather::{Gather, Order, status};
 use super::table::{Column, Row, Table};
-use super::{Trace, TraceJob};
+use super::{Trace, TraceJob, Used};
 use crate::BadInput;
 
 pub(super) const DURATION_UNKNOWN: &str = "how long it ran is not known";
@@ -27,6 +28,9 @@ struct Columns {
     stated: Option<Column>,
     deadline: Option<Column>,
     value: Option<Column>,
+    used_gpus: Option<Column>,
+    used_cpus: Option<Column>,
+    used_memory: Option<Column>,
 }
 
 impl Columns {
@@ -45,6 +49,9 @@ impl Columns {
             stated: table.column(&["stated_s", "est_s", "est_bucket_s", "est_exact_s"]),
             deadline: table.column(&["deadline_s"]),
             value: table.column(&["value"]),
+            used_gpus: table.column(&["used_gpus"]),
+            used_cpus: table.column(&["used_cpus"]),
+            used_memory: table.column(&["used_mem_gb"]),
         })
     }
 }
@@ -101,6 +108,11 @@ fn take(row: &Row<'_>, columns: &Columns, gather: &mut Gather) -> Result<(), Bad
         status,
         deadline_s,
         value: row.credits(columns.value.as_ref())?,
+        used: Used {
+            cpu_milli: row.known_milli(columns.used_cpus.as_ref())?,
+            memory_mib: row.known_mib_of_gib(columns.used_memory.as_ref())?,
+            gpu_milli: row.known_milli(columns.used_gpus.as_ref())?,
+        },
     };
     match duration_s {
         None => gather.skip(DURATION_UNKNOWN),

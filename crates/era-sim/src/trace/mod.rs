@@ -24,8 +24,11 @@ mod write;
 
 use std::collections::BTreeMap;
 
+use era_core::resources::PerResource;
+use era_core::units::Milli;
+
 pub use format::{Format, read};
-pub use write::write;
+pub use write::{write, write_with_use};
 
 /// A recorded or generated workload, in order of submission.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,6 +73,39 @@ pub struct TraceJob {
     pub deadline_s: Option<i64>,
     /// What it is worth, in micro-credits.
     pub value: Option<i64>,
+    /// What it was measured to use of what it asked for.
+    pub used: Used,
+}
+
+/// What a job was measured to use, in the mean over its run; nothing where nobody measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Processors in thousandths.
+    pub cpu_milli: Option<u32>,
+    /// Memory.
+    pub memory_mib: Option<u32>,
+    /// GPUs in thousandths.
+    pub gpu_milli: Option<u32>,
+}
+
+impl TraceJob {
+    /// What it used as shares of what it asked for, where both are known.
+    pub fn shares_used(&self) -> PerResource<Option<Milli>> {
+        let share = |used: Option<u32>, asked: u32| share_used(used?.into(), asked.into());
+        [
+            share(self.used.cpu_milli, self.cpu_milli),
+            share(self.used.memory_mib, self.memory_mib),
+            share(self.used.gpu_milli, self.gpu_milli),
+        ]
+    }
+}
+
+/// What was used as a share of what was asked for: at most all of it, and nothing where nothing
+/// was asked for.
+pub fn share_used(used: u64, asked: u64) -> Option<Milli> {
+    let whole = u64::from(Milli::ONE.0);
+    let share = used.saturating_mul(whole).checked_div(asked)?.min(whole);
+    u32::try_from(share).ok().map(Milli)
 }
 
 /// How a recorded job ended.

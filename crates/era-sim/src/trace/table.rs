@@ -144,11 +144,24 @@ impl<'t> Row<'t> {
 
     /// GPUs or processors in thousandths; zero where the cell is empty.
     pub(crate) fn milli(&self, column: Option<&Column>) -> Result<u32, BadInput> {
+        Ok(self.known_milli(column)?.unwrap_or(0))
+    }
+
+    /// The same, `None` where the cell is empty.
+    pub(crate) fn known_milli(&self, column: Option<&Column>) -> Result<Option<u32>, BadInput> {
         self.size(column, self.decimal(column, 3)?)
     }
 
     /// Memory in MiB from GiB; zero where the cell is empty.
     pub(crate) fn mib_of_gib(&self, column: Option<&Column>) -> Result<u32, BadInput> {
+        Ok(self.known_mib_of_gib(column)?.unwrap_or(0))
+    }
+
+    /// The same, `None` where the cell is empty.
+    pub(crate) fn known_mib_of_gib(
+        &self,
+        column: Option<&Column>,
+    ) -> Result<Option<u32>, BadInput> {
         self.size(column, self.parsed(column, "number of GiB", mib_of_gib)?)
     }
 
@@ -162,9 +175,9 @@ impl<'t> Row<'t> {
         BadInput::new(problem).line(self.line).field(&*column.name)
     }
 
-    fn size(&self, column: Option<&Column>, value: Option<i64>) -> Result<u32, BadInput> {
+    fn size(&self, column: Option<&Column>, value: Option<i64>) -> Result<Option<u32>, BadInput> {
         let value = self.checked(column, value, |value| within(value, 0..=i64::from(u32::MAX)))?;
-        Ok(value.and_then(|value| u32::try_from(value).ok()).unwrap_or(0))
+        Ok(value.and_then(|value| u32::try_from(value).ok()))
     }
 
     fn parsed(

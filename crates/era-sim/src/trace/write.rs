@@ -9,6 +9,8 @@ use super::{Names, Status, TraceJob};
 /// The columns, in the order in which they are written.
 const HEADER: &str =
     "job_id,submit_s,duration_s,gpus,cpus,mem_gb,user,group,status,stated_s,deadline_s,value";
+/// The columns of measured use, after the others.
+const HEADER_OF_USE: &str = "used_gpus,used_cpus,used_mem_gb";
 
 /// Writes jobs as our table, header first. Jobs may come from an iterator of any length: only one
 /// is held at a time.
@@ -18,8 +20,29 @@ pub fn write<J: Borrow<TraceJob>>(
     users: &Names,
     groups: &Names,
 ) -> io::Result<()> {
+    write_table(out, jobs, users, groups, false)
+}
+
+/// The same with what jobs were measured to use.
+pub fn write_with_use<J: Borrow<TraceJob>>(
+    out: &mut (impl Write + ?Sized),
+    jobs: impl IntoIterator<Item = J>,
+    users: &Names,
+    groups: &Names,
+) -> io::Result<()> {
+    write_table(out, jobs, users, groups, true)
+}
+
+fn write_table<J: Borrow<TraceJob>>(
+    out: &mut (impl Write + ?Sized),
+    jobs: impl IntoIterator<Item = J>,
+    users: &Names,
+    groups: &Names,
+    with_use: bool,
+) -> io::Result<()> {
     let mut table = csv::Writer::from_writer(out);
-    table.write_record(HEADER.split(','))?;
+    let of_use = HEADER_OF_USE.split(',').filter(|_| with_use);
+    table.write_record(HEADER.split(',').chain(of_use))?;
     let mut cell = String::new();
     for job in jobs {
         let job = job.borrow();
@@ -28,16 +51,18 @@ pub fn write<J: Borrow<TraceJob>>(
         number(&mut table, &mut cell, Some(job.duration_s))?;
         decimal(&mut table, &mut cell, Some(i64::from(job.gpu_milli)), 3)?;
         decimal(&mut table, &mut cell, known(job.cpu_milli), 3)?;
-        let (gib, mib) = (i64::from(job.memory_mib / 1024), i64::from(job.memory_mib % 1024));
-        // A MiB is 0.0009765625 GiB.
-        let memory = gib * 10_000_000_000 + mib * 9_765_625;
-        decimal(&mut table, &mut cell, known(job.memory_mib).and(Some(memory)), 10)?;
+        memory(&mut table, &mut cell, (job.memory_mib > 0).then_some(job.memory_mib))?;
         table.write_field(named(job.user, users)?)?;
         table.write_field(named(job.group, groups)?)?;
         table.write_field(word(job.status))?;
         number(&mut table, &mut cell, job.stated_s)?;
         number(&mut table, &mut cell, job.deadline_s)?;
         decimal(&mut table, &mut cell, job.value, 6)?;
+        if with_use {
+            decimal(&mut table, &mut cell, job.used.gpu_milli.map(i64::from), 3)?;
+            decimal(&mut table, &mut cell, job.used.cpu_milli.map(i64::from), 3)?;
+            memory(&mut table, &mut cell, job.used.memory_mib)?;
+        }
         table.write_record(None::<&[u8]>)?;
     }
     table.flush()
@@ -65,6 +90,15 @@ fn word(status: Status) -> &'static str {
         Status::Failed => "FAILED",
         Status::Cancelled => "CANCELLED",
     }
+}
+
+/// Memory in GiB, of which a MiB is 0.0009765625.
+fn memory<W: Write>(
+    table: &mut csv::Writer<W>,
+    cell: &mut String,
+    mib: Option<u32>,
+) -> io::Result<()> {
+    decimal(table, cell, mib.map(|mib| i64::from(mib) * 9_765_625), 10)
 }
 
 fn number<W: Write>(

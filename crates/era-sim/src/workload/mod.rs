@@ -11,6 +11,7 @@ mod paper;
 mod philly;
 #[cfg(test)]
 mod tests;
+pub mod usage;
 
 pub use paper::paper;
 pub use philly::{JOBS_MAX, Philly, PhillySpec, philly, philly_names};

@@ -9,6 +9,7 @@
 //! What a name means, and who may read it, is not known here.
 
 mod append;
+mod mean;
 mod read;
 mod retain;
 mod thin;
@@ -18,6 +19,7 @@ use era_core::units::{JobId, Time};
 use crate::Database;
 
 pub use append::Appended;
+pub use mean::Mean;
 pub use read::{Follow, Line, SeriesAsk, SeriesSummary};
 pub use thin::thin;
 

@@ -38,8 +38,8 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    #[cfg(unix)]
     /// The whole platform under load: quotes, submissions, jobs, arrays, lists, a start with a past
+    #[cfg(unix)]
     Server {
         /// Print one JSON object
         #[arg(long)]
@@ -48,8 +48,8 @@ pub(crate) enum Bench {
         #[arg(long)]
         quick: bool,
     },
-    #[cfg(unix)]
     /// The engines beyond one machine, each beside what it is compared with
+    #[cfg(unix)]
     Engines {
         /// Print one JSON object
         #[arg(long)]

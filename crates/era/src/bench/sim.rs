@@ -9,7 +9,7 @@ use era_core::placement::Scorer;
 use era_core::settings::Backfill;
 use era_core::units::{Span, Time};
 use era_sim::market::bound::Bound;
-use era_sim::market::stream::{Assume, Site, of_trace};
+use era_sim::market::stream::{Assume, Site, Stream, of_trace};
 use era_sim::market::{Contest, Learner, Lessons, Plan, TrueAt};
 use era_sim::measure::{Measures, measure};
 use era_sim::run::{Estimates, Like, Machines, Ratios, Setup, policy_named, run};
@@ -61,12 +61,12 @@ fn timed(trace: &Trace, setup: &Setup) -> Result<(f64, Measures)> {
 /// Every job as a bid, with a forecast that is learned from what was bid before, once a day.
 fn market(trace: &Trace) -> Result<Value> {
     let site = Site::Gpus { total: 2_816, per_node: 8 };
-    let stream = of_trace(trace, site, &Assume::default(), Time(0))?;
+    let Stream { bids: stream, never_fit } = of_trace(trace, site, &Assume::default(), Time(0))?;
     let (slot, horizon) = (Span::from_min(1), Span::from_days(30));
     // How much of the bound is attained is not asked here.
     let bound = Bound { value: 0, asked: 0, jobs: stream.len(), slot };
     let past = Vec::new();
-    let contest = Contest { site, past, from: Time(0), stream, slot, horizon, bound };
+    let contest = Contest { site, past, from: Time(0), stream, slot, horizon, bound, never_fit };
     let lessons = Lessons {
         learner: Learner::Relaxation,
         every: Span::from_days(1),
@@ -74,6 +74,7 @@ fn market(trace: &Trace) -> Result<Value> {
         slot: Span::from_h(1),
         cycle: Span::from_days(7),
         memory: Span::from_days(28),
+        grows: true,
     };
     let rules = MarketRules { mechanism: MechanismChoice::BasicEcon, ..MarketRules::default() };
     let outcome = contest.run(&Plan { rules, lessons, fill: false }, |_, _| ())?;

@@ -89,8 +89,8 @@ pub(crate) fn local_server() -> Option<LocalServer> {
     serde_json::from_str(&text).ok()
 }
 
-#[cfg(unix)] // only where there is a server
 /// For `era up`: tells this user's commands where it runs and where its token is.
+#[cfg(unix)]
 pub(crate) fn record_local(url: &str, token_file: &Path) -> anyhow::Result<()> {
     let local = LocalServer { url: url.to_owned(), token_file: token_file.to_owned() };
     write_private(&place("local.json")?, &serde_json::to_vec_pretty(&local)?)

@@ -7,8 +7,9 @@ use era_core::units::{Span, Time};
 use era_sim::BadInput;
 use era_sim::market::Contest;
 use era_sim::market::experiment;
-use era_sim::market::stream::{Asked, Assume, Site, of_trace};
+use era_sim::market::stream::{Asked, Assume, NeverFits, Site, of_trace};
 use era_sim::trace::{self, Trace};
+use serde_json::{Value, json};
 
 /// An experiment whose parameters are fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -30,6 +31,9 @@ pub(super) struct Bids {
     /// How many seeds the paper's experiment is run with
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
+    /// The first of these seeds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    first_seed: u64,
     /// GPUs of the cluster
     #[arg(long, value_name = "N", default_value_t = 800)]
     gpus: u32,
@@ -64,8 +68,11 @@ impl Bids {
     pub(super) fn contests(&self) -> anyhow::Result<Vec<Named>> {
         let named = |name, contest| Named { name, contest };
         Ok(match self.experiment {
-            Some(Experiment::Paper) => (1..=self.seeds)
-                .map(|seed| Ok(named("paper", experiment::paper(seed)?)))
+            Some(Experiment::Paper) => (0..self.seeds)
+                .map(|nth| {
+                    let seed = self.first_seed.wrapping_add(nth);
+                    Ok(named("paper", experiment::paper(seed)?))
+                })
                 .collect::<Result<_, BadInput>>()?,
             Some(Experiment::Chronus) => {
                 let trace = read(self.trace()?)?;
@@ -92,8 +99,10 @@ impl Bids {
             Some((Ok(first), _)) => (bids(&trace, Time(0))?, first),
             Some((Err(_), file)) => {
                 let mut all = bids(&read(Path::new(file))?, Time(0))?;
-                let past = after(&all);
-                all.extend(bids(&trace, Time(0) + past)?);
+                let past = after(&all.bids);
+                let rest = bids(&trace, Time(0) + past)?;
+                all.bids.extend(rest.bids);
+                all.never_fit.extend(rest.never_fit);
                 (all, past)
             }
         };
@@ -104,6 +113,27 @@ impl Bids {
         let missing = || BadInput::new("give the file of the trace").field("--trace");
         self.trace.as_deref().ok_or_else(missing)
     }
+}
+
+/// The jobs that could make no bid, for programs.
+pub(super) fn never_fit(jobs: &[NeverFits]) -> Value {
+    jobs.iter().map(|job| json!({ "job": job.job, "why": job.why })).collect()
+}
+
+/// And for people: how many, and the first few of them.
+pub(super) fn never_fit_words(jobs: &Value) -> String {
+    let Some(jobs) = jobs.as_array().filter(|jobs| !jobs.is_empty()) else { return String::new() };
+    let few: Vec<String> = jobs
+        .iter()
+        .take(5)
+        .map(|job| format!("{} ({})", word(&job["job"]), word(&job["why"])))
+        .collect();
+    let more = if jobs.len() > few.len() { ", …" } else { "" };
+    format!("{} jobs can never fit and make no bid: {}{more}\n", jobs.len(), few.join(", "))
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 /// The whole days that bids take.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::bids::Bids;
+use super::bids::{Bids, never_fit, never_fit_words};
 
 /// The value that no scheduler could have exceeded, with full knowledge of all bids
 #[derive(clap::Args)]
@@ -28,6 +28,8 @@ impl Bound {
                 json!({
                     "name": named.name,
                     "jobs": bound.jobs,
+                    "never_fit": named.contest.never_fit.len(),
+                    "never_fit_jobs": never_fit(&named.contest.never_fit),
                     "value": bound.value as f64 / 1e6,
                     "requested": bound.asked as f64 / 1e6,
                     "share": bound.share(),
@@ -63,6 +65,7 @@ impl Bound {
                 number("share") * 100.0,
                 number("slot_s"),
             );
+            text += &never_fit_words(&line["never_fit_jobs"]);
         }
         print(&format!("{text}in {wall_s:.1} s"));
         Ok(())

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 use era_sim::BadInput;
-use era_sim::trace::{Names, TraceJob, write};
+use era_sim::trace::{Names, TraceJob, write, write_with_use};
+use era_sim::workload::usage::Uses;
 use era_sim::workload::{PhillySpec, paper, philly, philly_names};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -32,6 +33,9 @@ pub(crate) struct Generate {
     /// Work offered, as a share of what the cluster can do (philly) [default: 0.9]
     #[arg(long, value_name = "SHARE", value_parser = thousandths)]
     load: Option<u32>,
+    /// Let jobs ask for processors and memory too, and say what they used of everything (philly)
+    #[arg(long)]
+    with_use: bool,
     /// Where to write; compressed if it ends in .gz [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -64,6 +68,8 @@ impl Generate {
                     gpus: self.gpus(),
                     load_milli: self.load.unwrap_or(900),
                 })?;
+                let uses = self.with_use.then(|| Uses::new(self.seed));
+                let jobs = jobs.map(|job| uses.map_or(job.clone(), |uses| uses.of(job)));
                 self.put(jobs, &users, &groups)
             }
         }
@@ -78,6 +84,7 @@ impl Generate {
             (self.jobs.is_some(), "--jobs"),
             (self.gpus.is_some(), "--gpus"),
             (self.load.is_some(), "--load"),
+            (self.with_use, "--with-use"),
         ];
         match given.iter().find(|(given, _)| *given) {
             Some((_, option)) => {
@@ -105,16 +112,29 @@ impl Generate {
         });
         let Some(path) = &self.out else {
             let mut out = BufWriter::new(io::stdout().lock());
-            write(&mut out, jobs, users, groups)?;
+            self.table(&mut out, jobs, users, groups)?;
             out.flush()?;
             bar.finish_and_clear();
             return Ok(());
         };
-        let bytes = to_file(path, |out| write(out, jobs, users, groups))
+        let bytes = to_file(path, |out| self.table(out, jobs, users, groups))
             .with_context(|| format!("cannot write {}", path.display()))?;
         bar.finish_and_clear();
         self.report(&tally, path, bytes)?;
         Ok(())
+    }
+
+    fn table(
+        &self,
+        out: &mut (impl Write + ?Sized),
+        jobs: impl Iterator<Item = TraceJob>,
+        users: &Names,
+        groups: &Names,
+    ) -> io::Result<()> {
+        match self.with_use {
+            true => write_with_use(out, jobs, users, groups),
+            false => write(out, jobs, users, groups),
+        }
     }
 
     fn report(&self, tally: &Tally, path: &Path, bytes: u64) -> io::Result<()> {

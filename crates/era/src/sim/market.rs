@@ -9,7 +9,7 @@ use era_sim::market::{Learner, Lessons, Outcome, Plan, TrueAt};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::bids::{Bids, Named, span};
+use super::bids::{Bids, Named, never_fit, never_fit_words, span};
 use super::bound::print;
 
 /// Make every bid of a workload under one mechanism after another, and compare them
@@ -32,6 +32,9 @@ pub(crate) struct Market {
     /// The slot of the learner [default: the market's, or 30m where windows are long]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     learn_slot: Option<Span>,
+    /// Learn from what came before the first bid alone
+    #[arg(long)]
+    frozen: bool,
     /// After how long demand repeats itself
     #[arg(long, value_name = "SPAN", default_value = "1d", value_parser = span)]
     cycle: Span,
@@ -49,7 +52,9 @@ const DEFAULT: &str = "basic-econ,first-fit,on-demand,surge";
 enum LearnerName {
     /// Each request spread over its window
     Spread,
-    /// Where the best fractional schedule puts it
+    /// Where the best fractional schedule puts it, and nothing else, as in the paper
+    Placed,
+    /// The same, and what that schedule has no room for spread over its window
     Relaxation,
 }
 
@@ -89,6 +94,8 @@ impl Market {
                 "name": alike[0].name,
                 "runs": alike.len(),
                 "jobs": alike[0].contest.stream.len(),
+                "never_fit": alike[0].contest.never_fit.len(),
+                "never_fit_jobs": never_fit(&alike[0].contest.never_fit),
                 "bound_share": alike.iter().map(share).sum::<f64>() / alike.len() as f64,
                 "mechanisms": lines,
             }));
@@ -102,6 +109,7 @@ impl Market {
     fn plan(&self, horizon: Span, mechanism: &MechanismChoice) -> Plan {
         let learner = match (mechanism, self.learner) {
             (MechanismChoice::BasicEcon, LearnerName::Spread) => Learner::Spread,
+            (MechanismChoice::BasicEcon, LearnerName::Placed) => Learner::Placed,
             (MechanismChoice::BasicEcon, LearnerName::Relaxation) => Learner::Relaxation,
             // The others do not look at a forecast.
             _ => Learner::Nothing,
@@ -114,7 +122,8 @@ impl Market {
             TrueAtName::Middle => TrueAt::Middle,
         };
         let (every, cycle) = (self.every, self.cycle);
-        let lessons = Lessons { learner, every, true_at, slot, cycle, memory };
+        let grows = !self.frozen;
+        let lessons = Lessons { learner, every, true_at, slot, cycle, memory, grows };
         let (floor, ceiling) = (Milli(0), era_core::market::DENSITY_MAX);
         let rules = MarketRules { mechanism: mechanism.clone(), floor, ceiling };
         Plan { rules, lessons, fill: self.fill }
@@ -178,6 +187,7 @@ fn table(report: &Value) -> String {
             case["jobs"],
             case["runs"],
         );
+        text += &never_fit_words(&case["never_fit_jobs"]);
         text += &format!(
             "{:<16} {:>8} {:>9} {:>9} {:>12} {:>7} {:>6} {:>6} {:>9} {:>7}\n",
             "mechanism",

@@ -58,6 +58,9 @@ pub(crate) struct Up {
     /// What such a search is to make small
     #[arg(long, value_name = "EXPR", default_value = "mean_wait_s + 0.1 * p99_wait_s")]
     tune_objective: String,
+    /// Learn so often how long jobs take and what they use
+    #[arg(long, value_name = "SPAN", default_value = "1d", value_parser = lesson_span)]
+    learn_every: std::time::Duration,
     /// Quote, submit and run a small training job, and tell what happened
     #[arg(long = "try")]
     trial: bool,
@@ -134,6 +137,7 @@ impl Up {
             laboratory: Some(Box::new(crate::laboratory::Simulator)),
             redis: self.shared()?,
             program: std::env::current_exe().context("this program cannot be found")?,
+            learn_every: self.learn_every,
             tuning: self.tune_every.map(|every| Tuning { every, objective }),
             images: self.images.clone(),
         })
@@ -174,13 +178,21 @@ impl Up {
 
 /// At least a minute: a search takes its time.
 fn span(text: &str) -> Result<std::time::Duration, String> {
+    at_least(60, "give at least 1m", text)
+}
+
+/// At least ten seconds: a lesson replays the journal.
+fn lesson_span(text: &str) -> Result<std::time::Duration, String> {
+    at_least(10, "give at least 10s", text)
+}
+
+fn at_least(seconds: u64, problem: &str, text: &str) -> Result<std::time::Duration, String> {
     let span: crate::job::span::Span =
         text.parse().map_err(|e: crate::job::span::BadSpan| e.to_string())?;
-    let seconds = span.seconds;
-    if seconds < 60 {
-        return Err("give at least 1m".to_owned());
+    if span.seconds < seconds {
+        return Err(problem.to_owned());
     }
-    Ok(std::time::Duration::from_secs(seconds))
+    Ok(std::time::Duration::from_secs(span.seconds))
 }
 
 fn greet(running: &Running, data: &Path, url: &str) -> anyhow::Result<()> {

@@ -11,6 +11,7 @@ mod engines;
 mod harness;
 mod keeping;
 mod laboratory;
+mod learning;
 mod promises;
 mod simulated;
 mod story;

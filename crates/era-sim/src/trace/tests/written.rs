@@ -3,7 +3,7 @@
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::{collection, option};
 
-use super::super::{Names, Status, Trace, TraceJob, write};
+use super::super::{Names, Status, Trace, TraceJob, Used, write, write_with_use};
 use super::{Folder, gzip, read};
 
 /// Names that tempt a table: commas, quotes, line ends, spaces, other scripts.
@@ -20,29 +20,34 @@ fn job() -> impl Strategy<Value = TraceJob> {
     let sizes = (any::<u32>(), any::<u32>(), any::<u32>());
     let owners = (option::of(0..NAMES.len() as u32), option::of(0..NAMES.len() as u32));
     let worth = (option::of(0i64..1_000_000), option::of(0..=i64::MAX));
+    let known = || option::of(any::<u32>());
+    let used = (known(), known(), known());
     (
         ("[a-z,\" ]{1,6}", time.clone(), 1i64..9_999_999, option::of(1..=9_999_999i64)),
         sizes,
         owners,
-        status,
+        (status, used),
         worth,
     )
-        .prop_map(|((id, submit_s, duration_s, stated_s), sizes, owners, status, worth)| {
-            TraceJob {
-                id: id.into(),
-                submit_s,
-                duration_s,
-                stated_s,
-                gpu_milli: sizes.0,
-                cpu_milli: sizes.1,
-                memory_mib: sizes.2,
-                user: owners.0,
-                group: owners.1,
-                status,
-                deadline_s: worth.0.map(|slack| submit_s + slack),
-                value: worth.1,
-            }
-        })
+        .prop_map(
+            |((id, submit_s, duration_s, stated_s), sizes, owners, (status, used), worth)| {
+                TraceJob {
+                    id: id.into(),
+                    submit_s,
+                    duration_s,
+                    stated_s,
+                    gpu_milli: sizes.0,
+                    cpu_milli: sizes.1,
+                    memory_mib: sizes.2,
+                    user: owners.0,
+                    group: owners.1,
+                    status,
+                    deadline_s: worth.0.map(|slack| submit_s + slack),
+                    value: worth.1,
+                    used: Used { cpu_milli: used.0, memory_mib: used.1, gpu_milli: used.2 },
+                }
+            },
+        )
 }
 
 /// A trace's jobs with names instead of numbers, which depend on who comes first.
@@ -70,12 +75,12 @@ proptest! {
             trace.groups.number(name);
         }
         let mut bytes = Vec::new();
-        write(&mut bytes, &trace.jobs, &trace.users, &trace.groups).expect("memory");
+        write_with_use(&mut bytes, &trace.jobs, &trace.users, &trace.groups).expect("memory");
         let folder = Folder::new();
         let back = read(&folder.put("a.csv.gz", gzip(&bytes)), None).expect("we wrote it");
         assert_eq!(named(&back), named(&trace));
         let mut again = Vec::new();
-        write(&mut again, &back.jobs, &back.users, &back.groups).expect("memory");
+        write_with_use(&mut again, &back.jobs, &back.users, &back.groups).expect("memory");
         assert!(again == bytes, "a second round changes no byte");
     }
 }

@@ -39,7 +39,17 @@ impl ReportCommand {
 }
 
 /// A measure's name, how it is shown, and its ratio.
-type Row = (&'static str, fn(&Measures) -> Option<String>, fn(&Ratios) -> Option<f64>);
+type Row = (&'static str, fn(&Measures) -> Option<String>, fn(&Report) -> Option<f64>);
+
+fn ratio(report: &Report, of: fn(&Ratios) -> Option<f64>) -> Option<f64> {
+    report.ratio.as_ref().and_then(of)
+}
+
+/// Start success at the first or second attempt, with and without.
+fn second_ratio(report: &Report) -> Option<f64> {
+    let without = report.without.as_ref()?.start_second.filter(|share| *share > 0.0)?;
+    Some(report.with.start_second? / without)
+}
 
 fn seconds(value: Option<f64>) -> Option<String> {
     value.map(|s| format!("{s:.3} s"))
@@ -50,18 +60,18 @@ fn percent(value: Option<f64>) -> Option<String> {
 }
 
 const ROWS: [Row; 12] = [
-    ("start-up", |m| seconds(m.start_up.total_s), |r| r.start_up),
+    ("refusals", |m| Some(m.refusals.to_string()), |_| None),
+    ("start-up", |m| seconds(m.start_up.total_s), |r| ratio(r, |r| r.start_up)),
     ("  quote", |m| seconds(m.start_up.quote_s), |_| None),
     ("  accept", |m| seconds(m.start_up.accept_s), |_| None),
     ("  queue", |m| seconds(m.start_up.queue_s), |_| None),
     ("  prepare", |m| seconds(m.start_up.prepare_s), |_| None),
     ("  start", |m| seconds(m.start_up.start_s), |_| None),
-    ("start success, first attempt", |m| percent(m.start_first), |r| r.start_first),
-    ("start success, second attempt", |m| percent(m.start_second), |_| None),
-    ("run success", |m| percent(m.run_success), |r| r.run_success),
-    ("utilisation", |m| percent(m.utilisation), |r| r.utilisation),
-    ("cost of a GPU-hour", |m| m.unit_cost.map(|c| c.to_string()), |r| r.unit_cost),
-    ("refusals", |m| Some(m.refusals.to_string()), |_| None),
+    ("start success, first attempt", |m| percent(m.start_first), |r| ratio(r, |r| r.start_first)),
+    ("start success, second attempt", |m| percent(m.start_second), second_ratio),
+    ("run success", |m| percent(m.run_success), |r| ratio(r, |r| r.run_success)),
+    ("utilisation", |m| percent(m.utilisation), |r| ratio(r, |r| r.utilisation)),
+    ("cost of a GPU-hour", |m| m.unit_cost.map(|c| c.to_string()), |r| ratio(r, |r| r.unit_cost)),
 ];
 
 fn render(report: &Report, look: &Look) -> String {
@@ -71,7 +81,7 @@ fn render(report: &Report, look: &Look) -> String {
     let dash = || "–".to_owned();
     for (name, value, ratio) in ROWS {
         let without = report.without.as_ref().and_then(value);
-        let ratio = report.ratio.as_ref().and_then(ratio).map(|r| format!("{r:.2}"));
+        let ratio = ratio(report).map(|r| format!("{r:.2}"));
         table.add_row(vec![
             name.into(),
             right(value(&report.with).unwrap_or_else(dash)),
@@ -79,10 +89,20 @@ fn render(report: &Report, look: &Look) -> String {
             right(ratio.unwrap_or_else(dash)),
         ]);
     }
-    text += &look::finish(&table);
     for (model, cost) in &report.with.unit_cost_by_model {
-        text += &format!("A GPU-hour of {model} cost {cost}\n");
+        let without = report.without.as_ref().and_then(|without| {
+            without.unit_cost_by_model.iter().find(|(other, _)| other == model).map(|(_, c)| *c)
+        });
+        let ratio = without.filter(|without| without.0 > 0);
+        let ratio = ratio.map(|without| format!("{:.2}", cost.0 as f64 / without.0 as f64));
+        table.add_row(vec![
+            format!("  of {model}").into(),
+            right(cost.to_string()),
+            right(without.map_or_else(dash, |without| without.to_string())),
+            right(ratio.unwrap_or_else(dash)),
+        ]);
     }
+    text += &look::finish(&table);
     text
 }
 
@@ -94,9 +114,10 @@ mod tests {
     fn the_measures_stand_beside_those_without_era() {
         let text = r#"{"from": "2026-11-14T12:00:00Z", "to": "2026-11-15T12:00:00Z",
             "with": {"jobs": 120, "start_up": {"total_s": 1.25, "queue_s": 1.0},
-                "start_first": 0.99, "utilisation": 0.8, "unit_cost": "1.5",
+                "start_first": 0.99, "start_second": 1.0, "utilisation": 0.8, "unit_cost": "1.5",
                 "unit_cost_by_model": [["h100", "2.5"]]},
-            "without": {"jobs": 120, "start_up": {"total_s": 5.0}, "utilisation": 0.4},
+            "without": {"jobs": 120, "start_up": {"total_s": 5.0}, "start_second": 0.8,
+                "utilisation": 0.4, "unit_cost_by_model": [["h100", "5"]]},
             "ratio": {"start_up": 0.25, "utilisation": 2.0}}"#;
         let report: Report = serde_json::from_str(text).unwrap();
         insta::assert_snapshot!(render(&report, &look::plain()));
