@@ -19,7 +19,7 @@ use era_api::lab::{LabAsk, LabRun, LabState};
 use era_api::queue::{Proposal, Rule};
 use era_store::journal::Journal;
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use order::BadAsk;
@@ -61,6 +61,8 @@ struct Inner {
     program: PathBuf,
     known: Mutex<Known>,
     wake: Notify,
+    /// Counts changes of runs.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Default)]
@@ -86,7 +88,13 @@ impl Lab {
             runs.insert(run.id, run);
         }
         let known = Mutex::new(Known { runs, at_work: None });
-        Ok(Lab(Arc::new(Inner { folder, program, known, wake: Notify::new() })))
+        Ok(Lab(Arc::new(Inner {
+            folder,
+            program,
+            known,
+            wake: Notify::new(),
+            changes: watch::channel(0).0,
+        })))
     }
 
     /// Takes a run, to be done when those before it are.
@@ -117,6 +125,11 @@ impl Lab {
         drop(known);
         self.0.wake.notify_one();
         Ok(run)
+    }
+
+    /// Changes whenever a run begins, gets on or ends.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
     }
 
     /// All runs, the newest first.
@@ -238,6 +251,7 @@ impl Lab {
         if let Some(run) = self.known().runs.get_mut(&id) {
             run.share = Some(share);
         }
+        self.0.changes.send_modify(|count| *count += 1);
     }
 
     fn forget_oldest(&self, known: &mut Known) {
@@ -256,6 +270,7 @@ impl Lab {
     }
 
     fn keep(&self, run: &LabRun) -> std::io::Result<()> {
+        self.0.changes.send_modify(|count| *count += 1);
         let folder = self.folder_of(run.id);
         std::fs::create_dir_all(&folder)?;
         // Whole or not at all: a crash leaves the one before.
