@@ -677,7 +677,8 @@ export interface paths {
         };
         /**
          * The page of charts of a simulation. It has its scripts within, so it is shown apart from
-         *     everything else: it can neither read nor call anything of this origin.
+         *     everything else, also in a frame of our page: it can neither read nor call anything of this
+         *     origin.
          */
         get: operations["get_lab_runs_id_report"];
         put?: never;

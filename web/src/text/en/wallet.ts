@@ -50,6 +50,7 @@ export default {
   refund_broken: 'Refund: promise broken',
   returned: 'Returned: set aside, not used',
   chargeback: 'Chargeback by group',
+  whichPeriod: 'Period of the chargeback',
   period: 'This quota period',
   'last-month': 'Last month',
   month: 'This month',

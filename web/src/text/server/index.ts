@@ -5,7 +5,7 @@
 import type { ProblemError } from '../../api/problem';
 import type { Explanation } from '../../api/types';
 import { locale } from '../locale.svelte';
-import { REFUSED, STANDS, WHY } from './zh';
+import { HAPPENED, REFUSED, STANDS, WHY } from './zh';
 
 /** Something that was refused, in a sentence. */
 export function problemText(problem: Pick<ProblemError, 'code' | 'message' | 'parameters'>): string {
@@ -21,4 +21,10 @@ export function whyText(told: Explanation): string {
   if (told.state === 'promised' && told.start) return STANDS.promised(told.start);
   if (told.state === 'running' && told.start) return STANDS.running(told.start);
   return told.sentence;
+}
+
+/** What happened, and the particulars apart where only the server has words for them. */
+export function eventText(told: { event: string; sentence: string }): { what: string; more: string | undefined } {
+  const what = locale.language === 'en' ? undefined : HAPPENED[told.event];
+  return what === undefined ? { what: told.sentence, more: undefined } : { what, more: told.sentence };
 }

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { locale } from '../locale.svelte';
-import { problemText, whyText } from '.';
+import { eventText, problemText, whyText } from '.';
 
 const problem = (code: string, parameters: Record<string, unknown> = {}) => ({ code, parameters, message: 'as the server says' });
 const waiting = (why: string, parameters: Record<string, unknown>, position = 3) => ({ state: 'waiting', sentence: 'as the server says', why, parameters, position });
@@ -26,4 +26,12 @@ it('what no word is known for stays as the server said it', () => {
   expect(problemText(problem('something_new'))).toBe('as the server says');
   expect(whyText(waiting('something_new', {}))).toBe('as the server says');
   expect(whyText(waiting('quota', {}))).toBe('as the server says');
+});
+
+it('what happened is named in Chinese, and its particulars stay as the server told them', () => {
+  const told = { event: 'queued', sentence: 'waits in queue default' };
+  expect(eventText(told)).toEqual({ what: 'waits in queue default', more: undefined });
+  locale.language = 'zh';
+  expect(eventText(told)).toEqual({ what: '进入队列', more: 'waits in queue default' });
+  expect(eventText({ event: 'new_kind', sentence: 'something' })).toEqual({ what: 'something', more: undefined });
 });

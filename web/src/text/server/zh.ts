@@ -92,3 +92,28 @@ export const REFUSED: Sayings = {
   too_many_listeners: () => '监听者过多：请稍后再试',
   too_many_runs: () => '等待中的实验已达上限：请稍后再试',
 };
+
+/** What happened to a job, by the kind of its event; the server's sentence has the particulars. */
+export const HAPPENED: Readonly<Record<string, string>> = {
+  refused: '被拒绝',
+  bid_declined: '出价未被接受',
+  promised: '已获承诺',
+  queued: '进入队列',
+  ready: '所等待的作业已结束',
+  held: '报价已保留',
+  hold_ended: '保留已结束',
+  moved: '移到其他节点，开始时间不变',
+  launched: '已发往节点',
+  running: '开始运行',
+  stopping: '已通知停止',
+  task_ended: '一个副本已结束',
+  requeued: '重新排队，保留等待时间和检查点',
+  replanned: '因硬件故障重新安排',
+  broken: '承诺无法兑现，已退款',
+  extended: '已延长',
+  resized: '副本数已变化',
+  ended: '已结束',
+  edited: '已由所有者修改',
+  checkpointed: '已保存进度',
+  idle_reported: 'GPU 处于空闲',
+};

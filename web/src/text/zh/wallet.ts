@@ -53,6 +53,7 @@ export default {
   refund_broken: '退款：承诺未兑现',
   returned: '退回：预留未用',
   chargeback: '按组分摊费用',
+  whichPeriod: '分摊周期',
   period: '本配额周期',
   'last-month': '上月',
   month: '本月',
