@@ -147,3 +147,36 @@ fn new_node(found: &FoundNode) -> Option<NewNode> {
 pub fn new_pool(name: Name) -> Pool {
     Pool { name, rates: Rates::default(), closed_share: CLOSED_SHARE, level_caps: BTreeMap::new() }
 }
+
+#[cfg(test)]
+mod tests {
+    use era_core::resources::Capacity;
+
+    use super::*;
+    use crate::feed::tests::Site;
+
+    fn node(name: &str, cpu: u32) -> FoundNode {
+        let capacity = Capacity { cpu, memory: 1024, gpus: Vec::new(), devices: BTreeMap::new() };
+        let labels = BTreeMap::from([("pool".to_owned(), "lab".to_owned())]);
+        FoundNode { name: name.to_owned(), capacity, labels, simulated: true }
+    }
+
+    #[tokio::test]
+    async fn nodes_join_together_and_one_that_is_refused_keeps_no_other_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site::new(folder.path()).await;
+        let driver = &site.app.driver;
+        let before = driver.snapshot().seq();
+        let three = [node("a", 1000), node("b", 1000), node("a", 2000)];
+        found(driver, &three).await.unwrap();
+        let after = driver.snapshot();
+        assert_eq!(after.seq() - before, 2, "one pool is made, and they join in one input");
+        assert_eq!(named(&after, "a").map(|node| node.capacity.cpu), Some(2000));
+        found(driver, &three[1..]).await.unwrap();
+        assert_eq!(driver.snapshot().seq(), after.seq(), "what is known is not told again");
+        found(driver, &[node("too-large", u32::MAX), node("c", 1000)]).await.unwrap();
+        let last = driver.snapshot();
+        assert!(named(&last, "c").is_some() && named(&last, "too-large").is_none());
+        site.stop().await;
+    }
+}
