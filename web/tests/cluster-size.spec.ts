@@ -1,7 +1,7 @@
 /**
- * The calendar at the size that is promised: 1,000 nodes, 20,000 places promised on them, and 100,000 jobs. What
- * is measured is the processor time of the page's main thread, task by task, so that a busy
- * machine makes the test slow but not wrong.
+ * The calendar at the size that is promised: 1,000 nodes, 20,000 places promised on them, and
+ * 100,000 jobs. What is measured is the processor time of the page's main thread, task by task, so
+ * that a busy machine makes the test slow but not wrong.
  */
 import type { Browser, Page } from '@playwright/test';
 import { expect, PASSWORD, test, until } from './harness';
