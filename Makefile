@@ -19,8 +19,6 @@ test: export PROPTEST_RNG_SEED ?= 1
 # Python and the page are tried with the program that the tests are built with, and come before
 # them, so that the summary of all others is what is seen last.
 test: export ERA_BINARY ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/era
-# A cluster of 1,000 nodes takes minutes to join a program that checks every invariant.
-test: export ERA_TEST_NODES ?= 120
 test: setup-test ## Run every test
 	cargo test --workspace --locked --doc
 	@if cargo nextest --version >/dev/null 2>&1; then \
@@ -34,7 +32,6 @@ soak: export PROPTEST_CASES ?= 4096
 soak: export PROPTEST_RNG_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 soak: export ERA_CRASHES ?= 1000
 soak: export ERA_FUZZ_EXAMPLES ?= 200
-soak: export ERA_TEST_NODES ?= 1000
 soak: ## Run every test with far more random cases and crashes, and those that take long
 	@echo "PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED)"
 	@$(MAKE) --no-print-directory test PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED)

@@ -80,19 +80,53 @@ test.describe('for administrators', () => {
     await expect(page.getByText('The ceiling must not be below the floor.')).toBeVisible();
     await expect(page.getByRole('button', { name: 'Save' })).toBeDisabled();
     await page.getByRole('textbox', { name: 'Floor' }).fill('0.25');
+    await page.getByRole('radio', { name: /surge/ }).check();
+    await page.getByRole('textbox', { name: 'Price when full' }).fill('0.1');
+    await expect(page.getByText('It must not be below the price when idle.')).toBeVisible();
+    await expect(page.getByRole('button', { name: 'Save' })).toBeDisabled();
     await page.getByRole('radio', { name: /first-fit/ }).check();
+    await page.getByRole('textbox', { name: 'Price', exact: true }).fill('1.5');
     await page.getByRole('button', { name: 'Save' }).click();
-    await expect.poll(rules).toMatchObject({ name: 'first-fit', floor: 0.25 });
+    await expect.poll(rules).toMatchObject({ name: 'first-fit', density: 1.5, floor: 0.25 });
     await page.getByRole('button', { name: 'Undo' }).click();
     await expect.poll(rules).toEqual(before);
+  });
+
+  test('the tokens of another account are seen and revoked', async ({ page, server }) => {
+    await server.ask('POST', '/users', { name: 'tokenia', group: 'vision', password: PASSWORD });
+    const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: 'tokenia', password: PASSWORD, label: 'laptop' });
+    await page.goto('/administration?search=tokenia');
+    await page.getByRole('button', { name: 'Actions for tokenia' }).click();
+    await page.getByRole('menuitem', { name: 'Tokens' }).click();
+    const dialog = page.getByRole('dialog', { name: 'What tokenia is signed in with' });
+    await expect(dialog.getByText('laptop')).toBeVisible();
+    expect(await findings(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Revoke laptop' }).click();
+    await page.getByRole('button', { name: 'Revoke', exact: true }).last().click();
+    await expect(dialog.getByText('No token yet')).toBeVisible();
+    await expect(server.ask('GET', '/sessions', undefined, token)).rejects.toThrow('401');
+  });
+
+  test('an account that somebody else makes appears by itself', async ({ page, server }) => {
+    await page.goto('/administration?search=sudden');
+    await expect(page.getByText('No account is called that')).toBeVisible();
+    await server.ask('POST', '/users', { name: 'suddenly', group: 'vision', password: PASSWORD });
+    await expect(page.getByRole('row').filter({ hasText: 'suddenly' })).toBeVisible();
   });
 
   test('the trail has what was done, and health says that the server is ready', async ({ page, server }) => {
     await server.ask('POST', '/groups', { name: 'trail' });
     await page.goto('/administration?tab=audit');
     await expect(page.getByRole('row').filter({ hasText: 'group.create' }).filter({ hasText: 'trail' })).toContainText('done');
-    await page.getByRole('searchbox', { name: 'Search in what is shown' }).fill('nothing like this');
-    await expect(page.getByText('No line has this in it')).toBeVisible();
+    await page.getByRole('searchbox', { name: /What begins with/ }).fill('group.');
+    await expect(page).toHaveURL(/what=group/);
+    await expect(page.getByRole('row').filter({ hasText: 'login' })).toHaveCount(0);
+    await expect(page.getByRole('row').filter({ hasText: 'trail' })).toBeVisible();
+    await page.getByRole('searchbox', { name: 'By this account' }).fill('nobody-at-all');
+    await expect(page.getByText('No line fits this')).toBeVisible();
+    await page.getByRole('searchbox', { name: 'By this account' }).fill('');
+    await page.getByLabel('When', { exact: true }).selectOption({ label: 'In the last day' });
+    await expect(page.getByRole('row').filter({ hasText: 'trail' })).toBeVisible();
     await page.getByRole('tab', { name: 'Health' }).click();
     await expect(page.getByText('The scheduler runs and the database answers.')).toBeVisible();
     await expect(page.getByText('Where time goes')).toBeVisible();

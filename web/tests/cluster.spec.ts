@@ -114,6 +114,22 @@ test.describe('for administrators', () => {
     await expect(panel.getByRole('button', { name: 'Drain' })).toBeVisible();
   });
 
+  test('a node is cordoned, then drained, then takes work again', async ({ page, server }) => {
+    await page.goto(`/cluster?node=${node}`);
+    const panel = page.getByRole('complementary', { name: `Node ${node}` });
+    await panel.getByRole('button', { name: 'Cordon' }).click();
+    await expect(page.getByText(`${node} is cordoned: it takes nothing new.`)).toBeVisible();
+    expect((await state(server)).health).toBe('cordoned');
+    await expect(page.locator(`[data-node="${node}"]`)).toContainText('cordoned');
+    await panel.getByRole('button', { name: 'Drain' }).click();
+    await until(async () => (await state(server)).health === 'draining');
+    // The way back is to how it stood.
+    await page.getByRole('status').or(page.locator('body')).getByText(`${node} drains: it takes nothing new.`).waitFor();
+    await panel.getByRole('button', { name: 'Resume' }).click();
+    await until(async () => (await state(server)).health === 'up');
+    await expect(panel.getByRole('button', { name: 'Cordon' })).toBeVisible();
+  });
+
   test('an absence is announced and taken back; one that is wrong is told before it is sent', async ({ page, server }) => {
     await page.goto(`/cluster?node=${node}`);
     const panel = page.getByRole('complementary', { name: `Node ${node}` });

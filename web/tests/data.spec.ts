@@ -45,6 +45,18 @@ test('a new data set is made, takes files, and shows them', async ({ page }) => 
   await expect(page.getByText(/^2 files/)).toBeVisible();
 });
 
+test('what somebody else puts there appears by itself', async ({ page, server }) => {
+  const token = await asUser(server);
+  await page.goto('/data?search=by-itself');
+  await expect(page.getByRole('link', { name: 'by-itself' })).toBeHidden();
+  await server.ask('POST', '/data', { name: 'by-itself' }, token);
+  await page.getByRole('link', { name: 'by-itself' }).click();
+  await expect(page.getByText('No files yet')).toBeVisible();
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/octet-stream' };
+  await fetch(`${server.url}/api/v1/data/${USER}/by-itself/files/late.txt`, { method: 'PUT', headers, body: 'late' });
+  await expect(page.getByRole('button', { name: 'late.txt', exact: true })).toBeVisible();
+});
+
 test('an upload that is cut pauses, goes on where it stopped and arrives whole', async ({ page, server }) => {
   test.setTimeout(90_000);
   const token = await asUser(server);

@@ -16,7 +16,11 @@ test('a simulation is started, ends, and says which policy is best', async ({ pa
   const table = page.getByRole('table', { name: 'Policies compared' });
   for (const policy of ['fifo', 'sjf', 'fair-share']) await expect(table.getByText(policy, { exact: true })).toBeVisible();
   await expect(table.getByText('best', { exact: true })).toHaveCount(1);
-  const charts = page.getByRole('link', { name: /Open the page of charts/ });
+  const report = page.getByTitle(/^Charts of run #\d+$/);
+  await expect(report).toHaveAttribute('sandbox', 'allow-scripts');
+  // Its own script runs in there: it draws.
+  await expect(report.contentFrame().locator('canvas, svg').first()).toBeVisible();
+  const charts = page.getByRole('link', { name: /Open the charts alone/ });
   await expect(charts).toHaveAttribute('target', '_blank');
   const response = await page.request.get((await charts.getAttribute('href')) ?? '');
   expect(response.headers()['content-security-policy']).toContain('sandbox');

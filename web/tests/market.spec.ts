@@ -52,6 +52,41 @@ test('another pool and a longer time are in the address, and a longer job starts
   await expect(page).toHaveURL(/\/jobs\/new\?pool=inference&at=/);
 });
 
+test('charts show what came after they were drawn', async ({ page }) => {
+  // The library is there before the prices are: they must still be drawn.
+  await page.goto('/market?pool=training');
+  await expect(page.getByRole('grid')).toBeVisible();
+  await page.route('**/calendar**', async (route) => {
+    await new Promise((wait) => setTimeout(wait, 700));
+    await route.continue();
+  });
+  await page.reload();
+  const demand = page.getByRole('img', { name: /Share of pool training/ });
+  await expect(demand.locator('canvas')).toBeVisible();
+  await expect(page.getByRole('grid')).toBeVisible();
+  await demand.locator('.u-over').hover();
+  await expect(demand.locator('.u-legend')).toContainText(/Promised[:\s]*\d+%/);
+});
+
+test('past prices are kept by the server and drawn, as far back as is asked for', async ({ page, server }) => {
+  interface History {
+    pool: string;
+    points: { at: string; gpu: string }[];
+  }
+  const history = () => server.ask<History>('GET', '/market/training/history');
+  await expect.poll(async () => (await history()).points.length, { timeout: 25_000 }).toBeGreaterThan(0);
+  const [first] = (await history()).points;
+  expect(Number(first?.gpu)).toBeGreaterThan(0);
+  await page.goto('/market?pool=training');
+  const chart = page.getByRole('img', { name: 'Price in pool training over the past days' });
+  await expect(chart.locator('canvas')).toBeVisible();
+  await page.getByRole('radiogroup', { name: 'How far back' }).or(page.getByRole('group', { name: 'How far back' })).getByText('30 days').click();
+  await expect(page).toHaveURL(/past=30/);
+  await expect(chart.locator('canvas')).toBeVisible();
+  const { points } = await server.ask<History>('GET', '/market/training/history?from=2026-01-01T00:00:00Z&points=4');
+  expect(points.length).toBeLessThanOrEqual(4);
+});
+
 test('an alert in the browser tells at once when the price is below, and survives a reload', async ({ page }) => {
   await page.goto('/market?pool=training');
   await page.getByRole('button', { name: 'Tell me here' }).click();

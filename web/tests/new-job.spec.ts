@@ -88,6 +88,32 @@ test('form, YAML and command line say the same, whichever is written', async ({ 
   await expect(page.getByText('era run --cpu 1 --memory 1Gi --time 45m -- python train.py')).toBeVisible();
 });
 
+test('an array that follows a job is handed in from the form, and reads the same in YAML and on the line', async ({ page, server, seeded }) => {
+  await page.goto('/jobs/new');
+  await page.getByText('Queue, half price').click();
+  await page.getByRole('textbox', { name: 'Name' }).fill('sweep-of-three');
+  await page.getByRole('textbox', { name: /^Project/ }).fill('two words');
+  await expect(page.getByText('Letters, digits, dots and hyphens; at most 63.')).toBeVisible();
+  await page.getByRole('textbox', { name: /^Project/ }).fill('thesis');
+  await box(page, 'Command').fill('true');
+  await page.getByRole('textbox', { name: /^Many of the same/ }).fill('9-1');
+  await expect(page.getByText('This is not understood: see the example.')).toBeVisible();
+  await page.getByRole('textbox', { name: /^Many of the same/ }).fill('0-4:2%2');
+  await page.getByRole('textbox', { name: /^After other jobs/ }).fill(`${seeded.promised}:any`);
+  const yaml = page.getByRole('textbox', { name: 'YAML' });
+  await expect(yaml).toHaveValue(new RegExp(`project: thesis[\\s\\S]*array: 0-4:2%2\\nafter:\\n  - ${seeded.promised}:any`));
+  await page.getByRole('tab', { name: 'Command line' }).click();
+  await expect(page.getByText(`--project thesis --cpu 1 --memory 1Gi --time 1h --array 0-4:2%2 --after ${seeded.promised}:any -- true`)).toBeVisible();
+  await page.getByRole('button', { name: 'Hand in' }).click();
+  await expect(page).toHaveURL(/\/jobs\/\d+$/);
+  const id = Number(/\d+$/.exec(page.url())?.[0]);
+  const { items } = await server.ask<{ items: { project: string; array: { index: number } }[] }>('GET', `/jobs?array=${id}`);
+  expect(items.map(({ array }) => array.index).sort()).toEqual([0, 2, 4]);
+  expect(items.every(({ project }) => project === 'thesis')).toBe(true);
+  const { explanation } = await server.ask<{ explanation: { why: string } }>('GET', `/jobs/${id}`);
+  expect(explanation.why).toBe('after');
+});
+
 test('a folder of code is sent and becomes the job’s working folder', async ({ page }) => {
   await page.goto('/jobs/new?template=cpu');
   await page.locator('input[type=file]').setInputFiles('tests/harness/code');

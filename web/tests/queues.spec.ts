@@ -13,6 +13,17 @@ test('who waits is told, with why, and nothing can be changed by whoever may not
   await expect(page.getByRole('button', { name: 'Publish' })).toBeHidden();
 });
 
+test('others’ jobs have their places in the line and no names', async ({ page, server }) => {
+  await server.ask('PUT', '/queues/hidden', { name: 'hidden', level: 4, policy: 'fifo', running_max: 0 });
+  const ask = { resources: { cpu: '1', memory: '1Gi' }, duration_s: 600 };
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'secret-plan', work: { command: ['true'] }, queue: 'hidden', ask });
+  await page.goto('/queues?queue=hidden');
+  const line = page.getByRole('listitem').filter({ hasText: `#${job}` });
+  await expect(line).toContainText('Somebody else’s job');
+  await expect(line).toContainText('1');
+  await expect(page.getByText('secret-plan')).toBeHidden();
+});
+
 test.describe('for administrators', () => {
   test.use({ account: ADMIN });
   interface Policy {
@@ -92,11 +103,17 @@ test.describe('for administrators', () => {
     await page.getByRole('button', { name: 'Publish' }).click();
     await expect(page.getByText('Version 2 of priority is in force.')).toBeVisible();
     expect((await policy(server, 'priority'))?.rule.formula).toBe('100 * gpus');
+    // The two versions side by side: what went and what came.
+    const versions = page.getByRole('group', { name: 'From version 1 to version 2' });
+    await expect(versions.locator('ins').first()).toContainText('100');
+    await expect(versions.locator('del').first()).toBeVisible();
     await page.getByRole('button', { name: 'Roll back to version 1' }).click();
     await expect(page.getByText('priority is back at version 1.')).toBeVisible();
     await expect(formula).toHaveValue(before);
     expect(await policy(server, 'priority')).toMatchObject({ version: 1, rule: { formula: before } });
 
+    await page.getByRole('button', { name: 'Compare version 2 with the one in force' }).click();
+    await expect(page.getByRole('group', { name: 'From version 1 to version 2' })).toBeVisible();
     await page.goto('/queues?queue=held');
     await expect(page.locator(`a[href="/jobs/${one}"]`)).toBeVisible();
     await expect(page.getByText('its queue is full').first()).toBeVisible();

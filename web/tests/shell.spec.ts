@@ -18,6 +18,20 @@ test('speaks Chinese to a Chinese browser, and the reader can change that for go
   await context.close();
 });
 
+test.describe('in Chinese', () => {
+  test.use({ locale: 'zh-CN' });
+
+  test('what the server says is said in Chinese too: why a job waits, and why something is refused', async ({ page, seeded }) => {
+    await page.goto(`/jobs/${seeded.waiting}`);
+    await expect(page.getByText(`等待中：等待作业 ${seeded.promised} 成功。`)).toBeVisible();
+    await page.goto('/queues?queue=default');
+    await expect(page.getByText(`等待中：等待作业 ${seeded.promised} 成功。`)).toBeVisible();
+    await page.goto('/jobs/new?template=gpu');
+    await page.getByRole('textbox', { name: '对您的价值' }).fill('0.01');
+    await expect(page.getByText(/^最便宜的时段为 [\d.,]+，高于其价值 0.01/)).toBeVisible();
+  });
+});
+
 test('is light or dark as the reader chooses, also after a reload', async ({ page }) => {
   await page.goto('/');
   const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);

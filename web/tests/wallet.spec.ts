@@ -1,32 +1,63 @@
 /** The wallet: what it holds and where it went, what is left of limits, and what groups owe. */
 import { readFileSync } from 'node:fs';
-import { ADMIN, expect, findings, test, THEMES, USER } from './harness';
+import { ADMIN, expect, findings, PASSWORD, test, THEMES, USER } from './harness';
 
-test('shows balance, what is set aside, spending by project and the statement', async ({ page, server, seeded }) => {
-  await server.ask('PUT', `/users/${USER}/quota`, { gpu: '64', credits: '9000' });
+/** One who is only here, so that what others' tests spend changes nothing. */
+const OWNER = 'wanda';
+test.use({ account: OWNER });
+
+const written = (amount: number) => new Intl.NumberFormat('en-GB', { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format(amount);
+let first = 0;
+
+test.beforeAll(async ({ server }) => {
+  await server.ask('POST', '/users', { name: OWNER, group: 'speech', credits: '10000', password: PASSWORD });
+  const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: OWNER, password: PASSWORD, label: 'wallet' });
+  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  for (const [index, project] of ['thesis', 'thesis', undefined].entries()) {
+    const ask = { resources: { cpu: '4', memory: '8Gi', gpu: '1' }, duration_s: 3600, earliest: at(2 + index), deadline: at(30), constraints: { pool: 'inference' } };
+    const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: `run-${index}`, ...(project && { project }), work: { command: ['true'] }, ask, value: '900' }, token);
+    first ||= job;
+  }
+});
+
+test('shows balance, what is set aside, spending by project and the statement', async ({ page, server }) => {
+  await server.ask('PUT', `/users/${OWNER}/quota`, { gpu: '64', credits: '9000' });
   await page.goto('/wallet');
   await expect(page.getByRole('heading', { name: 'Wallet' })).toBeVisible();
-  const wallet = await server.ask<{ escrow: string }>('GET', `/users/${USER}/wallet`);
+  const wallet = await server.ask<{ escrow: string; period_to: string }>('GET', `/users/${OWNER}/wallet`);
   expect(Number(wallet.escrow)).toBeGreaterThan(0);
-  await expect(page.getByText('of 9,000.00 in this period')).toBeVisible();
+  await expect(page.getByText(/of 9,000.00, until /)).toBeVisible();
+  await expect(page.getByText(/Hours and credits are counted anew on /)).toBeVisible();
   await expect(page.getByRole('meter', { name: 'GPUs at once' })).toBeVisible();
-  // Six jobs `pretrain-0` to `pretrain-5` are one project, and its sum is what they were charged.
-  const statement = await server.ask<{ items: { job: number | null; reason: string; amount: string }[] }>('GET', `/wallets/${USER}/statement?limit=1000`);
-  const pretrain = await server.ask<{ items: { id: number; name: string }[] }>('GET', '/jobs?limit=1000');
-  const ids = new Set(pretrain.items.filter((job) => job.name?.startsWith('pretrain')).map((job) => job.id));
+  // What the project's jobs were charged is its sum.
+  const { items } = await server.ask<{ items: { id: number; project?: string }[] }>('GET', `/jobs?user=${OWNER}`);
+  const ids = new Set(items.filter((job) => job.project === 'thesis').map((job) => job.id));
+  expect(ids.size).toBe(2);
+  const statement = await server.ask<{ items: { job: number | null; amount: string }[] }>('GET', `/wallets/${OWNER}/statement?limit=1000`);
   const charged = statement.items.filter((line) => line.job !== null && ids.has(line.job)).reduce((sum, line) => sum - Number(line.amount), 0);
-  const written = new Intl.NumberFormat('en-GB', { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format(charged);
-  await expect(page.getByRole('listitem').filter({ hasText: 'pretrain' }).filter({ hasText: `${written} credits` })).toBeVisible();
-  await expect(page.getByRole('table', { name: 'Statement' }).getByRole('link', { name: `#${seeded.promised}`, exact: true })).toBeVisible();
+  await expect(page.getByRole('listitem').filter({ hasText: 'thesis' }).filter({ hasText: `${written(charged)} credits` })).toBeVisible();
+  await expect(page.getByRole('listitem').filter({ hasText: 'no project' })).toBeVisible();
+  await expect(page.getByRole('table', { name: 'Statement' }).getByRole('link', { name: `#${first}`, exact: true })).toBeVisible();
   await page.getByRole('radio', { name: 'In', exact: true }).check({ force: true });
   await expect(page.getByText('Given by an administrator')).toBeVisible();
   await expect(page.getByText('Paid for a reservation')).toBeHidden();
+  await page.getByRole('listitem').filter({ hasText: 'thesis' }).getByRole('link').click();
+  await expect(page).toHaveURL(/\/jobs\?project=thesis/);
+  await expect(page.getByText('2 jobs', { exact: true })).toBeVisible();
+});
+
+test('credits that an administrator gives are seen at once', async ({ page, server }) => {
+  await page.goto('/wallet');
+  const { balance } = await server.ask<{ balance: string }>('GET', `/users/${OWNER}/wallet`);
+  await expect(page.getByRole('main').getByText(written(Number(balance))).first()).toBeVisible();
+  await server.ask('POST', `/users/${OWNER}/grants`, { amount: '123.45' });
+  await expect(page.getByRole('main').getByText(written(Number(balance) + 123.45)).first()).toBeVisible();
 });
 
 test('the statement is a file for spreadsheets', async ({ page }) => {
   await page.goto('/wallet');
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Statement as CSV' }).click()]);
-  expect(file.suggestedFilename()).toBe(`statement-${USER}.csv`);
+  expect(file.suggestedFilename()).toBe(`statement-${OWNER}.csv`);
   const text = readFileSync(await file.path(), 'utf8');
   expect(text).toContain('at,reason,job,amount,balance');
   expect(text).toMatch(/charge,\d+,-\d/);
@@ -40,17 +71,32 @@ test('who only works sees no chargeback', async ({ page }) => {
 
 test.describe('for administrators', () => {
   test.use({ account: ADMIN });
-  test('groups are charged for what their accounts used, also as CSV', async ({ page, server }) => {
+  test('groups are charged for what their members spent on which project, also as CSV', async ({ page, server }) => {
     await page.goto('/wallet');
-    const { used } = await server.ask<{ used: { credits: string } }>('GET', '/groups/vision');
+    const { lines } = await server.ask<{ lines: { user: string; project?: string; net: string }[] }>('GET', '/groups/speech/chargeback');
+    expect(lines.map(({ user, project }) => [user, project])).toContainEqual([OWNER, 'thesis']);
     const table = page.getByRole('table', { name: 'Chargeback by group' });
-    const written = new Intl.NumberFormat('en-GB', { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format(Number(used.credits));
-    await expect(table.getByRole('row').filter({ hasText: 'vision' })).toContainText(written);
+    await expect(table.getByRole('row').filter({ hasText: 'speech' })).toContainText(written(lines.reduce((sum, { net }) => sum + Number(net), 0)));
+    await expect(table.getByRole('row').filter({ hasText: 'thesis' })).toContainText(written(Number(lines.find(({ project }) => project === 'thesis')?.net)));
     const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Chargeback as CSV' }).click()]);
-    expect(readFileSync(await file.path(), 'utf8')).toMatch(new RegExp(`vision,${USER},`));
-    await table.getByRole('link', { name: USER }).click();
+    const text = readFileSync(await file.path(), 'utf8');
+    expect(text).toContain('from,to,group,account,project,gpu_hours,core_hours,gib_hours,charged,refunded,net');
+    expect(text).toMatch(new RegExp(`speech,${OWNER},thesis,`));
+    await page.getByLabel('Period of the chargeback').selectOption({ label: 'Last month' });
+    await expect(table.getByRole('row').filter({ hasText: 'thesis' })).toBeHidden();
+    await page.getByLabel('Period of the chargeback').selectOption({ label: 'Last 30 days' });
+    await table.getByRole('link', { name: USER }).first().click();
     await expect(page.getByRole('heading', { name: `Wallet of ${USER}` })).toBeVisible();
   });
+
+  for (const theme of THEMES) {
+    test(`has nothing for axe to find with chargeback, in ${theme}`, async ({ page }) => {
+      await page.emulateMedia({ colorScheme: theme });
+      await page.goto(`/wallet?of=${OWNER}`);
+      await expect(page.getByRole('table', { name: 'Chargeback by group' }).getByText('thesis')).toBeVisible();
+      expect(await findings(page)).toEqual([]);
+    });
+  }
 });
 
 for (const theme of THEMES) {

@@ -290,6 +290,12 @@ pub struct QuotaUse {
     pub credits: Credits,
     /// Bytes of data kept.
     pub storage_bytes: u64,
+    /// Since when hours and credits are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period_from: Option<Timestamp>,
+    /// When they are counted anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period_to: Option<Timestamp>,
 }
 
 /// Credits given (or, below zero, taken).
@@ -311,6 +317,77 @@ pub struct Wallet {
     pub escrow: Credits,
     /// Spent in this period.
     pub spent: Credits,
+    /// When this period began.
+    pub period_from: Timestamp,
+    /// When the next one begins.
+    pub period_to: Timestamp,
+}
+
+/// What was spent and used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Spent {
+    /// The project; absent for jobs that name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Charged.
+    pub charged: Credits,
+    /// Given back.
+    pub refunded: Credits,
+    /// Charged and not given back.
+    pub net: Credits,
+    /// Core-hours of tasks that are over.
+    pub cpu_hours: f64,
+    /// GiB-hours.
+    pub memory_hours: f64,
+    /// GPU-hours.
+    pub gpu_hours: f64,
+}
+
+/// What an account spent, stretch by stretch and project by project.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Spending {
+    /// Whose wallet.
+    pub user: String,
+    /// From.
+    pub from: Timestamp,
+    /// Until.
+    pub to: Timestamp,
+    /// In stretches of so many seconds.
+    pub step_s: u64,
+    /// Stretches in which anything was spent or used, oldest first.
+    pub stretches: Vec<SpendingStretch>,
+}
+
+/// What was spent in a stretch of time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SpendingStretch {
+    /// From.
+    pub from: Timestamp,
+    /// By project.
+    pub projects: Vec<Spent>,
+}
+
+/// What the members of a group spent in a period, by project.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Chargeback {
+    /// The group.
+    pub group: String,
+    /// From.
+    pub from: Timestamp,
+    /// Until.
+    pub to: Timestamp,
+    /// Whoever spent most first.
+    pub lines: Vec<ChargebackLine>,
+}
+
+/// What a member spent on a project.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ChargebackLine {
+    /// The account's name.
+    pub user: String,
+    /// What it spent.
+    #[serde(flatten)]
+    pub spent: Spent,
 }
 
 /// One line of a statement, newest first.

@@ -22,7 +22,7 @@ pub struct Node {
     pub rack: Option<String>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// `up`, `draining` or `lost`.
+    /// `up`, `cordoned`, `draining` or `lost`.
     pub health: String,
     /// What it has, as resources are written.
     pub capacity: BTreeMap<String, String>,
@@ -68,7 +68,7 @@ pub struct Absence {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeEdit {
-    /// `drain`, `resume` or `leave`.
+    /// `cordon`, `drain`, `resume` or `leave`.
     pub action: Option<NodeAction>,
     /// Its domain; an empty string takes it out.
     pub domain: Option<String>,
@@ -80,6 +80,8 @@ pub struct NodeEdit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeAction {
+    /// It takes nothing new; what runs or is promised there stays.
+    Cordon,
     /// It takes nothing new; promises move where they can.
     Drain,
     /// It takes work again.

@@ -167,6 +167,9 @@ pub struct NewJob {
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// What it is done for: spending is told by project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// What is run.
     pub work: Work,
     /// What it needs, and when.
@@ -372,6 +375,9 @@ pub struct JobSummary {
     /// Whether it ran on simulated nodes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
+    /// What it is done for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }
 
 /// A job's place in an array.
@@ -454,6 +460,10 @@ pub struct Explanation {
     /// The code of the reason why it does not start now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// What the reason says besides its code, for whoever puts it in words of their own.
+    #[serde(default, skip_serializing_if = "crate::Parameters::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
+    pub parameters: crate::Parameters,
     /// When it starts or is likely to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Timestamp>,
@@ -498,6 +508,9 @@ pub struct JobFilter {
     /// In this queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
+    /// Of this project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// Whose name begins so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

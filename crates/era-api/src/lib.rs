@@ -27,5 +27,8 @@ pub use jiff::Timestamp;
 pub use page::Page;
 pub use problem::Problem;
 
+/// What a code says besides itself, by name.
+pub type Parameters = serde_json::Map<String, serde_json::Value>;
+
 /// The prefix of every path.
 pub const PREFIX: &str = "/api/v1";

@@ -11,6 +11,15 @@ use crate::Credits;
 pub struct Mechanism {
     /// `basic-econ`, `first-fit`, `on-demand` or `surge`.
     pub name: String,
+    /// For `first-fit` and `on-demand`: the fixed price, times the base rate; 1 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub density: Option<f64>,
+    /// For `surge`: times the base rate when nothing is promised; 0.5 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// For `surge`: times the base rate when everything is; 5 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
     /// Prices never fall below this times the base rate.
     pub floor: f64,
     /// Nor rise above this.
@@ -43,6 +52,30 @@ pub struct FareCalendar {
     pub pool: String,
     /// Cheapest first slot of each stretch, in order.
     pub points: Vec<PricePoint>,
+}
+
+/// What a pool has cost since an instant: it holds until the next one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PastPrice {
+    /// Since when.
+    pub at: Timestamp,
+    /// Credits for a core-hour.
+    pub cpu: Credits,
+    /// Credits for a GiB-hour.
+    pub memory: Credits,
+    /// Credits for a GPU-hour.
+    pub gpu: Credits,
+    /// The share that was promised: cores, memory, GPUs.
+    pub promised: [f64; 3],
+}
+
+/// What a pool has cost over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PriceHistory {
+    /// The pool.
+    pub pool: String,
+    /// Oldest first. Where there were too many changes, those that show the same curve.
+    pub points: Vec<PastPrice>,
 }
 
 /// Prices now, and the public record.

@@ -23,6 +23,10 @@ pub struct Problem {
     /// The field that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
+    /// What the sentence says besides its code, for whoever puts it in words of their own.
+    #[serde(default, skip_serializing_if = "crate::Parameters::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
+    pub parameters: crate::Parameters,
     /// The request that it answers, as the logs name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -44,6 +48,7 @@ impl Problem {
             detail: detail.into(),
             code: code.to_owned(),
             field: None,
+            parameters: crate::Parameters::new(),
             request_id: None,
             retry_after_s: None,
             counter_offers: None,

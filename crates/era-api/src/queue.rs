@@ -68,6 +68,51 @@ pub struct Policy {
     pub versions: Vec<u32>,
 }
 
+/// A version of a policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PolicyVersion {
+    /// Its number, from 1.
+    pub version: u32,
+    /// What it says.
+    pub rule: Rule,
+    /// Whether it is the one in force.
+    pub in_force: bool,
+}
+
+/// A job that waits in a queue. Of those that the caller may not see only number and position are
+/// told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Waiter {
+    /// The job's number.
+    pub job: u64,
+    /// 1 for the next one; 0 while it waits for other jobs.
+    pub position: u32,
+    /// The job, where the caller may see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<WaiterAbout>,
+    /// Why it waits and when it is likely to start, where the caller may see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<crate::job::Explanation>,
+}
+
+/// What is told of a job that waits to those who may see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WaiterAbout {
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whose: the account's name.
+    pub user: String,
+    /// When it was accepted.
+    pub submitted: Timestamp,
+    /// How many GPUs it asks for in all, where any.
+    pub gpus: f64,
+    /// How many replicas.
+    pub replicas: u32,
+    /// How long it runs at most.
+    pub duration_s: u64,
+}
+
 /// Who goes first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -67,6 +67,8 @@ pub enum Health {
     /// It does.
     Up,
     /// What runs or is promised there stays; nothing new comes.
+    Cordoned,
+    /// What runs there stays, promises have moved where they could; nothing new comes.
     Draining,
     /// Cut off or dead. It may come back.
     Lost,

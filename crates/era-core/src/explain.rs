@@ -8,7 +8,7 @@ use crate::cluster::Purpose;
 use crate::job::{Deal, Job, Phase, When};
 use crate::ledger::Account;
 use crate::market::fixed_price;
-use crate::queue::PolicyRule;
+use crate::queue::{PolicyRule, Queue};
 use crate::refusal::Refusal;
 use crate::resources::{Resource, show_mib};
 use crate::scheduler::{admission, estimated_starts, place_now, ranked, ranked_by, running_of};
@@ -129,12 +129,41 @@ pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
         let reason = Reason::After { job: before.job, when: before.when };
         return Ok(Explanation::Waiting { position: 0, start: None, reason });
     }
-    let position = position(state, job)?;
-    Ok(Explanation::Waiting {
-        position,
-        start: estimate(state, job),
-        reason: reason(state, job, position)?,
-    })
+    let Some(terms) = job.queue() else {
+        return Ok(Explanation::Waiting { position: 0, start: None, reason: Reason::NextPass });
+    };
+    let paper = Paper::of(state, state.queue(&terms.queue)?);
+    let place = paper.order.iter().position(|other| *other == id);
+    paper.waiting(state, job, place.map_or(0, |n| n as u32 + 1))
+}
+
+/// Explains those that wait in a queue, in the order of service, without the first `skip` and at
+/// most `take` of them; those that wait for other jobs come last. What is worked out about the
+/// queue as a whole is worked out once.
+pub fn explain_queue(
+    state: &State,
+    queue: &Name,
+    skip: usize,
+    take: usize,
+) -> Result<Vec<(JobId, Explanation)>, Refusal> {
+    let queue = state.queue(queue)?;
+    let paper = Paper::of(state, queue);
+    let mut told = Vec::new();
+    for (place, id) in paper.order.iter().enumerate().skip(skip).take(take) {
+        let job = state.job(*id)?;
+        told.push((*id, paper.waiting(state, job, place as u32 + 1)?));
+    }
+    let skip = skip.saturating_sub(paper.order.len());
+    let of_queue = |job: &&Arc<Job>| {
+        job.ended.is_none()
+            && !job.after.is_empty()
+            && job.queue().is_some_and(|terms| terms.queue == queue.name)
+    };
+    let left = take - told.len();
+    for job in state.jobs().filter(of_queue).skip(skip).take(left) {
+        told.push((job.id, explain(state, job.id)?));
+    }
+    Ok(told)
 }
 
 /// The waiting jobs of a queue in the order of service; under another rule than its own where one
@@ -155,97 +184,125 @@ pub fn queue_order(
     Ok(ranks.into_iter().map(|rank| rank.job).collect())
 }
 
-/// The place of a waiting job in its queue, from 1.
-fn position(state: &State, job: &Job) -> Result<u32, Refusal> {
-    let Some(terms) = job.queue() else { return Ok(0) };
-    let order = ranked(state, state.queue(&terms.queue)?);
-    let ahead = order.iter().position(|rank| rank.job == job.id);
-    Ok(ahead.map_or(0, |n| n as u32 + 1))
+/// A queue on paper: its order, and when its first jobs would start if all went as planned.
+struct Paper<'a> {
+    queue: &'a Queue,
+    order: Vec<JobId>,
+    /// If runs take as long as such runs usually take, if they are all short, and if they all
+    /// last until their limits.
+    likely: Planned,
+    earliest: Planned,
+    latest: Planned,
 }
 
-fn reason(state: &State, job: &Job, position: u32) -> Result<Reason, Refusal> {
-    let Some(terms) = job.queue() else { return Ok(Reason::NextPass) };
-    let queue = state.queue(&terms.queue)?;
-    let running = running_of(state, queue);
-    match admission(state, queue, job, &running) {
-        // Beyond its share it may still have what others leave.
-        Err(Reason::ShareUsed { .. }) if queue.borrows => {}
-        Err(reason) => return Ok(reason),
-        Ok(()) => {}
+type Planned = Vec<(JobId, Option<Time>)>;
+
+impl Paper<'_> {
+    fn of<'a>(state: &State, queue: &'a Queue) -> Paper<'a> {
+        let estimates = &state.estimates;
+        Paper {
+            queue,
+            order: ranked(state, queue).into_iter().map(|rank| rank.job).collect(),
+            likely: estimated_starts(state, DEPTH, |j| estimates.expected_of(j).0),
+            earliest: estimated_starts(state, DEPTH, |j| estimates.expected_of(j).1),
+            latest: estimated_starts(state, DEPTH, |j| j.parts[0].remaining()),
+        }
     }
-    let part = &job.parts[0];
-    let units = part.request.units();
-    // Only what a pool that could run it costs.
-    let eligible = state.eligibility(&part.request, job.user, Purpose::Queue);
-    let prices = || {
-        let pools = state.cluster.pools();
-        let usable = pools.filter(|p| state.cluster.nodes_of(&p.name).any(|n| eligible.allows(n)));
-        usable.filter_map(|pool| {
-            let density = state.settings.queue_density;
-            fixed_price(&pool.rates, &units, part.remaining().0, density)
+
+    fn waiting(&self, state: &State, job: &Job, position: u32) -> Result<Explanation, Refusal> {
+        Ok(Explanation::Waiting {
+            position,
+            start: self.estimate(state, job),
+            reason: self.reason(state, job, position),
         })
-    };
-    let balance = state.ledger.balance(Account::Wallet(job.user));
-    if let Some(needed) = prices().min().filter(|needed| *needed > balance) {
-        return Ok(Reason::Funds { balance, needed });
     }
-    let free = crate::scheduler::free_now(state);
-    for resource in Resource::ALL {
-        let (free, needed) = (free[resource as usize], units[resource as usize]);
-        if needed > free {
-            return Ok(Reason::Short { resource, free, needed });
-        }
-    }
-    let planned = estimated_starts(state, DEPTH, |j| j.parts[0].remaining());
-    let start = planned.iter().find(|(id, _)| *id == job.id).and_then(|(_, start)| *start);
-    if start.is_some_and(|start| start <= state.now) {
-        // There is room, though perhaps in a pool that is dearer than wallet or quota allow.
-        let needed = prices().max().unwrap_or(Money::ZERO);
-        if needed > balance {
-            return Ok(Reason::Funds { balance, needed });
-        }
-        let accounts = &state.accounts;
-        let spend = state.usage.check_period(accounts, job.user, state.now, [0; 3], needed);
-        return Ok(spend.err().map_or(Reason::NextPass, |refusal| Reason::Quota { refusal }));
-    }
-    // It fits for a moment, so what is in the way is still to come.
-    if place_now(state, &state.calendar, job, Span(1)).is_some() {
-        return Ok(Reason::Behind { ahead: position.saturating_sub(1) });
-    }
-    Ok(Reason::Fragmented)
-}
 
-/// When a waiting job is likely to start: by planning those ahead of it on paper, three times.
-fn estimate(state: &State, job: &Job) -> Option<Estimate> {
-    let estimates = &state.estimates;
-    let at = |lasting: &dyn Fn(&Job) -> Span| start_of(state, job, lasting);
-    let likely = at(&|j| estimates.expected_of(j).0)?;
-    let earliest = at(&|j| estimates.expected_of(j).1)?;
-    let latest = at(&|j| j.parts[0].remaining())?;
-    // Shorter runs need not mean an earlier start for everyone: order the three.
-    let mut ordered = [earliest, likely, latest];
-    ordered.sort_unstable();
-    Some(Estimate { earliest: ordered[0], likely: ordered[1], latest: ordered[2] })
-}
-
-fn start_of(state: &State, job: &Job, lasting: &dyn Fn(&Job) -> Span) -> Option<Time> {
-    let planned = estimated_starts(state, DEPTH, lasting);
-    if let Some((_, start)) = planned.iter().find(|(id, _)| *id == job.id) {
-        return *start;
+    fn reason(&self, state: &State, job: &Job, position: u32) -> Reason {
+        let running = running_of(state, self.queue);
+        match admission(state, self.queue, job, &running) {
+            // Beyond its share it may still have what others leave.
+            Err(Reason::ShareUsed { .. }) if self.queue.borrows => {}
+            Err(reason) => return reason,
+            Ok(()) => {}
+        }
+        let part = &job.parts[0];
+        let units = part.request.units();
+        // Only what a pool that could run it costs.
+        let eligible = state.eligibility(&part.request, job.user, Purpose::Queue);
+        let prices = || {
+            let pools = state.cluster.pools();
+            let usable =
+                pools.filter(|p| state.cluster.nodes_of(&p.name).any(|n| eligible.allows(n)));
+            usable.filter_map(|pool| {
+                let density = state.settings.queue_density;
+                fixed_price(&pool.rates, &units, part.remaining().0, density)
+            })
+        };
+        let balance = state.ledger.balance(Account::Wallet(job.user));
+        if let Some(needed) = prices().min().filter(|needed| *needed > balance) {
+            return Reason::Funds { balance, needed };
+        }
+        let free = crate::scheduler::free_now(state);
+        for resource in Resource::ALL {
+            let (free, needed) = (free[resource as usize], units[resource as usize]);
+            if needed > free {
+                return Reason::Short { resource, free, needed };
+            }
+        }
+        let start = self.latest.iter().find(|(id, _)| *id == job.id).and_then(|(_, start)| *start);
+        if start.is_some_and(|start| start <= state.now) {
+            // There is room, though perhaps in a pool that is dearer than wallet or quota allow.
+            let needed = prices().max().unwrap_or(Money::ZERO);
+            if needed > balance {
+                return Reason::Funds { balance, needed };
+            }
+            let accounts = &state.accounts;
+            let spend = state.usage.check_period(accounts, job.user, state.now, [0; 3], needed);
+            return spend.err().map_or(Reason::NextPass, |refusal| Reason::Quota { refusal });
+        }
+        // It fits for a moment, so what is in the way is still to come.
+        if place_now(state, &state.calendar, job, Span(1)).is_some() {
+            return Reason::Behind { ahead: position.saturating_sub(1) };
+        }
+        Reason::Fragmented
     }
-    // Too deep to plan one by one: the work of those ahead, divided by the cluster.
-    let last = planned.iter().filter_map(|(_, start)| *start).max().unwrap_or(state.now);
-    let queue = state.queue(&job.queue()?.queue).ok()?;
-    let ahead = ranked(state, queue);
-    let ahead = ahead.iter().skip(DEPTH).take_while(|rank| rank.job != job.id);
-    let work = |j: &Job| {
-        let units = j.parts[0].request.units();
-        let amount = if units[2] > 0 { units[2] } else { units[0] };
-        u128::from(amount) * u128::from(lasting(j).0.max(0).unsigned_abs())
-    };
-    let work: u128 = ahead.filter_map(|rank| state.job(rank.job).ok()).map(|j| work(j)).sum();
-    let resource = if job.parts[0].request.units()[2] > 0 { Resource::Gpu } else { Resource::Cpu };
-    let capacity: u64 = state.cluster.nodes().map(|n| n.capacity.amount(resource)).sum();
-    let span = work / u128::from(capacity.max(1));
-    Some(last + Span(i64::try_from(span).unwrap_or(i64::MAX)))
+
+    /// When a waiting job is likely to start: by planning those ahead of it on paper, three times.
+    fn estimate(&self, state: &State, job: &Job) -> Option<Estimate> {
+        let estimates = &state.estimates;
+        let likely = self.start_of(state, job, &self.likely, &|j| estimates.expected_of(j).0)?;
+        let earliest =
+            self.start_of(state, job, &self.earliest, &|j| estimates.expected_of(j).1)?;
+        let latest = self.start_of(state, job, &self.latest, &|j| j.parts[0].remaining())?;
+        // Shorter runs need not mean an earlier start for everyone: order the three.
+        let mut ordered = [earliest, likely, latest];
+        ordered.sort_unstable();
+        Some(Estimate { earliest: ordered[0], likely: ordered[1], latest: ordered[2] })
+    }
+
+    fn start_of(
+        &self,
+        state: &State,
+        job: &Job,
+        planned: &Planned,
+        lasting: &dyn Fn(&Job) -> Span,
+    ) -> Option<Time> {
+        if let Some((_, start)) = planned.iter().find(|(id, _)| *id == job.id) {
+            return *start;
+        }
+        // Too deep to plan one by one: the work of those ahead, divided by the cluster.
+        let last = planned.iter().filter_map(|(_, start)| *start).max().unwrap_or(state.now);
+        let ahead = self.order.iter().skip(DEPTH).take_while(|id| **id != job.id);
+        let work = |j: &Job| {
+            let units = j.parts[0].request.units();
+            let amount = if units[2] > 0 { units[2] } else { units[0] };
+            u128::from(amount) * u128::from(lasting(j).0.max(0).unsigned_abs())
+        };
+        let work: u128 = ahead.filter_map(|id| state.job(*id).ok()).map(|j| work(j)).sum();
+        let resource =
+            if job.parts[0].request.units()[2] > 0 { Resource::Gpu } else { Resource::Cpu };
+        let capacity: u64 = state.cluster.nodes().map(|n| n.capacity.amount(resource)).sum();
+        let span = work / u128::from(capacity.max(1));
+        Some(last + Span(i64::try_from(span).unwrap_or(i64::MAX)))
+    }
 }

@@ -159,7 +159,12 @@ pub enum Command {
         /// Which.
         node: NodeId,
     },
-    /// A node takes work again: it was draining, or lost and came back.
+    /// A node takes nothing new; what runs or is promised there stays.
+    Cordon {
+        /// Which.
+        node: NodeId,
+    },
+    /// A node takes work again: it was cordoned or draining, or lost and came back.
     Resume {
         /// Which.
         node: NodeId,

@@ -11,6 +11,7 @@ mod error;
 pub mod files;
 pub mod journal;
 pub mod note;
+pub mod prices;
 pub mod samples;
 pub mod tables;
 
@@ -65,6 +66,11 @@ impl Store {
     /// Quotes that were asked.
     pub fn asks(&self) -> journal::Asks {
         journal::Asks::new(self.metrics.clone())
+    }
+
+    /// What pools have cost.
+    pub fn prices(&self) -> prices::Prices {
+        prices::Prices::new(self.durable.clone())
     }
 
     /// Projections of the journal.

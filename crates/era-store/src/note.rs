@@ -21,6 +21,9 @@ pub struct Note {
     /// With a submission: the job as it was handed in, the wire's `NewJob` as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<Box<RawValue>>,
+    /// With a submission: what it is done for, as its owner says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// With the submission of an array: which indices its jobs have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub array: Option<Indices>,

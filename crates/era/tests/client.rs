@@ -32,7 +32,7 @@ fn era(arguments: &[&str], files: &[(&str, &str)]) -> String {
 
 #[test]
 fn every_command_has_its_help() {
-    let commands: [&[&str]; 68] = [
+    let commands: [&[&str]; 69] = [
         &["login"],
         &["logout"],
         &["whoami"],
@@ -84,6 +84,7 @@ fn every_command_has_its_help() {
         &["admin", "queue", "put"],
         &["admin", "mechanism"],
         &["admin", "node"],
+        &["admin", "node", "cordon"],
         &["admin", "node", "drain"],
         &["admin", "node", "move"],
         &["admin", "node", "away"],

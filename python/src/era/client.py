@@ -156,6 +156,7 @@ class _Calls:
         code: str | None = None,
         image: str | None = None,
         name: str | None = None,
+        project: str | None = None,
         queue: str | None = None,
         priority: int | None = None,
         most=None,
@@ -175,6 +176,7 @@ class _Calls:
             work = Work([str(word) for word in command], env or {}, code, [], image)
         options = {
             "name": name,
+            "project": project,
             "queue": queue,
             "priority": priority,
             "most": None if most is None else str(most),

@@ -1,6 +1,6 @@
 /**
  * What the server refused, and what never reached it, as one kind of error. The sentence is the
- * server's own and is shown as it is; programs act on `code`.
+ * server's own; programs act on `code`, and so do the words of other languages.
  */
 import type { CounterOffers, Schemas } from './types';
 
@@ -13,6 +13,8 @@ export class ProblemError extends Error {
   readonly code: string;
   readonly status: number;
   readonly field: string | undefined;
+  /** What its sentence says besides the code. */
+  readonly parameters: Readonly<Record<string, unknown>>;
   readonly requestId: string | undefined;
   readonly counterOffers: CounterOffers | undefined;
   readonly retryAfterS: number | undefined;
@@ -23,6 +25,7 @@ export class ProblemError extends Error {
     this.code = problem.code;
     this.status = problem.status;
     this.field = problem.field ?? undefined;
+    this.parameters = (problem.parameters as Record<string, unknown> | undefined) ?? {};
     this.requestId = problem.request_id ?? undefined;
     this.counterOffers = problem.counter_offers ?? undefined;
     this.retryAfterS = problem.retry_after_s ?? undefined;

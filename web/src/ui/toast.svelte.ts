@@ -1,4 +1,5 @@
 /** Short news at the edge of the page: what was done, what failed, and a way to undo it. */
+import { problemText } from '../text/server';
 import { asProblem } from '../api/problem';
 
 export interface Toast {
@@ -29,7 +30,7 @@ class Toasts {
 
 export const toasts = new Toasts();
 export const told = (text: string, action?: Toast['action']) => toasts.add({ tone: 'good', text, ...(action && { action }) });
-export const failed = (thrown: unknown) => toasts.add({ tone: 'bad', text: asProblem(thrown).message });
+export const failed = (thrown: unknown) => toasts.add({ tone: 'bad', text: problemText(asProblem(thrown)) });
 
 /** Does something, and tells what came of it. Says whether it was done. */
 export async function tell(done: string, work: () => Promise<unknown>): Promise<boolean> {

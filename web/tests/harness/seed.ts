@@ -67,6 +67,7 @@ export async function seed(server: Server): Promise<Seeded> {
   const work = { command: ['true'] };
   const promised = await submit({
     name: 'resnet-sweep',
+    project: 'vision',
     work,
     ask: { resources: gpus(4), duration_s: 7200, earliest: at(3), deadline: at(20), constraints: { pool: 'training' } },
     value: '5000',
@@ -74,6 +75,7 @@ export async function seed(server: Server): Promise<Seeded> {
   for (let index = 0; index < 6; index += 1) {
     await submit({
       name: `pretrain-${index}`,
+      project: 'pretraining',
       work,
       ask: { resources: gpus(8), duration_s: 3600 * (1 + index), earliest: at(1 + index * 2), deadline: at(40), constraints: { pool: 'training' } },
       value: '900',

@@ -110,7 +110,7 @@ function endSupervisors(folder: string): void {
  */
 async function other(outDir: string, server: string): Promise<{ url: string; close(): Promise<void> }> {
   const { preview } = await import('vite');
-  const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'";
+  const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; frame-src 'self'";
   const port = await freePort();
   // A stream that has nothing to tell yet has begun all the same.
   const configure = (proxy: HttpProxy.ProxyServer) => {

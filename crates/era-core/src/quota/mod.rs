@@ -159,6 +159,12 @@ impl Period {
         Ok(Period(len))
     }
 
+    /// The period that holds an instant: its first instant, and that of the next one.
+    pub fn around(self, at: Time) -> (Time, Time) {
+        let from = at.0 - at.0.rem_euclid(self.0.0);
+        (Time(from), Time(from.saturating_add(self.0.0)))
+    }
+
     /// Which period holds an instant.
     pub fn index(self, at: Time) -> i64 {
         at.0.div_euclid(self.0.0)

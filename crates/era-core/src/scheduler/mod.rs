@@ -123,6 +123,7 @@ impl<'a> Step<'a> {
             Command::Join { nodes } => self.join(nodes),
             Command::Leave { node } => done(self.leave(node)),
             Command::Drain { node } => done(self.drain(node)),
+            Command::Cordon { node } => done(self.cordon(node)),
             Command::Resume { node } => done(self.resume(node)),
             Command::Lost { node } => done(self.lost(node)),
             Command::SetCapacity { node, capacity } => done(self.set_capacity(node, capacity)),

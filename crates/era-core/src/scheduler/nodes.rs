@@ -72,6 +72,18 @@ impl Step<'_> {
         Ok(())
     }
 
+    pub(super) fn cordon(&mut self, node: NodeId) -> Result<(), Refusal> {
+        if self.state.cluster.node(node)?.health == Health::Lost {
+            // Its promises have left; when it comes back it is as good as new.
+            return Err(Refusal::BadSetting {
+                field: "node".into(),
+                problem: "it is lost and takes nothing anyway: cordon it when it is back".into(),
+            });
+        }
+        self.set_health(node, Health::Cordoned);
+        Ok(())
+    }
+
     pub(super) fn resume(&mut self, node: NodeId) -> Result<(), Refusal> {
         self.state.cluster.node(node)?;
         self.set_health(node, Health::Up);

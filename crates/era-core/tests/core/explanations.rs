@@ -8,7 +8,7 @@ use era_core::explain::{Estimate, Explanation, Reason};
 use era_core::quota::Quota;
 use era_core::resources::Resource;
 use era_core::units::{JobId, Milli, Money, Span};
-use era_core::{Command, Refusal, explain};
+use era_core::{Command, Refusal, explain, explain_queue};
 
 use crate::bed::{ALICE, BOB, Bed, gang, min};
 use crate::verbs::{credits, gpu_quota};
@@ -194,4 +194,22 @@ fn far_back_in_the_queue_an_estimate_divides_the_work_ahead() {
     let told = start(&bed, last);
     assert_eq!(told.likely, min(98 * 60), "64 are planned one by one, the rest is divided");
     assert_eq!(bed.order("default").len(), 100);
+}
+
+#[test]
+fn a_queue_is_explained_as_its_jobs_are_one_by_one() {
+    let mut bed = Bed::new(1);
+    let running = wait(&mut bed, "gpu=8", 60);
+    bed.pass();
+    bed.run(running);
+    let jobs: Vec<JobId> = (0..70).map(|n| wait(&mut bed, "gpu=2", 10 + n)).collect();
+    let default = crate::bed::name("default");
+    let all = explain_queue(&bed.state, &default, 0, 1000).unwrap();
+    assert_eq!(all.iter().map(|(job, _)| *job).collect::<Vec<_>>(), jobs);
+    for (job, told) in &all {
+        assert_eq!(explain(&bed.state, *job).as_ref(), Ok(told));
+    }
+    assert_eq!(explain_queue(&bed.state, &default, 68, 1).unwrap(), all[68..69]);
+    assert_eq!(explain_queue(&bed.state, &default, 99, 5).unwrap(), []);
+    assert!(explain_queue(&bed.state, &crate::bed::name("none"), 0, 1).is_err());
 }

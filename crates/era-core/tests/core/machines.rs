@@ -79,6 +79,29 @@ fn a_draining_node_keeps_what_runs_moves_what_can_move_and_takes_nothing_new() {
 }
 
 #[test]
+fn a_cordoned_node_keeps_what_runs_and_what_is_promised_and_takes_nothing_new() {
+    let mut bed = Bed::new(2);
+    let running = bed.promise(gang(1, "gpu=4", 60, (0, 60)));
+    bed.run(running);
+    let home = bed.nodes_of(running)[0];
+    let coming = bed.promise(gang(1, "gpu=4", 60, (10, 70)));
+    bed.done(Command::Cordon { node: n(home) });
+    assert_eq!(bed.state.cluster().node(n(home)).unwrap().health, Health::Cordoned);
+    assert_eq!(bed.is(running), "running");
+    assert_eq!((bed.nodes_of(coming), bed.start_of(coming)), (vec![home], min(10)));
+    let fresh = bed.promise(gang(1, "gpu=1", 10, (0, 60)));
+    assert_eq!(bed.nodes_of(fresh), [1 - home], "nothing new comes");
+    bed.done(Command::Drain { node: n(home) });
+    assert_eq!(bed.nodes_of(coming), [1 - home], "a drain moves it");
+    bed.done(Command::Resume { node: n(home) });
+    assert_eq!(bed.state.cluster().node(n(home)).unwrap().health, Health::Up);
+    bed.done(Command::Lost { node: n(1 - home) });
+    let lost = bed.refused(Command::Cordon { node: n(1 - home) });
+    assert!(matches!(lost, Refusal::BadSetting { .. }), "{lost:?}");
+    assert_eq!(bed.refused(Command::Cordon { node: n(9) }), Refusal::UnknownNode { node: n(9) });
+}
+
+#[test]
 fn a_lost_node_that_comes_back_takes_work_again() {
     let mut bed = Bed::new(1);
     bed.done(Command::Lost { node: n(0) });

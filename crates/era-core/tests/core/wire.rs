@@ -62,7 +62,7 @@ number_of!(command_number, COMMANDS, Command:
     Command::Cancel { .. }, Command::CancelArray { .. }, Command::Release { .. }, Command::Extend { .. },
     Command::Edit { .. }, Command::Started { .. }, Command::Exited { .. },
     Command::TaskLost { .. }, Command::Checkpointed { .. }, Command::UsageCrossed { .. },
-    Command::Join { .. }, Command::Leave { .. }, Command::Drain { .. }, Command::Resume { .. },
+    Command::Join { .. }, Command::Leave { .. }, Command::Drain { .. }, Command::Cordon { .. }, Command::Resume { .. },
     Command::Lost { .. }, Command::SetCapacity { .. }, Command::SetMaintenance { .. },
     Command::SetDomain { .. }, Command::PutPool { .. }, Command::PutDomain { .. },
     Command::RemoveDomain { .. }, Command::PutGroup { .. }, Command::PutUser { .. },

@@ -149,6 +149,7 @@ fn of_the_cluster() -> Vec<Command> {
         Command::Join { nodes: vec![new] },
         Command::Leave { node: NODE },
         Command::Drain { node: NODE },
+        Command::Cordon { node: NODE },
         Command::Resume { node: NODE },
         Command::Lost { node: NODE },
         Command::SetCapacity { node: NODE, capacity },

@@ -4,6 +4,7 @@
 //! tells of it: whoever hears of an event finds it in the tables. If the tables cannot be written
 //! it tries again; nothing is lost, since the journal has it. It never calls the core.
 
+mod house;
 mod names;
 mod sentence;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::gather::Gathering;
 
+pub use house::House;
 pub use names::Names;
 pub use sentence::sentence;
 
@@ -63,6 +65,7 @@ pub struct Feed {
     tables: Tables,
     applied: watch::Receiver<u64>,
     live: broadcast::Sender<Arc<[Told]>>,
+    house: broadcast::Sender<House>,
     names: Arc<ArcSwap<Names>>,
     seats: Arc<Semaphore>,
 }
@@ -83,6 +86,7 @@ impl Feed {
             tables,
             applied: watched,
             live: live.clone(),
+            house: broadcast::channel(BEHIND_MAX).0,
             names: Arc::clone(&names),
             seats: Arc::new(Semaphore::new(LISTENERS_MAX)),
         };
@@ -116,6 +120,19 @@ impl Feed {
     /// Whatever happens from now on.
     pub fn listen(&self) -> broadcast::Receiver<Arc<[Told]>> {
         self.live.subscribe()
+    }
+
+    /// News that are not in the journal, from now on.
+    pub fn listen_to_house(&self) -> broadcast::Receiver<House> {
+        self.house.subscribe()
+    }
+
+    /// Tells news that are not in the journal.
+    pub fn tell(&self, news: Option<House>) {
+        if let Some(news) = news {
+            // Nobody listens: nobody misses it.
+            let _ = self.house.send(news);
+        }
     }
 
     /// A seat for a listener from outside; `None` where all are taken.

@@ -56,7 +56,7 @@ async fn one_node(
     Ok(Json(wire::node(&state, state.cluster().node(node)?)))
 }
 
-/// Drains, resumes or removes a node, moves it to a domain, announces absences.
+/// Cordons, drains, resumes or removes a node, moves it to a domain, announces absences.
 #[utoipa::path(
     patch, path = "/nodes/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The node's name")),
@@ -91,6 +91,7 @@ fn changes(node: NodeId, edit: &NodeEdit) -> Result<Vec<(&'static str, Command)>
         changes.push(("node.maintenance", Command::SetMaintenance { node, windows }));
     }
     match edit.action {
+        Some(NodeAction::Cordon) => changes.push(("node.cordon", Command::Cordon { node })),
         Some(NodeAction::Drain) => changes.push(("node.drain", Command::Drain { node })),
         Some(NodeAction::Resume) => changes.push(("node.resume", Command::Resume { node })),
         Some(NodeAction::Leave) => changes.push(("node.leave", Command::Leave { node })),

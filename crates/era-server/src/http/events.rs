@@ -28,7 +28,7 @@ use utoipa_axum::routes;
 use super::seen::{event_place, page_size, seen_by};
 use super::{Caller, Failure, Query};
 use crate::App;
-use crate::feed::{Feed, Told};
+use crate::feed::{Feed, House, Told};
 
 /// How often an idle stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -89,18 +89,22 @@ async fn stream(
     })?;
     let listener = Listener::new(&app.feed, seen_by(&caller), last.transpose()?, seat);
     let events = unfold(listener, |mut listener| async move {
-        let told = listener.next().await?;
-        Some((Ok(message(&told)), listener))
+        let event = listener.next().await?;
+        Some((Ok(message(&event)), listener))
     });
     // Something at once, so that whatever stands between passes the beginning on.
     let hello = futures_util::stream::iter([Ok(sse::Event::default().comment("here"))]);
     Ok(Sse::new(hello.chain(events)).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive")))
 }
 
-fn message(told: &Told) -> sse::Event {
-    let event = sse::Event::default().id(&told.event.id).event(&told.event.event);
+fn message(event: &Event) -> sse::Event {
+    let mut told = sse::Event::default().event(&event.event);
+    // News that are not in the journal have no place to go on from.
+    if !event.id.is_empty() {
+        told = told.id(&event.id);
+    }
     // Strings and numbers only, on one line: it can be written.
-    event.json_data(&told.event).unwrap_or_default()
+    told.json_data(event).unwrap_or_default()
 }
 
 /// Somebody who listens, at a place in the stream.
@@ -108,6 +112,7 @@ struct Listener {
     feed: Feed,
     seen: Seen,
     live: broadcast::Receiver<Arc<[Told]>>,
+    house: broadcast::Receiver<House>,
     /// The last event that was passed on, or passed over.
     last: (u64, u32),
     /// Whether there may be events in the tables that were not passed on.
@@ -129,6 +134,7 @@ impl Listener {
         Listener {
             seen,
             live,
+            house: feed.listen_to_house(),
             last: last.unwrap_or((feed.applied(), u32::MAX)),
             behind: last.is_some(),
             ready: VecDeque::new(),
@@ -139,17 +145,26 @@ impl Listener {
     }
 
     /// The next event; `None` when the stream is over.
-    async fn next(&mut self) -> Option<Told> {
+    async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(told) = self.ready.pop_front() {
                 self.last = told.place;
-                return Some(told);
+                return Some(told.event);
             }
             if self.behind {
                 self.catch_up().await?;
                 continue;
             }
-            match timeout_at(self.until, self.live.recv()).await {
+            let live = tokio::select! {
+                live = timeout_at(self.until, self.live.recv()) => live,
+                news = self.house.recv() => match news {
+                    Ok(news) if news.is_for(self.seen) => return Some(news.event()),
+                    // Not for this one; or more than could be taken, each as good as the other.
+                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                },
+            };
+            match live {
                 Ok(Ok(batch)) => {
                     let new = |told: &&Told| told.place > self.last;
                     let seen = |told: &&Told| self.seen.allows(told.account, told.team);

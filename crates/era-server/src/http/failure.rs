@@ -150,7 +150,8 @@ impl From<&Refusal> for Failure {
         if status.is_server_error() {
             return Failure::internal(refusal);
         }
-        let failure = Failure::new(status, &refusal.code(), refusal.to_string());
+        let mut failure = Failure::new(status, &refusal.code(), refusal.to_string());
+        failure.0.parameters = crate::wire::tagged(refusal, "code").1;
         match refusal.field() {
             Some(field) => failure.about(field),
             None => failure,

@@ -156,6 +156,7 @@ fn over(row: &JobRow) -> Explanation {
         sentence: format!("It ended{}: {why}.", when.unwrap_or_default()),
         position: None,
         why: None,
+        parameters: era_api::Parameters::new(),
         start: None,
         earliest: None,
         latest: None,

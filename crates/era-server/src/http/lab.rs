@@ -88,7 +88,8 @@ async fn remove(
 }
 
 /// The page of charts of a simulation. It has its scripts within, so it is shown apart from
-/// everything else: it can neither read nor call anything of this origin.
+/// everything else, also in a frame of our page: it can neither read nor call anything of this
+/// origin.
 #[utoipa::path(get, path = "/lab/runs/{id}/report", tag = "laboratory",
     params(("id" = u64, Path, description = "The run's number")), responses(
     (status = 200, body = String, content_type = "text/html"),
@@ -105,8 +106,9 @@ async fn report(
         (
             header::CONTENT_SECURITY_POLICY,
             "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
-             style-src 'unsafe-inline'; img-src data:",
+             style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'",
         ),
+        (header::X_FRAME_OPTIONS, "SAMEORIGIN"),
     ];
     Ok((headers, Content::from(page)).into_response())
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use era_api::market::{FareCalendar, Market, Mechanism};
+use era_api::market::{FareCalendar, Market, Mechanism, PriceHistory};
 use era_api::{Problem, Timestamp};
 use era_core::units::Span;
 use era_core::{Command, Refusal};
@@ -17,6 +17,7 @@ use super::extract::{Body, From, Path, Query};
 use super::failure::Failure;
 use super::reply::audited;
 use crate::App;
+use crate::clock::{Clock, SystemClock};
 use crate::wire;
 
 /// Shortest stretch of the calendar.
@@ -27,6 +28,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(market))
         .routes(routes!(calendar))
+        .routes(routes!(history))
         .routes(routes!(set_mechanism))
 }
 
@@ -79,6 +81,47 @@ async fn calendar(
     let to = asked.to.map_or(from + Span::from_days(7), wire::time).min(last);
     let step = wire::span(asked.step_s.unwrap_or(3600).max(STEP_MIN_S));
     Ok(Json(wire::fare_calendar(&state, &pool, from, to, step.min(Span::from_days(31)))?))
+}
+
+/// Most points of a curve.
+const POINTS_MAX: usize = 2000;
+
+/// Which part of the past is wanted.
+#[derive(Clone, Copy, Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Past {
+    /// From; a week ago where nothing is said.
+    from: Option<Timestamp>,
+    /// Until; now where nothing is said.
+    to: Option<Timestamp>,
+    /// At most so many points, 4 to 2,000; 500 where nothing is said.
+    points: Option<usize>,
+}
+
+/// What a pool has cost over time. Prices are kept for 90 days.
+#[utoipa::path(
+    get, path = "/market/{pool}/history", tag = "market",
+    params(("pool" = String, Path, description = "The pool's name"), Past),
+    responses((status = 200, body = PriceHistory), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn history(
+    State(app): State<App>,
+    _caller: Caller,
+    Path(pool): Path<String>,
+    Query(asked): Query<Past>,
+) -> Result<Json<PriceHistory>, Failure> {
+    let state = app.driver.snapshot();
+    let pool = state.cluster().pool(&wire::name("pool", &pool)?)?.clone();
+    let to = asked.to.map_or_else(|| SystemClock.now(), wire::time);
+    let from = asked.from.map_or(to + Span::from_days(-7), wire::time);
+    let points = asked.points.unwrap_or(500);
+    if !(4..=POINTS_MAX).contains(&points) {
+        return Err(Failure::bad_field("points", format!("give 4 to {POINTS_MAX}")));
+    }
+    let order = wire::ordering_resource(&state, &pool) as usize;
+    let rows = app.store.prices().read(pool.name.as_str(), (from, to), points, order).await?;
+    let points = rows.iter().map(wire::past_price).collect();
+    Ok(Json(PriceHistory { pool: pool.name.to_string(), points }))
 }
 
 /// Sets the rules of the market.

@@ -14,6 +14,7 @@ pub mod failure;
 pub mod gate;
 mod groups;
 pub mod health;
+mod house;
 pub mod idempotency;
 mod image_builds;
 mod images;
@@ -38,6 +39,7 @@ pub mod seen;
 pub mod serve;
 mod sessions;
 mod settings;
+pub mod spending;
 pub mod statement;
 mod users;
 mod watched;
@@ -76,6 +78,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .merge(measures::routes())
         .merge(metrics::routes())
         .merge(settings::routes())
+        .merge(spending::routes())
         .merge(statement::routes())
 }
 
@@ -96,8 +99,10 @@ pub fn service(app: App) -> axum::Router {
         std::future::ready((json, document.clone()))
     };
     let keep = axum::middleware::from_fn_with_state(app.clone(), idempotency::keep);
+    let house = axum::middleware::from_fn_with_state(app.clone(), house::tell);
     routes
         .route_layer(keep)
+        .route_layer(house)
         .route("/api/v1/openapi.json", axum::routing::get(told))
         .merge(health::routes())
         .fallback(crate::page::or_nowhere)

@@ -3,17 +3,23 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use era_api::Page;
 use era_api::Problem;
-use era_api::queue::{Policy, Queue, RollBack, Rule, RuleCheck, RuleChecked};
-use era_core::explain::queue_order;
+use era_api::page::PageAsk;
+use era_api::queue::{
+    Policy, PolicyVersion, Queue, RollBack, Rule, RuleCheck, RuleChecked, Waiter,
+};
+use era_core::explain::{Explanation, queue_order};
 use era_core::queue::formula::Var;
-use era_core::{Command, Refusal};
+use era_core::units::JobId;
+use era_core::{Command, Refusal, explain_queue};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::caller::Caller;
-use super::extract::{Body, From, Path};
+use super::extract::{Body, From, Path, Query};
 use super::failure::Failure;
+use super::paging;
 use super::reply::audited;
 use crate::App;
 use crate::wire;
@@ -26,8 +32,11 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(queues))
         .routes(routes!(put_queue, remove_queue))
+        .routes(routes!(waiting))
         .routes(routes!(policies))
         .routes(routes!(publish))
+        .routes(routes!(versions))
+        .routes(routes!(version))
         .routes(routes!(roll_back))
         .routes(routes!(check))
 }
@@ -79,6 +88,46 @@ async fn remove_queue(
     audited(&app, &caller, from, "queue.remove", &name, command).await
 }
 
+/// Who waits in a queue, the next one first, and why; those that wait for other jobs come last.
+#[utoipa::path(
+    get, path = "/queues/{name}/waiting", tag = "queues",
+    params(("name" = String, Path, description = "The queue's name"), PageAsk),
+    responses((status = 200, body = Page<Waiter>), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn waiting(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Query(ask): Query<PageAsk>,
+) -> Result<Json<Page<Waiter>>, Failure> {
+    let queue = wire::name("name", &name)?;
+    let size = paging::size(&ask)?;
+    let skip = usize::try_from(paging::number(&ask, 0)?).unwrap_or(usize::MAX);
+    let state = app.driver.snapshot();
+    // Off the runtime: it plans those ahead on paper.
+    let paper = state.clone();
+    let told = tokio::task::spawn_blocking(move || explain_queue(&paper, &queue, skip, size + 1));
+    let mut told = told.await.map_err(|e| Failure::internal(&e))??;
+    let more = told.len() > size;
+    told.truncate(size);
+    let directory = app.auth.directory();
+    let waiter = |(id, explanation): &(JobId, Explanation)| {
+        let job = state.job(*id).ok().filter(|job| caller.sees(job.user, job.group));
+        let position = match explanation {
+            Explanation::Waiting { position, .. } => *position,
+            _ => 0,
+        };
+        Waiter {
+            job: id.0,
+            position,
+            about: job.map(|job| wire::waiter(job, directory.user_name(job.user))),
+            explanation: job.map(|_| wire::explanation(explanation)),
+        }
+    };
+    let items = told.iter().map(waiter).collect();
+    Ok(Json(Page { items, next: more.then(|| (skip + size).to_string()) }))
+}
+
 /// All policies.
 #[utoipa::path(
     get, path = "/policies", tag = "queues",
@@ -109,6 +158,42 @@ async fn publish(
     let command = Command::PublishPolicy { name: policy.clone(), rule: wire::rule_put(&rule)? };
     audited(&app, &caller, from, "policy.publish", &name, command).await?;
     Ok(Json(wire::policy(&app.driver.snapshot(), &policy)?))
+}
+
+/// All versions of a policy that are kept, the newest first.
+#[utoipa::path(
+    get, path = "/policies/{name}/versions", tag = "queues",
+    params(("name" = String, Path, description = "The policy's name"), PageAsk),
+    responses((status = 200, body = Page<PolicyVersion>), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn versions(
+    State(app): State<App>,
+    _caller: Caller,
+    Path(name): Path<String>,
+    Query(ask): Query<PageAsk>,
+) -> Result<Json<Page<PolicyVersion>>, Failure> {
+    let size = paging::size(&ask)?;
+    let before = paging::number(&ask, u64::MAX)?;
+    let all = wire::policy_versions(&app.driver.snapshot(), &wire::name("name", &name)?)?;
+    let some = all.into_iter().filter(|one| u64::from(one.version) < before).take(size + 1);
+    Ok(Json(paging::page(some.collect(), size, |one: &PolicyVersion| one.version.to_string())))
+}
+
+/// One version of a policy.
+#[utoipa::path(
+    get, path = "/policies/{name}/versions/{version}", tag = "queues",
+    params(("name" = String, Path, description = "The policy's name"),
+        ("version" = u32, Path, description = "The version's number")),
+    responses((status = 200, body = PolicyVersion), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+async fn version(
+    State(app): State<App>,
+    _caller: Caller,
+    Path((name, version)): Path<(String, u32)>,
+) -> Result<Json<PolicyVersion>, Failure> {
+    let all = wire::policy_versions(&app.driver.snapshot(), &wire::name("name", &name)?)?;
+    let found = all.into_iter().find(|one| one.version == version);
+    found.map(Json).ok_or_else(|| Failure::not_found("version", version))
 }
 
 /// Puts an older version of a policy in force again.
@@ -167,9 +252,8 @@ async fn check(
         caller.administers()?;
         let queue = wire::name("queue", queue)?;
         let state = app.driver.snapshot();
-        let first = |order: Vec<era_core::units::JobId>| {
-            order.into_iter().take(PREVIEW_MAX).map(|job| job.0).collect()
-        };
+        let first =
+            |order: Vec<JobId>| order.into_iter().take(PREVIEW_MAX).map(|job| job.0).collect();
         checked.order_now = first(queue_order(&state, &queue, None)?);
         checked.order_then = first(queue_order(&state, &queue, Some(&rule))?);
     }

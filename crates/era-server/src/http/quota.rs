@@ -7,7 +7,7 @@ use era_core::refusal::Scope;
 use era_core::resources::{Round, parse_mib, parse_milli, show_decimal, show_mib, show_milli};
 use era_core::units::Span;
 
-use crate::wire::{BadField, credits, money};
+use crate::wire::{BadField, credits, money, stamp};
 
 /// A quota as the core has it.
 pub(super) fn read(quota: &Quota) -> Result<core::Quota, BadField> {
@@ -59,7 +59,10 @@ pub(super) fn used(state: &State, scope: Scope, storage_bytes: u64) -> QuotaUse 
     let [cpu, memory, gpu] = state.usage().held(scope, now, now + Span(1));
     let used = state.usage().used(scope, now);
     let hours = |at: usize, whole: f64| used.unit_ms[at] as f64 / 3_600_000.0 / whole;
+    let (from, to) = state.usage().period().around(now);
     QuotaUse {
+        period_from: Some(stamp(from)),
+        period_to: Some(stamp(to)),
         cpu: show_milli(narrow(cpu)),
         memory: show_mib(narrow(memory)),
         gpu: show_decimal(narrow(gpu)),

@@ -68,6 +68,7 @@ pub fn query(filter: &JobFilter, seen: Seen) -> Result<JobQuery, Failure> {
         account: filter.user.clone(),
         team: filter.group.clone(),
         queue: filter.queue.clone(),
+        project: filter.project.clone(),
         name: filter.name.clone(),
         array: array.transpose()?,
         since: at(&filter.since),
@@ -98,6 +99,7 @@ pub fn summary(row: &JobRow) -> JobSummary {
         duration_s: seconds(row.duration_ms),
         array: row.array.map(|(first, index)| ArrayPlace { array: first.0, index }),
         simulated: row.simulated,
+        project: row.project.clone(),
     }
 }
 
@@ -130,6 +132,7 @@ fn spec_of(row: &JobRow) -> NewJob {
     let resources = resources.into_iter().map(|(key, amount)| (key, Quantity::Text(amount)));
     NewJob {
         name: row.name.clone(),
+        project: row.project.clone(),
         work: Work::default(),
         ask: Ask {
             resources: resources.collect(),

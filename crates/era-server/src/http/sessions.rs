@@ -10,6 +10,7 @@ use era_api::account::{
 };
 use era_api::page::PageAsk;
 use era_core::ledger::Account;
+use era_core::units::UserId;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -32,6 +33,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(log_in, me, log_out))
         .routes(routes!(tokens, make_token))
         .routes(routes!(end_token))
+        .routes(routes!(others_tokens))
+        .routes(routes!(end_others_token))
         .routes(routes!(change_password))
 }
 
@@ -129,11 +132,46 @@ async fn tokens(
     caller: Caller,
     Query(ask): Query<PageAsk>,
 ) -> Result<Json<Page<TokenInfo>>, Failure> {
+    list(&app, caller.user, ask)
+}
+
+fn list(app: &App, user: UserId, ask: PageAsk) -> Result<Json<Page<TokenInfo>>, Failure> {
     let size = paging::size(&ask)?;
     let after = ask.cursor.unwrap_or_default();
-    let all = app.auth.tokens_of(caller.user);
+    let all = app.auth.tokens_of(user);
     let some = all.iter().filter(|live| live.id > after).take(size + 1).map(|live| info(live));
     Ok(Json(paging::page(some.collect(), size, |info: &TokenInfo| info.id.clone())))
+}
+
+/// The live tokens and sessions of an account, by their public names. For administrators.
+#[utoipa::path(get, path = "/users/{name}/tokens", tag = "users",
+    params(("name" = String, Path), PageAsk), responses((status = 200, body = Page<TokenInfo>)))]
+async fn others_tokens(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Query(ask): Query<PageAsk>,
+) -> Result<Json<Page<TokenInfo>>, Failure> {
+    caller.administers()?;
+    list(&app, account(&app, &name)?, ask)
+}
+
+/// Revoke a token or end a session of an account. For administrators.
+#[utoipa::path(delete, path = "/users/{name}/tokens/{id}", tag = "users",
+    params(("name" = String, Path), ("id" = String, Path)), responses((status = 204)))]
+async fn end_others_token(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Path((name, id)): Path<(String, String)>,
+) -> Result<StatusCode, Failure> {
+    caller.administers()?;
+    end(&app, &caller, from, account(&app, &name)?, &id).await
+}
+
+fn account(app: &App, name: &str) -> Result<UserId, Failure> {
+    let found = app.auth.directory().user_named(name).map(|user| user.id);
+    found.ok_or_else(|| Failure::not_found("user", name))
 }
 
 fn info(live: &Live) -> TokenInfo {
@@ -195,11 +233,21 @@ async fn end_token(
     from: From,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Failure> {
-    let all = app.auth.tokens_of(caller.user);
+    end(&app, &caller, from, caller.user, &id).await
+}
+
+async fn end(
+    app: &App,
+    caller: &Caller,
+    from: From,
+    user: UserId,
+    id: &str,
+) -> Result<StatusCode, Failure> {
+    let all = app.auth.tokens_of(user);
     let live = all.iter().find(|live| live.id == id);
-    let live = live.ok_or_else(|| Failure::not_found("token", &id))?;
+    let live = live.ok_or_else(|| Failure::not_found("token", id))?;
     app.auth.end(live).await?;
-    audit::note(&app, &caller.name, from, "token.revoke", &live.id, true).await;
+    audit::note(app, &caller.name, from, "token.revoke", &live.id, true).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

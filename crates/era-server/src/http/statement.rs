@@ -9,7 +9,8 @@ use era_store::tables::StatementRow;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::seen::{event_place, page_size, seen_by};
+use super::seen::{event_place, page_size};
+use super::spending::seen_account;
 use super::watched::may_watch;
 use super::{Caller, Failure, Path, Query};
 use crate::App;
@@ -38,13 +39,7 @@ async fn statement(
     let before = before.transpose()?;
     // A grant that was just given is on it.
     app.wait_for(app.driver.snapshot().seq()).await;
-    let account = match user == caller.name {
-        true => Some((caller.user, caller.group)),
-        false => app.feed.tables().account(&user).await?,
-    };
-    let seen = seen_by(&caller);
-    let account = account.filter(|(account, team)| seen.allows(Some(*account), Some(*team)));
-    let (account, _) = account.ok_or_else(|| Failure::not_found("account", &user))?;
+    let account = seen_account(&app, &caller, &user).await?;
     let found = app.feed.tables().statement(account, before, limit).await?;
     let next = found.rows.last().filter(|_| found.more);
     let next = next.map(|row| format!("{}.{}", row.seq, row.place));

@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::{Body, Caller, Failure, From, Path, Query, audit, paging, quota};
 use crate::App;
 use crate::auth::{AccountError, UserEntry, grant};
-use crate::wire::{credits, money};
+use crate::wire::{credits, money, stamp};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -181,7 +181,10 @@ fn purse(app: &App, user: &UserEntry) -> Wallet {
     let theirs = state.jobs().filter(|job| job.user == user.id && job.ended.is_none());
     let escrow: i64 = theirs.map(|job| ledger.balance(Account::Escrow(job.id)).0).sum();
     let spent = state.usage().used(Scope::User(user.id), state.now()).micro_credits;
+    let (from, to) = state.usage().period().around(state.now());
     Wallet {
+        period_from: stamp(from),
+        period_to: stamp(to),
         user: user.name.clone(),
         balance: credits(ledger.balance(Account::Wallet(user.id))),
         escrow: era_api::Credits(escrow),

@@ -20,7 +20,7 @@ use era_api::lab::{LabAsk, LabRun, LabState};
 use era_api::queue::{Proposal, Rule};
 use era_store::journal::Journal;
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use order::BadAsk;
@@ -64,6 +64,8 @@ struct Inner {
     wake: Notify,
     /// Held by whatever is at work: there is one bench.
     bench: tokio::sync::Mutex<()>,
+    /// Counts changes of runs.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Default)]
@@ -95,6 +97,7 @@ impl Lab {
             known,
             wake: Notify::new(),
             bench: Default::default(),
+            changes: watch::channel(0).0,
         })))
     }
 
@@ -139,6 +142,11 @@ impl Lab {
         let folder = self.0.folder.join(name);
         std::fs::create_dir_all(&folder)?;
         Ok(folder)
+    }
+
+    /// Changes whenever a run begins, gets on or ends.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
     }
 
     /// All runs, the newest first.
@@ -264,6 +272,7 @@ impl Lab {
         if let Some(run) = self.known().runs.get_mut(&id) {
             run.share = Some(share);
         }
+        self.0.changes.send_modify(|count| *count += 1);
     }
 
     fn forget_oldest(&self, known: &mut Known) {
@@ -282,6 +291,7 @@ impl Lab {
     }
 
     fn keep(&self, run: &LabRun) -> std::io::Result<()> {
+        self.0.changes.send_modify(|count| *count += 1);
         let folder = self.folder_of(run.id);
         std::fs::create_dir_all(&folder)?;
         // Whole or not at all: a crash leaves the one before.

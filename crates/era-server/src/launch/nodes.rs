@@ -1,6 +1,6 @@
 //! Nodes as executors find them: they join, come back, change or are gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use era_cloud::FoundNode;
@@ -22,10 +22,34 @@ const POOL_LABEL: &str = "pool";
 /// The share of a pool that promises never use.
 const CLOSED_SHARE: Milli = Milli(100);
 
-/// A node is there: whatever the scheduler does not know of it is told.
-pub(super) async fn found(driver: &Handle, found: &FoundNode) -> Result<(), Unanswered> {
-    for (command, note) in news(&driver.snapshot(), found) {
-        ask(driver, command, note).await?;
+/// Nodes are there: whatever the scheduler does not know of them is told, and those that join do
+/// so together. If one of them is refused, the others join without it.
+pub(super) async fn found(driver: &Handle, found: &[FoundNode]) -> Result<(), Unanswered> {
+    let snapshot = driver.snapshot();
+    let mut joining = Joining::default();
+    for node in found {
+        match named(&snapshot, &node.name) {
+            Some(known) => {
+                for command in changes(known, node) {
+                    ask(driver, command, None).await?;
+                }
+            }
+            None => joining.add(node),
+        }
+    }
+    for pool in joining.pools(&snapshot) {
+        ask(driver, Command::PutPool { pool }, None).await?;
+    }
+    for simulated in [false, true] {
+        let nodes: Vec<NewNode> = joining.nodes.remove(&simulated).unwrap_or_default();
+        let join = |nodes| Command::Join { nodes };
+        let note = || Note { simulated, ..Note::default() }.write();
+        if nodes.is_empty() || ask(driver, join(nodes.clone()), note()).await? || nodes.len() == 1 {
+            continue;
+        }
+        for node in nodes {
+            ask(driver, join(vec![node]), note()).await?;
+        }
     }
     Ok(())
 }
@@ -34,7 +58,7 @@ pub(super) async fn found(driver: &Handle, found: &FoundNode) -> Result<(), Unan
 pub(super) async fn lost(driver: &Handle, name: &str) -> Result<(), Unanswered> {
     let snapshot = driver.snapshot();
     match named(&snapshot, name).filter(|node| node.health != Health::Lost) {
-        Some(node) => ask(driver, Command::Lost { node: node.id }, None).await,
+        Some(node) => ask(driver, Command::Lost { node: node.id }, None).await.map(drop),
         None => Ok(()),
     }
 }
@@ -43,7 +67,7 @@ pub(super) async fn lost(driver: &Handle, name: &str) -> Result<(), Unanswered> 
 pub(super) async fn drained(driver: &Handle, name: &str) -> Result<(), Unanswered> {
     let snapshot = driver.snapshot();
     match named(&snapshot, name).filter(|node| node.health == Health::Up) {
-        Some(node) => ask(driver, Command::Drain { node: node.id }, None).await,
+        Some(node) => ask(driver, Command::Drain { node: node.id }, None).await.map(drop),
         None => Ok(()),
     }
 }
@@ -52,22 +76,24 @@ pub(super) async fn drained(driver: &Handle, name: &str) -> Result<(), Unanswere
 pub(super) async fn resumed(driver: &Handle, name: &str) -> Result<(), Unanswered> {
     let snapshot = driver.snapshot();
     match named(&snapshot, name).filter(|node| node.health == Health::Draining) {
-        Some(node) => ask(driver, Command::Resume { node: node.id }, None).await,
+        Some(node) => ask(driver, Command::Resume { node: node.id }, None).await.map(drop),
         None => Ok(()),
     }
 }
 
+/// Tells the scheduler something, and says whether it took it.
 async fn ask(
     driver: &Handle,
     command: Command,
     note: Option<Box<RawValue>>,
-) -> Result<(), Unanswered> {
+) -> Result<bool, Unanswered> {
     let answer = driver.hand_in_patiently(command, note).await?;
     let answer = answer.await.map_err(|_| Unanswered::Stopped)?;
     if let Reply::Refused { refusal, .. } = answer.reply {
         tracing::warn!(%refusal, "what an executor says of a node was refused");
+        return Ok(false);
     }
-    Ok(())
+    Ok(true)
 }
 
 fn named<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Arc<Node>> {
@@ -75,24 +101,47 @@ fn named<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Arc<Node>> {
 }
 
 /// What the scheduler must be told so that it knows a node as it was found.
-fn news(snapshot: &Snapshot, found: &FoundNode) -> Vec<(Command, Option<Box<RawValue>>)> {
-    let Some(node) = named(snapshot, &found.name) else { return joining(snapshot, found) };
-    let mut news = Vec::new();
+fn changes(node: &Node, found: &FoundNode) -> Vec<Command> {
+    let mut changes = Vec::new();
     if node.capacity != found.capacity {
         let capacity = found.capacity.clone();
-        news.push((Command::SetCapacity { node: node.id, capacity }, None));
+        changes.push(Command::SetCapacity { node: node.id, capacity });
     }
-    // Whoever drained it did so on purpose.
+    // Whoever cordoned or drained it did so on purpose.
     if node.health == Health::Lost {
-        news.push((Command::Resume { node: node.id }, None));
+        changes.push(Command::Resume { node: node.id });
     }
-    news
+    changes
 }
 
-fn joining(snapshot: &Snapshot, found: &FoundNode) -> Vec<(Command, Option<Box<RawValue>>)> {
+/// Nodes that join, apart by whether their tasks only sleep: that is noted beside the input.
+#[derive(Debug, Default)]
+struct Joining {
+    nodes: BTreeMap<bool, Vec<NewNode>>,
+}
+
+impl Joining {
+    /// Adds a node; one that was announced twice joins as it was announced last.
+    fn add(&mut self, found: &FoundNode) {
+        let Some(node) = new_node(found) else { return };
+        for nodes in self.nodes.values_mut() {
+            nodes.retain(|other| other.name != node.name);
+        }
+        self.nodes.entry(found.simulated).or_default().push(node);
+    }
+
+    /// Pools that they name and nobody knows.
+    fn pools(&self, snapshot: &Snapshot) -> Vec<Pool> {
+        let named: BTreeSet<&Name> = self.nodes.values().flatten().map(|node| &node.pool).collect();
+        let unknown = |name: &&&Name| snapshot.cluster().pool(name).is_err();
+        named.iter().filter(unknown).map(|name| new_pool((*name).clone())).collect()
+    }
+}
+
+fn new_node(found: &FoundNode) -> Option<NewNode> {
     let Ok(name) = Name::new(&found.name) else {
         tracing::warn!(name = found.name, "a node's name is none: it cannot join");
-        return Vec::new();
+        return None;
     };
     let mut labels: BTreeMap<Name, Name> = BTreeMap::new();
     for (key, value) in &found.labels {
@@ -107,19 +156,45 @@ fn joining(snapshot: &Snapshot, found: &FoundNode) -> Vec<(Command, Option<Box<R
         labels.insert(key, value);
     }
     let wanted = constant(POOL_LABEL).and_then(|label| labels.get(&label).cloned());
-    let Some(pool) = wanted.or_else(|| constant(DEFAULT_POOL)) else { return Vec::new() };
-    let mut news = Vec::new();
-    if snapshot.cluster().pool(&pool).is_err() {
-        news.push((Command::PutPool { pool: new_pool(pool.clone()) }, None));
-    }
+    let pool = wanted.or_else(|| constant(DEFAULT_POOL))?;
     let capacity = found.capacity.clone();
-    let node = NewNode { name, pool, capacity, labels, rack: None, domain: None };
-    let note = Note { simulated: found.simulated, ..Note::default() }.write();
-    news.push((Command::Join { nodes: vec![node] }, note));
-    news
+    Some(NewNode { name, pool, capacity, labels, rack: None, domain: None })
 }
 
 /// A pool at default rates. Part of it is closed to promises, rounded down: of one node none.
 pub fn new_pool(name: Name) -> Pool {
     Pool { name, rates: Rates::default(), closed_share: CLOSED_SHARE, level_caps: BTreeMap::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use era_core::resources::Capacity;
+
+    use super::*;
+    use crate::feed::tests::Site;
+
+    fn node(name: &str, cpu: u32) -> FoundNode {
+        let capacity = Capacity { cpu, memory: 1024, gpus: Vec::new(), devices: BTreeMap::new() };
+        let labels = BTreeMap::from([("pool".to_owned(), "lab".to_owned())]);
+        FoundNode { name: name.to_owned(), capacity, labels, simulated: true }
+    }
+
+    #[tokio::test]
+    async fn nodes_join_together_and_one_that_is_refused_keeps_no_other_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site::new(folder.path()).await;
+        let driver = &site.app.driver;
+        let before = driver.snapshot().seq();
+        let three = [node("a", 1000), node("b", 1000), node("a", 2000)];
+        found(driver, &three).await.unwrap();
+        let after = driver.snapshot();
+        assert_eq!(after.seq() - before, 2, "one pool is made, and they join in one input");
+        assert_eq!(named(&after, "a").map(|node| node.capacity.cpu), Some(2000));
+        found(driver, &three[1..]).await.unwrap();
+        assert_eq!(driver.snapshot().seq(), after.seq(), "what is known is not told again");
+        found(driver, &[node("too-large", u32::MAX), node("c", 1000)]).await.unwrap();
+        let last = driver.snapshot();
+        assert!(named(&last, "c").is_some() && named(&last, "too-large").is_none());
+        site.stop().await;
+    }
 }

@@ -57,7 +57,11 @@ impl Taker {
     async fn take(&self, reports: impl Iterator<Item = Report>) -> Result<(), Unanswered> {
         // What was gathered is handed in without a pause, so that it is one batch there too.
         let (mut inputs, mut waiting) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
         for report in reports {
+            if !found.is_empty() && !matches!(report, Report::Node(_)) {
+                nodes::found(&self.driver, &std::mem::take(&mut found)).await?;
+            }
             match report {
                 Report::Samples { task, samples } => {
                     if let Some(sink) = &self.samples {
@@ -65,9 +69,10 @@ impl Taker {
                         let _ = sink.try_send((task, samples));
                     }
                 }
-                Report::Node(found) => {
+                Report::Node(node) => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
-                    nodes::found(&self.driver, &found).await?;
+                    // Those that come in a row are told together.
+                    found.push(node);
                 }
                 Report::NodeLost { name } => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
@@ -83,6 +88,9 @@ impl Taker {
                 }
                 report => inputs.extend(input(report)),
             }
+        }
+        if !found.is_empty() {
+            nodes::found(&self.driver, &found).await?;
         }
         self.hand_in(&mut inputs, &mut waiting).await?;
         for (answer, ended) in waiting {

@@ -27,9 +27,10 @@ const HASHED: &str = "assets/";
 /// What begins so is never a place within the page.
 const NOT_PAGES: [&str; 4] = ["/api/", "/healthz", "/readyz", "/metrics"];
 
-/// Nothing but files of this server; no inline script or style, no frame, no other site.
+/// Nothing but files of this server; no inline script or style, no frame but of our own reports, no
+/// other site.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; \
+img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; \
 form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// A file of the page, the page itself for a place within it, or that nothing is there.

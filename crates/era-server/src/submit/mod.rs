@@ -42,6 +42,7 @@ pub async fn submit(
     work::check(&job.work)?;
     let code = usable_code(app, owner, &job.work).await?;
     let asked = wire::new_job(owner.user, &job)?;
+    let project = wire::optional_name("project", job.project.as_deref())?;
     if let Terms::Bid { bid, .. } = &asked.terms {
         app.asks.taken(bid, received);
     }
@@ -49,6 +50,7 @@ pub async fn submit(
         user: Some(owner.name.clone()),
         group: Some(owner.group.clone()),
         spec: to_raw_value(&job).ok(),
+        project: project.map(|name| name.to_string()),
         array: job.array.map(|array| Indices { from: array.from, step: array.step }),
         received_ms: Some(received.0),
         ..Note::default()

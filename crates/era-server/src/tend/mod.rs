@@ -1,6 +1,6 @@
-//! What a server does by itself, now and then: notes what was asked, counts what jobs left,
-//! removes what nothing names any more, learns what will be asked for and how jobs will go, and has
-//! better rules searched.
+//! What a server does by itself, now and then: notes what was asked and what pools cost, counts
+//! what jobs left, removes what nothing names any more, learns what will be asked for and how jobs
+//! will go, and has better rules searched.
 //!
 //! None of it stands in anybody's way: it runs beside the requests, fails alone, and is tried
 //! again at its next turn.
@@ -8,20 +8,25 @@
 mod estimates;
 mod forecast;
 mod outputs;
+mod prices;
 
 use std::time::Duration;
 
 use era_api::lab::LabAsk;
+use era_core::units::Span;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::App;
 use crate::clock::{Clock, SystemClock};
+use crate::feed::House;
 
 /// How often small things are looked after.
 const OFTEN: Duration = Duration::from_secs(60);
 /// How often files and forecasts are looked after.
 const HOURLY: Duration = Duration::from_secs(3600);
+/// How far apart news of the laboratory are.
+const LAB_NEWS_APART: Duration = Duration::from_millis(500);
 /// How long after the start this begins, so that a start is not made slower.
 const FIRST: Duration = Duration::from_secs(30);
 
@@ -35,12 +40,23 @@ pub(crate) async fn run(
     let mut tasks = JoinSet::new();
     tasks.spawn(outputs::follow(app.clone(), stop.clone()));
     tasks.spawn(until(stop.clone(), often(app.clone())));
+    tasks.spawn(until(stop.clone(), prices::follow(app.clone())));
     tasks.spawn(until(stop.clone(), hourly(app.clone())));
     tasks.spawn(until(stop.clone(), estimates::keep_learning(app.clone(), learn_every)));
+    tasks.spawn(until(stop.clone(), tell_of_lab(app.clone())));
     if let Some(tuning) = tuning {
         tasks.spawn(until(stop.clone(), tune(app, tuning)));
     }
     tasks.join_all().await;
+}
+
+/// Tells whoever listens that a run of the laboratory began, got on or ended; not too often.
+async fn tell_of_lab(app: App) {
+    let mut changes = app.lab.changes();
+    while changes.changed().await.is_ok() {
+        app.feed.tell(Some(House::Lab));
+        tokio::time::sleep(LAB_NEWS_APART).await;
+    }
 }
 
 /// A search that is repeated.
@@ -95,6 +111,10 @@ async fn hourly(app: App) {
             }
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "files could not be collected"),
+        }
+        let old = SystemClock.now() + Span(-prices::KEPT.ms());
+        if let Err(error) = app.store.prices().forget_before(old).await {
+            tracing::warn!(%error, "old prices could not be forgotten");
         }
         match forecast::publish(&app, SystemClock.now()).await {
             Ok(Some(requests)) => tracing::info!(requests, "a forecast was published"),

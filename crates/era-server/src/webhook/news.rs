@@ -140,9 +140,7 @@ fn price(app: &App, pool: &str) -> Option<era_api::Credits> {
     let state = app.driver.snapshot();
     let pool = state.cluster().pool(&Name::new(pool).ok()?).ok()?.clone();
     let prices = wire::pool_price(&state, &pool).ok()??;
-    let gpus = state.cluster().nodes().any(|node| {
-        node.pool == pool.name && node.capacity.amount(era_core::resources::Resource::Gpu) > 0
-    });
+    let gpus = wire::ordering_resource(&state, &pool) == era_core::resources::Resource::Gpu;
     Some(if gpus { prices.now.gpu } else { prices.now.cpu })
 }
 

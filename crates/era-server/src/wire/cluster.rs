@@ -32,6 +32,7 @@ pub fn node(state: &State, node: &Node) -> wire::Node {
         labels: node.labels.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
         health: match node.health {
             Health::Up => "up",
+            Health::Cordoned => "cordoned",
             Health::Draining => "draining",
             Health::Lost => "lost",
         }

@@ -9,22 +9,49 @@ use era_core::quote::{SlotPrice, price_calendar};
 use era_core::refusal::Refusal;
 use era_core::resources::Resource;
 use era_core::units::{Milli, Money, Span, Time};
+use era_store::prices::PriceRow;
 
 use super::{BadField, credits, fraction, milli, name, stamp};
 
 /// The rules of the market.
 pub fn mechanism(rules: &MarketRules) -> wire::Mechanism {
+    let (density, low, high) = match &rules.mechanism {
+        MechanismChoice::BasicEcon => (None, None, None),
+        MechanismChoice::FirstFit { density } | MechanismChoice::OnDemand { density } => {
+            (Some(*density), None, None)
+        }
+        MechanismChoice::Surge { low, high } => (None, Some(*low), Some(*high)),
+    };
     wire::Mechanism {
         name: rules.mechanism.name().to_owned(),
+        density: density.map(fraction),
+        low: low.map(fraction),
+        high: high.map(fraction),
         floor: fraction(rules.floor),
         ceiling: fraction(rules.ceiling),
     }
 }
 
-/// Rules that are to be set.
+/// Rules that are to be set; a parameter that the mechanism does not have is refused.
 pub fn mechanism_put(given: &wire::Mechanism) -> Result<MarketRules, BadField> {
-    let mechanism = MechanismChoice::named(&name("name", &given.name)?)
+    let mut mechanism = MechanismChoice::named(&name("name", &given.name)?)
         .map_err(|refusal| BadField::new("name", refusal))?;
+    for (field, value) in [("density", given.density), ("low", given.low), ("high", given.high)] {
+        let Some(value) = value else { continue };
+        let parameter = match (&mut mechanism, field) {
+            (
+                MechanismChoice::FirstFit { density } | MechanismChoice::OnDemand { density },
+                "density",
+            ) => density,
+            (MechanismChoice::Surge { low, .. }, "low") => low,
+            (MechanismChoice::Surge { high, .. }, "high") => high,
+            _ => {
+                let problem = format!("{} has no such parameter: leave it out", given.name);
+                return Err(BadField::new(field, problem));
+            }
+        };
+        *parameter = milli(field, value)?;
+    }
     Ok(MarketRules {
         mechanism,
         floor: milli("floor", given.floor)?,
@@ -67,6 +94,34 @@ pub fn pool_price(state: &State, pool: &Pool) -> Result<Option<wire::PoolPrice>,
         now: show(first),
         cheapest: show(cheapest),
     }))
+}
+
+/// A pool's prices at an instant, to be written down.
+pub fn price_row(state: &State, pool: &Pool, now: Time) -> Result<Option<PriceRow>, Refusal> {
+    let slots = price_calendar(state, &pool.name, now, now + state.settings().slot)?;
+    let Some(slot) = slots.first() else { return Ok(None) };
+    let point = point(state, pool, slot, now, now);
+    let thousandths = |share: f64| (share * 1000.0).round() as i64;
+    Ok(Some(PriceRow {
+        at: now,
+        price: [point.cpu.0, point.memory.0, point.gpu.0],
+        promised: point.promised.map(thousandths),
+    }))
+}
+
+/// What was written down.
+pub fn past_price(row: &PriceRow) -> wire::PastPrice {
+    let [cpu, memory, gpu] = row.price.map(Credits);
+    let promised = row.promised.map(|share| share as f64 / 1000.0);
+    wire::PastPrice { at: stamp(row.at), cpu, memory, gpu, promised }
+}
+
+/// The resource whose price people compare a pool by: GPUs where it has any, else cores.
+pub fn ordering_resource(state: &State, pool: &Pool) -> Resource {
+    let has = |node: &std::sync::Arc<era_core::cluster::Node>| {
+        node.pool == pool.name && node.capacity.amount(Resource::Gpu) > 0
+    };
+    if state.cluster().nodes().any(has) { Resource::Gpu } else { Resource::Cpu }
 }
 
 /// What orders slots by price: a GPU where the pool has any, else a core and a GiB.

@@ -17,9 +17,11 @@ use era_core::units::{Money, Name, Span, Time};
 
 pub use ask::{bid, new_job, request};
 pub use cluster::{SIMULATED, bookings, domain, domain_put, node, pool, pool_put};
-pub use market::{fare_calendar, mechanism, mechanism_put, pool_price};
-pub use queue::{policy, queue, queue_put, rule, rule_put};
-pub use quote::{counter_offers, explanation, menu, quote};
+pub use market::{
+    fare_calendar, mechanism, mechanism_put, ordering_resource, past_price, pool_price, price_row,
+};
+pub use queue::{policy, policy_versions, queue, queue_put, rule, rule_put, waiter};
+pub use quote::{counter_offers, explanation, menu, quote, tagged};
 pub use settings::{settings, settings_put};
 
 /// What was read and makes no sense.

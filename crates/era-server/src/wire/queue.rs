@@ -2,12 +2,13 @@
 
 use era_api::queue as wire;
 use era_core::State;
+use era_core::job::Job;
 use era_core::queue::formula::Formula;
 use era_core::queue::{PolicyRule, Queue};
 use era_core::refusal::Refusal;
 use era_core::units::Name;
 
-use super::{BadField, fraction, milli, name};
+use super::{BadField, fraction, milli, name, seconds, stamp};
 
 /// A queue with how many wait and run.
 pub fn queue(state: &State, queue: &Queue) -> wire::Queue {
@@ -65,6 +66,30 @@ pub fn policy(state: &State, name: &Name) -> Result<wire::Policy, Refusal> {
         rule,
         versions: rules.keys().copied().collect(),
     })
+}
+
+/// Its versions that are kept, the newest first.
+pub fn policy_versions(state: &State, name: &Name) -> Result<Vec<wire::PolicyVersion>, Refusal> {
+    let (current, rules) = state.policies().history(name)?;
+    let version = |(version, rule): (&u32, &std::sync::Arc<PolicyRule>)| wire::PolicyVersion {
+        version: *version,
+        rule: self::rule(rule),
+        in_force: *version == current,
+    };
+    Ok(rules.iter().rev().map(version).collect())
+}
+
+/// What is told of a job that waits.
+pub fn waiter(job: &Job, user: String) -> wire::WaiterAbout {
+    let part = job.parts.first();
+    wire::WaiterAbout {
+        name: job.name.as_ref().map(Name::to_string),
+        user,
+        submitted: stamp(job.submitted),
+        gpus: part.map_or(0.0, |part| part.request.units()[2] as f64 / 1000.0),
+        replicas: part.map_or(1, |part| part.request.shape.promised()),
+        duration_s: part.map_or(0, |part| seconds(part.request.duration)),
+    }
 }
 
 /// What a policy says.

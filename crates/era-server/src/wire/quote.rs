@@ -1,5 +1,6 @@
 //! Quotes, refusals and explanations, from the core to the wire.
 
+use era_api::Parameters;
 use era_api::job as wire_job;
 use era_api::quote as wire;
 use era_core::explain::Explanation;
@@ -63,6 +64,15 @@ fn offer(offer: Offer) -> wire::Offer {
     }
 }
 
+/// The code of something that is written with it as a tag, and what else it says.
+pub fn tagged(value: &impl serde::Serialize, tag: &str) -> (Option<String>, Parameters) {
+    let Ok(serde_json::Value::Object(mut all)) = serde_json::to_value(value) else {
+        return (None, Parameters::new());
+    };
+    let code = all.remove(tag).and_then(|code| Some(code.as_str()?.to_owned()));
+    (code, all)
+}
+
 /// Why a job waits, or when it runs.
 pub fn explanation(explanation: &Explanation) -> wire_job::Explanation {
     let mut told = wire_job::Explanation {
@@ -70,6 +80,7 @@ pub fn explanation(explanation: &Explanation) -> wire_job::Explanation {
         sentence: String::new(),
         position: None,
         why: None,
+        parameters: Parameters::new(),
         start: None,
         earliest: None,
         latest: None,
@@ -91,9 +102,7 @@ pub fn explanation(explanation: &Explanation) -> wire_job::Explanation {
         Explanation::Waiting { position, start, reason } => {
             told.state = "waiting".into();
             told.position = Some(*position);
-            told.why = serde_json::to_value(reason)
-                .ok()
-                .and_then(|tagged| Some(tagged.get("why")?.as_str()?.to_owned()));
+            (told.why, told.parameters) = tagged(reason, "why");
             told.start = start.map(|s| stamp(s.likely));
             told.earliest = start.map(|s| stamp(s.earliest));
             told.latest = start.map(|s| stamp(s.latest));

@@ -1,6 +1,6 @@
 //! The audit trail: who did what, from where, and whether it was done.
 
-use sqlx::Row;
+use sqlx::{Any, QueryBuilder, Row};
 
 use super::Accounts;
 use super::users::{big, number};
@@ -25,6 +25,31 @@ pub struct AuditRow {
     pub done: bool,
 }
 
+/// Which lines are wanted. Every field narrows the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditAsk {
+    /// By this account.
+    pub who: Option<String>,
+    /// Whatever begins so was done.
+    pub what: Option<String>,
+    /// To this.
+    pub target: Option<String>,
+    /// At or after, in milliseconds.
+    pub since: Option<i64>,
+    /// Before.
+    pub until: Option<i64>,
+    /// With a lower number than this.
+    pub before: u64,
+}
+
+impl Default for AuditAsk {
+    /// All of them.
+    fn default() -> AuditAsk {
+        let (who, what, target, since, until) = (None, None, None, None, None);
+        AuditAsk { who, what, target, since, until, before: u64::MAX }
+    }
+}
+
 impl Accounts {
     /// Writes a line; its number is the next one.
     pub async fn audit(&self, line: &AuditRow) -> Result<(), StoreError> {
@@ -43,13 +68,33 @@ impl Accounts {
         Ok(())
     }
 
-    /// Lines before a number, newest first.
-    pub async fn audit_before(&self, before: u64, most: u32) -> Result<Vec<AuditRow>, StoreError> {
-        let rows = sqlx::query("SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?")
-            .bind(big(before))
-            .bind(i64::from(most))
-            .fetch_all(self.database.readers())
-            .await?;
+    /// Lines, newest first; at most so many.
+    pub async fn audit_lines(
+        &self,
+        ask: &AuditAsk,
+        most: u32,
+    ) -> Result<Vec<AuditRow>, StoreError> {
+        let mut query: QueryBuilder<Any> = QueryBuilder::new("SELECT * FROM audit WHERE id < ");
+        query.push_bind(big(ask.before));
+        if let Some(who) = &ask.who {
+            query.push(" AND who = ").push_bind(who.clone());
+        }
+        if let Some(target) = &ask.target {
+            query.push(" AND target = ").push_bind(target.clone());
+        }
+        if let Some(what) = &ask.what {
+            // A beginning as a range: no letter of it has another meaning.
+            query.push(" AND what >= ").push_bind(what.clone());
+            query.push(" AND what < ").push_bind(format!("{what}{}", char::MAX));
+        }
+        if let Some(since) = ask.since {
+            query.push(" AND at >= ").push_bind(since);
+        }
+        if let Some(until) = ask.until {
+            query.push(" AND at < ").push_bind(until);
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(most));
+        let rows = query.build().fetch_all(self.database.readers()).await?;
         rows.iter()
             .map(|row| {
                 Ok(AuditRow {

@@ -12,7 +12,7 @@ mod tokens;
 mod users;
 mod webhooks;
 
-pub use audit::AuditRow;
+pub use audit::{AuditAsk, AuditRow};
 pub use images::ImageRow;
 pub use keys::{Claim, KEY_KEPT_MS, KeyedAnswer};
 pub use tokens::TokenRow;

@@ -108,11 +108,11 @@ async fn a_key_gives_the_same_answer_to_the_same_request_for_a_day() {
 #[tokio::test]
 async fn audit_lines_are_numbered_and_come_newest_first() {
     let (_folder, accounts) = accounts().await;
-    for what in ["user.create", "login.failed", "quota.set"] {
+    for (at, what) in (1..).zip(["user.create", "login.failed", "user.edit"]) {
         let line = AuditRow {
             id: 0,
-            at: 1,
-            who: "ada".into(),
+            at,
+            who: if at == 2 { "eve" } else { "ada" }.into(),
             origin: "127.0.0.1".into(),
             what: what.into(),
             target: "bob".into(),
@@ -120,10 +120,18 @@ async fn audit_lines_are_numbered_and_come_newest_first() {
         };
         accounts.audit(&line).await.unwrap();
     }
-    let page = accounts.audit_before(u64::MAX, 2).await.unwrap();
-    assert_eq!(page.iter().map(|l| l.id).collect::<Vec<_>>(), [3, 2]);
-    let rest = accounts.audit_before(2, 2).await.unwrap();
-    assert_eq!(rest.iter().map(|l| l.what.as_str()).collect::<Vec<_>>(), ["user.create"]);
+    let ids = async |ask: AuditAsk| -> Vec<u64> {
+        accounts.audit_lines(&ask, 2).await.unwrap().iter().map(|line| line.id).collect()
+    };
+    let all = AuditAsk::default();
+    assert_eq!(ids(all.clone()).await, [3, 2]);
+    assert_eq!(ids(AuditAsk { before: 2, ..all.clone() }).await, [1]);
+    assert_eq!(ids(AuditAsk { who: Some("eve".into()), ..all.clone() }).await, [2]);
+    assert_eq!(ids(AuditAsk { what: Some("user".into()), ..all.clone() }).await, [3, 1]);
+    assert_eq!(ids(AuditAsk { what: Some("user.e".into()), ..all.clone() }).await, [3]);
+    assert_eq!(ids(AuditAsk { what: Some("%".into()), ..all.clone() }).await, [0; 0]);
+    assert_eq!(ids(AuditAsk { since: Some(2), until: Some(3), ..all.clone() }).await, [2]);
+    assert_eq!(ids(AuditAsk { target: Some("ann".into()), ..all }).await, [0; 0]);
 }
 
 fn hook(user: u32) -> WebhookRow {

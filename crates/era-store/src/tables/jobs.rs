@@ -54,6 +54,8 @@ pub struct JobQuery {
     pub team: Option<String>,
     /// In this queue.
     pub queue: Option<String>,
+    /// Of this project.
+    pub project: Option<String>,
     /// Whose name begins so.
     pub name: Option<String>,
     /// Of this array.
@@ -75,6 +77,7 @@ impl JobQuery {
             account: None,
             team: None,
             queue: None,
+            project: None,
             name: None,
             array: None,
             since: None,
@@ -224,6 +227,9 @@ impl Tables {
         }
         if let Some(queue) = &query.queue {
             walk.and("queue = ?", queue.clone());
+        }
+        if let Some(project) = &query.project {
+            walk.and("project = ?", project.clone());
         }
         if let Some(array) = query.array {
             walk.and("array_first = ?", array.0);

@@ -14,6 +14,7 @@ mod read;
 mod rows;
 #[cfg(test)]
 mod speed;
+mod spending;
 #[cfg(test)]
 mod tests;
 mod upsert;
@@ -31,6 +32,7 @@ pub use log::{EventQuery, StatementPage};
 pub use measure::{NodeUse, Open};
 pub use project::{Fact, HOUR_MS, hour_of, hours, job_of};
 pub use rows::{EventRow, JobRow, JobState, NodeRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
+pub use spending::{Spent, SpentBy, SpentHour};
 
 use crate::journal::{Journal, Stored};
 use crate::{Database, Note, Store, StoreError};
@@ -41,7 +43,7 @@ const BATCH: u32 = 1000;
 /// The name of the cursor.
 const CURSOR: &str = "tables";
 /// Tables that a rebuild empties.
-const EMPTIED: [&str; 15] = [
+const EMPTIED: [&str; 16] = [
     "jobs",
     "specs",
     "live",
@@ -56,6 +58,7 @@ const EMPTIED: [&str; 15] = [
     "node_spans",
     "node_hours",
     "tallies",
+    "spending",
     "cursors",
 ];
 

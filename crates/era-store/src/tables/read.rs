@@ -10,7 +10,7 @@ use crate::StoreError;
 pub(super) const JOB_COLUMNS: &str = "id, name, account, account_name, team, team_name, state, \
     queue, submitted, promised_start, promised_finish, started, ended, exit_code, price, \
     resources, replicas, duration_ms, array_first, array_index, simulated, reason, attempts, \
-    charged, refunded, changed";
+    charged, refunded, changed, project";
 pub(super) const TASK_COLUMNS: &str = "job, part, attempt, replica, node, gpus, cpu, memory, gpu, \
     launched, started, ended, exit_code, cause, prepared_ms";
 pub(super) const EVENT_COLUMNS: &str = "seq, place, at, kind, job, account, team, body";
@@ -75,6 +75,7 @@ pub(super) fn job(row: &AnyRow) -> Result<JobRow, StoreError> {
         charged: row.try_get(23)?,
         refunded: row.try_get(24)?,
         changed: unsigned(row, 25)?,
+        project: row.try_get(26)?,
     })
 }
 

@@ -116,6 +116,9 @@ pub struct JobRow {
     pub refunded: i64,
     /// The journal's number of the last input that changed it.
     pub changed: u64,
+    /// What it is done for, as its owner says.
+    #[serde(default)]
+    pub project: Option<String>,
 }
 
 /// One replica of one attempt.

@@ -320,3 +320,36 @@ async fn two_that_write_the_tables_at_once_carry_nothing_out_twice() {
     Projector::rebuild(&world.store).await.unwrap();
     assert_eq!(dump(&world.store).await, after);
 }
+
+#[tokio::test]
+async fn spending_by_project_adds_up_to_the_statements_and_to_what_nodes_gave_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    mixed_day(&mut world);
+    let tables = world.project().await;
+    let (from, to) = (START, world.now + Span::from_h(1));
+    let by = tables.chargeback(era_core::units::GroupId(7), from, to).await.unwrap();
+    let named: Vec<_> = by.iter().map(|by| (by.account, by.project.as_deref())).collect();
+    assert_eq!(named, [(ADA, Some("thesis")), (BOB, None)], "whoever spent most first");
+    let mut given_out = [0; 3];
+    for (account, by) in [ADA, BOB].iter().zip(&by) {
+        let lines = tables.statement(*account, None, 1000).await.unwrap().rows;
+        let of_jobs = lines.iter().filter(|line| line.job.is_some());
+        let paid: i64 = of_jobs.map(|line| -line.amount).sum();
+        assert!(by.spent.charged > 0);
+        assert_eq!(by.spent.charged - by.spent.refunded, paid);
+        let hours = tables.spending(*account, from, to).await.unwrap();
+        assert!(hours.iter().all(|hour| hour.project == by.project));
+        assert_eq!(hours.iter().map(|hour| hour.spent.charged).sum::<i64>(), by.spent.charged);
+        (0..3).for_each(|at| given_out[at] += by.spent.unit_ms[at]);
+    }
+    let nodes = tables.node_hours(from, to).await.unwrap();
+    let by_nodes =
+        [0, 1, 2].map(|at: usize| nodes.iter().map(|used| used.unit_ms[at]).sum::<i64>());
+    assert_eq!(given_out, by_nodes);
+    let before = tables.chargeback(era_core::units::GroupId(7), Time(0), START).await.unwrap();
+    assert_eq!(before, []);
+    let query = JobQuery { project: Some("thesis".into()), ..JobQuery::all(Seen::All, 10) };
+    let found = tables.jobs(&query, None).await.unwrap().rows;
+    assert!(!found.is_empty() && found.iter().all(|job| job.account == ADA), "{found:?}");
+}

@@ -144,6 +144,7 @@ impl World {
             user: Some(if user == ADA { "ada" } else { "bob" }.into()),
             group: Some("vision".into()),
             spec: Some(RawValue::from_string(spec).unwrap()),
+            project: (called == "promised").then(|| "thesis".to_owned()),
             received_ms: Some(self.now.0 - 3),
             quote_us: Some(500),
             ..Note::default()

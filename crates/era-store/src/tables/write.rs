@@ -39,6 +39,7 @@ const JOBS: Into = Into {
         "charged",
         "refunded",
         "changed",
+        "project",
     ],
     keys: 1,
     there: There::Set(&[
@@ -133,6 +134,13 @@ const NODE_HOURS: Into = Into {
 const TALLIES: Into =
     Into { table: "tallies", columns: &["hour", "what", "amount"], keys: 2, there: There::Add };
 
+const SPENDING: Into = Into {
+    table: "spending",
+    columns: &["account", "team", "project", "hour", "charged", "refunded", "cpu", "memory", "gpu"],
+    keys: 4,
+    there: There::Add,
+};
+
 /// Writes what a batch changed, and what is to be remembered.
 pub(super) async fn write(
     to: &mut Transaction<'_, Any>,
@@ -161,7 +169,22 @@ pub(super) async fn write(
     let tallies = changes.tallies.iter();
     let tallies =
         tallies.map(|((hour, what), n)| vec![(*hour).into(), what.clone().into(), (*n).into()]);
-    TALLIES.put(to, tallies.collect()).await
+    TALLIES.put(to, tallies.collect()).await?;
+    let spending = changes.spending.iter().map(|((account, team, project, hour), spent)| {
+        let [cpu, memory, gpu] = spent.unit_ms.map(Cell::from);
+        vec![
+            i64::from(account.0).into(),
+            i64::from(team.0).into(),
+            project.clone().into(),
+            (*hour).into(),
+            spent.charged.into(),
+            spent.refunded.into(),
+            cpu,
+            memory,
+            gpu,
+        ]
+    });
+    SPENDING.put(to, spending.collect()).await
 }
 
 /// Writes what the projection must know after a restart.
@@ -267,6 +290,7 @@ fn job(row: JobRow) -> Cells {
         row.charged.into(),
         row.refunded.into(),
         row.changed.into(),
+        row.project.into(),
     ]
 }
 

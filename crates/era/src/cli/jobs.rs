@@ -25,6 +25,9 @@ pub(crate) struct Jobs {
     /// In this queue
     #[arg(short, long)]
     queue: Option<String>,
+    /// Of this project
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
     /// Whose name begins so
     #[arg(short, long)]
     name: Option<String>,
@@ -64,6 +67,7 @@ impl Jobs {
             user: self.user,
             group: self.group,
             queue: self.queue,
+            project: self.project,
             name: self.name,
             array: self.array,
             since: time("--since", &self.since)?,

@@ -147,7 +147,14 @@ mod tests {
     #[test]
     fn prices_fit_in_a_table() {
         let market = Market {
-            mechanism: Mechanism { name: "basic-econ".to_owned(), floor: 0.1, ceiling: 10.0 },
+            mechanism: Mechanism {
+                name: "basic-econ".to_owned(),
+                density: None,
+                low: None,
+                high: None,
+                floor: 0.1,
+                ceiling: 10.0,
+            },
             pools: vec![PoolPrice {
                 pool: "a".to_owned(),
                 now: point(0, 2_500_000),

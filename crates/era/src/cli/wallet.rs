@@ -82,6 +82,8 @@ mod tests {
             balance: Credits(87_500_000),
             escrow: Credits(0),
             spent: Credits(12_500_000),
+            period_from: "2026-11-01T00:00:00Z".parse().unwrap(),
+            period_to: "2026-12-01T00:00:00Z".parse().unwrap(),
         };
         let line = StatementLine {
             seq: 4,

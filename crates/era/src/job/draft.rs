@@ -31,6 +31,7 @@ pub(crate) enum Code {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Draft {
     pub(crate) name: Option<String>,
+    pub(crate) project: Option<String>,
     pub(crate) command: Vec<String>,
     pub(crate) code: Option<Code>,
     pub(crate) env: BTreeMap<String, String>,
@@ -69,6 +70,7 @@ impl Draft {
         after.extend(self.after);
         Draft {
             name: self.name.or(below.name),
+            project: self.project.or(below.project),
             command: if self.command.is_empty() { below.command } else { self.command },
             code: self.code.or(below.code),
             env,
@@ -142,6 +144,7 @@ impl Draft {
         let plain = self.attributes == Attributes::default();
         Ok(NewJob {
             name: self.name.clone(),
+            project: self.project.clone(),
             work: Work {
                 command: self.command.clone(),
                 code: None,

@@ -23,6 +23,7 @@ use super::{JobError, after, array, span::Span, when};
 #[serde(default, deny_unknown_fields)]
 struct JobFile {
     name: Option<String>,
+    project: Option<String>,
     command: Option<Words>,
     code: Option<String>,
     env: BTreeMap<String, String>,
@@ -92,6 +93,7 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
     };
     Ok(Draft {
         name: file.name,
+        project: file.project,
         command: file.command.map(|words| words.0).unwrap_or_default(),
         code: file.code.map(|folder| match folder.as_str() {
             "none" | "false" | "" => Code::None,

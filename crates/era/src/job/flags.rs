@@ -23,6 +23,9 @@ pub(crate) struct JobFlags {
     /// What people call it
     #[arg(short, long)]
     name: Option<String>,
+    /// What it is done for: spending is told by project
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
     /// GPUs of each replica, such as 1 or 0.5
     #[arg(short, long, value_name = "N")]
     gpu: Option<String>,
@@ -225,6 +228,7 @@ impl JobFlags {
         };
         Ok(Draft {
             name: self.name.clone(),
+            project: self.project.clone(),
             command: self.command.clone(),
             code,
             env: pairs("--env", &self.env)?,

@@ -97,6 +97,7 @@ fn ask() -> Ask {
 fn blank(ask: Ask) -> NewJob {
     NewJob {
         name: None,
+        project: None,
         work: Work::default(),
         ask,
         value: None,

@@ -4,7 +4,7 @@ import { failed, told } from '../../ui';
 import type { Window } from './windows';
 
 export interface NodeEdit {
-  action?: 'drain' | 'resume' | 'leave';
+  action?: 'cordon' | 'drain' | 'resume' | 'leave';
   domain?: string;
   maintenance?: Window[];
 }

@@ -32,6 +32,7 @@ describe('amounts', () => {
 describe('how a node stands', () => {
   const window = { from: '2026-01-01T10:00:00Z', to: '2026-01-01T12:00:00Z' };
   it('is maintenance from its first moment until before its last', () => {
+    expect(standing(node('c', { health: 'cordoned' }), 0)).toBe('cordoned');
     const away = node('a', { maintenance: [window], health: 'draining' });
     expect(standing(away, Date.parse(window.from) - 1)).toBe('draining');
     expect(standing(away, Date.parse(window.from))).toBe('maintenance');

@@ -29,13 +29,13 @@ export function step(share: number): 0 | 1 | 2 | 3 | 4 {
   return share < 0.34 ? 1 : share < 0.67 ? 2 : 3;
 }
 
-export type Standing = 'up' | 'draining' | 'lost' | 'maintenance';
+export type Standing = 'up' | 'cordoned' | 'draining' | 'lost' | 'maintenance';
 
 /** How a node stands now: an absence that has begun counts before its health. */
 export function standing(node: Node, now: number): Standing {
   if (node.health === 'lost') return 'lost';
   if (node.maintenance.some(({ from, to }) => Date.parse(from) <= now && now < Date.parse(to))) return 'maintenance';
-  return node.health === 'draining' ? 'draining' : 'up';
+  return node.health === 'draining' || node.health === 'cordoned' ? node.health : 'up';
 }
 
 export type Grouping = 'pool' | 'domain' | 'rack';
@@ -83,6 +83,7 @@ export function found(nodes: readonly Node[], typed: string, pool: string | unde
 export interface Counts {
   nodes: number;
   up: number;
+  cordoned: number;
   draining: number;
   lost: number;
   maintenance: number;
@@ -93,7 +94,7 @@ export interface Counts {
 }
 
 export function counted(nodes: readonly Node[], now: number): Counts {
-  const counts: Counts = { nodes: nodes.length, up: 0, draining: 0, lost: 0, maintenance: 0, gpus: 0, gpusUsed: 0, cores: 0, coresUsed: 0 };
+  const counts: Counts = { nodes: nodes.length, up: 0, cordoned: 0, draining: 0, lost: 0, maintenance: 0, gpus: 0, gpusUsed: 0, cores: 0, coresUsed: 0 };
   for (const node of nodes) {
     counts[standing(node, now)] += 1;
     counts.gpus += node.gpus.length;

@@ -11,6 +11,7 @@ export interface Filter {
   name: string;
   user: string;
   queue: string;
+  project: string;
 }
 
 const STATES: Record<Which, JobState[] | undefined> = {
@@ -29,6 +30,7 @@ export function fromQuery(query: URLSearchParams): Filter {
     name: query.get('name') ?? '',
     user: query.get('user') ?? '',
     queue: query.get('queue') ?? '',
+    project: query.get('project') ?? '',
   };
 }
 
@@ -40,6 +42,7 @@ export function toServer(filter: Filter): Record<string, string> {
     ...(filter.name !== '' && { name: filter.name }),
     ...(filter.user !== '' && { user: filter.user }),
     ...(filter.queue !== '' && { queue: filter.queue }),
+    ...(filter.project !== '' && { project: filter.project }),
   };
 }
 
@@ -50,7 +53,8 @@ export function fits(job: JobSummary, filter: Filter): boolean {
     (!states || states.includes(job.state)) &&
     (filter.name === '' || (job.name ?? '').startsWith(filter.name)) &&
     (filter.user === '' || job.user === filter.user) &&
-    (filter.queue === '' || job.queue === filter.queue)
+    (filter.queue === '' || job.queue === filter.queue) &&
+    (filter.project === '' || job.project === filter.project)
   );
 }
 

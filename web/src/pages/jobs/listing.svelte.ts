@@ -26,7 +26,7 @@ export class Listing {
   complete = $state(false);
   problem = $state.raw<ProblemError | undefined>();
 
-  private filter: Filter = { which: 'all', name: '', user: '', queue: '' };
+  private filter: Filter = { which: 'all', name: '', user: '', queue: '', project: '' };
   private current: AbortController | undefined;
   private changed = new Set<number>();
   private timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PricePoint } from '../../api/types';
-import { calendarOf, cheapestStart, ends, heat, priceOf, stepSeconds } from './fares';
+import { calendarOf, cheapestStart, ends, heat, priceOf, stairs, stepSeconds } from './fares';
 
 function point(from: Date, gpu: number, cpu = 0.5): PricePoint {
   const to = new Date(from.getTime() + 3_600_000);
@@ -47,5 +47,18 @@ describe('prices', () => {
     expect(cheapestStart(fares, 2)).toMatchObject({ mean: 2.5, fare: { hour: 3 } });
     expect(cheapestStart(fares, 9)).toBeUndefined();
     expect(ends(fares)).toEqual([1, 9]);
+  });
+});
+
+describe('past prices', () => {
+  it('hold until the next one, and the last one until now', () => {
+    const steps = stairs([{ at: 10, price: 4 }, { at: 20, price: 6 }], 6, 30);
+    expect(steps.map(({ at, price }) => [at, price])).toEqual([[10, 4], [20, 4], [20, 6], [30, 6]]);
+  });
+
+  it('end with what it costs now, also where nothing was written down yet', () => {
+    expect(stairs([{ at: 10, price: 4 }], 5, 30).map(({ at, price }) => [at, price])).toEqual([[10, 4], [30, 4], [30, 5]]);
+    expect(stairs([], 5, 30)).toEqual([{ at: 30, price: 5 }]);
+    expect(stairs([], undefined, 30)).toEqual([]);
   });
 });

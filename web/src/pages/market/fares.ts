@@ -2,7 +2,7 @@
 import type { PricePoint } from '../../api/types';
 
 /** The one number by which a moment is dear or cheap: a GPU-hour, or a core-hour without GPUs. */
-export function priceOf(point: PricePoint): number {
+export function priceOf(point: Pick<PricePoint, 'gpu' | 'cpu'>): number {
   const gpu = Number(point.gpu);
   return gpu > 0 ? gpu : Number(point.cpu);
 }
@@ -72,4 +72,23 @@ export function cheapestStart(fares: readonly Fare[], hours: number): { fare: Fa
     if (!best || mean < best.mean - 1e-9) best = { fare, mean };
   }
   return best;
+}
+
+export interface Step {
+  at: number;
+  price: number;
+}
+
+/** Prices that hold until the next one, as corners of a line; the last holds until now, where it becomes what it is now. */
+export function stairs(changes: readonly Step[], price: number | undefined, now: number): Step[] {
+  const corners: Step[] = [];
+  for (const change of changes) {
+    const before = corners.at(-1);
+    if (before) corners.push({ at: change.at, price: before.price });
+    corners.push(change);
+  }
+  const last = corners.at(-1);
+  if (last && last.at < now) corners.push({ at: now, price: last.price });
+  if (price !== undefined && (last === undefined || last.price !== price)) corners.push({ at: now, price });
+  return corners;
 }

@@ -12,3 +12,8 @@ it('the line says what the draft says, quoted for a shell', () => {
 it('a job for a queue has no window, and what is missing is named', () => {
   expect(eraRun({ ...BLANK, promise: false, by: '2026-11-20T18:00', queue: 'night' })).toBe('era run --cpu 1 --memory 1Gi --time 1h --queue night -- COMMAND');
 });
+
+it('arrays, dependencies and what the form has no control for are on the line', () => {
+  const draft = { ...BLANK, project: 'thesis', promise: false, queue: 'night', array: '0-9%2', after: '12, 13:any', more: { priority: -3, overrun: 'stop', release_when_idle: true }, command: 'true' };
+  expect(eraRun(draft)).toBe('era run --project thesis --cpu 1 --memory 1Gi --time 1h --queue night --array 0-9%2 --after 12,13:any --overrun stop --priority=-3 --release-when-idle -- true');
+});

@@ -5,9 +5,11 @@ import { localTime } from './spans';
 export function eraRun(draft: Draft): string {
   const words = ['era', 'run'];
   const flag = (name: string, given: string) => {
-    if (given.trim() !== '') words.push(`--${name}`, quoted(given.trim()));
+    // A number below zero would read as another flag.
+    if (given.trim() !== '') words.push(...(given.trim().startsWith('-') ? [`--${name}=${quoted(given.trim())}`] : [`--${name}`, quoted(given.trim())]));
   };
   flag('name', draft.name);
+  flag('project', draft.project);
   flag('gpu', draft.gpu === '0' ? '' : draft.gpu);
   flag('gpu-model', draft.gpuModel);
   flag('cpu', draft.cpu);
@@ -22,7 +24,16 @@ export function eraRun(draft: Draft): string {
     flag('from', draft.from === '' ? '' : localTime(draft.from));
     flag('by', draft.by === '' ? '' : localTime(draft.by));
     flag('value', draft.value);
-  } else flag('queue', draft.queue);
+  } else {
+    flag('queue', draft.queue);
+    flag('array', draft.array);
+    flag('after', draft.after.replaceAll(' ', ''));
+  }
+  for (const key of ['gpus', 'most', 'overrun', 'priority']) {
+    const given = draft.more[key];
+    if (typeof given === 'string' || typeof given === 'number') flag(key, String(given));
+  }
+  if (draft.more['release_when_idle'] === true) words.push('--release-when-idle');
   flag('pool', draft.pool);
   if (draft.preemptible) words.push('--preemptible');
   for (const [name, value] of Object.entries(draft.env)) flag('env', `${name}=${value}`);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { askOf, BLANK, commandLine, commandWords, draftOf, jobOf, readReplicas, wrongIn, type Draft } from './draft';
+import { askOf, BLANK, commandLine, commandWords, draftOf, jobOf, readAfter, readArray, readReplicas, wrongIn, type Draft } from './draft';
 
 const draft = (changes: Partial<Draft>): Draft => ({ ...BLANK, ...changes });
 const NOW = Date.parse('2026-11-15T12:00:00Z');
@@ -21,6 +21,18 @@ describe('a draft', () => {
     expect(wrongIn(queued, NOW)).toEqual({});
     expect(askOf(queued).deadline).toBeUndefined();
     expect(jobOf(queued).queue).toBe('night');
+  });
+
+  it('in a queue may be many, and come after others', () => {
+    const many = draft({ promise: false, array: '0-99:2%10', after: '12, 13:any', project: 'thesis' });
+    expect(wrongIn(many, NOW)).toEqual({});
+    expect(jobOf(many)).toMatchObject({ project: 'thesis', array: { from: 0, to: 99, step: 2, limit: 10 }, after: [{ job: 12, when: 'ok' }, { job: 13, when: 'any' }] });
+    expect(jobOf({ ...many, promise: true })).not.toHaveProperty('array');
+    expect(draftOf(jobOf(many))).toMatchObject({ promise: false, array: '0-99:2%10', after: '', project: 'thesis' });
+    expect(readArray('1,3,5%2')).toEqual({ from: 1, to: 5, step: 2, limit: 2 });
+    for (const bad of ['9-1', 'x', '0-9%0', '0-9:0', '1,2,4', '0-200000']) expect(readArray(bad)).toBe('bad');
+    for (const bad of ['x', '12:maybe', '1,,2']) expect(readAfter(bad)).toBe('bad');
+    expect(wrongIn(draft({ promise: false, array: 'x', after: 'y', project: 'a b' }), NOW)).toEqual({ array: 'notRead', after: 'notRead', project: 'notRead' });
   });
 
   it('asks for no GPU where none or 0 is written', () => {

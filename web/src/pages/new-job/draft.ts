@@ -12,6 +12,8 @@ export interface DraftInput {
 
 export interface Draft {
   name: string;
+  /** What it is done for. */
+  project: string;
   /** A line for the shell, or words with quotes. */
   command: string;
   /** The hash of the uploaded folder. */
@@ -34,6 +36,10 @@ export interface Draft {
   queue: string;
   pool: string;
   preemptible: boolean;
+  /** Many of the same: `0-99`, `0-99:2`, `0-99%10`. */
+  array: string;
+  /** After other jobs: `12, 13:any`. */
+  after: string;
   /** Other keys of the YAML, as they were. */
   more: Readonly<Record<string, unknown>>;
   /** Other resources, such as `gpu.memory` and devices. */
@@ -41,12 +47,12 @@ export interface Draft {
 }
 
 export const BLANK: Draft = {
-  name: '', command: '', code: '', env: {}, inputs: [], image: '',
+  name: '', project: '', command: '', code: '', env: {}, inputs: [], image: '',
   gpu: '', gpuModel: '', cpu: '1', memory: '1Gi', replicas: '', time: '1h',
-  promise: true, from: '', by: '', value: '', queue: '', pool: '', preemptible: false, more: {}, otherResources: {},
+  promise: true, from: '', by: '', value: '', queue: '', pool: '', preemptible: false, array: '', after: '', more: {}, otherResources: {},
 };
 
-export type Field = 'command' | 'gpu' | 'cpu' | 'memory' | 'replicas' | 'time' | 'from' | 'by' | 'value';
+export type Field = 'command' | 'gpu' | 'cpu' | 'memory' | 'replicas' | 'time' | 'from' | 'by' | 'value' | 'project' | 'array' | 'after';
 /** What is wrong, by field; the words are the page's. */
 export type Wrong = Partial<Record<Field, 'missing' | 'notRead' | 'past' | 'order'>>;
 
@@ -64,6 +70,59 @@ export function readReplicas(text: string): number | { min: number; max: number 
   return range[2] === undefined ? min : { min, max };
 }
 
+export interface Indices {
+  from: number;
+  to: number;
+  step?: number;
+  limit?: number;
+}
+
+/** Most jobs of one array. */
+const COUNT_MAX = 100_000;
+
+/** The indices of an array: `0-99`, `0-99:2`, `0-99%10`, `1,3,5`, or one alone; nothing where none are said. */
+export function readArray(text: string): Indices | undefined | 'bad' {
+  const plain = text.trim();
+  if (plain === '') return undefined;
+  const [, listed, most] = /^(\d{1,9}(?:,\d{1,9})+)(%\d+)?$/.exec(plain) ?? [];
+  if (listed !== undefined) {
+    const indices = listed.split(',').map(Number);
+    const [first = 0, second = 0] = indices;
+    const even = indices.every((index, at) => index === first + at * (second - first));
+    return even && second > first ? readArray(`${first}-${indices.at(-1)}:${second - first}${most ?? ''}`) : 'bad';
+  }
+  const [, first, last, step, limit] = /^(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?(?:%(\d{1,9}))?$/.exec(plain) ?? [];
+  if (first === undefined) return 'bad';
+  const [from, to] = [Number(first), Number(last ?? first)];
+  if (to < from || step === '0' || limit === '0' || (to - from) / Number(step ?? 1) + 1 > COUNT_MAX) return 'bad';
+  return { from, to, ...(step !== undefined && { step: Number(step) }), ...(limit !== undefined && { limit: Number(limit) }) };
+}
+
+export function writeArray({ from, to, step, limit }: Indices): string {
+  return `${from}-${to}${step !== undefined && step !== 1 ? `:${step}` : ''}${limit === undefined || limit === null ? '' : `%${limit}`}`;
+}
+
+export interface Before {
+  job: number;
+  when: 'ok' | 'any';
+}
+
+/** Jobs that must be over first: `12`, `12:ok`, `12:any`, by comma. */
+export function readAfter(text: string): Before[] | 'bad' {
+  const parts = text.split(',').map((part) => part.trim());
+  if (parts.length === 1 && parts[0] === '') return [];
+  const read = parts.map((part) => /^(\d{1,15})(?::(ok|any))?$/.exec(part));
+  if (read.some((one) => one === null)) return 'bad';
+  return read.map((one) => ({ job: Number(one?.[1]), when: one?.[2] === 'any' ? 'any' : 'ok' }));
+}
+
+export function writeAfter(after: readonly { job: number; when?: string | undefined }[]): string {
+  return after.map(({ job, when }) => (when === 'any' ? `${job}:any` : String(job))).join(', ');
+}
+
+/** What the server takes for a name of a project. */
+const NAME = /^[A-Za-z0-9][\w.-]{0,62}$/;
+
 /** What keeps a draft from being priced. */
 export function wrongIn(draft: Draft, now: number): Wrong {
   const wrong: Wrong = {};
@@ -72,6 +131,11 @@ export function wrongIn(draft: Draft, now: number): Wrong {
     if (text !== '' && !AMOUNT.test(text)) wrong[field] = 'notRead';
   }
   if (readReplicas(draft.replicas) === 'bad') wrong.replicas = 'notRead';
+  if (draft.project.trim() !== '' && !NAME.test(draft.project.trim())) wrong.project = 'notRead';
+  if (!draft.promise) {
+    if (readArray(draft.array) === 'bad') wrong.array = 'notRead';
+    if (readAfter(draft.after) === 'bad') wrong.after = 'notRead';
+  }
   if (readSpan(draft.time) === undefined) wrong.time = draft.time.trim() === '' ? 'missing' : 'notRead';
   if (draft.promise) {
     const [from, by] = [instant(draft.from), instant(draft.by)];
@@ -170,8 +234,10 @@ function needsShell(line: string): boolean {
 export function jobOf(draft: Draft): NewJob {
   const line = draft.command.trim();
   const { priority, overrun, attributes, release_when_idle } = draft.more;
+  const [array, after] = [readArray(draft.array), readAfter(draft.after)];
   return {
     ...(draft.name.trim() !== '' && { name: draft.name.trim() }),
+    ...(draft.project.trim() !== '' && { project: draft.project.trim() }),
     work: {
       command: needsShell(line) ? ['sh', '-c', line] : commandWords(line),
       ...(draft.code !== '' && { code: draft.code }),
@@ -182,6 +248,8 @@ export function jobOf(draft: Draft): NewJob {
     ask: askOf(draft),
     ...(!draft.promise && draft.queue !== '' && { queue: draft.queue }),
     ...(draft.preemptible && { preemptible: true }),
+    ...(!draft.promise && typeof array === 'object' && { array }),
+    ...(!draft.promise && after !== 'bad' && after.length > 0 && { after }),
     ...(typeof priority === 'number' && { priority }),
     ...(overrun !== undefined && { overrun }),
     ...(attributes !== undefined && { attributes }),
@@ -208,6 +276,7 @@ export function draftOf(job: NewJob): Draft {
   return {
     ...BLANK,
     name: job.name ?? '',
+    project: job.project ?? '',
     command: shell ? (command[2] ?? '') : commandLine(command),
     code: job.work.code ?? '',
     env: job.work.env ?? {},
@@ -219,13 +288,15 @@ export function draftOf(job: NewJob): Draft {
     gpuModel: model ?? '',
     replicas: replicas === undefined || replicas === null ? '' : typeof replicas === 'number' ? String(replicas) : `${replicas.min}..${replicas.max}`,
     time: writeSpan(job.ask.duration_s),
-    promise: !job.queue,
+    promise: !job.queue && !job.array,
     from: ahead(job.ask.earliest),
     by: ahead(job.ask.deadline),
     value: typeof job.value === 'string' ? job.value : '',
     queue: job.queue ?? '',
     pool: typeof pool === 'string' ? pool : '',
     preemptible: job.preemptible ?? false,
+    // What it came after is over, or will never be: a copy starts for itself.
+    array: job.array ? writeArray(job.array as Indices) : '',
     more,
     otherResources: others,
   };

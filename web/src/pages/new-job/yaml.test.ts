@@ -12,6 +12,9 @@ const full: Draft = {
 describe('YAML', () => {
   it('says the whole draft and reads back', () => {
     expect(fromYaml(toYaml(full), '').draft).toEqual(full);
+    const many = { ...BLANK, promise: false, queue: 'night', project: 'thesis', array: '0-99:2%10', after: '12, 13:any' };
+    expect(toYaml(many)).toContain('after:\n  - 12\n  - 13:any');
+    expect(fromYaml(toYaml(many), '').draft).toEqual(many);
     expect(fromYaml(toYaml({ ...BLANK, promise: false, queue: 'night' }), '').draft).toEqual({ ...BLANK, promise: false, queue: 'night' });
   });
 
@@ -35,6 +38,8 @@ describe('YAML', () => {
     expect(fromYaml('- a\n', '').mistake?.what).toContain('map');
     expect(fromYaml('command: [true]\nby: soon\n', '').mistake).toMatchObject({ line: 2, column: 5 });
     expect(fromYaml('time: [1, 2]\n', '').mistake).toMatchObject({ line: 1 });
+    expect(fromYaml('queue: a\narray: 9-1\n', '').mistake).toMatchObject({ line: 2, column: 8 });
+    expect(fromYaml('after: [x]\n', '').mistake).toMatchObject({ line: 1, column: 8 });
   });
 
   it('is not made huge by a small text', () => {

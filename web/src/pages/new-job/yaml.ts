@@ -3,7 +3,7 @@
  * first looked at. Mistakes are told with line and column.
  */
 import { isMap, isScalar, LineCounter, parseDocument, stringify, type Document } from 'yaml';
-import { BLANK, commandLine, commandWords, type Draft, type DraftInput } from './draft';
+import { BLANK, commandLine, commandWords, readAfter, readArray, writeAfter, type Draft, type DraftInput } from './draft';
 import { instant, localTime } from './spans';
 
 export interface Mistake {
@@ -16,9 +16,9 @@ export type Read = { draft: Draft; mistake?: undefined } | { draft?: undefined; 
 
 /** Longest text that is read: what `era submit` takes. */
 const TEXT_MAX = 1 << 20;
-const TEXTS = ['name', 'image', 'queue'] as const;
+const TEXTS = ['name', 'project', 'image', 'queue'] as const;
 const KNOWN = new Set([
-  'name', 'command', 'code', 'env', 'inputs', 'image', 'resources', 'replicas', 'gpus', 'time', 'from', 'by', 'value', 'most',
+  'name', 'project', 'command', 'code', 'env', 'inputs', 'image', 'resources', 'replicas', 'gpus', 'time', 'from', 'by', 'value', 'most',
   'overrun', 'queue', 'preemptible', 'release_when_idle', 'priority', 'attributes', 'constraints', 'array', 'after',
 ]);
 
@@ -26,9 +26,11 @@ export function toYaml(draft: Draft): string {
   const { constraints, ...more } = draft.more;
   const place = { ...(typeof constraints === 'object' ? constraints : {}), ...(draft.pool !== '' && { pool: draft.pool }) };
   const text = (given: string) => (given.trim() === '' ? undefined : given.trim());
+  const after = readAfter(draft.after);
   const inputs = draft.inputs.map(({ data, path }) => (path === '' ? data : { data, path }));
   const all = {
     name: text(draft.name),
+    project: text(draft.project),
     command: draft.command.trim() === '' ? undefined : /[|&;<>$`*?\n]/.test(draft.command) ? draft.command.trim() : commandWords(draft.command),
     env: Object.keys(draft.env).length > 0 ? draft.env : undefined,
     inputs: inputs.length > 0 ? inputs : undefined,
@@ -38,7 +40,7 @@ export function toYaml(draft: Draft): string {
     time: text(draft.time),
     ...(draft.promise
       ? { from: draft.from === '' ? undefined : localTime(draft.from), by: draft.by === '' ? undefined : localTime(draft.by), value: text(draft.value) }
-      : { queue: text(draft.queue) ?? 'default' }),
+      : { queue: text(draft.queue) ?? 'default', array: text(draft.array), after: after === 'bad' || after.length === 0 ? undefined : after.map((one) => (one.when === 'any' ? `${one.job}:any` : one.job)) }),
     constraints: Object.keys(place).length > 0 ? place : undefined,
     preemptible: draft.preemptible || undefined,
     ...more,
@@ -107,13 +109,13 @@ function read(document: Document, code: string): Draft {
   const { gpu = '', 'gpu.model': gpuModel = '', cpu = '', memory = '', ...otherResources } = map('resources');
   const { pool, ...place } = (all['constraints'] ?? {}) as Record<string, unknown>;
   const more: Record<string, unknown> = {};
-  for (const key of ['gpus', 'most', 'overrun', 'release_when_idle', 'priority', 'attributes', 'array', 'after']) {
+  for (const key of ['gpus', 'most', 'overrun', 'release_when_idle', 'priority', 'attributes']) {
     if (all[key] !== undefined) more[key] = all[key];
   }
   if (Object.keys(place).length > 0) more['constraints'] = place;
   const stepped = Array.isArray(all['value']);
   if (stepped) more['value'] = all['value'];
-  const [name, image, queue] = TEXTS.map(text) as [string, string, string];
+  const [name, project, image, queue] = TEXTS.map(text) as [string, string, string, string];
   const window = (key: 'from' | 'by') => {
     const given = text(key);
     const at = instant(given);
@@ -123,6 +125,7 @@ function read(document: Document, code: string): Draft {
   return {
     ...BLANK,
     name,
+    project,
     image,
     queue,
     command: Array.isArray(all['command']) ? commandLine(all['command'].map(String)) : text('command'),
@@ -142,8 +145,22 @@ function read(document: Document, code: string): Draft {
     value: stepped ? '' : text('value'),
     pool: typeof pool === 'string' ? pool : '',
     preemptible: all['preemptible'] === true,
+    array: indices(text('array')),
+    after: before(all['after']),
     more,
   };
+}
+
+function indices(given: string): string {
+  if (readArray(given) === 'bad') throw new Misread('array', `\`${given}\` is no array: write 0-99, 0-99:2 or 0-99%10`);
+  return given.trim();
+}
+
+function before(given: unknown): string {
+  if (given === undefined || given === null) return '';
+  const read = readAfter((Array.isArray(given) ? given : [given]).map(String).join(','));
+  if (read === 'bad') throw new Misread('after', '`after` is a list of jobs: write [12, 13:any]');
+  return writeAfter(read);
 }
 
 function list(given: unknown): unknown[] {

@@ -1,45 +1,61 @@
-/** What accounts used in this period, gathered by group: pure. */
-import type { User } from '../../accounts/everyone';
+/** What members of groups spent in a period, each group's sum before its lines: pure. */
+import type { Schemas } from '../../api/types';
 
-export interface ChargebackLine {
+export type Chargeback = Schemas['Chargeback'];
+
+export interface Line {
   group: string;
   /** Absent on a group's own line. */
   user: string | undefined;
+  project: string | undefined;
+  charged: number;
+  refunded: number;
+  net: number;
   gpuHours: number;
   cpuHours: number;
   memoryHours: number;
-  credits: number;
-  bytes: number;
 }
 
-type Amounts = Omit<ChargebackLine, 'group' | 'user'>;
-
-function amounts(user: User): Amounts {
-  const { used } = user;
-  return { gpuHours: used.gpu_hours ?? 0, cpuHours: used.cpu_hours ?? 0, memoryHours: used.memory_hours ?? 0, credits: Number(used.credits ?? 0), bytes: used.storage_bytes ?? 0 };
-}
+type Amounts = Omit<Line, 'group' | 'user' | 'project'>;
+const NOTHING: Amounts = { charged: 0, refunded: 0, net: 0, gpuHours: 0, cpuHours: 0, memoryHours: 0 };
 
 function plus(a: Amounts, b: Amounts): Amounts {
-  return {
-    gpuHours: a.gpuHours + b.gpuHours,
-    cpuHours: a.cpuHours + b.cpuHours,
-    memoryHours: a.memoryHours + b.memoryHours,
-    credits: a.credits + b.credits,
-    bytes: a.bytes + b.bytes,
-  };
+  return Object.fromEntries(Object.keys(NOTHING).map((key) => [key, a[key as keyof Amounts] + b[key as keyof Amounts]])) as unknown as Amounts;
 }
 
-const NOTHING: Amounts = { gpuHours: 0, cpuHours: 0, memoryHours: 0, credits: 0, bytes: 0 };
-
-/** Each group's line, then its accounts, those that spent most first. */
-export function chargeback(users: readonly User[]): ChargebackLine[] {
-  const groups = new Map<string, User[]>();
-  for (const user of users) groups.set(user.group, [...(groups.get(user.group) ?? []), user]);
-  const sums = [...groups].map(([group, members]) => ({ group, members, sum: members.map(amounts).reduce(plus, NOTHING) }));
-  sums.sort((a, b) => b.sum.credits - a.sum.credits || a.group.localeCompare(b.group));
-  return sums.flatMap(({ group, members, sum }) => {
-    const lines = members.map((user): ChargebackLine => ({ group, user: user.name, ...amounts(user) }));
-    lines.sort((a, b) => b.credits - a.credits || (a.user ?? '').localeCompare(b.user ?? ''));
-    return [{ group, user: undefined, ...sum }, ...lines];
+/** Each group's line, then its members' by project as the server orders them; the dearest group first. */
+export function lines(all: readonly Chargeback[]): Line[] {
+  const groups = all.map(({ group, lines: own }) => {
+    const members = own.map(
+      (line): Line => ({
+        group,
+        user: line.user,
+        project: line.project ?? undefined,
+        charged: Number(line.charged),
+        refunded: Number(line.refunded),
+        net: Number(line.net),
+        gpuHours: line.gpu_hours,
+        cpuHours: line.cpu_hours,
+        memoryHours: line.memory_hours,
+      }),
+    );
+    const sum: Line = { group, user: undefined, project: undefined, ...members.map(({ group: _, user: __, project: ___, ...amounts }) => amounts).reduce(plus, NOTHING) };
+    return { sum, members };
   });
+  groups.sort((a, b) => b.sum.net - a.sum.net || a.sum.group.localeCompare(b.sum.group));
+  return groups.flatMap(({ sum, members }) => [sum, ...members]);
+}
+
+export type PeriodId = 'period' | 'month' | 'last-month' | '30' | '90';
+
+/** The period that a choice means, by the reader's calendar; the server's own where there is one. */
+export function periodOf(id: PeriodId, now: number, own: { from: string; to: string } | undefined): { from: string; to: string } {
+  const month = (ahead: number) => new Date(new Date(now).getFullYear(), new Date(now).getMonth() + ahead, 1);
+  const to = new Date(now);
+  const [from, until] =
+    id === 'month' ? [month(0), to]
+    : id === 'last-month' ? [month(-1), month(0)]
+    : id === 'period' && own ? [new Date(own.from), to]
+    : [new Date(now - Number(id === '90' ? 90 : 30) * 86_400_000), to];
+  return { from: from.toISOString(), to: until.toISOString() };
 }

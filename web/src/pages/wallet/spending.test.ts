@@ -1,32 +1,28 @@
 import { expect, it } from 'vitest';
-import { lastDays, projectOf, PROJECTS_MAX, spending, spentByJob, type StatementLine } from './spending';
+import { lastDays, PROJECTS_MAX, spending, type Stretch } from './spending';
 
 const DAY = 86_400_000;
 const NOW = new Date(2026, 10, 15, 12).getTime();
-const line = (job: number | null, reason: string, amount: string, daysAgo = 0): StatementLine => ({ seq: 1, at: new Date(NOW - daysAgo * DAY).toISOString(), job, reason, amount, balance: '0' });
+const WORDS = { rest: 'others', none: 'none' };
+const spent = (project: string | undefined, net: string): Stretch['projects'][number] => ({ project, charged: net, refunded: '0', net, cpu_hours: 0, memory_hours: 0, gpu_hours: 0 });
+const stretch = (daysAgo: number, ...projects: Stretch['projects']): Stretch => ({ from: new Date(NOW - daysAgo * DAY).toISOString(), projects });
 
-it('a project is what names have in common', () => {
-  const cases = [['sweep-12', 'sweep'], ['vision/resnet-3', 'vision'], ['resnet50', 'resnet'], ['eval', 'eval'], ['42', '42'], ['', ''], [null, ''], ['/odd', '/odd']] as const;
-  for (const [name, project] of cases) expect(projectOf(name), String(name)).toBe(project);
-});
-
-it('a refund is taken off where the job was paid, and gifts are no spending', () => {
-  const spent = spentByJob([line(1, 'refund_unused', '30.00', 0), line(1, 'charge', '-100.00', 3), line(null, 'grant', '500.00'), line(2, 'queue_escrow', '-0.008438'), line(2, 'returned', '0.00828')]);
-  expect(spent).toEqual([{ job: 1, at: NOW - 3 * DAY, net: 70 }, { job: 2, at: NOW, net: 0.000158 }]);
-});
-
-it('each day has its share, nothing is lost, and what is older is left out', () => {
-  const spent = [{ job: 1, at: NOW, net: 5 }, { job: 2, at: NOW - DAY, net: 7 }, { job: 3, at: NOW - 40 * DAY, net: 9 }];
-  const names = new Map([[1, 'a-1'], [2, 'b-1']]);
-  const made = spending(spent, (job) => names.get(job), NOW, 7, { rest: 'others', unnamed: 'unnamed' });
+it('each day has its share by project, refunds are taken off, and jobs without one are told apart', () => {
+  const made = spending([stretch(1, spent('vision', '7.50'), spent(undefined, '1')), stretch(0, spent('vision', '-2.50'), spent('speech', '4'))], NOW, 7, WORDS);
   expect(made.days).toHaveLength(7);
-  expect(made.projects.map(({ name, total }) => [name, total])).toEqual([['b', 7], ['a', 5]]);
-  expect(made.projects[0]?.perDay).toEqual([0, 0, 0, 0, 0, 7, 0]);
+  expect(made.projects.map(({ name, total }) => [name, total])).toEqual([['vision', 5], ['speech', 4], ['none', 1]]);
+  expect(made.projects[0]?.perDay).toEqual([0, 0, 0, 0, 0, 7.5, -2.5]);
 });
 
-it('too many projects end in one for the rest', () => {
-  const spent = Array.from({ length: 12 }, (_, job) => ({ job, at: NOW, net: 12 - job }));
-  const made = spending(spent, (job) => `p${'x'.repeat(job)}`, NOW, 3, { rest: 'others', unnamed: '?' });
+it('an hour that began before the first day counts in it', () => {
+  const first = lastDays(NOW, 2)[0] ?? 0;
+  const made = spending([{ from: new Date(first - 1_800_000).toISOString(), projects: [spent('a', '3')] }], NOW, 2, WORDS);
+  expect(made.projects[0]?.perDay).toEqual([3, 0]);
+});
+
+it('too many projects end in one for the rest, and nothing is lost', () => {
+  const many = Array.from({ length: 12 }, (_, n) => spent(`p${n}`, String(12 - n)));
+  const made = spending([stretch(0, ...many)], NOW, 3, WORDS);
   expect(made.projects).toHaveLength(PROJECTS_MAX);
   expect(made.projects.reduce((sum, { total }) => sum + total, 0)).toBe(78);
   expect(made.projects.at(-1)?.name).toBe('others');

@@ -1,40 +1,10 @@
-/** Money over time by project, out of a statement: pure. */
+/** Money over time by project, as the server tells it hour by hour: pure. */
 import type { Schemas } from '../../api/types';
 
-export type StatementLine = Schemas['StatementLine'];
+export type Stretch = Schemas['SpendingStretch'];
 
-/** Neither spent nor refunded: what administrators give and take. */
-const GIFTS: ReadonlySet<string> = new Set(['grant', 'withdraw']);
 /** More projects than this are shown as one. */
 export const PROJECTS_MAX = 6;
-
-/** A job's project by its name: what stands before a slash, else the name without its last number. */
-export function projectOf(name: string | null | undefined): string {
-  const said = (name ?? '').trim();
-  const slash = said.indexOf('/');
-  if (slash > 0) return said.slice(0, slash);
-  return said.replace(/[-_.# ]*\d+$/, '') || said;
-}
-
-export interface Spent {
-  job: number;
-  /** When it was first paid for. */
-  at: number;
-  /** What it cost in all, refunds taken off. */
-  net: number;
-}
-
-/** What each job cost in the end. A refund belongs to the day of the payment, not to its own. */
-export function spentByJob(lines: readonly StatementLine[]): Spent[] {
-  const jobs = new Map<number, Spent>();
-  for (const line of lines) {
-    if (line.job === null || line.job === undefined || GIFTS.has(line.reason)) continue;
-    const at = Date.parse(line.at);
-    const known = jobs.get(line.job) ?? { job: line.job, at, net: 0 };
-    jobs.set(line.job, { job: line.job, at: Math.min(known.at, at), net: known.net - Number(line.amount) });
-  }
-  return [...jobs.values()].map((spent) => ({ ...spent, net: Math.round(spent.net * 1e6) / 1e6 }));
-}
 
 export interface Spending {
   /** Starts of days in the reader's zone, oldest first. */
@@ -43,20 +13,22 @@ export interface Spending {
   projects: { name: string; total: number; perDay: number[] }[];
 }
 
-/** Spending of the last so many days, the dearest projects first. `rest` names all others. */
-export function spending(spent: readonly Spent[], nameOf: (job: number) => string | null | undefined, now: number, count: number, words: { rest: string; unnamed: string }): Spending {
+/** Spending of the last so many days, the dearest projects first. `rest` names all others, `none` jobs without one. */
+export function spending(stretches: readonly Stretch[], now: number, count: number, words: { rest: string; none: string }): Spending {
   const days = lastDays(now, count);
-  const first = days[0] ?? now;
   const byProject = new Map<string, number[]>();
-  for (const { job, at, net } of spent) {
-    if (at < first) continue;
-    const day = days.findLastIndex((start) => start <= at);
-    const project = projectOf(nameOf(job)) || words.unnamed;
-    const perDay = byProject.get(project) ?? days.map(() => 0);
-    perDay[day] = (perDay[day] ?? 0) + net;
-    byProject.set(project, perDay);
+  for (const { from, projects } of stretches) {
+    const at = Date.parse(from);
+    // The hour in which the first day begins may have begun the day before.
+    const day = Math.max(0, days.findLastIndex((start) => start <= at));
+    for (const { project, net } of projects) {
+      const name = project ?? words.none;
+      const perDay = byProject.get(name) ?? days.map(() => 0);
+      perDay[day] = (perDay[day] ?? 0) + Number(net);
+      byProject.set(name, perDay);
+    }
   }
-  const total = (perDay: number[]) => perDay.reduce((sum, amount) => sum + amount, 0);
+  const total = (perDay: number[]) => Math.round(perDay.reduce((sum, amount) => sum + amount, 0) * 1e6) / 1e6;
   const all = [...byProject].map(([name, perDay]) => ({ name, total: total(perDay), perDay })).sort((a, b) => b.total - a.total);
   if (all.length <= PROJECTS_MAX) return { days, projects: all };
   const others = all.slice(PROJECTS_MAX - 1);

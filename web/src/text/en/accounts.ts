@@ -9,6 +9,7 @@ export default {
   storage_bytes: 'Data kept',
   usedOf: (used: string, most: string, left: string) => `${used} of ${most}, ${left} left`,
   usedOnly: (used: string) => `${used}, no limit`,
+  until: (day: string) => `Hours and credits are counted anew on ${day}.`,
   noLimits: 'No limits are set.',
   user: 'User',
   group_administrator: 'Group administrator',

@@ -1,4 +1,4 @@
-const STANDING: Record<string, string> = { up: 'up', draining: 'draining', lost: 'lost', maintenance: 'in maintenance' };
+const STANDING: Record<string, string> = { up: 'up', cordoned: 'cordoned', draining: 'draining', lost: 'lost', maintenance: 'in maintenance' };
 const KIND: Record<string, string> = { promise: 'promised', running: 'running', hold: 'held for a quote', maintenance: 'maintenance' };
 const GROUP: Record<string, string> = { pool: 'In no pool', domain: 'In no domain', rack: 'In no rack' };
 const WINDOW: Record<string, string> = {
@@ -68,8 +68,11 @@ export default {
   administer: 'Administer',
   domain: 'Domain',
   noDomain: 'No domain',
+  cordon: 'Cordon',
+  cordonHint: 'A cordoned node takes nothing new; what runs or is promised there stays.',
+  cordoned: (name: string) => `${name} is cordoned: it takes nothing new.`,
   drain: 'Drain',
-  drainHint: 'A drained node takes nothing new: running jobs go on, promises move to other nodes where they fit, at the start that was told.',
+  drainHint: 'A drained node takes nothing new either: running jobs go on, promises move to other nodes where they fit, at the start that was told.',
   drained: (name: string) => `${name} drains: it takes nothing new.`,
   resume: 'Resume',
   resumeHint: 'It takes nothing new until it is resumed.',

@@ -30,6 +30,7 @@ export default {
   usage: 'Resources',
   outputs: 'Outputs',
   owner: 'Owner',
+  project: 'Project',
   queue: 'Queue',
   needs: 'Needs',
   submitted: 'Handed in',

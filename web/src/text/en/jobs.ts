@@ -12,6 +12,8 @@ export default {
   user: 'Owner',
   mine: 'Only mine',
   queue: 'Queue',
+  ofProject: (project: string) => `Project ${project}`,
+  anyProject: 'Show jobs of all projects',
   any: 'Any',
   id: 'Number',
   job: 'Job',

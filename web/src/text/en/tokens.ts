@@ -1,5 +1,6 @@
 export default {
   title: 'Tokens',
+  titleOf: (name: string) => `Tokens and sessions of ${name}`,
   text: 'Keys for the command line and for programs, and the browsers that are signed in. Each may do no more than you.',
   newToken: 'New token',
   label: 'What it is for',

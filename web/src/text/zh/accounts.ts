@@ -12,6 +12,7 @@ export default {
   storage_bytes: '保存的数据',
   usedOf: (used: string, most: string, left: string) => `${used} / ${most}，剩余 ${left}`,
   usedOnly: (used: string) => `${used}，无上限`,
+  until: (day: string) => `用时和信用点于 ${day} 重新计算。`,
   noLimits: '没有设置限额。',
   user: '用户',
   group_administrator: '组管理员',

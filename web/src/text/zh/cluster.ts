@@ -1,7 +1,7 @@
 import type { Translation } from '../words';
 import type en from '../en/cluster';
 
-const STANDING: Record<string, string> = { up: '正常', draining: '排空中', lost: '失联', maintenance: '维护中' };
+const STANDING: Record<string, string> = { up: '正常', cordoned: '已隔离', draining: '排空中', lost: '失联', maintenance: '维护中' };
 const KIND: Record<string, string> = { promise: '已承诺', running: '运行中', hold: '报价保留', maintenance: '维护' };
 const GROUP: Record<string, string> = { pool: '不属于任何资源池', domain: '不属于任何域', rack: '不属于任何机架' };
 const WINDOW: Record<string, string> = {
@@ -68,6 +68,9 @@ export default {
   administer: '管理',
   domain: '域',
   noDomain: '无域',
+  cordon: '隔离',
+  cordonHint: '隔离的节点不再接受新作业；正在运行和已承诺的保持不变。',
+  cordoned: (name: string) => `${name} 已隔离：不再接受新作业。`,
   drain: '排空',
   drainHint: '排空的节点不再接受新作业：运行中的作业继续，承诺尽可能移到其他节点，开始时间不变。',
   drained: (name: string) => `${name} 正在排空：不再接受新作业。`,

@@ -33,6 +33,7 @@ export default {
   usage: '资源',
   outputs: '输出',
   owner: '所有者',
+  project: '项目',
   queue: '队列',
   needs: '资源需求',
   submitted: '提交时间',

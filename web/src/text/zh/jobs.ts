@@ -15,6 +15,8 @@ export default {
   user: '所有者',
   mine: '只看我的',
   queue: '队列',
+  ofProject: (project: string) => `项目 ${project}`,
+  anyProject: '显示所有项目的作业',
   any: '任意',
   id: '编号',
   job: '作业',

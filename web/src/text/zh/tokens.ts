@@ -3,6 +3,7 @@ import type en from '../en/tokens';
 
 export default {
   title: '令牌',
+  titleOf: (name: string) => `${name} 的令牌与会话`,
   text: '供命令行和程序使用的密钥，以及已登录的浏览器。权限都不会超过您自己。',
   newToken: '新建令牌',
   label: '用途',

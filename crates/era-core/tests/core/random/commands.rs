@@ -138,6 +138,7 @@ fn cluster(dice: &mut Dice, rig: &Rig) -> Command {
     match dice.below(16) {
         0 | 1 => Command::Resume { node: some_node(dice, rig, Some(Health::Lost)) },
         2 => Command::Resume { node: some_node(dice, rig, None) },
+        3 if dice.once_in(2) => Command::Cordon { node: some_node(dice, rig, None) },
         3 => Command::Drain { node: some_node(dice, rig, None) },
         4 | 5 => Command::Lost { node: some_node(dice, rig, Some(Health::Up)) },
         6 => {

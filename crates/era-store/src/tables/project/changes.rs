@@ -6,6 +6,7 @@ use era_core::units::{GroupId, HoldId, JobId, NodeId, Time, UserId};
 
 use super::memory::Memory;
 use crate::tables::rows::{EventRow, JobRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
+use crate::tables::spending::Spent;
 
 /// An hour, in milliseconds.
 pub const HOUR_MS: i64 = 3_600_000;
@@ -31,6 +32,8 @@ pub(in crate::tables) struct Changes {
     pub node_hours: BTreeMap<(i64, NodeId), [i64; 3]>,
     /// To be added, by hour and name.
     pub tallies: BTreeMap<(i64, String), i64>,
+    /// To be added, by account, group, project and hour.
+    pub spending: BTreeMap<(UserId, GroupId, String, i64), Spent>,
 }
 
 impl Changes {
@@ -49,6 +52,12 @@ impl Changes {
                 *sum = sum.saturating_add(times(amount, ms));
             }
         }
+    }
+
+    /// Adds to what was spent on a job's project in an hour.
+    pub(super) fn spent(&mut self, job: &JobRow, hour: i64, how: impl FnOnce(&mut Spent)) {
+        let project = job.project.clone().unwrap_or_default();
+        how(self.spending.entry((job.account, job.team, project, hour)).or_default());
     }
 
     /// The rows of all jobs that changed, as the memory has them now.

@@ -110,6 +110,7 @@ impl Projection<'_> {
             charged: 0,
             refunded: 0,
             changed: self.seq(),
+            project: note.project.clone(),
         };
         Live {
             row,

@@ -4,6 +4,7 @@ use era_core::ledger::{Account as Place, Posting, Reason};
 use era_core::units::{JobId, UserId};
 
 use super::Projection;
+use super::changes::hour_of;
 use crate::tables::rows::StatementRow;
 
 impl Projection<'_> {
@@ -17,10 +18,17 @@ impl Projection<'_> {
         }
         let Some(job) = job else { return };
         let Posting { from, to, reason, .. } = *posting;
-        self.change(job, |live, _| {
+        let hour = hour_of(self.at());
+        self.change(job, |live, changes| {
             match (from, to) {
-                (Place::Wallet(_), Place::Escrow(_)) => live.row.charged += amount,
-                (Place::Escrow(_), Place::Wallet(_)) => live.row.refunded += amount,
+                (Place::Wallet(_), Place::Escrow(_)) => {
+                    live.row.charged += amount;
+                    changes.spent(&live.row, hour, |spent| spent.charged += amount);
+                }
+                (Place::Escrow(_), Place::Wallet(_)) => {
+                    live.row.refunded += amount;
+                    changes.spent(&live.row, hour, |spent| spent.refunded += amount);
+                }
                 _ => {}
             }
             if live.row.queue.is_some() {

@@ -5,7 +5,7 @@ use era_core::units::{JobId, Time};
 use era_core::{Command, Event};
 
 use super::Projection;
-use super::changes::{Changes, times};
+use super::changes::{Changes, hours, times};
 use super::jobs::state_of;
 use super::memory::{Live, LivePart};
 use crate::note::Seen;
@@ -201,6 +201,13 @@ fn over(live: &mut Live, changes: &mut Changes, row: TaskRow) {
     let ended = row.ended.unwrap_or(row.launched);
     if let Some(node) = row.node {
         changes.used(node, row.units, row.launched, ended);
+    }
+    for (hour, ms) in hours(row.launched, ended) {
+        changes.spent(&live.row, hour, |spent| {
+            for (sum, amount) in spent.unit_ms.iter_mut().zip(row.units) {
+                *sum = sum.saturating_add(times(amount, ms));
+            }
+        });
     }
     let [_, _, gpu] = row.units;
     live.gpu_ms = live.gpu_ms.saturating_add(times(gpu, ended.since(row.launched).0));

@@ -186,7 +186,7 @@ impl Findings {
             let of = nodes.iter().filter(|node| node.health == health);
             of.map(|node| node.name.as_str()).collect()
         };
-        let (up, lost, draining) = (named("up"), named("lost"), named("draining"));
+        let (up, lost) = (named("up"), named("lost"));
         if up.is_empty() {
             self.broken("nodes", "none is up: nothing can run");
         } else {
@@ -197,9 +197,11 @@ impl Findings {
             let cure = "look at them, or `era admin node leave` them";
             self.warn("nodes", format!("lost: {}; {cure}", lost.join(", ")));
         }
-        if !draining.is_empty() {
-            let names = draining.join(", ");
-            self.warn("nodes", format!("draining: {names}; `era admin node resume` ends that"));
+        for (what, nodes) in [("cordoned", named("cordoned")), ("draining", named("draining"))] {
+            if !nodes.is_empty() {
+                let names = nodes.join(", ");
+                self.warn("nodes", format!("{what}: {names}; `era admin node resume` ends that"));
+            }
         }
         if nodes.iter().any(|node| node.simulated) {
             self.warn("nodes", "some are simulated: their tasks only sleep");

@@ -10,6 +10,15 @@ use crate::cli::look;
 pub(crate) struct MechanismCommand {
     /// basic-econ, first-fit, on-demand or surge; where nothing is said, the one in force is shown
     name: Option<String>,
+    /// Of first-fit and on-demand: the price, times the base rate
+    #[arg(long, requires = "name")]
+    density: Option<f64>,
+    /// Of surge: the price when nothing is promised, times the base rate
+    #[arg(long, requires = "name")]
+    low: Option<f64>,
+    /// Of surge: the price when everything is
+    #[arg(long, requires = "name")]
+    high: Option<f64>,
     /// Prices never fall below this times the base rate
     #[arg(long, requires = "name")]
     floor: Option<f64>,
@@ -27,8 +36,17 @@ impl MechanismCommand {
         let mechanism = match self.name {
             None => now,
             Some(name) => {
+                // Of the same mechanism what is not said stays.
+                let now = if now.name == name {
+                    now
+                } else {
+                    Mechanism { density: None, low: None, high: None, ..now }
+                };
                 let mechanism = Mechanism {
                     name,
+                    density: self.density.or(now.density),
+                    low: self.low.or(now.low),
+                    high: self.high.or(now.high),
                     floor: self.floor.unwrap_or(now.floor),
                     ceiling: self.ceiling.unwrap_or(now.ceiling),
                 };

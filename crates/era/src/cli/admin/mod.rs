@@ -40,7 +40,7 @@ pub(crate) enum Admin {
     /// Settings: list, show, set, watch
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Nodes: drain, resume, move, announce an absence, let go
+    /// Nodes: cordon, drain, resume, move, announce an absence, let go
     #[command(subcommand)]
     Node(node::NodeCommand),
     /// Pools: list, set rates

@@ -8,9 +8,12 @@ use crate::job::{JobError, when};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum NodeCommand {
-    /// Let what runs finish, and start nothing more
+    /// Start nothing new; what runs or is promised there stays
+    Cordon(Named),
+    /// Start nothing new, and move promises elsewhere; what runs may finish
     Drain(Named),
-    /// Take work again
+    /// Take work again, after a cordon or a drain
+    #[command(visible_alias = "uncordon")]
     Resume(Named),
     /// Let the node go for good
     Leave(Named),
@@ -57,6 +60,7 @@ impl NodeCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let act = |action| NodeEdit { action: Some(action), ..NodeEdit::default() };
         let (name, edit, common) = match self {
+            NodeCommand::Cordon(Named { name, common }) => (name, act(NodeAction::Cordon), common),
             NodeCommand::Drain(Named { name, common }) => (name, act(NodeAction::Drain), common),
             NodeCommand::Resume(Named { name, common }) => (name, act(NodeAction::Resume), common),
             NodeCommand::Leave(Named { name, common }) => (name, act(NodeAction::Leave), common),

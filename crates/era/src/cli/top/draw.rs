@@ -106,7 +106,7 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, view: &View, picture: &Picture)
     let rows = picture.nodes.iter().skip(view.first(List::Nodes)).map(|node| {
         let color = match node.health.as_str() {
             "up" => Color::Green,
-            "draining" => Color::Yellow,
+            "cordoned" | "draining" => Color::Yellow,
             _ => Color::Red,
         };
         let share =

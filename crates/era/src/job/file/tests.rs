@@ -14,6 +14,7 @@ fn read_text(text: &str) -> Result<Draft, JobError> {
 fn a_full_file_is_understood() {
     let text = "\
 name: resnet
+project: thesis
 command: [python, train.py, --epochs, 90]
 code: .
 env: {SEED: 7, MODE: fast}

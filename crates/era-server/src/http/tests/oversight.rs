@@ -1,0 +1,169 @@
+//! What administrators see and end that is others', who waits, what was in force before, and the
+//! news that are not in the journal.
+
+use std::time::Duration;
+
+use era_store::tables::Seen;
+
+use super::*;
+use crate::feed;
+
+#[tokio::test]
+async fn an_administrator_lists_and_revokes_the_tokens_of_others_and_nobody_else_does() {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let ada = house.user(&admin, "ada", "user").await;
+    let bob = house.user(&admin, "bob", "user").await;
+    let listed = house.ask(&admin, "GET", "/users/ada/tokens", None).await;
+    let id = listed.body["items"][0]["id"].as_str().unwrap().to_owned();
+    assert!(ada.starts_with(&id), "{id}");
+    for path in ["/users/ada/tokens", "/users/admin/tokens"] {
+        assert_eq!(house.ask(&bob, "GET", path, None).await.status, 403);
+    }
+    let path = format!("/users/ada/tokens/{id}");
+    assert_eq!(house.ask(&bob, "DELETE", &path, None).await.status, 403);
+    assert_eq!(house.ask(&ada, "GET", "/sessions", None).await.status, 200);
+    assert_eq!(house.ask(&admin, "DELETE", &path, None).await.status, 204);
+    assert_eq!(house.ask(&ada, "GET", "/sessions", None).await.status, 401);
+    assert_eq!(house.ask(&admin, "DELETE", &path, None).await.status, 404);
+    let who = house.ask(&admin, "GET", "/audit?who=admin&what=token", None).await;
+    let lines = who.body["items"].as_array().unwrap();
+    assert_eq!(lines.len(), 1, "{}", who.body);
+    assert_eq!((&lines[0]["what"], &lines[0]["target"]), (&json!("token.revoke"), &json!(id)));
+}
+
+#[tokio::test]
+async fn every_version_of_a_policy_can_be_read_and_gone_back_to() {
+    let house = house().await;
+    let admin = house.administrator().await;
+    for formula in ["wait", "wait + priority"] {
+        let rule = json!({ "order": "priority", "formula": formula });
+        assert_eq!(house.ask(&admin, "PUT", "/policies/mine", Some(rule)).await.status, 200);
+    }
+    let versions = house.ask(&admin, "GET", "/policies/mine/versions", None).await.body;
+    let told = |at: usize| {
+        let one = &versions["items"][at];
+        (one["version"].clone(), one["rule"]["formula"].clone(), one["in_force"].clone())
+    };
+    assert_eq!(told(0), (json!(2), json!("wait + priority"), json!(true)));
+    assert_eq!(told(1), (json!(1), json!("wait"), json!(false)));
+    let one = house.ask(&admin, "GET", "/policies/mine/versions/1", None).await;
+    assert_eq!(one.body["rule"]["formula"], "wait");
+    assert_eq!(house.ask(&admin, "GET", "/policies/mine/versions/3", None).await.status, 404);
+    let back = json!({ "version": 1 });
+    house.ask(&admin, "POST", "/policies/mine/rollback", Some(back)).await;
+    let one = house.ask(&admin, "GET", "/policies/mine/versions/1", None).await;
+    assert_eq!(one.body["in_force"], true);
+    let page = house.ask(&admin, "GET", "/policies/mine/versions?limit=1", None).await.body;
+    assert_eq!((&page["items"][0]["version"], &page["next"]), (&json!(2), &json!("2")));
+}
+
+#[tokio::test]
+async fn a_mechanism_keeps_its_parameters_and_refuses_those_of_another() {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let put = async |rules: Value| house.ask(&admin, "PUT", "/market/mechanism", Some(rules)).await;
+    let surge = json!({ "name": "surge", "low": 0.25, "high": 8, "floor": 0.1, "ceiling": 10 });
+    assert_eq!(put(surge).await.status, 204);
+    let told = house.ask(&admin, "GET", "/market", None).await.body["mechanism"].clone();
+    assert_eq!((&told["low"], &told["high"]), (&json!(0.25), &json!(8.0)), "{told}");
+    let wrong = put(json!({ "name": "surge", "density": 1, "floor": 0, "ceiling": 9 })).await;
+    assert_eq!((wrong.status, &wrong.body["field"]), (422.try_into().unwrap(), &json!("density")));
+    let upside_down =
+        put(json!({ "name": "surge", "low": 3, "high": 2, "floor": 0, "ceiling": 9 }));
+    assert_eq!(upside_down.await.status, 422);
+}
+
+#[tokio::test]
+async fn a_queue_hides_the_jobs_of_others_but_not_their_places() {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let ada = house.user(&admin, "ada", "user").await;
+    let bob = house.user(&admin, "bob", "user").await;
+    let rule = json!({ "order": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
+    let queue = json!({ "name": "default", "policy": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/queues/default", Some(queue)).await.status, 204);
+    let pool = json!({ "name": "main", "cpu_rate": "1", "memory_rate": "0", "gpu_rate": "0",
+        "closed_share": 0 });
+    assert_eq!(house.ask(&admin, "PUT", "/pools/main", Some(pool)).await.status, 204);
+    let node = json!({ "type": "join", "nodes": [{ "name": "n", "pool": "main",
+        "capacity": { "cpu": 1000, "memory": 1024, "gpus": [] } }] });
+    house.app.driver.ask(serde_json::from_value(node).unwrap(), None).await.unwrap();
+    // So that both wait.
+    let cordon = json!({ "action": "cordon" });
+    assert_eq!(house.ask(&admin, "PATCH", "/nodes/n", Some(cordon)).await.status, 204);
+    assert_eq!(house.ask(&bob, "GET", "/nodes/n", None).await.body["health"], "cordoned");
+    for (token, name) in [(&ada, "hers"), (&bob, "his")] {
+        let job = json!({ "name": name, "project": "thesis", "work": { "command": ["true"] },
+            "ask": { "resources": { "cpu": "1" }, "duration_s": 60 } });
+        let made = house.ask(token, "POST", "/jobs", Some(job)).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+    }
+    let page = house.ask(&bob, "GET", "/queues/default/waiting", None).await.body;
+    let items = page["items"].as_array().unwrap();
+    assert_eq!(
+        items.iter().map(|one| &one["position"]).collect::<Vec<_>>(),
+        [&json!(1), &json!(2)]
+    );
+    assert_eq!((items[0].get("about"), items[0].get("explanation")), (None, None));
+    assert_eq!(items[1]["about"]["name"], "his");
+    assert!(items[1]["explanation"]["why"].is_string(), "{page}");
+    let first = house.ask(&admin, "GET", "/queues/default/waiting?limit=1", None).await.body;
+    assert_eq!((&first["items"][0]["about"]["user"], &first["next"]), (&json!("ada"), &json!("1")));
+    let of_project = house.ask(&bob, "GET", "/jobs?project=thesis", None).await.body;
+    assert_eq!(of_project["items"][0]["project"], "thesis");
+    let bad = json!({ "project": "a b!", "work": { "command": ["true"] },
+        "ask": { "resources": { "cpu": "1" }, "duration_s": 60 } });
+    let bad = house.ask(&bob, "POST", "/jobs", Some(bad)).await;
+    assert_eq!((bad.status, &bad.body["field"]), (422.try_into().unwrap(), &json!("project")));
+}
+
+#[tokio::test]
+async fn spending_and_chargeback_are_for_those_whose_money_it_is() {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let ada = house.user(&admin, "ada", "user").await;
+    let own = house.ask(&ada, "GET", "/wallets/ada/spending", None).await;
+    assert_eq!((own.status, &own.body["step_s"]), (StatusCode::OK, &json!(86_400)));
+    assert_eq!(house.ask(&ada, "GET", "/wallets/admin/spending", None).await.status, 404);
+    let group = house.ask(&ada, "GET", "/users/ada", None).await.body["group"].clone();
+    let path = format!("/groups/{}/chargeback", group.as_str().unwrap());
+    assert_eq!(house.ask(&ada, "GET", &path, None).await.status, 404);
+    assert_eq!(house.ask(&admin, "GET", &path, None).await.status, 200);
+    for query in [
+        "from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z",
+        "from=2020-01-01T00:00:00Z&to=2026-01-01T00:00:00Z",
+    ] {
+        let refused = house.ask(&admin, "GET", &format!("{path}?{query}"), None).await;
+        assert_eq!(
+            (refused.status, &refused.body["field"]),
+            (422.try_into().unwrap(), &json!("from"))
+        );
+    }
+    let wallet = house.ask(&ada, "GET", "/users/ada/wallet", None).await.body;
+    let (from, to) =
+        (wallet["period_from"].as_str().unwrap(), wallet["period_to"].as_str().unwrap());
+    assert!(from < to, "{wallet}");
+}
+
+#[tokio::test]
+async fn changes_that_the_journal_does_not_have_are_told_to_those_they_concern() {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let ada = house.user(&admin, "ada", "user").await;
+    let mut news = house.app.feed.listen_to_house();
+    let grant = json!({ "amount": "5" });
+    assert_eq!(house.ask(&admin, "POST", "/users/ada/grants", Some(grant)).await.status, 201);
+    let told = tokio::time::timeout(Duration::from_secs(5), news.recv()).await.unwrap().unwrap();
+    let caller = house.app.auth.directory().user_named("ada").cloned().unwrap();
+    assert!(told.is_for(Seen::Own(caller.id)) && told.is_for(Seen::All), "{told:?}");
+    assert!(!told.is_for(Seen::Own(era_core::units::UserId(999))));
+    let set = json!({ "name": "mnist" });
+    assert_eq!(house.ask(&ada, "POST", "/data", Some(set)).await.status, 201);
+    let told = tokio::time::timeout(Duration::from_secs(5), news.recv()).await.unwrap().unwrap();
+    assert_eq!(told, feed::House::Data);
+    assert_eq!(told.event().event, "data_changed");
+    assert_eq!(house.ask(&ada, "GET", "/data", None).await.status, 200);
+    assert!(news.try_recv().is_err(), "looking changes nothing");
+}

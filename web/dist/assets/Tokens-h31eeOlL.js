@@ -1,1 +1,0 @@
-import{Jt as e,Kt as t,Q as n,Sn as r,fn as i,g as a,mn as o,xn as s}from"./ui-BAZDbB48.js";import{n as c,r as l,t as u}from"./TokenList-Ck-ViHpt.js";var d=e(`<!> <!>`,1);function f(e,f){r(f,!0);let p=n(l,c);var m=d(),h=i(m);a(h,{get title(){return p.title},get text(){return p.text}});var g=o(h,2);u(g,{}),t(e,m),s()}export{f as default};

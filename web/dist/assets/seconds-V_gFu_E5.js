@@ -1,1 +1,0 @@
-import{at as e,nt as t}from"./ui-BAZDbB48.js";function n(n){return n===0?`0 s`:n<.001?`${e(n*1e6)} µs`:n<1?`${e(n*1e3,+(n<.1))} ms`:n<60?`${e(n,1)} s`:t(n)}export{n as t};
