@@ -63,7 +63,7 @@ impl Site {
     /// The same folder, after a stop.
     pub(crate) async fn start(folder: &Path) -> Site {
         let store = Store::open(folder).await.unwrap();
-        let journal = Journal::new(store.durable().clone());
+        let journal = store.journal();
         let fresh = State::new(Settings::default(), MarketRules::default());
         let (driver, releases) =
             Driver::start(journal, Arc::new(SystemClock), Rules::default(), fresh).await.unwrap();
