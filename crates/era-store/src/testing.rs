@@ -3,9 +3,6 @@
 
 use std::path::Path;
 
-use sqlx::AnyConnection;
-use sqlx::{AssertSqlSafe, Connection};
-
 use crate::{Place, Store};
 
 /// What names the server: a URL without the name of a database.
@@ -21,17 +18,6 @@ pub(crate) async fn place(folder: &Path) -> Place {
     let Ok(server) = std::env::var(SERVER) else { return Place::folder(folder) };
     let hash = blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex();
     let name = format!("era_{}", &hash[..16]);
-    make(&server, &name).await;
+    crate::trial::make_database(&server, &name).await.unwrap();
     format!("{server}/{name}").parse().unwrap()
-}
-
-/// Makes a database where there is none of that name.
-async fn make(server: &str, name: &str) {
-    sqlx::any::install_default_drivers();
-    let first = if server.starts_with("postgres") { "postgres" } else { "mysql" };
-    let mut connection = AnyConnection::connect(&format!("{server}/{first}")).await.unwrap();
-    let make = format!("CREATE DATABASE {name}");
-    // It may be there already: then it is the one that is wanted.
-    let _ = sqlx::raw_sql(AssertSqlSafe(make)).execute(&mut connection).await;
-    connection.close().await.unwrap();
 }

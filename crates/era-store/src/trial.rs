@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use sqlx::{AnyConnection, AssertSqlSafe, Connection};
+
 use crate::Dialect;
 
 /// How long a server may take to be up, and to be down.
@@ -66,11 +68,19 @@ impl Server {
     }
 
     fn wait_until_up(&mut self, folder: &Path) -> Result<(), NoServer> {
+        // PostgreSQL takes connections before it lets anybody in; both say when they do.
+        let ready = match self.dialect {
+            Dialect::Postgres => "ready to accept connections",
+            _ => "ready for connections",
+        };
         let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+        loop {
+            let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+            if log.contains(ready) && TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+                return Ok(());
+            }
             let ended = !matches!(self.child.try_wait(), Ok(None));
             if ended || begun.elapsed() > UP_MAX {
-                let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
                 let last: Vec<&str> = log.lines().rev().take(5).collect();
                 return Err(NoServer(format!(
                     "the {} server does not come up: {}",
@@ -80,7 +90,6 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Ok(())
     }
 }
 
@@ -95,6 +104,21 @@ impl Drop for Server {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Makes a database on a server where there is none of that name.
+pub async fn make_database(server: &str, name: &str) -> Result<(), sqlx::Error> {
+    sqlx::any::install_default_drivers();
+    // Either server has one of its own to begin with.
+    let first = if server.starts_with("postgres") { "postgres" } else { "mysql" };
+    let mut connection = AnyConnection::connect(&format!("{server}/{first}")).await?;
+    let made = sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}")));
+    let made = made.execute(&mut connection).await;
+    connection.close().await?;
+    match made {
+        Err(sqlx::Error::Database(told)) if told.message().contains("exists") => Ok(()),
+        made => made.map(drop),
     }
 }
 

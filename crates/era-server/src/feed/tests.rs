@@ -7,7 +7,6 @@ use std::time::Duration;
 use era_core::market::MarketRules;
 use era_core::settings::Settings;
 use era_core::{Command, Reply, State};
-use era_store::journal::Journal;
 use era_store::tables::{JobQuery, Seen};
 use era_store::{Note, Store};
 use serde_json::{Value, json};

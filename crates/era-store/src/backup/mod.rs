@@ -54,7 +54,8 @@ pub enum BackupError {
     #[error("{} is not empty: give a folder that is empty or is not there", .0.display())]
     NotEmpty(PathBuf),
     /// The folder is no server's.
-    #[error("{} has no era.db: give the folder of a server", .0.display())]
+    #[error("{} has no era.db: give the folder of a server; rows that are kept in a database server are \
+         backed up by its own tools, or by `era admin copy --to sqlite:DIR`", .0.display())]
     NoServer(PathBuf),
     /// The folder is no backup.
     #[error("{} is no backup: {problem}: give a folder that `era admin backup` made", folder.display())]

@@ -150,6 +150,7 @@ fn advice(error: &sqlx::Error) -> &'static str {
         // The first is PostgreSQL's, the others are MySQL's: a class of SQL's own states.
         "28P01" | "28000" => "see whether user and password are right, and let that user in",
         "3D000" | "42000" => "make that database, and give this user all rights on it",
+        "57P03" => "it is starting or stopping: try again in a moment",
         "53300" | "08004" => "it has too many connections: allow it more",
         _ => "see its log",
     }

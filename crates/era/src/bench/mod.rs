@@ -36,7 +36,7 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Engines that a site may stand on: Celery, beside its own client and worker
+    /// Engines that a site may stand on: MariaDB, PostgreSQL, and Celery beside its own client
     Engines {
         /// Print one JSON object
         #[arg(long)]

@@ -128,6 +128,25 @@ impl Platform {
         self.server.wait().unwrap();
     }
 
+    /// Asks the server to stop, and waits until it has.
+    pub(crate) fn stop(&mut self) {
+        let asked = Command::new("kill").args(["-TERM", &self.server.id().to_string()]).status();
+        assert!(asked.unwrap().success());
+        let status = self.server.wait().unwrap();
+        assert!(status.success(), "{status}: {}", self.said());
+    }
+
+    /// Starts it again with other arguments.
+    pub(crate) fn restart_with(&mut self, arguments: &[&str]) {
+        self.arguments = arguments.iter().map(|&word| word.to_owned()).collect();
+        self.restart();
+    }
+
+    /// Where the server keeps everything.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
     /// Starts it again on the same folder and address.
     pub(crate) fn restart(&mut self) {
         let address = self.address().to_owned();

@@ -2,6 +2,7 @@
 //! in the same run. One file an engine; each gives some keys of the one report.
 
 mod celery;
+mod databases;
 
 use anyhow::Result;
 use serde_json::{Map, Value};
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{cores, print};
 
 pub(super) fn run(json: bool) -> Result<()> {
-    let parts = [celery::measure()?];
+    let parts = [databases::measure()?, celery::measure()?];
     print(&merge(parts), json);
     Ok(())
 }

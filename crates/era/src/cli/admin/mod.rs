@@ -62,6 +62,7 @@ pub(crate) enum Admin {
     Rebuild(crate::upkeep::Rebuild),
     Backup(crate::upkeep::Backup),
     Restore(crate::upkeep::Restore),
+    Copy(crate::upkeep::Copy),
 }
 
 impl Admin {
@@ -87,6 +88,7 @@ impl Admin {
             Admin::Rebuild(command) => command.run(),
             Admin::Backup(command) => command.run(),
             Admin::Restore(command) => command.run(),
+            Admin::Copy(command) => command.run(),
         }
     }
 }
