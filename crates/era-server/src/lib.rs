@@ -14,6 +14,7 @@ pub mod feed;
 pub mod files;
 mod gather;
 pub mod http;
+pub mod influx;
 pub mod lab;
 pub mod launch;
 pub mod page;

@@ -10,6 +10,8 @@ use era_store::samples::{NewSample, Samples};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
+use crate::influx::Influx;
+
 /// How long values are gathered at most before they are recorded.
 pub const GATHER_TIME_MAX: Duration = Duration::from_millis(250);
 /// Values of one batch, about.
@@ -24,13 +26,17 @@ const VALUES_MAX: u64 = 100_000_000;
 /// Values of a task on their way.
 pub type Told = (TaskId, Vec<era_cloud::Sample>);
 
-/// Starts recording. It ends when nobody can send any more and all was recorded.
-pub fn start(samples: Samples) -> (mpsc::Sender<Told>, tokio::task::JoinHandle<()>) {
+/// Starts recording, and telling InfluxDB where there is one. It ends when nobody can send any
+/// more and all was recorded.
+pub fn start(
+    samples: Samples,
+    influx: Option<Influx>,
+) -> (mpsc::Sender<Told>, tokio::task::JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
-    (sender, tokio::spawn(run(samples, receiver)))
+    (sender, tokio::spawn(run(samples, influx, receiver)))
 }
 
-async fn run(samples: Samples, mut told: mpsc::Receiver<Told>) {
+async fn run(samples: Samples, influx: Option<Influx>, mut told: mpsc::Receiver<Told>) {
     let mut tidied = Instant::now();
     while let Some(first) = told.recv().await {
         let mut batch: Vec<NewSample> = as_new(first).collect();
@@ -40,6 +46,9 @@ async fn run(samples: Samples, mut told: mpsc::Receiver<Told>) {
                 Ok(Some(more)) => batch.extend(as_new(more)),
                 Ok(None) | Err(_) => break,
             }
+        }
+        if let Some(influx) = &influx {
+            influx.tell(&batch);
         }
         match samples.append(&batch).await {
             Ok(appended) if appended.dropped > 0 => {
@@ -84,7 +93,7 @@ mod tests {
     async fn what_was_sent_is_recorded_before_it_ends() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).await.unwrap();
-        let (sender, recording) = start(store.samples());
+        let (sender, recording) = start(store.samples(), None);
         for rank in 0..3 {
             let task = TaskId { job: JobId(7), part: 0, attempt: 1, rank };
             let sample = |step| Sample { name: "loss".into(), step, at: Time(1), value: 0.5 };

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::Place;
+
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -16,9 +18,62 @@ pub enum StoreError {
     /// The database does not do what it is asked.
     #[error("database: {0}")]
     Database(#[from] sqlx::Error),
+    /// A database server cannot be used.
+    #[error("{service} answered {answer}: {advice}")]
+    Service {
+        /// Which, without its password.
+        service: String,
+        /// What it said.
+        answer: String,
+        /// What helps.
+        advice: &'static str,
+    },
+    /// What is given as a replica cannot be one.
+    #[error(
+        "{replica} cannot be a replica of {place}: give a server of the same kind that follows it; \
+         SQLite has no replicas"
+    )]
+    Replica {
+        /// The database.
+        place: Place,
+        /// What should follow it.
+        replica: Place,
+    },
     /// The database cannot be brought to this version.
     #[error("database: {0}: back it up, and start the version that wrote it")]
-    Migration(#[from] sqlx::migrate::MigrateError),
+    Migration(sqlx::migrate::MigrateError),
+    /// A newer version has been at the database.
+    #[error(
+        "the database was changed by a newer version of ERA (step {0} is not known here): start \
+         that version, or restore a backup of its time"
+    )]
+    Newer(i64),
+    /// Something ended while the database was brought to this version.
+    #[error(
+        "the database is half-way through step {0} of an upgrade that was interrupted: restore \
+         the backup from before it, or, if it was new, make it empty and start again"
+    )]
+    HalfMigrated(i64),
+    /// A copy into the database was interrupted.
+    #[error(
+        "the database is half a copy of {from}: make it empty and copy again, and go on with \
+         {from} meanwhile"
+    )]
+    HalfCopied {
+        /// Of what, without its password.
+        from: String,
+    },
+    /// Somebody else leads now.
+    #[error(
+        "another server has taken the lead (generation {newer}, ours was {ours}): nothing more is \
+         written from here"
+    )]
+    Deposed {
+        /// The generation that was ours.
+        ours: u64,
+        /// The generation of now.
+        newer: u64,
+    },
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
@@ -59,4 +114,14 @@ pub enum StoreError {
         /// Which entry.
         seq: u64,
     },
+}
+
+impl From<sqlx::migrate::MigrateError> for StoreError {
+    fn from(error: sqlx::migrate::MigrateError) -> StoreError {
+        match error {
+            sqlx::migrate::MigrateError::VersionMissing(step) => StoreError::Newer(step),
+            sqlx::migrate::MigrateError::Dirty(step) => StoreError::HalfMigrated(step),
+            other => StoreError::Migration(other),
+        }
+    }
 }

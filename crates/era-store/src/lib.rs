@@ -6,51 +6,114 @@
 
 pub mod accounts;
 pub mod backup;
+#[cfg(all(test, unix))]
+mod conformance;
+pub mod copy;
 mod database;
 mod error;
 pub mod files;
 pub mod journal;
+mod lease;
 pub mod note;
 pub mod prices;
 pub mod samples;
+mod schema;
 pub mod tables;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+#[cfg(unix)]
+pub mod trial;
 
 use std::path::{Path, PathBuf};
 
-pub use database::{Database, Durability};
+pub use database::{BadPlace, Connection, Database, Dialect, Durability, Place, Pool, Transaction};
 pub use error::StoreError;
+pub use lease::{Fence, Leader, Lease};
 pub use note::{Indices, Note};
 
-/// All that is kept, under one folder. A clone shares.
+use database::Service;
+
+/// All that is kept: rows in a database, files under one folder. A clone shares.
 #[derive(Clone)]
 pub struct Store {
     folder: PathBuf,
+    place: Place,
     /// Journal, accounts, data sets: acknowledged means on the disk.
     durable: Database,
     /// Projections of the journal, which can be made anew.
     tables: Database,
     /// What jobs told and used: many small values, none of them precious.
     metrics: Database,
+    fence: Fence,
 }
 
 impl Store {
-    /// Opens what is kept under a folder, and makes it where there is nothing yet.
+    /// Opens what is kept under a folder, and makes it where there is nothing yet: rows in SQLite
+    /// files of the same folder.
     pub async fn open(folder: &Path) -> Result<Store, StoreError> {
-        std::fs::create_dir_all(folder)
-            .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
-        let file = |name: &str| folder.join(name);
-        let durable = Database::open(&file("era.db"), Durability::Full).await?;
-        let tables = Database::open(&file("tables.db"), Durability::Rebuildable).await?;
-        let metrics = Database::open(&file("metrics.db"), Durability::Rebuildable).await?;
-        durable.migrate(&sqlx::migrate!("migrations/sqlite/durable")).await?;
-        tables.migrate(&sqlx::migrate!("migrations/sqlite/tables")).await?;
-        metrics.migrate(&sqlx::migrate!("migrations/sqlite/metrics")).await?;
-        Ok(Store { folder: folder.to_owned(), durable, tables, metrics })
+        Store::open_at(folder, &Place::folder(folder), None).await
     }
 
-    /// The folder that it is under.
+    /// The same with the rows elsewhere, and perhaps a replica of them for reads that may be a
+    /// little behind.
+    pub async fn open_at(
+        folder: &Path,
+        place: &Place,
+        replica: Option<&Place>,
+    ) -> Result<Store, StoreError> {
+        let store = Store::open_unfinished(folder, place, replica).await?;
+        match store.half_copied().await? {
+            Some(from) => {
+                store.close().await;
+                Err(StoreError::HalfCopied { from })
+            }
+            None => Ok(store),
+        }
+    }
+
+    /// The same, even if it is half a copy.
+    async fn open_unfinished(
+        folder: &Path,
+        place: &Place,
+        replica: Option<&Place>,
+    ) -> Result<Store, StoreError> {
+        make_folder(folder)?;
+        if let Some(replica) = replica
+            && (place.as_folder().is_some() || replica.dialect() != place.dialect())
+        {
+            return Err(StoreError::Replica { place: place.clone(), replica: replica.clone() });
+        }
+        let [durable, tables, metrics] = match Service::reach(place).await? {
+            Some(service) => of_server(&service, replica).await?,
+            None => of_files(place.as_folder().map_or(folder, PathBuf::as_path)).await?,
+        };
+        let fence = Fence::read(&durable).await?;
+        Ok(Store {
+            folder: folder.to_owned(),
+            place: place.clone(),
+            durable,
+            tables,
+            metrics,
+            fence,
+        })
+    }
+
+    /// Of what this is half a copy, if it is one.
+    async fn half_copied(&self) -> Result<Option<String>, StoreError> {
+        let source = sqlx::query_scalar("SELECT source FROM copying WHERE id = 1");
+        Ok(source.fetch_optional(self.durable.readers()).await?)
+    }
+
+    /// The folder that files are under.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Where the rows are.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Journal, accounts, data sets.
@@ -60,7 +123,12 @@ impl Store {
 
     /// The journal.
     pub fn journal(&self) -> journal::Journal {
-        journal::Journal::new(self.durable.clone())
+        journal::Journal::new(self.durable.clone(), self.fence.clone())
+    }
+
+    /// The lead of whoever writes here, as this store knows it.
+    pub fn lease(&self) -> Lease {
+        Lease::new(self.durable.clone(), self.fence.clone())
     }
 
     /// Quotes that were asked.
@@ -94,4 +162,40 @@ impl Store {
             database.close().await;
         }
     }
+}
+
+fn make_folder(folder: &Path) -> Result<(), StoreError> {
+    std::fs::create_dir_all(folder)
+        .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })
+}
+
+/// Three files, so that what is precious and what is not have a commit of their own.
+async fn of_files(folder: &Path) -> Result<[Database; 3], StoreError> {
+    make_folder(folder)?;
+    let file = |name: &str| folder.join(name);
+    let durable = Database::open(&file("era.db"), Durability::Full).await?;
+    let tables = Database::open(&file("tables.db"), Durability::Rebuildable).await?;
+    let metrics = Database::open(&file("metrics.db"), Durability::Rebuildable).await?;
+    let [durable_steps, tables_steps, metrics_steps] = schema::files();
+    durable.migrate(&durable_steps).await?;
+    tables.migrate(&tables_steps).await?;
+    metrics.migrate(&metrics_steps).await?;
+    Ok([durable, tables, metrics])
+}
+
+/// One database, and connections of its own for each of the three, so that a projection does not
+/// wait for the journal.
+async fn of_server(
+    service: &Service,
+    replica: Option<&Place>,
+) -> Result<[Database; 3], StoreError> {
+    let replica = match replica {
+        Some(place) => Service::reach(place).await?,
+        None => None,
+    };
+    let durable = Database::of(service, None, Durability::Full).await?;
+    durable.migrate(&schema::server(service)).await?;
+    let tables = Database::of(service, replica.as_ref(), Durability::Rebuildable).await?;
+    let metrics = Database::of(service, replica.as_ref(), Durability::Rebuildable).await?;
+    Ok([durable, tables, metrics])
 }

@@ -104,14 +104,18 @@ impl Prices {
 
     /// Forgets what was before an instant, but for the price that held then.
     pub async fn forget_before(&self, before: Time) -> Result<(), StoreError> {
-        sqlx::query(
-            "DELETE FROM prices WHERE at < ? AND at < \
-             (SELECT MAX(q.at) FROM prices AS q WHERE q.pool = prices.pool AND q.at <= ?)",
-        )
-        .bind(before.0)
-        .bind(before.0)
-        .execute(self.database.writer())
-        .await?;
+        let held: Vec<(String, i64)> =
+            sqlx::query_as("SELECT pool, MAX(at) FROM prices WHERE at <= ? GROUP BY pool")
+                .bind(before.0)
+                .fetch_all(self.database.readers())
+                .await?;
+        for (pool, since) in held {
+            sqlx::query("DELETE FROM prices WHERE pool = ? AND at < ?")
+                .bind(pool)
+                .bind(since)
+                .execute(self.database.writer())
+                .await?;
+        }
         Ok(())
     }
 }
@@ -138,7 +142,6 @@ fn thinned(rows: &[PriceRow], most: usize, order: usize) -> Vec<PriceRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Store;
 
     fn row(at: i64, gpu: i64) -> PriceRow {
         PriceRow { at: Time(at), price: [1, 2, gpu], promised: [0, 0, 500] }
@@ -146,7 +149,7 @@ mod tests {
 
     async fn with(rows: &[(i64, i64)]) -> (tempfile::TempDir, Prices) {
         let folder = tempfile::tempdir().unwrap();
-        let prices = Store::open(folder.path()).await.unwrap().prices();
+        let prices = crate::testing::open(folder.path()).await.prices();
         let rows: Vec<_> =
             rows.iter().map(|(at, gpu)| ("main".to_owned(), row(*at, *gpu))).collect();
         prices.append(&rows).await.unwrap();

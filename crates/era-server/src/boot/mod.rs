@@ -7,6 +7,7 @@
 pub mod celery;
 pub mod executors;
 mod first;
+mod lead;
 mod staging;
 
 use std::future::Future;
@@ -21,11 +22,12 @@ use era_cloud::celery::names::Address;
 use era_core::State;
 use era_core::units::Span;
 use era_store::files::{Files, Keep};
-use era_store::{Store, StoreError};
+use era_store::{Place, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use self::lead::Lead;
 use crate::asks::Asking;
 use crate::auth::first_start::FirstAccount;
 use crate::auth::{AccountError, Auth};
@@ -39,7 +41,7 @@ use crate::launch::{Engines, Launcher, Launching};
 use crate::report::Laboratory;
 use crate::tend::Tuning;
 use crate::webhook::address::Reach;
-use crate::{App, Parts, bus, recorder, tcp, tend, webhook};
+use crate::{App, Parts, bus, influx, recorder, tcp, tend, webhook};
 
 /// How long the tables may take to end.
 const FOLLOW_TIME: Duration = Duration::from_secs(5);
@@ -50,6 +52,10 @@ const REPORTS_MAX: usize = 4096;
 pub struct Settings {
     /// Where everything is kept.
     pub folder: PathBuf,
+    /// Where rows are kept, if not in SQLite files of that folder.
+    pub database: Option<Place>,
+    /// A replica of it, for reads that may be a little behind.
+    pub replica: Option<Place>,
     /// Where HTTP listens.
     pub listen: SocketAddr,
     /// Where lines of JSON are taken.
@@ -64,6 +70,8 @@ pub struct Settings {
     pub laboratory: Option<Box<dyn Laboratory>>,
     /// Redis, where the site shares settings and accepted jobs through one.
     pub redis: Option<Address>,
+    /// InfluxDB, where what jobs tell and use goes there as well.
+    pub influx: Option<influx::Address>,
     /// The program whose commands the laboratory runs: this one.
     pub program: PathBuf,
     /// How often, and for what, a better policy is searched.
@@ -87,6 +95,19 @@ pub enum BootError {
     /// What is kept cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Another server is at work on the same rows.
+    #[error(
+        "{place} is led by {holder} for another {left_s} s: stop that server, or wait until it is \
+         gone"
+    )]
+    Led {
+        /// Where the rows are.
+        place: String,
+        /// Who leads.
+        holder: String,
+        /// How long at least.
+        left_s: u64,
+    },
     /// Accounts cannot be made.
     #[error(transparent)]
     Accounts(#[from] AccountError),
@@ -126,6 +147,7 @@ pub struct Running {
     /// The account that was made, at the first start.
     pub first: Option<FirstAccount>,
     store: Store,
+    lead: Lead,
     driver: Driver,
     launcher: Launcher,
     stop: CancellationToken,
@@ -133,6 +155,7 @@ pub struct Running {
     lines: Option<JoinHandle<()>>,
     follower: JoinHandle<()>,
     recorder: JoinHandle<()>,
+    telling: Option<JoinHandle<()>>,
     hooks: JoinHandle<()>,
     bus: Option<JoinHandle<()>>,
     tending: JoinHandle<()>,
@@ -152,7 +175,9 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         }
         None => None,
     };
-    let store = Store::open(&settings.folder).await?;
+    let database = settings.database.unwrap_or_else(|| Place::folder(&settings.folder));
+    let store = Store::open_at(&settings.folder, &database, settings.replica.as_ref()).await?;
+    let lead = Lead::take(&store).await?;
     let clock = Arc::new(SystemClock);
     let (driver, releases) =
         Driver::start(store.journal(), clock, settings.rules, State::default()).await?;
@@ -165,7 +190,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let engines =
         engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
     let files = Files::open(&store, Keep::default())?;
-    let (samples, recorder) = recorder::start(store.samples());
+    let (influx, telling) = settings.influx.map(influx::start).unzip();
+    let (samples, recorder) = recorder::start(store.samples(), influx);
     let launching = Launching {
         driver: handle.clone(),
         journal: store.journal(),
@@ -225,6 +251,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         tcp,
         first,
         store,
+        lead,
         driver,
         launcher,
         stop,
@@ -232,6 +259,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         lines,
         follower,
         recorder,
+        telling,
         hooks,
         bus,
         tending,
@@ -264,12 +292,19 @@ impl Running {
         if tokio::time::timeout(FOLLOW_TIME, self.recorder).await.is_err() {
             tracing::warn!("values that jobs told are not all recorded");
         }
+        if let Some(mut telling) = self.telling
+            && tokio::time::timeout(FOLLOW_TIME, &mut telling).await.is_err()
+        {
+            telling.abort();
+            tracing::warn!("InfluxDB has not got all values");
+        }
         let stopped = self.driver.stop().await;
         // The driver is gone: the tables take what is left, and end.
         if tokio::time::timeout(FOLLOW_TIME, self.follower).await.is_err() {
             tracing::warn!("the tables are behind: the next start goes on from there");
         }
         drop(self.app);
+        self.lead.give_up().await;
         self.store.close().await;
         stopped?;
         match served {

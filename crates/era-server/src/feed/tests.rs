@@ -7,7 +7,6 @@ use std::time::Duration;
 use era_core::market::MarketRules;
 use era_core::settings::Settings;
 use era_core::{Command, Reply, State};
-use era_store::journal::Journal;
 use era_store::tables::{JobQuery, Seen};
 use era_store::{Note, Store};
 use serde_json::{Value, json};
@@ -63,7 +62,7 @@ impl Site {
     /// The same folder, after a stop.
     pub(crate) async fn start(folder: &Path) -> Site {
         let store = Store::open(folder).await.unwrap();
-        let journal = Journal::new(store.durable().clone());
+        let journal = store.journal();
         let fresh = State::new(Settings::default(), MarketRules::default());
         let (driver, releases) =
             Driver::start(journal, Arc::new(SystemClock), Rules::default(), fresh).await.unwrap();

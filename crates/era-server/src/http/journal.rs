@@ -4,7 +4,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use era_store::journal::Journal;
 use futures_util::stream::unfold;
 use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
@@ -38,7 +37,7 @@ async fn export(
     Query(from): Query<From>,
 ) -> Result<Response, Failure> {
     caller.administers()?;
-    let export = Journal::new(app.store.durable().clone()).export(from.segment).await?;
+    let export = app.store.journal().export(from.segment).await?;
     // A page at a time, and only when the client has taken the one before.
     let lines = unfold(Some(export), |export| async move {
         let mut export = export?;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use era_core::units::Time;
 use era_store::StoreError;
-use era_store::journal::Journal;
 
 use super::Period;
 use crate::App;
@@ -45,7 +44,7 @@ pub async fn without(app: &App, period: Period) -> Result<Option<Counterfactual>
         return Ok(None);
     }
     let file = Scratch(app.store.folder().join(format!("report-{}.ndjson", period.from.0)));
-    let journal = Journal::new(app.store.durable().clone());
+    let journal = app.store.journal();
     let segment = segment_at(app, period.from).await?;
     journal.export_to(segment, &file.0).await?;
     let app = app.clone();
@@ -60,7 +59,7 @@ pub async fn without(app: &App, period: Period) -> Result<Option<Counterfactual>
 
 /// The newest segment that began before an instant.
 async fn segment_at(app: &App, at: Time) -> Result<Option<u64>, StoreError> {
-    let journal = Journal::new(app.store.durable().clone());
+    let journal = app.store.journal();
     journal.segment_before(at).await
 }
 

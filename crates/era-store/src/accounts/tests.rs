@@ -4,7 +4,7 @@ use super::*;
 
 async fn accounts() -> (tempfile::TempDir, Accounts) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).await.unwrap();
+    let store = crate::testing::open(folder.path()).await;
     let accounts = store.accounts();
     let group = GroupRow { id: 1, name: "lab".into(), level: 3, storage_bytes: None, created: 5 };
     accounts.add_group(&group).await.unwrap();

@@ -20,12 +20,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sqlx::{AnyPool, Row};
+use sqlx::Row;
 
 pub use restore::restore;
 
 use crate::files::Hash;
-use crate::{Database, Durability, StoreError};
+use crate::{Database, Durability, Pool, StoreError};
 use copy::{Listed, copied, file_error, linked};
 
 /// The form of a backup.
@@ -54,7 +54,8 @@ pub enum BackupError {
     #[error("{} is not empty: give a folder that is empty or is not there", .0.display())]
     NotEmpty(PathBuf),
     /// The folder is no server's.
-    #[error("{} has no era.db: give the folder of a server", .0.display())]
+    #[error("{} has no era.db: give the folder of a server; rows that are kept in a database server are \
+         backed up by its own tools, or by `era admin copy --to sqlite:DIR`", .0.display())]
     NoServer(PathBuf),
     /// The folder is no backup.
     #[error("{} is no backup: {problem}: give a folder that `era admin backup` made", folder.display())]
@@ -129,7 +130,7 @@ async fn snapshot(database: &Path, data: &Path, name: &str) -> Result<Listed, Ba
 }
 
 /// The contents that a database names, and whether a tree needs them.
-async fn named(database: &AnyPool) -> Result<Vec<(String, bool)>, BackupError> {
+async fn named(database: &Pool) -> Result<Vec<(String, bool)>, BackupError> {
     let sql = "SELECT hash, EXISTS (SELECT 1 FROM tree_files WHERE tree_files.hash = blobs.hash) \
                FROM blobs ORDER BY hash";
     let rows = sqlx::query(sql).fetch_all(database).await?;

@@ -45,7 +45,7 @@ pub use tree_rows::{FilesAsked, Listed, StagedFile};
 pub use upload::{BLOB_BYTES_MAX, UPLOADS_MAX, Upload};
 pub use usage::Outputs;
 
-use crate::{Database, Store, StoreError};
+use crate::{Database, Pool, Store, StoreError};
 
 /// How long things are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,11 +133,11 @@ impl Files {
         &self.0.folder
     }
 
-    fn readers(&self) -> &sqlx::AnyPool {
+    fn readers(&self) -> &Pool {
         self.0.database.readers()
     }
 
-    fn writer(&self) -> &sqlx::AnyPool {
+    fn writer(&self) -> &Pool {
         self.0.database.writer()
     }
 }

@@ -112,7 +112,7 @@ impl Files {
         let made = sqlx::query(
             "INSERT INTO data_sets (owner, owner_name, name, visibility, created, changed) \
              SELECT ?, ?, ?, ?, ?, ? \
-             WHERE (SELECT COUNT(*) FROM data_sets WHERE owner = ?) < ? \
+             FROM (SELECT COUNT(*) AS had FROM data_sets WHERE owner = ?) AS own WHERE had < ? \
              ON CONFLICT (owner_name, name) DO NOTHING",
         )
         .bind(i64::from(viewer.account.0))

@@ -22,7 +22,7 @@ async fn world() -> World {
 
 async fn world_that_keeps(keep: Keep) -> World {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).await.unwrap();
+    let store = crate::testing::open(folder.path()).await;
     let clock = Arc::new(AtomicI64::new(jiff::Timestamp::now().as_millisecond()));
     let told = clock.clone();
     let files =

@@ -7,6 +7,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::{Files, FilesError, Hash, Tree, TreeFile, Viewer};
+use crate::StoreError;
 
 /// Files in one statement: five values each.
 const ROWS_MAX: usize = 100;
@@ -204,19 +205,22 @@ impl Files {
         asked: &FilesAsked,
     ) -> Result<Vec<TreeFile>, FilesError> {
         let from = asked.after.clone().unwrap_or_default();
-        let rows = sqlx::query(
+        let sql = format!(
             "SELECT path, hash, bytes, executable FROM tree_files \
              WHERE tree = ? AND path > ? AND path >= ? AND path < ? \
-             AND lower(path) LIKE lower(?) ESCAPE '!' ORDER BY path LIMIT ?",
-        )
-        .bind(id)
-        .bind(from)
-        .bind(asked.prefix.clone())
-        .bind(format!("{}{LAST}", asked.prefix))
-        .bind(contains(asked.search.as_deref().unwrap_or_default()))
-        .bind(i64::from(asked.limit))
-        .fetch_all(self.readers())
-        .await?;
+             AND {} LIKE lower(?) ESCAPE '!' ORDER BY path LIMIT ?",
+            self.0.database.dialect().lower_path()
+        );
+        // Made of constants alone; what the caller gave is bound.
+        let rows = sqlx::query(AssertSqlSafe(sql))
+            .bind(id)
+            .bind(from)
+            .bind(asked.prefix.clone())
+            .bind(format!("{}{LAST}", asked.prefix))
+            .bind(contains(asked.search.as_deref().unwrap_or_default()))
+            .bind(i64::from(asked.limit))
+            .fetch_all(self.readers())
+            .await?;
         rows.iter().map(read_file).collect()
     }
 
@@ -332,9 +336,21 @@ pub(super) fn contains(text: &str) -> String {
 
 fn read_file(row: &AnyRow) -> Result<TreeFile, FilesError> {
     Ok(TreeFile {
-        path: row.try_get("path")?,
+        path: read_path(row)?,
         hash: row.try_get::<String, _>("hash")?.parse()?,
         bytes: u64::try_from(row.try_get::<i64, _>("bytes")?).unwrap_or(0),
         executable: row.try_get::<i64, _>("executable")? != 0,
+    })
+}
+
+/// A path is text, but for MySQL, which has it as bytes.
+fn read_path(row: &AnyRow) -> Result<String, FilesError> {
+    if let Ok(path) = row.try_get::<String, _>("path") {
+        return Ok(path);
+    }
+    let bytes: Vec<u8> = row.try_get("path")?;
+    String::from_utf8(bytes).map_err(|e| {
+        let problem = e.to_string();
+        StoreError::Damaged { what: "a path of a tree".to_owned(), problem }.into()
     })
 }

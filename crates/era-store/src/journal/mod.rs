@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use crate::{Database, StoreError};
+use crate::{Database, Fence, StoreError};
 
 pub use asks::{Asked, Asks};
 pub use export::Export;
@@ -33,6 +33,7 @@ const PAGE: u32 = 1000;
 #[derive(Clone, Debug)]
 pub struct Journal {
     database: Database,
+    fence: Fence,
 }
 
 /// An input with what was decided about it, written as it is kept.
@@ -114,11 +115,13 @@ impl Stored {
 
 impl Journal {
     /// The journal of this database.
-    pub fn new(database: Database) -> Journal {
-        Journal { database }
+    pub(crate) fn new(database: Database, fence: Fence) -> Journal {
+        Journal { database, fence }
     }
 
     /// Entries after this number, in order; at most `most` of them, and never more than a page.
+    /// Entries become visible in their order, so whoever follows the journal asks for what is
+    /// after the last that it saw, and misses none.
     pub async fn read(&self, after: u64, most: u32) -> Result<Vec<Stored>, StoreError> {
         let rows = sqlx::query(
             "SELECT seq, at, input, events, note FROM journal WHERE seq > ? ORDER BY seq LIMIT ?",

@@ -68,6 +68,8 @@ impl Head {
 impl Journal {
     /// Begins a segment. Inputs after its state may be in the journal already.
     pub async fn begin_segment(&self, segment: &Segment) -> Result<(), StoreError> {
+        let mut transaction = self.database.writer().begin().await?;
+        self.fence.hold(&mut transaction).await?;
         sqlx::query(
             "INSERT INTO segments (number, first_seq, begun, core_version, wire_version, state) \
              SELECT COALESCE(MAX(number), 0) + 1, ?, ?, ?, ?, ? FROM segments",
@@ -77,9 +79,9 @@ impl Journal {
         .bind(i64::from(CORE_VERSION))
         .bind(i64::from(WIRE_VERSION))
         .bind(segment.state.as_str())
-        .execute(self.database.writer())
+        .execute(&mut *transaction)
         .await?;
-        Ok(())
+        Ok(transaction.commit().await?)
     }
 
     /// All segments, in order, without their states.

@@ -10,7 +10,7 @@ use crate::{Store, StoreError};
 
 async fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).await.unwrap();
+    let store = crate::testing::open(folder.path()).await;
     (folder, store)
 }
 
@@ -47,7 +47,7 @@ async fn what_was_appended_is_restored_after_a_restart() {
     let (folder, store) = store().await;
     let state = begun(&store.journal(), 2500).await;
     store.close().await;
-    let store = Store::open(folder.path()).await.unwrap();
+    let store = crate::testing::open(folder.path()).await;
     let restored = store.journal().restore().await.unwrap().unwrap();
     assert_eq!((*restored.state, restored.replayed), (state, 2500));
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use era_core::units::Time;
-use sqlx::{Any, Connection, QueryBuilder, Transaction};
+use sqlx::{Any, QueryBuilder};
 
 use super::{
     NAME_BYTES_MAX, NewSample, POINTS_PER_SERIES_MAX, Point, SERIES_PER_JOB_MAX, Samples, loaded,
     replica, stored, thin,
 };
-use crate::StoreError;
+use crate::{StoreError, Transaction};
 
 /// Rows of one statement; SQLite allows some ten thousand variables.
 const ROWS_PER_STATEMENT: usize = 1000;
@@ -42,8 +42,7 @@ impl Samples {
         }
         let mut appended = Appended::default();
         if !series.is_empty() {
-            let mut connection = self.database.writer().acquire().await?;
-            let mut transaction = connection.begin().await?;
+            let mut transaction = self.database.writer().begin().await?;
             for (key, samples) in &series {
                 if append_series(&mut transaction, *key, samples).await? {
                     appended.kept += samples.len() as u64;
@@ -62,7 +61,7 @@ fn can_be_kept(sample: &NewSample) -> bool {
 
 /// Whether there was room for it.
 async fn append_series(
-    transaction: &mut Transaction<'_, Any>,
+    transaction: &mut Transaction,
     key: SeriesKey<'_>,
     samples: &[&NewSample],
 ) -> Result<bool, StoreError> {
@@ -104,7 +103,7 @@ async fn append_series(
 
 /// The series, made where it is not there; `None` where the job has too many.
 async fn open_series(
-    transaction: &mut Transaction<'_, Any>,
+    transaction: &mut Transaction,
     (job, name, replica): SeriesKey<'_>,
 ) -> Result<Option<Open>, StoreError> {
     let known = sqlx::query_as::<_, (i64, i64, i64)>(
@@ -144,7 +143,7 @@ async fn open_series(
 }
 
 /// Halves a series, and says how many are kept.
-async fn thin_stored(transaction: &mut Transaction<'_, Any>, id: i64) -> Result<i64, StoreError> {
+async fn thin_stored(transaction: &mut Transaction, id: i64) -> Result<i64, StoreError> {
     let rows = sqlx::query_as::<_, (i64, f64)>(
         "SELECT number, value FROM samples WHERE series = ? ORDER BY number",
     )

@@ -81,7 +81,7 @@ impl Samples {
         }
         query.push(" ORDER BY name, replica");
         let rows: Vec<SeriesRow> =
-            query.build_query_as().fetch_all(self.database.readers()).await?;
+            query.build_query_as().fetch_all(self.database.replica()).await?;
         let summaries = rows.into_iter().map(summary);
         Ok(summaries.filter(|s| ask.rank.is_none_or(|rank| rank == s.rank)).collect())
     }
@@ -150,7 +150,7 @@ impl Samples {
         .bind(stored(from))
         .bind(stored(ask.step_from.unwrap_or(0)))
         .bind(stored(ask.step_to.unwrap_or(u64::MAX)))
-        .fetch_all(self.database.readers())
+        .fetch_all(self.database.replica())
         .await?;
         let point = |(number, step, at, value)| Point {
             number: loaded(number),

@@ -1,7 +1,6 @@
 //! Forgetting: a job's values, old ones, and whatever is beyond a bound.
 
 use era_core::units::{JobId, Time};
-use sqlx::Connection;
 
 use super::{Samples, loaded, stored};
 use crate::StoreError;
@@ -9,8 +8,7 @@ use crate::StoreError;
 impl Samples {
     /// Forgets all values of a job.
     pub async fn forget(&self, job: JobId) -> Result<(), StoreError> {
-        let mut connection = self.database.writer().acquire().await?;
-        let mut transaction = connection.begin().await?;
+        let mut transaction = self.database.writer().begin().await?;
         sqlx::query("DELETE FROM samples WHERE series IN (SELECT id FROM series WHERE job = ?)")
             .bind(stored(job.0))
             .execute(&mut *transaction)

@@ -1,7 +1,6 @@
 //! What is told is kept, within its bounds.
 
 use super::*;
-use crate::Store;
 
 struct Bed {
     samples: Samples,
@@ -10,7 +9,7 @@ struct Bed {
 
 async fn bed() -> Bed {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).await.unwrap();
+    let store = crate::testing::open(folder.path()).await;
     Bed { samples: store.samples(), _folder: folder }
 }
 

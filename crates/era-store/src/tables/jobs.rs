@@ -14,7 +14,7 @@ use super::Tables;
 use super::read::{self, JOB_COLUMNS, TASK_COLUMNS};
 use super::rows::{JobRow, JobState, TaskRow};
 use super::upsert::Cell;
-use crate::StoreError;
+use crate::{Dialect, StoreError};
 
 /// Fewer jobs than this with a wanted beginning of the name are found by it; more, one by one.
 const NAMED_FEW: i64 = 2000;
@@ -194,7 +194,7 @@ impl Tables {
                 };
             }
         }
-        let found = question.fetch_all(self.database.readers()).await?;
+        let found = question.fetch_all(self.database.replica()).await?;
         let mut rows = found.iter().map(read::job).collect::<Result<Vec<_>, _>>()?;
         let more = rows.len() > query.limit as usize;
         rows.truncate(query.limit as usize);
@@ -208,7 +208,7 @@ impl Tables {
         query: &JobQuery,
         after: Option<JobCursor>,
     ) -> Result<Option<Walk>, StoreError> {
-        let mut walk = Walk::new(query);
+        let mut walk = Walk::new(query, self.database.dialect());
         match query.seen {
             Seen::All => {}
             Seen::Own(own) => walk.and("account = ?", i64::from(own.0)),
@@ -261,10 +261,11 @@ impl Tables {
             .bind(name)
             .bind(end.as_str())
             .bind(NAMED_FEW)
-            .fetch_one(self.database.readers())
+            .fetch_one(self.database.replica())
             .await?;
         walk.drive_by_name = few < NAMED_FEW;
-        let column = if walk.drive_by_name { "name" } else { "+name" };
+        let column =
+            if walk.drive_by_name { "name".to_owned() } else { walk.dialect.unindexed("name") };
         walk.and(&format!("{column} >= ? AND {column} < ?"), name.to_owned());
         walk.values.push(end.into());
         Ok(())
@@ -273,13 +274,13 @@ impl Tables {
     async fn named(&self, table: &'static str, name: &str) -> Result<Option<i64>, StoreError> {
         // Made of constants alone.
         let sql = AssertSqlSafe(format!("SELECT id FROM {table} WHERE name = ? LIMIT 1"));
-        Ok(sqlx::query_scalar(sql).bind(name).fetch_optional(self.database.readers()).await?)
+        Ok(sqlx::query_scalar(sql).bind(name).fetch_optional(self.database.replica()).await?)
     }
 
     /// The first job that was submitted at or after an instant.
     async fn first_since(&self, at: Time) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT id FROM jobs WHERE submitted >= ? ORDER BY submitted, id LIMIT 1";
-        let row = sqlx::query(sql).bind(at.0).fetch_optional(self.database.readers()).await?;
+        let row = sqlx::query(sql).bind(at.0).fetch_optional(self.database.replica()).await?;
         row.map(|row| Ok(row.try_get(0)?)).transpose()
     }
 }
@@ -296,10 +297,11 @@ struct Walk {
     values: Vec<Cell>,
     drive_by_name: bool,
     limit: u32,
+    dialect: Dialect,
 }
 
 impl Walk {
-    fn new(query: &JobQuery) -> Walk {
+    fn new(query: &JobQuery, dialect: Dialect) -> Walk {
         let mut states = query.states.clone();
         if states.is_empty() {
             states = JobState::ALL.to_vec();
@@ -312,6 +314,7 @@ impl Walk {
             values: Vec::new(),
             drive_by_name: false,
             limit: query.limit,
+            dialect,
         }
     }
 
@@ -323,16 +326,16 @@ impl Walk {
     /// One more than a page, so that it is known whether there is another.
     fn sql(&self) -> String {
         let most = self.limit.saturating_add(1);
-        // A sign before a column keeps its index from being used.
-        let state = if self.drive_by_name { "+state = ?" } else { "state = ?" };
-        let mut conditions = vec![state.to_owned()];
+        let state =
+            if self.drive_by_name { self.dialect.unindexed("state") } else { "state".to_owned() };
+        let mut conditions = vec![format!("{state} = ?")];
         conditions.extend(self.conditions.iter().cloned());
         let conditions = conditions.join(" AND ");
         let one = format!(
             "SELECT * FROM (SELECT {JOB_COLUMNS} FROM jobs WHERE {conditions} \
-             ORDER BY id DESC LIMIT {most})"
+             ORDER BY id DESC LIMIT {most}) AS one"
         );
         let all = vec![one; self.states.len()].join(" UNION ALL ");
-        format!("SELECT * FROM ({all}) ORDER BY id DESC LIMIT {most}")
+        format!("SELECT * FROM ({all}) AS every ORDER BY id DESC LIMIT {most}")
     }
 }

@@ -107,7 +107,7 @@ impl Tables {
             .bind(seq)
             .bind(i64::from(after.1))
             .bind(i64::from(limit));
-        let rows = question.fetch_all(self.database.readers()).await?;
+        let rows = question.fetch_all(self.database.replica()).await?;
         rows.iter().map(read::event).collect()
     }
 
@@ -130,7 +130,7 @@ impl Tables {
             .bind(seq)
             .bind(i64::from(place))
             .bind(i64::from(limit) + 1)
-            .fetch_all(self.database.readers())
+            .fetch_all(self.database.replica())
             .await?;
         let mut rows = rows.iter().map(read::statement).collect::<Result<Vec<_>, _>>()?;
         let more = rows.len() > limit as usize;
@@ -152,7 +152,7 @@ impl Tables {
             .bind(i64::from(account.0))
             .bind(job.0.cast_signed())
             .bind(i64::from(limit))
-            .fetch_all(self.database.readers())
+            .fetch_all(self.database.replica())
             .await?;
         rows.iter().map(read::statement).collect()
     }

@@ -35,7 +35,7 @@ impl Tables {
         let rows = sqlx::query(sql)
             .bind(hour_of(from))
             .bind(hour_of(Time(to.0 - 1)))
-            .fetch_all(self.database.readers())
+            .fetch_all(self.database.replica())
             .await?;
         let used = |row: &sqlx::any::AnyRow| {
             Ok(NodeUse {
@@ -52,7 +52,7 @@ impl Tables {
         let sql =
             format!("SELECT {TASK_COLUMNS} FROM tasks WHERE ended IS NULL AND node IS NOT NULL");
         // Made of constants alone.
-        let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(self.database.readers()).await?;
+        let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(self.database.replica()).await?;
         rows.iter().map(read::task).collect()
     }
 
@@ -61,13 +61,13 @@ impl Tables {
         let sql = "SELECT node, since, until, cpu, memory, gpu FROM node_spans \
                    WHERE since < ? AND (until IS NULL OR until > ?) ORDER BY node, since";
         let rows = sqlx::query(sql).bind(to.0).bind(from.0);
-        let rows = rows.fetch_all(self.database.readers()).await?;
+        let rows = rows.fetch_all(self.database.replica()).await?;
         rows.iter().map(load::node_span).collect()
     }
 
     /// Machines that were ever there.
     pub async fn nodes(&self) -> Result<Vec<NodeRow>, StoreError> {
-        Ok(load::names(self.database.readers()).await?.nodes.into_values().collect())
+        Ok(load::names(self.database.replica()).await?.nodes.into_values().collect())
     }
 
     /// Whatever was counted from the hour of one instant to that before another's, by name.
@@ -77,7 +77,7 @@ impl Tables {
         let rows = sqlx::query(sql)
             .bind(hour_of(from))
             .bind(hour_of(Time(to.0 - 1)))
-            .fetch_all(self.database.readers())
+            .fetch_all(self.database.replica())
             .await?;
         rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
     }
@@ -102,7 +102,7 @@ impl Tables {
             .bind(from.0)
             .bind(to.0)
             .bind(i64::from(most))
-            .fetch_all(self.database.readers())
+            .fetch_all(self.database.replica())
             .await?;
         let refusal = |row: &sqlx::any::AnyRow| {
             Ok(RefusalRow {

@@ -16,7 +16,7 @@ mod rows;
 mod speed;
 mod spending;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod upsert;
 #[cfg(test)]
 mod world;
@@ -35,7 +35,7 @@ pub use rows::{EventRow, JobRow, JobState, NodeRow, NodeSpan, RefusalRow, Statem
 pub use spending::{Spent, SpentBy, SpentHour};
 
 use crate::journal::{Journal, Stored};
-use crate::{Database, Note, Store, StoreError};
+use crate::{Database, Note, Pool, Store, StoreError};
 use project::{Changes, Memory, project};
 
 /// Most entries that are carried out in one transaction.
@@ -112,7 +112,7 @@ impl Projector {
         sqlx::query(begin).bind(CURSOR).execute(store.tables().writer()).await?;
         let cursor = cursor(store.tables().readers()).await?;
         let memory = load::names(store.tables().readers()).await?;
-        let journal = Journal::new(store.durable().clone());
+        let journal = store.journal();
         let tables = store.tables().clone();
         Ok(Projector { journal, tables, memory, cursor })
     }
@@ -194,7 +194,7 @@ impl Projector {
     }
 }
 
-async fn cursor(from: &sqlx::AnyPool) -> Result<u64, StoreError> {
+async fn cursor(from: &Pool) -> Result<u64, StoreError> {
     let seq: Option<i64> = sqlx::query_scalar("SELECT seq FROM cursors WHERE projection = ?")
         .bind(CURSOR)
         .fetch_optional(from)

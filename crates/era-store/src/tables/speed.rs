@@ -44,7 +44,7 @@ fn percentile(times: &mut [Duration], percent: usize) -> f64 {
 #[ignore = "measures: a million rows"]
 async fn listing_fifty_of_a_million_with_a_filter() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).await.unwrap();
+    let store = crate::testing::open(folder.path()).await;
     a_million(&store).await;
     let tables = Tables::new(&store);
     let all = || JobQuery::all(Seen::All, 50);

@@ -3,13 +3,12 @@
 use era_core::job::TaskId;
 use era_core::units::{JobId, NodeId, Span, Time};
 use era_core::{Command, Reply};
-use sqlx::{AssertSqlSafe, Row};
 
 use super::world::{ADA, BOB, START, World, gang};
 use super::{
-    BadCursor, EMPTIED, EventQuery, HOUR_MS, JobCursor, JobQuery, JobState, Projector, Seen,
-    Tables, hour_of,
+    BadCursor, EventQuery, HOUR_MS, JobCursor, JobQuery, JobState, Projector, Seen, Tables, hour_of,
 };
+use crate::copy::{Part, TABLES, read_all};
 use crate::{Note, Store};
 
 fn soon(world: &World, hours: i64) -> (Time, Time) {
@@ -19,22 +18,22 @@ fn soon(world: &World, hours: i64) -> (Time, Time) {
 /// Every row of every table, as text.
 async fn dump(store: &Store) -> Vec<String> {
     let mut all = Vec::new();
-    for table in EMPTIED {
-        let columns: Vec<String> = sqlx::query("SELECT name FROM pragma_table_info(?)")
-            .bind(table)
-            .fetch_all(store.tables().readers())
-            .await
-            .unwrap()
-            .iter()
-            .map(|row| format!("quote({})", row.get::<String, _>(0)))
-            .collect();
-        let row = columns.join(" || ',' || ");
-        let sql = format!("SELECT {row} FROM {table} ORDER BY 1");
-        let rows = sqlx::query_scalar::<_, String>(AssertSqlSafe(sql));
-        let rows = rows.fetch_all(store.tables().readers()).await.unwrap();
-        all.extend(rows.into_iter().map(|row| format!("{table}: {row}")));
+    for (part, table, keys) in TABLES {
+        if part == Part::Tables {
+            let rows = read_all(store.tables().readers(), table, keys).await.unwrap();
+            all.extend(rows.into_iter().map(|row| format!("{table}: {row:?}")));
+        }
     }
     all
+}
+
+/// A store with such a day behind it.
+pub(crate) async fn a_day(folder: &std::path::Path) -> Store {
+    let mut world = World::new(folder).await;
+    world.begin().await;
+    mixed_day(&mut world);
+    world.project().await;
+    world.store
 }
 
 /// A promise that is kept, queue work that fails, a gang whose node is lost, and a refusal.

@@ -4,9 +4,9 @@
 
 use std::fmt::Write;
 
-use sqlx::{Any, AssertSqlSafe, Transaction};
+use sqlx::AssertSqlSafe;
 
-use crate::StoreError;
+use crate::{StoreError, Transaction};
 
 /// Most values in one statement: below what SQLite binds (32,766), and a few sizes only, so that
 /// prepared statements are used again.
@@ -101,7 +101,7 @@ impl Into {
     /// Puts rows into the table. No key may be among them twice.
     pub(super) async fn put(
         &self,
-        transaction: &mut Transaction<'_, Any>,
+        transaction: &mut Transaction,
         rows: Vec<Vec<Cell>>,
     ) -> Result<(), StoreError> {
         let whole = VALUES_MAX / self.columns.len();
@@ -122,7 +122,7 @@ impl Into {
 
     async fn put_chunk(
         &self,
-        transaction: &mut Transaction<'_, Any>,
+        transaction: &mut Transaction,
         rows: &[Vec<Cell>],
     ) -> Result<(), StoreError> {
         // Made of constants alone.

@@ -19,6 +19,7 @@ use era_core::{Command, Effect, Input, Reply, State, step};
 use serde_json::value::RawValue;
 
 use super::{Projector, Tables};
+use crate::journal::Segment;
 use crate::note::Seen;
 use crate::{Note, Store};
 
@@ -55,7 +56,7 @@ pub(super) fn gang(replicas: u32, minutes: i64, window: (Time, Time)) -> Request
 impl World {
     /// Two nodes of 8 cores, 64 GiB and 4 GPUs, two users with credits, and a queue.
     pub(super) async fn new(folder: &Path) -> World {
-        let store = Store::open(folder).await.unwrap();
+        let store = crate::testing::open(folder).await;
         let mut world = World {
             store,
             now: START,
@@ -65,6 +66,12 @@ impl World {
         };
         world.furnish();
         world
+    }
+
+    /// Begins the journal with the state that all of it goes on from.
+    pub(super) async fn begin(&self) {
+        let first = State::new(Settings::default(), MarketRules::default());
+        self.store.journal().begin_segment(&Segment::of(&first)).await.unwrap();
     }
 
     fn furnish(&mut self) {

@@ -1,12 +1,11 @@
 //! What a batch changed, written in one transaction with the cursor.
 
 use era_core::units::JobId;
-use sqlx::{Any, Transaction};
 
 use super::project::{Changes, Memory};
 use super::rows::{EventRow, JobRow, RefusalRow, StatementRow, TaskRow};
 use super::upsert::{Cell, Into, There};
-use crate::StoreError;
+use crate::{StoreError, Transaction};
 
 type Cells = Vec<Cell>;
 
@@ -143,7 +142,7 @@ const SPENDING: Into = Into {
 
 /// Writes what a batch changed, and what is to be remembered.
 pub(super) async fn write(
-    to: &mut Transaction<'_, Any>,
+    to: &mut Transaction,
     changes: Changes,
     memory: &Memory,
 ) -> Result<(), StoreError> {
@@ -189,7 +188,7 @@ pub(super) async fn write(
 
 /// Writes what the projection must know after a restart.
 async fn remember(
-    to: &mut Transaction<'_, Any>,
+    to: &mut Transaction,
     changes: &Changes,
     memory: &Memory,
 ) -> Result<(), StoreError> {
@@ -238,7 +237,7 @@ async fn remember(
 }
 
 /// Forgets what had to be remembered of jobs that are over.
-async fn forget(to: &mut Transaction<'_, Any>, over: &[JobId]) -> Result<(), StoreError> {
+async fn forget(to: &mut Transaction, over: &[JobId]) -> Result<(), StoreError> {
     const AT_ONCE: usize = 256;
     for ids in over.chunks(AT_ONCE) {
         let marks = vec!["?"; AT_ONCE].join(",");

@@ -14,8 +14,12 @@ use era_cloud::celery::names::Address;
 use era_server::boot::{self, Running, Settings, StartEngines};
 use era_server::driver::Rules;
 use era_server::http::Serving;
+use era_server::influx;
 use era_server::tend::Tuning;
 use era_server::webhook::address::Reach;
+use era_store::Place;
+
+use crate::upkeep::Rows;
 
 /// Start the platform: this machine is its first node
 #[derive(Args)]
@@ -23,6 +27,11 @@ pub(crate) struct Up {
     /// Where everything is kept
     #[arg(long, value_name = "DIR", default_value = "era-data", env = "ERA_DATA")]
     data: PathBuf,
+    #[command(flatten)]
+    rows: Rows,
+    /// A replica of that database, for lists and reports, which may be a little behind
+    #[arg(long, value_name = "URL", env = "ERA_DATABASE_REPLICA", hide_env_values = true)]
+    database_replica: Option<Place>,
     /// Where HTTP listens
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7632")]
     listen: SocketAddr,
@@ -40,6 +49,10 @@ pub(crate) struct Up {
     /// Redis to share settings and accepted jobs through: redis://HOST:PORT/DATABASE
     #[arg(long, value_name = "URL", env = "ERA_REDIS")]
     redis: Option<String>,
+    /// InfluxDB for what jobs tell and use: http://USER:PASSWORD@HOST:8086/DATABASE (version 1) or
+    /// http://HOST:8086?org=ORG&bucket=BUCKET&token=TOKEN (version 2)
+    #[arg(long, value_name = "URL", env = "ERA_INFLUX", hide_env_values = true)]
+    influx: Option<influx::Address>,
     /// Certificate, as a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -102,7 +115,7 @@ impl Up {
             // Logging in works all the same.
             tracing::warn!(%error, "this user's commands must log in");
         }
-        greet(&running, &data, &url)?;
+        greet(&running, &data, self.rows.database.as_ref(), &url)?;
         if self.trial {
             let tried = trial::run(&running, &data).await;
             // A script has seen what it wanted; a person may go on.
@@ -129,6 +142,8 @@ impl Up {
         let objective = self.tune_objective.clone();
         Ok(Settings {
             folder,
+            database: self.rows.database.clone(),
+            replica: self.database_replica.clone(),
             listen: self.listen,
             tcp: self.tcp,
             serving: Serving { tls, insecure: self.insecure_plain, ..Serving::default() },
@@ -136,6 +151,7 @@ impl Up {
             reach: if self.insecure_webhooks { Reach::Anywhere } else { Reach::Public },
             laboratory: Some(Box::new(crate::laboratory::Simulator)),
             redis: self.shared()?,
+            influx: self.influx.clone(),
             program: std::env::current_exe().context("this program cannot be found")?,
             learn_every: self.learn_every,
             tuning: self.tune_every.map(|every| Tuning { every, objective }),
@@ -195,13 +211,21 @@ fn at_least(seconds: u64, problem: &str, text: &str) -> Result<std::time::Durati
     Ok(std::time::Duration::from_secs(span.seconds))
 }
 
-fn greet(running: &Running, data: &Path, url: &str) -> anyhow::Result<()> {
+fn greet(
+    running: &Running,
+    data: &Path,
+    database: Option<&Place>,
+    url: &str,
+) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "ERA is up at {url}")?;
     if let Some(tcp) = running.tcp {
         writeln!(out, "lines of JSON are taken at {tcp}")?;
     }
     writeln!(out, "everything is kept under {}", data.display())?;
+    if let Some(database) = database {
+        writeln!(out, "rows are kept in {database}")?;
+    }
     if let Some(first) = &running.first {
         writeln!(out, "account: {}", first.name)?;
         writeln!(out, "one-time password: {}", first.password)?;

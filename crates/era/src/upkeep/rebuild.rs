@@ -7,6 +7,8 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 
+use super::Rows;
+
 /// Make the tables of a server anew from its journal
 ///
 /// Lists, timelines, statements and reports are read from tables that follow from the journal.
@@ -17,13 +19,16 @@ pub(crate) struct Rebuild {
     /// The folder of the server
     #[arg(long, value_name = "DIR", default_value = "era-data", env = "ERA_DATA")]
     data: PathBuf,
+    #[command(flatten)]
+    database: Rows,
 }
 
 impl Rebuild {
     pub(crate) fn run(self) -> Result<()> {
         let began = Instant::now();
+        let place = self.database.place(&self.data);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let entries = runtime.block_on(era_server::upkeep::rebuild(&self.data))?;
+        let entries = runtime.block_on(era_server::upkeep::rebuild(&self.data, &place))?;
         let seconds = began.elapsed().as_secs_f64();
         writeln!(
             std::io::stdout(),

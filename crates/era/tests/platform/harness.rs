@@ -150,6 +150,17 @@ impl Platform {
         (code, self.said())
     }
 
+    /// Starts it again with other arguments.
+    pub(crate) fn restart_with(&mut self, arguments: &[&str]) {
+        self.arguments = arguments.iter().map(|&word| word.to_owned()).collect();
+        self.restart();
+    }
+
+    /// Where the server keeps everything.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
     /// Starts it again on the same folder and address.
     pub(crate) fn restart(&mut self) {
         let address = self.address().to_owned();

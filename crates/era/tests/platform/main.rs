@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr)] // one that is skipped says why
 
 mod crash;
+mod databases;
 mod disk;
 mod doors;
 mod encrypted;

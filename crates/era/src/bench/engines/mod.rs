@@ -2,6 +2,7 @@
 //! in the same run. One file an engine; each gives some keys of the one report.
 
 mod celery;
+mod databases;
 mod docker;
 
 use anyhow::Result;
@@ -10,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{cores, print};
 
 pub(super) fn run(json: bool) -> Result<()> {
-    let parts = [celery::measure()?, docker::measure()?];
+    let parts = [databases::measure()?, celery::measure()?, docker::measure()?];
     print(&merge(parts), json);
     Ok(())
 }

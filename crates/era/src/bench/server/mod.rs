@@ -128,6 +128,15 @@ async fn quotes(site: &Site) -> Result<Quotes> {
     })
 }
 
+/// Durable submissions of 64 clients in a second, to a server with its rows in this database.
+pub(super) async fn submissions_on(database: &str) -> Result<f64> {
+    let folder = tempfile::tempdir()?;
+    let site = Site::start_on(folder.path(), None, Some(database))?;
+    // The first ones also make the database and us warm.
+    submissions(&site).await?;
+    Ok(submissions(&site).await?.0)
+}
+
 /// Durable submissions of 64 clients: work that may start in half a day.
 async fn submissions(site: &Site) -> Result<(f64, f64)> {
     let later = Timestamp::now() + jiff::SignedDuration::from_hours(12);

@@ -27,6 +27,15 @@ pub(super) struct Site {
 impl Site {
     /// Starts one on this folder, with these simulated nodes beside this machine.
     pub(super) fn start(folder: &Path, nodes: Option<&str>) -> Result<Site> {
+        Site::start_on(folder, nodes, None)
+    }
+
+    /// The same with its rows in this database.
+    pub(super) fn start_on(
+        folder: &Path,
+        nodes: Option<&str>,
+        database: Option<&str>,
+    ) -> Result<Site> {
         let (http, tcp) = (free_address()?, free_address()?);
         let begun = Instant::now();
         let mut command = Command::new(std::env::current_exe()?);
@@ -39,6 +48,9 @@ impl Site {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::inherit());
+        if let Some(database) = database {
+            command.env("ERA_DATABASE", database);
+        }
         if let Some(nodes) = nodes {
             let file = folder.join("nodes.yaml");
             std::fs::write(&file, nodes)?;

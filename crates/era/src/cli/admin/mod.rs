@@ -65,6 +65,7 @@ pub(crate) enum Admin {
     Backup(crate::upkeep::Backup),
     #[cfg(unix)]
     Restore(crate::upkeep::Restore),
+    Copy(crate::upkeep::Copy),
 }
 
 impl Admin {
@@ -93,6 +94,7 @@ impl Admin {
             Admin::Backup(command) => command.run(),
             #[cfg(unix)]
             Admin::Restore(command) => command.run(),
+            Admin::Copy(command) => command.run(),
         }
     }
 }

@@ -1,0 +1,19 @@
+-- What a job is done for, as its owner says.
+ALTER TABLE jobs ADD COLUMN project TEXT COLLATE "C";
+
+-- What was spent and used, by account, group, project and hour: millionths of a credit that were
+-- charged and given back, and units times milliseconds of tasks that are over. Jobs without a
+-- project have an empty one.
+CREATE TABLE spending (
+    account BIGINT NOT NULL,
+    team BIGINT NOT NULL,
+    project TEXT COLLATE "C" NOT NULL,
+    hour BIGINT NOT NULL,
+    charged BIGINT NOT NULL,
+    refunded BIGINT NOT NULL,
+    cpu BIGINT NOT NULL,
+    memory BIGINT NOT NULL,
+    gpu BIGINT NOT NULL,
+    PRIMARY KEY (account, team, project, hour)
+);
+CREATE INDEX spending_of_team ON spending (team, hour);

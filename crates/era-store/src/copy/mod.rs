@@ -1,0 +1,305 @@
+//! A site's rows moved from one database to another, with the server stopped.
+//!
+//! Both ends are held by their leases, so no server starts meanwhile. The target says that it is
+//! half a copy until every table was read back with the checksum that it was written with, and
+//! the journal, carried out again there, has led to the same state. Contents and what jobs wrote
+//! are files under the server's folder: they stay where they are.
+
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::{Database, Dialect, Leader, Lease, Place, Store, StoreError};
+use rows::checksum;
+#[cfg(test)]
+pub(crate) use rows::read_all;
+
+/// How long an end is held from one table to the next. The slowest table must fit.
+const HELD: Duration = Duration::from_secs(3600);
+/// What a copy calls itself where it holds an end.
+const HOLDER: &str = "era admin copy";
+
+/// Which of a store's databases a table is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Durable,
+    Tables,
+    Metrics,
+}
+
+/// Every table with the columns that order it, those first that others name. The lead and the mark
+/// of a copy are each database's own.
+pub(crate) const TABLES: [(Part, &str, &str); 39] = [
+    (Part::Durable, "segments", "number"),
+    (Part::Durable, "journal", "seq"),
+    (Part::Durable, "account_groups", "id"),
+    (Part::Durable, "account_users", "id"),
+    (Part::Durable, "account_tokens", "id"),
+    (Part::Durable, "answered_keys", "user_id, name"),
+    (Part::Durable, "audit", "id"),
+    (Part::Durable, "images", "name"),
+    (Part::Durable, "webhooks", "id"),
+    (Part::Durable, "webhook_outbox", "id"),
+    (Part::Durable, "webhook_cursor", "id"),
+    (Part::Durable, "blobs", "hash"),
+    (Part::Durable, "blob_claims", "hash, account"),
+    (Part::Durable, "trees", "id"),
+    (Part::Durable, "tree_files", "tree, path"),
+    (Part::Durable, "tree_claims", "tree, account"),
+    (Part::Durable, "job_trees", "job, tree"),
+    (Part::Durable, "job_outputs", "job"),
+    (Part::Durable, "data_sets", "id"),
+    (Part::Durable, "data_shares", "data_set, account_name"),
+    (Part::Durable, "outputs_cursor", "id"),
+    (Part::Tables, "jobs", "id"),
+    (Part::Tables, "specs", "job"),
+    (Part::Tables, "live", "job"),
+    (Part::Tables, "holds", "hold"),
+    (Part::Tables, "tasks", "job, part, attempt, replica"),
+    (Part::Tables, "events", "seq, place"),
+    (Part::Tables, "statement_lines", "account, seq, place"),
+    (Part::Tables, "refusals", "seq"),
+    (Part::Tables, "accounts", "id"),
+    (Part::Tables, "teams", "id"),
+    (Part::Tables, "nodes", "id"),
+    (Part::Tables, "node_spans", "node, since"),
+    (Part::Tables, "node_hours", "hour, node"),
+    (Part::Tables, "tallies", "hour, what"),
+    (Part::Tables, "cursors", "projection"),
+    (Part::Metrics, "series", "id"),
+    (Part::Metrics, "samples", "series, number"),
+    (Part::Metrics, "asks", "at, account, bid, price"),
+];
+/// Tables whose rows the database numbers.
+const NUMBERED: [(Part, &str); 3] =
+    [(Part::Durable, "trees"), (Part::Durable, "data_sets"), (Part::Metrics, "series")];
+
+/// Why a copy cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// There is nothing to copy.
+    #[error("{0} has no site in it: give the database of a server that ran")]
+    Nothing(Place),
+    /// Both ends are the same.
+    #[error("{0} cannot be copied into itself: give another target")]
+    Itself(Place),
+    /// A server is at work there.
+    #[error(
+        "{place} is held by {holder} for another {left_s} s: stop that server; if it crashed, \
+         wait and try again"
+    )]
+    Held {
+        /// Which end.
+        place: Place,
+        /// By whom.
+        holder: String,
+        /// How long still.
+        left_s: u64,
+    },
+    /// The target is in use.
+    #[error("{place} is not empty ({table} has rows): give an empty database")]
+    NotEmpty {
+        /// Which.
+        place: Place,
+        /// Which table.
+        table: &'static str,
+    },
+    /// What was read back is not what was written.
+    #[error(
+        "{table} in {place} is not what was copied: the copy is not used; see that database's log, \
+         and copy again"
+    )]
+    Differs {
+        /// Where.
+        place: Place,
+        /// Which table, or the journal's state.
+        table: &'static str,
+    },
+    /// A database does not do what it is asked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<sqlx::Error> for CopyError {
+    fn from(error: sqlx::Error) -> CopyError {
+        CopyError::Store(error.into())
+    }
+}
+
+/// How far a copy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// So many rows of a table were written.
+    Copied(&'static str, u64),
+    /// A table was read back, and is the same.
+    Verified(&'static str),
+    /// The journal is carried out again.
+    Replaying,
+}
+
+/// What a copy came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Tables.
+    pub tables: usize,
+    /// Rows of all of them.
+    pub rows: u64,
+    /// The last entry of the journal.
+    pub seq: u64,
+    /// Entries that were carried out again.
+    pub replayed: u64,
+}
+
+/// Copies all rows of one database into another one that is empty, or has half a copy in it.
+pub async fn copy(
+    from: &Place,
+    to: &Place,
+    tell: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Copied, CopyError> {
+    if from == to {
+        return Err(CopyError::Itself(to.clone()));
+    }
+    if let Some(folder) = from.as_folder()
+        && !folder.join("era.db").is_file()
+    {
+        return Err(CopyError::Nothing(from.clone()));
+    }
+    let source = Store::open_at(own_folder(from), from, None).await?;
+    let target = match Store::open_unfinished(own_folder(to), to, None).await {
+        Ok(target) => target,
+        Err(error) => {
+            source.close().await;
+            return Err(error.into());
+        }
+    };
+    let done = between(&source, &target, tell).await;
+    source.close().await;
+    target.close().await;
+    done
+}
+
+/// Rows need no folder beside SQLite's own.
+fn own_folder(place: &Place) -> &Path {
+    place.as_folder().map_or(Path::new("."), |folder| folder.as_path())
+}
+
+async fn between(
+    source: &Store,
+    target: &Store,
+    tell: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Copied, CopyError> {
+    if source.journal().newest_segment().await?.is_none() {
+        return Err(CopyError::Nothing(source.place().clone()));
+    }
+    let held_source = held(source).await?;
+    let held_target = match held(target).await {
+        Ok(held) => held,
+        Err(error) => {
+            held_source.release().await?;
+            return Err(error);
+        }
+    };
+    let done = all(source, target, tell, [&held_source, &held_target]).await;
+    let given_up = (held_source.release().await, held_target.release().await);
+    let copied = done?;
+    given_up.0?;
+    given_up.1?;
+    Ok(copied)
+}
+
+async fn held(store: &Store) -> Result<Lease, CopyError> {
+    let lease = store.lease();
+    match lease.acquire(HOLDER, HELD).await? {
+        None => Ok(lease),
+        Some(Leader { holder, left, .. }) => {
+            let place = store.place().clone();
+            Err(CopyError::Held { place, holder, left_s: left.as_secs() + 1 })
+        }
+    }
+}
+
+async fn all(
+    source: &Store,
+    target: &Store,
+    tell: &mut (dyn FnMut(Progress) + Send),
+    leases: [&Lease; 2],
+) -> Result<Copied, CopyError> {
+    prepare(source, target).await?;
+    let (mut rows, mut tables) = (0, 0);
+    for (part, table, keys) in TABLES {
+        let mut copied = |rows| tell(Progress::Copied(table, rows));
+        let (from, to) = (of(source, part), of(target, part));
+        let (written, count) = rows::copy(from, to, table, keys, &mut copied).await?;
+        if checksum(to.readers(), table, keys).await? != (written, count) {
+            return Err(CopyError::Differs { place: target.place().clone(), table });
+        }
+        tell(Progress::Verified(table));
+        for lease in leases {
+            lease.renew(HELD).await?;
+        }
+        rows += count;
+        tables += 1;
+    }
+    for (part, table) in NUMBERED {
+        go_on_numbering(of(target, part), table).await?;
+    }
+    tell(Progress::Replaying);
+    let (ours, theirs) = (source.journal().restore().await?, target.journal().restore().await?);
+    let (Some(ours), Some(theirs)) = (ours, theirs) else {
+        return Err(CopyError::Nothing(source.place().clone()));
+    };
+    if ours.state != theirs.state {
+        let (place, table) = (target.place().clone(), "the state after the journal");
+        return Err(CopyError::Differs { place, table });
+    }
+    // From here on it is a site.
+    let mark = sqlx::query("DELETE FROM copying WHERE id = 1");
+    mark.execute(target.durable().writer()).await?;
+    Ok(Copied { tables, rows, seq: theirs.state.seq(), replayed: theirs.replayed })
+}
+
+/// Makes sure that the target has nothing in it, but for half a copy, which is removed; and marks
+/// it as one.
+async fn prepare(source: &Store, target: &Store) -> Result<(), CopyError> {
+    let half = target.half_copied().await?.is_some();
+    for (part, table, _) in TABLES.into_iter().rev() {
+        let database = of(target, part);
+        if half {
+            rows::empty(database, table).await?;
+        } else if rows::any(database, table).await? {
+            return Err(CopyError::NotEmpty { place: target.place().clone(), table });
+        }
+    }
+    if !half {
+        sqlx::query("INSERT INTO copying (id, source) VALUES (1, ?)")
+            .bind(source.place().to_string())
+            .execute(target.durable().writer())
+            .await?;
+    }
+    Ok(())
+}
+
+pub(crate) fn of(store: &Store, part: Part) -> &Database {
+    match part {
+        Part::Durable => store.durable(),
+        Part::Tables => store.tables(),
+        Part::Metrics => store.metrics(),
+    }
+}
+
+/// Rows that came with their numbers do not count in PostgreSQL; the next one does.
+async fn go_on_numbering(database: &Database, table: &'static str) -> Result<(), StoreError> {
+    if database.dialect() != Dialect::Postgres {
+        return Ok(());
+    }
+    let sql = format!(
+        "SELECT setval(pg_get_serial_sequence('{table}', 'id'), \
+         (SELECT COALESCE(MAX(id), 0) + 1 FROM {table}), false)"
+    );
+    // Made of constants alone.
+    sqlx::query(sqlx::AssertSqlSafe(sql)).fetch_one(database.writer()).await?;
+    Ok(())
+}

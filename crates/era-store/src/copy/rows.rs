@@ -1,0 +1,182 @@
+//! The rows of a table, whatever its columns: read in order, hashed on the way, written in pieces.
+
+use futures_util::TryStreamExt;
+use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Column, Executor, Row, TypeInfo, ValueRef};
+
+use crate::{Database, Pool, StoreError, Transaction};
+
+/// Most values in one statement, and rows in one transaction.
+const VALUES_MAX: usize = 4096;
+const ROWS_MAX: usize = 8192;
+
+/// One value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Nothing,
+    Number(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl Value {
+    fn hash(&self, hasher: &mut blake3::Hasher) {
+        match self {
+            Value::Nothing => hasher.update(&[0]),
+            Value::Number(number) => hasher.update(&[1]).update(&number.to_le_bytes()),
+            Value::Real(real) => hasher.update(&[2]).update(&real.to_bits().to_le_bytes()),
+            Value::Text(text) => {
+                let length = (text.len() as u64).to_le_bytes();
+                hasher.update(&[3]).update(&length).update(text.as_bytes())
+            }
+        };
+    }
+}
+
+/// The checksum of rows in order, and how many they are.
+pub(super) type Checksum = (blake3::Hash, u64);
+
+fn in_order(table: &str, keys: &str) -> AssertSqlSafe<String> {
+    // Made of constants alone.
+    AssertSqlSafe(format!("SELECT * FROM {table} ORDER BY {keys}"))
+}
+
+fn values(row: &AnyRow) -> Result<Vec<Value>, StoreError> {
+    (0..row.columns().len()).map(|column| value(row, column)).collect()
+}
+
+fn value(row: &AnyRow, column: usize) -> Result<Value, StoreError> {
+    let raw = row.try_get_raw(column)?;
+    if raw.is_null() {
+        return Ok(Value::Nothing);
+    }
+    let kind = raw.type_info();
+    Ok(match kind.name() {
+        "DOUBLE" | "REAL" => Value::Real(row.try_get(column)?),
+        "TEXT" => Value::Text(row.try_get(column)?),
+        // A path, in MySQL.
+        "BLOB" => {
+            let bytes: Vec<u8> = row.try_get(column)?;
+            Value::Text(String::from_utf8(bytes).map_err(|e| StoreError::Damaged {
+                what: format!("column {}", row.columns()[column].name()),
+                problem: e.to_string(),
+            })?)
+        }
+        _ => Value::Number(row.try_get(column)?),
+    })
+}
+
+/// The checksum of a table.
+pub(super) async fn checksum(from: &Pool, table: &str, keys: &str) -> Result<Checksum, StoreError> {
+    let (mut hasher, mut count) = (blake3::Hasher::new(), 0);
+    let mut rows = from.fetch(sqlx::query(in_order(table, keys)));
+    while let Some(row) = rows.try_next().await? {
+        values(&row)?.iter().for_each(|value| value.hash(&mut hasher));
+        count += 1;
+    }
+    Ok((hasher.finalize(), count))
+}
+
+/// All rows of a small table.
+#[cfg(test)]
+pub(crate) async fn read_all(
+    from: &Pool,
+    table: &str,
+    keys: &str,
+) -> Result<Vec<Vec<Value>>, StoreError> {
+    let rows = sqlx::query(in_order(table, keys)).fetch_all(from).await?;
+    rows.iter().map(values).collect()
+}
+
+/// Copies a table, telling how many rows are written; gives the checksum of what was read.
+pub(super) async fn copy(
+    from: &Database,
+    to: &Database,
+    table: &'static str,
+    keys: &str,
+    tell: &mut (dyn FnMut(u64) + Send),
+) -> Result<Checksum, StoreError> {
+    let (mut hasher, mut count) = (blake3::Hasher::new(), 0);
+    let mut rows = from.readers().fetch(sqlx::query(in_order(table, keys)));
+    let (mut waiting, mut columns) = (Vec::new(), String::new());
+    loop {
+        let row = rows.try_next().await?;
+        if let Some(row) = &row {
+            if columns.is_empty() {
+                let names: Vec<&str> = row.columns().iter().map(Column::name).collect();
+                columns = names.join(", ");
+            }
+            let values = values(row)?;
+            values.iter().for_each(|value| value.hash(&mut hasher));
+            waiting.push(values);
+        }
+        if waiting.len() == ROWS_MAX || (row.is_none() && !waiting.is_empty()) {
+            write(to, table, &columns, &waiting).await?;
+            count += waiting.len() as u64;
+            waiting.clear();
+            tell(count);
+        }
+        if row.is_none() {
+            return Ok((hasher.finalize(), count));
+        }
+    }
+}
+
+async fn write(
+    to: &Database,
+    table: &'static str,
+    columns: &str,
+    rows: &[Vec<Value>],
+) -> Result<(), StoreError> {
+    let mut transaction = to.writer().begin().await?;
+    let width = rows.first().map_or(1, Vec::len).max(1);
+    for chunk in rows.chunks(VALUES_MAX / width) {
+        insert(&mut transaction, table, columns, chunk).await?;
+    }
+    Ok(transaction.commit().await?)
+}
+
+async fn insert(
+    to: &mut Transaction,
+    table: &'static str,
+    columns: &str,
+    rows: &[Vec<Value>],
+) -> Result<(), StoreError> {
+    let mut sql = format!("INSERT INTO {table} ({columns}) VALUES ");
+    for (index, row) in rows.iter().enumerate() {
+        sql.push_str(if index == 0 { "(" } else { ",(" });
+        for (index, value) in row.iter().enumerate() {
+            sql.push_str(if index == 0 { "" } else { "," });
+            // Nothing has no type, which a parameter would need.
+            sql.push_str(if *value == Value::Nothing { "NULL" } else { "?" });
+        }
+        sql.push(')');
+    }
+    // Made of constants and the names of columns; what was read is bound.
+    let mut query = sqlx::query(AssertSqlSafe(sql)).persistent(false);
+    for value in rows.iter().flatten() {
+        query = match value {
+            Value::Nothing => query,
+            Value::Number(number) => query.bind(*number),
+            Value::Real(real) => query.bind(*real),
+            Value::Text(text) => query.bind(text.as_str()),
+        };
+    }
+    query.execute(&mut **to).await?;
+    Ok(())
+}
+
+/// Whether a table has rows.
+pub(super) async fn any(database: &Database, table: &'static str) -> Result<bool, StoreError> {
+    // Made of constants alone.
+    let one = sqlx::query(AssertSqlSafe(format!("SELECT 1 FROM {table} LIMIT 1")));
+    Ok(one.fetch_optional(database.readers()).await?.is_some())
+}
+
+/// Removes all rows of a table.
+pub(super) async fn empty(database: &Database, table: &'static str) -> Result<(), StoreError> {
+    // Made of constants alone.
+    let all = sqlx::query(AssertSqlSafe(format!("DELETE FROM {table}")));
+    all.execute(database.writer()).await?;
+    Ok(())
+}

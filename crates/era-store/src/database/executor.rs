@@ -1,0 +1,151 @@
+//! Connections that say every statement in their database's words.
+//!
+//! They stand where `sqlx`'s own pool and transaction would: `query.execute(pool)` and
+//! `query.fetch_all(&mut *transaction)` are written as ever.
+
+use std::ops::{Deref, DerefMut};
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::stream::{BoxStream, StreamExt, once};
+use sqlx::any::{AnyArguments, AnyQueryResult, AnyRow, AnyStatement, AnyTypeInfo};
+use sqlx::error::BoxDynError;
+use sqlx::{Any, AnyPool, Either, Error, Execute, Executor, SqlStr};
+
+use super::Dialect;
+
+/// Some connections. A clone shares.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    pub(super) connections: AnyPool,
+    pub(super) dialect: Dialect,
+}
+
+impl Pool {
+    /// Begins a transaction. It is undone unless it is committed.
+    pub async fn begin(&self) -> Result<Transaction, Error> {
+        let inner = self.connections.begin().await?;
+        Ok(Transaction(Connection { inner, dialect: self.dialect }))
+    }
+}
+
+/// A transaction under way.
+#[derive(Debug)]
+pub struct Transaction(Connection);
+
+impl Transaction {
+    /// Makes it count.
+    pub async fn commit(self) -> Result<(), Error> {
+        self.0.inner.commit().await
+    }
+}
+
+impl Deref for Transaction {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.0
+    }
+}
+
+impl DerefMut for Transaction {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.0
+    }
+}
+
+/// The one connection of a transaction.
+#[derive(Debug)]
+pub struct Connection {
+    inner: sqlx::Transaction<'static, Any>,
+    dialect: Dialect,
+}
+
+impl Connection {
+    /// Which database it leads to.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+}
+
+/// A statement in its database's words, with its values.
+struct Said {
+    sql: SqlStr,
+    arguments: Option<AnyArguments>,
+    persistent: bool,
+}
+
+impl Said {
+    fn new<'q>(dialect: Dialect, mut query: impl Execute<'q, Any>) -> Result<Said, Error> {
+        let arguments = query.take_arguments().map_err(Error::Encode)?;
+        let persistent = query.persistent();
+        Ok(Said { sql: dialect.said(query.sql()), arguments, persistent })
+    }
+}
+
+impl<'q> Execute<'q, Any> for Said {
+    fn sql(self) -> SqlStr {
+        self.sql
+    }
+
+    fn statement(&self) -> Option<&AnyStatement> {
+        None
+    }
+
+    fn take_arguments(&mut self) -> Result<Option<AnyArguments>, BoxDynError> {
+        Ok(self.arguments.take())
+    }
+
+    fn persistent(&self) -> bool {
+        self.persistent
+    }
+}
+
+type Step = Result<Either<AnyQueryResult, AnyRow>, Error>;
+
+/// The two are alike but for the connection that they hand a statement to.
+macro_rules! executor {
+    ($of:ty, |$self:ident| $inner:expr) => {
+        impl<'c> Executor<'c> for $of {
+            type Database = Any;
+
+            fn fetch_many<'e, 'q: 'e, E>($self, query: E) -> BoxStream<'e, Step>
+            where
+                'c: 'e,
+                E: 'q + Execute<'q, Any>,
+            {
+                match Said::new($self.dialect, query) {
+                    Ok(said) => $inner.fetch_many(said),
+                    Err(error) => once(ready(Err(error))).boxed(),
+                }
+            }
+
+            fn fetch_optional<'e, 'q: 'e, E>(
+                $self,
+                query: E,
+            ) -> BoxFuture<'e, Result<Option<AnyRow>, Error>>
+            where
+                'c: 'e,
+                E: 'q + Execute<'q, Any>,
+            {
+                match Said::new($self.dialect, query) {
+                    Ok(said) => $inner.fetch_optional(said),
+                    Err(error) => ready(Err(error)).boxed(),
+                }
+            }
+
+            fn prepare_with<'e>(
+                $self,
+                sql: SqlStr,
+                parameters: &'e [AnyTypeInfo],
+            ) -> BoxFuture<'e, Result<AnyStatement, Error>>
+            where
+                'c: 'e,
+            {
+                $inner.prepare_with($self.dialect.said(sql), parameters)
+            }
+        }
+    };
+}
+
+executor!(&'c Pool, |self| (&self.connections));
+executor!(&'c mut Connection, |self| (&mut *self.inner));

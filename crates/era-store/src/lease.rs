@@ -1,0 +1,310 @@
+//! The lead: who may write the journal, decided by the database.
+//!
+//! One row holds who leads, until when by the database's clock, and a *generation* that grows
+//! whenever the lead is taken. Every append to the journal names the generation that its store
+//! knows, in the same statement: once somebody else has taken the lead, whatever an older leader
+//! still tries fails with [`StoreError::Deposed`], however long it was paused and whatever its own
+//! clock says. A lease that has run out and that nobody took is still good to write by: time
+//! decides only who may take the lead, never what is in the journal.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sqlx::{AssertSqlSafe, Row};
+
+use crate::{Connection, Database, StoreError};
+
+/// The generation that a store writes by. A clone shares.
+#[derive(Clone, Debug)]
+pub struct Fence(Arc<AtomicU64>);
+
+impl Fence {
+    /// As it stands: whoever takes the lead later is newer.
+    pub(crate) async fn read(database: &Database) -> Result<Fence, StoreError> {
+        let (_, generation, _) = row(database).await?;
+        Ok(Fence(Arc::new(AtomicU64::new(generation))))
+    }
+
+    /// The generation.
+    pub fn generation(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// As the database has it.
+    pub(crate) fn number(&self) -> i64 {
+        self.generation().cast_signed()
+    }
+
+    /// Holds the lead still until the transaction ends, or says who has it.
+    pub(crate) async fn hold(&self, transaction: &mut Connection) -> Result<(), StoreError> {
+        // A change to what it is takes the row's lock on every database.
+        let held = sqlx::query(
+            "UPDATE leader SET generation = generation WHERE id = 1 AND generation = ?",
+        )
+        .bind(self.number())
+        .execute(&mut *transaction)
+        .await?;
+        if held.rows_affected() == 1 {
+            return Ok(());
+        }
+        let newer = sqlx::query_scalar("SELECT generation FROM leader WHERE id = 1");
+        let newer: i64 = newer.fetch_one(&mut *transaction).await?;
+        Err(self.deposed(newer.cast_unsigned()))
+    }
+
+    /// What an append failed with: that the lead is another's, or else what the database said.
+    pub(crate) async fn explain(&self, database: &Database, failed: sqlx::Error) -> StoreError {
+        match row(database).await {
+            Ok((_, newer, _)) if newer != self.generation() => self.deposed(newer),
+            _ => failed.into(),
+        }
+    }
+
+    fn deposed(&self, newer: u64) -> StoreError {
+        StoreError::Deposed { ours: self.generation(), newer }
+    }
+}
+
+/// Who leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leader {
+    /// What it called itself; nothing where nobody ever led.
+    pub holder: String,
+    /// How often the lead was taken.
+    pub generation: u64,
+    /// How long the lease still runs, by the database's clock; zero once it has run out.
+    pub left: Duration,
+}
+
+/// The lead, to be taken, kept and given up.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    database: Database,
+    fence: Fence,
+}
+
+impl Lease {
+    pub(crate) fn new(database: Database, fence: Fence) -> Lease {
+        Lease { database, fence }
+    }
+
+    /// The generation that this store writes by.
+    pub fn generation(&self) -> u64 {
+        self.fence.generation()
+    }
+
+    /// Who leads.
+    pub async fn leader(&self) -> Result<Leader, StoreError> {
+        let (holder, generation, left) = row(&self.database).await?;
+        Ok(Leader { holder, generation, left: Duration::from_millis(left) })
+    }
+
+    /// Takes the lead if nobody has it, and makes this store write by it; else says who leads.
+    /// Whoever has it by the same name is the same server before a restart, and is succeeded.
+    pub async fn acquire(
+        &self,
+        holder: &str,
+        span: Duration,
+    ) -> Result<Option<Leader>, StoreError> {
+        let now = self.database.dialect().now_ms();
+        let sql = format!(
+            "UPDATE leader SET generation = generation + 1, expires = {now} + ?, holder = ? \
+             WHERE id = 1 AND (expires <= {now} OR holder = ?)"
+        );
+        let mut transaction = self.database.writer().begin().await?;
+        // Made of constants alone.
+        let taken = sqlx::query(AssertSqlSafe(sql))
+            .bind(milliseconds(span))
+            .bind(holder)
+            .bind(holder)
+            .execute(&mut *transaction)
+            .await?;
+        if taken.rows_affected() == 0 {
+            return self.leader().await.map(Some);
+        }
+        let generation = sqlx::query_scalar("SELECT generation FROM leader WHERE id = 1");
+        let generation: i64 = generation.fetch_one(&mut *transaction).await?;
+        transaction.commit().await?;
+        self.fence.0.store(generation.cast_unsigned(), Ordering::Release);
+        Ok(None)
+    }
+
+    /// Keeps the lead for so long from now on.
+    pub async fn renew(&self, span: Duration) -> Result<(), StoreError> {
+        let sql = format!(
+            "UPDATE leader SET expires = {} + ? WHERE id = 1 AND generation = ?",
+            self.database.dialect().now_ms()
+        );
+        self.change(sql, milliseconds(span)).await
+    }
+
+    /// Gives the lead up: anybody may take it at once. What this store writes is still taken until
+    /// somebody does.
+    pub async fn release(&self) -> Result<(), StoreError> {
+        let sql = "UPDATE leader SET expires = ? WHERE id = 1 AND generation = ?";
+        self.change(sql.to_owned(), 0).await
+    }
+
+    async fn change(&self, sql: String, value: i64) -> Result<(), StoreError> {
+        // Made of constants alone.
+        let changed = sqlx::query(AssertSqlSafe(sql))
+            .bind(value)
+            .bind(self.fence.number())
+            .execute(self.database.writer())
+            .await?;
+        match changed.rows_affected() {
+            1 => Ok(()),
+            _ => Err(self.fence.deposed(row(&self.database).await?.1)),
+        }
+    }
+}
+
+/// Holder, generation, and milliseconds that are left.
+async fn row(database: &Database) -> Result<(String, u64, u64), StoreError> {
+    let now = database.dialect().now_ms();
+    let sql = format!("SELECT holder, generation, expires - {now} FROM leader WHERE id = 1");
+    // Made of constants alone.
+    let row = sqlx::query(AssertSqlSafe(sql)).fetch_one(database.readers()).await?;
+    let (generation, left): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
+    Ok((row.try_get(0)?, generation.cast_unsigned(), left.max(0).cast_unsigned()))
+}
+
+/// No lease is longer than a day, whatever is asked.
+fn milliseconds(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX).min(86_400_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use era_core::units::Time;
+    use era_core::{Command, Input};
+
+    use super::*;
+    use crate::journal::{Entry, Segment};
+    use crate::{Store, testing};
+
+    const LONG: Duration = Duration::from_secs(600);
+    const SHORT: Duration = Duration::from_millis(30);
+
+    /// Two servers of one site.
+    async fn two() -> (tempfile::TempDir, Store, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let first = testing::open(folder.path()).await;
+        let second = testing::open(folder.path()).await;
+        (folder, first, second)
+    }
+
+    fn entry(seq: u64) -> Entry {
+        Entry::of(&Input { seq, at: Time::from_s(1), command: Command::Tick }, None)
+    }
+
+    async fn append(store: &Store, seq: u64) -> Result<(), StoreError> {
+        store.journal().append(&[entry(seq), entry(seq + 1)]).await
+    }
+
+    #[tokio::test]
+    async fn one_leads_and_another_takes_over_once_the_lease_has_run_out() {
+        let (_folder, first, second) = two().await;
+        assert_eq!(first.lease().leader().await.unwrap().left, Duration::ZERO);
+        assert_eq!(first.lease().acquire("first", LONG).await.unwrap(), None);
+        let leader = second.lease().acquire("second", LONG).await.unwrap().unwrap();
+        assert_eq!((leader.holder.as_str(), leader.generation), ("first", 1));
+        assert!(leader.left > LONG / 2 && leader.left <= LONG, "{leader:?}");
+        first.lease().renew(SHORT).await.unwrap();
+        tokio::time::sleep(SHORT * 3).await;
+        assert_eq!(second.lease().acquire("second", LONG).await.unwrap(), None);
+        assert_eq!(second.lease().generation(), 2);
+        let deposed = first.lease().renew(LONG).await.unwrap_err();
+        assert!(matches!(deposed, StoreError::Deposed { ours: 1, newer: 2 }), "{deposed}");
+        assert!(first.lease().release().await.is_err(), "it has nothing to give up");
+        second.lease().release().await.unwrap();
+        assert_eq!(first.lease().acquire("first", LONG).await.unwrap(), None);
+        // The same server before a restart is succeeded at once.
+        assert_eq!(second.lease().acquire("first", LONG).await.unwrap(), None);
+        assert_eq!(second.lease().generation(), 4);
+    }
+
+    #[tokio::test]
+    async fn a_leader_that_was_deposed_can_write_nothing() {
+        let (_folder, first, second) = two().await;
+        append(&first, 1).await.unwrap();
+        first.lease().acquire("first", SHORT).await.unwrap();
+        tokio::time::sleep(SHORT * 3).await;
+        // Its lease has run out, but nobody else leads.
+        append(&first, 3).await.unwrap();
+        second.lease().acquire("second", LONG).await.unwrap();
+        for seq in [5, 1] {
+            let deposed = append(&first, seq).await.unwrap_err();
+            assert!(matches!(deposed, StoreError::Deposed { ours: 1, newer: 2 }), "{deposed}");
+        }
+        let many: Vec<Entry> = (5..3000).map(entry).collect();
+        let deposed = first.journal().append(&many).await.unwrap_err();
+        assert!(matches!(deposed, StoreError::Deposed { .. }), "{deposed}");
+        let state = era_core::State::default();
+        let segment = first.journal().begin_segment(&Segment::of(&state)).await.unwrap_err();
+        assert!(matches!(segment, StoreError::Deposed { .. }), "{segment}");
+        assert_eq!(second.journal().last_seq().await.unwrap(), 4);
+        assert_eq!(second.journal().newest_segment().await.unwrap(), None);
+        append(&second, 5).await.unwrap();
+        // What is wrong otherwise is told as what it is.
+        let twice = append(&second, 5).await.unwrap_err();
+        assert!(matches!(twice, StoreError::Database(_)), "{twice}");
+        // A standby reads on from where it was.
+        let seen = first.journal().read(3, 100).await.unwrap();
+        assert_eq!(seen.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [4, 5, 6]);
+    }
+
+    /// However appends and changes of the lead meet: nothing of an older leader comes after the
+    /// first entry of a newer one.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn no_append_slips_past_a_change_of_the_lead() {
+        let (folder, ..) = two().await;
+        let contender = |name: &'static str| {
+            let folder = folder.path().to_owned();
+            tokio::spawn(async move {
+                let store = testing::open(&folder).await;
+                let (mut wrote, mut led) = (0, 0);
+                for _ in 0..60 {
+                    if store
+                        .lease()
+                        .acquire(name, Duration::from_millis(2))
+                        .await
+                        .unwrap()
+                        .is_some()
+                    {
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                        continue;
+                    }
+                    led += 1;
+                    let generation = store.lease().generation();
+                    let mut last = store.journal().last_seq().await.unwrap();
+                    for _ in 0..4 {
+                        let mut entry = entry(last + 1);
+                        entry.at = Time(generation.cast_signed());
+                        match store.journal().append(&[entry]).await {
+                            Ok(()) => wrote += 1,
+                            Err(StoreError::Deposed { .. }) => break,
+                            Err(error) => panic!("{error}"),
+                        }
+                        last += 1;
+                    }
+                }
+                (wrote, led)
+            })
+        };
+        let contenders = ["a", "b", "c"].map(contender);
+        let (mut wrote, mut led) = (0, 0);
+        for contender in contenders {
+            let (entries, times) = contender.await.unwrap();
+            wrote += entries;
+            led += times;
+        }
+        let store = testing::open(folder.path()).await;
+        let entries = store.journal().read(0, 1000).await.unwrap();
+        assert_eq!(entries.len(), wrote);
+        assert!(led > 3 && wrote > 3, "{led} {wrote}");
+        let generations: Vec<i64> = entries.iter().map(|entry| entry.at.0).collect();
+        assert!(generations.is_sorted(), "{generations:?}");
+    }
+}

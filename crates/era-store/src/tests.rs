@@ -1,0 +1,68 @@
+//! Opening a store: what is refused, and how that is said.
+
+use crate::trial::{PASSWORD, USER};
+use crate::{Dialect, Place, Store, StoreError, testing};
+
+async fn refusal(place: &Place) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Store::open_at(folder.path(), place, None).await.err().unwrap().to_string();
+    assert!(!error.contains(PASSWORD), "{error}");
+    error
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_let_us_in_is_named_with_what_it_says_and_what_to_do() {
+    let Ok(server) = std::env::var(testing::SERVER) else { return };
+    let wrong = server.replace(PASSWORD, "not-it");
+    let error = refusal(&format!("{wrong}/era").parse().unwrap()).await;
+    assert!(error.contains("see whether user and password are right"), "{error}");
+    assert!(error.contains(&format!("{USER}@127.0.0.1")) && !error.contains("not-it"), "{error}");
+    let error = refusal(&format!("{server}/nowhere").parse().unwrap()).await;
+    assert!(error.contains("make that database") && error.contains("nowhere"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_version_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = testing::open(folder.path()).await;
+    let newer = "UPDATE _sqlx_migrations SET version = 9999 WHERE version = 500";
+    sqlx::query(newer).execute(store.durable().writer()).await.unwrap();
+    store.close().await;
+    let place = testing::place(folder.path()).await;
+    let error = Store::open_at(folder.path(), &place, None).await.err().unwrap();
+    assert!(matches!(error, StoreError::Newer(9999)), "{error}");
+    assert!(error.to_string().contains("start that version"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_that_is_half_migrated_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = testing::open(folder.path()).await;
+    let half = match store.durable().dialect() {
+        Dialect::Postgres => "UPDATE _sqlx_migrations SET success = false WHERE version = 500",
+        _ => "UPDATE _sqlx_migrations SET success = 0 WHERE version = 500",
+    };
+    sqlx::query(half).execute(store.durable().writer()).await.unwrap();
+    store.close().await;
+    let place = testing::place(folder.path()).await;
+    let error = Store::open_at(folder.path(), &place, None).await.err().unwrap();
+    assert!(matches!(error, StoreError::HalfMigrated(500)), "{error}");
+    assert!(error.to_string().contains("restore the backup"), "{error}");
+}
+
+#[tokio::test]
+async fn a_replica_serves_lists_and_must_be_of_the_same_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    testing::open(folder.path()).await.close().await;
+    let place = testing::place(folder.path()).await;
+    let files = Place::folder(folder.path());
+    let refused = Store::open_at(folder.path(), &place, Some(&files)).await.err().unwrap();
+    assert!(refused.to_string().contains("SQLite has no replicas"), "{refused}");
+    if place.dialect() == Dialect::Sqlite {
+        return;
+    }
+    let store = Store::open_at(folder.path(), &place, Some(&place)).await.unwrap();
+    let jobs = crate::tables::JobQuery::all(crate::tables::Seen::All, 5);
+    let page = crate::tables::Tables::new(&store).jobs(&jobs, None).await.unwrap();
+    assert!(page.rows.is_empty());
+}
