@@ -168,7 +168,7 @@ function utilisation() {
     const name = r.name.length * 7.2 > names - 26 ? r.name.slice(0, Math.floor((names - 34) / 7.2)) + "…" : r.name;
     svg.append(el("text", { class: "name", x: 26, y: foot - strip / 2 + 4 }, name));
     svg.append(el("text", { x: left - 8, y: Y(1) + 9, "text-anchor": "end" }, "100 %"), el("text", { x: left - 8, y: foot, "text-anchor": "end" }, "0"));
-    svg.append(el("rect", { x: left, y: Y(1), width: X(max) - left, height: strip, fill: "var(--grid)", opacity: .45 }));
+    svg.append(el("rect", { x: left, y: Y(1), width: Math.max(0, X(max) - left), height: strip, fill: "var(--grid)", opacity: .45 }));
     let d = `M${left} ${foot}`;
     r.utilisation.forEach((v, k) => { d += `L${X(k * r.step_s).toFixed(1)} ${Y(v).toFixed(1)}L${X((k + 1) * r.step_s).toFixed(1)} ${Y(v).toFixed(1)}`; });
     d += `L${X(r.utilisation.length * r.step_s).toFixed(1)} ${foot}Z`;
