@@ -6,7 +6,7 @@
 
 pub mod accounts;
 pub mod backup;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod conformance;
 pub mod copy;
 mod database;
