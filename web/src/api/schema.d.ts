@@ -261,6 +261,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/groups/{name}/chargeback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the members of a group spent in a period, by project. For those who head it. */
+        get: operations["get_groups_name_chargeback"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/groups/{name}/quota": {
         parameters: {
             query?: never;
@@ -697,7 +714,8 @@ export interface paths {
         };
         /**
          * The page of charts of a simulation. It has its scripts within, so it is shown apart from
-         *     everything else: it can neither read nor call anything of this origin.
+         *     everything else, also in a frame of our page: it can neither read nor call anything of this
+         *     origin.
          */
         get: operations["get_lab_runs_id_report"];
         put?: never;
@@ -759,6 +777,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/market/{pool}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a pool has cost over time. Prices are kept for 90 days. */
+        get: operations["get_market_pool_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/nodes": {
         parameters: {
             query?: never;
@@ -790,7 +825,7 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** Drains, resumes or removes a node, moves it to a domain, announces absences. */
+        /** Cordons, drains, resumes or removes a node, moves it to a domain, announces absences. */
         patch: operations["patch_nodes_name"];
         trace?: never;
     };
@@ -913,6 +948,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/policies/{name}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All versions of a policy that are kept, the newest first. */
+        get: operations["get_policies_name_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies/{name}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One version of a policy. */
+        get: operations["get_policies_name_versions_version"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pools": {
         parameters: {
             query?: never;
@@ -977,6 +1046,23 @@ export interface paths {
         post?: never;
         /** Removes a queue in which nothing waits. */
         delete: operations["delete_queues_name"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/queues/{name}/waiting": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who waits in a queue, the next one first, and why; those that wait for other jobs come last. */
+        get: operations["get_queues_name_waiting"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1195,6 +1281,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/users/{name}/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The live tokens and sessions of an account, by their public names. For administrators. */
+        get: operations["get_users_name_tokens"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/users/{name}/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a token or end a session of an account. For administrators. */
+        delete: operations["delete_users_name_tokens_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/users/{name}/wallet": {
         parameters: {
             query?: never;
@@ -1221,6 +1341,23 @@ export interface paths {
         };
         /** What of the machines is given out, now and over a period. */
         get: operations["get_utilisation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/wallets/{user}/spending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What an account spent over time, by project. */
+        get: operations["get_wallets_user_spending"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1514,6 +1651,28 @@ export interface components {
             /** @description The full reference, by which it can be published and used. */
             reference: string;
         };
+        /** @description What the members of a group spent in a period, by project. */
+        Chargeback: {
+            /**
+             * Format: date-time
+             * @description From.
+             */
+            from: string;
+            /** @description The group. */
+            group: string;
+            /** @description Whoever spent most first. */
+            lines: components["schemas"]["ChargebackLine"][];
+            /**
+             * Format: date-time
+             * @description Until.
+             */
+            to: string;
+        };
+        /** @description What a member spent on a project. */
+        ChargebackLine: components["schemas"]["Spent"] & {
+            /** @description The account's name. */
+            user: string;
+        };
         /** @description Where a job may run. Empty means anywhere. */
         Constraints: {
             /**
@@ -1686,6 +1845,10 @@ export interface components {
              * @description At the latest.
              */
             latest?: string | null;
+            /** @description What the reason says besides its code, for whoever puts it in words of their own. */
+            parameters?: {
+                [key: string]: unknown;
+            };
             /**
              * Format: int32
              * @description 1 for the next one of its queue.
@@ -1927,6 +2090,8 @@ export interface components {
             name?: string | null;
             /** @description What it was promised for, or has paid so far. */
             price: components["schemas"]["Credits"];
+            /** @description What it is done for. */
+            project?: string | null;
             /**
              * Format: date-time
              * @description The end that was promised.
@@ -2225,9 +2390,24 @@ export interface components {
             ceiling: number;
             /**
              * Format: double
+             * @description For `first-fit` and `on-demand`: the fixed price, times the base rate; 1 by default.
+             */
+            density?: number | null;
+            /**
+             * Format: double
              * @description Prices never fall below this times the base rate.
              */
             floor: number;
+            /**
+             * Format: double
+             * @description For `surge`: times the base rate when everything is; 5 by default.
+             */
+            high?: number | null;
+            /**
+             * Format: double
+             * @description For `surge`: times the base rate when nothing is promised; 0.5 by default.
+             */
+            low?: number | null;
             /** @description `basic-econ`, `first-fit`, `on-demand` or `surge`. */
             name: string;
         };
@@ -2339,6 +2519,8 @@ export interface components {
              * @description The owner's own ranking of his jobs.
              */
             priority?: number;
+            /** @description What it is done for: spending is told by project. */
+            project?: string | null;
             /** @description The queue that it waits in without a promise; `default` where nothing is said. */
             queue?: string | null;
             /** @description Whether idle GPUs may be taken back. */
@@ -2402,7 +2584,7 @@ export interface components {
             domain?: string | null;
             /** @description Its GPUs, each with who holds it. */
             gpus: components["schemas"]["Gpu"][];
-            /** @description `up`, `draining` or `lost`. */
+            /** @description `up`, `cordoned`, `draining` or `lost`. */
             health: string;
             /**
              * Format: int32
@@ -2430,7 +2612,7 @@ export interface components {
          * @description What is done to a node.
          * @enum {string}
          */
-        NodeAction: "drain" | "resume" | "leave";
+        NodeAction: "cordon" | "drain" | "resume" | "leave";
         /** @description A change of a node; what is absent stays. */
         NodeEdit: {
             /** @default null */
@@ -2698,6 +2880,8 @@ export interface components {
                 name?: string | null;
                 /** @description What it was promised for, or has paid so far. */
                 price: components["schemas"]["Credits"];
+                /** @description What it is done for. */
+                project?: string | null;
                 /**
                  * Format: date-time
                  * @description The end that was promised.
@@ -2870,6 +3054,23 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_PolicyVersion: {
+            /** @description The items. */
+            items: {
+                /** @description Whether it is the one in force. */
+                in_force: boolean;
+                /** @description What it says. */
+                rule: components["schemas"]["Rule"];
+                /**
+                 * Format: int32
+                 * @description Its number, from 1.
+                 */
+                version: number;
+            }[];
+            /** @description Where the next page begins; absent on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_Proposal: {
             /** @description The items. */
             items: {
@@ -3006,6 +3207,26 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_Waiter: {
+            /** @description The items. */
+            items: {
+                about?: components["schemas"]["WaiterAbout"] | null;
+                explanation?: components["schemas"]["Explanation"] | null;
+                /**
+                 * Format: int64
+                 * @description The job's number.
+                 */
+                job: number;
+                /**
+                 * Format: int32
+                 * @description 1 for the next one; 0 while it waits for other jobs.
+                 */
+                position: number;
+            }[];
+            /** @description Where the next page begins; absent on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_Webhook: {
             /** @description The items. */
             items: {
@@ -3051,6 +3272,22 @@ export interface components {
             /** @description The present one. */
             old: string;
         };
+        /** @description What a pool has cost since an instant: it holds until the next one. */
+        PastPrice: {
+            /**
+             * Format: date-time
+             * @description Since when.
+             */
+            at: string;
+            /** @description Credits for a core-hour. */
+            cpu: components["schemas"]["Credits"];
+            /** @description Credits for a GPU-hour. */
+            gpu: components["schemas"]["Credits"];
+            /** @description Credits for a GiB-hour. */
+            memory: components["schemas"]["Credits"];
+            /** @description The share that was promised: cores, memory, GPUs. */
+            promised: number[];
+        };
         /** @description A policy. */
         Policy: {
             /** @description Its name. */
@@ -3064,6 +3301,18 @@ export interface components {
             version: number;
             /** @description Versions that can be gone back to. */
             versions: number[];
+        };
+        /** @description A version of a policy. */
+        PolicyVersion: {
+            /** @description Whether it is the one in force. */
+            in_force: boolean;
+            /** @description What it says. */
+            rule: components["schemas"]["Rule"];
+            /**
+             * Format: int32
+             * @description Its number, from 1.
+             */
+            version: number;
         };
         /** @description Machines that are alike. */
         Pool: {
@@ -3099,6 +3348,13 @@ export interface components {
             /** @description The pool. */
             pool: string;
         };
+        /** @description What a pool has cost over time. */
+        PriceHistory: {
+            /** @description Oldest first. Where there were too many changes, those that show the same curve. */
+            points: components["schemas"]["PastPrice"][];
+            /** @description The pool. */
+            pool: string;
+        };
         /** @description The price of the next unit of each resource, in a stretch of time. */
         PricePoint: {
             /** @description Credits for a core-hour. */
@@ -3131,6 +3387,10 @@ export interface components {
             detail: string;
             /** @description The field that it is about. */
             field?: string | null;
+            /** @description What the sentence says besides its code, for whoever puts it in words of their own. */
+            parameters?: {
+                [key: string]: unknown;
+            };
             /** @description The request that it answers, as the logs name it. */
             request_id?: string | null;
             /**
@@ -3304,6 +3564,18 @@ export interface components {
              * @default 0
              */
             memory_hours?: number;
+            /**
+             * Format: date-time
+             * @description Since when hours and credits are counted.
+             * @default null
+             */
+            period_from?: string | null;
+            /**
+             * Format: date-time
+             * @description When they are counted anew.
+             * @default null
+             */
+            period_to?: string | null;
             /**
              * Format: int64
              * @description Bytes of data kept.
@@ -3484,6 +3756,64 @@ export interface components {
              * @description So many.
              */
             replicas: number;
+        };
+        /** @description What an account spent, stretch by stretch and project by project. */
+        Spending: {
+            /**
+             * Format: date-time
+             * @description From.
+             */
+            from: string;
+            /**
+             * Format: int64
+             * @description In stretches of so many seconds.
+             */
+            step_s: number;
+            /** @description Stretches in which anything was spent or used, oldest first. */
+            stretches: components["schemas"]["SpendingStretch"][];
+            /**
+             * Format: date-time
+             * @description Until.
+             */
+            to: string;
+            /** @description Whose wallet. */
+            user: string;
+        };
+        /** @description What was spent in a stretch of time. */
+        SpendingStretch: {
+            /**
+             * Format: date-time
+             * @description From.
+             */
+            from: string;
+            /** @description By project. */
+            projects: components["schemas"]["Spent"][];
+        };
+        /** @description What was spent and used. */
+        Spent: {
+            /** @description Charged. */
+            charged: components["schemas"]["Credits"];
+            /**
+             * Format: double
+             * @description Core-hours of tasks that are over.
+             */
+            cpu_hours: number;
+            /**
+             * Format: double
+             * @description GPU-hours.
+             */
+            gpu_hours: number;
+            /**
+             * Format: double
+             * @description GiB-hours.
+             */
+            memory_hours: number;
+            /** @description Charged and not given back. */
+            net: components["schemas"]["Credits"];
+            /** @description The project; absent for jobs that name none. */
+            project?: string | null;
+            /** @description Given back. */
+            refunded: components["schemas"]["Credits"];
         };
         /** @description Start-up time by stage: means, in seconds. */
         Stages: {
@@ -3777,12 +4107,67 @@ export interface components {
          * @enum {string}
          */
         Visibility: "private" | "group" | "public";
+        /**
+         * @description A job that waits in a queue. Of those that the caller may not see only number and position are
+         *     told.
+         */
+        Waiter: {
+            about?: components["schemas"]["WaiterAbout"] | null;
+            explanation?: components["schemas"]["Explanation"] | null;
+            /**
+             * Format: int64
+             * @description The job's number.
+             */
+            job: number;
+            /**
+             * Format: int32
+             * @description 1 for the next one; 0 while it waits for other jobs.
+             */
+            position: number;
+        };
+        /** @description What is told of a job that waits to those who may see it. */
+        WaiterAbout: {
+            /**
+             * Format: int64
+             * @description How long it runs at most.
+             */
+            duration_s: number;
+            /**
+             * Format: double
+             * @description How many GPUs it asks for in all, where any.
+             */
+            gpus: number;
+            /** @description What people call it. */
+            name?: string | null;
+            /**
+             * Format: int32
+             * @description How many replicas.
+             */
+            replicas: number;
+            /**
+             * Format: date-time
+             * @description When it was accepted.
+             */
+            submitted: string;
+            /** @description Whose: the account's name. */
+            user: string;
+        };
         /** @description A wallet. */
         Wallet: {
             /** @description What it holds. */
             balance: components["schemas"]["Credits"];
             /** @description Set aside for promises and queue work that has not been settled. */
             escrow: components["schemas"]["Credits"];
+            /**
+             * Format: date-time
+             * @description When this period began.
+             */
+            period_from: string;
+            /**
+             * Format: date-time
+             * @description When the next one begins.
+             */
+            period_to: string;
             /** @description Spent in this period. */
             spent: components["schemas"]["Credits"];
             /** @description Whose. */
@@ -3869,6 +4254,16 @@ export interface operations {
     get_audit: {
         parameters: {
             query?: {
+                /** @description By this account. */
+                who?: string;
+                /** @description Of what was done: all that begins so, such as `user` or `token.revoke`. */
+                what?: string;
+                /** @description To this, such as a node's or an account's name. */
+                target?: string;
+                /** @description At or after. */
+                since?: string;
+                /** @description Before. */
+                until?: string;
                 /** @description `next` of the page before. */
                 cursor?: string;
                 /** @description Most items, up to 1000. */
@@ -4737,6 +5132,51 @@ export interface operations {
             };
         };
     };
+    get_groups_name_chargeback: {
+        parameters: {
+            query?: {
+                /** @description From; 30 days ago where nothing is said. Counted in whole hours. */
+                from?: string;
+                /** @description Until; now where nothing is said. At most 400 days later. */
+                to?: string;
+                /** @description In stretches of so many seconds, at least an hour; a day where nothing is said. */
+                step_s?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Chargeback"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     put_groups_name_quota: {
         parameters: {
             query?: never;
@@ -5007,6 +5447,8 @@ export interface operations {
                 group?: string;
                 /** @description In this queue. */
                 queue?: string;
+                /** @description Of this project. */
+                project?: string;
                 /** @description Whose name begins so. */
                 name?: string;
                 /** @description Of this array. */
@@ -6024,6 +6466,44 @@ export interface operations {
             };
         };
     };
+    get_market_pool_history: {
+        parameters: {
+            query?: {
+                /** @description From; a week ago where nothing is said. */
+                from?: string;
+                /** @description Until; now where nothing is said. */
+                to?: string;
+                /** @description At most so many points, 4 to 2,000; 500 where nothing is said. */
+                points?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The pool's name */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PriceHistory"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_nodes: {
         parameters: {
             query?: never;
@@ -6351,6 +6831,75 @@ export interface operations {
             };
         };
     };
+    get_policies_name_versions: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The policy's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_PolicyVersion"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_policies_name_versions_version: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The policy's name */
+                name: string;
+                /** @description The version's number */
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyVersion"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_pools: {
         parameters: {
             query?: never;
@@ -6490,6 +7039,42 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_queues_name_waiting: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The queue's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Waiter"];
+                };
             };
             /** @description What is wrong, and what would be right. */
             default: {
@@ -7091,6 +7676,70 @@ export interface operations {
             };
         };
     };
+    get_users_name_tokens: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_TokenInfo"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_users_name_tokens_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_users_name_wallet: {
         parameters: {
             query?: never;
@@ -7143,6 +7792,51 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Utilisation"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_wallets_user_spending: {
+        parameters: {
+            query?: {
+                /** @description From; 30 days ago where nothing is said. Counted in whole hours. */
+                from?: string;
+                /** @description Until; now where nothing is said. At most 400 days later. */
+                to?: string;
+                /** @description In stretches of so many seconds, at least an hour; a day where nothing is said. */
+                step_s?: number;
+            };
+            header?: never;
+            path: {
+                user: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Spending"];
                 };
             };
             "4XX": {
