@@ -212,7 +212,8 @@ impl Paper<'_> {
     fn waiting(&self, state: &State, job: &Job, position: u32) -> Result<Explanation, Refusal> {
         Ok(Explanation::Waiting {
             position,
-            start: self.estimate(state, job),
+            // A queue that runs nothing has no start to tell, however much room there is.
+            start: if self.queue.running_max == 0 { None } else { self.estimate(state, job) },
             reason: self.reason(state, job, position),
         })
     }

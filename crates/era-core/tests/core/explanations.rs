@@ -184,6 +184,15 @@ fn whoever_is_not_known_is_taken_at_his_word() {
 }
 
 #[test]
+fn a_queue_that_runs_nothing_tells_no_start() {
+    let mut bed = Bed::new(1);
+    bed.queue("default", "fifo", |q| q.running_max = 0);
+    let job = wait(&mut bed, "gpu=8", 100);
+    let told = explain(&bed.state, job).unwrap();
+    assert!(matches!(told, Explanation::Waiting { position: 1, start: None, .. }), "{told:?}");
+}
+
+#[test]
 fn far_back_in_the_queue_an_estimate_divides_the_work_ahead() {
     let mut bed = Bed::new(1);
     bed.checks = false;

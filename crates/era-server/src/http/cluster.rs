@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use era_api::Timestamp;
 use era_api::cluster::{Booking, Domain, Node, NodeAction, NodeEdit, Pool};
-use era_api::{Problem, Timestamp};
 use era_core::units::{NodeId, Span};
 use era_core::{Command, Snapshot};
 use serde::Deserialize;
@@ -33,7 +33,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// All nodes, with the jobs that hold each of them and each GPU now.
 #[utoipa::path(
     get, path = "/nodes", tag = "cluster",
-    responses((status = 200, body = Vec<Node>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<Node>))
 )]
 async fn nodes(State(app): State<App>, _caller: Caller) -> Json<Vec<Node>> {
     let state = app.driver.snapshot();
@@ -44,7 +44,7 @@ async fn nodes(State(app): State<App>, _caller: Caller) -> Json<Vec<Node>> {
 #[utoipa::path(
     get, path = "/nodes/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The node's name")),
-    responses((status = 200, body = Node), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Node))
 )]
 async fn one_node(
     State(app): State<App>,
@@ -61,7 +61,7 @@ async fn one_node(
     patch, path = "/nodes/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The node's name")),
     request_body = NodeEdit,
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn edit_node(
     State(app): State<App>,
@@ -114,7 +114,7 @@ struct Stretch {
 #[utoipa::path(
     get, path = "/nodes/{name}/bookings", tag = "cluster",
     params(("name" = String, Path, description = "The node's name"), Stretch),
-    responses((status = 200, body = Vec<Booking>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<Booking>))
 )]
 async fn bookings(
     State(app): State<App>,
@@ -133,7 +133,7 @@ async fn bookings(
 /// All pools.
 #[utoipa::path(
     get, path = "/pools", tag = "cluster",
-    responses((status = 200, body = Vec<Pool>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<Pool>))
 )]
 async fn pools(State(app): State<App>, _caller: Caller) -> Json<Vec<Pool>> {
     let state = app.driver.snapshot();
@@ -145,7 +145,7 @@ async fn pools(State(app): State<App>, _caller: Caller) -> Json<Vec<Pool>> {
     put, path = "/pools/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The pool's name")),
     request_body = Pool,
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn put_pool(
     State(app): State<App>,
@@ -163,7 +163,7 @@ async fn put_pool(
 /// All domains.
 #[utoipa::path(
     get, path = "/domains", tag = "cluster",
-    responses((status = 200, body = Vec<Domain>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<Domain>))
 )]
 async fn domains(State(app): State<App>, _caller: Caller) -> Json<Vec<Domain>> {
     let state = app.driver.snapshot();
@@ -175,7 +175,7 @@ async fn domains(State(app): State<App>, _caller: Caller) -> Json<Vec<Domain>> {
     put, path = "/domains/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The domain's name")),
     request_body = Domain,
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn put_domain(
     State(app): State<App>,
@@ -194,7 +194,7 @@ async fn put_domain(
 #[utoipa::path(
     delete, path = "/domains/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The domain's name")),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn remove_domain(
     State(app): State<App>,

@@ -45,7 +45,6 @@ pub fn routes() -> OpenApiRouter<App> {
 /// Events that the caller may see, oldest first; `cursor` may be the id of any event.
 #[utoipa::path(get, path = "/events", tag = "events", params(PageAsk), responses(
     (status = 200, body = Page<Event>),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn list(
     State(app): State<App>,
@@ -71,8 +70,6 @@ async fn list(
     responses(
     (status = 200, body = String, content_type = "text/event-stream",
      description = "`event` is the kind, `id` its place, `data` the event as JSON"),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
-    (status = 503, body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn stream(
     State(app): State<App>,

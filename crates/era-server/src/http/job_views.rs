@@ -39,7 +39,6 @@ pub fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(get, path = "/jobs", tag = "jobs", params(JobFilter), responses(
     (status = 200, body = Page<JobSummary>),
     (status = 304, description = "As it was"),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn list(
     State(app): State<App>,
@@ -61,7 +60,6 @@ async fn list(
 #[utoipa::path(get, path = "/jobs/{id}", tag = "jobs", params(("id" = u64, Path)), responses(
     (status = 200, body = Job),
     (status = 304, description = "As it was"),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn get(
     State(app): State<App>,
@@ -84,7 +82,6 @@ async fn get(
 #[utoipa::path(get, path = "/jobs/{id}/timeline", tag = "jobs",
     params(("id" = u64, Path), PageAsk), responses(
     (status = 200, body = Page<TimelineLine>),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn timeline(
     State(app): State<App>,
@@ -113,7 +110,6 @@ async fn timeline(
 #[utoipa::path(get, path = "/jobs/{id}/explain", tag = "jobs", params(("id" = u64, Path)),
     responses(
     (status = 200, body = Explanation),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn explain(
     State(app): State<App>,

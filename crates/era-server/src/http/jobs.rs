@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use era_api::Problem;
 use era_api::account::Scope;
 use era_api::job::{Extend, JobEdit, NewJob, Submitted};
 use era_core::units::{JobId, Name};
@@ -37,7 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     post, path = "/jobs", tag = "jobs",
     request_body = NewJob,
     params(("idempotency-key" = Option<String>, Header, description = "Makes a repetition harmless")),
-    responses((status = 201, body = Submitted), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 201, body = Submitted))
 )]
 async fn submit_job(
     State(app): State<App>,
@@ -62,7 +61,7 @@ fn created(submitted: Submitted) -> impl IntoResponse {
     patch, path = "/jobs/{id}", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number")),
     request_body = JobEdit,
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn edit(
     State(app): State<App>,
@@ -85,7 +84,7 @@ async fn edit(
 #[utoipa::path(
     post, path = "/jobs/{id}/cancel", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number")),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn cancel(
     State(app): State<App>,
@@ -101,7 +100,7 @@ async fn cancel(
 #[utoipa::path(
     post, path = "/jobs/{id}/release", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number")),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn release(
     State(app): State<App>,
@@ -118,7 +117,7 @@ async fn release(
     post, path = "/jobs/{id}/extend", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number")),
     request_body = Extend,
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn extend(
     State(app): State<App>,
@@ -141,7 +140,7 @@ async fn extend(
     post, path = "/jobs/{id}/retry", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number"),
         ("idempotency-key" = Option<String>, Header, description = "Makes a repetition harmless")),
-    responses((status = 201, body = Submitted), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 201, body = Submitted))
 )]
 async fn retry(
     State(app): State<App>,

@@ -29,7 +29,6 @@ struct From {
 /// Every input with what was decided about it, one JSON object a line, for administrators.
 #[utoipa::path(get, path = "/journal", tag = "journal", params(From), responses(
     (status = 200, body = String, content_type = "application/x-ndjson"),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn export(
     State(app): State<App>,

@@ -5,10 +5,10 @@ use axum::body::Body as Content;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use era_api::Page;
 use era_api::lab::{LabAsk, LabRun};
 use era_api::page::PageAsk;
 use era_api::queue::Proposal;
-use era_api::{Page, Problem};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -26,8 +26,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// Runs of the laboratory, the newest first, without their results.
 #[utoipa::path(get, path = "/lab/runs", tag = "laboratory", params(PageAsk), responses(
-    (status = 200, body = Page<LabRun>),
-    (status = "default", body = Problem, content_type = "application/problem+json")))]
+    (status = 200, body = Page<LabRun>)))]
 async fn runs(
     State(app): State<App>,
     caller: Caller,
@@ -42,8 +41,7 @@ async fn runs(
 
 /// Starts a simulation, a replay of this site's history under another rule, or a tuning run.
 #[utoipa::path(post, path = "/lab/runs", tag = "laboratory", request_body = LabAsk, responses(
-    (status = 201, body = LabRun),
-    (status = "default", body = Problem, content_type = "application/problem+json")))]
+    (status = 201, body = LabRun)))]
 async fn start(
     State(app): State<App>,
     caller: Caller,
@@ -59,8 +57,7 @@ async fn start(
 /// A run: how far it is, and what it found.
 #[utoipa::path(get, path = "/lab/runs/{id}", tag = "laboratory",
     params(("id" = u64, Path, description = "The run's number")), responses(
-    (status = 200, body = LabRun),
-    (status = "default", body = Problem, content_type = "application/problem+json")))]
+    (status = 200, body = LabRun)))]
 async fn run(
     State(app): State<App>,
     caller: Caller,
@@ -73,8 +70,7 @@ async fn run(
 /// Gives a run up; removes one that has ended.
 #[utoipa::path(delete, path = "/lab/runs/{id}", tag = "laboratory",
     params(("id" = u64, Path, description = "The run's number")), responses(
-    (status = 204),
-    (status = "default", body = Problem, content_type = "application/problem+json")))]
+    (status = 204)))]
 async fn remove(
     State(app): State<App>,
     caller: Caller,
@@ -92,8 +88,7 @@ async fn remove(
 /// origin.
 #[utoipa::path(get, path = "/lab/runs/{id}/report", tag = "laboratory",
     params(("id" = u64, Path, description = "The run's number")), responses(
-    (status = 200, body = String, content_type = "text/html"),
-    (status = "default", body = Problem, content_type = "application/problem+json")))]
+    (status = 200, body = String, content_type = "text/html")))]
 async fn report(
     State(app): State<App>,
     caller: Caller,
@@ -115,8 +110,7 @@ async fn report(
 
 /// Versions of policies that tuning proposes, the newest first.
 #[utoipa::path(get, path = "/policies/proposals", tag = "queues", params(PageAsk), responses(
-    (status = 200, body = Page<Proposal>),
-    (status = "default", body = Problem, content_type = "application/problem+json")))]
+    (status = 200, body = Page<Proposal>)))]
 async fn proposals(
     State(app): State<App>,
     caller: Caller,

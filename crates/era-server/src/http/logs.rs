@@ -101,7 +101,6 @@ impl LogsAsk {
         (Page<LogLine> = "application/json"),
         (String = "text/plain"),
     )),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn logs(
     State(app): State<App>,
@@ -128,7 +127,6 @@ async fn logs(
 #[utoipa::path(get, path = "/jobs/{id}/logs/ws", tag = "jobs", params(("id" = u64, Path), LogsAsk),
     responses(
     (status = 101, description = "A WebSocket, on which lists of lines come", body = Vec<LogLine>),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn follow(
     State(app): State<App>,

@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use era_api::Timestamp;
 use era_api::market::{FareCalendar, Market, Mechanism, PriceHistory};
-use era_api::{Problem, Timestamp};
 use era_core::units::Span;
 use era_core::{Command, Refusal};
 use era_store::tables::Tables;
@@ -35,7 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Prices now, and how many promises were kept.
 #[utoipa::path(
     get, path = "/market", tag = "market",
-    responses((status = 200, body = Market), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Market))
 )]
 async fn market(State(app): State<App>, _caller: Caller) -> Result<Json<Market>, Failure> {
     let state = app.driver.snapshot();
@@ -66,7 +66,7 @@ struct Stretch {
 #[utoipa::path(
     get, path = "/market/{pool}/calendar", tag = "market",
     params(("pool" = String, Path, description = "The pool's name"), Stretch),
-    responses((status = 200, body = FareCalendar), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = FareCalendar))
 )]
 async fn calendar(
     State(app): State<App>,
@@ -102,7 +102,7 @@ struct Past {
 #[utoipa::path(
     get, path = "/market/{pool}/history", tag = "market",
     params(("pool" = String, Path, description = "The pool's name"), Past),
-    responses((status = 200, body = PriceHistory), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = PriceHistory))
 )]
 async fn history(
     State(app): State<App>,
@@ -128,7 +128,7 @@ async fn history(
 #[utoipa::path(
     put, path = "/market/mechanism", tag = "market",
     request_body = Mechanism,
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn set_mechanism(
     State(app): State<App>,

@@ -54,7 +54,6 @@ impl Asked {
 /// What of the machines is given out, now and over a period.
 #[utoipa::path(get, path = "/utilisation", tag = "cluster", params(Asked), responses(
     (status = 200, body = Utilisation),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn utilisation(
     State(app): State<App>,
@@ -74,7 +73,6 @@ async fn utilisation(
 /// The five measures that the platform is judged by, for administrators.
 #[utoipa::path(get, path = "/report", tag = "cluster", params(Asked), responses(
     (status = 200, body = Report),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn measures(
     State(app): State<App>,

@@ -82,7 +82,6 @@ impl MetricsAsk {
 #[utoipa::path(get, path = "/jobs/{id}/metrics", tag = "jobs",
     params(("id" = u64, Path), MetricsAsk), responses(
     (status = 200, body = Page<MetricPoint>),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn metrics(
     State(app): State<App>,
@@ -124,7 +123,6 @@ fn as_points(line: Line) -> impl Iterator<Item = MetricPoint> {
     params(("id" = u64, Path), MetricsAsk), responses(
     (status = 101, description = "A WebSocket, on which lists of values come",
         body = Vec<MetricPoint>),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn follow(
     State(app): State<App>,

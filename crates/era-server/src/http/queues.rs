@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Page;
-use era_api::Problem;
 use era_api::page::PageAsk;
 use era_api::queue::{
     Policy, PolicyVersion, Queue, RollBack, Rule, RuleCheck, RuleChecked, Waiter,
@@ -44,7 +43,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// All queues, in the order of service.
 #[utoipa::path(
     get, path = "/queues", tag = "queues",
-    responses((status = 200, body = Vec<Queue>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<Queue>))
 )]
 async fn queues(State(app): State<App>, _caller: Caller) -> Json<Vec<Queue>> {
     let state = app.driver.snapshot();
@@ -56,7 +55,7 @@ async fn queues(State(app): State<App>, _caller: Caller) -> Json<Vec<Queue>> {
     put, path = "/queues/{name}", tag = "queues",
     params(("name" = String, Path, description = "The queue's name")),
     request_body = Queue,
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn put_queue(
     State(app): State<App>,
@@ -75,7 +74,7 @@ async fn put_queue(
 #[utoipa::path(
     delete, path = "/queues/{name}", tag = "queues",
     params(("name" = String, Path, description = "The queue's name")),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn remove_queue(
     State(app): State<App>,
@@ -92,7 +91,7 @@ async fn remove_queue(
 #[utoipa::path(
     get, path = "/queues/{name}/waiting", tag = "queues",
     params(("name" = String, Path, description = "The queue's name"), PageAsk),
-    responses((status = 200, body = Page<Waiter>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Page<Waiter>))
 )]
 async fn waiting(
     State(app): State<App>,
@@ -131,7 +130,7 @@ async fn waiting(
 /// All policies.
 #[utoipa::path(
     get, path = "/policies", tag = "queues",
-    responses((status = 200, body = Vec<Policy>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<Policy>))
 )]
 async fn policies(State(app): State<App>, _caller: Caller) -> Result<Json<Vec<Policy>>, Failure> {
     let state = app.driver.snapshot();
@@ -144,7 +143,7 @@ async fn policies(State(app): State<App>, _caller: Caller) -> Result<Json<Vec<Po
     put, path = "/policies/{name}", tag = "queues",
     params(("name" = String, Path, description = "The policy's name")),
     request_body = Rule,
-    responses((status = 200, body = Policy), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Policy))
 )]
 async fn publish(
     State(app): State<App>,
@@ -164,7 +163,7 @@ async fn publish(
 #[utoipa::path(
     get, path = "/policies/{name}/versions", tag = "queues",
     params(("name" = String, Path, description = "The policy's name"), PageAsk),
-    responses((status = 200, body = Page<PolicyVersion>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Page<PolicyVersion>))
 )]
 async fn versions(
     State(app): State<App>,
@@ -184,7 +183,7 @@ async fn versions(
     get, path = "/policies/{name}/versions/{version}", tag = "queues",
     params(("name" = String, Path, description = "The policy's name"),
         ("version" = u32, Path, description = "The version's number")),
-    responses((status = 200, body = PolicyVersion), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = PolicyVersion))
 )]
 async fn version(
     State(app): State<App>,
@@ -201,7 +200,7 @@ async fn version(
     post, path = "/policies/{name}/rollback", tag = "queues",
     params(("name" = String, Path, description = "The policy's name")),
     request_body = RollBack,
-    responses((status = 200, body = Policy), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Policy))
 )]
 async fn roll_back(
     State(app): State<App>,
@@ -221,7 +220,7 @@ async fn roll_back(
 #[utoipa::path(
     post, path = "/policies/check", tag = "queues",
     request_body = RuleCheck,
-    responses((status = 200, body = RuleChecked), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = RuleChecked))
 )]
 async fn check(
     State(app): State<App>,

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use era_api::Problem;
 use era_api::account::Scope;
 use era_api::quote::{Hold, QuoteAsk, Quoted};
 use era_core::quote::{Declined, menu, quote};
@@ -28,7 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(
     post, path = "/quotes", tag = "quotes",
     request_body = QuoteAsk,
-    responses((status = 200, body = Quoted), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Quoted))
 )]
 async fn ask(
     State(app): State<App>,
@@ -61,7 +60,7 @@ async fn ask(
 #[utoipa::path(
     delete, path = "/holds/{id}", tag = "quotes",
     params(("id" = u64, Path, description = "The hold's number")),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn drop_hold(
     State(app): State<App>,

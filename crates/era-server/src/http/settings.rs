@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use era_api::Problem;
 use era_api::settings::Settings;
 use era_core::Command;
 use utoipa_axum::router::OpenApiRouter;
@@ -26,7 +25,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// All settings in force.
 #[utoipa::path(
     get, path = "/settings", tag = "settings",
-    responses((status = 200, body = Settings), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Settings))
 )]
 async fn settings(State(app): State<App>, _caller: Caller) -> Json<Settings> {
     Json(Settings(wire::settings(app.driver.snapshot().settings())))
@@ -36,7 +35,7 @@ async fn settings(State(app): State<App>, _caller: Caller) -> Json<Settings> {
 #[utoipa::path(
     patch, path = "/settings", tag = "settings",
     request_body = Settings,
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 async fn change(
     State(app): State<App>,

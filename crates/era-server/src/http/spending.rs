@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use era_api::account::{Chargeback, ChargebackLine, Spending, SpendingStretch, Spent};
-use era_api::{Credits, Problem, Timestamp};
+use era_api::{Credits, Timestamp};
 use era_core::units::{Span, Time, UserId};
 use era_store::tables;
 use serde::Deserialize;
@@ -60,7 +60,6 @@ impl Period {
 #[utoipa::path(get, path = "/wallets/{user}/spending", tag = "wallets",
     params(("user" = String, Path), Period), responses(
     (status = 200, body = Spending),
-    (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 async fn spending(
     State(app): State<App>,
@@ -97,7 +96,6 @@ async fn spending(
 #[utoipa::path(get, path = "/groups/{name}/chargeback", tag = "groups",
     params(("name" = String, Path), Period), responses(
     (status = 200, body = Chargeback),
-    (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 async fn chargeback(
     State(app): State<App>,

@@ -25,7 +25,6 @@ pub fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(get, path = "/wallets/{user}/statement", tag = "wallets",
     params(("user" = String, Path), PageAsk), responses(
     (status = 200, body = Page<StatementLine>),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn statement(
     State(app): State<App>,
@@ -53,7 +52,6 @@ const JOB_LINES_MAX: u32 = 1000;
 #[utoipa::path(get, path = "/jobs/{id}/statement", tag = "jobs", params(("id" = u64, Path)),
     responses(
     (status = 200, body = Vec<StatementLine>),
-    (status = "4XX", body = era_api::Problem, content_type = "application/problem+json"),
 ))]
 async fn of_job(
     State(app): State<App>,

@@ -101,12 +101,16 @@ pub fn explanation(explanation: &Explanation) -> wire_job::Explanation {
         }
         Explanation::Waiting { position, start, reason } => {
             told.state = "waiting".into();
-            told.position = Some(*position);
+            // What waits for other jobs has no place in its queue yet.
+            told.position = Some(*position).filter(|position| *position > 0);
             (told.why, told.parameters) = tagged(reason, "why");
             told.start = start.map(|s| stamp(s.likely));
             told.earliest = start.map(|s| stamp(s.earliest));
             told.latest = start.map(|s| stamp(s.latest));
-            told.sentence = format!("It waits at position {position} of its queue: {reason}.");
+            told.sentence = match position {
+                0 => format!("Not in its queue yet: {reason}."),
+                _ => format!("It waits at position {position} of its queue: {reason}."),
+            };
         }
         Explanation::Ended { at } => {
             told.state = "ended".into();

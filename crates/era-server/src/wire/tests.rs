@@ -7,7 +7,7 @@ use era_core::input::Terms;
 use era_core::units::{Money, Span, Time, UserId};
 use serde_json::json;
 
-use super::{bid, credits, milli, money, new_job, seconds, span, stamp, time};
+use super::{bid, credits, explanation, milli, money, new_job, seconds, span, stamp, time};
 
 fn ask(value: serde_json::Value) -> wire::Ask {
     serde_json::from_value(value).unwrap()
@@ -98,4 +98,14 @@ fn times_lengths_and_money_survive_the_way_there_and_back() {
     assert_eq!(span(u64::MAX), Span(i64::MAX), "what is too long is the longest");
     assert_eq!(money(credits(Money(-5))), Money(-5));
     assert!(milli("share", -0.1).is_err() && milli("share", f64::NAN).is_err());
+}
+
+#[test]
+fn what_waits_for_another_job_has_no_place_in_its_queue() {
+    use era_core::explain::{Explanation, Reason};
+    use era_core::job::When;
+    let reason = Reason::After { job: era_core::units::JobId(1), when: When::Ok };
+    let told = explanation(&Explanation::Waiting { position: 0, start: None, reason });
+    assert_eq!(told.position, None);
+    assert_eq!(told.sentence, "Not in its queue yet: it waits for the success of j1.");
 }

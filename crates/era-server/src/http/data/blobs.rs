@@ -5,7 +5,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::response::IntoResponse;
-use era_api::Problem;
 use era_api::data::{BlobList, BlobState};
 use era_store::files::{FilesError, Hash};
 use serde::Deserialize;
@@ -19,7 +18,7 @@ const HASHES_MAX: usize = 10_000;
 
 /// Which contents must be sent: those that are not there, or not known to be the caller's.
 #[utoipa::path(post, path = "/blobs/missing", tag = "data", request_body = BlobList,
-    responses((status = 200, body = BlobList), (status = "default", body = Problem)))]
+    responses((status = 200, body = BlobList)))]
 pub(super) async fn missing(
     State(service): State<Service>,
     caller: Caller,
@@ -38,8 +37,7 @@ pub(super) async fn missing(
 /// an upload goes on from.
 #[utoipa::path(head, path = "/blobs/{hash}", tag = "data", params(("hash" = String, Path)),
     responses((status = 200, description = "All of it is there"),
-        (status = 204, description = "So much of the caller's upload is there"),
-        (status = "default", body = Problem)))]
+        (status = 204, description = "So much of the caller's upload is there")))]
 pub(super) async fn state(
     State(service): State<Service>,
     caller: Caller,
@@ -75,8 +73,7 @@ pub(super) struct From {
 #[utoipa::path(put, path = "/blobs/{hash}", tag = "data", params(("hash" = String, Path), From),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 201, body = BlobState, description = "Complete and verified"),
-        (status = 202, body = BlobState, description = "Go on from the offset"),
-        (status = "default", body = Problem)))]
+        (status = 202, body = BlobState, description = "Go on from the offset")))]
 pub(super) async fn put(
     State(service): State<Service>,
     caller: Caller,
@@ -125,8 +122,7 @@ fn bad_range() -> Failure {
 #[utoipa::path(get, path = "/blobs/{hash}", tag = "data", params(("hash" = String, Path)),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
         (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 304, description = "Not changed"), (status = 416, description = "No such range"),
-        (status = "default", body = Problem)))]
+        (status = 304, description = "Not changed"), (status = 416, description = "No such range")))]
 pub(super) async fn get(
     State(service): State<Service>,
     caller: Caller,

@@ -5,7 +5,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::response::IntoResponse;
-use era_api::Problem;
 use era_api::data::OutputFile;
 use era_api::page::Page;
 use serde::Deserialize;
@@ -31,7 +30,7 @@ pub(super) struct Asked {
 /// The files that a job has left in its outputs so far, by path; or all of them as an archive.
 #[utoipa::path(get, path = "/jobs/{id}/outputs", tag = "data", params(("id" = u64, Path), Asked),
     responses((status = 200, content((Page<OutputFile> = "application/json"),
-        (Vec<u8> = "application/x-tar"))), (status = "default", body = Problem)))]
+        (Vec<u8> = "application/x-tar")))))]
 pub(super) async fn list(
     State(service): State<Service>,
     caller: Caller,
@@ -73,8 +72,7 @@ pub(super) async fn list(
     params(("id" = u64, Path), ("path" = String, Path)),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
         (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 304, description = "Not changed"), (status = 416, description = "No such range"),
-        (status = "default", body = Problem)))]
+        (status = 304, description = "Not changed"), (status = 416, description = "No such range")))]
 pub(super) async fn get(
     State(service): State<Service>,
     caller: Caller,

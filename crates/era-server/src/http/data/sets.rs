@@ -4,10 +4,10 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode};
+use era_api::Page;
 use era_api::data::{
     DataSet, DataSetEdit, DataSetFilter, FileEntry, FileFilter, FilesEdit, NewDataSet,
 };
-use era_api::{Page, Problem};
 use era_store::files::{DataSetKey, Edit, FilesAsked, TreeFile, check_path};
 
 use super::take::{Large, receive};
@@ -17,7 +17,7 @@ use crate::http::{Caller, Failure, Path, Query};
 
 /// Data sets that the caller may see, by owner and name.
 #[utoipa::path(get, path = "/data", tag = "data", params(DataSetFilter),
-    responses((status = 200, body = Page<DataSet>), (status = "default", body = Problem)))]
+    responses((status = 200, body = Page<DataSet>)))]
 pub(super) async fn list(
     State(service): State<Service>,
     caller: Caller,
@@ -46,7 +46,7 @@ fn key(owner: &str, name: &str) -> DataSetKey {
 
 /// Makes an empty data set.
 #[utoipa::path(post, path = "/data", tag = "data", request_body = NewDataSet,
-    responses((status = 201, body = DataSet), (status = "default", body = Problem)))]
+    responses((status = 201, body = DataSet)))]
 pub(super) async fn create(
     State(service): State<Service>,
     caller: Caller,
@@ -60,7 +60,7 @@ pub(super) async fn create(
 /// A data set.
 #[utoipa::path(get, path = "/data/{owner}/{name}", tag = "data",
     params(("owner" = String, Path), ("name" = String, Path)),
-    responses((status = 200, body = DataSet), (status = "default", body = Problem)))]
+    responses((status = 200, body = DataSet)))]
 pub(super) async fn get(
     State(service): State<Service>,
     caller: Caller,
@@ -73,7 +73,7 @@ pub(super) async fn get(
 /// Changes who may see a data set.
 #[utoipa::path(patch, path = "/data/{owner}/{name}", tag = "data", request_body = DataSetEdit,
     params(("owner" = String, Path), ("name" = String, Path)),
-    responses((status = 200, body = DataSet), (status = "default", body = Problem)))]
+    responses((status = 200, body = DataSet)))]
 pub(super) async fn share(
     State(service): State<Service>,
     caller: Caller,
@@ -97,7 +97,7 @@ pub(super) async fn share(
 /// Removes a data set. Jobs that use its files keep them.
 #[utoipa::path(delete, path = "/data/{owner}/{name}", tag = "data",
     params(("owner" = String, Path), ("name" = String, Path)),
-    responses((status = 204), (status = "default", body = Problem)))]
+    responses((status = 204)))]
 pub(super) async fn remove(
     State(service): State<Service>,
     caller: Caller,
@@ -110,7 +110,7 @@ pub(super) async fn remove(
 /// Files of a data set, by path.
 #[utoipa::path(get, path = "/data/{owner}/{name}/files", tag = "data",
     params(("owner" = String, Path), ("name" = String, Path), FileFilter),
-    responses((status = 200, body = Page<FileEntry>), (status = "default", body = Problem)))]
+    responses((status = 200, body = Page<FileEntry>)))]
 pub(super) async fn files(
     State(service): State<Service>,
     caller: Caller,
@@ -133,7 +133,7 @@ pub(super) async fn files(
 /// Changes the files of a data set, all of it or nothing. Their contents must be there.
 #[utoipa::path(patch, path = "/data/{owner}/{name}/files", tag = "data", request_body = FilesEdit,
     params(("owner" = String, Path), ("name" = String, Path)),
-    responses((status = 200, body = DataSet), (status = "default", body = Problem)))]
+    responses((status = 200, body = DataSet)))]
 pub(super) async fn edit(
     State(service): State<Service>,
     caller: Caller,
@@ -160,8 +160,7 @@ async fn change(
     params(("owner" = String, Path), ("name" = String, Path), ("path" = String, Path)),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
         (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 304, description = "Not changed"), (status = 416, description = "No such range"),
-        (status = "default", body = Problem)))]
+        (status = 304, description = "Not changed"), (status = 416, description = "No such range")))]
 pub(super) async fn file(
     State(service): State<Service>,
     caller: Caller,
@@ -177,7 +176,7 @@ pub(super) async fn file(
 #[utoipa::path(put, path = "/data/{owner}/{name}/files/{*path}", tag = "data",
     params(("owner" = String, Path), ("name" = String, Path), ("path" = String, Path)),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses((status = 200, body = DataSet), (status = "default", body = Problem)))]
+    responses((status = 200, body = DataSet)))]
 pub(super) async fn put_file(
     State(service): State<Service>,
     caller: Caller,
@@ -204,7 +203,7 @@ pub(super) async fn put_file(
 /// Removes one file of a data set.
 #[utoipa::path(delete, path = "/data/{owner}/{name}/files/{*path}", tag = "data",
     params(("owner" = String, Path), ("name" = String, Path), ("path" = String, Path)),
-    responses((status = 200, body = DataSet), (status = "default", body = Problem)))]
+    responses((status = 200, body = DataSet)))]
 pub(super) async fn remove_file(
     State(service): State<Service>,
     caller: Caller,

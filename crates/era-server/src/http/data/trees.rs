@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use era_api::Problem;
 use era_api::data::{Tree, TreeMade};
 use era_store::files::Hash;
 
@@ -13,7 +12,7 @@ use crate::http::{Caller, Failure, Path};
 
 /// Puts a tree, such as a job's code. Its contents must be there. The same tree again is the same.
 #[utoipa::path(post, path = "/trees", tag = "data", request_body = Tree,
-    responses((status = 201, body = TreeMade), (status = "default", body = Problem)))]
+    responses((status = 201, body = TreeMade)))]
 pub(super) async fn put(
     State(service): State<Service>,
     caller: Caller,
@@ -27,7 +26,7 @@ pub(super) async fn put(
 
 /// A tree that the caller put, or that a data set or job has that the caller may see.
 #[utoipa::path(get, path = "/trees/{hash}", tag = "data", params(("hash" = String, Path)),
-    responses((status = 200, body = Tree), (status = "default", body = Problem)))]
+    responses((status = 200, body = Tree)))]
 pub(super) async fn get(
     State(service): State<Service>,
     caller: Caller,
