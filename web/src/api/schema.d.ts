@@ -4940,14 +4940,6 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Event"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
@@ -4978,22 +4970,6 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
-                };
-            };
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -5156,14 +5132,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Chargeback"];
-                };
-            };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -5483,14 +5451,6 @@ export interface operations {
                 };
                 content?: never;
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
@@ -5562,14 +5522,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
-            };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
             };
             /** @description What is wrong, and what would be right. */
             default: {
@@ -5666,14 +5618,6 @@ export interface operations {
                     "application/json": components["schemas"]["Explanation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
@@ -5755,14 +5699,6 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
@@ -5806,14 +5742,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LogLine"][];
-                };
-            };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -5860,14 +5788,6 @@ export interface operations {
                     "application/json": components["schemas"]["Page_MetricPoint"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
@@ -5911,14 +5831,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MetricPoint"][];
-                };
-            };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -6110,14 +6022,6 @@ export interface operations {
                     "application/json": components["schemas"]["StatementLine"][];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
@@ -6153,14 +6057,6 @@ export interface operations {
                     "application/json": components["schemas"]["Page_TimelineLine"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
@@ -6190,14 +6086,6 @@ export interface operations {
                 };
                 content: {
                     "application/x-ndjson": string;
-                };
-            };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -7146,14 +7034,6 @@ export interface operations {
                     "application/json": components["schemas"]["Report"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
@@ -7794,14 +7674,6 @@ export interface operations {
                     "application/json": components["schemas"]["Utilisation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
@@ -7839,14 +7711,6 @@ export interface operations {
                     "application/json": components["schemas"]["Spending"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description What is wrong, and what would be right. */
             default: {
                 headers: {
@@ -7880,14 +7744,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_StatementLine"];
-                };
-            };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description What is wrong, and what would be right. */
