@@ -71,7 +71,18 @@ impl Site {
         let file = folder.join("data/local-token");
         site.wait_until(|_| std::fs::metadata(&file).is_ok_and(|about| about.len() > 0))?;
         site.token = std::fs::read_to_string(file)?.trim().to_owned();
+        // It is ready before its nodes have joined: this machine, then all simulated ones at once.
+        let joined = 1 + usize::from(nodes.is_some());
+        site.wait_until(|site| site.nodes() >= joined)?;
         Ok(site)
+    }
+
+    /// How many nodes it has.
+    fn nodes(&self) -> usize {
+        let Ok(mut era) = self.era() else { return 0 };
+        let listed = era.args(["nodes", "-o", "json"]).stdout(Stdio::piped()).output();
+        let listed = listed.ok().and_then(|told| serde_json::from_slice(&told.stdout).ok());
+        listed.map_or(0, |nodes: Vec<serde_json::Value>| nodes.len())
     }
 
     fn wait_until(&mut self, ready: impl Fn(&Site) -> bool) -> Result<()> {
