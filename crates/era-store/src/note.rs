@@ -5,6 +5,7 @@
 //! fields are there depends on the input, and none is required: an input without a note is
 //! projected by what the core knows. Nothing secret belongs here.
 
+use era_core::calendar::Seat;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -66,6 +67,9 @@ pub struct Seen {
     /// With a start: how long code and data took to be there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prepared_ms: Option<i64>,
+    /// With the start of growth beyond a promise: where it sits, which no plan tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seat: Option<Seat>,
     /// With an end that was not its own doing: `out_of_memory`, `out_of_disk`, `stopped`,
     /// `limit`, `not_started` or `lost`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +101,7 @@ mod tests {
             user: Some("ada".into()),
             spec: Some(RawValue::from_string(spec.into()).unwrap()),
             array: Some(Indices { from: 2, step: 3 }),
-            task: Some(Seen { at_ms: 7, prepared_ms: Some(2), cause: None }),
+            task: Some(Seen { at_ms: 7, prepared_ms: Some(2), ..Seen::default() }),
             ..Note::default()
         };
         let text = note.write().unwrap();

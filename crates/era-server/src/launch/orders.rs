@@ -131,7 +131,7 @@ impl Orders {
         tracing::warn!(%task, problem, "a task cannot be started");
         let at_ms = crate::clock::Clock::now(&crate::clock::SystemClock).0;
         let cause = Some(format!("not_started: {problem}"));
-        let seen = Seen { at_ms, prepared_ms: None, cause };
+        let seen = Seen { at_ms, cause, ..Seen::default() };
         let note = Note { task: Some(seen), ..Note::default() }.write();
         let command = Command::Exited { task, code: NOT_STARTED };
         if let Err(error) = self.driver.hand_in_patiently(command, note).await {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use era_cloud::{Ending, Report};
+use era_core::calendar::Seat;
 use era_core::input::Threshold;
 use era_core::job::{Task, TaskId};
 use era_core::units::{Name, NodeId};
@@ -86,7 +87,7 @@ impl Taker {
                     self.hand_in(&mut inputs, &mut waiting).await?;
                     nodes::resumed(&self.driver, &name).await?;
                 }
-                report => inputs.extend(input(report)),
+                report => inputs.extend(input(report, &self.driver.snapshot())),
             }
         }
         if !found.is_empty() {
@@ -119,12 +120,13 @@ impl Taker {
 type Waiting = (oneshot::Receiver<Answer>, Option<TaskId>);
 
 /// What a task's report says to the core, and what only the platform wants to know.
-fn input(report: Report) -> Option<Became> {
+fn input(report: Report, snapshot: &Snapshot) -> Option<Became> {
     let seen = |at_ms: i64| Seen { at_ms, ..Seen::default() };
     let note = |seen: Seen| Note { task: Some(seen), ..Note::default() }.write();
     Some(match report {
         Report::Started { task, at, prepared } => {
-            let seen = Seen { prepared_ms: Some(prepared.0), ..seen(at.0) };
+            let seat = growth_seat(snapshot, task);
+            let seen = Seen { prepared_ms: Some(prepared.0), seat, ..seen(at.0) };
             (Command::Started { task }, note(seen), None)
         }
         Report::Exited { task, at, code, ending } => {
@@ -145,6 +147,12 @@ fn input(report: Report) -> Option<Became> {
         | Report::NodeDrained { .. }
         | Report::NodeResumed { .. } => return None,
     })
+}
+
+/// Where a task sits that is growth beyond a promise.
+fn growth_seat(snapshot: &Snapshot, task: TaskId) -> Option<Seat> {
+    let part = snapshot.job(task.job).ok()?.parts.get(usize::from(task.part))?;
+    part.extras.iter().find(|extra| extra.rank == task.rank).map(|extra| extra.seat)
 }
 
 /// What ended a task, if it was not its own doing.

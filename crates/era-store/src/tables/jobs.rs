@@ -2,8 +2,8 @@
 //!
 //! A list is in the order of job numbers, newest first, and each page begins where the one before
 //! ended. Whatever is asked for, a page is the merge of one short walk along an index for each
-//! state that is wanted, so its cost does not grow with the number of jobs. Since jobs are
-//! numbered in the order of their submission, limits in time become limits of numbers.
+//! state that is wanted, or for each name, so its cost does not grow with the number of jobs. Since
+//! jobs are numbered in the order of their submission, limits in time become limits of numbers.
 
 use std::fmt::Write;
 
@@ -16,8 +16,11 @@ use super::rows::{JobRow, JobState, TaskRow};
 use super::upsert::Cell;
 use crate::{Dialect, StoreError};
 
-/// Fewer jobs than this with a wanted beginning of the name are found by it; more, one by one.
+/// Fewer jobs than this with a wanted beginning of the name are sorted.
 const NAMED_FEW: i64 = 2000;
+/// Most names with a wanted beginning that are walked along; with more, jobs are looked at one by
+/// one.
+const NAMES_MAX: usize = 100;
 
 /// Whose jobs a caller may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,17 +185,13 @@ impl Tables {
         let Some(walk) = self.walk(query, after).await? else {
             return Ok(Jobs { rows: Vec::new(), next: None });
         };
-        let sql = walk.sql();
         // Made of constants alone; what the caller gave is bound.
-        let mut question = sqlx::query(AssertSqlSafe(sql));
-        for state in &walk.states {
-            question = question.bind(state.number());
-            for cell in &walk.values {
-                question = match cell {
-                    Cell::Number(number) => question.bind(*number),
-                    Cell::Text(text) => question.bind(text.as_deref()),
-                };
-            }
+        let mut question = sqlx::query(AssertSqlSafe(walk.sql()));
+        for cell in walk.binds() {
+            question = match cell {
+                Cell::Number(number) => question.bind(number),
+                Cell::Text(text) => question.bind(text),
+            };
         }
         let found = question.fetch_all(self.database.replica()).await?;
         let mut rows = found.iter().map(read::job).collect::<Result<Vec<_>, _>>()?;
@@ -251,8 +250,8 @@ impl Tables {
         Ok(Some(walk))
     }
 
-    /// A few jobs with such a name are best found by it; if there are many, some of them come up
-    /// soon enough on the way.
+    /// A few jobs with such a name are best sorted, and those of a few names merged; if there are
+    /// many of both, some of them come up soon enough on the way.
     async fn by_name(&self, walk: &mut Walk, name: &str) -> Result<(), StoreError> {
         let end = after_all(name);
         let count = "SELECT COUNT(*) FROM (SELECT 1 FROM jobs \
@@ -263,12 +262,37 @@ impl Tables {
             .bind(NAMED_FEW)
             .fetch_one(self.database.replica())
             .await?;
-        walk.drive_by_name = few < NAMED_FEW;
-        let column =
-            if walk.drive_by_name { "name".to_owned() } else { walk.dialect.unindexed("name") };
+        let mut column = walk.dialect.unindexed("name");
+        if few < NAMED_FEW {
+            walk.along = Along::Jobs;
+            column = "name".to_owned();
+        } else if let Some(names) = self.names(name, &end).await? {
+            walk.along = Along::Names(names);
+            return Ok(());
+        }
         walk.and(&format!("{column} >= ? AND {column} < ?"), name.to_owned());
         walk.values.push(end.into());
         Ok(())
+    }
+
+    /// The names within these limits, each found by one step along the index; `None` if they are
+    /// too many.
+    async fn names(&self, from: &str, before: &str) -> Result<Option<Vec<String>>, StoreError> {
+        let sql = format!(
+            "WITH RECURSIVE found(name, n) AS (\
+             SELECT MIN(name), 1 FROM jobs WHERE name >= ? AND name < ? UNION ALL \
+             SELECT (SELECT MIN(jobs.name) FROM jobs WHERE jobs.name > found.name \
+             AND jobs.name < ?), n + 1 FROM found WHERE found.name IS NOT NULL \
+             AND n <= {NAMES_MAX}) SELECT name FROM found WHERE name IS NOT NULL"
+        );
+        // Made of constants alone.
+        let names: Vec<String> = sqlx::query_scalar(AssertSqlSafe(sql))
+            .bind(from)
+            .bind(before)
+            .bind(before)
+            .fetch_all(self.database.replica())
+            .await?;
+        Ok((1..=NAMES_MAX).contains(&names.len()).then_some(names))
     }
 
     async fn named(&self, table: &'static str, name: &str) -> Result<Option<i64>, StoreError> {
@@ -290,12 +314,22 @@ fn after_all(beginning: &str) -> String {
     format!("{beginning}{}", char::MAX)
 }
 
-/// One walk along an index for each state.
+/// What a page is merged of.
+enum Along {
+    /// One walk for each state.
+    States,
+    /// The same, but all jobs with a wanted name are looked at, since they are few.
+    Jobs,
+    /// One walk for each of these names.
+    Names(Vec<String>),
+}
+
+/// Walks along an index.
 struct Walk {
+    along: Along,
     states: Vec<JobState>,
     conditions: Vec<String>,
     values: Vec<Cell>,
-    drive_by_name: bool,
     limit: u32,
     dialect: Dialect,
 }
@@ -309,10 +343,10 @@ impl Walk {
         states.sort_unstable();
         states.dedup();
         Walk {
+            along: Along::States,
             states,
             conditions: Vec::new(),
             values: Vec::new(),
-            drive_by_name: false,
             limit: query.limit,
             dialect,
         }
@@ -323,19 +357,42 @@ impl Walk {
         self.values.push(value.into());
     }
 
+    /// What each of the walks is bound to.
+    fn starts(&self) -> Vec<Cell> {
+        match &self.along {
+            Along::States | Along::Jobs => {
+                self.states.iter().map(|state| state.number().into()).collect()
+            }
+            Along::Names(names) => names.iter().map(|name| name.clone().into()).collect(),
+        }
+    }
+
+    /// What is bound, in the order of [`Walk::sql`].
+    fn binds(&self) -> Vec<Cell> {
+        let one = |start| std::iter::once(start).chain(self.values.iter().cloned());
+        self.starts().into_iter().flat_map(one).collect()
+    }
+
     /// One more than a page, so that it is known whether there is another.
     fn sql(&self) -> String {
         let most = self.limit.saturating_add(1);
-        let state =
-            if self.drive_by_name { self.dialect.unindexed("state") } else { "state".to_owned() };
-        let mut conditions = vec![format!("{state} = ?")];
+        let unindexed = self.dialect.unindexed("state");
+        let mut conditions = match &self.along {
+            Along::States => vec!["state = ?".to_owned()],
+            Along::Jobs => vec![format!("{unindexed} = ?")],
+            Along::Names(_) => {
+                let states: Vec<String> =
+                    self.states.iter().map(|state| state.number().to_string()).collect();
+                vec!["name = ?".to_owned(), format!("{unindexed} IN ({})", states.join(", "))]
+            }
+        };
         conditions.extend(self.conditions.iter().cloned());
         let conditions = conditions.join(" AND ");
         let one = format!(
             "SELECT * FROM (SELECT {JOB_COLUMNS} FROM jobs WHERE {conditions} \
              ORDER BY id DESC LIMIT {most}) AS one"
         );
-        let all = vec![one; self.states.len()].join(" UNION ALL ");
+        let all = vec![one; self.starts().len()].join(" UNION ALL ");
         format!("SELECT * FROM ({all}) AS every ORDER BY id DESC LIMIT {most}")
     }
 }

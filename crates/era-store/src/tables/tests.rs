@@ -1,5 +1,9 @@
 //! Whole stories through the core, the journal and the tables.
 
+use std::collections::BTreeMap;
+
+use era_core::accounts::Actor;
+use era_core::bid::Shape;
 use era_core::job::TaskId;
 use era_core::units::{JobId, NodeId, Span, Time};
 use era_core::{Command, Reply};
@@ -128,6 +132,35 @@ async fn what_was_given_out_is_summed_by_node_and_hour() {
 }
 
 #[tokio::test]
+async fn growth_beyond_a_promise_is_given_out_by_the_node_that_it_sits_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    let mut request = gang(1, 120, soon(&world, 6));
+    request.shape = Shape::Replicas { min: 1, max: 3 };
+    let Reply::Accepted { .. } = world.bid(ADA, request, 900) else { panic!("refused") };
+    world.wait(Span::from_s(1));
+    let promised = world.start_all();
+    world.pass();
+    let grown = world.start_all();
+    assert_eq!((promised.len(), grown.len()), (1, 2));
+    let open = world.project().await.open_tasks().await.unwrap();
+    assert_eq!(open.len(), 3, "each sits somewhere");
+    let mut gpus = BTreeMap::<Option<NodeId>, u64>::new();
+    for task in &open {
+        let taken = gpus.entry(task.node).or_default();
+        assert_eq!(*taken & task.gpus, 0, "no GPU is given out twice: {open:?}");
+        *taken |= task.gpus;
+    }
+    assert_eq!(gpus.values().map(|taken| taken.count_ones()).sum::<u32>(), 6);
+    world.wait(Span::from_min(30));
+    [grown, promised].concat().into_iter().for_each(|task| world.exit(task, 0, None));
+    let used = world.project().await.node_hours(START, world.now).await.unwrap();
+    let gpu_ms: i64 = used.iter().map(|used| used.unit_ms[2]).sum();
+    // Six GPUs for half an hour, two of them a second longer.
+    assert_eq!(gpu_ms, 6000 * 30 * 60_000 + 2000 * 1000);
+}
+
+#[tokio::test]
 async fn stages_starts_runs_promises_and_refusals_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let mut world = World::new(folder.path()).await;
@@ -246,6 +279,48 @@ async fn a_list_is_newest_first_in_pages_that_meet_and_never_overlap() {
     assert_eq!(pages(later).await, []);
     let until = JobQuery { until: Some(world.now + Span(1)), ..JobQuery::all(Seen::All, 9) };
     assert_eq!(pages(until).await, newest_first);
+}
+
+#[tokio::test]
+async fn many_jobs_of_a_few_names_are_merged_newest_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    // More than are sorted, in runs of a name that lie apart.
+    let arrays = [("train-a", 900), ("eval", 200), ("train-b", 900), ("train-a", 900)];
+    let firsts = arrays.map(|(called, count)| (called, world.array(ADA, called, count), count));
+    world.send(Command::Cancel { job: firsts[2].1, by: Actor::User(ADA) }, Note::default());
+    world.pass();
+    let tables = world.project().await;
+    let everything = tables.jobs(&JobQuery::all(Seen::All, 4000), None).await.unwrap().rows;
+    assert_eq!(everything.len(), 2900);
+    for (states, beginning) in [
+        (Vec::new(), "train"),
+        (Vec::new(), "train-b"),
+        (vec![JobState::Cancelled, JobState::Starting], "train"),
+        (vec![JobState::Waiting], "tr"),
+    ] {
+        let query = JobQuery {
+            states: states.clone(),
+            name: Some(beginning.to_owned()),
+            ..JobQuery::all(Seen::All, 700)
+        };
+        let wanted = everything.iter().filter(|row| {
+            let named = row.name.as_deref().is_some_and(|name| name.starts_with(beginning));
+            named && (states.is_empty() || states.contains(&row.state))
+        });
+        let wanted: Vec<JobId> = wanted.map(|row| row.id).collect();
+        assert!(!wanted.is_empty(), "{states:?}");
+        let (mut found, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = tables.jobs(&query, cursor).await.unwrap();
+            found.extend(page.rows.into_iter().map(|row| row.id));
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert!(found == wanted, "{beginning} in {states:?}");
+    }
 }
 
 #[test]

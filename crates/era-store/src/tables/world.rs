@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 
 use super::{Projector, Tables};
 use crate::journal::Segment;
-use crate::note::Seen;
+use crate::note::{Indices, Seen};
 use crate::{Note, Store};
 
 /// A whole hour, so that buckets are easy to read.
@@ -159,6 +159,23 @@ impl World {
         self.send(Command::Submit { key: None, job }, note)
     }
 
+    /// An array of queue work with a name of its own; the number of its first job.
+    pub(super) fn array(&mut self, user: UserId, called: &str, count: u32) -> JobId {
+        let request = gang(1, 10, (self.now, self.now + Span::from_days(2)));
+        let queue =
+            QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
+        let terms = Terms::Queue { request, queue };
+        let job = serde_json::json!({
+            "user": user, "name": called, "terms": terms, "array": { "count": count }
+        });
+        let job = serde_json::from_value(job).unwrap();
+        let array = Some(Indices { from: 0, step: 1 });
+        match self.send(Command::Submit { key: None, job }, Note { array, ..Note::default() }) {
+            Reply::Accepted { job, .. } => job,
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub(super) fn bid(&mut self, user: UserId, request: Request, value: i64) -> Reply {
         let bid = Bid::single(user, request, Money::credits(value));
         let terms =
@@ -188,7 +205,10 @@ impl World {
     pub(super) fn start_all(&mut self) -> Vec<TaskId> {
         let tasks: Vec<TaskId> = self.launches.drain(..).map(|(task, _)| task).collect();
         for task in &tasks {
-            let seen = Seen { at_ms: self.now.0, prepared_ms: Some(40), cause: None };
+            let parts = &self.state.job(task.job).unwrap().parts;
+            let mut growth = parts[usize::from(task.part)].extras.iter();
+            let seat = growth.find(|extra| extra.rank == task.rank).map(|extra| extra.seat);
+            let seen = Seen { at_ms: self.now.0, prepared_ms: Some(40), seat, ..Seen::default() };
             let note = Note { task: Some(seen), ..Note::default() };
             self.send(Command::Started { task: *task }, note);
         }
@@ -196,7 +216,8 @@ impl World {
     }
 
     pub(super) fn exit(&mut self, task: TaskId, code: i32, cause: Option<&str>) {
-        let seen = Seen { at_ms: self.now.0, prepared_ms: None, cause: cause.map(str::to_owned) };
+        let cause = cause.map(str::to_owned);
+        let seen = Seen { at_ms: self.now.0, cause, ..Seen::default() };
         let note = Note { task: Some(seen), ..Note::default() };
         self.send(Command::Exited { task, code }, note);
     }

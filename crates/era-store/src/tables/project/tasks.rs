@@ -1,5 +1,6 @@
 //! Attempts and their tasks: when they were sent out, ran and were over, and what they had.
 
+use era_core::calendar::Seat;
 use era_core::job::{Plan, StopReason, TaskId, each_of};
 use era_core::units::{JobId, Time};
 use era_core::{Command, Event};
@@ -51,8 +52,8 @@ impl Projection<'_> {
             let Some(part) = live.parts.get_mut(usize::from(task.part)) else { return };
             let index = part.open.iter().position(|open| open.rank == task.rank);
             let index = index.unwrap_or_else(|| {
-                // Growth beyond a promise: where it sits is not told.
-                part.open.push(grown(part, task, at));
+                let seat = seen.as_ref().and_then(|seen| seen.seat);
+                part.open.push(grown(part, task, at, seat));
                 part.open.len() - 1
             });
             let row = &mut part.open[index];
@@ -165,14 +166,15 @@ fn begin(of: &mut LivePart, job: JobId, part: u16, attempt: u32, plan: &Plan, at
     of.open = tasks.collect();
 }
 
-fn grown(of: &LivePart, task: TaskId, at: Time) -> TaskRow {
+/// Growth beyond a promise, which the report of its start tells of.
+fn grown(of: &LivePart, task: TaskId, at: Time, seat: Option<Seat>) -> TaskRow {
     TaskRow {
         job: task.job,
         part: task.part,
         attempt: task.attempt,
         rank: task.rank,
-        node: None,
-        gpus: 0,
+        node: seat.map(|seat| seat.node),
+        gpus: seat.map_or(0, |seat| seat.gpus),
         units: of.request.each.units(1),
         launched: at,
         started: None,

@@ -253,7 +253,7 @@ impl Past {
 
     /// What an executor would say of it.
     fn seen(&self, prepared_ms: Option<i64>) -> Option<Box<RawValue>> {
-        let seen = Seen { at_ms: self.clock.now().0, prepared_ms, cause: None };
+        let seen = Seen { at_ms: self.clock.now().0, prepared_ms, ..Seen::default() };
         Note { task: Some(seen), ..Note::default() }.write()
     }
 }
