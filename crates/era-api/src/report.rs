@@ -74,6 +74,8 @@ pub struct Ratios {
     pub start_up: Option<f64>,
     /// Of start success at the first attempt.
     pub start_first: Option<f64>,
+    /// Of start success at the first or second attempt.
+    pub start_second: Option<f64>,
     /// Of run success.
     pub run_success: Option<f64>,
     /// Of utilisation.

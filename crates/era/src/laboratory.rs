@@ -35,9 +35,14 @@ impl Laboratory for Simulator {
             .filter(|ask| ask.at >= from && matches!(ask.command, Command::Submit { .. }));
         let mut found = figures(&again.book, from, to);
         found.refusals = (submitted.count() as u64).saturating_sub(found.jobs);
-        let had = |book: &Book| -> u128 { within(book, from, to).map(|story| story.had).sum() };
-        let recorded = had(&history.book);
-        found.service = (recorded > 0).then(|| had(&again.book) as f64 / recorded as f64);
+        for stay in again.book.stays() {
+            let ms = stay.to.min(to).since(stay.from.max(from)).0.max(0);
+            let given = found.given.entry(stay.node).or_default();
+            for (sum, units) in given.iter_mut().zip(stay.units) {
+                let more = i64::try_from(units).unwrap_or(i64::MAX).saturating_mul(ms);
+                *sum = sum.saturating_add(more);
+            }
+        }
         Ok(found)
     }
 }

@@ -83,10 +83,12 @@ async fn measures(
     let now = Time(Timestamp::now().as_millisecond());
     let period = asked.period(now, Span::from_days(7))?;
     app.wait_for(app.driver.snapshot().seq()).await;
-    let with = report::measured(app.feed.tables(), period).await?;
+    let tables = app.feed.tables();
+    let with = report::measured(tables, period).await?;
     let without = match asked.without.unwrap_or(false) {
         true => report::without(&app, period).await?,
         false => None,
     };
-    Ok(Json(report::report(period, with, without)))
+    let machines = tables.node_spans(period.from, period.to).await?;
+    Ok(Json(report::report(period, with, without, machines)))
 }

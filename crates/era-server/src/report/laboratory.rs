@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use era_core::units::Time;
+use era_core::units::{NodeId, Time};
 use era_store::StoreError;
 
 use super::Period;
@@ -24,8 +24,9 @@ pub struct Counterfactual {
     pub runs: u64,
     /// Of them, those that succeeded.
     pub runs_ok: u64,
-    /// What jobs had, divided by what they had in the record.
-    pub service: Option<f64>,
+    /// What machines gave out within the period: thousandths of a core, MiB and thousandths of a
+    /// GPU, each times milliseconds.
+    pub given: BTreeMap<NodeId, [i64; 3]>,
     /// By model of GPU, what jobs on them paid in millionths of a credit, and thousandths of a GPU
     /// times milliseconds that they had.
     pub by_model: BTreeMap<String, (i64, u128)>,

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use era_api::Credits;
 use era_api::report::{Measures, Ratios, Report, Stages};
 
-use super::{Counterfactual, Period};
+use era_store::tables::{HOUR_MS, NodeSpan, NodeUse};
+
+use super::{Counterfactual, Period, Usage};
 use crate::wire::stamp;
 
 /// Thousandths of a GPU times milliseconds in a GPU-hour.
@@ -84,7 +86,7 @@ fn share(part: i64, whole: i64) -> Option<f64> {
 
 /// What the laboratory found, as measures. It knows no stages, and no faults but those of the
 /// record.
-pub fn counterfactual(found: &Counterfactual, with: &Measures) -> Measures {
+fn counterfactual(found: &Counterfactual, with: &Measures, utilisation: Option<f64>) -> Measures {
     let asked = i64::try_from(found.jobs + found.refusals).unwrap_or(i64::MAX);
     let started = i64::try_from(found.started).unwrap_or(i64::MAX);
     let runs = i64::try_from(found.runs).unwrap_or(i64::MAX);
@@ -114,7 +116,7 @@ pub fn counterfactual(found: &Counterfactual, with: &Measures) -> Measures {
         system_faults: with.system_faults,
         refusals: found.refusals,
         run_success: share(runs_ok, runs),
-        utilisation: with.utilisation.zip(found.service).map(|(now, ratio)| now * ratio),
+        utilisation,
         unit_cost: unit_cost(paid, gpu_ms),
         unit_cost_by_model: by_model.collect(),
     }
@@ -128,15 +130,24 @@ pub fn ratios(with: &Measures, without: &Measures) -> Ratios {
     Ratios {
         start_up: of(with.start_up.total_s, without.start_up.total_s),
         start_first: of(with.start_first, without.start_first),
+        start_second: of(with.start_second, without.start_second),
         run_success: of(with.run_success, without.run_success),
         utilisation: of(with.utilisation, without.utilisation),
         unit_cost: of(cost(with), cost(without)),
     }
 }
 
-/// The whole report.
-pub fn report(period: Period, with: Measures, without: Option<Counterfactual>) -> Report {
-    let without = without.map(|found| counterfactual(&found, &with));
+/// The whole report. The machines are those that were there, whatever was done with them.
+pub fn report(
+    period: Period,
+    with: Measures,
+    without: Option<Counterfactual>,
+    machines: Vec<NodeSpan>,
+) -> Report {
+    let without = without.map(|found| {
+        let utilisation = given_out(&found, period, machines);
+        counterfactual(&found, &with, utilisation)
+    });
     Report {
         from: stamp(period.from),
         to: stamp(period.to),
@@ -146,10 +157,19 @@ pub fn report(period: Period, with: Measures, without: Option<Counterfactual>) -
     }
 }
 
+/// Utilisation by the formula, of what a replay gave out of the machines that were there.
+fn given_out(found: &Counterfactual, period: Period, spans: Vec<NodeSpan>) -> Option<f64> {
+    let hour = period.from.0.div_euclid(HOUR_MS);
+    let hours =
+        found.given.iter().map(|(node, sums)| NodeUse { hour, node: *node, unit_ms: *sums });
+    let usage = Usage { period, hours: hours.collect(), open: Vec::new(), spans };
+    usage.over(period).map(|shares| shares.value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use era_core::units::Time;
+    use era_core::units::{NodeId, Time};
 
     fn sums() -> Sums {
         let sums = [
@@ -207,7 +227,7 @@ mod tests {
             wait_s: Some(4.0),
             runs: 4,
             runs_ok: 2,
-            service: Some(0.5),
+            given: [(NodeId(1), [900 * 3_600_000, 0, 0])].into(),
             by_model: [
                 ("h100".to_owned(), (12_000_000, 7_200_000_000)),
                 ("a10".to_owned(), (2_000_000, 3_600_000_000)),
@@ -215,7 +235,9 @@ mod tests {
             .into(),
         };
         let period = Period { from: Time(0), to: Time(3_600_000) };
-        let told = report(period, with.clone(), Some(found));
+        let machine =
+            NodeSpan { node: NodeId(1), since: Time(0), until: None, units: [3000, 0, 0] };
+        let told = report(period, with.clone(), Some(found), vec![machine]);
         let ratio = told.ratio.unwrap();
         assert_eq!(ratio.utilisation, Some(2.0));
         assert_eq!(ratio.run_success, Some(0.8 / 0.5));
@@ -224,6 +246,6 @@ mod tests {
         let models = models.map(|(model, micro)| (model.to_owned(), Credits(micro)));
         assert_eq!(told.without.unwrap().unit_cost_by_model, models);
         assert!(ratio.start_up.unwrap() < 1.0);
-        assert_eq!(report(period, with, None).ratio, None);
+        assert_eq!(report(period, with, None, Vec::new()).ratio, None);
     }
 }

@@ -13,7 +13,7 @@ use era_store::StoreError;
 use era_store::tables::{HOUR_MS, Tables};
 
 pub use laboratory::{Counterfactual, Laboratory, without};
-pub use measures::{Sums, counterfactual, measures, ratios, report};
+pub use measures::{Sums, measures, ratios, report};
 pub use usage::{Shares, Usage};
 
 /// A period of whole hours, but for its end, which is now at the latest.

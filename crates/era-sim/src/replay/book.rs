@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use era_core::bid::Value;
-use era_core::job::{Outcome, Plan, StopReason};
+use era_core::bid::{Request, Value};
+use era_core::job::{Outcome, Part, Plan, StopReason, each_of};
 use era_core::ledger::Account;
-use era_core::units::{GroupId, JobId, Money, Name, Span, Time, UserId};
+use era_core::units::{GroupId, JobId, Money, Name, NodeId, Span, Time, UserId};
 use era_core::{Event, State};
 
 /// What became of a job.
@@ -55,6 +55,19 @@ impl Story {
     }
 }
 
+/// What a task held of a machine, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stay {
+    /// Where.
+    pub node: NodeId,
+    /// Thousandths of a core, MiB, thousandths of a GPU.
+    pub units: [u64; 3],
+    /// Since when.
+    pub from: Time,
+    /// Until when; the end of time while it is there.
+    pub to: Time,
+}
+
 /// What became of all jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Book {
@@ -62,6 +75,10 @@ pub struct Book {
     pub stories: BTreeMap<JobId, Story>,
     /// Parts that run: since when, and what they hold.
     running: BTreeMap<(JobId, u16), (Time, u64)>,
+    /// Where tasks are, by job, part and rank.
+    there: BTreeMap<(JobId, u16, u32), Stay>,
+    /// Where tasks were.
+    gone: Vec<Stay>,
 }
 
 impl Book {
@@ -84,7 +101,11 @@ impl Book {
                 let first = started.get_or_insert(since);
                 *first = since.min(*first);
                 self.running.insert((id, index as u16), (since, units(&part.request)));
+                if let Some(plan) = &part.plan {
+                    self.come((id, index as u16), &part.request, plan, since);
+                }
             }
+            self.grow((id, index as u16), part, state.now());
         }
         let size = job.parts.iter().map(|part| units(&part.request)).max();
         let stated = job.parts.iter().map(|part| part.request.duration).max();
@@ -115,7 +136,9 @@ impl Book {
             story.paid = paid;
         }
         // It may have started in the same step; the event that says so follows.
-        self.running.retain(|(id, _), _| *id != job);
+        let next = JobId(job.0 + 1);
+        self.running.extract_if((job, 0)..(next, 0), |_, _| true).for_each(drop);
+        self.there.extract_if((job, 0, 0)..(next, 0, 0), |_, _| true).for_each(drop);
         if let Some(story) = self.stories.get_mut(&job) {
             story.started = None;
         }
@@ -136,7 +159,10 @@ impl Book {
                     let request = state.job(*job).ok().and_then(|job| {
                         job.parts.get(usize::from(*part)).map(|part| &*part.request)
                     });
-                    self.running.insert((*job, *part), (now, request.map_or(0, units)));
+                    if let Some(request) = request {
+                        self.running.insert((*job, *part), (now, units(request)));
+                        self.come((*job, *part), request, plan, now);
+                    }
                     if let Some(story) = self.stories.get_mut(job) {
                         story.started.get_or_insert(now);
                         let on_gpus = request.is_some_and(|request| request.each.gpu > 0);
@@ -152,6 +178,15 @@ impl Book {
                     if let Some(story) = self.stories.get_mut(job) {
                         story.cut_short |= cut;
                     }
+                }
+                Event::Resized { job, part, .. } => {
+                    let parts = state.job(*job).ok().map(|job| &job.parts);
+                    if let Some(of) = parts.and_then(|parts| parts.get(usize::from(*part))) {
+                        self.grow((*job, *part), of, now);
+                    }
+                }
+                Event::TaskEnded { task, .. } => {
+                    self.leave((task.job, task.part, task.rank), now);
                 }
                 Event::PartDone { job, part } => self.stops(*job, *part, now),
                 Event::Requeued { job, .. } => {
@@ -190,11 +225,47 @@ impl Book {
     }
 
     fn stops(&mut self, job: JobId, part: u16, now: Time) {
+        let tasks = self.there.range((job, part, 0)..=(job, part, u32::MAX)).map(|(key, _)| *key);
+        for task in tasks.collect::<Vec<_>>() {
+            self.leave(task, now);
+        }
         let Some((since, size)) = self.running.remove(&(job, part)) else { return };
         let ms = now.since(since).0.max(0).unsigned_abs();
         if let Some(story) = self.stories.get_mut(&job) {
             story.had += u128::from(size) * u128::from(ms);
         }
+    }
+
+    /// The tasks of a plan are there.
+    fn come(&mut self, (job, part): (JobId, u16), request: &Request, plan: &Plan, from: Time) {
+        for (rank, seat) in (0..).zip(&plan.seats) {
+            let units = each_of(request, plan.gpus_per_node, rank).units(1);
+            let stay = Stay { node: seat.node, units, from, to: Time::MAX };
+            self.there.insert((job, part, rank), stay);
+        }
+    }
+
+    /// Growth beyond a promise that is new is there from now on; what was told to stop is gone by
+    /// then, whether it says so or not.
+    fn grow(&mut self, (job, index): (JobId, u16), part: &Part, now: Time) {
+        for extra in &part.extras {
+            let units = part.request.each.units(1);
+            let new = Stay { node: extra.seat.node, units, from: now, to: Time::MAX };
+            let stay = self.there.entry((job, index, extra.rank)).or_insert(new);
+            stay.to = extra.stop_until.unwrap_or(Time::MAX);
+        }
+    }
+
+    /// A task is gone.
+    fn leave(&mut self, task: (JobId, u16, u32), now: Time) {
+        if let Some(stay) = self.there.remove(&task) {
+            self.gone.push(Stay { to: now.min(stay.to), ..stay });
+        }
+    }
+
+    /// Where tasks were and are.
+    pub fn stays(&self) -> impl Iterator<Item = Stay> {
+        self.gone.iter().chain(self.there.values()).copied()
     }
 }
 
@@ -205,7 +276,7 @@ fn model_of(state: &State, plan: &Plan) -> Option<Name> {
 }
 
 /// What a request holds: GPU thousandths, or core thousandths where it asks for no GPU.
-fn units(request: &era_core::bid::Request) -> u64 {
+fn units(request: &Request) -> u64 {
     let [cpu, _, gpu] = request.units();
     if gpu > 0 { gpu } else { cpu }
 }

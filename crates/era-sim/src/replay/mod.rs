@@ -23,7 +23,7 @@ mod tests;
 mod verify;
 mod world;
 
-pub use book::{Book, Story};
+pub use book::{Book, Stay, Story};
 pub use compare::{Comparison, Figures, Party, compare};
 pub use difference::Difference;
 pub use executor::{Conduct, ConductOf, Executor, Report};

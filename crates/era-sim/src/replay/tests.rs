@@ -1,7 +1,10 @@
+use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 
-use super::{NotReplayed, Replayed, SampleSpec, sample, verify};
+use era_core::units::NodeId;
+
+use super::{NotReplayed, Replayed, SampleSpec, learn, sample, verify};
 use crate::journal::Reader;
 
 fn sampled(seed: u64, inputs: u64) -> Vec<u8> {
@@ -24,6 +27,40 @@ fn thousands_of_sampled_inputs_replay_byte_for_byte() {
         assert_eq!(replayed.segments, 3);
         assert!(replayed.inputs >= 4_000 && replayed.events > 4_000, "{}", replayed.events);
         assert_eq!(replayed.torn, None);
+    }
+}
+
+#[test]
+fn no_machine_gives_out_more_gpus_than_it_has_and_what_it_gave_is_what_jobs_had() {
+    for seed in 1..4 {
+        let bytes = sampled(seed, 4_000);
+        let reader = Reader::new(Path::new("j.jsonl"), Box::new(Cursor::new(bytes)));
+        let (history, _) = learn(reader, &|_| ()).expect("a journal");
+        let (_, last) = history.mark_before(usize::MAX);
+        let gpus: BTreeMap<NodeId, i64> = last
+            .cluster()
+            .nodes()
+            .map(|node| (node.id, 1000 * node.capacity.gpus.len() as i64))
+            .collect();
+        // Those who leave at an instant go before those who come.
+        let mut changes = Vec::new();
+        let mut given: i128 = 0;
+        for stay in history.book.stays() {
+            let gpu = i64::try_from(stay.units[2]).expect("few");
+            changes.push((stay.node, stay.from, gpu));
+            changes.push((stay.node, stay.to, -gpu));
+            given += i128::from(gpu) * i128::from(stay.to.min(history.end).since(stay.from).0);
+        }
+        changes.sort_unstable_by_key(|(node, at, gpu)| (*node, *at, *gpu));
+        let mut used: BTreeMap<NodeId, i64> = BTreeMap::new();
+        for (node, at, gpu) in changes {
+            let used = used.entry(node).or_default();
+            *used += gpu;
+            assert!((0..=gpus[&node]).contains(used), "seed {seed}: {used} of {node} at {at:?}");
+        }
+        let on_gpus = history.book.stories.values().filter(|story| story.model.is_some());
+        let over: u128 = on_gpus.map(|story| story.had).sum();
+        assert!(over > 0 && given >= i128::try_from(over).expect("fits"), "{over} of {given}");
     }
 }
 

@@ -45,12 +45,6 @@ fn ratio(report: &Report, of: fn(&Ratios) -> Option<f64>) -> Option<f64> {
     report.ratio.as_ref().and_then(of)
 }
 
-/// Start success at the first or second attempt, with and without.
-fn second_ratio(report: &Report) -> Option<f64> {
-    let without = report.without.as_ref()?.start_second.filter(|share| *share > 0.0)?;
-    Some(report.with.start_second? / without)
-}
-
 fn seconds(value: Option<f64>) -> Option<String> {
     value.map(|s| format!("{s:.3} s"))
 }
@@ -68,7 +62,11 @@ const ROWS: [Row; 12] = [
     ("  prepare", |m| seconds(m.start_up.prepare_s), |_| None),
     ("  start", |m| seconds(m.start_up.start_s), |_| None),
     ("start success, first attempt", |m| percent(m.start_first), |r| ratio(r, |r| r.start_first)),
-    ("start success, second attempt", |m| percent(m.start_second), second_ratio),
+    (
+        "start success, second attempt",
+        |m| percent(m.start_second),
+        |r| ratio(r, |r| r.start_second),
+    ),
     ("run success", |m| percent(m.run_success), |r| ratio(r, |r| r.run_success)),
     ("utilisation", |m| percent(m.utilisation), |r| ratio(r, |r| r.utilisation)),
     ("cost of a GPU-hour", |m| m.unit_cost.map(|c| c.to_string()), |r| ratio(r, |r| r.unit_cost)),
@@ -118,7 +116,7 @@ mod tests {
                 "unit_cost_by_model": [["h100", "2.5"]]},
             "without": {"jobs": 120, "start_up": {"total_s": 5.0}, "start_second": 0.8,
                 "utilisation": 0.4, "unit_cost_by_model": [["h100", "5"]]},
-            "ratio": {"start_up": 0.25, "utilisation": 2.0}}"#;
+            "ratio": {"start_up": 0.25, "start_second": 1.25, "utilisation": 2.0}}"#;
         let report: Report = serde_json::from_str(text).unwrap();
         insta::assert_snapshot!(render(&report, &look::plain()));
     }
