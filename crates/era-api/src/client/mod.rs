@@ -36,6 +36,8 @@ pub use path::{encode, query};
 pub use reports::Health;
 pub use stream::{LogStream, MetricStream, Stream};
 
+/// Bytes that are read and written at once.
+const BUFFER: usize = 16 * 1024;
 /// How long a connection may take to come about.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// How long an answer may take to begin.
@@ -87,6 +89,9 @@ impl Client {
             .max_redirects_will_error(false)
             .user_agent(concat!("era/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity")
+            // Both are filled with noughts first, which a short command should not wait for.
+            .input_buffer_size(BUFFER)
+            .output_buffer_size(BUFFER)
             .timeout_connect(Some(CONNECT_MAX))
             .timeout_recv_response(Some(ANSWER_MAX));
         if path::is_loopback(&self.url) {
