@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use era_cloud::local::{Local, LocalOptions};
-use era_cloud::shim::Settings;
+use era_cloud::task::Settings;
 use era_cloud::{Executor, Launch, Limits, Order, Report, TaskSpec};
 use era_core::job::TaskId;
 use era_core::resources::Resources;

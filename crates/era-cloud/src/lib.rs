@@ -7,12 +7,9 @@
 
 pub mod celery;
 pub mod discover;
-#[cfg(target_os = "linux")]
 pub mod docker;
 mod executor;
-#[cfg(target_os = "linux")]
 pub mod isolate;
-#[cfg(target_os = "linux")]
 pub mod limits;
 #[cfg(target_os = "linux")]
 pub mod local;
@@ -22,6 +19,7 @@ pub mod settings;
 #[cfg(target_os = "linux")]
 pub mod shim;
 pub mod simulated;
+pub mod task;
 pub mod usage;
 
 pub use executor::{

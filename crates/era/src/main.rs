@@ -14,9 +14,7 @@ mod names;
 mod paint;
 mod progress;
 mod replay;
-#[cfg(unix)]
-mod settings;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod shim;
 mod sim;
 mod tune;
@@ -25,7 +23,7 @@ mod up;
 #[cfg(unix)]
 mod upkeep;
 mod version;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod worker;
 
 use std::io::{ErrorKind, Write};
@@ -56,14 +54,14 @@ enum Command {
     #[command(subcommand)]
     Sim(sim::Sim),
     Replay(Box<replay::Replay>),
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Shim(shim::Shim),
     Tune(Box<tune::Tune>),
     #[cfg(unix)]
     Up(up::Up),
     Version(version::Version),
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     Worker(worker::Worker),
 }
 
@@ -76,13 +74,13 @@ impl Command {
             Command::Bench(bench) => bench::run(&bench),
             Command::Sim(sim) => sim.run(),
             Command::Replay(replay) => replay.run(),
-            #[cfg(unix)]
+            #[cfg(target_os = "linux")]
             Command::Shim(shim) => shim.run(),
             Command::Tune(tune) => tune.run(),
             #[cfg(unix)]
             Command::Up(up) => up.run(),
             Command::Version(version) => version.run(),
-            #[cfg(unix)]
+            #[cfg(target_os = "linux")]
             Command::Worker(worker) => worker.run(),
         }
     }

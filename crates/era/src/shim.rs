@@ -16,7 +16,6 @@ pub(crate) struct Shim {
 }
 
 impl Shim {
-    #[cfg(target_os = "linux")]
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         match &self.folder {
             Some(folder) if !self.keeper => {
@@ -25,10 +24,5 @@ impl Shim {
             }
             _ => Ok(era_cloud::shim::keep()?),
         }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn run(&self) -> anyhow::Result<()> {
-        anyhow::bail!("tasks are run on Linux only: use simulated nodes here")
     }
 }

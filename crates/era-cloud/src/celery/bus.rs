@@ -319,15 +319,13 @@ pub(super) fn seconds(at: Time) -> String {
     format!("{}.{:03}", at.0 / 1000, at.0 % 1000)
 }
 
-/// The wall clock.
-pub fn now() -> Time {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Time(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
-}
+pub use crate::task::now;
 
 macro_rules! script {
     ($(#[$about:meta])* $name:ident, $file:literal) => {
         $(#[$about])*
+        // Some are for workers alone, which there are on Linux only.
+        #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
         pub(super) static $name: std::sync::LazyLock<Script> =
             std::sync::LazyLock::new(|| Script::new(include_str!($file)));
     };

@@ -23,7 +23,6 @@ pub mod body;
 pub mod bus;
 pub mod control;
 pub mod envelope;
-#[cfg(target_os = "linux")]
 mod executor;
 pub mod message;
 pub mod names;
@@ -35,7 +34,6 @@ pub mod result;
 #[cfg(target_os = "linux")]
 pub mod worker;
 
-#[cfg(target_os = "linux")]
 pub use executor::{Celery, CeleryError, CeleryOptions};
 
 /// The task that runs a launch by its id.

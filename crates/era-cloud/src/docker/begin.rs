@@ -15,7 +15,7 @@ use super::failure::DockerError;
 use super::images::{Build, Context};
 use super::task::{self, Chosen, House};
 use crate::executor::{Launch, Staged};
-use crate::shim::Unready;
+use crate::task::Unready;
 
 /// How a job names a Dockerfile of its code.
 const DOCKERFILE: &str = "./";

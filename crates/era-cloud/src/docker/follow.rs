@@ -17,7 +17,7 @@ use crate::executor::{Launch, Report, Reports};
 use crate::limits::disk::{ENTRIES_MAX, counted, walk};
 use crate::log::{LogWriter, Stream, Told};
 use crate::scalars::Scalars;
-use crate::shim::Places;
+use crate::task::Places;
 use crate::usage::{Idle, IdleRule};
 
 /// Lines that are taken at once.
@@ -78,13 +78,13 @@ impl LogTail {
         if let Some(problem) = problem {
             self.note(&format!("era: the end of this log could not be had: {problem}"));
         }
-        self.with(|inner| inner.log.flush(crate::shim::now()));
+        self.with(|inner| inner.log.flush(crate::task::now()));
     }
 
     /// Writes a line of our own.
     pub(super) fn note(&self, line: &str) {
         self.with(|inner| {
-            let now = crate::shim::now();
+            let now = crate::task::now();
             inner.log.write(Stream::Err, format!("{line}\n").as_bytes(), now);
             inner.log.flush(now);
         });
@@ -245,7 +245,7 @@ impl Watch {
             self.before = Some((at, measured));
         }
         if let Some(scalars) = &mut self.scalars {
-            let samples = scalars.look(crate::shim::now());
+            let samples = scalars.look(crate::task::now());
             if !samples.is_empty() {
                 reports.push(Report::Samples { task, samples });
             }

@@ -47,7 +47,7 @@ pub use names::Site;
 
 use crate::executor::{Executor, Order, Reports};
 use crate::isolate::Isolation;
-use crate::shim::Settings;
+use crate::task::Settings;
 use task::House;
 use tend::{Say, Tender};
 

@@ -15,7 +15,7 @@ use super::names::{self, Site};
 use crate::executor::Launch;
 use crate::isolate::{Isolation, TASK_ROOT};
 use crate::limits::Amounts;
-use crate::shim::{Places, Settings, Unready, environment};
+use crate::task::{Places, Settings, Unready, environment};
 
 /// What the guard itself needs beside its task.
 const GUARD_PROCESSES: u32 = 8;
@@ -172,14 +172,14 @@ fn mounted(house: &House, path: &Path, target: &str, read_only: bool) -> Mounted
 
 /// The environment of a task in a container: the image keeps its own path and shell, ranks are
 /// found by their names, and what is secret goes another way.
-fn variables(launch: &Launch, seen: &crate::shim::Seen, gpus: &[String]) -> Vec<(String, String)> {
+fn variables(launch: &Launch, seen: &crate::task::Seen, gpus: &[String]) -> Vec<(String, String)> {
     let mut launch = launch.clone();
     let is_gang = launch.replicas > 1;
     if is_gang {
         launch.master = names::rank_name(0);
     }
     let mut all = environment(&launch, seen, &Settings::default(), "");
-    for name in ["PATH", "SHELL", crate::shim::MARK] {
+    for name in ["PATH", "SHELL", crate::task::MARK] {
         if !launch.spec.env.contains_key(name) {
             all.remove(name);
         }

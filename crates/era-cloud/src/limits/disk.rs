@@ -60,7 +60,7 @@ pub fn walk(folders: &[PathBuf], owner: Option<u32>, entries_max: usize) -> Walk
 }
 
 /// The folders of a task that count: what it writes, not what it was given.
-pub fn counted(places: &crate::shim::Places) -> Vec<PathBuf> {
+pub fn counted(places: &crate::task::Places) -> Vec<PathBuf> {
     let of = |path: &Path| path.to_owned();
     vec![of(&places.work), of(&places.tmp), of(&places.outputs), of(&places.checkpoints)]
 }

@@ -6,8 +6,10 @@
 //! space in any case, since CUDA maps far more than it uses. Disk use is sampled everywhere
 //! ([`disk`]). Who is limited, and what ends a task, is decided in [`crate::shim`].
 
+#[cfg(target_os = "linux")]
 pub mod cgroups;
 pub mod disk;
+#[cfg(target_os = "linux")]
 pub mod tree;
 
 use crate::executor::Launch;

@@ -21,7 +21,8 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::executor::{Executor, Order, Reports};
-use crate::shim::{self, Settings, ShimError};
+use crate::shim::{self, ShimError};
+use crate::task::Settings;
 
 /// How long a supervisor may take to start: it sweeps first.
 const START_PATIENCE: Duration = Duration::from_secs(30);

@@ -25,13 +25,13 @@ use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 
-use super::environment::environment;
-use super::places::Places;
 use super::protocol::{Lines, put};
-use super::settings::Settings;
 use crate::executor::Launch;
 use crate::isolate::{Away, Isolation, TASK_ROOT, View, before_exec};
 use crate::limits::{cgroups, tree};
+use crate::task::Places;
+use crate::task::Settings;
+use crate::task::environment;
 
 /// Shared memory of a task that names no memory of its own.
 const SHM_BYTES: u64 = 8 << 30;
@@ -205,9 +205,9 @@ impl Keeper {
                 self.tell(&FromKeeper::NotStarted { code, why })
             }
             Ok(pid) => {
-                self.tell(&FromKeeper::Started { at: super::now(), prepared })?;
+                self.tell(&FromKeeper::Started { at: crate::task::now(), prepared })?;
                 let code = self.until_gone(pid)?;
-                self.tell(&FromKeeper::Gone { at: super::now(), code })?;
+                self.tell(&FromKeeper::Gone { at: crate::task::now(), code })?;
                 let spare = self.node.as_ref().map(|node| node.spare.as_path());
                 self.spare_of = places.tidy(spare).then_some(launch.spec.user);
                 Ok(())

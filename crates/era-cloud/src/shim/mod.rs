@@ -19,11 +19,8 @@
 
 mod connection;
 mod ended;
-mod environment;
 mod keeper;
-mod places;
 pub mod protocol;
-mod settings;
 mod slot;
 mod supervise;
 mod sweep;
@@ -32,21 +29,18 @@ mod task;
 pub(crate) mod tests;
 mod watch;
 
-pub(crate) use environment::{MARK, Seen, environment};
 pub use keeper::keep;
-pub use places::{Places, Unready};
-pub use settings::Settings;
 
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use era_core::units::Time;
 use rustix::fs::FlockOperation;
 
 use crate::isolate::{Isolation, TASK_ROOT};
 use crate::limits::cgroups::Cgroups;
+use crate::task::Settings;
 use supervise::Supervisor;
 
 /// Longest path of a socket that systems accept.
@@ -175,10 +169,4 @@ fn more_files() -> io::Result<Option<u64>> {
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit)?;
     Ok(before)
-}
-
-/// The wall clock.
-pub(crate) fn now() -> Time {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Time(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }

@@ -54,7 +54,7 @@ impl Kept {
             .args(arguments)
             .env_clear()
             // So that the sweep of a later supervisor finds keepers too.
-            .env(super::environment::MARK, &node.mark)
+            .env(crate::task::MARK, &node.mark)
             .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
             .stdout(out_end)
             .stderr(err_end)

@@ -16,7 +16,6 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use super::connection::Connection;
 use super::ended::Ended;
 use super::keeper::{FromKeeper, Node, ToKeeper};
-use super::places::Places;
 use super::protocol::{FromShim, Hello, ToShim};
 use super::slot::Kept;
 use super::task::{Task, steady};
@@ -26,6 +25,7 @@ use crate::limits::cgroups::Cgroups;
 use crate::limits::{Amounts, tree};
 use crate::log::{LogWriter, Stream, Told};
 use crate::scalars::Scalars;
+use crate::task::Places;
 
 /// Most tasks at once; more wait their turn.
 const KEEPERS_MAX: usize = 2048;
@@ -309,7 +309,7 @@ impl Supervisor {
             Order::Stage(_) => {}
             Order::Prolong { task, until } => {
                 if let Some(about) = self.tasks.get_mut(&task) {
-                    about.prolong(steady(until, super::now(), Instant::now()));
+                    about.prolong(steady(until, crate::task::now(), Instant::now()));
                     self.deadlines.insert((about.until, task));
                 }
             }
@@ -336,7 +336,7 @@ impl Supervisor {
             tracing::warn!(%task, "a task that is over was not started again");
             return;
         }
-        let about = Task::new(launch, super::now(), Instant::now());
+        let about = Task::new(launch, crate::task::now(), Instant::now());
         self.deadlines.insert((about.until, task));
         self.tasks.insert(task, about);
         self.waiting.push_back(task);
@@ -350,7 +350,7 @@ impl Supervisor {
             return;
         };
         let again = about.doom.is_some();
-        about.stop(steady(until, super::now(), Instant::now()));
+        about.stop(steady(until, crate::task::now(), Instant::now()));
         self.deadlines.insert((about.until, task));
         match about.keeper {
             Some(keeper) if !again => self.tell_keeper(keeper, &ToKeeper::Terminate),
@@ -362,7 +362,7 @@ impl Supervisor {
     /// A task that waits for its turn ends without having begun.
     fn never_started(&mut self, task: TaskId) {
         self.waiting.retain(|waiting| *waiting != task);
-        self.end(task, 128 + 15, super::now(), false);
+        self.end(task, 128 + 15, crate::task::now(), false);
     }
 
     /// Writes the newest size of a gang where its tasks find it (`ERA_WORLD_FILE`).
@@ -528,7 +528,7 @@ impl Supervisor {
         if let Some(kept) = self.keepers.get_mut(&keeper) {
             kept.task = None;
             if let Some(mut log) = kept.log.take() {
-                log.flush(super::now());
+                log.flush(crate::task::now());
             }
             self.idle.push(keeper);
         }
@@ -548,7 +548,7 @@ impl Supervisor {
         self.note(task, &format!("the task was not started: {why}"));
         let Some(about) = self.tasks.get_mut(&task) else { return };
         about.doom.get_or_insert(Ending::NotStarted);
-        self.end(task, code, super::now(), false);
+        self.end(task, code, crate::task::now(), false);
     }
 
     /// Writes a line of our own into a task's log.
@@ -561,8 +561,8 @@ impl Supervisor {
             Some(kept) => kept.log.get_or_insert_with(open),
             None => own.insert(open()),
         };
-        log.write(Stream::Err, format!("{line}\n").as_bytes(), super::now());
-        log.flush(super::now());
+        log.write(Stream::Err, format!("{line}\n").as_bytes(), crate::task::now());
+        log.flush(crate::task::now());
     }
 
     /// Takes one piece of what a task printed, and says how much that was.
@@ -579,7 +579,7 @@ impl Supervisor {
             let log = kept.log.get_or_insert_with(|| {
                 LogWriter::open(&spec.folder.join("logs"), task, spec.limits.log_bytes)
             });
-            told = log.write(stream, &piece, super::now());
+            told = log.write(stream, &piece, crate::task::now());
         }
         self.piece = piece;
         for told in told {
@@ -614,7 +614,7 @@ impl Supervisor {
         self.deadlines.remove(&(about.until, task));
         let report = match about.doom {
             // It was killed so thoroughly that its keeper went too.
-            Some(_) => about.end(super::now(), 128 + 9, false),
+            Some(_) => about.end(crate::task::now(), 128 + 9, false),
             None => Report::Lost { task, reason: "keeper-gone".into() },
         };
         self.ended.keep(task, report.clone());

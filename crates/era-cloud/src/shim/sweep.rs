@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::environment::MARK;
 use crate::limits::cgroups;
+use crate::task::MARK;
 
 /// How long what was killed may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use era_core::job::TaskId;
 
-use super::places::Places;
 use super::supervise::Supervisor;
 use crate::discover;
 use crate::executor::{Ending, Report};
 use crate::limits::disk::{ENTRIES_MAX, Walked, counted, walk};
 use crate::limits::{Amounts, tree};
+use crate::task::Places;
 use crate::usage::{IdleRule, Sampler, Watched};
 
 /// How often.
@@ -65,7 +65,7 @@ impl Watch {
 
     /// Samples what tasks use, and tells whose GPUs are idle for long.
     fn usage(&mut self, on: &mut Supervisor) {
-        let at = super::now();
+        let at = crate::task::now();
         let watched: Vec<Watched> = on
             .tasks
             .iter()
@@ -143,7 +143,7 @@ fn walker() -> Walker {
 
 /// Reads what tasks have written for TensorBoard.
 fn scalars(on: &mut Supervisor) {
-    let at = super::now();
+    let at = crate::task::now();
     let mut reports = Vec::new();
     for (task, about) in &mut on.tasks {
         // The outputs are the job's: the first replica's task reads them for all.
@@ -162,7 +162,7 @@ fn unfinished_lines(on: &mut Supervisor) {
         if let Some(log) = &mut kept.log
             && log.has_unfinished()
         {
-            log.flush(super::now());
+            log.flush(crate::task::now());
         }
     }
 }

@@ -84,11 +84,12 @@ impl Processes {
         }
         if group.cpu_us.is_none() {
             let ticks: u64 = stats().map(|stat| stat.cpu_ticks).sum();
-            seen.cpu_us = Some(ticks * 1_000_000 / procfs::ticks_per_second().max(1));
+            seen.cpu_us = Some(ticks * 1_000_000 / rustix::param::clock_ticks_per_second().max(1));
         }
         if group.memory_bytes.is_none() {
             let pages: u64 = stats().map(|stat| stat.resident_pages).sum();
-            seen.memory_bytes = Some(memory(tree, pages * procfs::page_size(), memory_limit));
+            seen.memory_bytes =
+                Some(memory(tree, pages * rustix::param::page_size() as u64, memory_limit));
         }
         if group.disk_read_bytes.is_none() {
             let io: Vec<(u64, u64)> = tree.iter().filter_map(|pid| disk(*pid)).collect();

@@ -77,7 +77,7 @@ async fn out_of_memory_is_told_apart_from_failure() {
 
 #[tokio::test]
 async fn without_control_groups_memory_is_sampled_and_enforced() {
-    let change = |settings: &mut era_cloud::shim::Settings| {
+    let change = |settings: &mut era_cloud::task::Settings| {
         settings.cgroups = false;
         settings.path = path_with_python();
     };

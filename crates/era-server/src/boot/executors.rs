@@ -5,10 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use era_cloud::docker::{Address, Docker, DockerOptions, Engine};
-use era_cloud::local::{Local, LocalOptions};
-use era_cloud::shim;
 use era_cloud::simulated::{SLEEP_MAX, Simulated};
-use era_cloud::{Executor, FoundNode, Report, Reports, discover};
+use era_cloud::{Executor, FoundNode, Reports};
 
 use super::StartEngines;
 use crate::launch::Engines;
@@ -49,17 +47,22 @@ fn asleep(nodes: Vec<FoundNode>, reports: Reports) -> Option<Arc<dyn Executor>> 
     (!nodes.is_empty()).then(start)
 }
 
+#[cfg(target_os = "linux")]
 async fn start(
     folder: PathBuf,
     simulated: Vec<FoundNode>,
     reports: Reports,
 ) -> Result<Engines, String> {
+    use era_cloud::local::{Local, LocalOptions};
+    use era_cloud::task::Settings;
+    use era_cloud::{Report, discover};
+
     let machine = tokio::task::spawn_blocking(discover::this_machine).await;
     let machine = machine.map_err(|e| e.to_string())?;
-    let settings = shim::Settings {
+    let settings = Settings {
         hidden: vec![folder.clone()],
         gpu_uuids: machine.gpus.iter().map(|gpu| gpu.uuid.clone()).collect(),
-        ..shim::Settings::default()
+        ..Settings::default()
     };
     let options = LocalOptions::of_this_program(folder.join("shim"), settings)
         .map_err(|e| format!("this program cannot find itself: {e}"))?;
@@ -71,4 +74,19 @@ async fn start(
     let _ = reports.try_send(Report::Node(machine.node));
     let simulated = asleep(simulated, reports);
     Ok(Engines { local: Arc::new(local), simulated })
+}
+
+/// Elsewhere tasks are not run as processes: nothing there keeps them within their limits and ends
+/// all that they started. Simulated nodes are no processes.
+#[cfg(not(target_os = "linux"))]
+async fn start(
+    _folder: PathBuf,
+    simulated: Vec<FoundNode>,
+    reports: Reports,
+) -> Result<Engines, String> {
+    let asleep = asleep(simulated, reports).ok_or(
+        "processes are run on Linux only: give --executor docker://… to run tasks in containers, \
+         or --nodes to try simulated ones",
+    )?;
+    Ok(Engines { local: asleep.clone(), simulated: Some(asleep) })
 }

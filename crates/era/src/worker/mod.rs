@@ -5,6 +5,7 @@
 //! Celery worker in Python takes them, and asks over that socket.
 
 mod dead;
+mod lease;
 mod socket;
 
 use std::io::Write;
@@ -16,8 +17,9 @@ use era_cloud::celery::bus::Bus;
 use era_cloud::celery::names::Address;
 use era_cloud::celery::node::{Node, NodeOptions};
 use era_cloud::celery::worker::{Scale, Worker as Taking};
+use era_cloud::discover;
 use era_cloud::local::LocalOptions;
-use era_cloud::{discover, shim};
+use era_cloud::task::Settings;
 
 /// Serve as a node whose tasks come through Redis, as Celery sends them
 #[derive(Args)]
@@ -82,7 +84,7 @@ impl Worker {
             None => {}
         }
         let node = Node::start(self.options()?, bus).await?;
-        let settings = tokio::spawn(crate::settings::follow_lease(node.clone()));
+        let settings = tokio::spawn(lease::follow(node.clone()));
         let mut out = std::io::stdout();
         writeln!(out, "node {} serves", node.name())?;
         out.flush()?;
@@ -100,11 +102,11 @@ impl Worker {
             .with_context(|| format!("{} cannot be made", self.data.display()))?;
         let folder = self.data.canonicalize().context("the worker's folder cannot be found")?;
         let machine = discover::this_machine();
-        let settings = shim::Settings {
+        let settings = Settings {
             hidden: [vec![folder.clone()], self.hide.clone()].concat(),
             gpu_uuids: machine.gpus.iter().map(|gpu| gpu.uuid.clone()).collect(),
             spare_keepers: self.autoscale.least(),
-            ..shim::Settings::default()
+            ..Settings::default()
         };
         let mut found = machine.node;
         if let Some(name) = &self.node {

@@ -11,7 +11,7 @@ use super::super::held::{Act, Phase};
 use super::super::lease::{Shared, Word};
 use super::{Tender, WRITE_PATIENCE, Write};
 use crate::executor::{Ending, Report};
-use crate::shim::now;
+use crate::task::now;
 
 impl Tender {
     pub(super) async fn stop(&mut self, task: TaskId, until: Time) {

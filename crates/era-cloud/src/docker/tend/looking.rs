@@ -15,7 +15,7 @@ use super::super::lease::Shared;
 use super::super::nodes::Nodes;
 use super::{LOOK_IDLE, LOOK_MAX, LOOK_MIN, LOOK_SHARE, News, Tender};
 use crate::executor::Report;
-use crate::shim::{Places, now};
+use crate::task::{Places, now};
 
 impl Tender {
     pub(super) fn look(&mut self) {

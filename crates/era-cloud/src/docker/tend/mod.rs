@@ -28,7 +28,7 @@ use super::nodes::Nodes;
 use super::task::House;
 use super::{Known, lock};
 use crate::executor::{Launch, Order, Report, Reports};
-use crate::shim::{Places, now};
+use crate::task::{Places, now};
 
 /// How often due things are looked for.
 const TICK: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! What a process takes from the configuration centre while it runs.
+//! What a worker takes from the configuration centre while it runs.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const LEASE_MIN: Duration = Duration::from_secs(1);
 const LEASE_MAX: Duration = Duration::from_secs(3600);
 
 /// Keeps the length of a node's lease as the site's settings say, once somebody has set it.
-pub(crate) async fn follow_lease(node: Node) {
+pub(crate) async fn follow(node: Node) {
     let mut settings = Settings::watch(node.bus().clone());
     loop {
         if let Some(lease) = settings.current().span("lease") {

@@ -1,0 +1,119 @@
+//! What a task sees of the file system: a mount namespace of its own.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{MountFlags, MountPropagationFlags};
+
+use super::{Isolation, Unisolated, before_exec};
+
+fn step(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Unisolated {
+    let what = what.into();
+    move |errno| Unisolated::Step { what, source: errno.into() }
+}
+
+impl Isolation {
+    /// Finds out what is permitted here, and what is to be said about it. It enters and leaves a
+    /// namespace for a try, so the caller must have one thread only.
+    pub fn probe(first_uid: u32, task_root: &Path) -> (Isolation, Vec<String>) {
+        if !rustix::process::geteuid().is_root() {
+            let note = "not root: tasks run as the server's own user, and see what it sees";
+            return (Isolation::NONE, vec![note.into()]);
+        }
+        let tried = std::fs::create_dir_all(task_root)
+            .map_err(|source| Unisolated::Step { what: "make /run/era".into(), source })
+            .and_then(|()| Away::from_home())
+            .and_then(|away| away.back());
+        let namespaces = tried.is_ok();
+        let notes = tried.err().map(|why| {
+            format!(
+                "mount namespaces are not permitted ({why}): user ids and file permissions alone \
+                 keep tasks apart"
+            )
+        });
+        (Isolation { first_uid: Some(first_uid), namespaces }, notes.into_iter().collect())
+    }
+}
+
+/// What a task sees that others do not. Paths are those outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View<'a> {
+    /// The job's folder, seen at the task root.
+    pub folder: &'a Path,
+    /// Where that is.
+    pub root: &'a Path,
+    /// What `/tmp` is.
+    pub tmp: &'a Path,
+    /// Folders or files to see read-only: from outside, to a path inside that exists.
+    pub read_only: &'a [(PathBuf, PathBuf)],
+    /// Folders to see nothing of.
+    pub hidden: &'a [PathBuf],
+    /// Most bytes of `/dev/shm`.
+    pub shm_bytes: u64,
+}
+
+/// A stay in a mount namespace made for one task. The task keeps it after we are [`Away::back`].
+#[derive(Debug)]
+pub struct Away {
+    home: File,
+}
+
+impl Away {
+    /// Enters a new namespace that nothing propagates out of.
+    pub fn from_home() -> Result<Away, Unisolated> {
+        let home = File::open("/proc/thread-self/ns/mnt")
+            .map_err(|source| Unisolated::Step { what: "find our mounts".into(), source })?;
+        before_exec::own_mounts().map_err(step("make a mount namespace"))?;
+        let away = Away { home };
+        rustix::mount::mount_change(
+            "/",
+            MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+        )
+        .map_err(step("keep mounts private"))?;
+        Ok(away)
+    }
+
+    /// Arranges what the task sees.
+    pub fn arrange(&self, view: &View<'_>) -> Result<(), Unisolated> {
+        let quiet = MountFlags::NOSUID | MountFlags::NODEV;
+        bind(view.folder, view.root)?;
+        for (from, to) in view.read_only {
+            bind(from, to)?;
+            rustix::mount::mount_remount(to, MountFlags::BIND | MountFlags::RDONLY | quiet, c"")
+                .map_err(step(format!("make {} read-only", to.display())))?;
+        }
+        // From here on what is outside may be covered, so sources were used up before.
+        bind(view.tmp, Path::new("/tmp"))?;
+        let size = std::ffi::CString::new(format!("size={},mode=1777", view.shm_bytes))
+            .unwrap_or_default();
+        match rustix::mount::mount(c"shm", c"/dev/shm", c"tmpfs", quiet, &*size) {
+            // No shared memory to keep private.
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Err(errno) => return Err(step("make a private /dev/shm")(errno)),
+        }
+        for hidden in view.hidden {
+            let nothing = MountFlags::RDONLY | MountFlags::NOEXEC | quiet;
+            match rustix::mount::mount(c"hidden", hidden, c"tmpfs", nothing, c"size=4k,mode=0") {
+                // It was under `/tmp`, say, and is out of sight already.
+                Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+                Err(errno) => return Err(step(format!("hide {}", hidden.display()))(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes back to where the keeper came from.
+    pub fn back(self) -> Result<(), Unisolated> {
+        rustix::thread::move_into_link_name_space(self.home.as_fd(), None)
+            .map_err(step("leave a task's mount namespace"))
+    }
+}
+
+fn bind(from: &Path, to: &Path) -> Result<(), Unisolated> {
+    rustix::mount::mount_bind(from, to).map_err(step(format!(
+        "show {} at {}",
+        from.display(),
+        to.display()
+    )))
+}
