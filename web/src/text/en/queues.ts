@@ -166,6 +166,7 @@ export default {
   rollBack: 'Roll back',
   rollBackTo: (version: string) => `Roll back to version ${version}`,
   proposals: 'What tuning proposes',
+  gain: (train: string, test: string) => `Against the rule in force it gains ${train} where it learned and ${test} on later work.`,
   noProposals: 'Nothing is proposed',
   noProposalsText: 'A tuning run of the laboratory searches this site’s own history for a better formula and proposes what it finds. Nothing is published by itself.',
   toLab: 'Go to the laboratory',

@@ -169,6 +169,7 @@ export default {
   rollBack: '回退',
   rollBackTo: (version: string) => `回退到版本 ${version}`,
   proposals: '调优的建议',
+  gain: (train: string, test: string) => `与当前规则相比，在学习的时段改进 ${train}，在之后的作业上改进 ${test}。`,
   noProposals: '目前没有建议',
   noProposalsText: '实验室的调优会在本站历史中寻找更好的公式并提出建议，但不会自行发布。',
   toLab: '前往实验室',
