@@ -7,7 +7,7 @@ test.use({ account: ADMIN, locale: 'zh-CN' });
 /** Runs of four or more English words that are seen, but for commands, code and what programs print. */
 function english(page: Page): Promise<string[]> {
   return page.evaluate(() => {
-    const apart = 'code, pre, .mono, textarea, script, style, [lang=en], .log';
+    const apart = 'code, pre, .mono, textarea, noscript, script, style, [lang=en], .log';
     const found: string[] = [];
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) {

@@ -116,9 +116,12 @@ test.describe('for administrators', () => {
     await expect(panel.getByRole('button', { name: 'Drain' })).toBeVisible();
   });
 
-  test('a drain with a time says when, and one at once stops what runs, which goes on elsewhere', async ({ page, server }) => {
-    const asks = { resources: { cpu: '1', memory: '1Gi' }, duration_s: 3600, constraints: { pool: 'inference' } };
-    const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'to-be-moved', work: { command: ['true'] }, ask: asks });
+  test('a drain with a time says when, and one at once stops what runs, which goes on when there is room', async ({ page, server }) => {
+    // What is stopped has its grace period.
+    test.setTimeout(150_000);
+    // On the machine itself: simulated tasks are over too soon.
+    const asks = { resources: { cpu: '100m', memory: '64Mi' }, duration_s: 3600, constraints: { pool: 'default' } };
+    const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'to-be-moved', work: { command: ['sleep', '3000'] }, ask: asks });
     const read = () => server.ask<{ state: string; tasks: { node: string; attempt: number }[] }>('GET', `/jobs/${job}`);
     await until(async () => (await read()).state === 'running');
     const home = (await read()).tasks[0]?.node ?? '';
@@ -142,8 +145,13 @@ test.describe('for administrators', () => {
     await panel.getByRole('button', { name: 'Drain otherwise' }).click();
     await dialog.getByLabel('Stop it now').check();
     await dialog.getByRole('button', { name: 'Stop and drain' }).click();
-    await until(async () => (await read()).tasks.some((task) => task.node !== home), 60_000);
-    await server.ask('PATCH', `/nodes/${home}`, { action: 'resume' });
+    await until(async () => (await read()).state === 'waiting', 90_000);
+    await expect(panel).toContainText('It is empty.');
+    await panel.getByRole('button', { name: 'Resume' }).click();
+    await until(async () => (await read()).state === 'running');
+    expect((await read()).tasks[0]?.attempt).toBe(2);
+    await page.goto(`/jobs/${job}`);
+    await expect(page.getByText(/its node is drained; it goes on elsewhere$/)).toBeVisible();
     await server.ask('POST', `/jobs/${job}/cancel`);
   });
 
