@@ -146,6 +146,7 @@ export default {
   tryOn: 'Tried on',
   previewBroken: 'A rule with an error orders nothing: mend it first.',
   previewEmpty: 'Nothing waits in this queue',
+  previewHeld: 'Those that wait here wait for other jobs first',
   previewEmptyText: 'Try the rule on a queue in which jobs wait to see how it would order them.',
   asItIs: 'This is the order now.',
   sameOrder: 'The order would stay as it is.',

@@ -149,6 +149,7 @@ export default {
   tryOn: '试用于',
   previewBroken: '有错误的规则无法排序：请先修正。',
   previewEmpty: '该队列没有作业等待',
+  previewHeld: '该队列中的作业都在等待其他作业',
   previewEmptyText: '请在有作业等待的队列上试用规则，以查看排列。',
   asItIs: '这是当前的次序。',
   sameOrder: '次序不变。',
