@@ -26,6 +26,13 @@ test('re-prices within 100 ms of the last keystroke, and says the slot', async (
   await expect(page.getByText('in pool training')).toBeVisible();
 });
 
+test('begins at its top, whatever comes below', async ({ page }) => {
+  await page.goto('/jobs/new?template=gpu');
+  await expect(page.getByRole('tab', { name: 'YAML' })).toBeAttached();
+  await expect(page.getByText(/credits/).first()).toBeVisible();
+  expect(await page.evaluate(() => scrollY)).toBe(0);
+});
+
 test('the point of the flexibility menu is the deadline: dragged, or moved by keys', async ({ page }) => {
   await page.goto('/jobs/new?template=gpu');
   const point = page.getByRole('slider', { name: 'Deadline' });
