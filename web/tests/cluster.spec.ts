@@ -106,12 +106,53 @@ test.describe('for administrators', () => {
     await page.goto(`/cluster?node=${node}`);
     const panel = page.getByRole('complementary', { name: `Node ${node}` });
     await panel.getByRole('button', { name: 'Drain' }).click();
-    await expect(page.getByText(`${node} drains: it takes nothing new.`)).toBeVisible();
+    const dialog = page.getByRole('dialog', { name: `Drain ${node}` });
+    await dialog.getByRole('button', { name: 'Drain' }).click();
+    await expect(page.getByText(`${node} drains: it takes nothing new`)).toBeVisible();
     expect((await state(server)).health).toBe('draining');
     await expect(page.locator(`[data-node="${node}"]`)).toContainText('draining');
     await page.getByRole('button', { name: 'Undo' }).click();
     await until(async () => (await state(server)).health === 'up');
     await expect(panel.getByRole('button', { name: 'Drain' })).toBeVisible();
+  });
+
+  test('a drain with a time says when, and one at once stops what runs, which goes on when there is room', async ({ page, server }) => {
+    // What is stopped has its grace period.
+    test.setTimeout(150_000);
+    // On the machine itself: simulated tasks are over too soon.
+    const asks = { resources: { cpu: '100m', memory: '64Mi' }, duration_s: 3600, constraints: { pool: 'default' } };
+    const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'to-be-moved', work: { command: ['sleep', '3000'] }, ask: asks });
+    const read = () => server.ask<{ state: string; tasks: { node: string; attempt: number }[] }>('GET', `/jobs/${job}`);
+    await until(async () => (await read()).state === 'running');
+    const home = (await read()).tasks[0]?.node ?? '';
+    await page.goto(`/cluster?node=${home}`);
+    const panel = page.getByRole('complementary', { name: `Node ${home}` });
+    await panel.getByRole('button', { name: 'Drain' }).click();
+    const dialog = page.getByRole('dialog', { name: `Drain ${home}` });
+    await expect(dialog).toContainText('1 job runs on it now');
+    await dialog.getByLabel('Stop it at a time').check();
+    await dialog.getByLabel('At, in your own time zone').fill('2020-01-01T00:00');
+    await dialog.getByRole('button', { name: 'Drain' }).click();
+    await expect(dialog.getByText('Give a day and a time that are still to come.')).toBeVisible();
+    const soon = new Date(Date.now() + 3 * 3_600_000);
+    const two = (part: number) => String(part).padStart(2, '0');
+    await dialog.getByLabel('At, in your own time zone').fill(`${soon.getFullYear()}-${two(soon.getMonth() + 1)}-${two(soon.getDate())}T${two(soon.getHours())}:${two(soon.getMinutes())}`);
+    expect(await findings(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Drain' }).click();
+    await expect(panel).toContainText('is told to stop and goes on elsewhere');
+    expect((await read()).state).toBe('running');
+
+    await panel.getByRole('button', { name: 'Drain otherwise' }).click();
+    await dialog.getByLabel('Stop it now').check();
+    await dialog.getByRole('button', { name: 'Stop and drain' }).click();
+    await until(async () => (await read()).state === 'waiting', 90_000);
+    await expect(panel).toContainText('It is empty.');
+    await panel.getByRole('button', { name: 'Resume' }).click();
+    await until(async () => (await read()).state === 'running');
+    expect((await read()).tasks[0]?.attempt).toBe(2);
+    await page.goto(`/jobs/${job}`);
+    await expect(page.getByText(/its node is drained; it goes on elsewhere$/)).toBeVisible();
+    await server.ask('POST', `/jobs/${job}/cancel`);
   });
 
   test('a node is cordoned, then drained, then takes work again', async ({ page, server }) => {
@@ -122,9 +163,10 @@ test.describe('for administrators', () => {
     expect((await state(server)).health).toBe('cordoned');
     await expect(page.locator(`[data-node="${node}"]`)).toContainText('cordoned');
     await panel.getByRole('button', { name: 'Drain' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).click();
     await until(async () => (await state(server)).health === 'draining');
     // The way back is to how it stood.
-    await page.getByRole('status').or(page.locator('body')).getByText(`${node} drains: it takes nothing new.`).waitFor();
+    await page.getByRole('status').or(page.locator('body')).getByText(`${node} drains: it takes nothing new`).waitFor();
     await panel.getByRole('button', { name: 'Resume' }).click();
     await until(async () => (await state(server)).health === 'up');
     await expect(panel.getByRole('button', { name: 'Cordon' })).toBeVisible();

@@ -38,7 +38,7 @@ test('what it printed is shown in colour and never as markup', async ({ page, se
 test('metrics are drawn, outputs can be fetched, and the bill is line by line', async ({ page, seeded }) => {
   await page.goto(`/jobs/${seeded.done}`);
   await expect(page.getByText('Line by line')).toBeVisible();
-  await expect(page.getByText('succeeded', { exact: true })).toBeVisible();
+  await expect(page.getByText('Succeeded: every task exited with code 0.').first()).toBeVisible();
   await page.getByRole('tab', { name: 'Metrics' }).click();
   await expect(page.getByRole('img', { name: 'loss' }).locator('canvas')).toBeVisible();
   await expect(page.getByRole('img', { name: 'accuracy' }).locator('canvas')).toBeVisible();
@@ -75,7 +75,7 @@ test('a running promise can be given more time, and what is left of it can be gi
   expect(await findings(page)).toEqual([]);
   await page.getByRole('button', { name: 'Extend' }).click();
   await expect(page.getByText('It may run longer.')).toBeVisible();
-  await expect(page.getByText(/^extended until/)).toBeVisible();
+  await expect(page.getByText(/^Extended until/)).toBeVisible();
   await page.getByRole('button', { name: 'More' }).click();
   await page.getByRole('menuitem', { name: 'Release the rest' }).click();
   await page.getByRole('button', { name: 'Stop and give back' }).click();

@@ -26,6 +26,13 @@ test('re-prices within 100 ms of the last keystroke, and says the slot', async (
   await expect(page.getByText('in pool training')).toBeVisible();
 });
 
+test('begins at its top, whatever comes below', async ({ page }) => {
+  await page.goto('/jobs/new?template=gpu');
+  await expect(page.getByRole('tab', { name: 'YAML' })).toBeAttached();
+  await expect(page.getByText(/credits/).first()).toBeVisible();
+  expect(await page.evaluate(() => scrollY)).toBe(0);
+});
+
 test('the point of the flexibility menu is the deadline: dragged, or moved by keys', async ({ page }) => {
   await page.goto('/jobs/new?template=gpu');
   const point = page.getByRole('slider', { name: 'Deadline' });
@@ -82,7 +89,7 @@ test('form, YAML and command line say the same, whichever is written', async ({ 
   await expect(box(page, 'Cores')).toHaveValue('6');
   await expect(page.getByRole('textbox', { name: 'Worth to you' })).toHaveValue('30');
   await yaml.fill('command: x\ntimes: 45m\n');
-  await expect(page.getByText('Line 2, column 1: unknown key `times`')).toBeVisible();
+  await expect(page.getByText(/^Line 2, column 1: there is no key `times`/)).toBeVisible();
   await yaml.fill('command: python train.py\ntime: 45m\nresources: {cpu: 1, memory: 1Gi}\n');
   await page.getByRole('tab', { name: 'Command line' }).click();
   await expect(page.getByText('era run --cpu 1 --memory 1Gi --time 45m -- python train.py')).toBeVisible();

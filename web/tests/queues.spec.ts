@@ -119,6 +119,20 @@ test.describe('for administrators', () => {
     await expect(page.getByText('its queue is full').first()).toBeVisible();
   });
 
+  test('jobs from far back in a long line are named in the preview', async ({ page, server }) => {
+    await server.ask('PUT', '/queues/long', { name: 'long', level: 3, policy: 'fifo', running_max: 0 });
+    const ask = { resources: { cpu: '1', memory: '1Gi' }, duration_s: 600 };
+    await server.ask('POST', '/jobs', { name: 'sweep', work: { command: ['true'] }, queue: 'long', array: { from: 1, to: 700 }, ask });
+    const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'last-in-line', work: { command: ['true'] }, queue: 'long', ask, priority: 9 });
+    await page.goto('/queues?view=policies&policy=priority');
+    await page.getByLabel('Formula').fill('100 * priority');
+    await page.getByLabel('Tried on').selectOption('long');
+    const order = page.locator('section', { has: page.getByRole('heading', { name: 'How the queue would stand' }) }).getByRole('listitem');
+    await expect(order.first()).toContainText(`last-in-line #${job}`);
+    await expect(order.first()).toContainText('from further back');
+    await expect(order.nth(1)).toContainText('sweep');
+  });
+
   test('a new policy is published under a name of its own', async ({ page, server }) => {
     await page.goto('/queues?view=policies');
     await page.getByRole('button', { name: 'New policy' }).click();

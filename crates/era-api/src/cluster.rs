@@ -34,6 +34,9 @@ pub struct Node {
     pub jobs: Vec<u64>,
     /// Announced absences.
     pub maintenance: Vec<Absence>,
+    /// While it drains: when what is still there is told to stop and goes on elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_at: Option<Timestamp>,
     /// Whether its tasks only sleep.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
@@ -70,6 +73,9 @@ pub struct Absence {
 pub struct NodeEdit {
     /// `cordon`, `drain`, `resume` or `leave`.
     pub action: Option<NodeAction>,
+    /// With `drain`: when whatever still runs there is told to stop, with grace, and goes on
+    /// elsewhere; a time that has passed means at once. Without it what runs may finish.
+    pub stop_at: Option<Timestamp>,
     /// Its domain; an empty string takes it out.
     pub domain: Option<String>,
     /// All announced absences from now on.
@@ -82,7 +88,8 @@ pub struct NodeEdit {
 pub enum NodeAction {
     /// It takes nothing new; what runs or is promised there stays.
     Cordon,
-    /// It takes nothing new; promises move where they can.
+    /// It takes nothing new; promises move where they can, and what runs may finish, until
+    /// `stop_at` where that is given.
     Drain,
     /// It takes work again.
     Resume,

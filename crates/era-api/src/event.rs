@@ -21,4 +21,9 @@ pub struct Event {
     pub user: Option<String>,
     /// In a sentence.
     pub sentence: String,
+    /// What it says besides, for whoever puts it in words of their own: money in millionths of a
+    /// credit, instants and spans in milliseconds, machines by name.
+    #[serde(default, skip_serializing_if = "crate::Parameters::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
+    pub parameters: crate::Parameters,
 }

@@ -399,6 +399,9 @@ pub struct Job {
     pub spec: NewJob,
     /// How it ended, in a sentence.
     pub reason: Option<String>,
+    /// The same for whoever puts it in words of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
     /// How often it was tried.
     pub attempts: u32,
     /// Its tasks, newest attempt first.
@@ -408,6 +411,18 @@ pub struct Job {
     /// Why it waits, or when it will run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Outcome {
+    /// `succeeded`, `failed`, `out_of_memory`, `out_of_disk`, `not_started`, `cancelled`,
+    /// `unfulfilled`, `released`, `limit_reached` or `broken`.
+    pub code: String,
+    /// What it says besides: the exit `code`, or the `job` that had to succeed first.
+    #[serde(default, skip_serializing_if = "crate::Parameters::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
+    pub parameters: crate::Parameters,
 }
 
 /// One replica of one attempt.
@@ -431,7 +446,8 @@ pub struct Task {
     pub ended: Option<Timestamp>,
     /// Its exit code; absent if it was lost.
     pub exit_code: Option<i32>,
-    /// What ended it, if not itself: `out_of_memory`, `stopped`, `lost`, `limit`, `not_started`.
+    /// What ended it, if not itself: `out_of_memory`, `out_of_disk`, `stopped`,
+    /// `lost`, `drained`, `limit`, `not_started`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -489,6 +505,11 @@ pub struct TimelineLine {
     pub event: String,
     /// The same in a sentence.
     pub sentence: String,
+    /// What it says besides, for whoever puts it in words of their own: money in millionths of a
+    /// credit, instants and spans in milliseconds, machines by name.
+    #[serde(default, skip_serializing_if = "crate::Parameters::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
+    pub parameters: crate::Parameters,
 }
 
 /// Which jobs are listed. Every field narrows the list.

@@ -81,6 +81,9 @@ pub struct LabRun {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Whether that is because the server was stopped meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// What it found, as the command line prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]

@@ -146,6 +146,13 @@ pub struct RuleChecked {
     /// What is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// The code of what is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What it says besides its code, for whoever puts it in words of their own.
+    #[serde(default, skip_serializing_if = "crate::Parameters::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
+    pub parameters: crate::Parameters,
     /// At which character, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u32>,
@@ -157,6 +164,9 @@ pub struct RuleChecked {
     /// And as they would stand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order_then: Vec<u64>,
+    /// The jobs of both, by number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<Waiter>,
 }
 
 /// Which version is put in force again.
@@ -180,4 +190,8 @@ pub struct Proposal {
     pub rule: Rule,
     /// What it gained on a span that it never saw, in words.
     pub gain: String,
+    /// By which share it is better than the rule in force where it learned.
+    pub gain_train: f64,
+    /// And on later work, which it never saw.
+    pub gain_test: f64,
 }

@@ -45,6 +45,9 @@ pub struct Node {
     /// Announced absences, `[from, to)`, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub maintenance: Vec<(Time, Time)>,
+    /// While it drains: when whatever is still there has to go elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_at: Option<Time>,
     /// Kept for large or high-level jobs by its domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Keep>,

@@ -154,10 +154,14 @@ pub enum Command {
         /// Which.
         node: NodeId,
     },
-    /// A node takes nothing new; its promises move where they can.
+    /// A node takes nothing new; its promises move where they can. What runs there may finish, or
+    /// is told to stop at a time and goes on elsewhere.
     Drain {
         /// Which.
         node: NodeId,
+        /// When whatever still runs or is promised there has to go elsewhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stop_at: Option<Time>,
     },
     /// A node takes nothing new; what runs or is promised there stays.
     Cordon {

@@ -392,6 +392,8 @@ pub enum StopReason {
     Preempted,
     /// Hardware under it was lost.
     Lost,
+    /// Its node is drained.
+    Drained,
     /// One of its tasks failed.
     Failed {
         /// With this code.

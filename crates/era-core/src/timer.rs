@@ -1,9 +1,10 @@
-//! What happens by itself, and when: timers follow from jobs and holds, and are found again from
-//! them alone. What is done when one is due is the scheduler's to say. That ended jobs are
+//! What happens by itself, and when: timers follow from jobs, holds and nodes, and are found again
+//! from them alone. What is done when one is due is the scheduler's to say. That ended jobs are
 //! forgotten has a list of its own, since it may come earlier than its time.
 
+use crate::cluster::Node;
 use crate::job::{Hold, Job, Phase};
-use crate::units::{HoldId, JobId, Span, Time};
+use crate::units::{HoldId, JobId, NodeId, Span, Time};
 
 /// What happens by itself when its time comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,6 +13,8 @@ pub(crate) enum Timer {
     ExtraGone { job: JobId, part: u16 },
     /// What was told to stop is gone.
     StopOver { job: JobId, part: u16 },
+    /// What is still on a draining node has to go elsewhere.
+    Vacate(NodeId),
     /// A hold expires.
     Hold(HoldId),
     /// Work in the way of a hold is told to give way.
@@ -29,6 +32,11 @@ pub(crate) enum Timer {
 pub(crate) fn stop_signal(from: Time, to: Time, grace: Span) -> Time {
     let half = Time(from.0 + (to.0 - from.0) / 2);
     (to - grace).max(half)
+}
+
+/// What happens to a node by itself, and when.
+pub(crate) fn timer_of_node(node: &Node) -> Option<(Time, Timer)> {
+    node.stop_at.map(|at| (at, Timer::Vacate(node.id)))
 }
 
 /// What happens to a hold by itself, and when.

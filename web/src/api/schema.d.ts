@@ -1826,6 +1826,13 @@ export interface components {
              * @description About which job.
              */
             job?: number | null;
+            /**
+             * @description What it says besides, for whoever puts it in words of their own: money in millionths of a
+             *     credit, instants and spans in milliseconds, machines by name.
+             */
+            parameters?: {
+                [key: string]: unknown;
+            };
             /** @description In a sentence. */
             sentence: string;
             /** @description Whose job. */
@@ -2029,6 +2036,7 @@ export interface components {
             /** @description What it paid and got back. */
             cost: components["schemas"]["Cost"];
             explanation?: components["schemas"]["Explanation"] | null;
+            outcome?: components["schemas"]["Outcome"] | null;
             /** @description How it ended, in a sentence. */
             reason?: string | null;
             /** @description What was handed in. */
@@ -2200,6 +2208,8 @@ export interface components {
              * @description Its number.
              */
             id: number;
+            /** @description Whether that is because the server was stopped meanwhile. */
+            interrupted?: boolean;
             /** @description Why it failed. */
             problem?: string | null;
             proposes?: components["schemas"]["Rule"] | null;
@@ -2607,6 +2617,11 @@ export interface components {
             rack?: string | null;
             /** @description Whether its tasks only sleep. */
             simulated?: boolean;
+            /**
+             * Format: date-time
+             * @description While it drains: when what is still there is told to stop and goes on elsewhere.
+             */
+            stop_at?: string | null;
         };
         /**
          * @description What is done to a node.
@@ -2627,6 +2642,13 @@ export interface components {
              * @default null
              */
             maintenance?: components["schemas"]["Absence"][] | null;
+            /**
+             * Format: date-time
+             * @description With `drain`: when whatever still runs there is told to stop, with grace, and goes on
+             *     elsewhere; a time that has passed means at once. Without it what runs may finish.
+             * @default null
+             */
+            stop_at?: string | null;
         };
         /** @description A run that would be possible. */
         Offer: {
@@ -2649,6 +2671,18 @@ export interface components {
             after?: number[];
             /** @description The request. */
             ask: components["schemas"]["Ask"];
+        };
+        /** @description How a job ended. */
+        Outcome: {
+            /**
+             * @description `succeeded`, `failed`, `out_of_memory`, `out_of_disk`, `not_started`, `cancelled`,
+             *     `unfulfilled`, `released`, `limit_reached` or `broken`.
+             */
+            code: string;
+            /** @description What it says besides: the exit `code`, or the `job` that had to succeed first. */
+            parameters?: {
+                [key: string]: unknown;
+            };
         };
         /** @description A file that a job left in its outputs. */
         OutputFile: {
@@ -2759,6 +2793,13 @@ export interface components {
                  * @description About which job.
                  */
                 job?: number | null;
+                /**
+                 * @description What it says besides, for whoever puts it in words of their own: money in millionths of a
+                 *     credit, instants and spans in milliseconds, machines by name.
+                 */
+                parameters?: {
+                    [key: string]: unknown;
+                };
                 /** @description In a sentence. */
                 sentence: string;
                 /** @description Whose job. */
@@ -2946,6 +2987,8 @@ export interface components {
                  * @description Its number.
                  */
                 id: number;
+                /** @description Whether that is because the server was stopped meanwhile. */
+                interrupted?: boolean;
                 /** @description Why it failed. */
                 problem?: string | null;
                 proposes?: components["schemas"]["Rule"] | null;
@@ -3082,6 +3125,16 @@ export interface components {
                 /** @description What it gained on a span that it never saw, in words. */
                 gain: string;
                 /**
+                 * Format: double
+                 * @description And on later work, which it never saw.
+                 */
+                gain_test: number;
+                /**
+                 * Format: double
+                 * @description By which share it is better than the rule in force where it learned.
+                 */
+                gain_train: number;
+                /**
                  * Format: int64
                  * @description Its number.
                  */
@@ -3134,6 +3187,13 @@ export interface components {
                 at: string;
                 /** @description What, as the journal calls it. */
                 event: string;
+                /**
+                 * @description What it says besides, for whoever puts it in words of their own: money in millionths of a
+                 *     credit, instants and spans in milliseconds, machines by name.
+                 */
+                parameters?: {
+                    [key: string]: unknown;
+                };
                 /** @description The same in a sentence. */
                 sentence: string;
                 /**
@@ -3417,6 +3477,16 @@ export interface components {
             at: string;
             /** @description What it gained on a span that it never saw, in words. */
             gain: string;
+            /**
+             * Format: double
+             * @description And on later work, which it never saw.
+             */
+            gain_test: number;
+            /**
+             * Format: double
+             * @description By which share it is better than the rule in force where it learned.
+             */
+            gain_train: number;
             /**
              * Format: int64
              * @description Its number.
@@ -3727,6 +3797,10 @@ export interface components {
              * @description At which character, from 0.
              */
             at?: number | null;
+            /** @description The code of what is wrong. */
+            code?: string | null;
+            /** @description The jobs of both, by number. */
+            jobs?: components["schemas"]["Waiter"][];
             /** @description The names that a formula may use. */
             names: string[];
             /** @description Whether it can be published. */
@@ -3735,6 +3809,10 @@ export interface components {
             order_now?: number[];
             /** @description And as they would stand. */
             order_then?: number[];
+            /** @description What it says besides its code, for whoever puts it in words of their own. */
+            parameters?: {
+                [key: string]: unknown;
+            };
             /** @description What is wrong. */
             problem?: string | null;
         };
@@ -3899,7 +3977,10 @@ export interface components {
              * @description Which attempt, from 1.
              */
             attempt: number;
-            /** @description What ended it, if not itself: `out_of_memory`, `stopped`, `lost`, `limit`, `not_started`. */
+            /**
+             * @description What ended it, if not itself: `out_of_memory`, `out_of_disk`, `stopped`,
+             *     `lost`, `drained`, `limit`, `not_started`.
+             */
             cause?: string | null;
             /**
              * Format: date-time
@@ -3945,6 +4026,13 @@ export interface components {
             at: string;
             /** @description What, as the journal calls it. */
             event: string;
+            /**
+             * @description What it says besides, for whoever puts it in words of their own: money in millionths of a
+             *     credit, instants and spans in milliseconds, machines by name.
+             */
+            parameters?: {
+                [key: string]: unknown;
+            };
             /** @description The same in a sentence. */
             sentence: string;
             /**

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytesIn, clock, creditsIn, durationIn, momentIn, percentIn, relativeIn, valueIn } from './format';
+import { bytesIn, clock, creditsIn, durationIn, momentIn, percentIn, relativeIn, stretchIn, valueIn } from './format';
 import { formatTag, preferred } from './locale.svelte';
 
 describe('formats', () => {
@@ -59,4 +59,12 @@ describe('the language', () => {
     expect(formatTag('en', ['zh-CN', 'en-GB'])).toBe('en-GB');
     expect(formatTag('zh', ['en-GB'])).toBe('zh-CN');
   });
+});
+
+it('a stretch of time names its day once', () => {
+  const at = (day: number, hour: number) => new Date(2030, 4, day, hour);
+  expect(stretchIn('en-GB', at(6, 12), at(6, 14), at(6, 9))).toMatch(/^12:00\s?–\s?14:00$/);
+  expect(stretchIn('en-GB', at(7, 12), at(7, 14), at(6, 9))).toMatch(/^7 May,? 12:00\s?–\s?14:00$/);
+  expect(stretchIn('en-GB', at(6, 23), at(7, 1), at(6, 9))).toMatch(/6 May.*23:00.*7 May.*01:00/);
+  expect(stretchIn('zh-CN', at(6, 12), at(6, 14), at(6, 9))).toMatch(/12:00.*14:00/);
 });

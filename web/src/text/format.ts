@@ -107,6 +107,15 @@ export function momentIn(tag: string, at: Moment, now: Moment = Date.now()): str
   return dates(tag, { hour: '2-digit', minute: '2-digit', ...day, ...year }).format(when);
 }
 
+/** From when until when, with the day once where both are on it. */
+export function stretchIn(tag: string, from: Moment, to: Moment, now: Moment = Date.now()): string {
+  const [begin, end, today] = [new Date(from), new Date(to), new Date(now)];
+  const isToday = (when: Date) => when.toDateString() === today.toDateString();
+  const day: Intl.DateTimeFormatOptions = isToday(begin) && isToday(end) ? {} : { month: 'short', day: 'numeric' };
+  const year: Intl.DateTimeFormatOptions = begin.getFullYear() === today.getFullYear() && end.getFullYear() === today.getFullYear() ? {} : { year: 'numeric' };
+  return dates(tag, { hour: '2-digit', minute: '2-digit', ...day, ...year }).formatRange(begin, end);
+}
+
 /** A time of day. */
 export function timeIn(tag: string, at: Moment): string {
   return dates(tag, { hour: '2-digit', minute: '2-digit' }).format(new Date(at));
@@ -127,6 +136,11 @@ export function dayIn(tag: string, at: Moment): string {
   return dates(tag, { weekday: 'short', month: 'short', day: 'numeric' }).format(new Date(at));
 }
 
+/** A day without its weekday, where there is little room. */
+export function dayShortIn(tag: string, at: Moment): string {
+  return dates(tag, { month: 'short', day: 'numeric' }).format(new Date(at));
+}
+
 /** How long ago, or from now: `in 5 min`. */
 export function relativeIn(tag: string, at: Moment, now: Moment = Date.now()): string {
   const seconds = (new Date(at).getTime() - new Date(now).getTime()) / 1000;
@@ -145,8 +159,10 @@ export const percent = (share: number, digits?: number) => percentIn(locale.tag,
 export const bytes = (count: number) => bytesIn(locale.tag, count);
 export const duration = (seconds: number) => durationIn(locale.tag, seconds);
 export const moment = (at: Moment) => momentIn(locale.tag, at);
+export const stretch = (from: Moment, to: Moment) => stretchIn(locale.tag, from, to);
 export const time = (at: Moment) => timeIn(locale.tag, at);
 export const second = (at: Moment) => secondIn(locale.tag, at);
 export const fullMoment = (at: Moment) => fullMomentIn(locale.tag, at);
 export const day = (at: Moment) => dayIn(locale.tag, at);
+export const dayShort = (at: Moment) => dayShortIn(locale.tag, at);
 export const relative = (at: Moment, now?: Moment) => relativeIn(locale.tag, at, now);

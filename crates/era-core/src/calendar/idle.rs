@@ -194,6 +194,7 @@ mod tests {
             domain: None,
             health: Health::Up,
             maintenance: Vec::new(),
+            stop_at: None,
             kept: None,
             closed: false,
         }))

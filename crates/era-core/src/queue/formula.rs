@@ -20,6 +20,7 @@ use crate::refusal::Refusal;
 use crate::units::Name;
 
 mod code;
+mod fault;
 mod lex;
 mod names;
 mod parse;
@@ -28,6 +29,7 @@ mod tests;
 mod trend;
 
 use code::Op;
+pub use fault::Fault;
 pub use names::{Attr, Function, Var};
 
 /// Longest accepted source, in characters.
@@ -44,12 +46,12 @@ pub struct FormulaError {
     /// Index of the character that it is about, the first being 0.
     pub at: usize,
     /// What is wrong, and what would be right.
-    pub problem: String,
+    pub problem: Fault,
 }
 
 impl From<FormulaError> for Refusal {
     fn from(FormulaError { at, problem }: FormulaError) -> Refusal {
-        Refusal::BadFormula { at, problem }
+        Refusal::BadFormula { at, problem: problem.to_string() }
     }
 }
 

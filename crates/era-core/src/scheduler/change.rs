@@ -80,8 +80,10 @@ impl Step<'_> {
         }
         // What was stopping in order to go on later now stops for good.
         for index in 0..job.parts.len() {
-            let Some(Stop { why: StopReason::Preempted | StopReason::Lost, until }) =
-                job.parts[index].stop
+            let Some(Stop {
+                why: StopReason::Preempted | StopReason::Lost | StopReason::Drained,
+                until,
+            }) = job.parts[index].stop
             else {
                 continue;
             };

@@ -8,6 +8,7 @@ mod admin;
 mod backfill;
 mod change;
 mod clear;
+mod drain;
 mod follow;
 mod forget;
 mod grow;
@@ -122,7 +123,7 @@ impl<'a> Step<'a> {
             Command::UsageCrossed { task, threshold } => Ok(self.usage_crossed(task, threshold)),
             Command::Join { nodes } => self.join(nodes),
             Command::Leave { node } => done(self.leave(node)),
-            Command::Drain { node } => done(self.drain(node)),
+            Command::Drain { node, stop_at } => done(self.drain(node, stop_at)),
             Command::Cordon { node } => done(self.cordon(node)),
             Command::Resume { node } => done(self.resume(node)),
             Command::Lost { node } => done(self.lost(node)),
@@ -179,6 +180,7 @@ impl<'a> Step<'a> {
         match timer {
             Timer::ExtraGone { job, part } => self.extras_gone(job, part),
             Timer::StopOver { job, part } => self.stop_over(job, part),
+            Timer::Vacate(node) => self.vacate(node),
             Timer::Hold(hold) => self.end_hold(hold),
             Timer::ClearHeld { hold, part } => self.clear_held(hold, part),
             Timer::Clear { job, part } => self.clear_seats(job, part),

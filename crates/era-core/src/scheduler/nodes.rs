@@ -8,7 +8,7 @@ use super::{Step, tasks};
 use crate::calendar::{Booking, Holder, Lane};
 use crate::cluster::{Domain, Health, Node, Pool, WINDOWS_MAX};
 use crate::input::NewNode;
-use crate::job::{Job, Part, Task};
+use crate::job::{Job, Part, StopReason, Task};
 use crate::market::RATE_MAX;
 use crate::output::{Effect, Event, Reply};
 use crate::refusal::Refusal;
@@ -41,6 +41,7 @@ impl Step<'_> {
                 domain: new.domain,
                 health: Health::Up,
                 maintenance: Vec::new(),
+                stop_at: None,
                 kept: None,
                 closed: false,
             });
@@ -52,48 +53,17 @@ impl Step<'_> {
     }
 
     /// The calendar takes over what changed about nodes.
-    fn follow(&mut self, nodes: Vec<NodeId>) {
+    pub(super) fn follow(&mut self, nodes: Vec<NodeId>) {
         self.state.calendar.follow(&self.state.cluster);
         self.state.freed = true;
         self.events.push(Event::NodesChanged { nodes });
-    }
-
-    fn set_health(&mut self, node: NodeId, health: Health) {
-        self.state.cluster.edit_node(node, |n| n.health = health);
-        self.follow(vec![node]);
-    }
-
-    pub(super) fn drain(&mut self, node: NodeId) -> Result<(), Refusal> {
-        self.state.cluster.node(node)?;
-        self.set_health(node, Health::Draining);
-        for (holder, _) in self.promises_on(node) {
-            self.relocate(holder, Effort::SameStart);
-        }
-        Ok(())
-    }
-
-    pub(super) fn cordon(&mut self, node: NodeId) -> Result<(), Refusal> {
-        if self.state.cluster.node(node)?.health == Health::Lost {
-            // Its promises have left; when it comes back it is as good as new.
-            return Err(Refusal::BadSetting {
-                field: "node".into(),
-                problem: "it is lost and takes nothing anyway: cordon it when it is back".into(),
-            });
-        }
-        self.set_health(node, Health::Cordoned);
-        Ok(())
-    }
-
-    pub(super) fn resume(&mut self, node: NodeId) -> Result<(), Refusal> {
-        self.state.cluster.node(node)?;
-        self.set_health(node, Health::Up);
-        Ok(())
     }
 
     pub(super) fn leave(&mut self, node: NodeId) -> Result<(), Refusal> {
         self.state.cluster.node(node)?;
         let trial = self.vacated(node, Time::MIN, Time::MAX)?;
         self.adopt(trial);
+        self.state.edit_node(node, |n| n.stop_at = None);
         self.state.cluster.remove_node(node);
         self.follow(vec![node]);
         Ok(())
@@ -181,7 +151,7 @@ impl Step<'_> {
         if self.state.cluster.node(node)?.health == Health::Lost {
             return Ok(());
         }
-        self.set_health(node, Health::Lost);
+        self.set_health(node, Health::Lost, None);
         // A task there may go on until its lease lapses; nothing replaces it before that.
         let lease = self.state.settings.lease.max(self.state.settings.grace);
         let fence = self.state.now + lease;
@@ -249,7 +219,7 @@ impl Step<'_> {
         let stopping = job.parts[index].stop.is_some();
         if gang_hit && !stopping {
             self.state.put_job(job);
-            return self.gang_lost(id, index, until, reason);
+            return self.gang_lost(id, index, until, StopReason::Lost, reason);
         }
         self.state.reseat_run(&job, index);
         self.tell_stops(&job, index, &hit);
@@ -397,7 +367,7 @@ impl Step<'_> {
 }
 
 /// The ranks of a run that sit on a node, growth included.
-fn ranks_on(part: &Part, node: NodeId) -> Vec<u32> {
+pub(super) fn ranks_on(part: &Part, node: NodeId) -> Vec<u32> {
     let seats = part.plan.iter().flat_map(|p| &p.seats).zip(0u32..);
     let extras = part.extras.iter().map(|e| (&e.seat, e.rank));
     seats.chain(extras).filter(|(seat, _)| seat.node == node).map(|(_, rank)| rank).collect()

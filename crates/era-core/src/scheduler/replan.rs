@@ -28,14 +28,21 @@ pub(super) enum Effort {
 impl Step<'_> {
     /// A running gang is lost: the rest of it is stopped until `fence`, and it goes on after
     /// that: a promise at once and within its window, queue work in its queue.
-    pub(super) fn gang_lost(&mut self, id: JobId, index: usize, fence: Time, reason: &str) {
+    pub(super) fn gang_lost(
+        &mut self,
+        id: JobId,
+        index: usize,
+        fence: Time,
+        why: StopReason,
+        reason: &str,
+    ) {
         let Some(mut job) = self.job(id) else { return };
         let is_promise = job.promise().is_some();
         // Its guard ends it with its plan.
         let ends = job.parts[index].plan.as_ref().map_or(fence, |p| p.to);
         let fence = fence.min(ends).max(self.state.now);
         self.close_books(&job, index);
-        job.parts[index].stop = Some(Stop { why: StopReason::Lost, until: fence });
+        job.parts[index].stop = Some(Stop { why, until: fence });
         self.state.reseat_run(&job, index);
         if is_promise {
             let request = Request::clone(&job.parts[index].request);
@@ -56,7 +63,7 @@ impl Step<'_> {
             job.parts[index].cleared = false;
         }
         self.open_books(&job, index);
-        self.stop_part_until(&mut job, index, StopReason::Lost, fence);
+        self.stop_part_until(&mut job, index, why, fence);
         self.finish_if_quiet(job, index);
     }
 

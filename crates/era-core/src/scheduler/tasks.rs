@@ -201,7 +201,7 @@ impl Step<'_> {
             None => {
                 let until = self.state.now + self.state.settings.grace;
                 self.state.put_job(job);
-                self.gang_lost(task.job, index, until, reason.as_str());
+                self.gang_lost(task.job, index, until, StopReason::Lost, reason.as_str());
             }
         }
         Reply::Done
@@ -327,7 +327,7 @@ impl Step<'_> {
             Some(StopReason::Released) => self.finish(job, index, Outcome::Released),
             Some(StopReason::Limit) => self.finish(job, index, Outcome::LimitReached),
             Some(StopReason::Preempted) => self.requeue(job, index),
-            Some(StopReason::Lost) => self.go_on_elsewhere(job, index),
+            Some(StopReason::Lost | StopReason::Drained) => self.go_on_elsewhere(job, index),
         }
     }
 
@@ -466,7 +466,9 @@ impl Step<'_> {
             return self.requeue(job, index);
         }
         if job.parts[index].next.is_none() {
-            let reason = "hardware was lost and no room was left in the window".to_owned();
+            let drained = job.parts[index].stop.is_some_and(|s| s.why == StopReason::Drained);
+            let what = if drained { "its node was drained" } else { "hardware was lost" };
+            let reason = format!("{what} and no room was left in the window");
             return self.finish(job, index, Outcome::Broken { reason });
         }
         self.close_run(&mut job, index, Settlement::Used);

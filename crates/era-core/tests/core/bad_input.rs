@@ -170,7 +170,7 @@ fn others() -> Vec<(&'static str, Command)> {
         ("an unknown hold", Command::Submit { key: None, job: new_job(ALICE, held) }),
         ("a hold of nothing", Command::DropHold { hold: HoldId(9), by }),
         ("an unknown job", Command::Cancel { job, by }),
-        ("an unknown node", Command::Drain { node: NodeId(9) }),
+        ("an unknown node", Command::Drain { node: NodeId(9), stop_at: None }),
         (
             "an unknown group",
             Command::SetQuota {

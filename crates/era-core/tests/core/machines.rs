@@ -65,7 +65,7 @@ fn a_draining_node_keeps_what_runs_moves_what_can_move_and_takes_nothing_new() {
     let home = bed.nodes_of(running)[0];
     let coming = bed.promise(gang(1, "gpu=4", 60, (10, 70)));
     assert_eq!(bed.nodes_of(coming), [home], "packed beside it");
-    bed.done(Command::Drain { node: n(home) });
+    bed.done(Command::Drain { node: n(home), stop_at: None });
     assert_eq!(bed.is(running), "running");
     assert_eq!((bed.nodes_of(coming), bed.start_of(coming)), (vec![1 - home], min(10)));
     let full = bed.submit(bid(gang(1, "gpu=8", 10, (0, 60))));
@@ -73,9 +73,67 @@ fn a_draining_node_keeps_what_runs_moves_what_can_move_and_takes_nothing_new() {
     assert_eq!(bed.nodes_of(job), [1 - home]);
     bed.done(Command::Resume { node: n(home) });
     assert_eq!(bed.state.cluster().node(n(home)).unwrap().health, Health::Up);
-    for command in [Command::Drain { node: n(9) }, Command::Resume { node: n(9) }] {
+    for command in [Command::Drain { node: n(9), stop_at: None }, Command::Resume { node: n(9) }] {
         assert_eq!(bed.refused(command), Refusal::UnknownNode { node: n(9) });
     }
+}
+
+#[test]
+fn a_drain_with_a_time_empties_the_node_then_and_what_was_there_goes_on_elsewhere() {
+    let mut bed = Bed::new(2);
+    let running = bed.promise(gang(1, "gpu=4", 60, (0, 300)));
+    let task = bed.run(running)[0];
+    let home = bed.nodes_of(running)[0];
+    bed.done(Command::Drain { node: n(home), stop_at: Some(min(20)) });
+    bed.until(min(19));
+    assert_eq!(bed.is(running), "running", "it may finish until then");
+    bed.until(min(20));
+    let (stopped, why, until) = bed.take_stop();
+    assert_eq!((stopped, why, until), (task, StopReason::Drained, min(20) + Span::from_s(30)));
+    assert!(bed.saw(|e| matches!(e, Event::Replanned { .. })), "{:?}", bed.events);
+    bed.until(min(21));
+    assert_eq!(bed.nodes_of(running), [1 - home], "{:?}", bed.events);
+    let node = bed.state.cluster().node(n(home)).unwrap();
+    assert_eq!((node.health, node.stop_at), (Health::Draining, None));
+    bed.done(Command::Leave { node: n(home) });
+}
+
+#[test]
+fn a_drain_at_once_sends_queue_work_back_to_its_queue_and_breaks_what_fits_nowhere_else() {
+    let mut bed = Bed::new(2);
+    let promised = bed.promise(gang(2, "gpu=8", 60, (60, 120)));
+    let queued = bed.enqueue(ALICE, gang(1, "gpu=8", 30, (0, 600)), false);
+    bed.pass();
+    bed.run(queued);
+    let home = bed.nodes_of(queued)[0];
+    let before = bed.wallet(ALICE);
+    bed.done(Command::Drain { node: n(home), stop_at: Some(bed.at) });
+    assert_eq!(bed.take_stop().1, StopReason::Drained);
+    assert!(matches!(bed.outcome(promised), Some(Outcome::Broken { .. })));
+    let broken = "its node was drained and no room was left in the window";
+    assert!(bed.saw(|e| matches!(e, Event::Broken { reason, .. } if reason == broken)));
+    assert!(bed.wallet(ALICE) > before, "it is refunded");
+    bed.until(min(1));
+    assert_eq!(bed.is(queued), "waiting", "with its age");
+    bed.pass();
+    assert_eq!(bed.nodes_of(queued), [1 - home]);
+}
+
+#[test]
+fn a_drain_that_is_taken_back_stops_nothing() {
+    let mut bed = Bed::new(2);
+    let running = bed.promise(gang(1, "gpu=4", 60, (0, 300)));
+    bed.run(running);
+    let node = n(bed.nodes_of(running)[0]);
+    for undo in [Command::Resume { node }, Command::Cordon { node }] {
+        bed.done(Command::Drain { node, stop_at: Some(min(20)) });
+        bed.done(undo);
+        assert_eq!(bed.state.cluster().node(node).unwrap().stop_at, None);
+    }
+    bed.until(min(30));
+    assert_eq!(bed.is(running), "running");
+    let never = Command::Drain { node, stop_at: Some(era_core::units::Time::MAX) };
+    assert_eq!(bed.refused(never).field(), Some("stop_at"));
 }
 
 #[test]
@@ -91,7 +149,7 @@ fn a_cordoned_node_keeps_what_runs_and_what_is_promised_and_takes_nothing_new() 
     assert_eq!((bed.nodes_of(coming), bed.start_of(coming)), (vec![home], min(10)));
     let fresh = bed.promise(gang(1, "gpu=1", 10, (0, 60)));
     assert_eq!(bed.nodes_of(fresh), [1 - home], "nothing new comes");
-    bed.done(Command::Drain { node: n(home) });
+    bed.done(Command::Drain { node: n(home), stop_at: None });
     assert_eq!(bed.nodes_of(coming), [1 - home], "a drain moves it");
     bed.done(Command::Resume { node: n(home) });
     assert_eq!(bed.state.cluster().node(n(home)).unwrap().health, Health::Up);

@@ -238,7 +238,7 @@ fn chosen_by(scorer: Scorer) -> u32 {
     for (node, each) in [(1, "gpu=4"), (2, "gpu=3")] {
         // Everything else is drained for a moment, so that it goes where the test wants it.
         let others: Vec<u32> = (0..3).filter(|o| *o != node).collect();
-        others.iter().for_each(|o| bed.done(Command::Drain { node: n(*o) }));
+        others.iter().for_each(|o| bed.done(Command::Drain { node: n(*o), stop_at: None }));
         bed.promise(ask(1, each));
         others.iter().for_each(|o| bed.done(Command::Resume { node: n(*o) }));
     }
@@ -267,7 +267,7 @@ fn best_fit_fills_the_fullest_nodes_and_consolidation_uses_as_few_as_it_can() {
         let mut bed = Bed::with(3, settings, MarketRules::default());
         for node in [1, 2] {
             let others: Vec<u32> = (0..3).filter(|o| *o != node).collect();
-            others.iter().for_each(|o| bed.done(Command::Drain { node: n(*o) }));
+            others.iter().for_each(|o| bed.done(Command::Drain { node: n(*o), stop_at: None }));
             bed.promise(ask(1, "gpu=5"));
             others.iter().for_each(|o| bed.done(Command::Resume { node: n(*o) }));
         }
@@ -295,7 +295,7 @@ fn with_typical(scorer: Scorer, kinds: &[(&str, &str)]) -> Bed {
 fn least_stranded_keeps_cores_for_gpus_where_fragmentation_sees_no_difference() {
     let chosen = |scorer| {
         let mut bed = with_typical(scorer, &[("1", "4")]);
-        bed.done(Command::Drain { node: n(1) });
+        bed.done(Command::Drain { node: n(1), stop_at: None });
         bed.promise(ask(1, "gpu=4,cpu=40"));
         bed.done(Command::Resume { node: n(1) });
         // Node 0 has 4 GPUs and 24 cores left: 16 cores fewer would strand two of the GPUs. Node
@@ -329,7 +329,7 @@ fn best_fit_weighs_cores_beside_gpus() {
         let settings = Settings { scorer, ..Settings::default() };
         let mut bed = Bed::with(2, settings, MarketRules::default());
         for (node, each) in [(0, "cpu=60"), (1, "gpu=1")] {
-            bed.done(Command::Drain { node: n(1 - node) });
+            bed.done(Command::Drain { node: n(1 - node), stop_at: None });
             bed.promise(ask(1, each));
             bed.done(Command::Resume { node: n(1 - node) });
         }

@@ -148,7 +148,8 @@ fn of_the_cluster() -> Vec<Command> {
     vec![
         Command::Join { nodes: vec![new] },
         Command::Leave { node: NODE },
-        Command::Drain { node: NODE },
+        Command::Drain { node: NODE, stop_at: None },
+        Command::Drain { node: NODE, stop_at: Some(min(90)) },
         Command::Cordon { node: NODE },
         Command::Resume { node: NODE },
         Command::Lost { node: NODE },
@@ -308,6 +309,7 @@ pub(crate) fn effects() -> Vec<Effect> {
         StopReason::Limit,
         StopReason::Preempted,
         StopReason::Lost,
+        StopReason::Drained,
         StopReason::Failed { code: 1 },
     ] {
         effects.push(Effect::Stop { task, node, until, why });

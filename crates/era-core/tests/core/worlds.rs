@@ -473,7 +473,7 @@ impl Bed {
                 }
             }
             Act::Drain(index) => {
-                self.send(Command::Drain { node: node(self, *index) });
+                self.send(Command::Drain { node: node(self, *index), stop_at: None });
             }
             Act::Resume(index) => {
                 self.send(Command::Resume { node: node(self, *index) });

@@ -39,6 +39,7 @@ impl House {
             job: None,
             user: None,
             sentence: sentence.to_owned(),
+            parameters: era_api::Parameters::new(),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod house;
 mod names;
+mod particulars;
 mod sentence;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -24,6 +25,7 @@ use crate::gather::Gathering;
 
 pub use house::House;
 pub use names::Names;
+pub use particulars::outcome;
 pub use sentence::sentence;
 
 /// How many batches a listener may be behind before it reads the tables instead.
@@ -147,6 +149,7 @@ impl Feed {
 }
 
 fn told(row: EventRow, names: &Names) -> Told {
+    let (sentence, parameters) = sentence(&row.body, names);
     Told {
         place: (row.seq, row.place),
         account: row.account,
@@ -156,7 +159,8 @@ fn told(row: EventRow, names: &Names) -> Told {
             at: crate::wire::stamp(row.at),
             job: row.job.map(|job| job.0),
             user: row.account.map(|account| names.account(account)),
-            sentence: sentence(&row.body, names),
+            sentence,
+            parameters,
             event: row.kind,
         },
     }

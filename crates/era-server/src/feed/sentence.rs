@@ -1,23 +1,20 @@
 //! Events in sentences that people read: times in UTC to the minute, or to the second where that
 //! matters, money in credits, machines by name.
 
-use std::collections::BTreeSet;
-
+use era_api::Parameters;
 use era_core::Event;
 use era_core::job::{Outcome, Plan, StopReason};
 use era_core::units::Time;
 
 use super::Names;
+use super::particulars::{NODES_MAX, nodes, particulars};
 
-/// Most machines that are named in one sentence.
-const NODES_MAX: usize = 4;
-
-/// An event of the journal, as JSON, in a sentence.
-pub fn sentence(body: &str, names: &Names) -> String {
+/// An event of the journal, as JSON, in a sentence, and what it says as values.
+pub fn sentence(body: &str, names: &Names) -> (String, Parameters) {
     match serde_json::from_str::<Event>(body) {
-        Ok(event) => told(&event, names),
+        Ok(event) => (told(&event, names), particulars(&event, names)),
         // A newer version's event is still an event.
-        Err(_) => "something that this version has no words for".to_owned(),
+        Err(_) => ("something that this version has no words for".to_owned(), Parameters::new()),
     }
 }
 
@@ -46,7 +43,7 @@ fn told(event: &Event, names: &Names) -> String {
         Event::HoldMoved { .. } => "a held place moved to another node".to_owned(),
         Event::Launched { attempt, plan, .. } => {
             let nth = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
-            format!("sent to {}{nth}, until {} at most", nodes(plan, names), clock(plan.to))
+            format!("sent to {}{nth}, until {} at most", some(&nodes(plan, names)), clock(plan.to))
         }
         Event::Running { attempt: 1, .. } => "runs".to_owned(),
         Event::Running { attempt, .. } => format!("runs again (attempt {attempt})"),
@@ -60,7 +57,7 @@ fn told(event: &Event, names: &Names) -> String {
         Event::PartDone { part, .. } => format!("part {part} is over"),
         Event::Requeued { .. } => "waits again, with its age and its checkpoint".to_owned(),
         Event::Replanned { plan, .. } => {
-            format!("planned anew because hardware was lost: {}", slot(plan, names))
+            format!("planned anew because its hardware is gone: {}", slot(plan, names))
         }
         Event::Broken { reason, .. } => {
             format!("the promise cannot be kept and is refunded: {reason}")
@@ -91,13 +88,7 @@ fn told(event: &Event, names: &Names) -> String {
 }
 
 fn slot(plan: &Plan, names: &Names) -> String {
-    format!("{} on {}", span(plan.from, plan.to), nodes(plan, names))
-}
-
-fn nodes(plan: &Plan, names: &Names) -> String {
-    let nodes: BTreeSet<_> = plan.seats.iter().map(|seat| seat.node).collect();
-    let all: Vec<String> = nodes.into_iter().map(|node| names.node(node)).collect();
-    some(&all)
+    format!("{} on {}", span(plan.from, plan.to), some(&nodes(plan, names)))
 }
 
 /// A few by name, the others counted.
@@ -138,6 +129,7 @@ fn reason(why: StopReason) -> String {
         StopReason::Limit => "its time is over".to_owned(),
         StopReason::Preempted => "it gives way, and waits again".to_owned(),
         StopReason::Lost => "hardware under it was lost".to_owned(),
+        StopReason::Drained => "its node is drained; it goes on elsewhere".to_owned(),
         StopReason::Failed { code } => format!("one of its tasks exited with code {code}"),
     }
 }
@@ -161,7 +153,7 @@ mod tests {
     fn says(body: &str) -> String {
         let nodes = [(3, "node-3"), (4, "node-4")];
         let nodes = nodes.map(|(id, name)| (era_core::units::NodeId(id), name.to_owned()));
-        sentence(body, &Names::new(nodes.into(), [].into()))
+        sentence(body, &Names::new(nodes.into(), [].into())).0
     }
 
     #[test]
@@ -178,7 +170,7 @@ mod tests {
         let body = r#"{"type":"replanned","job":1,"part":0,
             "plan":{"pool":"main","from":1800054000000,"to":1800061200500,
              "seats":[{"node":9,"gpus":1}],"gpus_per_node":8}}"#;
-        let told = "planned anew because hardware was lost: \
+        let told = "planned anew because its hardware is gone: \
                     2027-01-15 23:00 – 2027-01-16 01:00 on n9";
         assert_eq!(says(body), told);
     }

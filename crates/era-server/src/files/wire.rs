@@ -5,6 +5,7 @@ use era_api::data as api;
 use era_store::StoreError;
 use era_store::files::{DataSet, Edit, FilesError, Hash, Tree, TreeFile, Visibility};
 use jiff::Timestamp;
+use serde_json::json;
 
 use crate::http::Failure;
 
@@ -111,7 +112,15 @@ impl From<FilesError> for Failure {
                 return Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "store", detail);
             }
         };
-        let failure = Failure::new(status, code, error.to_string());
+        let mut failure = Failure::new(status, code, error.to_string());
+        let limits = match &error {
+            E::TooLarge { bytes, limit } => Some(json!({ "bytes": bytes, "limit": limit })),
+            E::Quota { used, limit } => Some(json!({ "used": used, "limit": limit })),
+            _ => None,
+        };
+        if let Some(serde_json::Value::Object(limits)) = limits {
+            failure.0.parameters = limits;
+        }
         match field {
             Some(field) => failure.about(field),
             None => failure,

@@ -81,6 +81,12 @@ async fn edit_node(
 /// The inputs that an edit comes to, in the order in which they are made.
 fn changes(node: NodeId, edit: &NodeEdit) -> Result<Vec<(&'static str, Command)>, Failure> {
     let mut changes = Vec::new();
+    if edit.stop_at.is_some() && edit.action != Some(NodeAction::Drain) {
+        return Err(Failure::bad_field(
+            "stop_at",
+            "only a drain stops what runs: give it with one",
+        ));
+    }
     if let Some(domain) = &edit.domain {
         let domain = Some(domain.as_str()).filter(|name| !name.is_empty());
         let domain = wire::optional_name("domain", domain)?;
@@ -92,7 +98,10 @@ fn changes(node: NodeId, edit: &NodeEdit) -> Result<Vec<(&'static str, Command)>
     }
     match edit.action {
         Some(NodeAction::Cordon) => changes.push(("node.cordon", Command::Cordon { node })),
-        Some(NodeAction::Drain) => changes.push(("node.drain", Command::Drain { node })),
+        Some(NodeAction::Drain) => {
+            let stop_at = edit.stop_at.map(wire::time);
+            changes.push(("node.drain", Command::Drain { node, stop_at }));
+        }
         Some(NodeAction::Resume) => changes.push(("node.resume", Command::Resume { node })),
         Some(NodeAction::Leave) => changes.push(("node.leave", Command::Leave { node })),
         None => {}

@@ -72,7 +72,10 @@ async fn get(
     let spec = tables.spec(&row).await?;
     let tasks = tables.tasks(row.id, TASKS_MAX).await?;
     let mut job = reading_jobs::job(&row, spec.as_deref(), &tasks, &app.feed.names());
-    if !row.state.is_over() {
+    if row.state.is_over() {
+        let end = tables.end_of(row.id).await?;
+        job.outcome = end.and_then(|end| reading_jobs::outcome(&end, &tasks));
+    } else {
         job.explanation = Some(explained(&app, &row).await?);
     }
     tagged(&headers, &job)
@@ -100,8 +103,8 @@ async fn timeline(
     let next = rows.last().filter(|_| more).map(|row| format!("{}.{}", row.seq, row.place));
     let line = |row| {
         let told = app.feed.told(row);
-        let era_api::event::Event { at, event, sentence, .. } = told.event;
-        TimelineLine { seq: told.place.0, at, event, sentence }
+        let era_api::event::Event { at, event, sentence, parameters, .. } = told.event;
+        TimelineLine { seq: told.place.0, at, event, sentence, parameters }
     };
     Ok(Json(Page { items: rows.into_iter().map(line).collect(), next }))
 }

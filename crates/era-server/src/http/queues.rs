@@ -1,5 +1,7 @@
 //! Queues and the policies that order them.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,7 +11,7 @@ use era_api::queue::{
     Policy, PolicyVersion, Queue, RollBack, Rule, RuleCheck, RuleChecked, Waiter,
 };
 use era_core::explain::{Explanation, queue_order};
-use era_core::queue::formula::Var;
+use era_core::queue::formula::{Formula, Var};
 use era_core::units::JobId;
 use era_core::{Command, Refusal, explain_queue};
 use utoipa_axum::router::OpenApiRouter;
@@ -230,18 +232,23 @@ async fn check(
     let mut checked = RuleChecked {
         ok: true,
         problem: None,
+        code: None,
+        parameters: era_api::Parameters::new(),
         at: None,
         names: Var::ALL.iter().map(|var| var.name().to_owned()).collect(),
         order_now: Vec::new(),
         order_then: Vec::new(),
+        jobs: Vec::new(),
     };
     let rule = match wire::rule_put(&asked.rule).and_then(|rule| rule.check().map(|()| rule)) {
         Ok(rule) => rule,
         Err(refusal) => {
             checked.ok = false;
             checked.problem = Some(refusal.to_string());
-            if let Refusal::BadFormula { at, .. } = refusal {
-                checked.at = u32::try_from(at).ok();
+            (checked.code, checked.parameters) = wire::tagged(&refusal, "code");
+            if let Some(Err(error)) = asked.rule.formula.as_deref().map(Formula::parse) {
+                checked.at = u32::try_from(error.at).ok();
+                (checked.code, checked.parameters) = wire::tagged(&error.problem, "fault");
             }
             return Ok(Json(checked));
         }
@@ -255,6 +262,20 @@ async fn check(
             |order: Vec<JobId>| order.into_iter().take(PREVIEW_MAX).map(|job| job.0).collect();
         checked.order_now = first(queue_order(&state, &queue, None)?);
         checked.order_then = first(queue_order(&state, &queue, Some(&rule))?);
+        let both: BTreeSet<u64> =
+            checked.order_now.iter().chain(&checked.order_then).copied().collect();
+        let directory = app.auth.directory();
+        let waiter = |id: u64| {
+            let job = state.job(JobId(id)).ok()?;
+            let place = checked.order_now.iter().position(|one| *one == id);
+            Some(Waiter {
+                job: id,
+                position: place.map_or(0, |place| u32::try_from(place + 1).unwrap_or(u32::MAX)),
+                about: Some(wire::waiter(job, directory.user_name(job.user))),
+                explanation: None,
+            })
+        };
+        checked.jobs = both.into_iter().filter_map(waiter).collect();
     }
     Ok(Json(checked))
 }

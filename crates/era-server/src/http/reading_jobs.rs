@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 
 use era_api::Credits;
 use era_api::job::{
-    ArrayPlace, Ask, Cost, Job, JobFilter, JobState, JobSummary, NewJob, Quantity, Replicas, Task,
-    Work,
+    ArrayPlace, Ask, Cost, Job, JobFilter, JobState, JobSummary, NewJob, Outcome, Quantity,
+    Replicas, Task, Work,
 };
+use era_core::Event;
 use era_core::units::{JobId, Time};
-use era_store::tables::{self, JobQuery, JobRow, Seen, TaskRow};
+use era_store::tables::{self, EventRow, JobQuery, JobRow, Seen, TaskRow};
 
 use super::Failure;
 use super::seen::page_size;
 use crate::feed::Names;
 use crate::wire::stamp;
+
+/// Causes of a task's end that say more of its job's end than an exit code.
+const TOLD: [&str; 3] = ["out_of_memory", "out_of_disk", "not_started"];
 
 /// Where a job stands, on the wire.
 pub fn state(state: tables::JobState) -> JobState {
@@ -114,6 +118,7 @@ pub fn job(row: &JobRow, spec: Option<&str>, tasks: &[TaskRow], names: &Names) -
         summary: summary(row),
         spec: spec.unwrap_or_else(|| spec_of(row)),
         reason: row.reason.clone(),
+        outcome: None,
         attempts: row.attempts,
         tasks: tasks.iter().map(|row| task(row, names)).collect(),
         cost: Cost {
@@ -123,6 +128,17 @@ pub fn job(row: &JobRow, spec: Option<&str>, tasks: &[TaskRow], names: &Names) -
         },
         explanation: None,
     }
+}
+
+/// How a job ended, by the event of its end and what ended its newest tasks.
+pub fn outcome(end: &EventRow, tasks: &[TaskRow]) -> Option<Outcome> {
+    let Ok(Event::Ended { outcome, .. }) = serde_json::from_str(&end.body) else { return None };
+    let (mut code, parameters) = crate::feed::outcome(&outcome);
+    if matches!(outcome, era_core::job::Outcome::Failed { .. }) {
+        let told = |task: &TaskRow| task.cause.clone().filter(|cause| TOLD.contains(&&**cause));
+        code = tasks.iter().find_map(told).unwrap_or(code);
+    }
+    Some(Outcome { code, parameters })
 }
 
 /// What was handed in, as far as the scheduler knows: for jobs that came by another door.

@@ -87,6 +87,7 @@ impl Lab {
             if run.state == LabState::Running {
                 run.state = LabState::Failed;
                 run.problem = Some("the server was stopped meanwhile: ask again".to_owned());
+                run.interrupted = true;
             }
             runs.insert(run.id, run);
         }
@@ -119,6 +120,7 @@ impl Lab {
             share: None,
             ended: None,
             problem: None,
+            interrupted: false,
             result: None,
             report: false,
             proposes: None,
@@ -195,12 +197,15 @@ impl Lab {
     pub fn proposals(&self) -> Vec<Proposal> {
         let known = self.known();
         let proposal = |run: &LabRun| {
+            let force = in_force(run.result.as_ref()?)?;
             Some(Proposal {
                 id: run.id,
                 at: run.ended.unwrap_or(run.at),
                 policy: PROPOSED_NAME.to_owned(),
                 rule: run.proposes.clone()?,
                 gain: run.result.as_ref()?.get("verdict")?.as_str()?.to_owned(),
+                gain_train: force.get("gain_train")?.as_f64()?,
+                gain_test: force.get("gain_test")?.as_f64()?,
             })
         };
         known.runs.values().rev().filter_map(proposal).collect()
@@ -313,11 +318,14 @@ impl Lab {
     }
 }
 
+/// What a tuning run says of the rule in force.
+fn in_force(result: &Value) -> Option<&Value> {
+    result.get("rules")?.as_array()?.iter().find(|rule| rule["rule"] == "in force")
+}
+
 /// The rule that a tuning run found, if it was better on later work than the one in force.
 fn proposed(result: &Value) -> Option<Rule> {
-    let rules = result.get("rules")?.as_array()?;
-    let in_force = rules.iter().find(|rule| rule["rule"] == "in force")?;
-    let better = in_force.get("gain_test")?.as_f64()? > 0.0;
+    let better = in_force(result)?.get("gain_test")?.as_f64()? > 0.0;
     let formula = result.get("formula")?.as_str()?.to_owned();
     better.then(|| Rule { order: "priority".into(), formula: Some(formula), limits: Vec::new() })
 }

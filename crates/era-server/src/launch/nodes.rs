@@ -67,7 +67,10 @@ pub(super) async fn lost(driver: &Handle, name: &str) -> Result<(), Unanswered> 
 pub(super) async fn drained(driver: &Handle, name: &str) -> Result<(), Unanswered> {
     let snapshot = driver.snapshot();
     match named(&snapshot, name).filter(|node| node.health == Health::Up) {
-        Some(node) => ask(driver, Command::Drain { node: node.id }, None).await.map(drop),
+        Some(node) => {
+            let drain = Command::Drain { node: node.id, stop_at: None };
+            ask(driver, drain, None).await.map(drop)
+        }
         None => Ok(()),
     }
 }

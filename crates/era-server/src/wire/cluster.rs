@@ -46,6 +46,7 @@ pub fn node(state: &State, node: &Node) -> wire::Node {
             .iter()
             .map(|(from, to)| wire::Absence { from: stamp(*from), to: stamp(*to) })
             .collect(),
+        stop_at: node.stop_at.map(stamp),
         simulated: node.labels.keys().any(|key| key.as_str() == SIMULATED),
     }
 }

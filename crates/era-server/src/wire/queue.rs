@@ -15,8 +15,9 @@ pub fn queue(state: &State, queue: &Queue) -> wire::Queue {
     let of_queue = |job: &era_core::job::Job| {
         job.queue().is_some_and(|terms| terms.queue == queue.name) && job.ended.is_none()
     };
-    let waiting = state.waiting_in_line(&queue.name);
     let all = state.jobs().filter(|job| of_queue(job)).count();
+    // Also those that wait for other jobs, and have no place in the line yet.
+    let waiting = state.jobs().filter(|job| of_queue(job) && job.is_waiting()).count();
     wire::Queue {
         name: queue.name.to_string(),
         level: queue.level,

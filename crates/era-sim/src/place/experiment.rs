@@ -237,6 +237,7 @@ fn node(row: &NodeRow, pool: &Name, choices: &Choices) -> Node {
         domain: None,
         health: Health::Up,
         maintenance: Vec::new(),
+        stop_at: None,
         kept: None,
         closed: false,
     }

@@ -111,6 +111,18 @@ impl Tables {
         rows.iter().map(read::event).collect()
     }
 
+    /// The event of a job's end, if it has ended.
+    pub async fn end_of(&self, job: JobId) -> Result<Option<EventRow>, StoreError> {
+        let sql = format!(
+            "SELECT {EVENT_COLUMNS} FROM events WHERE job = ? AND kind = 'ended' \
+             ORDER BY seq DESC, place DESC LIMIT 1"
+        );
+        // Made of constants alone; what the caller gave is bound.
+        let question = sqlx::query(AssertSqlSafe(sql)).bind(job.0.cast_signed());
+        let row = question.fetch_optional(self.database.replica()).await?;
+        row.as_ref().map(read::event).transpose()
+    }
+
     /// A wallet's lines before one (its input and its place there), newest first.
     pub async fn statement(
         &self,

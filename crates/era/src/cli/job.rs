@@ -174,6 +174,7 @@ pub(crate) mod tests {
             at: "2026-11-15T08:00:00Z".parse().unwrap(),
             event: "promised".to_owned(),
             sentence: "It was promised a slot at 10:00.".to_owned(),
+            parameters: era_api::Parameters::new(),
         };
         insta::assert_snapshot!(render(&example(), &[line], &look::plain()));
     }

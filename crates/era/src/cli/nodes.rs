@@ -130,6 +130,9 @@ fn render_one(node: &Node, bookings: &[Booking], look: &Look) -> String {
         let (from, to) = (look.time(absence.from), look.time(absence.to));
         text += &format!("\nAway from {from} to {to}\n");
     }
+    if let Some(at) = node.stop_at {
+        text += &format!("\nWhat is still there at {} is told to stop\n", look.time(at));
+    }
     if !bookings.is_empty() {
         let mut table = look.table(&["FROM", "TO", "WHAT", "JOB", "CPU", "MEMORY", "GPUS"]);
         for booking in bookings {

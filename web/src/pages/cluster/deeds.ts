@@ -5,6 +5,8 @@ import type { Window } from './windows';
 
 export interface NodeEdit {
   action?: 'cordon' | 'drain' | 'resume' | 'leave';
+  /** With a drain: when what still runs is stopped. */
+  stop_at?: string;
   domain?: string;
   maintenance?: Window[];
 }

@@ -1,3 +1,6 @@
+import { asProblem } from '../../api/problem';
+import { problemText } from '../../text/server';
+
 /** The same deed for many jobs, a few at a time, with a count of what failed and why. */
 export interface Outcome {
   done: number;
@@ -18,7 +21,7 @@ export async function forEach(ids: readonly number[], deed: (id: number) => Prom
         outcome.done += 1;
       } catch (thrown) {
         outcome.failed += 1;
-        outcome.why ||= thrown instanceof Error ? thrown.message : String(thrown);
+        outcome.why ||= problemText(asProblem(thrown));
       }
     }
   };

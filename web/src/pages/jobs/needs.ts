@@ -1,5 +1,7 @@
 /** A job's resources in a few words, and how long it ran. */
+import { quantity } from '../../accounts/quantity';
 import type { JobSummary } from '../../api/types';
+import { bytes, number } from '../../text/format';
 
 interface Words {
   gpus: (count: string) => string;
@@ -7,12 +9,23 @@ interface Words {
   times: (count: string) => string;
 }
 
+/** An amount in the reader's way; what is no amount stays as it was written. */
+function counted(given: string): string {
+  const amount = quantity(given);
+  return amount === undefined ? given : number(amount, 3);
+}
+
+function sized(given: string): string {
+  const amount = quantity(given);
+  return amount === undefined ? given : bytes(amount);
+}
+
 export function needs(job: Pick<JobSummary, 'resources' | 'replicas'>, words: Words): string {
   const { gpu, cpu, memory, 'gpu.model': model } = job.resources;
   const parts = [
-    gpu && gpu !== '0' ? `${words.gpus(gpu)}${model ? ` ${model}` : ''}` : undefined,
-    cpu ? words.cores(cpu) : undefined,
-    memory,
+    gpu && gpu !== '0' ? `${words.gpus(counted(gpu))}${model ? ` ${model}` : ''}` : undefined,
+    cpu ? words.cores(counted(cpu)) : undefined,
+    memory && sized(memory),
   ].filter(Boolean);
   const one = parts.join(', ');
   return job.replicas > 1 ? `${one} ${words.times(String(job.replicas))}` : one;

@@ -21,7 +21,6 @@ export interface SimulatedRun {
 }
 
 export interface Simulated {
-  headline: string;
   runs: SimulatedRun[];
   /** Which of them is best. */
   best: number | undefined;
@@ -42,7 +41,15 @@ export function simulated(result: unknown): Simulated | undefined {
       value: of('value'),
     };
   });
-  return found && runs.length > 0 ? { headline: text(found.headline), runs, best: count(found.best) } : undefined;
+  return found && runs.length > 0 ? { runs, best: count(found.best) } : undefined;
+}
+
+/** Which policy finishes jobs soonest, and by which share sooner than the next; none where all are alike. */
+export function soonest({ runs, best }: Simulated): { best: SimulatedRun; next: SimulatedRun | undefined; sooner: number } | undefined {
+  const first = runs[best ?? 0];
+  if (!first) return undefined;
+  const next = runs.filter((run) => run !== first).sort((a, b) => a.meanJctS - b.meanJctS)[0];
+  return { best: first, next, sooner: next && next.meanJctS > 0 ? 1 - first.meanJctS / next.meanJctS : 0 };
 }
 
 export interface Side {
@@ -111,13 +118,13 @@ export interface TunedRule {
   rule: string;
   train: number;
   test: number;
-  /** What the formula gains over it, as a share. */
+  /** What the formula gains over it, as a share: where it learned, and on later work. */
+  gainTrain: number;
   gainTest: number;
 }
 
 export interface Tuned {
   formula: string;
-  verdict: string;
   rules: TunedRule[];
   weights: { name: string; weight: number; lossWithout: number }[];
   factors: { name: string; explains: number }[];
@@ -128,9 +135,29 @@ export function tuned(result: unknown): Tuned | undefined {
   if (!found || text(found.formula) === '') return undefined;
   return {
     formula: text(found.formula),
-    verdict: text(found.verdict),
-    rules: list(found.rules).map((rule) => ({ rule: text(rule.rule), train: count(rule.train) ?? 0, test: count(rule.test) ?? 0, gainTest: count(rule.gain_test) ?? 0 })),
+    rules: list(found.rules).map((rule) => ({ rule: text(rule.rule), train: count(rule.train) ?? 0, test: count(rule.test) ?? 0, gainTrain: count(rule.gain_train) ?? 0, gainTest: count(rule.gain_test) ?? 0 })),
     weights: list(found.weights).map((one) => ({ name: text(one.name), weight: count(one.weight) ?? 0, lossWithout: count(one.loss_without) ?? 0 })),
     factors: list(found.factors).map((one) => ({ name: text(one.name), explains: count(one.explains_waiting) ?? 0 })),
   };
+}
+
+export interface Verdict {
+  /** Not to be applied; fitted to the past; a plain rule does better; worth a try. */
+  kind: 'no' | 'care' | 'plain' | 'good';
+  train: number;
+  test: number;
+}
+
+/** Whether what was learned holds on work that was not seen. */
+export function judged(rules: readonly TunedRule[]): Verdict | undefined {
+  const force = rules.find(({ rule }) => rule === 'in force');
+  if (!force) return undefined;
+  const { gainTrain: train, gainTest: test } = force;
+  const plain = Math.min(...rules.slice(1).map(({ gainTest }) => gainTest));
+  return { kind: gained(train, test) === 'good' && plain < 0 ? 'plain' : gained(train, test), train, test };
+}
+
+/** The same of the two gains alone. */
+export function gained(train: number, test: number): 'no' | 'care' | 'good' {
+  return test <= 0 ? 'no' : test < train / 2 ? 'care' : 'good';
 }

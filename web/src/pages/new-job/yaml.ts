@@ -9,7 +9,11 @@ import { instant, localTime } from './spans';
 export interface Mistake {
   line: number;
   column: number;
-  what: string;
+  /** Which kind, and what was written. */
+  code: 'long' | 'map' | 'key' | 'value' | 'names' | 'time' | 'array' | 'after' | 'list' | 'syntax';
+  given: string;
+  /** What the reader of YAML says of its syntax. */
+  detail?: string;
 }
 
 export type Read = { draft: Draft; mistake?: undefined } | { draft?: undefined; mistake: Mistake };
@@ -58,7 +62,7 @@ function resourcesOf(draft: Draft): Record<string, string | number> {
 /** The draft that a text makes; its code stays what was dropped. */
 export function fromYaml(text: string, code: string): Read {
   const lines = new LineCounter();
-  if (text.length > TEXT_MAX) return { mistake: { line: 1, column: 1, what: 'longer than 1 MiB' } };
+  if (text.length > TEXT_MAX) return { mistake: { line: 1, column: 1, code: 'long', given: '' } };
   // Aliases could make a small text into a huge one.
   const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true });
   const error = document.errors[0];
@@ -66,13 +70,13 @@ export function fromYaml(text: string, code: string): Read {
     const { line, col } = lines.linePos(offset);
     return { line: Math.max(1, line), column: Math.max(1, col) };
   };
-  if (error) return { mistake: { ...at(error.pos[0]), what: error.message.split(' at line ')[0] ?? error.message } };
+  if (error) return { mistake: { ...at(error.pos[0]), code: 'syntax', given: error.code, detail: error.message.split(' at line ')[0] ?? error.message } };
   if (document.contents === null) return { draft: { ...BLANK, code } };
-  if (!isMap(document.contents)) return { mistake: { line: 1, column: 1, what: 'not a map of keys such as `command` and `time`' } };
+  if (!isMap(document.contents)) return { mistake: { line: 1, column: 1, code: 'map', given: '' } };
   for (const pair of document.contents.items) {
     const key = isScalar(pair.key) ? String(pair.key.value) : '';
     const offset = isScalar(pair.key) ? (pair.key.range?.[0] ?? 0) : 0;
-    if (!KNOWN.has(key)) return { mistake: { ...at(offset), what: `unknown key \`${key}\`` } };
+    if (!KNOWN.has(key)) return { mistake: { ...at(offset), code: 'key', given: key } };
   }
   try {
     return { draft: read(document, code) };
@@ -80,16 +84,18 @@ export function fromYaml(text: string, code: string): Read {
     const wrong = thrown instanceof Misread ? thrown : undefined;
     const node = wrong ? document.get(wrong.key, true) : undefined;
     const offset = typeof node === 'object' && node !== null && 'range' in node ? ((node as { range?: [number] }).range?.[0] ?? 0) : 0;
-    return { mistake: { ...at(offset), what: thrown instanceof Error ? thrown.message : String(thrown) } };
+    if (wrong) return { mistake: { ...at(offset), code: wrong.code, given: wrong.given } };
+    return { mistake: { ...at(offset), code: 'syntax', given: 'RESOURCE_EXHAUSTION', detail: thrown instanceof Error ? thrown.message : String(thrown) } };
   }
 }
 
 class Misread extends Error {
   constructor(
     readonly key: string,
-    what: string,
+    readonly code: Mistake['code'],
+    readonly given: string,
   ) {
-    super(what);
+    super(code);
   }
 }
 
@@ -98,12 +104,12 @@ function read(document: Document, code: string): Draft {
   const text = (key: string): string => {
     const given = all[key];
     if (given === undefined || given === null) return '';
-    if (typeof given === 'object') throw new Misread(key, `\`${key}\` is one value, not a list or a map`);
+    if (typeof given === 'object') throw new Misread(key, 'value', key);
     return String(given);
   };
   const map = (key: string): Record<string, string> => {
     const given = all[key] ?? {};
-    if (typeof given !== 'object' || Array.isArray(given)) throw new Misread(key, `\`${key}\` is a map of names and values`);
+    if (typeof given !== 'object' || Array.isArray(given)) throw new Misread(key, 'names', key);
     return Object.fromEntries(Object.entries(given as object).map(([name, value]) => [name, String(value)]));
   };
   const { gpu = '', 'gpu.model': gpuModel = '', cpu = '', memory = '', ...otherResources } = map('resources');
@@ -119,7 +125,7 @@ function read(document: Document, code: string): Draft {
   const window = (key: 'from' | 'by') => {
     const given = text(key);
     const at = instant(given);
-    if (given !== '' && at === undefined) throw new Misread(key, `\`${given}\` is no point in time here: write 2026-11-20T18:00`);
+    if (given !== '' && at === undefined) throw new Misread(key, 'time', given);
     return at === undefined ? '' : localTime(at);
   };
   return {
@@ -152,20 +158,20 @@ function read(document: Document, code: string): Draft {
 }
 
 function indices(given: string): string {
-  if (readArray(given) === 'bad') throw new Misread('array', `\`${given}\` is no array: write 0-99, 0-99:2 or 0-99%10`);
+  if (readArray(given) === 'bad') throw new Misread('array', 'array', given);
   return given.trim();
 }
 
 function before(given: unknown): string {
   if (given === undefined || given === null) return '';
   const read = readAfter((Array.isArray(given) ? given : [given]).map(String).join(','));
-  if (read === 'bad') throw new Misread('after', '`after` is a list of jobs: write [12, 13:any]');
+  if (read === 'bad') throw new Misread('after', 'after', 'after');
   return writeAfter(read);
 }
 
 function list(given: unknown): unknown[] {
   if (given === undefined || given === null) return [];
-  if (!Array.isArray(given)) throw new Misread('inputs', '`inputs` is a list');
+  if (!Array.isArray(given)) throw new Misread('inputs', 'list', 'inputs');
   return given;
 }
 

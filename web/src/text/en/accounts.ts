@@ -10,7 +10,7 @@ export default {
   usedOf: (used: string, most: string, left: string) => `${used} of ${most}, ${left} left`,
   usedOnly: (used: string) => `${used}, no limit`,
   until: (day: string) => `Hours and credits are counted anew on ${day}.`,
-  noLimits: 'No limits are set.',
+  noLimits: 'No limits are set. An administrator can limit what is held at once, and hours and credits of a period.',
   user: 'User',
   group_administrator: 'Group administrator',
   administrator: 'Administrator',

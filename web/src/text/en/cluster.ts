@@ -8,6 +8,12 @@ const WINDOW: Record<string, string> = {
   overlaps: 'It overlaps another one: take that back first, or move this one.',
 };
 
+const DRAIN: Record<string, [string, string]> = {
+  finish: ['Let it finish', 'Nothing is stopped. The node is empty when the last of it is over.'],
+  at: ['Stop it at a time', 'What is not over by then is told to stop, with its grace period, and goes on elsewhere.'],
+  now: ['Stop it now', 'It is told to stop at once, with its grace period. Queue work waits again with its age and its checkpoint; promises are planned anew within their window, or refunded where nothing is free.'],
+};
+
 const nodes = (count: string) => `${count} ${count === '1' ? 'node' : 'nodes'}`;
 const gpus = (count: string) => `${count} ${count === '1' ? 'GPU' : 'GPUs'}`;
 
@@ -72,8 +78,23 @@ export default {
   cordonHint: 'A cordoned node takes nothing new; what runs or is promised there stays.',
   cordoned: (name: string) => `${name} is cordoned: it takes nothing new.`,
   drain: 'Drain',
-  drainHint: 'A drained node takes nothing new either: running jobs go on, promises move to other nodes where they fit, at the start that was told.',
-  drained: (name: string) => `${name} drains: it takes nothing new.`,
+  drainHint: 'A drained node takes nothing new either, and its promises move to other nodes at the start that was told. What runs may finish, or is stopped and goes on elsewhere: you are asked.',
+  drained: (name: string) => `${name} drains: it takes nothing new, and what runs there may finish.`,
+  drainedAt: (name: string, at: string) => `${name} drains: what still runs there at ${at} is told to stop.`,
+  drainedNow: (name: string) => `${name} drains: what runs there is told to stop, and goes on elsewhere.`,
+  drainOtherwise: 'Drain otherwise',
+  drainTitle: (name: string) => `Drain ${name}`,
+  drainText: 'It takes nothing new from now on. Promises that have not begun move to other nodes where they fit, at the start that was told.',
+  drainIdle: 'Nothing runs on it now. What may still start there by a promise that fits nowhere else:',
+  drainRunning: (count: string) => `${count} ${count === '1' ? 'job runs' : 'jobs run'} on it now:`,
+  drainWay: (way: string) => DRAIN[way]?.[0] ?? way,
+  drainWayText: (way: string) => DRAIN[way]?.[1] ?? '',
+  drainAt: 'At, in your own time zone',
+  drainAtWrong: 'Give a day and a time that are still to come.',
+  drainNowYes: 'Stop and drain',
+  stopsAt: (at: string) => `What is still there at ${at} is told to stop and goes on elsewhere.`,
+  stillThere: (count: string) => `${count} ${count === '1' ? 'job is' : 'jobs are'} still there, and may finish.`,
+  isEmpty: 'It is empty.',
   resume: 'Resume',
   resumeHint: 'It takes nothing new until it is resumed.',
   resumed: (name: string) => `${name} takes work again.`,

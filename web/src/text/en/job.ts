@@ -1,3 +1,13 @@
+const CAUSE: Record<string, string> = {
+  out_of_memory: 'out of memory',
+  out_of_disk: 'out of disk',
+  stopped: 'told to stop',
+  lost: 'node lost',
+  drained: 'node drained',
+  limit: 'time over',
+  not_started: 'not started',
+};
+
 export default {
   jobs: 'Jobs',
   job: (id: string) => `Job ${id}`,
@@ -61,11 +71,13 @@ export default {
   what: 'What',
   amount: 'Credits',
   tasks: 'Tasks',
+  noTasks: 'None yet: they appear when the job is sent to its nodes.',
   attempt: 'Attempt',
   rank: 'Replica',
   node: 'Node',
   gpus: 'GPUs',
   cause: 'Ended by',
+  causeOf: (cause: string) => CAUSE[cause] ?? cause,
   spec: 'As it was handed in',
   command: 'Command',
   code: 'Code',

@@ -41,7 +41,7 @@ export default {
   someFailed: (failed: string, all: string, why: string) => `${failed} of ${all} could not be done: ${why}`,
   empty: 'No job is like that',
   emptyText: 'Change the filters, or hand in a first one.',
-  gpus: (count: string) => `${count} GPU`,
+  gpus: (count: string) => `${count} ${count === '1' ? 'GPU' : 'GPUs'}`,
   cores: (count: string) => `${count} ${count === '1' ? 'core' : 'cores'}`,
   times: (count: string) => `× ${count}`,
   unnamed: 'unnamed',

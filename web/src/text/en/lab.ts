@@ -1,3 +1,11 @@
+const JUDGED: Record<string, string> = {
+  no: 'Do not apply it.',
+  care: 'Apply it with care: more than half of its gain was fitted to the past.',
+  plain: 'It gains, but a plain rule does better on later work: see the table.',
+  good: 'It is worth a try.',
+};
+const RULE: Record<string, string> = { tuned: 'the formula found', 'in force': 'the rule in force' };
+
 export default {
   title: 'Lab',
   text: 'Try another rule before it is in force: on a made-up workload, on this site’s own history, or by a search for a better formula. What runs here is the same core.',
@@ -98,6 +106,14 @@ export default {
   length_unknown_never_started_there: 'Jobs of unknown length, never started in the record',
   started_there_never_here: 'Jobs that started in the record and would not here',
   verdict: 'What it found',
+  judged: (kind: string, train: string, test: string) => `${JUDGED[kind] ?? ''} Against the rule in force it gains ${train} where it learned and ${test} on later work.`,
+  ruleName: (rule: string) => RULE[rule] ?? rule,
+  wonBy: (best: string, sooner: string, next: string) => `${best} finishes jobs ${sooner} sooner than ${next}.`,
+  wonAlike: 'They finish jobs about equally soon.',
+  wonAlone: (best: string) => `${best} alone.`,
+  wonFigures: (jct: string, wait: string, used: string) => `${jct} in the mean from submission to end, ${wait} of it waiting, with ${used} of the cluster in use.`,
+  interrupted: 'The server was stopped meanwhile: start it again.',
+  programSaid: 'It failed. Its program said:',
   found: 'The formula',
   rules: 'On work that it never saw',
   rule: 'Rule',

@@ -1,3 +1,15 @@
+const YAML: Record<string, (given: string) => string> = {
+  long: () => 'the text is longer than 1 MiB: shorten it',
+  map: () => 'write keys with values, such as `command` and `time`',
+  key: (given) => `there is no key \`${given}\`: see the ones that the form writes`,
+  value: (given) => `\`${given}\` is one value, not a list or a map`,
+  names: (given) => `\`${given}\` is a map of names and values`,
+  time: (given) => `\`${given}\` is no point in time here: write 2026-11-20T18:00`,
+  array: (given) => `\`${given}\` is no array: write 0-99, 0-99:2 or 0-99%10`,
+  after: () => '`after` is a list of jobs: write [12, 13:any]',
+  list: (given) => `\`${given}\` is a list`,
+};
+
 export default {
   title: 'New job',
   text: 'The price follows every change. Nothing is booked until you confirm.',
@@ -102,6 +114,7 @@ export default {
   yaml: 'YAML',
   line: 'Command line',
   yamlMistake: (line: number, column: number, what: string) => `Line ${line}, column ${column}: ${what}`,
+  yamlWhat: (code: string, given: string, detail: string) => YAML[code]?.(given) ?? detail,
   yamlHint: 'Editable: the form follows. era submit reads the same file.',
   lineHint: 'Run this where your code is.',
   cloned: (id: string) => `A copy of job ${id}: change what you like.`,

@@ -1,37 +1,70 @@
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { locale } from '../locale.svelte';
-import { eventText, problemText, whyText } from '.';
+import { endText, eventText, faultText, problemText, whyText } from '.';
 
-const problem = (code: string, parameters: Record<string, unknown> = {}) => ({ code, parameters, message: 'as the server says' });
+const problem = (code: string, parameters: Record<string, unknown> = {}, field?: string) => ({ code, parameters, field, message: 'as the server says' });
 const waiting = (why: string, parameters: Record<string, unknown>, position = 3) => ({ state: 'waiting', sentence: 'as the server says', why, parameters, position });
+const told = (event: string, parameters: Record<string, unknown> = {}) => ({ event, parameters, sentence: 'as the server says' });
+const NOON = new Date(2030, 4, 6, 12, 0).getTime();
+const slot = { from: NOON, to: NOON + 7_200_000, nodes: ['a1', 'a2'], more: 3 };
 
 afterEach(() => (locale.language = 'en'));
 
-it('English readers get the server’s own sentence', () => {
-  expect(problemText(problem('no_room'))).toBe('as the server says');
-  expect(whyText(waiting('behind', { ahead: 2 }))).toBe('as the server says');
+describe('English', () => {
+  it('is the server’s own sentence where that will do', () => {
+    expect(problemText(problem('no_room'))).toBe('as the server says');
+    expect(whyText(waiting('behind', { ahead: 2 }))).toBe('as the server says');
+    expect(faultText({ code: 'empty', problem: 'as the server says' })).toBe('as the server says');
+  });
+
+  it('tells times in the reader’s zone, not in the server’s', () => {
+    expect(eventText(told('promised', { price: 12_500_000, slots: [slot] }))).toMatch(/^Promised for 12\.50 credits: .*12:00.*–.*(14|2):00.* on a1, a2 and 3 more$/);
+    expect(eventText(told('stopping', { why: 'drained', until: NOON }))).toMatch(/12:00.*: its node is drained; it goes on elsewhere$/);
+    expect(problemText(problem('window_past', { deadline: NOON, now: NOON }))).toMatch(/12:00.* has passed/);
+    expect(whyText(waiting('not_before', { until: NOON }))).toMatch(/position 3 .*12:00/);
+  });
 });
 
-it('Chinese readers get the same by its code, with its numbers', () => {
-  locale.language = 'zh';
-  expect(problemText(problem('funds', { balance: 1_500_000, needed: 20_000_000 }))).toBe('钱包余额 1.50，此项需要 20.00：请减少需求，或申请信用点');
-  expect(whyText(waiting('behind', { ahead: 2 }))).toBe('排在队列第 3 位：会推迟某个承诺或排在前面的作业：前面有 2 个。');
-  expect(whyText(waiting('after', { job: 12, when: 'any' }, 0))).toBe('等待中：等待作业 12 结束。');
-  expect(whyText(waiting('short', { resource: 'gpu', free: 500, needed: 2000 }))).toContain('空闲 0.5，需要 2');
-  expect(whyText(waiting('quota', { refusal: { code: 'funds', balance: 0, needed: 1_000_000 } }))).toContain('需要 1.00');
-});
+describe('Chinese', () => {
+  it('says the same by its code, with its numbers', () => {
+    locale.language = 'zh';
+    expect(problemText(problem('funds', { balance: 1_500_000, needed: 20_000_000 }))).toBe('钱包余额 1.50，此项需要 20.00：请减少需求，或申请信用点');
+    expect(problemText(problem('quota_concurrent', { what: 'milli-gpus', limit: 1500, held: 500, asked: 2000 }))).toContain('最多可占用 1.5 个 GPU：已占用 0.5 个 GPU');
+    expect(whyText(waiting('behind', { ahead: 2 }))).toBe('排在队列第 3 位：会推迟某个承诺或排在前面的作业：前面有 2 个。');
+    expect(whyText(waiting('after', { job: 12, when: 'any' }, 0))).toBe('等待中：等待作业 12 结束。');
+    expect(whyText(waiting('short', { resource: 'gpu', free: 500, needed: 2000 }))).toContain('空闲 0.5，需要 2');
+    expect(whyText(waiting('quota', { refusal: { code: 'funds', balance: 0, needed: 1_000_000 } }))).toContain('需要 1.00');
+  });
 
-it('what no word is known for stays as the server said it', () => {
-  locale.language = 'zh';
-  expect(problemText(problem('something_new'))).toBe('as the server says');
-  expect(whyText(waiting('something_new', {}))).toBe('as the server says');
-  expect(whyText(waiting('quota', {}))).toBe('as the server says');
-});
+  it('says what a wrong field takes', () => {
+    locale.language = 'zh';
+    expect(problemText(problem('bad_field', {}, 'password'))).toMatch(/密码.*10 个以上/);
+    expect(problemText(problem('bad_setting', { field: 'market.floor', problem: 'in English' }))).toBe('“价格下限”不对：不得高于上限');
+    expect(problemText(problem('bad_field', {}, 'something_new'))).toContain('something_new');
+  });
 
-it('what happened is named in Chinese, and its particulars stay as the server told them', () => {
-  const told = { event: 'queued', sentence: 'waits in queue default' };
-  expect(eventText(told)).toEqual({ what: 'waits in queue default', more: undefined });
-  locale.language = 'zh';
-  expect(eventText(told)).toEqual({ what: '进入队列', more: 'waits in queue default' });
-  expect(eventText({ event: 'new_kind', sentence: 'something' })).toEqual({ what: 'something', more: undefined });
+  it('tells what happened and how it ended with all that is known of it', () => {
+    locale.language = 'zh';
+    expect(eventText(told('queued', { queue: 'night', count: 1 }))).toBe('进入队列 night');
+    expect(eventText(told('promised', { price: 12_500_000, slots: [slot] }))).toMatch(/价格 12\.50 信用点：.*12:00.*14:00，a1、a2 等 5 个节点/);
+    expect(eventText(told('ended', { outcome: 'failed', code: 9 }))).toBe('失败：有任务以代码 9 退出。');
+    expect(eventText(told('task_ended', { rank: 1 }))).toBe('副本 1 已丢失');
+    expect(endText({ reason: 'in English', outcome: { code: 'unfulfilled', parameters: { job: 7 } } })).toContain('作业 7 须先成功');
+  });
+
+  it('tells what is wrong with a formula', () => {
+    locale.language = 'zh';
+    expect(faultText({ code: 'unknown_name', parameters: { name: 'wiat', meant: 'wait' } })).toContain('是否指 wait');
+    expect(faultText({ code: 'strange', parameters: { given: '&' } })).toContain('请写 and');
+    expect(faultText({ code: 'expected_operand', parameters: {} })).toContain('结尾');
+  });
+
+  it('leaves what no word is known for as the server said it', () => {
+    locale.language = 'zh';
+    expect(problemText(problem('something_new'))).toBe('as the server says');
+    expect(whyText(waiting('something_new', {}))).toBe('as the server says');
+    expect(whyText(waiting('quota', {}))).toBe('as the server says');
+    expect(eventText(told('something_new'))).toBe('as the server says');
+    expect(endText({ reason: 'as the server says' })).toBe('as the server says');
+  });
 });

@@ -13,7 +13,7 @@ export default {
   usedOf: (used: string, most: string, left: string) => `${used} / ${most}，剩余 ${left}`,
   usedOnly: (used: string) => `${used}，无上限`,
   until: (day: string) => `用时和信用点于 ${day} 重新计算。`,
-  noLimits: '没有设置限额。',
+  noLimits: '没有设置限额。管理员可以限制同时占用的资源，以及每个周期的机时和信用点。',
   user: '用户',
   group_administrator: '组管理员',
   administrator: '管理员',

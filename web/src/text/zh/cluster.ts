@@ -11,6 +11,12 @@ const WINDOW: Record<string, string> = {
   overlaps: '与另一时段重叠：请先撤回那一段，或调整本段。',
 };
 
+const DRAIN: Record<string, [string, string]> = {
+  finish: ['等它运行完', '不停止任何作业。最后一个结束时节点即空。'],
+  at: ['到某时停止', '届时仍未结束的会在宽限时间内被停止，并在别处继续。'],
+  now: ['立即停止', '立即通知停止，给予宽限时间。队列作业带着等待时间和检查点重新排队；承诺在其时间窗口内重新安排，没有空位则退款。'],
+};
+
 export default {
   title: '集群',
   text: '每个节点和 GPU、由谁占用、已承诺给谁。',
@@ -72,8 +78,23 @@ export default {
   cordonHint: '隔离的节点不再接受新作业；正在运行和已承诺的保持不变。',
   cordoned: (name: string) => `${name} 已隔离：不再接受新作业。`,
   drain: '排空',
-  drainHint: '排空的节点不再接受新作业：运行中的作业继续，承诺尽可能移到其他节点，开始时间不变。',
-  drained: (name: string) => `${name} 正在排空：不再接受新作业。`,
+  drainHint: '排空的节点也不再接受新作业，承诺移到其他节点，开始时间不变。运行中的作业可以运行完，或停止后在别处继续：操作时会询问。',
+  drained: (name: string) => `${name} 正在排空：不再接受新作业，运行中的可以运行完。`,
+  drainedAt: (name: string, at: string) => `${name} 正在排空：到 ${at} 仍在运行的会被通知停止。`,
+  drainedNow: (name: string) => `${name} 正在排空：运行中的已被通知停止，将在别处继续。`,
+  drainOtherwise: '改变排空方式',
+  drainTitle: (name: string) => `排空 ${name}`,
+  drainText: '它从现在起不再接受新作业。尚未开始的承诺会移到其他合适的节点，开始时间不变。',
+  drainIdle: '现在没有作业在运行。若有无处可移的承诺仍在此开始：',
+  drainRunning: (count: string) => `现在有 ${count} 个作业在运行：`,
+  drainWay: (way: string) => DRAIN[way]?.[0] ?? way,
+  drainWayText: (way: string) => DRAIN[way]?.[1] ?? '',
+  drainAt: '时间（您所在的时区）',
+  drainAtWrong: '请填写将来的日期和时间。',
+  drainNowYes: '停止并排空',
+  stopsAt: (at: string) => `到 ${at} 仍在其上的会被通知停止，并在别处继续。`,
+  stillThere: (count: string) => `仍有 ${count} 个作业在其上，可以运行完。`,
+  isEmpty: '它已空。',
   resume: '恢复',
   resumeHint: '恢复之前不接受新作业。',
   resumed: (name: string) => `${name} 重新接受作业。`,

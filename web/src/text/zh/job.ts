@@ -1,6 +1,16 @@
 import type { Translation } from '../words';
 import type en from '../en/job';
 
+const CAUSE: Record<string, string> = {
+  out_of_memory: '内存不足',
+  out_of_disk: '磁盘不足',
+  stopped: '被通知停止',
+  lost: '节点丢失',
+  drained: '节点排空',
+  limit: '时间已到',
+  not_started: '未能启动',
+};
+
 export default {
   jobs: '作业',
   job: (id: string) => `作业 ${id}`,
@@ -64,11 +74,13 @@ export default {
   what: '事项',
   amount: '信用点',
   tasks: '任务',
+  noTasks: '尚无任务：作业发往节点后会显示在这里。',
   attempt: '尝试',
   rank: '副本',
   node: '节点',
   gpus: 'GPU',
   cause: '结束原因',
+  causeOf: (cause: string) => CAUSE[cause] ?? cause,
   spec: '提交内容',
   command: '命令',
   code: '代码',

@@ -1,6 +1,14 @@
 import type { Translation } from '../words';
 import type en from '../en/lab';
 
+const JUDGED: Record<string, string> = {
+  no: '不建议采用。',
+  care: '请谨慎采用：收益的一半以上只是拟合了过去。',
+  plain: '有收益，但在之后的作业上有更简单的规则更好：见表。',
+  good: '值得一试。',
+};
+const RULE: Record<string, string> = { tuned: '找到的公式', 'in force': '当前规则' };
+
 export default {
   title: '实验室',
   text: '在新规则生效之前先试用：用生成的负载、用本站自己的历史，或搜索更好的公式。这里运行的是同一个核心。',
@@ -101,6 +109,14 @@ export default {
   length_unknown_never_started_there: '记录中从未开始、时长未知的作业',
   started_there_never_here: '记录中已开始、此处不会开始的作业',
   verdict: '结论',
+  judged: (kind: string, train: string, test: string) => `${JUDGED[kind] ?? ''}与当前规则相比，在学习的时段改进 ${train}，在之后的作业上改进 ${test}。`,
+  ruleName: (rule: string) => RULE[rule] ?? rule,
+  wonBy: (best: string, sooner: string, next: string) => `${best} 完成作业比 ${next} 快 ${sooner}。`,
+  wonAlike: '各策略完成作业的快慢相近。',
+  wonAlone: (best: string) => `仅有 ${best}。`,
+  wonFigures: (jct: string, wait: string, used: string) => `从提交到结束平均 ${jct}，其中等待 ${wait}，集群使用率 ${used}。`,
+  interrupted: '其间服务器停止：请重新开始。',
+  programSaid: '运行失败，程序的输出如下：',
   found: '公式',
   rules: '在未见过的工作上',
   rule: '规则',

@@ -1,6 +1,30 @@
 import type { Translation } from '../words';
 import type en from '../en/new-job';
 
+const YAML: Record<string, (given: string) => string> = {
+  long: () => '文本超过 1 MiB：请缩短',
+  map: () => '请写键和值，例如 command 和 time',
+  key: (given) => `没有键 ${given}：请参考表单写出的键`,
+  value: (given) => `${given} 应为单个值，而不是列表或映射`,
+  names: (given) => `${given} 应为名称与值的映射`,
+  time: (given) => `${given} 不是时间：请写成 2026-11-20T18:00`,
+  array: (given) => `${given} 不是批量：请写 0-99、0-99:2 或 0-99%10`,
+  after: () => 'after 应为作业列表：请写 [12, 13:any]',
+  list: (given) => `${given} 应为列表`,
+};
+/** 语法错误，按读取程序的代码。 */
+const SYNTAX: Record<string, string> = {
+  BAD_INDENT: '缩进不对',
+  TAB_AS_INDENT: '请用空格缩进，不要用制表符',
+  DUPLICATE_KEY: '同一个键写了两次',
+  MISSING_CHAR: '缺少一个符号，例如引号、冒号或括号',
+  UNEXPECTED_TOKEN: '此处不应有这个符号',
+  BAD_SCALAR_START: '值不能以这个符号开头：请加引号',
+  BAD_DQ_ESCAPE: '双引号中的转义不对',
+  MULTIPLE_DOCS: '只能有一份文档',
+  RESOURCE_EXHAUSTION: '别名过多：请直接写出',
+};
+
 export default {
   title: '新建作业',
   text: '价格随每次修改更新。确认之前不会预订任何资源。',
@@ -105,6 +129,7 @@ export default {
   yaml: 'YAML',
   line: '命令行',
   yamlMistake: (line: number, column: number, what: string) => `第 ${line} 行第 ${column} 列：${what}`,
+  yamlWhat: (code: string, given: string, detail: string) => YAML[code]?.(given) ?? SYNTAX[given] ?? `不是有效的 YAML（${detail}）`,
   yamlHint: '可编辑，表单同步更新。era submit 读取同样的文件。',
   lineHint: '在代码所在目录运行。',
   cloned: (id: string) => `作业 ${id} 的副本：可随意修改。`,

@@ -2,7 +2,7 @@
 //! constants it must not be given.
 
 use crate::queue::fixed::Fixed;
-use crate::queue::formula::{Attr, Var};
+use crate::queue::formula::{Attr, Fault, Var};
 
 /// One step of postfix code. Replaces the top values of a stack by one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,19 +82,20 @@ impl Op {
 
     /// What is wrong with it on these arguments, `None` being one that is known only when a job
     /// is ranked. At run time such arguments get a value; in a source they are a mistake.
-    pub(super) fn fault(self, args: &[Option<Fixed>]) -> Option<String> {
+    pub(super) fn fault(self, args: &[Option<Fixed>]) -> Option<Fault> {
         let in_range = match (self, args) {
             (Op::Div, [_, Some(Fixed::ZERO)]) => {
-                return Some("this divides by zero: divide by something else".to_owned());
+                return Some(Fault::DividesByZero);
             }
             (Op::Clamp, [_, Some(low), Some(high)]) if low > high => {
-                return Some(format!("clamp's {low} is above its {high}: give the lower first"));
+                let (low, high) = (low.to_string(), high.to_string());
+                return Some(Fault::Backwards { low, high });
             }
             (Op::Log2 | Op::Ln, [Some(x)]) if *x <= Fixed::ZERO => {
-                return Some(format!("{x} has no logarithm: give a number above 0"));
+                return Some(Fault::NoLogarithm { number: x.to_string() });
             }
             (Op::Sqrt, [Some(x)]) if *x < Fixed::ZERO => {
-                return Some(format!("{x} has no square root: give 0 or more"));
+                return Some(Fault::NoRoot { number: x.to_string() });
             }
             (Op::Add, [Some(a), Some(b)]) => a.checked_add(*b).is_some(),
             (Op::Sub, [Some(a), Some(b)]) => a.checked_sub(*b).is_some(),
@@ -103,10 +104,8 @@ impl Op {
             (Op::Neg | Op::Abs, [Some(x)]) => *x != Fixed::MIN,
             _ => true,
         };
-        let edges = || {
-            let (min, max) = (Fixed::MIN, Fixed::MAX);
-            format!("this is out of range whatever the job: stay between {min} and {max}")
-        };
+        let edges =
+            || Fault::BeyondRange { min: Fixed::MIN.to_string(), max: Fixed::MAX.to_string() };
         (!in_range).then(edges)
     }
 }

@@ -4,7 +4,7 @@
 //! mean together. What people bring along from other languages (`&&`, `!`, `1e9`, `'x'`) is
 //! refused with what to write instead.
 
-use super::FormulaError;
+use super::{Fault, FormulaError};
 use crate::queue::fixed::{DIGITS, Fixed};
 use crate::units::Name;
 
@@ -20,14 +20,14 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// How a refusal calls it.
-    pub(super) fn describe(&self) -> String {
+    /// How a refusal calls it; the end has no name.
+    pub(super) fn describe(&self) -> Option<String> {
         match self {
-            Token::Number(number) => format!("`{number}`"),
-            Token::Text(text) => format!("\"{text}\""),
-            Token::Ident(name) => format!("`{name}`"),
-            Token::Symbol(symbol) => format!("`{symbol}`"),
-            Token::End => "the end".to_owned(),
+            Token::Number(number) => Some(format!("`{number}`")),
+            Token::Text(text) => Some(format!("\"{text}\"")),
+            Token::Ident(name) => Some(format!("`{name}`")),
+            Token::Symbol(symbol) => Some(format!("`{symbol}`")),
+            Token::End => None,
         }
     }
 }
@@ -97,7 +97,7 @@ fn shown(chars: &[char]) -> String {
     chars.iter().take(QUOTED_MAX).collect()
 }
 
-fn number(rest: &[char]) -> Result<(Token, usize), String> {
+fn number(rest: &[char]) -> Result<(Token, usize), Fault> {
     let is_digit = |c: char| c.is_ascii_digit();
     let whole = prefix(rest, is_digit);
     let mut len = whole.len();
@@ -105,8 +105,7 @@ fn number(rest: &[char]) -> Result<(Token, usize), String> {
     if rest.get(len) == Some(&'.') {
         fraction = prefix(&rest[len + 1..], is_digit);
         if fraction.is_empty() {
-            let whole = shown(whole);
-            return Err(format!("`{whole}.` has no digit after its point: write {whole}"));
+            return Err(Fault::NoFraction { whole: shown(whole) });
         }
         len += 1 + fraction.len();
     }
@@ -114,46 +113,45 @@ fn number(rest: &[char]) -> Result<(Token, usize), String> {
         return Err(broken_number(rest));
     }
     if fraction.iter().skip(DIGITS).any(|c| *c != '0') {
-        return Err(format!("`{}` is too fine: write at most 6 decimals", shown(&rest[..len])));
+        return Err(Fault::TooFine { number: shown(&rest[..len]) });
     }
     let padded = fraction.iter().chain(std::iter::repeat(&'0')).take(DIGITS);
     let raw = whole.iter().chain(padded).try_fold(0_i64, |raw, digit| {
         raw.checked_mul(10)?.checked_add(i64::from(digit.to_digit(10)?))
     });
-    let raw = raw.ok_or_else(|| out_of_range(&shown(&rest[..len])))?;
+    let raw = raw.ok_or_else(|| Fault::OutOfRange { number: shown(&rest[..len]), most: most() })?;
     Ok((Token::Number(Fixed(raw)), len))
 }
 
-fn out_of_range(number: &str) -> String {
-    format!("`{number}` is out of range: numbers go up to {}", Fixed::MAX)
+fn most() -> String {
+    Fixed::MAX.to_string()
 }
 
 /// Why digits with letters or a further point after them are no number.
-fn broken_number(rest: &[char]) -> String {
+fn broken_number(rest: &[char]) -> Fault {
     let all = prefix(rest, |c| continues_name(c) || c == '.');
     let number = shown(all);
     let after_digits = all.iter().find(|c| !c.is_ascii_digit() && **c != '.');
     match after_digits {
-        Some('e' | 'E') => {
-            format!("`{number}` has an exponent: write numbers in digits, up to {}", Fixed::MAX)
-        }
-        Some(_) => format!("`{number}` is no number: put an operator between number and name"),
-        None => format!("`{number}` is no number: write one point at most"),
+        Some('e' | 'E') => Fault::Exponent { number, most: most() },
+        Some(_) => Fault::GluedName { number },
+        None => Fault::TwoPoints { number },
     }
 }
 
-fn text(rest: &[char]) -> Result<(Token, usize), String> {
+fn text(rest: &[char]) -> Result<(Token, usize), Fault> {
     let inside = prefix(&rest[1..], |c| c != '"');
     if rest.get(inside.len() + 1).is_none() {
-        return Err("the text has no end: close it with `\"`".to_owned());
+        return Err(Fault::OpenText);
     }
     let text: String = inside.iter().collect();
     // What is no name can be no job's attribute, and would silently never match.
-    let name = Name::new(&text).map_err(|bad| bad.to_string().escape_debug().to_string())?;
+    let bad = |bad: crate::units::BadName| bad.to_string().escape_debug().to_string();
+    let name = Name::new(&text).map_err(|e| Fault::BadText { problem: bad(e) })?;
     Ok((Token::Text(name), inside.len() + 2))
 }
 
-fn symbol(rest: &[char]) -> Result<(Token, usize), String> {
+fn symbol(rest: &[char]) -> Result<(Token, usize), Fault> {
     let starts = |text: &str| text.chars().zip(rest).filter(|(a, b)| a == *b).count() == text.len();
     if let Some(symbol) = SYMBOLS.into_iter().find(|s| starts(s)) {
         return Ok((Token::Symbol(symbol), symbol.len()));
@@ -164,5 +162,5 @@ fn symbol(rest: &[char]) -> Result<(Token, usize), String> {
         Some(c) if c.is_control() => c.escape_debug().to_string(),
         c => c.into_iter().collect(),
     };
-    Err(format!("`{given}` means nothing here: {hint}"))
+    Err(Fault::Strange { given, hint })
 }

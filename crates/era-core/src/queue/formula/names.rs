@@ -3,6 +3,8 @@
 //! The parser, the refusals and the documentation all read these tables, so a name that is added
 //! here is known everywhere.
 
+use super::Fault;
+
 /// One table of names: the enum, its list, and the text of each.
 macro_rules! names {
     ($(#[$meta:meta])* $enum:ident { $($variant:ident $name:literal $doc:literal;)* }) => {
@@ -100,26 +102,14 @@ impl Function {
     }
 }
 
-/// What is said about a name that is in no table: what is nearest to it, and all there are.
-pub(super) fn unknown(name: &str) -> String {
+/// What is wrong with a name that is in no table, and what is nearest to it.
+pub(super) fn unknown(name: &str) -> Fault {
+    let given = name.to_owned();
     match name.to_ascii_lowercase().as_str() {
-        "nan" | "inf" | "infinity" => {
-            return format!("`{name}` is no number here: write a finite one in digits");
-        }
-        "true" | "false" => return format!("`{name}` is not known here: write 1 or 0"),
-        _ => {}
+        "nan" | "inf" | "infinity" => Fault::NotFinite { name: given },
+        "true" | "false" => Fault::NoTruth { name: given },
+        _ => Fault::UnknownName { name: given, meant: nearest(name) },
     }
-    let suggestion = nearest(name).map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
-    format!(
-        "`{name}` is not known{suggestion}: numbers are {}; texts are {}; functions are {}",
-        list(Var::ALL, Var::name),
-        list(Attr::ALL, Attr::name),
-        list(Function::ALL, Function::name),
-    )
-}
-
-fn list<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> String {
-    all.iter().map(|known| name(*known)).collect::<Vec<_>>().join(", ")
 }
 
 /// The known name with the fewest changes to `name`, if more of it stays than changes.

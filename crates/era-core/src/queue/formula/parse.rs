@@ -7,7 +7,7 @@
 use super::code::Op;
 use super::lex::{Token, tokens};
 use super::names::{Attr, Function, Var, unknown};
-use super::{DEPTH_MAX, FormulaError, OPS_MAX, SOURCE_LEN_MAX};
+use super::{DEPTH_MAX, Fault, FormulaError, OPS_MAX, SOURCE_LEN_MAX};
 use crate::units::Name;
 
 type Parsed<T> = Result<T, FormulaError>;
@@ -16,16 +16,17 @@ type Parsed<T> = Result<T, FormulaError>;
 pub(super) fn compile(source: &str) -> Parsed<(Vec<Op>, Vec<Name>)> {
     let chars: Vec<char> = source.chars().take(SOURCE_LEN_MAX + 1).collect();
     if chars.len() > SOURCE_LEN_MAX {
-        let problem = format!("the formula is too long: write at most {SOURCE_LEN_MAX} characters");
+        let problem = Fault::TooLong { most: SOURCE_LEN_MAX };
         return Err(FormulaError { at: SOURCE_LEN_MAX, problem });
     }
     let mut parser = Parser { tokens: tokens(&chars)?, ..Parser::default() };
     if *parser.peek() == Token::End {
-        return parser.fail("the formula is empty: write at least a number, such as 0");
+        return parser.fail(Fault::Empty);
     }
     parser.number(Parser::any_of)?;
     if *parser.peek() != Token::End {
-        return parser.fail_at_token("an operator or the end");
+        let found = parser.peek().describe();
+        return parser.fail(Fault::ExpectedOperator { found });
     }
     Ok((parser.code, parser.texts))
 }
@@ -88,8 +89,8 @@ impl Parser {
         if let (Operand::Attr(attr), Token::Ident(word)) = (&left, self.peek())
             && Var::named(word).is_none()
         {
-            let problem = format!("write the text in quotes: {} == \"{word}\"", attr.name());
-            return self.fail(&problem);
+            let (attr, word) = (attr.name().to_owned(), word.clone());
+            return self.fail(Fault::Unquoted { attr, word });
         }
         let right = self.sum()?;
         match (left, right) {
@@ -99,7 +100,7 @@ impl Parser {
             _ => return Err(not_a_number(at)),
         }
         if self.operator(&OPS).is_some() {
-            return self.fail("comparisons do not chain: write `a < b and b < c`");
+            return self.fail(Fault::Chained);
         }
         Ok(Operand::Number)
     }
@@ -136,17 +137,16 @@ impl Parser {
                 self.next += 1;
                 let inside = self.nested(Parser::any_of)?;
                 if !self.eat(")") {
-                    return self.fail_at_token(&format!("`)` for the `(` at character {at}"));
+                    let found = self.peek().describe();
+                    return self.fail(Fault::Unclosed { open: at, found });
                 }
                 Ok(inside)
             }
             Token::Ident(word) if !matches!(word.as_str(), "and" | "or" | "not") => {
                 self.named(&word, at)
             }
-            Token::Ident(word) if word == "not" => {
-                self.fail("`not` binds loosely: put it in parentheses, as in 1 + (not a)")
-            }
-            _ => self.fail_at_token("a number, a name or `(`"),
+            Token::Ident(word) if word == "not" => self.fail(Fault::LooseNot),
+            token => self.fail(Fault::ExpectedOperand { found: token.describe() }),
         }
     }
 
@@ -162,9 +162,11 @@ impl Parser {
             }
             (_, Some(attr), _) if !called => return Ok(Operand::Attr(attr)),
             (.., Some(function)) if called => return self.call(function, at),
-            (.., Some(function)) => format!("`{word}` is a function: {}", function.signature()),
+            (.., Some(function)) => {
+                Fault::NotCalled { name: word.to_owned(), signature: function.signature() }
+            }
             (None, None, None) => unknown(word),
-            _ => format!("`{word}` is no function: put an operator before the `(`"),
+            _ => Fault::NoFunction { name: word.to_owned() },
         };
         Err(FormulaError { at, problem })
     }
@@ -189,12 +191,11 @@ impl Parser {
             }
         }
         if !self.eat(")") {
-            let name = function.name();
-            return self.fail_at_token(&format!("`,` or `)` for `{name}(` at character {at}"));
+            let (name, found) = (function.name().to_owned(), self.peek().describe());
+            return self.fail(Fault::UnclosedCall { name, open: at, found });
         }
         if function.arity().map_or(given < 2, |arity| given != arity) {
-            let s = if given == 1 { "" } else { "s" };
-            let problem = format!("{given} argument{s} given: write {}", function.signature());
+            let problem = Fault::Arguments { given, signature: function.signature() };
             return Err(FormulaError { at, problem });
         }
         match function {
@@ -250,9 +251,7 @@ impl Parser {
     /// A part one level further in.
     fn nested(&mut self, part: impl FnOnce(&mut Parser) -> Parsed<Operand>) -> Parsed<Operand> {
         if self.depth == DEPTH_MAX {
-            return self.fail(&format!(
-                "the formula is nested too deeply: nest at most {DEPTH_MAX} levels"
-            ));
+            return self.fail(Fault::TooDeep { most: DEPTH_MAX });
         }
         self.depth += 1;
         let operand = part(self)?;
@@ -273,10 +272,7 @@ impl Parser {
         }
         self.held = self.held + 1 - op.takes();
         if self.held > DEPTH_MAX {
-            return fail(format!(
-                "more than {DEPTH_MAX} values wait here for their operators: \
-                 write nested parts first, as in (a * b) + c"
-            ));
+            return fail(Fault::TooManyHeld { most: DEPTH_MAX });
         }
         // Operations without operands depend on the job, or are constants already.
         let known: Option<Vec<_>> = args.into_iter().collect();
@@ -288,7 +284,7 @@ impl Parser {
             None => self.code.push(op),
         }
         if self.code.len() > OPS_MAX {
-            return fail(format!("the formula is too large: write at most {OPS_MAX} operations"));
+            return fail(Fault::TooLarge { most: OPS_MAX });
         }
         Ok(())
     }
@@ -296,8 +292,7 @@ impl Parser {
     /// Writes a comparison of texts.
     fn emit_is(&mut self, attr: Attr, text: Name, op: Op, at: usize) -> Parsed<()> {
         let (Op::Equal | Op::NotEqual) = op else {
-            let problem = "texts have no order: compare them with == or !=".to_owned();
-            return Err(FormulaError { at, problem });
+            return Err(FormulaError { at, problem: Fault::TextsHaveNoOrder });
         };
         let index = self.texts.iter().position(|known| *known == text).unwrap_or_else(|| {
             self.texts.push(text);
@@ -335,17 +330,11 @@ impl Parser {
         is_next
     }
 
-    fn fail<T>(&self, problem: &str) -> Parsed<T> {
-        Err(FormulaError { at: self.at(), problem: problem.to_owned() })
-    }
-
-    fn fail_at_token<T>(&self, expected: &str) -> Parsed<T> {
-        self.fail(&format!("expected {expected}, found {}", self.peek().describe()))
+    fn fail<T>(&self, problem: Fault) -> Parsed<T> {
+        Err(FormulaError { at: self.at(), problem })
     }
 }
 
 fn not_a_number(at: usize) -> FormulaError {
-    let problem = "a text is no number: compare one of the job's with one in quotes, \
-                   as in field == \"vision\"";
-    FormulaError { at, problem: problem.to_owned() }
+    FormulaError { at, problem: Fault::TextIsNoNumber }
 }

@@ -139,7 +139,11 @@ fn cluster(dice: &mut Dice, rig: &Rig) -> Command {
         0 | 1 => Command::Resume { node: some_node(dice, rig, Some(Health::Lost)) },
         2 => Command::Resume { node: some_node(dice, rig, None) },
         3 if dice.once_in(2) => Command::Cordon { node: some_node(dice, rig, None) },
-        3 => Command::Drain { node: some_node(dice, rig, None) },
+        3 => {
+            let node = some_node(dice, rig, None);
+            let soon = rig.now() + Span::from_s(dice.within(-60, 900));
+            Command::Drain { node, stop_at: dice.once_in(2).then_some(soon) }
+        }
         4 | 5 => Command::Lost { node: some_node(dice, rig, Some(Health::Up)) },
         6 => {
             let node = some_node(dice, rig, None);

@@ -35,9 +35,14 @@ pub struct Book {
     hit: BTreeSet<JobId>,
 }
 
-/// Whether this is a way in which hardware is lost.
-fn loses_hardware(command: &Command) -> bool {
-    matches!(command, Command::Lost { .. } | Command::SetCapacity { .. } | Command::TaskLost { .. })
+/// Whether a step takes hardware away: it is lost, or a node has to be empty by now.
+fn loses_hardware(before: &State, now: Time, command: &Command) -> bool {
+    let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+    match command {
+        Command::Lost { .. } | Command::SetCapacity { .. } | Command::TaskLost { .. } => true,
+        Command::Drain { stop_at, .. } if due(*stop_at) => true,
+        _ => before.cluster().nodes().any(|node| due(node.stop_at)),
+    }
 }
 
 impl Book {
@@ -122,7 +127,7 @@ impl Book {
                 Command::Submit {
                     job: NewJob { terms: Terms::Hold { hold: h, .. }, .. }, ..
                 } => h == hold,
-                command => loses_hardware(command),
+                command => loses_hardware(before, state.now(), command),
             };
             if !given_up && expires > state.now() {
                 return Err(format!("{hold} ended before it expired at {expires}"));
@@ -158,7 +163,7 @@ impl Book {
                 self.promises.insert(*job, parts.iter().map(told).collect());
             }
             Event::Replanned { job, part, plan } => {
-                if !loses_hardware(command) && !self.was_missed(*job, before, now) {
+                if !loses_hardware(before, now, command) && !self.was_missed(*job, before, now) {
                     return Err(format!("{job} is re-planned and nothing was lost"));
                 }
                 self.hit.insert(*job);
@@ -168,7 +173,7 @@ impl Book {
                 }
             }
             Event::Broken { job, .. } => {
-                if !loses_hardware(command) && !self.was_missed(*job, before, now) {
+                if !loses_hardware(before, now, command) && !self.was_missed(*job, before, now) {
                     return Err(format!("{job} is broken and nothing was lost"));
                 }
                 self.hit.insert(*job);
@@ -253,7 +258,7 @@ impl Book {
                 told.stopping || state.now() >= half.max(told.end - grace)
             }
             StopReason::Preempted => growth,
-            StopReason::Lost => hit,
+            StopReason::Lost | StopReason::Drained => hit,
             StopReason::Cancelled | StopReason::Released | StopReason::Failed { .. } => {
                 excused || hit
             }

@@ -168,7 +168,7 @@ fn machines(seeded: &mut Seeded, state: &State, now: Time) -> Command {
     let node = seeded.pick(&up);
     match seeded.range(0, 6) {
         0 | 1 => Command::Lost { node },
-        2 => Command::Drain { node },
+        2 => Command::Drain { node, stop_at: None },
         3 => {
             let from = now + Span::from_h(6);
             Command::SetMaintenance { node, windows: vec![(from, from + Span::from_h(1))] }

@@ -193,6 +193,7 @@ fn moment(seen: Option<&Seen>, launched: Time, at: Time) -> Time {
 fn cause(why: Option<StopReason>) -> &'static str {
     match why {
         Some(StopReason::Lost) => "lost",
+        Some(StopReason::Drained) => "drained",
         Some(StopReason::Limit) => "limit",
         _ => "stopped",
     }

@@ -1,5 +1,6 @@
 //! `era admin node`: what is done to nodes.
 
+use era_api::Timestamp;
 use era_api::cluster::{Absence, NodeAction, NodeEdit};
 
 use crate::cli::connection::Common;
@@ -10,8 +11,7 @@ use crate::job::{JobError, when};
 pub(crate) enum NodeCommand {
     /// Start nothing new; what runs or is promised there stays
     Cordon(Named),
-    /// Start nothing new, and move promises elsewhere; what runs may finish
-    Drain(Named),
+    Drain(Drain),
     /// Take work again, after a cordon or a drain
     #[command(visible_alias = "uncordon")]
     Resume(Named),
@@ -26,6 +26,19 @@ pub(crate) enum NodeCommand {
 pub(crate) struct Named {
     /// The node
     name: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Start nothing new, and move promises elsewhere; what runs may finish
+#[derive(Debug, clap::Args)]
+pub(crate) struct Drain {
+    /// The node
+    name: String,
+    /// Tell whatever still runs there to stop, with grace, and to go on elsewhere: `now`, or such
+    /// as 'friday 18:00'
+    #[arg(long, value_name = "WHEN")]
+    stop: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -61,7 +74,11 @@ impl NodeCommand {
         let act = |action| NodeEdit { action: Some(action), ..NodeEdit::default() };
         let (name, edit, common) = match self {
             NodeCommand::Cordon(Named { name, common }) => (name, act(NodeAction::Cordon), common),
-            NodeCommand::Drain(Named { name, common }) => (name, act(NodeAction::Drain), common),
+            NodeCommand::Drain(drain) => {
+                let stop_at = drain.stop.as_deref().map(|text| read(&drain.common, "--stop", text));
+                let edit = NodeEdit { stop_at: stop_at.transpose()?, ..act(NodeAction::Drain) };
+                (drain.name, edit, drain.common)
+            }
             NodeCommand::Resume(Named { name, common }) => (name, act(NodeAction::Resume), common),
             NodeCommand::Leave(Named { name, common }) => (name, act(NodeAction::Leave), common),
             NodeCommand::Move(Move { name, domain, common }) => {
@@ -73,24 +90,28 @@ impl NodeCommand {
                 (away.name, edit, away.common)
             }
         };
-        let client = common.client()?;
+        let (client, look) = (common.client()?, common.look());
         client.edit_node(&name, &edit)?;
         if edit.action == Some(NodeAction::Leave) {
             return look::say(&format!("Node {name} is gone."));
         }
         let node = client.node(&name)?;
         look::print(common.output, &node, |node| {
-            format!("Node {} is {}.\n", node.name, node.health)
+            let stops = node.stop_at.map(|at| format!(" until {}", look.time(at)));
+            format!("Node {} is {}{}.\n", node.name, node.health, stops.unwrap_or_default())
         })
     }
 }
 
+/// A time as people write it.
+fn read(common: &Common, flag: &'static str, text: &str) -> Result<Timestamp, JobError> {
+    let now = common.look().now;
+    when::read(text, &now).map_err(|e| JobError::Flag { flag, what: e.to_string() })
+}
+
 impl Away {
     fn edit(&self) -> anyhow::Result<NodeEdit> {
-        let now = self.common.look().now;
-        let read = |flag: &'static str, text: &str| {
-            when::read(text, &now).map_err(|e| JobError::Flag { flag, what: e.to_string() })
-        };
+        let read = |flag, text| read(&self.common, flag, text);
         let maintenance = match (&self.from, &self.to) {
             (Some(from), Some(to)) => {
                 vec![Absence { from: read("--from", from)?, to: read("--to", to)? }]

@@ -1,1 +1,0 @@
-import{Tn as e,Yt as t,Zt as n,_n as r,g as i,hn as a,tt as o,wn as s}from"./ui-MMLqUOex.js";import{n as c,r as l,t as u}from"./TokenList-6-Y_RPF_.js";var d=n(`<!> <!>`,1);function f(n,f){e(f,!0);let p=o(l,c);var m=d(),h=a(m);i(h,{get title(){return p.title},get text(){return p.text}});var g=r(h,2);u(g,{}),t(n,m),s()}export{f as default};
