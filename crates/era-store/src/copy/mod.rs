@@ -30,8 +30,8 @@ pub(crate) enum Part {
     Metrics,
 }
 
-/// Every table with the columns that order it, those first that others name. The lead and the mark
-/// of a copy are each database's own.
+/// Every table with the columns that order it, those first that others name. The lead, revisions
+/// and the mark of a copy are each database's own.
 pub(crate) const TABLES: [(Part, &str, &str); 39] = [
     (Part::Durable, "segments", "number"),
     (Part::Durable, "journal", "seq"),
