@@ -60,9 +60,7 @@ impl Fence {
     /// What an append failed with: that the lead is another's, or else what the database said.
     pub(crate) async fn explain(&self, database: &Database, failed: sqlx::Error) -> StoreError {
         match row(database, Seat::Scheduler).await {
-            Ok(leader) if leader.generation != self.generation() => {
-                self.deposed(leader.generation)
-            }
+            Ok(leader) if leader.generation != self.generation() => self.deposed(leader.generation),
             _ => failed.into(),
         }
     }
@@ -208,9 +206,8 @@ impl Lease {
 /// Who has a seat.
 async fn row(database: &Database, seat: Seat) -> Result<Leader, StoreError> {
     let now = database.dialect().now_ms();
-    let sql = format!(
-        "SELECT holder, generation, expires - {now}, contact FROM leader WHERE id = ?"
-    );
+    let sql =
+        format!("SELECT holder, generation, expires - {now}, contact FROM leader WHERE id = ?");
     // Made of constants alone.
     let row = sqlx::query(AssertSqlSafe(sql)).bind(seat as i32);
     let row = row.fetch_one(database.readers()).await?;

@@ -5,8 +5,8 @@
 //! token that is not known it is looked at once, since it may have been made elsewhere a moment
 //! ago, and so it is at a login. How often a stranger can cause that is bounded.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use era_store::StoreError;
@@ -96,7 +96,7 @@ impl Auth {
     }
 
     /// Reads accounts and tokens again if another server changed any.
-    pub(super) async fn refresh(&self) -> Result<(), StoreError> {
+    pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
         let _here = self.changing.lock().await;
         self.read_again().await
     }

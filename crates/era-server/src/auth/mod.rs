@@ -26,8 +26,8 @@ use era_store::{Store, StoreError};
 
 pub use accounts::AccountError;
 pub(crate) use accounts::grant;
-pub(crate) use fresh::keep as keep_fresh;
 pub use directory::{Directory, GroupEntry, UserEntry};
+pub(crate) use fresh::keep as keep_fresh;
 pub use sessions::{Issued, LoginError, NewSession, scopes_of};
 pub(crate) use sessions::{TOKENS_MAX, caller};
 

@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::door::Door;
-use super::lead::{Candidate, Lead};
+use super::lead::{Candidate, LOOK_EVERY, Lead};
 use super::{BootError, listen, local_address};
 use crate::asks::Asking;
 use crate::auth::Auth;
@@ -110,6 +110,12 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
         Doors::All | Doors::AllButFiles => None,
     };
     let (replica, _) = Replica::start(&store).await?;
+    let auth = Auth::open(&store).await?;
+    // The first scheduler of all makes the first account; before that nobody can be answered.
+    while auth.directory().users().next().is_none() {
+        tokio::time::sleep(LOOK_EVERY).await;
+        auth.refresh().await?;
+    }
     let handle = replica.handle();
     let (feed, _) = Feed::read(&store, handle.committed()).await?;
     // Each has its own: a run is known to whoever was asked for it.
@@ -118,7 +124,7 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
     let app = App::new(Parts {
         driver: handle,
         store: store.clone(),
-        auth: Auth::open(&store).await?,
+        auth,
         reach: settings.reach,
         feed,
         asks: Asking::default(),

@@ -15,9 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::door::{Door, Standing};
 use super::lead::{Candidate, Gate, Lead};
-use super::{
-    BootError, REPORTS_MAX, StartEngines, listen, local_address, staging,
-};
+use super::{BootError, REPORTS_MAX, StartEngines, listen, local_address, staging};
 use crate::driver::{Handle, Releases};
 use crate::http::Serving;
 use crate::http::serve::ServeError;

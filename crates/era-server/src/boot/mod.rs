@@ -246,9 +246,9 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let http = {
         let (app, serving, stop) = (app.clone(), settings.serving, stop.clone());
         let routes = crate::http::service(app, Doors::All);
-        tokio::spawn(
-            async move { serve_routes(listener, routes, &serving, stop.cancelled_owned()).await },
-        )
+        tokio::spawn(async move {
+            serve_routes(listener, routes, &serving, stop.cancelled_owned()).await
+        })
     };
     let (tcp, lines) = match lines {
         Some(listener) => {

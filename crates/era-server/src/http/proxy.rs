@@ -15,7 +15,8 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Takes the proxy's word. The last address of a list is the one that the proxy saw itself.
 pub(super) async fn believe(mut request: Request, next: Next) -> Response {
-    if let Some(address) = said(request.headers(), &FOR).and_then(|text| text.parse::<IpAddr>().ok())
+    if let Some(address) =
+        said(request.headers(), &FOR).and_then(|text| text.parse::<IpAddr>().ok())
     {
         request.extensions_mut().insert(ConnectInfo(SocketAddr::new(address, 0)));
     }

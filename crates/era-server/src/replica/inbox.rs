@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -76,15 +76,14 @@ async fn one(
     loop {
         tokio::select! {
             biased;
-            Some((id, answered)) = pending.next(), if !pending.is_empty() => {
-                match answered {
-                    Ok(answer) => out.extend(line(&Told::Answer { id, answer })?),
-                    // Whether it happened is not known here: the replica finds out, or says so.
-                    Err(_) => return Ok(()),
-                }
+            Some(first) = pending.next(), if !pending.is_empty() => {
+                let mut next = Some(first);
                 // All that are answered by now go together.
-                if out.len() < 64 * 1024 && !pending.is_empty() {
-                    tokio::task::yield_now().await;
+                while let Some((id, answered)) = next {
+                    // Whether it happened is not known here: the replica finds out, or says so.
+                    let Ok(answer) = answered else { return Ok(()) };
+                    out.extend(line(&Told::Answer { id, answer })?);
+                    next = pending.next().now_or_never().flatten();
                 }
             }
             text = link.next(), if pending.len() < OUTSTANDING_MAX => {

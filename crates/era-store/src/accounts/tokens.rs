@@ -79,8 +79,7 @@ impl Accounts {
 
     /// Removes a token.
     pub async fn remove_token(&self, id: &str) -> Result<(), StoreError> {
-        let change = sqlx::query("DELETE FROM account_tokens WHERE id = ?")
-            .bind(id);
+        let change = sqlx::query("DELETE FROM account_tokens WHERE id = ?").bind(id);
         self.change(change).await
     }
 

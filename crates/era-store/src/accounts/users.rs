@@ -126,10 +126,11 @@ impl Accounts {
 
     /// Writes a group's level and limit anew.
     pub async fn set_group(&self, group: &GroupRow) -> Result<(), StoreError> {
-        let change = sqlx::query("UPDATE account_groups SET level = ?, storage_bytes = ? WHERE id = ?")
-            .bind(i64::from(group.level))
-            .bind(group.storage_bytes.map(big))
-            .bind(i64::from(group.id));
+        let change =
+            sqlx::query("UPDATE account_groups SET level = ?, storage_bytes = ? WHERE id = ?")
+                .bind(i64::from(group.level))
+                .bind(group.storage_bytes.map(big))
+                .bind(i64::from(group.id));
         self.change(change).await
     }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use era_api::account::Role;
-use era_server::auth::sessions::{NewSession, scopes_of};
 use era_server::App;
+use era_server::auth::sessions::{NewSession, scopes_of};
 
 use crate::cli::config;
 

@@ -91,8 +91,7 @@ fn failovers(
     database: &str,
 ) -> Result<Vec<Duration>> {
     let place = |number: usize| folder.join(format!("core-{number}"));
-    let mut cores =
-        vec![Layer::core(&place(0), database)?, Layer::core(&place(1), database)?];
+    let mut cores = vec![Layer::core(&place(0), database)?, Layer::core(&place(1), database)?];
     let shared = folder.join("shared");
     let app = Layer::start("app", &shared, database, &[])?;
     until("an application", || app.is_ready().then_some(()))?;

@@ -248,7 +248,8 @@ impl Layer {
         path: &str,
         body: &Value,
     ) -> std::io::Result<(u16, Value)> {
-        let key = if key.is_empty() { String::new() } else { format!("idempotency-key: {key}\r\n") };
+        let key =
+            if key.is_empty() { String::new() } else { format!("idempotency-key: {key}\r\n") };
         let headers = format!("authorization: Bearer {token}\r\n{key}");
         let text = if body.is_null() { String::new() } else { body.to_string() };
         let path = format!("/api/v1{path}");

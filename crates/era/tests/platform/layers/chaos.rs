@@ -28,7 +28,8 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 
@@ -136,7 +137,11 @@ impl Disaster<'_> {
     /// Schedulers are struck most often.
     fn victim(&mut self) -> usize {
         let count = self.layers.len() as u64;
-        if self.dice.below(2) == 0 { self.dice.below(2) as usize } else { self.dice.below(count) as usize }
+        if self.dice.below(2) == 0 {
+            self.dice.below(2) as usize
+        } else {
+            self.dice.below(count) as usize
+        }
     }
 
     fn say(&self, what: &str) {
@@ -155,15 +160,16 @@ impl Disaster<'_> {
     }
 }
 
-/// A job of the load: one in five asks for a promise.
+/// A job of the load: one in twenty asks for a promise.
 fn job(nth: u64) -> Value {
     let script = format!("echo ran >> outputs/ran-$ERA_ATTEMPT; sleep 0.{}", nth % 10);
     let mut job = json!({
         "work": {"command": ["sh", "-c", script]},
         "ask": {"resources": {"cpu": "50m", "memory": "16Mi"}, "duration_s": 60},
     });
-    if nth.is_multiple_of(5) {
-        let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(30);
+    if nth.is_multiple_of(20) {
+        let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(90);
+        job["ask"]["duration_s"] = json!(10);
         job["ask"]["deadline"] = json!(deadline.to_string());
         job["value"] = json!("1000");
     }
@@ -199,7 +205,7 @@ fn hand_in(
             answer["job"].as_u64().filter(|_| status == 201)
         });
         acknowledged.insert(number, job);
-        std::thread::sleep(Duration::from_millis(60));
+        std::thread::sleep(Duration::from_millis(150));
     }
     acknowledged
 }
@@ -269,6 +275,17 @@ fn a_site_of_two_of_each_survives_what_happens_to_it() {
     settled(&bed, &mut layers, &token, &jobs);
 }
 
+/// What each layer said last.
+fn logs(layers: &[Layer]) -> String {
+    let last = |layer: &Layer| {
+        let said = layer.said();
+        let mut lines: Vec<&str> = said.lines().rev().take(15).collect();
+        lines.reverse();
+        lines.join("\n")
+    };
+    layers.iter().map(last).collect::<Vec<_>>().join("\n====\n")
+}
+
 /// What must hold in the end.
 fn settled(bed: &Bed, layers: &mut [Layer], token: &str, jobs: &BTreeMap<u64, Value>) {
     let begun = Instant::now();
@@ -277,24 +294,21 @@ fn settled(bed: &Bed, layers: &mut [Layer], token: &str, jobs: &BTreeMap<u64, Va
             layer.start_if_ended();
         }
         let active = layers[2].ask(token, "GET", "/jobs?state=active&limit=1", &Value::Null);
-        let over = |(status, jobs): (u16, Value)| {
-            status == 200 && jobs["items"].as_array().is_some_and(Vec::is_empty)
+        let over = |(status, jobs): &(u16, Value)| {
+            *status == 200 && jobs["items"].as_array().is_some_and(Vec::is_empty)
         };
-        if active.is_ok_and(over) {
+        if active.as_ref().is_ok_and(over) {
             break;
         }
-        let logs = || layers.iter().map(Layer::said).collect::<Vec<_>>().join("\n====\n");
-        assert!(begun.elapsed() < SETTLED_MAX, "jobs do not end: {}", logs());
+        assert!(begun.elapsed() < SETTLED_MAX, "jobs do not end: {active:?}; {}", logs(layers));
         std::thread::sleep(Duration::from_millis(100));
     }
     let app = &layers[2];
-    let micro = |amount: &Value| {
-        amount.as_str().unwrap().parse::<era_api::Credits>().unwrap().0
-    };
+    let micro = |amount: &Value| amount.as_str().unwrap().parse::<era_api::Credits>().unwrap().0;
     let mut spent = 0;
     for number in jobs.keys() {
         let job = app.get(token, &format!("/jobs/{number}"));
-        assert_eq!(job["state"], "succeeded", "{job}");
+        assert_eq!(job["state"], "succeeded", "{job}; {}", logs(layers));
         spent += micro(&job["cost"]["net"]);
         let mut ran = Vec::new();
         for file in std::fs::read_dir(bed.outputs(*number)).unwrap() {

@@ -80,7 +80,8 @@ fn systemd_understands_its_units_and_era_their_commands() {
         // What is asked for help is read and not done; a flag that is none is refused before.
         let done = Command::new(env!("CARGO_BIN_EXE_era")).args(&arguments).arg("--help").output();
         assert!(done.unwrap().status.success(), "{command}");
-        let known = Command::new(env!("CARGO_BIN_EXE_era")).arg(&arguments[0]).arg("--help").output();
+        let known =
+            Command::new(env!("CARGO_BIN_EXE_era")).arg(&arguments[0]).arg("--help").output();
         let known = String::from_utf8_lossy(&known.unwrap().stdout).into_owned();
         for flag in arguments.iter().filter(|word| word.starts_with("--")) {
             assert!(known.contains(flag.as_str()), "{command}: {flag}");

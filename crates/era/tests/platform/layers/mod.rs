@@ -120,8 +120,7 @@ fn hand_in(app: &Layer, token: &str, name: &str, stop: &AtomicBool) -> BTreeMap<
         let key = format!("{name}-{nth}");
         let job = job("echo once >> outputs/ran");
         let number = wait("an answer", MINUTE, || {
-            let (status, answer) =
-                app.ask_by_key(token, &key, "POST", "/jobs", &job).ok()?;
+            let (status, answer) = app.ask_by_key(token, &key, "POST", "/jobs", &job).ok()?;
             assert!(status == 201 || status == 503, "{status}: {answer}");
             answer["job"].as_u64().filter(|_| status == 201)
         });

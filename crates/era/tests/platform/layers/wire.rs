@@ -72,7 +72,9 @@ fn carry(from: &TcpStream, to: &TcpStream, state: &Arc<AtomicU8>) {
             let count = match from.read(&mut bytes) {
                 Ok(0) => break,
                 Ok(count) => count,
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    continue;
+                }
                 Err(_) => break,
             };
             while state.load(Ordering::Relaxed) == HELD {
