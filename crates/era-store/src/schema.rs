@@ -90,6 +90,17 @@ mod tests {
     }
 
     #[test]
+    fn every_table_is_copied_but_those_that_are_each_databases_own() {
+        let lines = POSTGRES.iter().flat_map(|(_, _, sql)| sql.lines());
+        let made = lines.filter_map(|line| line.strip_prefix("CREATE TABLE "));
+        let mut made: BTreeSet<&str> = made.map(|name| name.trim_end_matches(" (")).collect();
+        for (_, copied, _) in crate::copy::TABLES {
+            assert!(made.remove(copied), "{copied} is no table");
+        }
+        assert_eq!(made.into_iter().collect::<Vec<_>>(), ["copying", "leader", "revisions"]);
+    }
+
+    #[test]
     fn servers_keep_the_tables_and_columns_that_the_files_keep() {
         let columns = |steps: &[&[Step]]| -> BTreeSet<String> {
             let (mut all, mut table) = (BTreeSet::new(), "");

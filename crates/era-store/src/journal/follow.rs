@@ -22,8 +22,11 @@ pub struct Follower {
 impl Journal {
     /// Begins to follow with the newest segment's state; `None` where nothing was ever written.
     pub async fn follow(&self) -> Result<Option<Follower>, StoreError> {
+        // Looked at before the segments: whoever begins a journal begins it with a segment, perhaps
+        // at this moment.
+        let last = self.last_seq().await?;
         let Some(head) = self.heads().await?.pop() else {
-            return match self.last_seq().await? {
+            return match last {
                 0 => Ok(None),
                 seq => Err(damaged(seq, &"it belongs to no segment")),
             };

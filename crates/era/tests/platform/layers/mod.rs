@@ -59,7 +59,7 @@ fn what_one_application_was_told_the_other_knows_and_a_job_runs() {
     second.wait_until_ready();
     cloud.wait_until_ready();
     let (leads, stands_by) = leader(&cores);
-    let (status, said) = cores[stands_by].readiness().unwrap();
+    let (status, said) = wait("a standby", MINUTE, || cores[stands_by].readiness());
     assert_eq!(status, 503, "{said}");
     assert!(said.contains("standby") && said.contains("is at work"), "{said}");
     let password = "one-time password:";
