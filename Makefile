@@ -31,6 +31,7 @@ test: setup-test ## Run every test
 soak: export PROPTEST_CASES ?= 4096
 soak: export PROPTEST_RNG_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 soak: export ERA_CRASHES ?= 1000
+soak: export ERA_CHAOS_S ?= 1800
 soak: export ERA_FUZZ_EXAMPLES ?= 200
 soak: ## Run every test with far more random cases and crashes, and those that take long
 	@echo "PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED)"

@@ -19,6 +19,7 @@ pub mod lab;
 pub mod launch;
 pub mod page;
 pub mod recorder;
+mod replica;
 pub mod report;
 pub mod submit;
 pub mod tcp;

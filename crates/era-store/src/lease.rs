@@ -6,7 +6,11 @@
 //! still tries fails with [`StoreError::Deposed`], however long it was paused and whatever its own
 //! clock says. A lease that has run out and that nobody took is still good to write by: time
 //! decides only who may take the lead, never what is in the journal.
+//!
+//! Other parts of a site of which one may be at work have a [`Seat`] of their own: the same lease,
+//! by which nothing is fenced.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,8 +26,8 @@ pub struct Fence(Arc<AtomicU64>);
 impl Fence {
     /// As it stands: whoever takes the lead later is newer.
     pub(crate) async fn read(database: &Database) -> Result<Fence, StoreError> {
-        let (_, generation, _) = row(database).await?;
-        Ok(Fence(Arc::new(AtomicU64::new(generation))))
+        let leader = row(database, Seat::Scheduler).await?;
+        Ok(Fence(Arc::new(AtomicU64::new(leader.generation))))
     }
 
     /// The generation.
@@ -55,8 +59,8 @@ impl Fence {
 
     /// What an append failed with: that the lead is another's, or else what the database said.
     pub(crate) async fn explain(&self, database: &Database, failed: sqlx::Error) -> StoreError {
-        match row(database).await {
-            Ok((_, newer, _)) if newer != self.generation() => self.deposed(newer),
+        match row(database, Seat::Scheduler).await {
+            Ok(leader) if leader.generation != self.generation() => self.deposed(leader.generation),
             _ => failed.into(),
         }
     }
@@ -66,15 +70,35 @@ impl Fence {
     }
 }
 
+/// What only one server of a site may be doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seat {
+    /// Writing the journal.
+    Scheduler = 1,
+    /// Running tasks.
+    Cloud = 2,
+    /// Keeping files.
+    Files = 3,
+}
+
 /// Who leads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Leader {
     /// What it called itself; nothing where nobody ever led.
     pub holder: String,
+    /// How it is reached, for those who may read this database: it may have a secret in it.
+    pub contact: String,
     /// How often the lead was taken.
     pub generation: u64,
     /// How long the lease still runs, by the database's clock; zero once it has run out.
     pub left: Duration,
+}
+
+impl fmt::Debug for Leader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Leader { holder, generation, left, .. } = self;
+        write!(f, "{holder} (generation {generation}, {left:?} left)")
+    }
 }
 
 /// The lead, to be taken, kept and given up.
@@ -82,11 +106,17 @@ pub struct Leader {
 pub struct Lease {
     database: Database,
     fence: Fence,
+    seat: Seat,
 }
 
 impl Lease {
     pub(crate) fn new(database: Database, fence: Fence) -> Lease {
-        Lease { database, fence }
+        Lease { database, fence, seat: Seat::Scheduler }
+    }
+
+    /// That of another seat, which nobody has through this store yet.
+    pub(crate) fn of(database: Database, seat: Seat) -> Lease {
+        Lease { database, fence: Fence(Arc::new(AtomicU64::new(0))), seat }
     }
 
     /// The generation that this store writes by.
@@ -96,8 +126,7 @@ impl Lease {
 
     /// Who leads.
     pub async fn leader(&self) -> Result<Leader, StoreError> {
-        let (holder, generation, left) = row(&self.database).await?;
-        Ok(Leader { holder, generation, left: Duration::from_millis(left) })
+        row(&self.database, self.seat).await
     }
 
     /// Takes the lead if nobody has it, and makes this store write by it; else says who leads.
@@ -107,24 +136,37 @@ impl Lease {
         holder: &str,
         span: Duration,
     ) -> Result<Option<Leader>, StoreError> {
+        self.acquire_with(holder, "", span).await
+    }
+
+    /// The same, and says how the new leader is reached.
+    pub async fn acquire_with(
+        &self,
+        holder: &str,
+        contact: &str,
+        span: Duration,
+    ) -> Result<Option<Leader>, StoreError> {
         let now = self.database.dialect().now_ms();
         let sql = format!(
-            "UPDATE leader SET generation = generation + 1, expires = {now} + ?, holder = ? \
-             WHERE id = 1 AND (expires <= {now} OR holder = ?)"
+            "UPDATE leader SET generation = generation + 1, expires = {now} + ?, holder = ?, \
+             contact = ? WHERE id = ? AND (expires <= {now} OR holder = ?)"
         );
         let mut transaction = self.database.writer().begin().await?;
         // Made of constants alone.
         let taken = sqlx::query(AssertSqlSafe(sql))
             .bind(milliseconds(span))
             .bind(holder)
+            .bind(contact)
+            .bind(self.seat as i32)
             .bind(holder)
             .execute(&mut *transaction)
             .await?;
         if taken.rows_affected() == 0 {
             return self.leader().await.map(Some);
         }
-        let generation = sqlx::query_scalar("SELECT generation FROM leader WHERE id = 1");
-        let generation: i64 = generation.fetch_one(&mut *transaction).await?;
+        let generation = sqlx::query_scalar("SELECT generation FROM leader WHERE id = ?");
+        let generation: i64 =
+            generation.bind(self.seat as i32).fetch_one(&mut *transaction).await?;
         transaction.commit().await?;
         self.fence.0.store(generation.cast_unsigned(), Ordering::Release);
         Ok(None)
@@ -133,7 +175,7 @@ impl Lease {
     /// Keeps the lead for so long from now on.
     pub async fn renew(&self, span: Duration) -> Result<(), StoreError> {
         let sql = format!(
-            "UPDATE leader SET expires = {} + ? WHERE id = 1 AND generation = ?",
+            "UPDATE leader SET expires = {} + ? WHERE id = ? AND generation = ?",
             self.database.dialect().now_ms()
         );
         self.change(sql, milliseconds(span)).await
@@ -142,7 +184,7 @@ impl Lease {
     /// Gives the lead up: anybody may take it at once. What this store writes is still taken until
     /// somebody does.
     pub async fn release(&self) -> Result<(), StoreError> {
-        let sql = "UPDATE leader SET expires = ? WHERE id = 1 AND generation = ?";
+        let sql = "UPDATE leader SET expires = ? WHERE id = ? AND generation = ?";
         self.change(sql.to_owned(), 0).await
     }
 
@@ -150,24 +192,32 @@ impl Lease {
         // Made of constants alone.
         let changed = sqlx::query(AssertSqlSafe(sql))
             .bind(value)
+            .bind(self.seat as i32)
             .bind(self.fence.number())
             .execute(self.database.writer())
             .await?;
         match changed.rows_affected() {
             1 => Ok(()),
-            _ => Err(self.fence.deposed(row(&self.database).await?.1)),
+            _ => Err(self.fence.deposed(self.leader().await?.generation)),
         }
     }
 }
 
-/// Holder, generation, and milliseconds that are left.
-async fn row(database: &Database) -> Result<(String, u64, u64), StoreError> {
+/// Who has a seat.
+async fn row(database: &Database, seat: Seat) -> Result<Leader, StoreError> {
     let now = database.dialect().now_ms();
-    let sql = format!("SELECT holder, generation, expires - {now} FROM leader WHERE id = 1");
+    let sql =
+        format!("SELECT holder, generation, expires - {now}, contact FROM leader WHERE id = ?");
     // Made of constants alone.
-    let row = sqlx::query(AssertSqlSafe(sql)).fetch_one(database.readers()).await?;
+    let row = sqlx::query(AssertSqlSafe(sql)).bind(seat as i32);
+    let row = row.fetch_one(database.readers()).await?;
     let (generation, left): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
-    Ok((row.try_get(0)?, generation.cast_unsigned(), left.max(0).cast_unsigned()))
+    Ok(Leader {
+        holder: row.try_get(0)?,
+        contact: row.try_get(3)?,
+        generation: generation.cast_unsigned(),
+        left: Duration::from_millis(left.max(0).cast_unsigned()),
+    })
 }
 
 /// No lease is longer than a day, whatever is asked.
@@ -223,6 +273,24 @@ mod tests {
         // The same server before a restart is succeeded at once.
         assert_eq!(second.lease().acquire("first", LONG).await.unwrap(), None);
         assert_eq!(second.lease().generation(), 4);
+    }
+
+    #[tokio::test]
+    async fn every_seat_is_taken_by_itself_and_tells_how_its_holder_is_reached() {
+        let (_folder, first, second) = two().await;
+        assert_eq!(first.lease().acquire_with("a", "here s3cret", LONG).await.unwrap(), None);
+        let cloud = second.seat(Seat::Cloud);
+        assert_eq!(cloud.acquire_with("b", "there", LONG).await.unwrap(), None);
+        let led = second.lease().leader().await.unwrap();
+        assert_eq!((led.holder.as_str(), led.contact.as_str()), ("a", "here s3cret"));
+        assert!(!format!("{led:?}").contains("s3cret"), "{led:?}");
+        assert_eq!(first.seat(Seat::Cloud).leader().await.unwrap().contact, "there");
+        assert_eq!(first.seat(Seat::Files).leader().await.unwrap().generation, 0);
+        // Who runs tasks writes nothing into the journal, and takes the lead from nobody.
+        cloud.renew(LONG).await.unwrap();
+        append(&first, 1).await.unwrap();
+        cloud.release().await.unwrap();
+        assert_eq!(first.seat(Seat::Cloud).acquire("c", LONG).await.unwrap(), None);
     }
 
     #[tokio::test]

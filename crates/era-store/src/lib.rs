@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 pub use database::{BadPlace, Connection, Database, Dialect, Durability, Place, Pool, Transaction};
 pub use error::StoreError;
-pub use lease::{Fence, Leader, Lease};
+pub use lease::{Fence, Leader, Lease, Seat};
 pub use note::{Indices, Note};
 
 use database::Service;
@@ -129,6 +129,11 @@ impl Store {
     /// The lead of whoever writes here, as this store knows it.
     pub fn lease(&self) -> Lease {
         Lease::new(self.durable.clone(), self.fence.clone())
+    }
+
+    /// The lease of another seat than that of the scheduler.
+    pub fn seat(&self, seat: Seat) -> Lease {
+        Lease::of(self.durable.clone(), seat)
     }
 
     /// Quotes that were asked.

@@ -29,13 +29,14 @@ const MARIADB_COLLATION: &str = "utf8mb4_nopad_bin";
 const MYSQL_COLLATION: &str = "utf8mb4_0900_bin";
 
 const DURABLE: &[Step] = steps!("sqlite/durable": 100 "journal", 300 "accounts", 310 "webhooks",
-    330 "prices", 500 "files", 510 "outputs_cursor", 600 "leader");
+    330 "prices", 500 "files", 510 "outputs_cursor", 600 "leader",
+    610 "seats");
 const TABLES: &[Step] = steps!("sqlite/tables": 100 "cursor", 200 "tables", 210 "projects");
 const METRICS: &[Step] = steps!("sqlite/metrics": 100 "samples", 150 "asks");
 const POSTGRES: &[Step] = steps!("postgres": 100 "journal", 200 "tables", 210 "projects",
-    300 "accounts", 330 "prices", 400 "metrics", 500 "files");
+    300 "accounts", 330 "prices", 400 "metrics", 500 "files", 610 "seats");
 const MYSQL: &[Step] = steps!("mysql": 100 "journal", 200 "tables", 210 "projects",
-    300 "accounts", 330 "prices", 400 "metrics", 500 "files");
+    300 "accounts", 330 "prices", 400 "metrics", 500 "files", 610 "seats");
 
 /// The steps of SQLite's three files: what is durable, tables, metrics.
 pub(crate) fn files() -> [Migrator; 3] {
@@ -86,6 +87,17 @@ mod tests {
             let taken = steps.iter().map(|(number, name, _)| format!("{number:04}_{name}.sql"));
             assert_eq!(there, taken.collect());
         }
+    }
+
+    #[test]
+    fn every_table_is_copied_but_those_that_are_each_databases_own() {
+        let lines = POSTGRES.iter().flat_map(|(_, _, sql)| sql.lines());
+        let made = lines.filter_map(|line| line.strip_prefix("CREATE TABLE "));
+        let mut made: BTreeSet<&str> = made.map(|name| name.trim_end_matches(" (")).collect();
+        for (_, copied, _) in crate::copy::TABLES {
+            assert!(made.remove(copied), "{copied} is no table");
+        }
+        assert_eq!(made.into_iter().collect::<Vec<_>>(), ["copying", "leader", "revisions"]);
     }
 
     #[test]

@@ -66,3 +66,16 @@ async fn a_replica_serves_lists_and_must_be_of_the_same_kind() {
     let page = crate::tables::Tables::new(&store).jobs(&jobs, None).await.unwrap();
     assert!(page.rows.is_empty());
 }
+
+#[tokio::test]
+async fn servers_that_are_started_together_make_the_tables_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = crate::testing::place(folder.path()).await;
+    let open = || {
+        let (folder, place) = (folder.path().to_owned(), place.clone());
+        tokio::spawn(async move { crate::Store::open_at(&folder, &place, None).await.map(drop) })
+    };
+    for opened in [open(), open(), open(), open()] {
+        opened.await.unwrap().unwrap();
+    }
+}

@@ -35,6 +35,8 @@ impl fmt::Display for NoServer {
 /// A running server.
 pub struct Server {
     child: Child,
+    command: Command,
+    log: PathBuf,
     dialect: Dialect,
     port: u16,
 }
@@ -50,10 +52,29 @@ impl Server {
             Dialect::MySql => mariadb(folder, port, durable)?,
             Dialect::Postgres => postgres(folder, port, durable)?,
         };
-        let child = spawned(command, &folder.join("log"))?;
-        let mut server = Server { child, dialect, port };
-        server.wait_until_up(folder)?;
+        let log = folder.join("log");
+        let mut command = written_to(command, &log)?;
+        let child = spawned(&mut command)?;
+        let mut server = Server { child, command, log, dialect, port };
+        server.wait_until_up(0)?;
         Ok(server)
+    }
+
+    /// Kills it where it stands.
+    pub fn crash(&mut self) -> Result<(), NoServer> {
+        let killed = self.child.kill().and_then(|()| self.child.wait());
+        killed.map(drop).map_err(|e| NoServer(format!("it cannot be killed: {e}")))
+    }
+
+    /// Starts it again where it was, after a crash.
+    pub fn start_again(&mut self) -> Result<(), NoServer> {
+        let said = self.said().len();
+        self.child = spawned(&mut self.command)?;
+        self.wait_until_up(said)
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
     /// How it is reached, without the name of a database.
@@ -67,7 +88,8 @@ impl Server {
         self.port
     }
 
-    fn wait_until_up(&mut self, folder: &Path) -> Result<(), NoServer> {
+    /// Waits until it says that it is up, beyond what it had said before.
+    fn wait_until_up(&mut self, before: usize) -> Result<(), NoServer> {
         // PostgreSQL takes connections before it lets anybody in; both say when they do.
         let ready = match self.dialect {
             Dialect::Postgres => "ready to accept connections",
@@ -75,7 +97,7 @@ impl Server {
         };
         let begun = Instant::now();
         loop {
-            let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+            let log = self.said().split_off(before);
             if log.contains(ready) && TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
                 return Ok(());
             }
@@ -128,7 +150,7 @@ fn mariadb(folder: &Path, port: u16, durable: bool) -> Result<Command, NoServer>
     let identity = Identity::of("mysql");
     let (data, init) = (folder.join("data"), folder.join("init.sql"));
     let grant = format!(
-        "CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}';\n\
+        "CREATE USER IF NOT EXISTS {USER}@'%' IDENTIFIED BY '{PASSWORD}';\n\
          GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;\n"
     );
     std::fs::write(&init, grant).map_err(|e| NoServer(format!("{}: {e}", init.display())))?;
@@ -258,9 +280,14 @@ fn run(mut command: Command, what: &str) -> Result<(), NoServer> {
     Err(NoServer(format!("{what} failed: {}", said.trim())))
 }
 
-fn spawned(mut command: Command, log: &Path) -> Result<Child, NoServer> {
-    let file = std::fs::File::create(log).map_err(|e| NoServer(format!("its log: {e}")))?;
+fn written_to(mut command: Command, log: &Path) -> Result<Command, NoServer> {
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(log);
+    let file = file.map_err(|e| NoServer(format!("its log: {e}")))?;
     let both = file.try_clone().map_err(|e| NoServer(format!("its log: {e}")))?;
     command.stdout(file).stderr(both);
+    Ok(command)
+}
+
+fn spawned(command: &mut Command) -> Result<Child, NoServer> {
     command.spawn().map_err(|e| NoServer(format!("it cannot be started: {e}")))
 }

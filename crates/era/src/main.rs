@@ -1,6 +1,6 @@
 //! The one binary of ERA. It reads arguments, runs one command and turns an error into an exit
-//! code: 2 for bad usage (clap's own) and bad input, those of [`cli`] for what a server says, and
-//! 1 for everything else.
+//! code: 2 for bad usage (clap's own) and bad input, those of [`cli`] for what a server says, 75
+//! for a server whose place another one has taken, and 1 for everything else.
 
 mod alone;
 mod bench;
@@ -60,6 +60,14 @@ enum Command {
     Tune(Box<tune::Tune>),
     #[cfg(unix)]
     Up(up::Up),
+    #[cfg(unix)]
+    Core(up::core::Core),
+    #[cfg(unix)]
+    App(up::app::Application),
+    #[cfg(unix)]
+    Cloud(up::cloud::Cloud),
+    #[cfg(unix)]
+    Files(up::app::FileService),
     Version(version::Version),
     #[cfg(target_os = "linux")]
     Worker(worker::Worker),
@@ -79,6 +87,14 @@ impl Command {
             Command::Tune(tune) => tune.run(),
             #[cfg(unix)]
             Command::Up(up) => up.run(),
+            #[cfg(unix)]
+            Command::Core(core) => core.run(),
+            #[cfg(unix)]
+            Command::App(app) => app.run(),
+            #[cfg(unix)]
+            Command::Cloud(cloud) => cloud.run(),
+            #[cfg(unix)]
+            Command::Files(files) => files.run(),
             Command::Version(version) => version.run(),
             #[cfg(target_os = "linux")]
             Command::Worker(worker) => worker.run(),
@@ -111,6 +127,10 @@ fn main() -> ExitCode {
             // If even standard error is closed, the exit code has to do.
             let _ = writeln!(std::io::stderr(), "error: {error:#}\n{hint}");
             let bad_input = error.downcast_ref::<era_sim::BadInput>().is_some();
+            #[cfg(unix)]
+            if up::is_deposed(&error) {
+                return ExitCode::from(up::DEPOSED);
+            }
             if bad_input { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }

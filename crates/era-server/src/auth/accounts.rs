@@ -135,7 +135,7 @@ impl Auth {
         wanted: &NewGroup,
         quota: Quota,
     ) -> Result<Arc<GroupEntry>, AccountError> {
-        let _alone = self.changing.lock().await;
+        let _turn = self.turn().await?;
         self.add_group_alone(driver, wanted, quota).await
     }
 
@@ -176,7 +176,7 @@ impl Auth {
         if let Some(chosen) = &wanted.password {
             password::acceptable(chosen, &wanted.name)?;
         }
-        let _alone = self.changing.lock().await;
+        let _turn = self.turn().await?;
         if self.directory().user_named(&wanted.name).is_some() {
             return Err(AccountError::Taken { what: "user", name: wanted.name.clone() });
         }
@@ -233,7 +233,7 @@ impl Auth {
         name: &str,
         edit: &UserEdit,
     ) -> Result<(Arc<UserEntry>, Option<String>), AccountError> {
-        let _alone = self.changing.lock().await;
+        let _turn = self.turn().await?;
         let directory = self.directory();
         let before = named(&directory, name)?;
         let mut user = UserEntry::clone(&before);
@@ -292,7 +292,7 @@ impl Auth {
             return Err(BadPassword::Guessable.into());
         }
         let hash = self.hasher.hash(new.to_owned()).await?;
-        let _alone = self.changing.lock().await;
+        let _turn = self.turn().await?;
         let mut changed = UserEntry::clone(&*named(&self.directory(), &entry.name)?);
         changed.password = hash;
         changed.one_time = false;
@@ -310,7 +310,7 @@ impl Auth {
         quota: Quota,
         storage_bytes: Option<u64>,
     ) -> Result<Arc<UserEntry>, AccountError> {
-        let _alone = self.changing.lock().await;
+        let _turn = self.turn().await?;
         let mut user = UserEntry::clone(&*named(&self.directory(), name)?);
         set_quota(driver, by, Scope::User(user.id), quota).await?;
         if user.storage_bytes != storage_bytes {
@@ -329,7 +329,7 @@ impl Auth {
         quota: Quota,
         storage_bytes: Option<u64>,
     ) -> Result<Arc<GroupEntry>, AccountError> {
-        let _alone = self.changing.lock().await;
+        let _turn = self.turn().await?;
         let directory = self.directory();
         let unknown = || AccountError::Unknown { what: "group", name: name.to_owned() };
         let mut group = GroupEntry::clone(directory.group_named(name).ok_or_else(unknown)?);
@@ -348,7 +348,7 @@ impl Auth {
         Ok(())
     }
 
-    /// Only while `changing` is held.
+    /// Only while it is our turn.
     fn publish(&self, change: impl FnOnce(&mut Directory)) {
         let mut directory = Directory::clone(&self.directory.load());
         change(&mut directory);

@@ -15,7 +15,7 @@ impl Auth {
     /// Tells the core of every group and user that it does not know as it should. Gives how many
     /// there were.
     pub async fn mirror(&self, driver: &Handle) -> Result<usize, AccountError> {
-        let _alone = self.changing.lock().await;
+        let _turn = self.turn().await?;
         let missing = self.missing(driver);
         let count = missing.len();
         for (command, note) in missing {

@@ -1,12 +1,14 @@
 //! Accounts: who there is, who is asking, and by what right.
 //!
 //! Names, rights and live tokens are kept in memory, so that a request is authenticated without
-//! the database; every change is written through before it counts. Limits, wallets and levels
+//! the database; every change is written through before it counts. Where several servers hold
+//! them, each reads again what another one changed ([`fresh`]). Limits, wallets and levels
 //! are the core's, which knows users as numbers: [`mirror`] keeps it told. What a caller may do
 //! with jobs and data is decided where these are handled, by [`crate::http::Caller`].
 
 pub mod directory;
 pub mod first_start;
+mod fresh;
 pub mod mirror;
 pub mod password;
 pub mod throttle;
@@ -25,6 +27,7 @@ use era_store::{Store, StoreError};
 pub use accounts::AccountError;
 pub(crate) use accounts::grant;
 pub use directory::{Directory, GroupEntry, UserEntry};
+pub(crate) use fresh::keep as keep_fresh;
 pub use sessions::{Issued, LoginError, NewSession, scopes_of};
 pub(crate) use sessions::{TOKENS_MAX, caller};
 
@@ -42,12 +45,16 @@ pub struct Auth {
     changing: tokio::sync::Mutex<()>,
     /// When tokens were last tended.
     tended: AtomicI64,
+    /// What other servers change, where there are any.
+    fresh: fresh::Fresh,
 }
 
 impl Auth {
     /// Reads all accounts and live tokens.
     pub async fn open(store: &Store) -> Result<Auth, StoreError> {
         let rows = store.accounts();
+        // Read before what it is the revision of: what changes in between is read again.
+        let fresh = fresh::Fresh::of(rows.revision().await?);
         let directory = Directory::read(rows.groups().await?, rows.users().await?)?;
         let tokens = Tokens::of(rows.tokens(now_ms()).await?);
         Ok(Auth {
@@ -58,6 +65,7 @@ impl Auth {
             hasher: password::Hasher::default(),
             changing: tokio::sync::Mutex::new(()),
             tended: AtomicI64::new(0),
+            fresh,
         })
     }
 

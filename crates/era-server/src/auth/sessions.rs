@@ -88,6 +88,7 @@ impl Auth {
     ) -> Result<(Arc<UserEntry>, Issued), LoginError> {
         let throttled = self.throttle(|throttle| throttle.attempt(&login.user, from, now_ms()));
         throttled.map_err(|wait_ms| LoginError::Throttled { wait_ms })?;
+        self.before_login().await?;
         let user = self.directory().user_named(&login.user).cloned();
         let stored = user.as_ref().map(|user| user.password.clone());
         let right = self.hasher.check(login.password.clone(), stored).await?;

@@ -45,6 +45,23 @@ pub struct Live {
 }
 
 impl Live {
+    /// As it is kept; `None` where its hash is none, so that it can never be presented.
+    fn of(row: &TokenRow) -> Option<Live> {
+        let hash = *blake3::Hash::from_hex(&row.hash).ok()?.as_bytes();
+        Some(Live {
+            id: row.id.clone(),
+            user: UserId(row.user),
+            label: row.label.clone(),
+            scopes: scopes(row.scopes),
+            csrf: row.csrf.clone(),
+            limited: row.limited,
+            created: row.created,
+            expires: row.expires,
+            used: AtomicI64::new(row.used.unwrap_or(0)),
+            hash,
+        })
+    }
+
     /// When it was last used, to the minute.
     pub fn used(&self) -> Option<i64> {
         Some(self.used.load(Ordering::Relaxed)).filter(|at| *at > 0)
@@ -104,21 +121,23 @@ impl Tokens {
     }
 
     pub(super) fn add(&self, row: &TokenRow) {
-        let Ok(hash) = blake3::Hash::from_hex(&row.hash) else { return };
-        let hash = *hash.as_bytes();
-        let live = Live {
-            id: row.id.clone(),
-            user: UserId(row.user),
-            label: row.label.clone(),
-            scopes: scopes(row.scopes),
-            csrf: row.csrf.clone(),
-            limited: row.limited,
-            created: row.created,
-            expires: row.expires,
-            used: AtomicI64::new(row.used.unwrap_or(0)),
-            hash,
-        };
-        self.write(|all| all.insert(hash, Arc::new(live)));
+        if let Some(live) = Live::of(row) {
+            self.write(|all| all.insert(live.hash, Arc::new(live)));
+        }
+    }
+
+    /// These are live now, and no others; when one was used is remembered.
+    pub(super) fn replace(&self, rows: Vec<TokenRow>) {
+        let fresh: HashMap<Hash, Arc<Live>> = rows
+            .iter()
+            .filter_map(Live::of)
+            .map(|live| {
+                let before = self.read(|all| all.get(&live.hash).and_then(|old| old.used()));
+                live.used.fetch_max(before.unwrap_or(0), Ordering::Relaxed);
+                (live.hash, Arc::new(live))
+            })
+            .collect();
+        self.write(|all| *all = fresh);
     }
 
     /// The live token behind what somebody presents.

@@ -1,45 +1,127 @@
-//! The lead of a site: taken before anything is written, kept while the server runs, given up at
-//! its end.
+//! The lead of a site, and the seats beside it: taken before anything is written, kept while the
+//! server runs, given up at its end.
 //!
-//! The database decides who leads, by its own clock. A server that was paused so long that another
-//! one took the lead finds out at its next append, which the journal refuses.
+//! The database decides who has them, by its own clock. A server that was paused so long that
+//! another one took its place finds out at its next renewal, and a scheduler at its next append at
+//! the latest, which the journal refuses.
 
+use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use era_store::{Dialect, Lease, Store, StoreError};
+use era_store::{Dialect, Leader, Lease, Store, StoreError};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::BootError;
 
 /// How long a lease runs. On a server another machine may wait for it; beside SQLite's files
 /// nobody does, and the disk of an idle machine is left alone.
-const ON_A_SERVER: Duration = Duration::from_secs(4);
+const ON_A_SERVER: Duration = Duration::from_secs(3);
 const ON_FILES: Duration = Duration::from_secs(60);
+/// How often whoever stands by looks.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// A lead that is kept until it is given up.
 pub(super) struct Lead {
     lease: Lease,
     keeper: JoinHandle<()>,
+    lost: CancellationToken,
+    renewed: watch::Receiver<Instant>,
+    span: Duration,
+}
+
+/// Who would lead: what it is called, and how it is reached.
+pub(super) struct Candidate {
+    pub(super) name: String,
+    pub(super) contact: String,
+}
+
+impl Candidate {
+    /// A whole site in one process. It is called the same after a restart, and otherwise on
+    /// another machine.
+    pub(super) fn alone(folder: &Path) -> Candidate {
+        Candidate { name: format!("{}:{}", machine(), folder.display()), contact: String::new() }
+    }
+
+    /// One of several that may share a machine and a folder, but not an address.
+    pub(super) fn at(address: SocketAddr, contact: String) -> Candidate {
+        Candidate { name: format!("{} at {address}", machine()), contact }
+    }
+}
+
+fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 impl Lead {
     /// Takes the lead of a store, or says who has it.
     pub(super) async fn take(store: &Store) -> Result<Lead, BootError> {
-        let lease = store.lease();
         let span = match store.place().dialect() {
             Dialect::Sqlite => ON_FILES,
             Dialect::MySql | Dialect::Postgres => ON_A_SERVER,
         };
-        if let Some(leader) = lease.acquire(&name(store.folder()), span).await? {
-            return Err(BootError::Led {
-                place: store.place().to_string(),
-                holder: leader.holder,
-                left_s: leader.left.as_secs() + 1,
-            });
+        let candidate = Candidate::alone(store.folder());
+        Lead::try_take(store.lease(), &candidate, span).await?.map_err(|leader| BootError::Led {
+            place: store.place().to_string(),
+            holder: leader.holder,
+            left_s: leader.left.as_secs() + 1,
+        })
+    }
+
+    /// Takes a seat if it is free, or else says who has it. While it is held it is only looked at,
+    /// so that nobody who leads has to wait for a lock.
+    pub(super) async fn try_seat(
+        lease: &Lease,
+        candidate: &Candidate,
+    ) -> Result<Result<Lead, Leader>, StoreError> {
+        let leader = lease.leader().await?;
+        if !leader.left.is_zero() && leader.holder != candidate.name {
+            return Ok(Err(leader));
         }
-        let keeper = tokio::spawn(keep(lease.clone(), span));
-        Ok(Lead { lease, keeper })
+        Lead::try_take(lease.clone(), candidate, ON_A_SERVER).await
+    }
+
+    /// Waits until a seat is free, and takes it; says who has it meanwhile.
+    pub(super) async fn wait_for(
+        lease: &Lease,
+        candidate: &Candidate,
+        mut held: impl FnMut(&Leader),
+    ) -> Result<Lead, StoreError> {
+        loop {
+            match Lead::try_seat(lease, candidate).await? {
+                Ok(lead) => return Ok(lead),
+                Err(leader) => held(&leader),
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn try_take(
+        lease: Lease,
+        candidate: &Candidate,
+        span: Duration,
+    ) -> Result<Result<Lead, Leader>, StoreError> {
+        let begun = Instant::now();
+        let Candidate { name, contact } = candidate;
+        if let Some(leader) = lease.acquire_with(name, contact, span).await? {
+            return Ok(Err(leader));
+        }
+        let lost = CancellationToken::new();
+        let (renewals, renewed) = watch::channel(begun);
+        let keeper = tokio::spawn(keep(lease.clone(), span, renewals, lost.clone()));
+        Ok(Ok(Lead { lease, keeper, lost, renewed, span }))
+    }
+
+    /// Comes back when somebody else has taken it.
+    pub(super) async fn lost(&self) {
+        self.lost.cancelled().await;
+    }
+
+    /// Something that waits while the lease may have run out: it was not renewed in time.
+    pub(super) fn gate(&self) -> Gate {
+        Gate { renewed: self.renewed.clone(), span: self.span }
     }
 
     /// Gives the lead up, so that whoever comes next need not wait.
@@ -51,24 +133,39 @@ impl Lead {
     }
 }
 
-async fn keep(lease: Lease, span: Duration) {
+/// Open while a lease has not run out, by this machine's own clock, which does not stand still
+/// while a process is paused.
+pub(super) struct Gate {
+    renewed: watch::Receiver<Instant>,
+    span: Duration,
+}
+
+impl Gate {
+    /// Waits until it is open; `false` if it never will be.
+    pub(super) async fn pass(&mut self) -> bool {
+        let span = self.span;
+        self.renewed.wait_for(|renewed| renewed.elapsed() < span).await.is_ok()
+    }
+}
+
+async fn keep(
+    lease: Lease,
+    span: Duration,
+    renewals: watch::Sender<Instant>,
+    lost: CancellationToken,
+) {
     loop {
         tokio::time::sleep(span / 4).await;
+        let begun = Instant::now();
         match lease.renew(span).await {
-            Ok(()) => {}
+            Ok(()) => drop(renewals.send_replace(begun)),
             Err(error @ StoreError::Deposed { .. }) => {
                 tracing::error!(%error, "this server leads no more");
-                return;
+                return lost.cancel();
             }
             Err(error) => tracing::warn!(%error, "the lead could not be renewed"),
         }
     }
-}
-
-/// What a server is called: the same after a restart, and another on another machine.
-fn name(folder: &Path) -> String {
-    let machine = rustix::system::uname();
-    format!("{}:{}", machine.nodename().to_string_lossy(), folder.display())
 }
 
 #[cfg(test)]

@@ -3,8 +3,15 @@
 //!
 //! What each part does is its own to know; here stands what a first start needs so that a job can
 //! be handed in the same minute, and in what order things must end so that nothing is lost.
+//!
+//! [`start`] is the whole platform in one process. Its layers by themselves are [`core`], [`app`]
+//! (which keeps files as well, where that is its role) and [`cloud`].
 
+pub mod app;
 pub mod celery;
+pub mod cloud;
+pub mod core;
+mod door;
 pub mod executors;
 mod first;
 mod lead;
@@ -32,12 +39,13 @@ use crate::asks::Asking;
 use crate::auth::first_start::FirstAccount;
 use crate::auth::{AccountError, Auth};
 use crate::clock::SystemClock;
-use crate::driver::{Driver, Rules, Unanswered};
+use crate::driver::{Driver, Handle, Rules, Unanswered};
 use crate::feed::Feed;
-use crate::http::serve::ServeError;
-use crate::http::{Serving, serve};
+use crate::http::serve::{ServeError, serve_routes};
+use crate::http::{Doors, Serving};
 use crate::lab::Lab;
 use crate::launch::{Engines, Launcher, Launching};
+use crate::replica::Replica;
 use crate::report::Laboratory;
 use crate::tend::Tuning;
 use crate::webhook::address::Reach;
@@ -98,7 +106,7 @@ pub enum BootError {
     /// Another server is at work on the same rows.
     #[error(
         "{place} is led by {holder} for another {left_s} s: stop that server, or wait until it is \
-         gone"
+         gone; for a scheduler that stands by there is `era core`"
     )]
     Led {
         /// Where the rows are.
@@ -108,6 +116,18 @@ pub enum BootError {
         /// How long at least.
         left_s: u64,
     },
+    /// Somebody else has taken the place of this server.
+    #[error("{0}; start this server again, so that it stands by")]
+    Deposed(String),
+    /// Layers on their own meet in a database server.
+    #[error(
+        "layers on their own need a database that all of them reach, and {0} is none: give \
+         --database mysql://… or postgres://…"
+    )]
+    NoServer(Place),
+    /// The system gives no random numbers.
+    #[error("no random numbers: {0}")]
+    Random(#[from] getrandom::Error),
     /// Accounts cannot be made.
     #[error(transparent)]
     Accounts(#[from] AccountError),
@@ -225,7 +245,10 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let address = local_address(&listener, settings.listen)?;
     let http = {
         let (app, serving, stop) = (app.clone(), settings.serving, stop.clone());
-        tokio::spawn(async move { serve(listener, app, &serving, stop.cancelled_owned()).await })
+        let routes = crate::http::service(app, Doors::All);
+        tokio::spawn(async move {
+            serve_routes(listener, routes, &serving, stop.cancelled_owned()).await
+        })
     };
     let (tcp, lines) = match lines {
         Some(listener) => {
@@ -237,8 +260,12 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         }
         None => (None, None),
     };
-    let tending =
-        tokio::spawn(tend::run(app.clone(), settings.learn_every, settings.tuning, stop.clone()));
+    let tending = [
+        tend::Of::Scheduler { learn_every: settings.learn_every },
+        tend::Of::Files,
+        tend::Of::Requests { tuning: settings.tuning },
+    ];
+    let tending = tokio::spawn(tend::run(app.clone(), tending.into(), stop.clone()));
     let lab = tokio::spawn(lab.work(store.journal(), stop.clone()));
     let hooks = webhook::run(app.clone(), store.journal(), settings.reach, stop.clone());
     let hooks = tokio::spawn(hooks);
@@ -268,9 +295,13 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
 }
 
 impl Running {
-    /// Comes back when the scheduler has stopped by itself: its journal cannot be written.
+    /// Comes back when the scheduler has stopped by itself: its journal cannot be written, or
+    /// somebody else leads.
     pub async fn failed(&self) {
-        self.app.driver.stopped().await;
+        tokio::select! {
+            () = self.app.driver.stopped() => {}
+            () = self.lead.lost() => {}
+        }
     }
 
     /// Stops in order: no more questions, then no more orders and reports, then the scheduler,
@@ -288,16 +319,7 @@ impl Running {
         let _ = self.tending.await;
         let _ = self.lab.await;
         self.launcher.stop().await;
-        // Nobody can send values any more: those on their way are recorded.
-        if tokio::time::timeout(FOLLOW_TIME, self.recorder).await.is_err() {
-            tracing::warn!("values that jobs told are not all recorded");
-        }
-        if let Some(mut telling) = self.telling
-            && tokio::time::timeout(FOLLOW_TIME, &mut telling).await.is_err()
-        {
-            telling.abort();
-            tracing::warn!("InfluxDB has not got all values");
-        }
+        recorded(self.recorder, self.telling).await;
         let stopped = self.driver.stop().await;
         // The driver is gone: the tables take what is left, and end.
         if tokio::time::timeout(FOLLOW_TIME, self.follower).await.is_err() {
@@ -311,6 +333,38 @@ impl Running {
             Ok(served) => Ok(served?),
             Err(_) => Ok(()),
         }
+    }
+}
+
+/// Nobody can send values any more: those on their way are recorded.
+async fn recorded(recorder: JoinHandle<()>, telling: Option<JoinHandle<()>>) {
+    if tokio::time::timeout(FOLLOW_TIME, recorder).await.is_err() {
+        tracing::warn!("values that jobs told are not all recorded");
+    }
+    if let Some(mut telling) = telling
+        && tokio::time::timeout(FOLLOW_TIME, &mut telling).await.is_err()
+    {
+        telling.abort();
+        tracing::warn!("InfluxDB has not got all values");
+    }
+}
+
+/// Comes back when a seat is lost that is held.
+async fn lost(lead: Option<&Lead>) {
+    match lead {
+        Some(lead) => lead.lost().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Why a layer on its own cannot go on.
+async fn why(driver: &Handle, replica: Replica) -> BootError {
+    if driver.is_following() {
+        return BootError::Deposed("another server has taken the place of this one".to_owned());
+    }
+    match replica.stop().await {
+        Err(error) => error.into(),
+        Ok(()) => Unanswered::Stopped.into(),
     }
 }
 

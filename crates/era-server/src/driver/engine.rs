@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::openings::Openings;
-use super::{Answer, Asked, Released};
+use super::{Answer, Asked, Released, Unanswered};
 use crate::clock::Clock;
 
 /// The state, its journal and its clock.
@@ -22,10 +22,13 @@ pub(super) struct Engine {
     openings: Openings,
 }
 
+/// Who waits for an answer.
+type Caller = oneshot::Sender<Result<Answer, Unanswered>>;
+
 /// What a batch came to. None of it may leave before the batch is in the journal.
 pub(super) struct Batch {
     pub(super) entries: Vec<Entry>,
-    pub(super) answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+    pub(super) answers: Vec<(Caller, Answer)>,
     pub(super) released: Released,
 }
 
@@ -65,7 +68,7 @@ impl Engine {
         if asked.is_empty() && next_wakeup(&self.state).is_some_and(|due| due <= now) {
             opened |= self.one(&mut batch, now, Command::Tick, None).1;
         }
-        for Asked { command, note, answer } in asked {
+        for Asked { command, note, answer, .. } in asked {
             let accepts = matches!(command, Command::Submit { .. });
             let kept = if accepts { note.clone() } else { None };
             let (answered, opens) = self.one(&mut batch, now, command, note);

@@ -14,11 +14,15 @@ mod openings;
 mod tests;
 mod thread;
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
 use era_core::units::{JobId, Time};
 use era_core::{Command, Effect, Reply, Snapshot};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -30,12 +34,12 @@ pub const BATCH_MAX: usize = 256;
 /// Most inputs that wait for the driver; whoever comes later is told to try again.
 pub const INBOX_MAX: usize = 8192;
 
-/// The road to the driver. A clone shares.
+/// The road to the driver, be it a thread of this process or another server's. A clone shares.
 #[derive(Clone)]
 pub struct Handle {
-    inbox: mpsc::Sender<Asked>,
-    newest: Arc<ArcSwap<Snapshot>>,
-    committed: watch::Receiver<u64>,
+    pub(crate) inbox: mpsc::Sender<Asked>,
+    pub(crate) newest: Arc<ArcSwap<Snapshot>>,
+    pub(crate) committed: watch::Receiver<u64>,
 }
 
 /// Something that is asked of the driver.
@@ -44,12 +48,26 @@ pub struct Asked {
     pub command: Command,
     /// What the platform keeps with it and the core need not know, such as a job's command.
     pub note: Option<Box<RawValue>>,
+    /// Whether it waits for as long as it takes until there is somebody to carry it out.
+    pub patient: bool,
     /// Who waits for the answer.
-    pub answer: oneshot::Sender<Answer>,
+    pub answer: oneshot::Sender<Result<Answer, Unanswered>>,
+}
+
+/// An answer to come: once it is durable, and never if the driver stops before.
+pub struct Pending(oneshot::Receiver<Result<Answer, Unanswered>>);
+
+impl Future for Pending {
+    type Output = Result<Answer, Unanswered>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answered = Pin::new(&mut self.0).poll(context);
+        answered.map(|answered| answered.unwrap_or(Err(Unanswered::Stopped)))
+    }
 }
 
 /// What became of an input, once it is durable.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answer {
     /// Its number in the journal.
     pub seq: u64,
@@ -80,6 +98,15 @@ pub enum Unanswered {
     /// The server is going down, or its journal cannot be written.
     #[error("the scheduler has stopped: see the server's log")]
     Stopped,
+    /// There is none at the moment: nothing was done.
+    #[error("no scheduler leads at the moment, and nothing was done: try again in a moment")]
+    NoLeader,
+    /// It went away after it was asked.
+    #[error(
+        "the scheduler changed hands before it answered: whether this was done is not known; look, \
+         or ask again with the same idempotency key"
+    )]
+    Unknown,
 }
 
 impl Handle {
@@ -89,22 +116,22 @@ impl Handle {
         command: Command,
         note: Option<Box<RawValue>>,
     ) -> Result<Answer, Unanswered> {
-        self.hand_in(command, note)?.await.map_err(|_| Unanswered::Stopped)
+        self.hand_in(command, note)?.await
     }
 
-    /// Hands something in without waiting: the answer comes once it is durable, and never if the
-    /// driver stops before.
+    /// Hands something in without waiting for its answer.
     pub fn hand_in(
         &self,
         command: Command,
         note: Option<Box<RawValue>>,
-    ) -> Result<oneshot::Receiver<Answer>, Unanswered> {
+    ) -> Result<Pending, Unanswered> {
         let (answer, answered) = oneshot::channel();
-        self.inbox.try_send(Asked { command, note, answer }).map_err(|refused| match refused {
+        let asked = Asked { command, note, patient: false, answer };
+        self.inbox.try_send(asked).map_err(|refused| match refused {
             mpsc::error::TrySendError::Full(_) => Unanswered::Busy,
             mpsc::error::TrySendError::Closed(_) => Unanswered::Stopped,
         })?;
-        Ok(answered)
+        Ok(Pending(answered))
     }
 
     /// The same for what must not be turned away, such as the report of a task's end: waits for
@@ -113,11 +140,11 @@ impl Handle {
         &self,
         command: Command,
         note: Option<Box<RawValue>>,
-    ) -> Result<oneshot::Receiver<Answer>, Unanswered> {
+    ) -> Result<Pending, Unanswered> {
         let (answer, answered) = oneshot::channel();
-        let sent = self.inbox.send(Asked { command, note, answer }).await;
+        let sent = self.inbox.send(Asked { command, note, patient: true, answer }).await;
         sent.map_err(|_| Unanswered::Stopped)?;
-        Ok(answered)
+        Ok(Pending(answered))
     }
 
     /// The newest durable state, to read.
@@ -134,6 +161,11 @@ impl Handle {
     pub async fn stopped(&self) {
         let mut committed = self.committed.clone();
         while committed.changed().await.is_ok() {}
+    }
+
+    /// Whether the state is kept up to date.
+    pub(crate) fn is_following(&self) -> bool {
+        self.committed.has_changed().is_ok()
     }
 
     /// Whether the driver takes inputs.

@@ -185,7 +185,7 @@ async fn a_crash_between_commit_and_answer_loses_nothing_and_doubles_nothing() {
     let mut engine = Engine::new(restored.state, store.journal(), clock.clone());
     let (answer, answered) = tokio::sync::oneshot::channel();
     let command = job(Some("once"), Time(0));
-    let batch = engine.carry_out(vec![Asked { command, note: None, answer }]);
+    let batch = engine.carry_out(vec![Asked { command, note: None, patient: false, answer }]);
     engine.commit(&batch).await.unwrap();
     // Here the process dies: no answer, no effect, no snapshot.
     drop((batch, engine));
@@ -211,7 +211,8 @@ async fn a_crash_before_the_commit_leaves_no_trace() {
     let restored = store.journal().restore().await.unwrap().unwrap();
     let mut engine = Engine::new(restored.state, store.journal(), clock.clone());
     let (answer, _answered) = tokio::sync::oneshot::channel();
-    drop(engine.carry_out(vec![Asked { command: job(None, Time(0)), note: None, answer }]));
+    let command = job(None, Time(0));
+    drop(engine.carry_out(vec![Asked { command, note: None, patient: false, answer }]));
     drop(engine);
     assert_eq!(*store.journal().restore().await.unwrap().unwrap().state, *before);
 }

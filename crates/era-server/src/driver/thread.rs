@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use era_core::{Snapshot, State};
 use era_store::StoreError;
-use era_store::journal::{Journal, Segment};
+use era_store::journal::{Journal, Restored, Segment};
 use tokio::runtime;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -51,13 +51,24 @@ impl Driver {
         rules: Rules,
         fresh: State,
     ) -> Result<(Driver, Releases), StoreError> {
-        let (state, replayed) = match journal.restore().await? {
-            Some(restored) => (restored.state, restored.replayed),
+        let restored = match journal.restore().await? {
+            Some(restored) => restored,
             None => {
                 journal.begin_segment(&Segment::of(&fresh)).await?;
-                (Box::new(fresh), 0)
+                Restored { state: Box::new(fresh), replayed: 0 }
             }
         };
+        Driver::start_from(journal, clock, rules, restored)
+    }
+
+    /// The same, from the state after the last entry.
+    pub fn start_from(
+        journal: Journal,
+        clock: Arc<dyn Clock>,
+        rules: Rules,
+        restored: Restored,
+    ) -> Result<(Driver, Releases), StoreError> {
+        let Restored { state, replayed } = restored;
         tracing::info!(seq = state.seq(), replayed, "the journal was read");
         let (inbox, asked) = mpsc::channel(INBOX_MAX);
         let (release, releases) = mpsc::unbounded_channel();
@@ -173,7 +184,7 @@ impl Thread {
         self.since_segment += batch.entries.len() as u64;
         for (caller, answer) in batch.answers {
             // A caller that no longer waits has gone away; what it asked has happened all the same.
-            let _ = caller.send(answer);
+            let _ = caller.send(Ok(answer));
         }
         if news {
             // After the launcher has stopped, what is outstanding is found again at the next start.

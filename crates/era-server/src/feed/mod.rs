@@ -3,10 +3,14 @@
 //! It wakes when the driver has committed something, carries it out on the tables, and only then
 //! tells of it: whoever hears of an event finds it in the tables. If the tables cannot be written
 //! it tries again; nothing is lost, since the journal has it. It never calls the core.
+//!
+//! Where another process leads, that one writes the tables, and what is new in them is told here
+//! ([`reading`]).
 
 mod house;
 mod names;
 mod particulars;
+mod reading;
 mod sentence;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -80,20 +84,34 @@ impl Feed {
         committed: watch::Receiver<u64>,
     ) -> Result<(Feed, JoinHandle<()>), StoreError> {
         let projector = Projector::open(store).await?;
-        let tables = Tables::new(store);
-        let names = Arc::new(ArcSwap::from_pointee(Names::load(&tables).await?));
         let (applied, watched) = watch::channel(projector.cursor());
-        let (live, _) = broadcast::channel(BEHIND_MAX);
-        let feed = Feed {
-            tables,
-            applied: watched,
-            live: live.clone(),
-            house: broadcast::channel(BEHIND_MAX).0,
-            names: Arc::clone(&names),
-            seats: Arc::new(Semaphore::new(LISTENERS_MAX)),
-        };
+        let feed = Feed::over(store, watched).await?;
         let follower = Follower { projector, committed, applied, feed: feed.clone() };
         Ok((feed, tokio::spawn(follower.run())))
+    }
+
+    /// The same where another process writes the tables.
+    pub(crate) async fn read(
+        store: &Store,
+        committed: watch::Receiver<u64>,
+    ) -> Result<(Feed, JoinHandle<()>), StoreError> {
+        let (applied, watched) = watch::channel(Tables::new(store).cursor().await?);
+        let feed = Feed::over(store, watched).await?;
+        let reader = reading::Reader { feed: feed.clone(), committed, applied };
+        Ok((feed, tokio::spawn(reader.run())))
+    }
+
+    async fn over(store: &Store, applied: watch::Receiver<u64>) -> Result<Feed, StoreError> {
+        let tables = Tables::new(store);
+        let names = Arc::new(ArcSwap::from_pointee(Names::load(&tables).await?));
+        Ok(Feed {
+            tables,
+            applied,
+            live: broadcast::channel(BEHIND_MAX).0,
+            house: broadcast::channel(BEHIND_MAX).0,
+            names,
+            seats: Arc::new(Semaphore::new(LISTENERS_MAX)),
+        })
     }
 
     /// The tables that it writes.
@@ -140,6 +158,25 @@ impl Feed {
     /// A seat for a listener from outside; `None` where all are taken.
     pub fn seat(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
         Arc::clone(&self.seats).try_acquire_owned().ok()
+    }
+
+    /// Reads names again where these events may have changed one.
+    async fn learn_names(&self, events: &[EventRow]) -> Result<(), StoreError> {
+        let renamed = |row: &EventRow| matches!(row.kind.as_str(), "nodes_changed" | "changed");
+        if events.iter().any(renamed) {
+            self.names.store(Arc::new(Names::load(&self.tables).await?));
+        }
+        Ok(())
+    }
+
+    /// Tells events to whoever listens.
+    fn tell_live(&self, events: Vec<EventRow>) {
+        if !events.is_empty() && self.live.receiver_count() > 0 {
+            let names = self.names.load();
+            let told: Arc<[Told]> = events.into_iter().map(|row| told(row, &names)).collect();
+            // Nobody listens any more: nobody misses it.
+            let _ = self.live.send(told);
+        }
     }
 
     /// An event of the tables as it is told.
@@ -210,17 +247,9 @@ impl Follower {
 
     async fn advance(&mut self) -> Result<bool, StoreError> {
         let Some(batch) = self.projector.advance().await? else { return Ok(false) };
-        let renamed = |row: &EventRow| matches!(row.kind.as_str(), "nodes_changed" | "changed");
-        if batch.events.iter().any(renamed) {
-            self.feed.names.store(Arc::new(Names::load(&self.feed.tables).await?));
-        }
+        self.feed.learn_names(&batch.events).await?;
         self.applied.send_replace(batch.seq);
-        if !batch.events.is_empty() && self.feed.live.receiver_count() > 0 {
-            let names = self.feed.names.load();
-            let told: Arc<[Told]> = batch.events.into_iter().map(|row| told(row, &names)).collect();
-            // Nobody listens any more: nobody misses it.
-            let _ = self.feed.live.send(told);
-        }
+        self.feed.tell_live(batch.events);
         Ok(true)
     }
 }

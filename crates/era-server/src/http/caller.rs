@@ -140,11 +140,11 @@ fn from_our_page(parts: &Parts, live: &Live) -> Result<(), Failure> {
     Err(Failure::new(StatusCode::FORBIDDEN, "csrf", detail))
 }
 
-fn session(parts: &Parts, app: &App) -> Result<Session, Failure> {
+async fn session(parts: &Parts, app: &App) -> Result<Session, Failure> {
     let (token, cookie) = presented(&parts.headers).ok_or_else(|| {
         Failure::unauthenticated("log in first: send `authorization: Bearer` with a token")
     })?;
-    let (account, live) = app.auth.session(token).ok_or_else(|| {
+    let (account, live) = app.auth.session_looked_up(token).await?.ok_or_else(|| {
         Failure::unauthenticated("this token is unknown, expired or revoked: log in again")
     })?;
     if cookie {
@@ -161,7 +161,7 @@ impl FromRequestParts<App> for Session {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Session, Failure> {
-        session(parts, app)
+        session(parts, app).await
     }
 }
 
@@ -169,7 +169,7 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Caller, Failure> {
-        let Session { caller, live, .. } = session(parts, app)?;
+        let Session { caller, live, .. } = session(parts, app).await?;
         if live.limited {
             let detail = "the one-time password must be changed first: PUT /api/v1/password";
             return Err(Failure::new(StatusCode::FORBIDDEN, "password_must_change", detail));

@@ -176,6 +176,8 @@ impl From<Unanswered> for Failure {
         let (code, seconds) = match unanswered {
             Unanswered::Busy => ("busy", 1),
             Unanswered::Stopped => ("stopped", 5),
+            Unanswered::NoLeader => ("no_leader", 2),
+            Unanswered::Unknown => ("outcome_unknown", 1),
         };
         let detail = unanswered.to_string();
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).after(seconds)

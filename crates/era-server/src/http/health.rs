@@ -37,14 +37,14 @@ pub fn recorder() -> Option<&'static PrometheusHandle> {
     RECORDER.get_or_init(install).as_ref()
 }
 
-pub(super) fn routes() -> axum::Router<App> {
+pub(crate) fn routes() -> axum::Router<App> {
     axum::Router::new()
         .route("/healthz", get(alive))
         .route("/readyz", get(ready))
         .route("/metrics", get(measures))
 }
 
-async fn alive() -> Json<serde_json::Value> {
+pub(crate) async fn alive() -> Json<serde_json::Value> {
     Json(serde_json::json!({ "status": "ok" }))
 }
 

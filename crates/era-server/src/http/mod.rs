@@ -29,6 +29,7 @@ pub mod metrics;
 pub mod middleware;
 pub mod openapi;
 pub mod paging;
+mod proxy;
 mod queues;
 mod quota;
 mod quotes;
@@ -48,14 +49,29 @@ mod webhooks;
 pub use caller::{Caller, Session};
 pub use extract::{Body, From, Path, Query};
 pub use failure::Failure;
-pub use serve::{Serving, serve};
+pub use serve::Serving;
 
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::App;
 
+/// What a server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doors {
+    /// Everything.
+    All,
+    /// What is about files.
+    Files,
+    /// All but what is about files.
+    AllButFiles,
+}
+
 /// All routes under `/api/v1`, with their document.
 pub fn routes() -> OpenApiRouter<App> {
+    but_files().merge(data::routes())
+}
+
+fn but_files() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .merge(cluster::routes())
         .merge(jobs::routes())
@@ -69,7 +85,6 @@ pub fn routes() -> OpenApiRouter<App> {
         .merge(webhooks::routes())
         .merge(images::routes())
         .merge(image_builds::routes())
-        .merge(data::routes())
         .merge(events::routes())
         .merge(job_views::routes())
         .merge(journal::routes())
@@ -88,10 +103,17 @@ fn all() -> OpenApiRouter<App> {
 }
 
 /// The whole service: routes, and what surrounds them.
-pub fn service(app: App) -> axum::Router {
+pub fn service(app: App, doors: Doors) -> axum::Router {
     // Measures are gathered from the first request on.
     health::recorder();
-    let (routes, document) = all().split_for_parts();
+    let document = all().to_openapi();
+    let routes = match doors {
+        Doors::All => routes(),
+        Doors::Files => data::routes(),
+        Doors::AllButFiles => but_files(),
+    };
+    let routes: axum::Router<App> =
+        OpenApiRouter::new().nest(era_api::PREFIX, routes).split_for_parts().0;
     let document = openapi::complete(document);
     let document = axum::body::Bytes::from(serde_json::to_vec(&document).unwrap_or_default());
     let told = move || {

@@ -11,7 +11,6 @@ use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::TokioTimer;
 
 use super::gate::Gate;
-use crate::App;
 
 /// How a server listens.
 #[derive(Clone, Debug)]
@@ -21,6 +20,8 @@ pub struct Serving {
     /// Whether unencrypted connections are taken from anywhere: passwords and tokens can then be
     /// read on the way.
     pub insecure: bool,
+    /// Whether a proxy stands before it that says who asks, and how.
+    pub proxied: bool,
     /// Most connections at a time.
     pub connections_max: usize,
     /// How long the head of a request may take.
@@ -36,6 +37,7 @@ impl Default for Serving {
         Serving {
             tls: None,
             insecure: false,
+            proxied: false,
             connections_max: 4096,
             head_time: Duration::from_secs(15),
             idle_time: Duration::from_secs(120),
@@ -79,17 +81,7 @@ impl Serving {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encrypted(pub bool);
 
-/// Serves until `stop` is there, and then until the requests under way are answered.
-pub async fn serve(
-    listener: TcpListener,
-    app: App,
-    serving: &Serving,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), ServeError> {
-    serve_routes(listener, super::service(app), serving, stop).await
-}
-
-/// The same for any routes.
+/// Serves routes until `stop` is there, and then until the requests under way are answered.
 pub async fn serve_routes(
     listener: TcpListener,
     routes: axum::Router,
@@ -104,6 +96,10 @@ pub async fn serve_routes(
         stop.await;
         stopping.graceful_shutdown(Some(stop_time));
     });
+    let routes = match serving.proxied {
+        true => routes.layer(axum::middleware::from_fn(super::proxy::believe)),
+        false => routes,
+    };
     let routes = routes.layer(axum::Extension(Encrypted(serving.tls.is_some())));
     let service = routes.into_make_service_with_connect_info::<SocketAddr>();
     let (most, idle) = (serving.connections_max, serving.idle_time);

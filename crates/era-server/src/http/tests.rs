@@ -61,7 +61,7 @@ async fn house() -> House {
         images: Default::default(),
         lab: Lab::open(folder.path().join("lab"), "/bin/false".into()).unwrap(),
     });
-    let routes = service(app.clone());
+    let routes = service(app.clone(), super::Doors::All);
     let password = first.password;
     House { app, routes, password, _driver: driver, _releases: releases, _folder: folder }
 }

@@ -90,8 +90,7 @@ async fn ask(
     command: Command,
     note: Option<Box<RawValue>>,
 ) -> Result<bool, Unanswered> {
-    let answer = driver.hand_in_patiently(command, note).await?;
-    let answer = answer.await.map_err(|_| Unanswered::Stopped)?;
+    let answer = driver.hand_in_patiently(command, note).await?.await?;
     if let Reply::Refused { refusal, .. } = answer.reply {
         tracing::warn!(%refusal, "what an executor says of a node was refused");
         return Ok(false);

@@ -11,10 +11,10 @@ use era_core::units::{Name, NodeId};
 use era_core::{Command, Snapshot};
 use era_store::note::{Note, Seen};
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::{Engines, nodes};
-use crate::driver::{Answer, BATCH_MAX, Handle, Unanswered};
+use crate::driver::{BATCH_MAX, Handle, Pending, Unanswered};
 use crate::gather::Gathering;
 
 pub(super) struct Taker {
@@ -26,6 +26,8 @@ pub(super) struct Taker {
 /// So many reports in 50 ms are a load, under which they are gathered for so long.
 const LOAD: usize = 24;
 const GATHER_TIME: Duration = Duration::from_millis(4);
+/// How long it is until a scheduler that changed hands is told again.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// An input that a report became, and whose end it tells.
 type Became = (Command, Option<Box<RawValue>>, Option<TaskId>);
@@ -61,7 +63,8 @@ impl Taker {
         let mut found = Vec::new();
         for report in reports {
             if !found.is_empty() && !matches!(report, Report::Node(_)) {
-                nodes::found(&self.driver, &std::mem::take(&mut found)).await?;
+                let found = std::mem::take(&mut found);
+                surely(|| nodes::found(&self.driver, &found)).await?;
             }
             match report {
                 Report::Samples { task, samples } => {
@@ -77,25 +80,25 @@ impl Taker {
                 }
                 Report::NodeLost { name } => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
-                    nodes::lost(&self.driver, &name).await?;
+                    surely(|| nodes::lost(&self.driver, &name)).await?;
                 }
                 Report::NodeDrained { name } => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
-                    nodes::drained(&self.driver, &name).await?;
+                    surely(|| nodes::drained(&self.driver, &name)).await?;
                 }
                 Report::NodeResumed { name } => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
-                    nodes::resumed(&self.driver, &name).await?;
+                    surely(|| nodes::resumed(&self.driver, &name)).await?;
                 }
                 report => inputs.extend(input(report, &self.driver.snapshot())),
             }
         }
         if !found.is_empty() {
-            nodes::found(&self.driver, &found).await?;
+            surely(|| nodes::found(&self.driver, &found)).await?;
         }
         self.hand_in(&mut inputs, &mut waiting).await?;
         for (answer, ended) in waiting {
-            answer.await.map_err(|_| Unanswered::Stopped)?;
+            answer.await?;
             for engine in self.engines.all() {
                 // Whoever does not know the task passes over it.
                 ended.iter().for_each(|task| engine.acknowledge(*task));
@@ -116,8 +119,22 @@ impl Taker {
     }
 }
 
+/// Tells of a node until it is known to be told: the scheduler may change hands meanwhile. What
+/// the newest state knows already is not told again.
+async fn surely<F>(tell: impl Fn() -> F) -> Result<(), Unanswered>
+where
+    F: Future<Output = Result<(), Unanswered>>,
+{
+    loop {
+        match tell().await {
+            Err(Unanswered::Unknown | Unanswered::NoLeader) => tokio::time::sleep(AGAIN).await,
+            told => return told,
+        }
+    }
+}
+
 /// An answer to come, and whose end it makes durable.
-type Waiting = (oneshot::Receiver<Answer>, Option<TaskId>);
+type Waiting = (Pending, Option<TaskId>);
 
 /// What a task's report says to the core, and what only the platform wants to know.
 fn input(report: Report, snapshot: &Snapshot) -> Option<Became> {

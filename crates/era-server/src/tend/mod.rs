@@ -23,29 +23,52 @@ use crate::feed::House;
 
 /// How often small things are looked after.
 const OFTEN: Duration = Duration::from_secs(60);
-/// How often files and forecasts are looked after.
+/// How often files, forecasts and old prices are looked after.
 const HOURLY: Duration = Duration::from_secs(3600);
 /// How far apart news of the laboratory are.
 const LAB_NEWS_APART: Duration = Duration::from_millis(500);
 /// How long after the start this begins, so that a start is not made slower.
 const FIRST: Duration = Duration::from_secs(30);
 
-/// Does all of it until it is stopped. For the server's start to spawn.
-pub(crate) async fn run(
-    app: App,
-    learn_every: Duration,
-    tuning: Option<Tuning>,
-    stop: CancellationToken,
-) {
+/// Whose part of it.
+pub(crate) enum Of {
+    /// Of whoever leads.
+    Scheduler {
+        /// How often it is learned how long jobs take and what they use.
+        learn_every: Duration,
+    },
+    /// Of whoever keeps files.
+    Files,
+    /// Of everybody who answers requests.
+    Requests {
+        /// How often, and for what, a better policy is searched.
+        tuning: Option<Tuning>,
+    },
+}
+
+/// Does these parts of it until it is stopped. For the server's start to spawn.
+pub(crate) async fn run(app: App, parts: Vec<Of>, stop: CancellationToken) {
     let mut tasks = JoinSet::new();
-    tasks.spawn(outputs::follow(app.clone(), stop.clone()));
-    tasks.spawn(until(stop.clone(), often(app.clone())));
-    tasks.spawn(until(stop.clone(), prices::follow(app.clone())));
-    tasks.spawn(until(stop.clone(), hourly(app.clone())));
-    tasks.spawn(until(stop.clone(), estimates::keep_learning(app.clone(), learn_every)));
-    tasks.spawn(until(stop.clone(), tell_of_lab(app.clone())));
-    if let Some(tuning) = tuning {
-        tasks.spawn(until(stop.clone(), tune(app, tuning)));
+    for part in parts {
+        match part {
+            Of::Scheduler { learn_every } => {
+                tasks.spawn(until(stop.clone(), prices::follow(app.clone())));
+                tasks.spawn(until(stop.clone(), forecasts(app.clone())));
+                let learning = estimates::keep_learning(app.clone(), learn_every);
+                tasks.spawn(until(stop.clone(), learning));
+            }
+            Of::Files => {
+                tasks.spawn(outputs::follow(app.clone(), stop.clone()));
+                tasks.spawn(until(stop.clone(), collect(app.clone())));
+            }
+            Of::Requests { tuning } => {
+                tasks.spawn(until(stop.clone(), often(app.clone())));
+                tasks.spawn(until(stop.clone(), tell_of_lab(app.clone())));
+                if let Some(tuning) = tuning {
+                    tasks.spawn(until(stop.clone(), tune(app.clone(), tuning)));
+                }
+            }
+        }
     }
     tasks.join_all().await;
 }
@@ -102,7 +125,7 @@ async fn often(app: App) {
     }
 }
 
-async fn hourly(app: App) {
+async fn collect(app: App) {
     tokio::time::sleep(FIRST).await;
     loop {
         match app.files.collect().await {
@@ -112,6 +135,13 @@ async fn hourly(app: App) {
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "files could not be collected"),
         }
+        tokio::time::sleep(HOURLY).await;
+    }
+}
+
+async fn forecasts(app: App) {
+    tokio::time::sleep(FIRST).await;
+    loop {
         let old = SystemClock.now() + Span(-prices::KEPT.ms());
         if let Err(error) = app.store.prices().forget_before(old).await {
             tracing::warn!(%error, "old prices could not be forgotten");

@@ -8,6 +8,7 @@
 mod audit;
 mod images;
 mod keys;
+mod revision;
 mod tokens;
 mod users;
 mod webhooks;
@@ -15,6 +16,7 @@ mod webhooks;
 pub use audit::{AuditAsk, AuditRow};
 pub use images::ImageRow;
 pub use keys::{Claim, KEY_KEPT_MS, KeyedAnswer};
+pub use revision::Alone;
 pub use tokens::TokenRow;
 pub use users::{GroupRow, UserRow};
 pub use webhooks::{DeliveryRow, WebhookRow};

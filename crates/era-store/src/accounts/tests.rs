@@ -56,6 +56,38 @@ async fn users_and_groups_are_read_as_they_were_written() {
 }
 
 #[tokio::test]
+async fn every_change_that_servers_hold_in_memory_leaves_word() {
+    let (_folder, accounts) = accounts().await;
+    let mut before = accounts.revision().await.unwrap();
+    let mut changed = async |what: &str| {
+        let now = accounts.revision().await.unwrap();
+        assert!(now > std::mem::replace(&mut before, now), "{what}");
+    };
+    accounts.set_user(&user(1, "ada")).await.unwrap();
+    changed("a user").await;
+    accounts.add_token(&token("a", 50)).await.unwrap();
+    changed("a new token").await;
+    accounts.remove_token("a").await.unwrap();
+    changed("a revoked token").await;
+    accounts.remove_tokens_of(1, None).await.unwrap();
+    changed("all tokens").await;
+}
+
+#[tokio::test]
+async fn one_server_changes_accounts_at_a_time() {
+    let (folder, here) = accounts().await;
+    let there = crate::testing::open(folder.path()).await.accounts();
+    let alone = here.alone().await.unwrap();
+    // Who holds the right can write.
+    here.add_user(&user(2, "bob")).await.unwrap();
+    let waits = std::time::Duration::from_millis(200);
+    let shared = here.database.dialect() != crate::Dialect::Sqlite;
+    assert_eq!(tokio::time::timeout(waits, there.alone()).await.is_err(), shared);
+    drop(alone);
+    drop(there.alone().await.unwrap());
+}
+
+#[tokio::test]
 async fn a_name_is_given_once_and_a_group_must_exist() {
     let (_folder, accounts) = accounts().await;
     assert!(accounts.add_user(&user(2, "ada")).await.is_err());

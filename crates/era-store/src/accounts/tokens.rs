@@ -4,6 +4,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::Accounts;
+use super::revision::changed;
 use super::users::number;
 use crate::StoreError;
 
@@ -59,7 +60,7 @@ impl Accounts {
 
     /// Adds a token.
     pub async fn add_token(&self, token: &TokenRow) -> Result<(), StoreError> {
-        sqlx::query(
+        let change = sqlx::query(
             "INSERT INTO account_tokens (id, hash, user_id, label, scopes, csrf, limited, \
              created, expires, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
@@ -72,19 +73,14 @@ impl Accounts {
         .bind(i64::from(token.limited))
         .bind(token.created)
         .bind(token.expires)
-        .bind(token.used)
-        .execute(self.database.writer())
-        .await?;
-        Ok(())
+        .bind(token.used);
+        self.change(change).await
     }
 
     /// Removes a token.
     pub async fn remove_token(&self, id: &str) -> Result<(), StoreError> {
-        sqlx::query("DELETE FROM account_tokens WHERE id = ?")
-            .bind(id)
-            .execute(self.database.writer())
-            .await?;
-        Ok(())
+        let change = sqlx::query("DELETE FROM account_tokens WHERE id = ?").bind(id);
+        self.change(change).await
     }
 
     /// Removes all tokens of a user, but perhaps one, and frees that one of its limits.
@@ -99,6 +95,7 @@ impl Accounts {
             .bind(i64::from(user))
             .execute(&mut *all)
             .await?;
+        changed(&mut all).await?;
         all.commit().await?;
         Ok(())
     }

@@ -112,7 +112,7 @@ impl Accounts {
 
     /// Adds a group. A name that is taken is a database error: look first.
     pub async fn add_group(&self, group: &GroupRow) -> Result<(), StoreError> {
-        sqlx::query(
+        let change = sqlx::query(
             "INSERT INTO account_groups (id, name, level, storage_bytes, created) \
              VALUES (?, ?, ?, ?, ?)",
         )
@@ -120,26 +120,23 @@ impl Accounts {
         .bind(&group.name)
         .bind(i64::from(group.level))
         .bind(group.storage_bytes.map(big))
-        .bind(group.created)
-        .execute(self.database.writer())
-        .await?;
-        Ok(())
+        .bind(group.created);
+        self.change(change).await
     }
 
     /// Writes a group's level and limit anew.
     pub async fn set_group(&self, group: &GroupRow) -> Result<(), StoreError> {
-        sqlx::query("UPDATE account_groups SET level = ?, storage_bytes = ? WHERE id = ?")
-            .bind(i64::from(group.level))
-            .bind(group.storage_bytes.map(big))
-            .bind(i64::from(group.id))
-            .execute(self.database.writer())
-            .await?;
-        Ok(())
+        let change =
+            sqlx::query("UPDATE account_groups SET level = ?, storage_bytes = ? WHERE id = ?")
+                .bind(i64::from(group.level))
+                .bind(group.storage_bytes.map(big))
+                .bind(i64::from(group.id));
+        self.change(change).await
     }
 
     /// Adds a user. A name that is taken is a database error: look first.
     pub async fn add_user(&self, user: &UserRow) -> Result<(), StoreError> {
-        sqlx::query(
+        let change = sqlx::query(
             "INSERT INTO account_users (id, name, group_id, role, level, enabled, password, \
              one_time, storage_bytes, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
@@ -152,15 +149,13 @@ impl Accounts {
         .bind(&user.password)
         .bind(i64::from(user.one_time))
         .bind(user.storage_bytes.map(big))
-        .bind(user.created)
-        .execute(self.database.writer())
-        .await?;
-        Ok(())
+        .bind(user.created);
+        self.change(change).await
     }
 
     /// Writes all of a user but its number, its name and its age anew.
     pub async fn set_user(&self, user: &UserRow) -> Result<(), StoreError> {
-        sqlx::query(
+        let change = sqlx::query(
             "UPDATE account_users SET group_id = ?, role = ?, level = ?, enabled = ?, \
              password = ?, one_time = ?, storage_bytes = ? WHERE id = ?",
         )
@@ -171,9 +166,7 @@ impl Accounts {
         .bind(&user.password)
         .bind(i64::from(user.one_time))
         .bind(user.storage_bytes.map(big))
-        .bind(i64::from(user.id))
-        .execute(self.database.writer())
-        .await?;
-        Ok(())
+        .bind(i64::from(user.id));
+        self.change(change).await
     }
 }

@@ -30,9 +30,9 @@ pub(crate) enum Part {
     Metrics,
 }
 
-/// Every table with the columns that order it, those first that others name. The lead and the mark
-/// of a copy are each database's own.
-pub(crate) const TABLES: [(Part, &str, &str); 39] = [
+/// Every table with the columns that order it, those first that others name. The lead, revisions
+/// and the mark of a copy are each database's own.
+pub(crate) const TABLES: [(Part, &str, &str); 40] = [
     (Part::Durable, "segments", "number"),
     (Part::Durable, "journal", "seq"),
     (Part::Durable, "account_groups", "id"),
@@ -68,6 +68,7 @@ pub(crate) const TABLES: [(Part, &str, &str); 39] = [
     (Part::Tables, "node_spans", "node, since"),
     (Part::Tables, "node_hours", "hour, node"),
     (Part::Tables, "tallies", "hour, what"),
+    (Part::Tables, "spending", "account, team, project, hour"),
     (Part::Tables, "cursors", "projection"),
     (Part::Metrics, "series", "id"),
     (Part::Metrics, "samples", "series, number"),

@@ -97,9 +97,20 @@ impl Database {
         self.replica.as_ref().unwrap_or(&self.readers)
     }
 
-    /// Brings the tables to this version.
+    /// Brings the tables to this version. Servers that are started together do so one after the
+    /// other.
     pub async fn migrate(&self, migrator: &Migrator) -> Result<(), StoreError> {
-        Ok(migrator.run(&self.writer.connections).await?)
+        if self.dialect() != Dialect::MySql {
+            return Ok(migrator.run(&self.writer.connections).await?);
+        }
+        // The migrator's own lock waits for ever, which MariaDB takes for not at all.
+        let mut turn = self.readers.connections.acquire().await?;
+        let lock = "SELECT CAST(GET_LOCK(CONCAT('era ', DATABASE()), 60) AS SIGNED)";
+        let _: Option<i64> = sqlx::query_scalar(lock).fetch_one(&mut *turn).await?;
+        let migrated = migrator.run(&self.writer.connections).await;
+        let unlock = "SELECT CAST(RELEASE_LOCK(CONCAT('era ', DATABASE())) AS SIGNED)";
+        let _: Option<i64> = sqlx::query_scalar(unlock).fetch_one(&mut *turn).await?;
+        Ok(migrated?)
     }
 
     /// Ends every connection.

@@ -8,6 +8,7 @@
 mod append;
 mod asks;
 mod export;
+mod follow;
 mod restore;
 mod segment;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use crate::{Database, Fence, StoreError};
 
 pub use asks::{Asked, Asks};
 pub use export::Export;
+pub use follow::Follower;
 pub use restore::Restored;
 pub use segment::Segment;
 

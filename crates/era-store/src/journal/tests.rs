@@ -66,6 +66,24 @@ async fn a_segment_saves_the_replay_of_what_came_before_it() {
 }
 
 #[tokio::test]
+async fn whoever_follows_is_at_the_state_of_the_last_entry_and_sees_each_once() {
+    let (_folder, store) = store().await;
+    let journal = store.journal();
+    assert!(journal.follow().await.unwrap().is_none());
+    let mut state = begun(&journal, 1500).await;
+    let mut follower = journal.follow().await.unwrap().unwrap();
+    let mut seen = Vec::new();
+    while follower.advance(|entry, _| seen.push(entry.seq)).await.unwrap() {}
+    assert_eq!(*follower.state(), state);
+    journal.append(&ticks(&mut state, 2)).await.unwrap();
+    assert!(!follower.advance(|entry, _| seen.push(entry.seq)).await.unwrap());
+    assert!(!follower.advance(|_, _| panic!("there is no more")).await.unwrap());
+    assert_eq!(seen, (1..=1502).collect::<Vec<u64>>());
+    let restored = follower.restored();
+    assert_eq!((*restored.state, restored.replayed), (state, 1502));
+}
+
+#[tokio::test]
 async fn entries_are_read_in_pages_from_any_number_with_their_notes() {
     let (_folder, store) = store().await;
     begun(&store.journal(), 1200).await;

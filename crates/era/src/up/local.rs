@@ -5,30 +5,35 @@ use std::path::Path;
 
 use anyhow::Context;
 use era_api::account::Role;
+use era_server::App;
 use era_server::auth::sessions::{NewSession, scopes_of};
-use era_server::boot::Running;
 
 use crate::cli::config;
 
 /// What the token is for, as lists of tokens show it.
-const LABEL: &str = "commands on the server's own machine";
+pub(super) const LABEL: &str = "commands on the server's own machine";
 /// A new one is made at every start.
 const VALID_MS: i64 = 365 * 24 * 3_600_000;
 
 /// Leaves a fresh token for this user's own commands, and ends the one of the last start.
-pub(super) async fn introduce(running: &Running, data: &Path, url: &str) -> anyhow::Result<()> {
-    let auth = &running.app.auth;
+pub(super) async fn introduce(
+    app: &App,
+    label: &str,
+    data: &Path,
+    url: &str,
+) -> anyhow::Result<()> {
+    let auth = &app.auth;
     let directory = auth.directory();
     let administrators = directory.users().filter(|user| user.role == Role::Administrator);
     let Some(account) = administrators.filter(|user| user.enabled).min_by_key(|user| user.id)
     else {
         return Ok(());
     };
-    for old in auth.tokens_of(account.id).iter().filter(|token| token.label == LABEL) {
+    for old in auth.tokens_of(account.id).iter().filter(|token| token.label == label) {
         auth.end(old).await?;
     }
     let wanted = NewSession {
-        label: LABEL.to_owned(),
+        label: label.to_owned(),
         scopes: scopes_of(account.role),
         valid_ms: VALID_MS,
         cookie: false,

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A certificate for this machine, made by the system's own tool; `None` where there is none.
-fn certificate(folder: &std::path::Path) -> Option<()> {
+pub(crate) fn certificate(folder: &std::path::Path) -> Option<()> {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
         .args(["-nodes", "-days", "2", "-subj", "/CN=era", "-keyout", "key.pem", "-out"])

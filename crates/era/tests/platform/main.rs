@@ -12,6 +12,7 @@ mod engines;
 mod harness;
 mod keeping;
 mod laboratory;
+mod layers;
 mod learning;
 mod promises;
 mod simulated;

@@ -4,6 +4,7 @@
 mod celery;
 mod databases;
 mod docker;
+mod failover;
 
 use anyhow::Result;
 use serde_json::{Map, Value};
@@ -11,7 +12,8 @@ use serde_json::{Map, Value};
 use super::{cores, print};
 
 pub(super) fn run(json: bool) -> Result<()> {
-    let parts = [databases::measure()?, celery::measure()?, docker::measure()?];
+    let parts =
+        [databases::measure()?, failover::measure()?, celery::measure()?, docker::measure()?];
     print(&merge(parts), json);
     Ok(())
 }

@@ -26,21 +26,21 @@ impl Outcome {
 }
 
 /// A connection that stays open.
-pub(super) struct Connection {
+pub(in crate::bench) struct Connection {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
 impl Connection {
     /// Opens one.
-    pub(super) async fn open(address: SocketAddr) -> Result<Connection> {
+    pub(in crate::bench) async fn open(address: SocketAddr) -> Result<Connection> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Connection { stream, read: Vec::with_capacity(1 << 16) })
     }
 
     /// Sends a request and waits for its answer: status and body.
-    pub(super) async fn ask(&mut self, request: &[u8]) -> Result<(u16, &[u8])> {
+    pub(in crate::bench) async fn ask(&mut self, request: &[u8]) -> Result<(u16, &[u8])> {
         self.stream.write_all(request).await?;
         self.read.clear();
         let head = loop {
@@ -68,7 +68,7 @@ impl Connection {
 }
 
 /// A request as it goes over the wire.
-pub(super) fn request(method: &str, path: &str, token: &str, body: &str) -> Vec<u8> {
+pub(in crate::bench) fn request(method: &str, path: &str, token: &str, body: &str) -> Vec<u8> {
     format!(
         "{method} /api/v1{path} HTTP/1.1\r\nhost: era\r\nauthorization: Bearer {token}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",

@@ -1,8 +1,8 @@
 //! `era bench server`: the whole platform under load, server and load on the same cores.
 
 mod history;
-mod load;
-mod site;
+pub(super) mod load;
+pub(super) mod site;
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -140,11 +140,11 @@ impl Drop for Site {
     }
 }
 
-fn free_address() -> Result<SocketAddr> {
+pub(in crate::bench) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-fn is_ready(address: SocketAddr) -> bool {
+pub(in crate::bench) fn is_ready(address: SocketAddr) -> bool {
     use std::io::{Read, Write};
     let Ok(mut stream) = TcpStream::connect(address) else { return false };
     let request = "GET /readyz HTTP/1.1\r\nhost: era\r\nconnection: close\r\n\r\n";

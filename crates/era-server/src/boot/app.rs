@@ -1,0 +1,200 @@
+//! The application by itself: `era app`, any number of them, and `era files`, of which one is at
+//! work.
+//!
+//! Both are a replica of the scheduler's state and the same routes; which of them are served, and
+//! what is looked after besides, is the role's.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use era_store::files::{Files, Keep};
+use era_store::{Place, Seat, Store};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::door::Door;
+use super::lead::{Candidate, LOOK_EVERY, Lead};
+use super::{BootError, listen, local_address};
+use crate::asks::Asking;
+use crate::auth::Auth;
+use crate::feed::Feed;
+use crate::http::serve::{ServeError, serve_routes};
+use crate::http::{Doors, Serving};
+use crate::lab::Lab;
+use crate::replica::Replica;
+use crate::report::Laboratory;
+use crate::tend::Tuning;
+use crate::webhook::address::Reach;
+use crate::{App, Parts, auth, tcp, tend};
+
+/// What a server of the application is for.
+pub enum Role {
+    /// Requests of all kinds but those about files.
+    Requests {
+        /// Where lines of JSON are taken.
+        tcp: Option<SocketAddr>,
+        /// How often, and for what, a better policy is searched.
+        tuning: Option<Tuning>,
+    },
+    /// Requests about files.
+    Files,
+}
+
+/// How a server of the application is started.
+pub struct Settings {
+    /// What it is for.
+    pub role: Role,
+    /// Where files are kept: storage that it shares with those who run tasks.
+    pub folder: PathBuf,
+    /// Where rows are kept.
+    pub database: Place,
+    /// A replica of it, for reads that may be a little behind.
+    pub replica: Option<Place>,
+    /// Where HTTP listens.
+    pub listen: SocketAddr,
+    /// How HTTP listens.
+    pub serving: Serving,
+    /// Where webhooks may go.
+    pub reach: Reach,
+    /// What replays a period without ERA, where there is one.
+    pub laboratory: Option<Box<dyn Laboratory>>,
+    /// The program whose commands the laboratory runs: this one.
+    pub program: PathBuf,
+}
+
+/// A server of the application at work.
+pub struct Answering {
+    /// What requests reach.
+    pub app: App,
+    /// Where HTTP listens.
+    pub address: SocketAddr,
+    /// Where lines of JSON are taken.
+    pub tcp: Option<SocketAddr>,
+    store: Store,
+    lead: Option<Lead>,
+    replica: Replica,
+    tasks: JoinSet<()>,
+    http: JoinHandle<Result<(), ServeError>>,
+    stop: CancellationToken,
+}
+
+/// Starts a server of the application, once a scheduler has begun a journal; one that keeps files
+/// once no other does.
+pub async fn start(settings: Settings) -> Result<Answering, BootError> {
+    if settings.database.as_folder().is_some() {
+        return Err(BootError::NoServer(settings.database));
+    }
+    settings.serving.check(settings.listen)?;
+    let listener = listen(settings.listen)?;
+    let address = local_address(&listener, settings.listen)?;
+    let (doors, lines, tending) = match settings.role {
+        Role::Requests { tcp, tuning } => {
+            let lines = tcp.map(|address| lines(&settings.serving, address)).transpose()?;
+            (Doors::AllButFiles, lines, tend::Of::Requests { tuning })
+        }
+        Role::Files => (Doors::Files, None, tend::Of::Files),
+    };
+    let database = (&settings.database, settings.replica.as_ref());
+    let store = Store::open_at(&settings.folder, database.0, database.1).await?;
+    // Until there is something to answer with, whoever asks is told to ask elsewhere.
+    let (door, waits) = (Door::new(), CancellationToken::new());
+    let shared = listener.try_clone().map_err(|source| BootError::Listen { address, source })?;
+    let waiting = door.clone().serve(shared, settings.serving.clone(), waits.clone());
+    let waiting = tokio::spawn(waiting);
+    let lead = match doors {
+        Doors::Files => {
+            let candidate = Candidate::at(address, String::new());
+            let held = |leader: &era_store::Leader| door.stands_by(&leader.holder);
+            Some(Lead::wait_for(&store.seat(Seat::Files), &candidate, held).await?)
+        }
+        Doors::All | Doors::AllButFiles => None,
+    };
+    let (replica, _) = Replica::start(&store).await?;
+    let auth = Auth::open(&store).await?;
+    // The first scheduler of all makes the first account; before that nobody can be answered.
+    while auth.directory().users().next().is_none() {
+        tokio::time::sleep(LOOK_EVERY).await;
+        auth.refresh().await?;
+    }
+    let handle = replica.handle();
+    let (feed, _) = Feed::read(&store, handle.committed()).await?;
+    // Each has its own: a run is known to whoever was asked for it.
+    let lab = settings.folder.join(format!("lab-{}", address.port()));
+    let lab = Lab::open(lab, settings.program).map_err(BootError::Lab)?;
+    let app = App::new(Parts {
+        driver: handle,
+        store: store.clone(),
+        auth,
+        reach: settings.reach,
+        feed,
+        asks: Asking::default(),
+        laboratory: settings.laboratory,
+        lab: lab.clone(),
+        files: Files::open(&store, Keep::default())?,
+        images: Default::default(),
+    });
+    let stop = CancellationToken::new();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(auth::keep_fresh(app.clone(), stop.clone()));
+    tasks.spawn(tend::run(app.clone(), vec![tending], stop.clone()));
+    tasks.spawn(lab.work(store.journal(), stop.clone()));
+    let tcp = lines.as_ref().map(|(_, address)| *address);
+    if let Some((listener, _)) = lines {
+        tasks.spawn(tcp::serve(listener, app.clone(), stop.clone()));
+    }
+    waits.cancel();
+    // Nobody it answered waits for anything.
+    let _ = waiting.await;
+    let routes = crate::http::service(app.clone(), doors);
+    let (serving, stopped) = (settings.serving, stop.clone());
+    let http = tokio::spawn(async move {
+        serve_routes(listener, routes, &serving, stopped.cancelled_owned()).await
+    });
+    Ok(Answering { app, address, tcp, store, lead, replica, tasks, http, stop })
+}
+
+/// A place for lines, which are not encrypted, whatever HTTP is.
+fn lines(
+    serving: &Serving,
+    address: SocketAddr,
+) -> Result<(tokio::net::TcpListener, SocketAddr), BootError> {
+    Serving { tls: None, ..serving.clone() }.check(address)?;
+    let listener = listen(address)?;
+    let bound = local_address(&listener, address)?;
+    let listener = tokio::net::TcpListener::from_std(listener);
+    Ok((listener.map_err(|source| BootError::Listen { address, source })?, bound))
+}
+
+impl Answering {
+    /// Comes back when it cannot go on: the journal cannot be followed any more, or another one
+    /// keeps the files.
+    pub async fn failed(&self) {
+        tokio::select! {
+            () = self.app.driver.stopped() => {}
+            () = super::lost(self.lead.as_ref()) => {}
+        }
+    }
+
+    /// Why it cannot.
+    pub async fn why(self) -> BootError {
+        super::why(&self.app.driver, self.replica).await
+    }
+
+    /// Answers what is under way, and stops.
+    pub async fn stop(self) -> Result<(), BootError> {
+        self.stop.cancel();
+        let served = self.http.await;
+        self.tasks.join_all().await;
+        drop(self.app);
+        let stopped = self.replica.stop().await;
+        if let Some(lead) = self.lead {
+            lead.give_up().await;
+        }
+        self.store.close().await;
+        stopped?;
+        match served {
+            Ok(served) => Ok(served?),
+            Err(_) => Ok(()),
+        }
+    }
+}

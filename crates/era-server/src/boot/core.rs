@@ -1,0 +1,243 @@
+//! The scheduler by itself: `era core`. Any number of them may run on one database; one leads, and
+//! the others stand by.
+//!
+//! Whoever stands by follows the journal on a state of its own and tries the lead when the lease
+//! has run out, so that to take over is to read the last few entries and go on. Whoever finds that
+//! another one has taken its lead ends: what it still had to say, the journal would refuse.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use era_cloud::celery::names::Address;
+use era_core::State;
+use era_store::files::{Files, Keep};
+use era_store::journal::Follower;
+use era_store::{Place, Store, StoreError};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::door::{Door, Standing};
+use super::lead::{Candidate, LOOK_EVERY, Lead};
+use super::{BootError, FOLLOW_TIME, first, listen, local_address};
+use crate::asks::Asking;
+use crate::auth::Auth;
+use crate::auth::first_start::FirstAccount;
+use crate::clock::SystemClock;
+use crate::driver::{Driver, Rules};
+use crate::feed::Feed;
+use crate::http::Serving;
+use crate::http::serve::ServeError;
+use crate::lab::Lab;
+use crate::replica::{inbox, link::Contact};
+use crate::webhook::address::Reach;
+use crate::{App, Parts, auth, bus, tend, webhook};
+
+/// How a scheduler is started.
+pub struct Settings {
+    /// Where it may keep what it learns.
+    pub folder: PathBuf,
+    /// Where rows are kept.
+    pub database: Place,
+    /// Where it says how it stands.
+    pub listen: SocketAddr,
+    /// How it listens there.
+    pub serving: Serving,
+    /// Where other layers ask it.
+    pub inbox: SocketAddr,
+    /// How they reach that, if it is not the address itself.
+    pub advertise: Option<String>,
+    /// When segments of the journal begin.
+    pub rules: Rules,
+    /// Where webhooks may go.
+    pub reach: Reach,
+    /// Redis, where the site shares settings and accepted jobs through one.
+    pub redis: Option<Address>,
+    /// The program whose commands the laboratory runs: this one.
+    pub program: PathBuf,
+    /// How often it is learned how long jobs take and what they use.
+    pub learn_every: Duration,
+}
+
+/// A scheduler that does not lead yet.
+pub struct Scheduler {
+    settings: Settings,
+    store: Store,
+    inbox: TcpListener,
+    contact: Contact,
+    candidate: Candidate,
+    door: Door,
+    /// Where it says how it stands.
+    pub address: SocketAddr,
+    http: JoinHandle<Result<(), ServeError>>,
+    stop: CancellationToken,
+}
+
+/// A scheduler that leads.
+pub struct Leading {
+    /// The account that was made, at the first start of all.
+    pub first: Option<FirstAccount>,
+    app: App,
+    store: Store,
+    lead: Lead,
+    driver: Driver,
+    follower: JoinHandle<()>,
+    tasks: JoinSet<()>,
+    http: JoinHandle<Result<(), ServeError>>,
+    stop: CancellationToken,
+}
+
+impl Scheduler {
+    /// Listens, and opens what is kept. It stands by until [`Scheduler::lead`] comes back.
+    pub async fn open(settings: Settings) -> Result<Scheduler, BootError> {
+        if settings.database.as_folder().is_some() {
+            return Err(BootError::NoServer(settings.database));
+        }
+        settings.serving.check(settings.listen)?;
+        // What is asked is not encrypted, whatever HTTP is.
+        Serving { tls: None, ..settings.serving.clone() }.check(settings.inbox)?;
+        let listener = listen(settings.listen)?;
+        let address = local_address(&listener, settings.listen)?;
+        let inbox = listen(settings.inbox)?;
+        let asked_at = local_address(&inbox, settings.inbox)?;
+        let advertised = settings.advertise.clone().unwrap_or_else(|| asked_at.to_string());
+        let contact = Contact::new(&advertised)?;
+        let candidate = Candidate::at(asked_at, contact.written());
+        let store = Store::open_at(&settings.folder, &settings.database, None).await?;
+        let (door, stop) = (Door::new(), CancellationToken::new());
+        let serving = settings.serving.clone();
+        let http = tokio::spawn(door.clone().serve(listener, serving, stop.clone()));
+        Ok(Scheduler { settings, store, inbox, contact, candidate, door, address, http, stop })
+    }
+
+    /// Stands by until nobody else leads, then leads.
+    pub async fn lead(self) -> Result<Leading, BootError> {
+        let (lead, follower) = self.stand_by().await?;
+        let Scheduler { settings, store, inbox: listener, contact, door, http, stop, .. } = self;
+        let (journal, clock) = (store.journal(), Arc::new(SystemClock));
+        let started = match follower {
+            Some(mut follower) => {
+                // What the last leader wrote at the last moment. From here on only this one does.
+                follower.catch_up().await?;
+                Driver::start_from(journal, clock, settings.rules, follower.restored())
+            }
+            None => Driver::start(journal, clock, settings.rules, State::default()).await,
+        };
+        let (driver, _releases) = started?;
+        let handle = driver.handle();
+        first::furnish(&handle).await?;
+        let auth = Auth::open(&store).await?;
+        let first = auth.first_start(&handle).await?;
+        let (feed, follower) = Feed::start(&store, handle.committed()).await?;
+        let lab = Lab::open(settings.folder.join("lab"), settings.program);
+        let app = App::new(Parts {
+            driver: handle.clone(),
+            store: store.clone(),
+            auth,
+            reach: settings.reach,
+            feed,
+            asks: Asking::default(),
+            laboratory: None,
+            lab: lab.map_err(BootError::Lab)?,
+            files: Files::open(&store, Keep::default())?,
+            images: Default::default(),
+        });
+        let listener = tokio::net::TcpListener::from_std(listener)
+            .map_err(|source| BootError::Listen { address: settings.inbox, source })?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(inbox::serve(listener, handle, contact, stop.clone()));
+        let tending = vec![tend::Of::Scheduler { learn_every: settings.learn_every }];
+        tasks.spawn(tend::run(app.clone(), tending, stop.clone()));
+        tasks.spawn(auth::keep_fresh(app.clone(), stop.clone()));
+        tasks.spawn(webhook::run(app.clone(), store.journal(), settings.reach, stop.clone()));
+        if let Some(redis) = settings.redis {
+            tasks.spawn(bus::run(app.clone(), store.journal(), redis, stop.clone()));
+        }
+        door.set(Standing::AtWork(Some(app.clone())));
+        Ok(Leading { first, app, store, lead, driver, follower, tasks, http, stop })
+    }
+
+    /// Follows the journal until the lead is there to be taken.
+    async fn stand_by(&self) -> Result<(Lead, Option<Follower>), BootError> {
+        let lease = self.store.lease();
+        let mut follower = None;
+        loop {
+            match self.look(&lease, &mut follower).await {
+                Ok(Some(lead)) => return Ok((lead, follower)),
+                Ok(None) => {}
+                Err(error @ StoreError::Database(_)) => {
+                    tracing::warn!(%error, "the database does not answer: trying again");
+                }
+                Err(error) => return Err(error.into()),
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn look(
+        &self,
+        lease: &era_store::Lease,
+        follower: &mut Option<Follower>,
+    ) -> Result<Option<Lead>, StoreError> {
+        match follower {
+            Some(follower) => follower.catch_up().await?,
+            None => *follower = self.store.journal().follow().await?,
+        }
+        match Lead::try_seat(lease, &self.candidate).await? {
+            Ok(lead) => Ok(Some(lead)),
+            Err(leader) => {
+                self.door.stands_by(&leader.holder);
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Leading {
+    /// Comes back when it leads no more, or its journal cannot be written.
+    pub async fn failed(&self) {
+        tokio::select! {
+            () = self.app.driver.stopped() => {}
+            () = self.lead.lost() => {}
+        }
+    }
+
+    /// Why it failed. Nothing is brought to an orderly end: whoever leads now goes on.
+    pub async fn why(self) -> BootError {
+        let deposed = |error: StoreError| match error {
+            StoreError::Deposed { .. } => BootError::Deposed(error.to_string()),
+            other => other.into(),
+        };
+        if !self.app.driver.is_running() {
+            return match self.driver.stop().await {
+                Err(error) => deposed(error),
+                Ok(()) => crate::driver::Unanswered::Stopped.into(),
+            };
+        }
+        let leader = self.store.lease().leader().await;
+        let leader = leader.map_or_else(|_| "another server".to_owned(), |leader| leader.holder);
+        BootError::Deposed(format!("{leader} has taken the lead"))
+    }
+
+    /// Stops in order: no more questions, then the scheduler, which answers what it was asked,
+    /// then what is kept; and lets the next one lead at once.
+    pub async fn stop(self) -> Result<(), BootError> {
+        self.stop.cancel();
+        self.tasks.join_all().await;
+        let served = self.http.await;
+        let stopped = self.driver.stop().await;
+        // The driver is gone: the tables take what is left, and end.
+        if tokio::time::timeout(FOLLOW_TIME, self.follower).await.is_err() {
+            tracing::warn!("the tables are behind: the next leader goes on from there");
+        }
+        drop(self.app);
+        self.lead.give_up().await;
+        self.store.close().await;
+        stopped?;
+        match served {
+            Ok(served) => Ok(served?),
+            Err(_) => Ok(()),
+        }
+    }
+}

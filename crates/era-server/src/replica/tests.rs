@@ -1,0 +1,118 @@
+//! A leader and a replica on one store, with a real connection between them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use era_core::market::MarketRules;
+use era_core::settings::Settings;
+use era_core::units::Money;
+use era_core::{Command, Reply, State};
+use era_store::Store;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::link::Contact;
+use super::{Replica, inbox};
+use crate::clock::SystemClock;
+use crate::driver::{Driver, Handle, Releases, Rules, Unanswered};
+
+/// Whoever leads, and what it takes to be asked.
+struct Leader {
+    driver: Driver,
+    _releases: Releases,
+    stop: CancellationToken,
+}
+
+impl Leader {
+    async fn start(store: &Store, name: &str) -> Leader {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let contact = Contact::new(&listener.local_addr().unwrap().to_string()).unwrap();
+        let lease = store.lease();
+        let span = Duration::from_millis(300);
+        while lease.acquire_with(name, &contact.written(), span).await.unwrap().is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let fresh = State::new(Settings::default(), MarketRules::default());
+        let (driver, releases) =
+            Driver::start(store.journal(), Arc::new(SystemClock), Rules::default(), fresh)
+                .await
+                .unwrap();
+        let stop = CancellationToken::new();
+        tokio::spawn(inbox::serve(listener, driver.handle(), contact, stop.clone()));
+        Leader { driver, _releases: releases, stop }
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.driver.stop().await.unwrap();
+    }
+}
+
+async fn two(folder: &std::path::Path) -> (Store, Store) {
+    (Store::open(folder).await.unwrap(), Store::open(folder).await.unwrap())
+}
+
+async fn put_group(driver: &Handle, id: u32) -> Result<Reply, Unanswered> {
+    let quota = era_core::quota::Quota::UNLIMITED;
+    let group = era_core::accounts::Group { id: era_core::units::GroupId(id), level: 0, quota };
+    driver.ask(Command::PutGroup { group }, None).await.map(|answer| answer.reply)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_writes_through_a_replica_reads_it_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = two(folder.path()).await;
+    let leader = Leader::start(&here, "one").await;
+    let (replica, mut releases) = Replica::start(&there).await.unwrap();
+    assert!(releases.recv().await.unwrap().effects.is_empty(), "nothing is outstanding");
+    let driver = replica.handle();
+    for id in 1..50 {
+        assert_eq!(put_group(&driver, id).await.unwrap(), Reply::Done);
+        let snapshot = driver.snapshot();
+        assert!(snapshot.accounts().group(era_core::units::GroupId(id)).is_ok());
+    }
+    assert_eq!(*driver.snapshot(), *leader.driver.handle().snapshot());
+    // What the leader does by itself comes too.
+    put_group(&leader.driver.handle(), 77).await.unwrap();
+    let last = leader.driver.handle().snapshot().seq();
+    let mut committed = driver.committed();
+    let there = committed.wait_for(|seq| *seq >= last);
+    tokio::time::timeout(Duration::from_secs(5), there).await.unwrap().unwrap();
+    drop(driver);
+    replica.stop().await.unwrap();
+    leader.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_waits_for_the_next_leader_and_is_carried_out_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = two(folder.path()).await;
+    let first = Leader::start(&here, "one").await;
+    let (replica, _releases) = Replica::start(&there).await.unwrap();
+    let driver = replica.handle();
+    put_group(&driver, 1).await.unwrap();
+    first.stop().await;
+    let asked = tokio::spawn({
+        let driver = driver.clone();
+        async move { put_group(&driver, 2).await }
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let next = Store::open(folder.path()).await.unwrap();
+    let second = Leader::start(&next, "two").await;
+    // Asked of the one that was gone it is not known to be done; asked of none it waits.
+    match asked.await.unwrap() {
+        Ok(reply) => assert_eq!(reply, Reply::Done),
+        Err(why) => {
+            assert_eq!(why, Unanswered::Unknown);
+            put_group(&driver, 2).await.unwrap();
+        }
+    }
+    put_group(&driver, 3).await.unwrap();
+    let state = driver.snapshot();
+    assert_eq!(state.accounts().groups().count(), 3);
+    assert_eq!(*state, *second.driver.handle().snapshot());
+    assert_eq!(state.ledger().balance(era_core::ledger::Account::Mint), Money::ZERO);
+    drop(driver);
+    replica.stop().await.unwrap();
+    second.stop().await;
+}

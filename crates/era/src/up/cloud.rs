@@ -1,0 +1,55 @@
+//! `era cloud`: what runs tasks, by itself.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use clap::Args;
+use era_server::boot::cloud::{Settings, start};
+
+use super::options::{Encryption, Kept, Tasks, run};
+use super::told_to_stop;
+
+/// Start what runs tasks by itself; one is at work at a time
+#[derive(Args)]
+pub(crate) struct Cloud {
+    #[command(flatten)]
+    kept: Kept,
+    #[command(flatten)]
+    tasks: Tasks,
+    /// Where it says how it stands: /healthz, /readyz
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7635")]
+    listen: SocketAddr,
+    #[command(flatten)]
+    encryption: Encryption,
+}
+
+impl Cloud {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        run(self.serve())
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        let folder = self.kept.folder()?;
+        let engines = self.tasks.engines(&folder)?;
+        let settings = Settings {
+            database: self.kept.place(&folder),
+            folder,
+            listen: self.listen,
+            serving: self.encryption.serving(),
+            influx: self.tasks.influx.clone(),
+        };
+        let working = tokio::select! {
+            working = start(settings, engines) => working?,
+            told = told_to_stop() => return told,
+        };
+        let mut out = std::io::stdout();
+        writeln!(out, "tasks are run; see {}", self.encryption.url(working.address))?;
+        tokio::select! {
+            () = working.failed() => return Err(working.why().await.into()),
+            told = told_to_stop() => told?,
+        }
+        working.stop().await?;
+        writeln!(out, "stopped; what runs goes on, and is found again")?;
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! Options that the platform and its layers have in common, and what they all do first.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use era_cloud::FoundNode;
+use era_cloud::celery::names::Address;
+use era_server::boot::{self, StartEngines};
+use era_server::http::Serving;
+use era_server::influx;
+use era_server::webhook::address::Reach;
+use era_store::Place;
+
+use crate::upkeep::Rows;
+
+/// Where things are kept.
+#[derive(Args)]
+pub(super) struct Kept {
+    /// Where everything is kept
+    #[arg(long, value_name = "DIR", default_value = "era-data", env = "ERA_DATA")]
+    data: PathBuf,
+    #[command(flatten)]
+    pub(super) rows: Rows,
+}
+
+impl Kept {
+    /// The folder, which is made where it is missing.
+    pub(super) fn folder(&self) -> anyhow::Result<PathBuf> {
+        std::fs::create_dir_all(&self.data)
+            .with_context(|| format!("{} cannot be made", self.data.display()))?;
+        let data = self.data.canonicalize().context("the data folder cannot be found")?;
+        // A disk that can only be read would otherwise be noticed late, and by a riddle.
+        tempfile::tempfile_in(&data).with_context(|| {
+            format!("{} cannot be written: mount it for writing, or give another", data.display())
+        })?;
+        Ok(data)
+    }
+
+    /// Where rows are.
+    pub(super) fn place(&self, folder: &Path) -> Place {
+        self.rows.place(folder)
+    }
+}
+
+/// How connections are taken.
+#[derive(Args)]
+pub(super) struct Encryption {
+    /// Certificate, as a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its key, as a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Take unencrypted connections from anywhere: passwords and tokens can be read on the way
+    #[arg(long)]
+    insecure_plain: bool,
+    /// Believe X-Forwarded-For and X-Forwarded-Proto: for a server that only its proxy can reach
+    #[arg(long)]
+    behind_proxy: bool,
+}
+
+impl Encryption {
+    pub(super) fn serving(&self) -> Serving {
+        let tls = self.tls_cert.clone().zip(self.tls_key.clone());
+        Serving {
+            tls,
+            insecure: self.insecure_plain,
+            proxied: self.behind_proxy,
+            ..Serving::default()
+        }
+    }
+
+    /// The address as others type it.
+    pub(super) fn url(&self, address: SocketAddr) -> String {
+        let scheme = if self.tls_cert.is_some() { "https" } else { "http" };
+        format!("{scheme}://{address}")
+    }
+}
+
+/// Where webhooks may go.
+#[derive(Args)]
+pub(super) struct Webhooks {
+    /// Let webhooks go to private addresses: members can make the server call what only it reaches
+    #[arg(long)]
+    insecure_webhooks: bool,
+}
+
+impl Webhooks {
+    pub(super) fn reach(&self) -> Reach {
+        if self.insecure_webhooks { Reach::Anywhere } else { Reach::Public }
+    }
+}
+
+/// What runs tasks.
+#[derive(Args)]
+pub(super) struct Tasks {
+    /// What runs tasks: `local`, workers behind `celery://HOST:PORT/DATABASE`, or `docker://` with a
+    /// socket or HOST:PORT of an engine or a Swarm manager (`?image=`, `volumes=`, `registry=`,
+    /// `registry-auth=`, `tls=` behind it)
+    #[arg(long, value_name = "URL", default_value = "local", env = "ERA_EXECUTOR")]
+    executor: String,
+    /// Simulated nodes to add, whose tasks only sleep
+    #[arg(long, value_name = "FILE")]
+    nodes: Option<PathBuf>,
+    /// InfluxDB for what jobs tell and use: http://USER:PASSWORD@HOST:8086/DATABASE (version 1) or
+    /// http://HOST:8086?org=ORG&bucket=BUCKET&token=TOKEN (version 2)
+    #[arg(long, value_name = "URL", env = "ERA_INFLUX", hide_env_values = true)]
+    pub(super) influx: Option<influx::Address>,
+    #[arg(skip)]
+    pub(super) images: boot::executors::ImageEngine,
+}
+
+impl Tasks {
+    /// What starts the executor that was named.
+    pub(super) fn engines(&self, data: &Path) -> anyhow::Result<StartEngines> {
+        let (here, simulated) = (data.to_owned(), self.simulated()?);
+        match self.executor.as_str() {
+            "local" => Ok(boot::executors::here(here, simulated)),
+            url if url.starts_with("celery://") => {
+                Ok(boot::celery::at(Address::read(url)?, here, simulated))
+            }
+            url if url.starts_with("docker:") => {
+                let address = era_cloud::docker::Address::parse(url)?;
+                Ok(boot::executors::docker(here, address, simulated, self.images.clone()))
+            }
+            other => anyhow::bail!(
+                "`{other}` is no executor: give local, docker://SOCKET-OR-ADDRESS or \
+                 celery://HOST:PORT/DATABASE"
+            ),
+        }
+    }
+
+    /// The Redis behind Celery's workers, where they are what runs tasks.
+    pub(super) fn redis(&self) -> Option<&str> {
+        Some(self.executor.as_str()).filter(|url| url.starts_with("celery://"))
+    }
+
+    fn simulated(&self) -> anyhow::Result<Vec<FoundNode>> {
+        let Some(file) = &self.nodes else { return Ok(Vec::new()) };
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("{} cannot be read", file.display()))?;
+        era_cloud::simulated::read(&text).with_context(|| file.display().to_string())
+    }
+}
+
+/// At least a minute: a search takes its time.
+pub(super) fn span(text: &str) -> Result<std::time::Duration, String> {
+    at_least(60, "give at least 1m", text)
+}
+
+/// At least ten seconds: a lesson replays the journal.
+pub(super) fn lesson_span(text: &str) -> Result<std::time::Duration, String> {
+    at_least(10, "give at least 10s", text)
+}
+
+fn at_least(seconds: u64, problem: &str, text: &str) -> Result<std::time::Duration, String> {
+    let span: crate::job::span::Span =
+        text.parse().map_err(|e: crate::job::span::BadSpan| e.to_string())?;
+    if span.seconds < seconds {
+        return Err(problem.to_owned());
+    }
+    Ok(std::time::Duration::from_secs(span.seconds))
+}
+
+/// A server's log, its runtime, and its work on it.
+pub(super) fn run(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    // Whoever was first has chosen the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let filter = tracing_subscriber::EnvFilter::try_from_env("ERA_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"))
+        // What is sent to an engine holds users' secrets: its client shows all of it.
+        .add_directive("bollard=warn".parse()?);
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(std::thread::available_parallelism().map_or(2, |n| n.get()).max(2))
+        .enable_all()
+        .build()
+        .context("the runtime cannot be started")?;
+    let done = runtime.block_on(work);
+    // A server that was deposed or whose database is gone waits for nobody.
+    runtime.shutdown_background();
+    done
+}
+
+/// This program.
+pub(super) fn program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("this program cannot be found")
+}

@@ -1,0 +1,106 @@
+//! What `deploy/` has is what the programs that read it understand.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::encrypted::certificate;
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
+}
+
+fn missing(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        assert!(std::env::var_os("ERA_ENGINES_NEEDED").is_none(), "{program} is not installed");
+        eprintln!("skipped: {program} is not installed: run scripts/setup test");
+    }
+    !found
+}
+
+#[test]
+fn nginx_understands_its_configuration() {
+    // It is not on every user's PATH.
+    let nginx = if Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" };
+    if Command::new(nginx).arg("-v").output().is_err() {
+        assert!(missing("nginx"));
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    if certificate(folder.path()).is_none() {
+        eprintln!("skipped: there is no openssl here to make a certificate");
+        return;
+    }
+    for (upstreams, names) in [("upstreams.conf", false), ("upstreams-compose.conf", true)] {
+        let read = |name: &str| std::fs::read_to_string(deploy().join("nginx").join(name)).unwrap();
+        let mut text = read(upstreams) + &read("era.conf");
+        text = text.replace("/etc/era/tls", &folder.path().display().to_string());
+        // Ports that anybody may listen on, and names that no resolver here knows.
+        text = text.replace(":80;", ":18080;").replace(" 80;", " 18080;");
+        text = text.replace(":443 ", ":18443 ").replace(" 443 ", " 18443 ");
+        if names {
+            for host in ["app-1:", "app-2:", "files:"] {
+                assert!(text.contains(host), "{host} is in none of its lines");
+                text = text.replace(&format!("server {host}"), "server 127.0.0.1:");
+            }
+        }
+        let whole = format!(
+            "pid {0}/pid;\nerror_log {0}/log;\nevents {{}}\nhttp {{\naccess_log off;\n{text}\n}}\n",
+            folder.path().display()
+        );
+        std::fs::write(at("nginx.conf"), whole).unwrap();
+        let done = Command::new(nginx)
+            .args(["-t", "-e"])
+            .arg(at("log"))
+            .arg("-c")
+            .arg(at("nginx.conf"))
+            .arg("-p")
+            .arg(folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success() && !said.contains("[warn]"), "{upstreams}: {said}");
+    }
+}
+
+#[test]
+fn systemd_understands_its_units_and_era_their_commands() {
+    if missing("systemd-analyze") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut units = Vec::new();
+    for unit in std::fs::read_dir(deploy().join("systemd")).unwrap() {
+        let unit = unit.unwrap();
+        let text = std::fs::read_to_string(unit.path()).unwrap();
+        let command = text.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+        let arguments: Vec<String> =
+            command.split(' ').skip(1).map(|word| word.replace("%i", "7632")).collect();
+        // What is asked for help is read and not done; a flag that is none is refused before.
+        let done = Command::new(env!("CARGO_BIN_EXE_era")).args(&arguments).arg("--help").output();
+        assert!(done.unwrap().status.success(), "{command}");
+        let known =
+            Command::new(env!("CARGO_BIN_EXE_era")).arg(&arguments[0]).arg("--help").output();
+        let known = String::from_utf8_lossy(&known.unwrap().stdout).into_owned();
+        for flag in arguments.iter().filter(|word| word.starts_with("--")) {
+            assert!(known.contains(flag.as_str()), "{command}: {flag}");
+        }
+        let text = text.replace("/usr/bin/era", env!("CARGO_BIN_EXE_era"));
+        let name = unit.file_name().into_string().unwrap();
+        std::fs::write(folder.path().join(&name), text).unwrap();
+        units.push(name.replace("@.", "@7632."));
+    }
+    assert_eq!(units.len(), 5, "{units:?}");
+    let done = Command::new("systemd-analyze")
+        .arg("verify")
+        .arg("--man=no")
+        .args(&units)
+        .env("SYSTEMD_UNIT_PATH", format!("{}:", folder.path().display()))
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let ours: Vec<&str> = said.lines().filter(|line| line.contains("era")).collect();
+    assert!(done.status.success() && ours.is_empty(), "{said}");
+}
