@@ -33,7 +33,7 @@ pub use error::StoreError;
 pub use lease::{Fence, Leader, Lease, Seat};
 pub use note::{Indices, Note};
 
-use database::Service;
+use database::{Held, Lock, Service};
 
 /// All that is kept: rows in a database, files under one folder. A clone shares.
 #[derive(Clone)]

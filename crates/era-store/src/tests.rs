@@ -71,6 +71,9 @@ async fn a_replica_serves_lists_and_must_be_of_the_same_kind() {
 async fn servers_that_are_started_together_make_the_tables_once() {
     let folder = tempfile::tempdir().unwrap();
     let place = crate::testing::place(folder.path()).await;
+    if place.as_folder().is_some() {
+        return; // Files have one server; the databases that have several come by conformance.
+    }
     let open = || {
         let (folder, place) = (folder.path().to_owned(), place.clone());
         tokio::spawn(async move { crate::Store::open_at(&folder, &place, None).await.map(drop) })

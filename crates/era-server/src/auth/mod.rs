@@ -2,7 +2,7 @@
 //!
 //! Names, rights and live tokens are kept in memory, so that a request is authenticated without
 //! the database; every change is written through before it counts. Where several servers hold
-//! them, each reads again what another one changed ([`fresh`]). Limits, wallets and levels
+//! them, each reads again what another one changed (`fresh`). Limits, wallets and levels
 //! are the core's, which knows users as numbers: [`mirror`] keeps it told. What a caller may do
 //! with jobs and data is decided where these are handled, by [`crate::http::Caller`].
 

@@ -5,7 +5,7 @@
 //! it tries again; nothing is lost, since the journal has it. It never calls the core.
 //!
 //! Where another process leads, that one writes the tables, and what is new in them is told here
-//! ([`reading`]).
+//! (`reading`).
 
 mod house;
 mod names;

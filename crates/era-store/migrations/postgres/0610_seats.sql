@@ -2,10 +2,9 @@
 ALTER TABLE leader ADD COLUMN contact TEXT NOT NULL DEFAULT '';
 INSERT INTO leader (id, holder, generation, expires) VALUES (2, '', 0, 0), (3, '', 0, 0);
 
--- What several servers hold in memory, and how often it changed; whoever changes accounts holds
--- the row `changing`.
+-- What several servers hold in memory, and how often it changed.
 CREATE TABLE revisions (
     name VARCHAR(63) NOT NULL PRIMARY KEY,
     number BIGINT NOT NULL
 );
-INSERT INTO revisions (name, number) VALUES ('accounts', 0), ('changing', 0);
+INSERT INTO revisions (name, number) VALUES ('accounts', 0);

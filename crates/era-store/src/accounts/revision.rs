@@ -4,7 +4,7 @@
 use sqlx::Any;
 
 use super::Accounts;
-use crate::{Connection, Dialect, StoreError, Transaction};
+use crate::{Connection, Held, Lock, StoreError};
 
 type Query<'q> = sqlx::query::Query<'q, Any, <Any as sqlx::Database>::Arguments>;
 
@@ -12,8 +12,7 @@ type Query<'q> = sqlx::query::Query<'q, Any, <Any as sqlx::Database>::Arguments>
 #[derive(Debug)]
 #[must_use]
 pub struct Alone {
-    /// Holds a row as long as it lives; nothing of it is ever committed.
-    _held: Option<Transaction>,
+    _held: Held,
 }
 
 impl Accounts {
@@ -28,16 +27,7 @@ impl Accounts {
 
     /// Waits until no other server changes accounts, and keeps them all from it.
     pub async fn alone(&self) -> Result<Alone, StoreError> {
-        // Beside SQLite's files there is no other server, and the lock would be that of all writes.
-        if self.database.dialect() == Dialect::Sqlite {
-            return Ok(Alone { _held: None });
-        }
-        // Not on the connection that writes, which the change itself needs.
-        let mut held = self.database.readers().begin().await?;
-        sqlx::query("UPDATE revisions SET number = number WHERE name = 'changing'")
-            .execute(&mut *held)
-            .await?;
-        Ok(Alone { _held: Some(held) })
+        Ok(Alone { _held: self.database.lock(Lock::Accounts).await? })
     }
 
     /// Carries out a change together with the word that there was one.

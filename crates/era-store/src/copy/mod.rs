@@ -32,7 +32,7 @@ pub(crate) enum Part {
 
 /// Every table with the columns that order it, those first that others name. The lead, revisions
 /// and the mark of a copy are each database's own.
-pub(crate) const TABLES: [(Part, &str, &str); 40] = [
+pub(crate) const TABLES: [(Part, &str, &str); 41] = [
     (Part::Durable, "segments", "number"),
     (Part::Durable, "journal", "seq"),
     (Part::Durable, "account_groups", "id"),
@@ -44,6 +44,7 @@ pub(crate) const TABLES: [(Part, &str, &str); 40] = [
     (Part::Durable, "webhooks", "id"),
     (Part::Durable, "webhook_outbox", "id"),
     (Part::Durable, "webhook_cursor", "id"),
+    (Part::Durable, "prices", "pool, at"),
     (Part::Durable, "blobs", "hash"),
     (Part::Durable, "blob_claims", "hash, account"),
     (Part::Durable, "trees", "id"),

@@ -93,7 +93,9 @@ async fn warn_if_not_durable(
     Ok(())
 }
 
-/// What a connection is told before it is used.
+/// What a connection is told before it is used. A process that is paused within a transaction loses
+/// it before its lease has run out, so that whoever takes over waits for no lock of it; MySQL knows
+/// no such limit, and there the next leader waits until the paused process goes on or is gone.
 pub(super) fn set_up(dialect: Dialect, durability: Durability) -> &'static [&'static str] {
     match (dialect, durability) {
         (Dialect::Sqlite, Durability::Full) => &[
@@ -113,16 +115,19 @@ pub(super) fn set_up(dialect: Dialect, durability: Durability) -> &'static [&'st
         // Whatever the server's own mode is: what does not fit is refused, and never cut.
         (Dialect::MySql, _) => &[
             "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,\
-             NO_ENGINE_SUBSTITUTION,PIPES_AS_CONCAT'",
+             NO_ENGINE_SUBSTITUTION,PIPES_AS_CONCAT' \
+             /*M!100300 , SESSION idle_transaction_timeout = 2 */",
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         ],
         (Dialect::Postgres, Durability::Full) => &[
             "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SET SESSION idle_in_transaction_session_timeout = 2000",
             "SELECT set_config('synchronous_commit', 'on', false) \
              WHERE current_setting('synchronous_commit') = 'off'",
         ],
         (Dialect::Postgres, Durability::Rebuildable) => &[
             "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SET SESSION idle_in_transaction_session_timeout = 2000",
             "SET synchronous_commit = off",
         ],
     }

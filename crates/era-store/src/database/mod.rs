@@ -12,9 +12,9 @@ mod place;
 
 use std::path::Path;
 
-use sqlx::AnyPool;
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::Migrator;
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe};
 
 use crate::StoreError;
 
@@ -34,6 +34,20 @@ pub enum Durability {
     /// Consistent after a crash, but perhaps without the last commits.
     Rebuildable,
 }
+
+/// What one process of a site does at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lock {
+    /// Bringing tables to a version.
+    Migration = 1,
+    /// Changing accounts.
+    Accounts = 2,
+}
+
+/// A lock, until it is dropped: it is its connection's, which ends then.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Held(#[allow(dead_code)] Option<AnyConnection>); // it is held, and not used
 
 /// A database. A clone shares its connections.
 #[derive(Clone, Debug)]
@@ -100,17 +114,30 @@ impl Database {
     /// Brings the tables to this version. Servers that are started together do so one after the
     /// other.
     pub async fn migrate(&self, migrator: &Migrator) -> Result<(), StoreError> {
-        if self.dialect() != Dialect::MySql {
-            return Ok(migrator.run(&self.writer.connections).await?);
-        }
         // The migrator's own lock waits for ever, which MariaDB takes for not at all.
-        let mut turn = self.readers.connections.acquire().await?;
-        let lock = "SELECT CAST(GET_LOCK(CONCAT('era ', DATABASE()), 60) AS SIGNED)";
-        let _: Option<i64> = sqlx::query_scalar(lock).fetch_one(&mut *turn).await?;
-        let migrated = migrator.run(&self.writer.connections).await;
-        let unlock = "SELECT CAST(RELEASE_LOCK(CONCAT('era ', DATABASE())) AS SIGNED)";
-        let _: Option<i64> = sqlx::query_scalar(unlock).fetch_one(&mut *turn).await?;
-        Ok(migrated?)
+        let _turn = self.lock(Lock::Migration).await?;
+        Ok(migrator.run(&self.writer.connections).await?)
+    }
+
+    /// Waits until no other process has a lock, and takes it.
+    pub(crate) async fn lock(&self, lock: Lock) -> Result<Held, StoreError> {
+        let sql = match self.dialect() {
+            // Its files have one server.
+            Dialect::Sqlite => return Ok(Held(None)),
+            Dialect::MySql => format!(
+                "SELECT CAST(GET_LOCK(CONCAT('era {}.', DATABASE()), 60) AS SIGNED)",
+                lock as u8
+            ),
+            // Locks of one database are not those of another; the first number is ours.
+            Dialect::Postgres => {
+                format!("SELECT CAST(1 AS BIGINT) FROM pg_advisory_lock(4543041, {})", lock as u8)
+            }
+        };
+        let mut connection = self.readers.connections.acquire().await?.detach();
+        // Made of constants alone.
+        let taken = sqlx::query_scalar(AssertSqlSafe(sql));
+        let _: Option<i64> = taken.fetch_one(&mut connection).await?;
+        Ok(Held(Some(connection)))
     }
 
     /// Ends every connection.

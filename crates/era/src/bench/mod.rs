@@ -54,6 +54,9 @@ pub(crate) enum Bench {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
+        /// Only this one: databases, failover, celery or docker
+        #[arg(long, value_name = "ENGINE")]
+        only: Option<String>,
     },
     /// Whole traces: Philly's, where it stands beside the project, and a generated million of jobs
     Sim {
@@ -80,7 +83,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         #[cfg(unix)]
         Bench::Server { json, quick } => server::run(*json, *quick),
         #[cfg(unix)]
-        Bench::Engines { json } => engines::run(*json),
+        Bench::Engines { json, only } => engines::run(*json, only.as_deref()),
         Bench::Sim { json, seed, only, jobs } => sim::bench(*json, *seed, only.as_deref(), *jobs),
     }
 }

@@ -29,7 +29,7 @@ fn moves_to(dialect: Dialect) {
     assert!(held.contains("is held by") && !held.contains(PASSWORD), "{held}");
     assert!(platform.stop());
     let copied = platform.ok(&copy);
-    assert!(copied.contains("rows of 40 tables, each checked"), "{copied}");
+    assert!(copied.contains("rows of 41 tables, each checked"), "{copied}");
     assert!(!copied.contains(PASSWORD), "{copied}");
     // The rows of the old place are not looked at any more.
     std::fs::remove_file(platform.data().join("era.db")).unwrap();

@@ -6,14 +6,28 @@ mod databases;
 mod docker;
 mod failover;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::{Map, Value};
 
 use super::{cores, print};
 
-pub(super) fn run(json: bool) -> Result<()> {
-    let parts =
-        [databases::measure()?, failover::measure()?, celery::measure()?, docker::measure()?];
+/// What measures one engine.
+type Measure = fn() -> Result<Map<String, Value>>;
+
+/// Every engine by its name.
+const ENGINES: [(&str, Measure); 4] = [
+    ("databases", databases::measure),
+    ("failover", failover::measure),
+    ("celery", celery::measure),
+    ("docker", docker::measure),
+];
+
+pub(super) fn run(json: bool, only: Option<&str>) -> Result<()> {
+    let wanted = |(name, _): &&(&str, Measure)| only.is_none_or(|only| only == *name);
+    let parts = ENGINES.iter().filter(wanted).map(|(_, measure)| measure());
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    let names = ENGINES.map(|(name, _)| name).join(", ");
+    ensure!(!parts.is_empty(), "there is no such engine: give one of {names}");
     print(&merge(parts), json);
     Ok(())
 }
