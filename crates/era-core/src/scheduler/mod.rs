@@ -80,6 +80,8 @@ pub fn outstanding(state: &State) -> Vec<Effect> {
             tasks::outstanding(job, index, part, &mut effects);
         }
     }
+    // What was told to be gone by now is gone, even where its gang waits for others.
+    effects.retain(|e| !matches!(e, Effect::Stop { until, .. } if *until <= state.now));
     effects
 }
 
