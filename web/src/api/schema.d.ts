@@ -3714,6 +3714,12 @@ export interface components {
             start_first?: number | null;
             /**
              * Format: double
+             * @description Of start success at the first or second attempt.
+             * @default null
+             */
+            start_second?: number | null;
+            /**
+             * Format: double
              * @description Of the start-up times in all.
              * @default null
              */
