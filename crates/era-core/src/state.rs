@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::accounts::Accounts;
 use crate::bid::Request;
 use crate::calendar::{Calendar, Holder, Layer, Market};
-use crate::cluster::{Cluster, Eligibility, Node, Purpose};
+use crate::cluster::{Cluster, Eligibility, Purpose};
 use crate::estimate::Estimates;
 use crate::estimate::history::Histories;
 use crate::forecast::Forecast;
@@ -31,7 +31,7 @@ use crate::scheduler::line_due;
 use crate::settings::Settings;
 use crate::starts::Starts;
 use crate::timer::{Timer, timer_of_node, timers_of, timers_of_hold};
-use crate::units::{GroupId, HoldId, JobId, Milli, Name, NodeId, Span, Time, UserId};
+use crate::units::{GroupId, HoldId, JobId, Milli, Name, Span, Time, UserId};
 use crate::waiting::{ArrayBook, Line};
 
 /// The version of the core. A journal segment names it: a binary replays segments of its own.
@@ -672,16 +672,6 @@ impl State {
     pub(crate) fn remove_job(&mut self, id: JobId) {
         let before = self.jobs.remove(&id);
         self.index_job(before.as_ref(), None);
-    }
-
-    /// Changes a node in place, and keeps its timer true.
-    pub(crate) fn edit_node(&mut self, id: NodeId, edit: impl FnOnce(&mut Node)) {
-        let timer = |state: &State| timer_of_node(state.cluster.node(id).ok()?);
-        if let Some(timer) = timer(self) {
-            self.timers.remove(&timer);
-        }
-        self.cluster.edit_node(id, edit);
-        self.timers.extend(timer(self));
     }
 
     /// Replaces a hold, and keeps its timers true.

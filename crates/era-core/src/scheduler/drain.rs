@@ -7,13 +7,27 @@
 use super::Step;
 use super::nodes::ranks_on;
 use super::replan::Effort;
-use crate::cluster::Health;
+use crate::cluster::{Health, Node};
 use crate::job::StopReason;
 use crate::refusal::Refusal;
+use crate::state::State;
+use crate::timer::timer_of_node;
 use crate::units::{JobId, NodeId, Time};
 
 /// Why a promise is broken, where it fits nowhere else.
 const DRAINED: &str = "its node was drained";
+
+impl State {
+    /// Changes a node in place, and keeps its timer true.
+    pub(super) fn edit_node(&mut self, id: NodeId, edit: impl FnOnce(&mut Node)) {
+        let timer = |state: &State| timer_of_node(state.cluster.node(id).ok()?);
+        if let Some(timer) = timer(self) {
+            self.timers.remove(&timer);
+        }
+        self.cluster.edit_node(id, edit);
+        self.timers.extend(timer(self));
+    }
+}
 
 impl Step<'_> {
     pub(super) fn drain(&mut self, node: NodeId, stop_at: Option<Time>) -> Result<(), Refusal> {

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::door::{Door, Standing};
 use super::lead::{Candidate, LOOK_EVERY, Lead};
-use super::{BootError, FOLLOW_TIME, first, listen, local_address};
+use super::{BootError, first, listen, local_address, stop_scheduler};
 use crate::asks::Asking;
 use crate::auth::Auth;
 use crate::auth::first_start::FirstAccount;
@@ -226,13 +226,7 @@ impl Leading {
         self.stop.cancel();
         self.tasks.join_all().await;
         let served = self.http.await;
-        let stopped = self.driver.stop().await;
-        // The driver is gone: the tables take what is left, and end.
-        if tokio::time::timeout(FOLLOW_TIME, self.follower).await.is_err() {
-            tracing::warn!("the tables are behind: the next leader goes on from there");
-        }
-        drop(self.app);
-        self.lead.give_up().await;
+        let stopped = stop_scheduler(self.app, self.driver, self.follower, self.lead).await;
         self.store.close().await;
         stopped?;
         match served {

@@ -320,13 +320,7 @@ impl Running {
         let _ = self.lab.await;
         self.launcher.stop().await;
         recorded(self.recorder, self.telling).await;
-        let stopped = self.driver.stop().await;
-        // The driver is gone: the tables take what is left, and end.
-        if tokio::time::timeout(FOLLOW_TIME, self.follower).await.is_err() {
-            tracing::warn!("the tables are behind: the next start goes on from there");
-        }
-        drop(self.app);
-        self.lead.give_up().await;
+        let stopped = stop_scheduler(self.app, self.driver, self.follower, self.lead).await;
         self.store.close().await;
         stopped?;
         match served {
@@ -334,6 +328,23 @@ impl Running {
             Err(_) => Ok(()),
         }
     }
+}
+
+/// Stops the scheduler once nobody asks it any more, and lets the next one lead at once.
+async fn stop_scheduler(
+    app: App,
+    driver: Driver,
+    follower: JoinHandle<()>,
+    lead: Lead,
+) -> Result<(), StoreError> {
+    let stopped = driver.stop().await;
+    // The driver is gone: the tables take what is left, and end.
+    if tokio::time::timeout(FOLLOW_TIME, follower).await.is_err() {
+        tracing::warn!("the tables are behind: whoever leads next goes on from there");
+    }
+    drop(app);
+    lead.give_up().await;
+    stopped
 }
 
 /// Nobody can send values any more: those on their way are recorded.

@@ -20,8 +20,9 @@ use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 use crate::auth::token::hex;
 use crate::driver::Answer;
 
-/// Longest line.
+/// Longest line, and longest of one who has not shown yet that it may be here.
 const LINE_MAX: usize = 16 << 20;
+const HELLO_MAX: usize = 1024;
 /// How long each end may take to show what it knows, and to take what it is told.
 const HELLO_TIME: Duration = Duration::from_secs(3);
 const WRITE_TIME: Duration = Duration::from_secs(10);
@@ -115,7 +116,7 @@ impl Link {
             link.write(&line(&ours)?).await?;
             let shown: Hello = link.read_hello().await?;
             expect(&shown, contact.proof("leader", &nonce, &leader.nonce))?;
-            Ok(link)
+            Ok(link.trusted())
         };
         within(HELLO_TIME, hello).await
     }
@@ -131,7 +132,7 @@ impl Link {
             let proof = contact.proof("leader", &replica.nonce, &nonce);
             let ours = Hello { nonce, proof: Some(proof.to_hex().to_string()) };
             link.write(&line(&ours)?).await?;
-            Ok(link)
+            Ok(link.trusted())
         };
         within(HELLO_TIME, hello).await
     }
@@ -139,7 +140,13 @@ impl Link {
     fn over(stream: TcpStream) -> io::Result<Link> {
         stream.set_nodelay(true)?;
         let (read, out) = stream.into_split();
-        Ok(Link { lines: FramedRead::new(read, LinesCodec::new_with_max_length(LINE_MAX)), out })
+        Ok(Link { lines: FramedRead::new(read, LinesCodec::new_with_max_length(HELLO_MAX)), out })
+    }
+
+    /// The same, once the other end has shown what it knows.
+    fn trusted(self) -> Link {
+        let lines = self.lines.map_decoder(|_| LinesCodec::new_with_max_length(LINE_MAX));
+        Link { lines, out: self.out }
     }
 
     async fn read_hello(&mut self) -> io::Result<Hello> {
@@ -212,6 +219,28 @@ mod tests {
         let (replica, leader) = meet(&other, &contact).await;
         assert!(replica.is_err());
         assert_eq!(leader.err().map(|e| e.kind()), Some(io::ErrorKind::PermissionDenied));
+    }
+
+    #[tokio::test]
+    async fn a_stranger_is_not_listened_to_for_long() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut stranger = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        stranger.write_all(&[b'x'; HELLO_MAX + 1]).await.unwrap();
+        let contact = Contact::new("here:1").unwrap();
+        let refused = Link::accept(listener.accept().await.unwrap().0, &contact).await;
+        assert_eq!(refused.err().map(|e| e.kind()), Some(io::ErrorKind::InvalidData));
+    }
+
+    #[tokio::test]
+    async fn those_who_have_met_may_say_much() {
+        let contact = Contact::new("here:1").unwrap();
+        let (replica, leader) = meet(&contact, &contact).await;
+        let (mut replica, mut leader) = (replica.unwrap(), leader.unwrap());
+        let long = "x".repeat(HELLO_MAX * 64);
+        let text = format!("{long}\n");
+        let (sent, got) = tokio::join!(replica.write(text.as_bytes()), leader.next());
+        sent.unwrap();
+        assert!(got.unwrap().as_deref() == Some(&long));
     }
 
     #[test]

@@ -5,10 +5,8 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use era_server::boot::app::{Role, Settings, start};
-use era_server::tend::Tuning;
-use era_store::Place;
 
-use super::options::{Encryption, Kept, Webhooks, program, run, span};
+use super::options::{Doors, Encryption, Kept, Search, Webhooks, program, run};
 use super::{local, told_to_stop};
 
 /// Start a server of the application by itself; any number of them may run
@@ -16,25 +14,14 @@ use super::{local, told_to_stop};
 pub(crate) struct Application {
     #[command(flatten)]
     kept: Kept,
-    /// A replica of that database, for lists and reports, which may be a little behind
-    #[arg(long, value_name = "URL", env = "ERA_DATABASE_REPLICA", hide_env_values = true)]
-    database_replica: Option<Place>,
-    /// Where HTTP listens
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7632")]
-    listen: SocketAddr,
-    /// Where lines of JSON are taken, pipelined: quote, submit, cancel, status
-    #[arg(long, value_name = "ADDR")]
-    tcp: Option<SocketAddr>,
+    #[command(flatten)]
+    doors: Doors,
     #[command(flatten)]
     encryption: Encryption,
     #[command(flatten)]
     webhooks: Webhooks,
-    /// Search a better policy so often, such as 1d, and propose it to administrators
-    #[arg(long, value_name = "SPAN", value_parser = span)]
-    tune_every: Option<std::time::Duration>,
-    /// What such a search is to make small
-    #[arg(long, value_name = "EXPR", default_value = "mean_wait_s + 0.1 * p99_wait_s")]
-    tune_objective: String,
+    #[command(flatten)]
+    search: Search,
 }
 
 /// Start what keeps files by itself: uploads, data sets and outputs; one is at work at a time
@@ -51,16 +38,14 @@ pub(crate) struct FileService {
 
 impl Application {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let objective = self.tune_objective;
-        let tuning = self.tune_every.map(|every| Tuning { every, objective });
-        let role = Role::Requests { tcp: self.tcp, tuning };
+        let role = Role::Requests { tcp: self.doors.tcp, tuning: self.search.tuning() };
         let folder = self.kept.folder()?;
         let settings = Settings {
             role,
             database: self.kept.place(&folder),
             folder,
-            replica: self.database_replica,
-            listen: self.listen,
+            replica: self.doors.database_replica,
+            listen: self.doors.listen,
             serving: self.encryption.serving(),
             reach: self.webhooks.reach(),
             laboratory: Some(Box::new(crate::laboratory::Simulator)),

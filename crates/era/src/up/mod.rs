@@ -9,7 +9,6 @@ mod options;
 mod trial;
 
 use std::io::{IsTerminal, Write};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -17,25 +16,17 @@ use era_cloud::celery::names::Address;
 use era_server::auth::first_start::FirstAccount;
 use era_server::boot::{self, Running, Settings};
 use era_server::driver::Rules;
-use era_server::tend::Tuning;
 use era_store::{Place, StoreError};
 
-use self::options::{Encryption, Kept, Tasks, Webhooks, lesson_span, program, span};
+use self::options::{Doors, Encryption, Kept, Search, Tasks, Webhooks, lesson_span, program};
 
 /// Start the platform: this machine is its first node
 #[derive(Args)]
 pub(crate) struct Up {
     #[command(flatten)]
     kept: Kept,
-    /// A replica of that database, for lists and reports, which may be a little behind
-    #[arg(long, value_name = "URL", env = "ERA_DATABASE_REPLICA", hide_env_values = true)]
-    database_replica: Option<Place>,
-    /// Where HTTP listens
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7632")]
-    listen: SocketAddr,
-    /// Where lines of JSON are taken, pipelined: quote, submit, cancel, status
-    #[arg(long, value_name = "ADDR")]
-    tcp: Option<SocketAddr>,
+    #[command(flatten)]
+    doors: Doors,
     #[command(flatten)]
     tasks: Tasks,
     /// Redis to share settings and accepted jobs through: redis://HOST:PORT/DATABASE
@@ -45,12 +36,8 @@ pub(crate) struct Up {
     encryption: Encryption,
     #[command(flatten)]
     webhooks: Webhooks,
-    /// Search a better policy so often, such as 1d, and propose it to administrators
-    #[arg(long, value_name = "SPAN", value_parser = span)]
-    tune_every: Option<std::time::Duration>,
-    /// What such a search is to make small
-    #[arg(long, value_name = "EXPR", default_value = "mean_wait_s + 0.1 * p99_wait_s")]
-    tune_objective: String,
+    #[command(flatten)]
+    search: Search,
     /// Learn so often how long jobs take and what they use
     #[arg(long, value_name = "SPAN", default_value = "1d", value_parser = lesson_span)]
     learn_every: std::time::Duration,
@@ -96,13 +83,12 @@ impl Up {
     }
 
     fn settings(&self, folder: PathBuf) -> anyhow::Result<Settings> {
-        let objective = self.tune_objective.clone();
         Ok(Settings {
             folder,
             database: self.kept.rows.database.clone(),
-            replica: self.database_replica.clone(),
-            listen: self.listen,
-            tcp: self.tcp,
+            replica: self.doors.database_replica.clone(),
+            listen: self.doors.listen,
+            tcp: self.doors.tcp,
             serving: self.encryption.serving(),
             rules: Rules::default(),
             reach: self.webhooks.reach(),
@@ -111,7 +97,7 @@ impl Up {
             influx: self.tasks.influx.clone(),
             program: program()?,
             learn_every: self.learn_every,
-            tuning: self.tune_every.map(|every| Tuning { every, objective }),
+            tuning: self.search.tuning(),
             images: self.tasks.images.clone(),
         })
     }

@@ -10,6 +10,7 @@ use era_cloud::celery::names::Address;
 use era_server::boot::{self, StartEngines};
 use era_server::http::Serving;
 use era_server::influx;
+use era_server::tend::Tuning;
 use era_server::webhook::address::Reach;
 use era_store::Place;
 
@@ -41,6 +42,38 @@ impl Kept {
     /// Where rows are.
     pub(super) fn place(&self, folder: &Path) -> Place {
         self.rows.place(folder)
+    }
+}
+
+/// Where requests come in, and a second place to read from.
+#[derive(Args)]
+pub(super) struct Doors {
+    /// A replica of that database, for lists and reports, which may be a little behind
+    #[arg(long, value_name = "URL", env = "ERA_DATABASE_REPLICA", hide_env_values = true)]
+    pub(super) database_replica: Option<Place>,
+    /// Where HTTP listens
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7632")]
+    pub(super) listen: SocketAddr,
+    /// Where lines of JSON are taken, pipelined: quote, submit, cancel, status
+    #[arg(long, value_name = "ADDR")]
+    pub(super) tcp: Option<SocketAddr>,
+}
+
+/// How often a better policy is searched.
+#[derive(Args)]
+pub(super) struct Search {
+    /// Search a better policy so often, such as 1d, and propose it to administrators
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    tune_every: Option<std::time::Duration>,
+    /// What such a search is to make small
+    #[arg(long, value_name = "EXPR", default_value = "mean_wait_s + 0.1 * p99_wait_s")]
+    tune_objective: String,
+}
+
+impl Search {
+    pub(super) fn tuning(&self) -> Option<Tuning> {
+        let objective = self.tune_objective.clone();
+        self.tune_every.map(|every| Tuning { every, objective })
     }
 }
 
