@@ -56,6 +56,14 @@ pub struct Ask {
     pub constraints: Option<Constraints>,
 }
 
+impl Ask {
+    /// Whether all of the job is one task, now and later.
+    pub fn is_one_task(&self) -> bool {
+        let one = [None, Some(Replicas::Fixed(1)), Some(Replicas::Range { min: 1, max: 1 })];
+        self.gpus.is_none() && one.contains(&self.replicas)
+    }
+}
+
 /// A fixed number of replicas, or a range: `min` are promised, `max` is the limit of growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]

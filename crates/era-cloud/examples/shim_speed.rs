@@ -160,6 +160,7 @@ fn launch(folder: &std::path::Path, job: u64) -> Launch {
             inputs: Vec::new(),
             image: None,
             folder: folder.join("jobs").join(job.to_string()),
+            alone: true,
             array: None,
             limits: Limits::default(),
         }),

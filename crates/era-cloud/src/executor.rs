@@ -123,6 +123,9 @@ pub struct TaskSpec {
     pub image: Option<String>,
     /// The job's own folder: `outputs/`, `checkpoints/`, `logs/` and `work/` are kept there.
     pub folder: PathBuf,
+    /// Whether the job never has another task beside this one, so that nobody else uses its folder.
+    #[serde(default)]
+    pub alone: bool,
     /// Index in an array: the first job of it, this one's index, how many there are.
     pub array: Option<(JobId, u32, u32)>,
     /// Limits beside the resources.

@@ -103,6 +103,14 @@ impl Cgroups {
         self.parents.iter().map(|(_, path)| path.as_path())
     }
 
+    /// Removes our parent groups, once no slot is left in them.
+    pub fn remove(&self) {
+        for path in self.parents() {
+            // What cannot be removed is in nobody's way.
+            let _ = std::fs::remove_dir(path);
+        }
+    }
+
     /// Makes a slot.
     pub fn slot(&self, number: u64) -> io::Result<Slot> {
         let mut slot = Slot { groups: Vec::new(), set: None };

@@ -201,15 +201,21 @@ impl Keeper {
         let prepared = Span(i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX));
         match started {
             Err((code, why)) => {
-                places.tidy(None);
+                places.tidy();
                 self.tell(&FromKeeper::NotStarted { code, why })
             }
             Ok(pid) => {
                 self.tell(&FromKeeper::Started { at: crate::task::now(), prepared })?;
                 let code = self.until_gone(pid)?;
-                self.tell(&FromKeeper::Gone { at: crate::task::now(), code })?;
+                let at = crate::task::now();
                 let spare = self.node.as_ref().map(|node| node.spare.as_path());
-                self.spare_of = places.tidy(spare).then_some(launch.spec.user);
+                let aside = spare.is_some_and(|spare| places.put_aside(spare));
+                self.spare_of = aside.then_some(launch.spec.user);
+                self.tell(&FromKeeper::Gone { at, code })?;
+                if !aside {
+                    // There may be much to remove, and what the task held is free.
+                    places.tidy();
+                }
                 Ok(())
             }
         }

@@ -18,6 +18,7 @@
 //! task, no clock but the steady one for deadlines, and one loop over everything that it waits for.
 
 mod connection;
+mod emptied;
 mod ended;
 mod keeper;
 pub mod protocol;
@@ -114,7 +115,7 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
         isolation,
         mark,
         groups: Vec::new(),
-        spare: spares(&folder).map_err(doing("make a place for temporary folders"))?,
+        spare: spares(&folder).map_err(doing("make a place for spare folders"))?,
         groups_limit_processes: cgroups.limits_processes(),
         open_files,
     };
@@ -125,6 +126,7 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
     let mut supervisor = Supervisor::new(listener, node, cgroups, notes, ended, keeper_arguments);
     supervisor.run().map_err(doing("go on"))?;
     let _ = std::fs::remove_file(&socket);
+    supervisor.close();
     Ok(())
 }
 
@@ -143,7 +145,7 @@ fn lock(folder: &Path) -> Result<File, ShimError> {
     }
 }
 
-/// An empty folder that only we see, in which keepers put temporary folders aside.
+/// An empty folder that only we see, in which folders are put aside.
 fn spares(folder: &Path) -> io::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt as _;
     let path = folder.join("spare");

@@ -14,6 +14,7 @@ use era_core::units::{JobId, Time};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::connection::Connection;
+use super::emptied::Emptied;
 use super::ended::Ended;
 use super::keeper::{FromKeeper, Node, ToKeeper};
 use super::protocol::{FromShim, Hello, ToShim};
@@ -54,6 +55,7 @@ pub(super) struct Supervisor {
     /// When something is to be done with which task. May hold entries that no longer matter.
     deadlines: BTreeSet<(Instant, TaskId)>,
     ended: Ended,
+    emptied: Emptied,
     acknowledged: Remembered,
     samples: VecDeque<Report>,
     watch: Watch,
@@ -101,6 +103,7 @@ impl Supervisor {
     ) -> Supervisor {
         Supervisor {
             listener,
+            emptied: Emptied::new(&node.spare),
             node,
             notes,
             keeper_arguments: keeper_arguments.to_vec(),
@@ -143,6 +146,13 @@ impl Supervisor {
             self.connections.retain_mut(|connection| connection.flush().is_ok());
         }
         Ok(())
+    }
+
+    /// Ends idle keepers and leaves no control group behind.
+    pub(super) fn close(mut self) {
+        let keepers: Vec<u64> = self.keepers.keys().copied().collect();
+        keepers.into_iter().for_each(|keeper| self.dismiss(keeper));
+        self.cgroups.remove();
     }
 
     /// Waits until something happens.
@@ -463,6 +473,7 @@ impl Supervisor {
             about.scalars = Some(Scalars::new(&Places::of(&about.launch).outputs));
         }
         about.disk_due = Some(Instant::now() + super::watch::DISK_FIRST);
+        self.emptied.give(&about.launch);
         kept.task = Some(task);
         let start = ToKeeper::Start(Box::new(about.launch.clone()));
         self.tell_keeper(keeper, &start);
@@ -520,6 +531,13 @@ impl Supervisor {
             out_of_memory = kept.oom_kills > before;
         }
         self.release(keeper);
+        if let Some(about) = self.tasks.get(&task)
+            && code == 0
+            && about.doom.is_none()
+        {
+            // Before its end is told: until then nobody starts anything in its folder.
+            self.emptied.take(&about.launch);
+        }
         self.end(task, code, at, out_of_memory);
     }
 

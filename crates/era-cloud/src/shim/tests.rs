@@ -30,6 +30,7 @@ pub(crate) fn launch(job: u64, command: &[&str]) -> Launch {
             inputs: Vec::new(),
             image: None,
             folder: "/nowhere/job".into(),
+            alone: true,
             array: None,
             limits: Limits::default(),
         }),

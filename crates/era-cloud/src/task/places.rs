@@ -144,21 +144,43 @@ impl Places {
             && std::fs::rename(spare, &self.tmp).is_ok()
     }
 
-    /// Removes what nobody needs once all of the task is gone. Nearly always the temporary folder
-    /// is empty: it is put aside as `spare`, for the next task of the same user, and this returns
-    /// `true`. A file system may take long to make a folder where others were just deleted (ext4
-    /// without a journal looks at each of the last five seconds), and tasks may be many.
-    pub fn tidy(&self, spare: Option<&Path>) -> bool {
-        let empty = std::fs::read_dir(&self.tmp).is_ok_and(|mut inside| inside.next().is_none());
-        if empty && spare.is_some_and(|spare| std::fs::rename(&self.tmp, spare).is_ok()) {
-            return true;
-        }
+    /// Puts the temporary folder of a task that is gone aside as `spare`, for the next task of the
+    /// same user, if nothing is in it, and says whether that was done. A file system may take long
+    /// to make a folder where others were just deleted (ext4 without a journal looks at each of the
+    /// last minutes), and tasks may be many.
+    pub fn put_aside(&self, spare: &Path) -> bool {
+        holds_only(&self.tmp, &[]) && std::fs::rename(&self.tmp, spare).is_ok()
+    }
+
+    /// Removes what nobody needs once all of the task is gone.
+    pub fn tidy(&self) {
         if let Err(error) = std::fs::remove_dir_all(&self.tmp)
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(path = %self.tmp.display(), %error, "a temporary folder stays");
         }
-        false
+    }
+
+    /// Whether the job's folder is as it was made ready for a task without code or inputs, but for
+    /// the temporary folder, which is gone.
+    pub fn is_untouched(&self) -> bool {
+        let work = self.folder.join("work");
+        let Some(name) = self.work.file_name().and_then(std::ffi::OsStr::to_str) else {
+            return false;
+        };
+        holds_only(&self.folder, &["work", KEPT[0], KEPT[1]])
+            && holds_only(&work, &[name])
+            && holds_only(&self.work, &KEPT)
+            && KEPT.iter().all(|kept| {
+                let link = std::fs::read_link(self.work.join(kept));
+                link.is_ok_and(|to| to == Path::new("../..").join(kept))
+            })
+            && [&self.outputs, &self.checkpoints].into_iter().all(|kept| holds_only(kept, &[]))
+            && [&self.work, &self.outputs, &self.checkpoints].into_iter().all(|own| {
+                // Its owner may have opened it to others, or closed it.
+                let about = std::fs::symlink_metadata(own);
+                about.is_ok_and(|it| it.is_dir() && it.permissions().mode() & 0o7777 == 0o700)
+            })
     }
 
     /// A path in the working folder, whose parents are made.
@@ -179,6 +201,19 @@ impl Places {
         }
         Ok(path)
     }
+}
+
+/// Whether these are in a folder, and nothing else.
+fn holds_only(folder: &Path, names: &[&str]) -> bool {
+    let Ok(inside) = std::fs::read_dir(folder) else { return false };
+    let mut found = 0;
+    for entry in inside {
+        match entry {
+            Ok(entry) if names.iter().any(|name| entry.file_name() == *name) => found += 1,
+            _ => return false,
+        }
+    }
+    found == names.len()
 }
 
 /// Makes a folder for someone, unless it is there.
@@ -254,13 +289,15 @@ mod tests {
         };
         let first = ready(1, Some(&spare));
         std::fs::set_permissions(&first.tmp, std::fs::Permissions::from_mode(0o000)).expect("mode");
-        assert!(first.tidy(Some(&spare)) && spare.is_dir() && !first.tmp.exists());
+        assert!(first.put_aside(&spare) && spare.is_dir() && !first.tmp.exists());
         let second = ready(2, Some(&spare));
         assert!(!spare.exists(), "it was taken");
         let mode = std::fs::metadata(&second.tmp).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         std::fs::write(second.tmp.join("secret"), "x").expect("write");
-        assert!(!second.tidy(Some(&spare)) && !spare.exists() && !second.tmp.exists());
+        assert!(!second.put_aside(&spare) && !spare.exists());
+        second.tidy();
+        assert!(!second.tmp.exists());
     }
 
     fn staged(from: &Path, to: &str) -> Staged {

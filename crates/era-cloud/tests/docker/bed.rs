@@ -279,6 +279,7 @@ impl Bed {
                 inputs: Vec::new(),
                 image: None,
                 folder,
+                alone: false,
                 array: None,
                 limits: Limits::default(),
             }),

@@ -101,6 +101,7 @@ impl Bed {
                 inputs: Vec::new(),
                 image: None,
                 folder: self.job(job),
+                alone: true,
                 array: None,
                 limits: Limits::default(),
             }),

@@ -117,8 +117,12 @@ async fn an_idle_supervisor_leaves_when_asked_and_a_busy_one_does_not() {
     assert!(!bed.server().leave().await, "its end is not acknowledged");
     bed.server().acknowledge(task);
     let supervisor = bed.supervisor();
+    let groups = std::fs::read_to_string(bed.folder.path().join("shim/cgroups")).expect("listed");
+    assert!(groups.lines().all(|group| std::path::Path::new(group).exists()));
     assert!(bed.server().leave().await);
     wait_until(|| !std::path::Path::new(&format!("/proc/{supervisor}")).exists());
+    let left = groups.lines().find(|group| std::path::Path::new(group).exists());
+    assert_eq!(left, None, "it leaves no control group behind");
 }
 
 #[tokio::test]

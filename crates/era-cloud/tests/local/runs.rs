@@ -128,3 +128,20 @@ async fn many_short_tasks_all_end_once() {
     assert_eq!(bed.server().known(), []);
     assert!(!bed.job(7).join("logs").exists(), "no log before the first byte");
 }
+
+#[tokio::test]
+async fn a_task_that_leaves_nothing_leaves_no_folder_and_the_next_starts_as_if_in_its_own() {
+    let mut bed = Bed::new().await;
+    let silent = bed.launch(bed.run(1, &["true"]));
+    assert_eq!(bed.ended(silent).await, (0, Ending::Itself));
+    assert!(!bed.job(1).exists());
+    let look = "touch x outputs/y checkpoints/z $TMPDIR/t && pwd && ls -A . outputs checkpoints";
+    let before = bed.output(bed.sh(2, look)).await;
+    assert!(bed.job(2).join("outputs/y").exists() && bed.job(2).join("checkpoints/z").exists());
+    // Nothing of the first one's, nor of one that left something.
+    let after = bed.output(bed.sh(3, look)).await;
+    assert_eq!(before.replace("/2/", "/3/"), after);
+    let failed = bed.launch(bed.run(4, &["false"]));
+    assert_eq!(bed.ended(failed).await, (1, Ending::Itself));
+    assert!(bed.job(4).exists(), "it may be tried again");
+}

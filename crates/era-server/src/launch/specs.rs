@@ -92,6 +92,7 @@ impl Specs {
             inputs: material.inputs,
             image: material.image,
             folder: self.jobs.join(job.0.to_string()),
+            alone: kept.job.ask.is_one_task(),
             array,
             limits: Limits::default(),
         }))

@@ -150,6 +150,8 @@ fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder
             inputs: Vec::new(),
             image: None,
             folder: PathBuf::from(folder),
+            // Its folder goes with it.
+            alone: false,
             array: None,
             limits: Limits::default(),
         }),

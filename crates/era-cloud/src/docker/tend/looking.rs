@@ -192,7 +192,7 @@ impl Tender {
         let Some(held) = self.tasks.get_mut(&task) else { return };
         held.phase = Phase::Ended(report.clone());
         let places = Places::of(&held.launch);
-        tokio::task::spawn_blocking(move || places.tidy(None));
+        tokio::task::spawn_blocking(move || places.tidy());
         if held.stray {
             return self.stray_gone(task);
         }
