@@ -4,7 +4,9 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use clap::Args;
+use era_cloud::docker::Address;
 use era_server::boot::app::{Role, Settings, start};
+use era_server::boot::executors::ImageEngine;
 use era_server::tend::Tuning;
 use era_store::Place;
 
@@ -29,6 +31,10 @@ pub(crate) struct Application {
     encryption: Encryption,
     #[command(flatten)]
     webhooks: Webhooks,
+    /// Build and push images through this engine: `docker://` with a socket or HOST:PORT, and
+    /// `?registry=`, `registry-auth=` and `tls=` behind it
+    #[arg(long, value_name = "URL", env = "ERA_IMAGES")]
+    images: Option<String>,
     /// Search a better policy so often, such as 1d, and propose it to administrators
     #[arg(long, value_name = "SPAN", value_parser = span)]
     tune_every: Option<std::time::Duration>,
@@ -55,6 +61,10 @@ impl Application {
         let tuning = self.tune_every.map(|every| Tuning { every, objective });
         let role = Role::Requests { tcp: self.tcp, tuning };
         let folder = self.kept.folder()?;
+        let images = match &self.images {
+            Some(url) => ImageEngine::at(Address::parse(url)?, folder.clone()),
+            None => ImageEngine::default(),
+        };
         let settings = Settings {
             role,
             database: self.kept.place(&folder),
@@ -65,6 +75,7 @@ impl Application {
             reach: self.webhooks.reach(),
             laboratory: Some(Box::new(crate::laboratory::Simulator)),
             program: program()?,
+            images,
         };
         run(serve(settings, self.encryption, "ERA is up at", true))
     }
@@ -83,6 +94,7 @@ impl FileService {
             reach: era_server::webhook::address::Reach::Public,
             laboratory: None,
             program: program()?,
+            images: ImageEngine::default(),
         };
         run(serve(settings, self.encryption, "files are kept at", false))
     }
