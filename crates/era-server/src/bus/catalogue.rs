@@ -2,7 +2,7 @@
 //! as the API tells it.
 //!
 //! The database has the catalogue, and counts its changes in the transactions that make them; here
-//! it is looked for a change every [`LOOK_EVERY`], whichever server made it. The hash is written
+//! it is looked for a change twice a second, whichever server made it. The hash is written
 //! anew in one step, so nobody reads half of a catalogue, and again from time to time, in case
 //! Redis lost its memory.
 
