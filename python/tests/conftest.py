@@ -146,6 +146,8 @@ class Site:
         return {"ERA_CONFIG": str(self.folder / "config"), "ERA_URL": self.url}
 
     def start(self) -> None:
+        # Written again once its new token lies there.
+        (self.folder / "config" / "local.json").unlink(missing_ok=True)
         listen = f"127.0.0.1:{self.port}"
         command = [program(), "up", "--data", self.folder / "data", "--listen", listen]
         self.server = Process([*command, *self.arguments], self.folder, **self.environment())
@@ -274,6 +276,18 @@ def site(redis, folder):
     server.era("admin", "config", "set", f"lease={LEASE_S}s")
     yield server
     server.stop()
+
+
+@pytest.fixture
+def plain(redis, folder):
+    """A Celery worker with tasks of somebody else (plain.py), on the queue that is Celery's default."""
+    command = [sys.executable, "-m", "celery", "-A", "plain", "worker", "--pool", "threads"]
+    command += ["--concurrency", "4", "--loglevel", "INFO", "--hostname", "plain@here"]
+    place = Path(__file__).parent
+    worker = Process(command, folder, PLAIN_BROKER=redis.url, PYTHONPATH=place)
+    worker.wait_for("ready.")
+    yield worker
+    worker.stop()
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ import time
 import uuid
 
 import pytest
+from celery import chain, chord, group
+from celery.exceptions import ChordError
 from celery.result import AsyncResult
 from conftest import LEASE_S, eventually
 
@@ -113,7 +115,8 @@ def test_what_cannot_be_served_is_kept_with_the_reason_and_its_sender_is_told(re
     client.lpush("eracompute", b"this is no message", b"\xff\xfe", b"[]", b'{"properties": 7}')
     foreign = app.send_task("tasks.add", args=[1, 2], queue="eracompute")
     wrong = app.send_task("era.exec", args=["rm -rf /"], queue="eracompute")
-    chained = app.send_task("era.exec", args=[["true"]], queue="eracompute", link=app.signature("x"))
+    nested = chord([app.signature("x"), app.signature("y")], app.signature("z"))
+    chained = app.send_task("era.exec", args=[["true"]], queue="eracompute", link=nested)
     app.conf.accept_content = ["json", "pickle"]
     pickled = app.send_task("era.exec", args=[["true"]], queue="eracompute", serializer="pickle")
     good = None
@@ -121,7 +124,7 @@ def test_what_cannot_be_served_is_kept_with_the_reason_and_its_sender_is_told(re
     for refused, words in [
         (foreign, "tasks.add"),
         (wrong, "era.exec cannot read its arguments"),
-        (chained, "callbacks, chains and chords"),
+        (chained, "taken apart by Celery workers only"),
         (pickled, "pickle runs code"),
     ]:
         with pytest.raises(Exception, match=words):
@@ -138,7 +141,13 @@ def test_a_message_that_is_delivered_twice_runs_once(redis, workers, app):
     id = str(uuid.uuid4())
     count = f"redis-cli -p {redis.port} incr runs"
     command = ["sh", "-c", f"{count}; sleep 1"]
-    app.send_task("era.exec", args=[command], queue="eracompute", task_id=id)
+    follows = app.signature(
+        "era.exec",
+        args=[["sh", "-c", f"redis-cli -p {redis.port} incr follows"]],
+        queue="eracompute",
+        immutable=True,
+    )
+    app.send_task("era.exec", args=[command], queue="eracompute", task_id=id, link=follows)
     (raw,) = redis.client().lrange("eracompute", 0, -1)
     again = json.loads(raw)
     again["properties"]["delivery_tag"] = str(uuid.uuid4())
@@ -150,6 +159,77 @@ def test_a_message_that_is_delivered_twice_runs_once(redis, workers, app):
     redis.client().lpush("eracompute", json.dumps(again))
     eventually(lambda: not redis.client().llen("eracompute") and nothing_is_held(redis))
     assert redis.client().get("runs") == b"1"
+    assert redis.client().get("follows") == b"1"
+
+
+def command(app, *words, **options):
+    """A command that takes no results of others."""
+    return app.signature("era.exec", args=[list(words)], queue="eracompute", immutable=True, **options)
+
+
+def test_a_chain_goes_on_from_our_worker_to_a_celery_worker_and_back(redis, workers, plain, app):
+    workers("rust")
+    last = chain(
+        command(app, "echo", "one"), app.signature("plain.where"), command(app, "echo", "two")
+    ).apply_async()
+    assert last.get(timeout=30)["output"] == "two\n"
+    first = last.parent.parent
+    # What a task of somebody else was called with, and by whom.
+    seen = last.parent.get(timeout=30)
+    assert seen == {"output": "one\n", "parent": first.id, "root": first.id}
+    assert [child.id for child in first.children] == [last.parent.id]
+    # A group behind it is all of its tasks.
+    both = chain(
+        command(app, "echo", "one"), group(app.signature("plain.where"), command(app, "echo", "two"))
+    ).apply_async()
+    where, two = both.get(timeout=30)
+    assert (where["output"], two["output"]) == ("one\n", "two\n")
+    eventually(lambda: nothing_is_held(redis))
+
+
+def test_callbacks_are_called_after_success_and_errbacks_after_failure(redis, workers, plain, app):
+    workers("rust")
+    ids = [str(uuid.uuid4()) for _ in range(3)]
+    told = app.signature("plain.told", task_id=ids[0])
+    links = [app.signature("plain.where", task_id=id) for id in ids[1:]]
+    good = command(app, "echo", "hello").apply_async(link=links, link_error=told)
+    for id in ids[1:]:
+        assert AsyncResult(id, app=app).get(timeout=30)["parent"] == good.id
+    assert sorted(child.id for child in good.children) == sorted(ids[1:])
+    bad = app.signature("era.exec", args=["no list"], queue="eracompute")
+    failed = chain(bad, command(app, "true")).apply_async(link_error=told)
+    with pytest.raises(Exception, match="cannot read its arguments"):
+        failed.get(timeout=30)
+    assert AsyncResult(ids[0], app=app).get(timeout=30) == failed.parent.id
+    assert redis.client().get("told") == b"1"
+
+
+@pytest.mark.parametrize("last", ["ours", "theirs"])
+def test_a_chord_counts_parts_on_workers_of_both_kinds(redis, workers, plain, app, last):
+    workers("rust")
+    pause = {"ours": ("0.8", 0), "theirs": ("0", 0.8)}[last]
+    header = [
+        command(app, "sh", "-c", f"sleep {pause[0]}; echo one"),
+        app.signature("plain.make", args=["two\n", pause[1]]),
+        command(app, "echo", "three"),
+    ]
+    result = chord(header, app.signature("plain.join")).apply_async()
+    assert result.get(timeout=30) == ["one\n", "two\n", "three\n"]
+    # A body of ours behind parts of theirs, and parts that are chains.
+    parts = [app.signature("plain.make", args=["x", 0]) | command(app, "true") for _ in range(2)]
+    result = chord(parts, command(app, "echo", "body")).apply_async()
+    assert result.get(timeout=30)["output"] == "body\n"
+    # One that fails breaks the whole.
+    header[1] = app.signature("era.exec", args=["no list"], queue="eracompute")
+    told = app.signature("plain.told")
+    broken = chord(header, app.signature("plain.join").on_error(told)).apply_async()
+    with pytest.raises(ChordError, match="cannot read its arguments"):
+        AsyncResult(broken.id, app=app).get(timeout=30)
+    eventually(lambda: redis.client().get("told") == b"1")
+    assert redis.client().get("joined") == b"1", "bodies are called once"
+    eventually(lambda: nothing_is_held(redis))
+    left = redis.client().keys("celery-taskset-meta-*.[jtsd]")
+    assert left == [], left
 
 
 def test_a_killed_worker_s_command_is_served_by_another(redis, workers, app):
@@ -301,3 +381,28 @@ def test_accepted_jobs_are_told_and_kept_for_those_who_were_away(site, redis, wo
     jobs = eventually(lambda: (t := taken()) and len(t) >= 2 and t)
     assert [job["job"] for job in jobs] == [first, second]
     assert (jobs[0]["name"], jobs[0]["kind"]) == ("told", "queued")
+
+
+def test_the_catalogue_of_images_is_mirrored_and_found_right_by_who_was_away(site, redis):
+    def mirrored():
+        return {name.decode(): json.loads(text) for name, text in redis.client().hgetall("era:images").items()}
+
+    listening = redis.client().pubsub()
+    listening.subscribe("era:images")
+    site.era("images", "publish", "torch", "r:5000/torch:2.9", "--framework", "pytorch", "--gpu")
+    eventually(lambda: "torch" in mirrored())
+    image = mirrored()["torch"]
+    assert (image["reference"], image["framework"], image["gpu"]) == ("r:5000/torch:2.9", "pytorch", True)
+    assert image["published_by"] == "admin"
+    eventually(lambda: (listening.get_message(timeout=1) or {}).get("type") == "message")
+    # What changed while Redis was away is right when it is back.
+    redis.stop()
+    site.era("images", "publish", "jax", "r:5000/jax:1")
+    site.era("images", "rm", "torch")
+    redis.start()
+    eventually(lambda: list(mirrored()) == ["jax"])
+    # One that lost its memory is filled at the next start at the latest.
+    redis.client().flushall()
+    site.stop()
+    site.start()
+    eventually(lambda: list(mirrored()) == ["jax"])

@@ -15,6 +15,8 @@ use crate::Dialect;
 /// How long a server may take to be up, and to be down.
 const UP_MAX: Duration = Duration::from_secs(60);
 const DOWN_MAX: Duration = Duration::from_secs(20);
+/// How often it is looked for a statement that is under way.
+const LOOKS_MAX: usize = 1000;
 /// Its only user, who may do anything.
 pub const USER: &str = "era";
 /// That user's password.
@@ -142,6 +144,44 @@ pub async fn make_database(server: &str, name: &str) -> Result<(), sqlx::Error> 
         Err(sqlx::Error::Database(told)) if told.message().contains("exists") => Ok(()),
         made => made.map(drop),
     }
+}
+
+/// Ends all other connections to a database, as its administrator may, or only those in the middle
+/// of a statement that begins so, for which it looks a while; how many there were.
+pub async fn cut_connections(database: &str, doing: Option<&str>) -> Result<usize, sqlx::Error> {
+    sqlx::any::install_default_drivers();
+    let mut connection = AnyConnection::connect(database).await?;
+    let (others, active) = if database.starts_with("postgres") {
+        let others = "SELECT CAST(pid AS BIGINT) FROM pg_stat_activity \
+                      WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        (others, "state = 'active' AND query")
+    } else {
+        let others = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist \
+                      WHERE db = DATABASE() AND id <> CONNECTION_ID()";
+        (others, "info")
+    };
+    let sql = match doing {
+        Some(begins) => format!("{others} AND {active} LIKE '{begins}%'"),
+        None => others.to_owned(),
+    };
+    let mut others: Vec<i64> = Vec::new();
+    for _ in 0..if doing.is_some() { LOOKS_MAX } else { 1 } {
+        let found = sqlx::query_scalar(AssertSqlSafe(sql.as_str()));
+        others = found.fetch_all(&mut connection).await?;
+        if !others.is_empty() {
+            break;
+        }
+    }
+    for other in &others {
+        let cut = match database.starts_with("postgres") {
+            true => format!("SELECT pg_terminate_backend({other})"),
+            false => format!("KILL {other}"),
+        };
+        // One that has ended by itself is nothing to end.
+        let _ = sqlx::raw_sql(AssertSqlSafe(cut)).execute(&mut connection).await;
+    }
+    connection.close().await?;
+    Ok(others.len())
 }
 
 fn mariadb(folder: &Path, port: u16, durable: bool) -> Result<Command, NoServer> {

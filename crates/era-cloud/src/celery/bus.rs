@@ -196,12 +196,21 @@ impl Bus {
         Ok(got.into_iter().map(|(key, tag, raw)| Taken { key, tag, raw }).collect())
     }
 
-    /// A message was served; its result, where somebody wants it, is kept in the same step.
-    pub async fn acknowledge(&self, tag: &str, result: Option<&Meta>) -> Result<(), BusError> {
+    /// A message was served; its result, where somebody wants it, is kept in the same step, and
+    /// the task is no longer kept from other workers.
+    pub async fn acknowledge(
+        &self,
+        tag: &str,
+        result: Option<&Meta>,
+        claimed: Option<&str>,
+    ) -> Result<(), BusError> {
         let mut all = redis::pipe();
         all.atomic();
         if let Some(meta) = result {
             add_result(&mut all, meta);
+        }
+        if let Some(id) = claimed {
+            all.cmd("DEL").arg(names::claim(id)).ignore();
         }
         add_acknowledge(&mut all, tag);
         self.run_all("acknowledge a message", &all).await
@@ -228,8 +237,14 @@ impl Bus {
 
     /// Keeps a result, and tells those who wait for it.
     pub async fn store(&self, meta: &Meta) -> Result<(), BusError> {
+        self.store_all(std::slice::from_ref(meta)).await
+    }
+
+    /// Keeps results, and tells those who wait for them.
+    pub async fn store_all(&self, metas: &[Meta]) -> Result<(), BusError> {
         let mut all = redis::pipe();
-        add_result(all.atomic(), meta);
+        all.atomic();
+        metas.iter().for_each(|meta| add_result(&mut all, meta));
         self.run_all("keep a result", &all).await
     }
 
@@ -338,3 +353,6 @@ script!(BEAT, "lua/beat.lua");
 script!(CLAIM, "lua/claim.lua");
 script!(CALL_OFF, "lua/call_off.lua");
 script!(LOSE, "lua/lose.lua");
+script!(FOLLOW, "lua/follow.lua");
+script!(CHORD_PART, "lua/chord_part.lua");
+script!(CHORD_DONE, "lua/chord_done.lua");

@@ -16,7 +16,7 @@ use super::envelope::{BadEnvelope, Envelope};
 /// Longest `argsrepr` and `kwargsrepr`, as in Celery.
 const REPR_CHARS_MAX: usize = 1024;
 /// Longest name of a task and longest id.
-const NAME_CHARS_MAX: usize = 512;
+pub(super) const NAME_CHARS_MAX: usize = 512;
 
 /// A task that is to be run.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +95,7 @@ pub struct Headers {
 }
 
 /// Celery writes `null` where nothing was said.
-fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: Default + Deserialize<'de>,

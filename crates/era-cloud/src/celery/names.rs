@@ -6,6 +6,7 @@ use era_core::job::TaskId;
 use era_core::units::JobId;
 
 use super::queue;
+use super::result::State;
 
 /// Which site uses this database.
 pub const SITE: &str = "era:site";
@@ -46,6 +47,11 @@ pub fn worker(name: &str) -> String {
 /// Is there while a worker runs a task of this id.
 pub fn claim(id: &str) -> String {
     format!("era:claim:{id}")
+}
+
+/// Is there once what follows such an end of a task was sent.
+pub fn followed(id: &str, status: State) -> String {
+    format!("era:followed:{id}:{status:?}")
 }
 
 /// The task of ours that Celery calls by this id.

@@ -70,9 +70,21 @@ impl Engine {
         Ok(Engine { api, place, site, is_swarm, registry })
     }
 
+    /// The same for the site of a data folder.
+    pub async fn connect_for(address: &Address, data: &Path) -> Result<Engine, DockerError> {
+        let site = Site::of(data)
+            .map_err(|source| DockerError::Io { what: "name this site".into(), source })?;
+        Engine::connect(address, site).await
+    }
+
     /// Whether it is a Swarm, of however many nodes.
     pub fn is_swarm(&self) -> bool {
         self.is_swarm
+    }
+
+    /// The site that it is asked for.
+    pub(super) fn site(&self) -> &Site {
+        &self.site
     }
 
     fn did(&self, what: &str) -> impl FnOnce(bollard::errors::Error) -> DockerError {

@@ -74,7 +74,7 @@ pub enum DockerError {
     },
     /// Where images go is not said.
     #[error(
-        "an image that is built must be pushed to a registry, so that every node finds it: start the server with `registry=HOST:PORT` in `--executor`"
+        "an image that is built must be pushed to a registry, so that every node finds it: start the server with `registry=HOST:PORT` in `--executor`, or in `--images` of `era app`"
     )]
     NoRegistry,
     /// The file with credentials is not as it should be.

@@ -82,14 +82,12 @@ impl Docker {
     /// it returns, [`Executor::known`] can be asked.
     pub async fn start(options: DockerOptions, reports: Reports) -> Result<Docker, DockerError> {
         let data = options.data.clone();
-        let site = Site::of(&data)
-            .map_err(|source| DockerError::Io { what: "name this site".into(), source })?;
-        let engine = Engine::connect(&options.address, site.clone()).await?;
+        let engine = Engine::connect_for(&options.address, &data).await?;
         // Only a cut can make a second run, and there is none between a server and its socket.
         let near = !engine.is_swarm() && matches!(options.address.endpoint, Endpoint::Unix(_));
         let times = if near { LeaseTimes::none() } else { LeaseTimes::within(options.fence) };
         let house = House {
-            site,
+            site: engine.site().clone(),
             volumes: options.address.volumes.clone(),
             data,
             times,

@@ -38,8 +38,15 @@ impl Site {
         getrandom::fill(&mut random).map_err(std::io::Error::other)?;
         let site = Site(random.iter().map(|byte| format!("{byte:02x}")).collect());
         std::fs::create_dir_all(folder)?;
-        std::fs::write(&file, &site.0)?;
-        Ok(site)
+        // Of several servers that share the folder and begin at once, one names the site.
+        let draft = folder.join(format!("docker-site-{}", site.0));
+        std::fs::write(&draft, &site.0)?;
+        let named = std::fs::hard_link(&draft, &file);
+        std::fs::remove_file(&draft)?;
+        match named {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Site::of(folder),
+            named => named.map(|()| site),
+        }
     }
 
     /// A site of this name, for tests and benchmarks that share an engine.

@@ -71,14 +71,7 @@ fn template(instance: &Instance, secret: Option<&str>) -> TaskSpec {
 }
 
 fn container(instance: &Instance, secret: Option<&str>) -> TaskSpecContainerSpec {
-    let mut env: Vec<String> =
-        instance.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    // What the NVIDIA runtime reads: these GPUs, or none at all.
-    let visible = match instance.gpus.is_empty() {
-        true => "void".to_owned(),
-        false => instance.gpus.join(","),
-    };
-    env.push(format!("NVIDIA_VISIBLE_DEVICES={visible}"));
+    let env = instance.env.iter().map(|(name, value)| format!("{name}={value}"));
     let mut mounts: Vec<Mount> = instance.mounts.iter().map(mount).collect();
     if let Ok(bytes @ 1..) = i64::try_from(instance.shm_bytes) {
         mounts.push(Mount {
@@ -110,7 +103,7 @@ fn container(instance: &Instance, secret: Option<&str>) -> TaskSpecContainerSpec
         labels: Some(instance.labels.clone()),
         command: Some(instance.command.clone()),
         hostname: instance.network.as_ref().map(|(_, alias)| alias.clone()),
-        env: Some(env),
+        env: Some(env.collect()),
         dir: Some(instance.folder.clone()),
         user: instance.user.map(|(user, group)| format!("{user}:{group}")),
         mounts: Some(mounts),

@@ -185,6 +185,9 @@ fn variables(launch: &Launch, seen: &crate::task::Seen, gpus: &[String]) -> Vec<
         }
     }
     all.retain(|name, _| !is_secret(name));
+    // What the NVIDIA runtime reads: these GPUs, or none at all, whatever the image or the job says.
+    let visible = if gpus.is_empty() { "void".to_owned() } else { gpus.join(",") };
+    all.insert("NVIDIA_VISIBLE_DEVICES".into(), visible);
     // Numbers would be counted anew inside; ids mean the same everywhere.
     let lasting = gpus.iter().all(|gpu| gpu.starts_with("GPU-") || gpu.starts_with("MIG-"));
     if lasting {
@@ -296,7 +299,9 @@ mod tests {
     #[test]
     fn gpus_are_named_by_id_and_the_image_keeps_its_path() {
         let made = launched(Volumes::Bind, &[]);
-        assert_eq!(variable(&made, "CUDA_VISIBLE_DEVICES"), Some("GPU-b,GPU-a"));
+        for name in ["CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"] {
+            assert_eq!(variable(&made, name), Some("GPU-b,GPU-a"));
+        }
         assert_eq!(variable(&made, "PATH"), None);
         let made = launched(Volumes::Bind, &[("PATH", "/opt/bin")]);
         assert_eq!(variable(&made, "PATH"), Some("/opt/bin"));

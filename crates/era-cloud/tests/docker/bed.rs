@@ -69,6 +69,15 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts one in a namespace.
     pub(crate) fn start(namespace: Namespace, more: &[&str]) -> Result<Daemon, String> {
+        Daemon::start_with(namespace, more, None)
+    }
+
+    /// The same, with programs of this folder before all others.
+    pub(crate) fn start_with(
+        namespace: Namespace,
+        more: &[&str],
+        programs: Option<&Path>,
+    ) -> Result<Daemon, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("an engine needs root".into());
         }
@@ -76,7 +85,10 @@ impl Daemon {
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let at = |name: &str| folder.join(name).display().to_string();
         let log = std::fs::File::create(folder.join("log")).map_err(|error| error.to_string())?;
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = programs.map(|folder| format!("{}:{path}", folder.display())).unwrap_or(path);
         let child = Command::new("nsenter")
+            .env("PATH", path)
             .arg(format!("--net=/run/netns/{}", namespace.0))
             .args(["dockerd", "-H", &format!("unix://{}", at("s"))])
             .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
@@ -99,7 +111,9 @@ impl Daemon {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        daemon.docker(&["import", &rootfs()?, IMAGE])?;
+        let image = rootfs()?;
+        daemon.docker(&["import", &image, IMAGE])?;
+        let _ = std::fs::remove_file(image);
         Ok(daemon)
     }
 
@@ -153,7 +167,11 @@ pub(crate) fn can<T>(started: Result<T, String>) -> Option<T> {
 
 /// A root file system of Debian's static busybox, as a tar file.
 pub(crate) fn rootfs() -> Result<String, String> {
-    let path = std::env::temp_dir().join(format!("era-busybox-{}.tar", std::process::id()));
+    // Each has its own: where tests are threads, one would import what another is writing.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("era-busybox-{}-{number}.tar", std::process::id());
+    let path = std::env::temp_dir().join(name);
     let write = || -> std::io::Result<()> {
         let mut tar = tar::Builder::new(std::fs::File::create(&path)?);
         let busybox = Path::new("/bin/busybox");

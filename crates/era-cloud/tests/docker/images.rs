@@ -1,7 +1,5 @@
 //! Images through an engine: built, pushed to a private registry, pulled from it.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use era_cloud::docker::{Address, Build, Engine, Site};
@@ -10,44 +8,7 @@ use era_core::units::Span;
 use tokio::sync::mpsc;
 
 use crate::bed::{Bed, Daemon, IMAGE, PATIENCE, can, data};
-
-/// Debian's registry in a daemon's namespace, with a user and a password where they are given.
-struct Registry(Child);
-
-impl Registry {
-    fn start(daemon: &Daemon) -> Result<Registry, String> {
-        let config = daemon.folder.join("registry.yml");
-        let root = daemon.folder.join("registry");
-        let password = daemon.folder.join("htpasswd");
-        // `ada:s3cret-word`, as `htpasswd -nbB` writes it.
-        let hash = "ada:$2y$05$LLGsHk.0W7ZvqMkYweYJdOpUhjb95G3YbA.C4XY4MHZjZvzIXCNk2\n";
-        let text = format!(
-            "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {}\n\
-             http:\n  addr: 127.0.0.1:5000\nauth:\n  htpasswd:\n    realm: era\n    path: {}\n",
-            root.display(),
-            password.display()
-        );
-        std::fs::write(&password, hash).map_err(|error| error.to_string())?;
-        std::fs::write(&config, text).map_err(|error| error.to_string())?;
-        let child = Command::new("nsenter")
-            .arg(format!("--net=/run/netns/{}", daemon.namespace.0))
-            .args(["docker-registry", "serve"])
-            .arg(&config)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        Ok(Registry(child))
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::registry::{LOGIN, Registry, write_private};
 
 fn context(files: &[(&str, &str)]) -> era_cloud::docker::Context {
     let mut tar = tar::Builder::new(Vec::new());
@@ -86,15 +47,12 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     let Some(registry) = can(Registry::start(&daemon)) else { return };
     let data = data();
     let auth = data.path().join("auth");
-    let write = |text: &str| {
-        std::fs::write(&auth, text).expect("write");
-        std::fs::set_permissions(&auth, std::fs::Permissions::from_mode(0o600)).expect("chmod");
-    };
-    let place = "127.0.0.1:5000/era";
-    let address = format!("{}&registry={place}&registry-auth={}", daemon.address(), auth.display());
+    let write = |text: &str| write_private(&auth, text);
+    let place = registry.place();
+    let address = registry.address(&daemon, &auth);
     let site = || Site::named("00000000").expect("a site");
     let parsed = Address::parse(&address).expect("an address");
-    write("ada:s3cret-word");
+    write(LOGIN);
     let engine = Engine::connect(&parsed, site()).await.expect("an engine");
 
     let reference = engine.registry().reference("hello:1").expect("a registry");
@@ -105,19 +63,8 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
 
     let (lines, mut read) = mpsc::channel(64);
     tokio::spawn(async move { while read.recv().await.is_some() {} });
-    let pushed = tokio::time::timeout(PATIENCE, async {
-        loop {
-            // The registry may take a moment to listen.
-            match engine.push(&reference, &lines).await {
-                Ok(facts) => return facts,
-                Err(error) if error.to_string().contains("refused") => {
-                    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-                }
-                Err(error) => panic!("{error}"),
-            }
-        }
-    });
-    let facts = pushed.await.expect("pushed");
+    let facts = tokio::time::timeout(PATIENCE, engine.push(&reference, &lines)).await;
+    let facts = facts.expect("in time").expect("pushed");
     let digest = facts.digest.expect("a digest");
     assert!(digest.starts_with("sha256:") && facts.bytes.is_some_and(|bytes| bytes > 0));
 
@@ -126,7 +73,7 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     let stranger = Engine::connect(&parsed, site()).await.expect("an engine");
     let refused = stranger.push(&reference, &lines).await.expect_err("refused").to_string();
     assert!(!refused.contains("wrong-word"), "{refused}");
-    write("ada:s3cret-word");
+    write(LOGIN);
 
     // It comes back from the registry alone.
     daemon.docker(&["rmi", &reference]).expect("removed");

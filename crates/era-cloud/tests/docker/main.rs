@@ -2,7 +2,9 @@
 //! three nodes in network namespaces. Where no engine can be started, the tests say why and pass.
 
 mod bed;
+mod gpus;
 mod images;
 mod plain;
+mod registry;
 mod swarm;
 mod three;

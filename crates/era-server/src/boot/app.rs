@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::door::Door;
 use super::lead::{Candidate, LOOK_EVERY, Lead};
-use super::{BootError, listen, local_address};
+use super::{BootError, executors, listen, local_address};
 use crate::asks::Asking;
 use crate::auth::Auth;
 use crate::feed::Feed;
@@ -60,6 +60,8 @@ pub struct Settings {
     pub laboratory: Option<Box<dyn Laboratory>>,
     /// The program whose commands the laboratory runs: this one.
     pub program: PathBuf,
+    /// What builds images, where there is an engine for it.
+    pub images: executors::ImageEngine,
 }
 
 /// A server of the application at work.
@@ -131,7 +133,7 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
         laboratory: settings.laboratory,
         lab: lab.clone(),
         files: Files::open(&store, Keep::default())?,
-        images: Default::default(),
+        images: settings.images,
     });
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();

@@ -1,10 +1,11 @@
-//! The bus between the layers where a site has Redis: settings are distributed, and accepted jobs
-//! are told ([`accepted`]).
+//! The bus between the layers where a site has Redis: settings are distributed, accepted jobs are
+//! told ([`accepted`]), and the catalogue of images is mirrored ([`catalogue`]).
 //!
-//! Both are made from what is durable, and only follow it: Redis may be away, and what it missed
+//! All are made from what is durable, and only follow it: Redis may be away, and what it missed
 //! is told when it is back. Nothing here is asked by the scheduler.
 
 pub mod accepted;
+pub mod catalogue;
 
 use std::time::Duration;
 
@@ -39,7 +40,10 @@ pub async fn run(app: App, journal: Journal, address: Address, stop: Cancellatio
     let work = async {
         loop {
             match Bus::connect(&address).await {
-                Ok(bus) => follow(&app, &journal, &bus).await,
+                Ok(bus) => tokio::select! {
+                    () = follow(&app, &journal, &bus) => {}
+                    never = catalogue::keep(app.auth.rows(), &bus) => never,
+                },
                 Err(error) => tracing::warn!(%error, "the bus waits for Redis"),
             }
             tokio::time::sleep(AGAIN).await;

@@ -39,16 +39,27 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(build)).routes(routes!(push))
 }
 
-fn engine(app: &App) -> Result<Engine, Failure> {
-    app.images.get().cloned().ok_or_else(|| {
-        let detail =
-            "this site has no engine that builds images: start it with `--executor docker://…`";
-        Failure::new(StatusCode::CONFLICT, "no_engine", detail)
-    })
+async fn engine(app: &App) -> Result<Engine, Failure> {
+    match app.images.reach().await {
+        Some(Ok(engine)) => Ok(engine),
+        Some(Err(error)) => {
+            Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "engine_away", error.to_string()))
+        }
+        None => {
+            let detail = "this server has no engine that builds images: start `era up` with \
+                          `--executor docker://…`, `era app` with `--images docker://…`";
+            Err(Failure::new(StatusCode::CONFLICT, "no_engine", detail))
+        }
+    }
 }
 
-/// What an image of this account is called in full.
-fn reference(engine: &Engine, caller: &Caller, name: &str) -> Result<String, Failure> {
+/// What an image of this account is called in full. One that is to be pushed is the registry's.
+fn reference(
+    engine: &Engine,
+    caller: &Caller,
+    name: &str,
+    pushed: bool,
+) -> Result<String, Failure> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-:/".contains(c);
     let (path, tag) = name.split_once(':').unwrap_or((name, "latest"));
     let whole = |part: &str| part.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -66,7 +77,7 @@ fn reference(engine: &Engine, caller: &Caller, name: &str) -> Result<String, Fai
     match engine.registry().reference(&below) {
         Ok(reference) => Ok(reference),
         // One engine alone needs no registry to find what it has built.
-        Err(_) if !engine.is_swarm() => Ok(format!("era/{below}")),
+        Err(_) if !engine.is_swarm() && !pushed => Ok(format!("era/{below}")),
         Err(error) => Err(Failure::new(StatusCode::CONFLICT, "no_registry", error.to_string())),
     }
 }
@@ -83,8 +94,8 @@ async fn build(
     from: From,
     Body(new): Body<BuildImage>,
 ) -> Result<Response, Failure> {
-    let engine = engine(&app)?;
-    let reference = reference(&engine, &caller, &new.name)?;
+    let engine = engine(&app).await?;
+    let reference = reference(&engine, &caller, &new.name, new.push)?;
     let long = new.arguments.iter().any(|(k, v)| k.len() + v.len() > ARGUMENT_BYTES_MAX);
     if new.arguments.len() > ARGUMENTS_MAX || long {
         let detail =
@@ -134,9 +145,9 @@ async fn push(
     from: From,
     Body(new): Body<PushImage>,
 ) -> Result<Response, Failure> {
-    let engine = engine(&app)?;
+    let engine = engine(&app).await?;
     service.changer(&caller)?;
-    let reference = reference(&engine, &caller, &new.name)?;
+    let reference = reference(&engine, &caller, &new.name, true)?;
     audit::note(&app, &caller.name, from, "image.push", &reference, true).await;
     streamed(move |lines| async move {
         let facts = engine.push(&reference, &lines).await?;

@@ -23,10 +23,11 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, publish)).routes(routes!(get, remove))
 }
 
-fn image(row: ImageRow) -> Result<Image, Failure> {
+/// An image of the catalogue as it is told.
+pub(crate) fn image(row: ImageRow) -> Result<Image, StoreError> {
     let new: NewImage = serde_json::from_str(&row.details).map_err(|error| {
         let what = format!("image `{}`", row.name);
-        Failure::from(StoreError::Damaged { what, problem: error.to_string() })
+        StoreError::Damaged { what, problem: error.to_string() }
     })?;
     Ok(Image {
         name: new.name,
@@ -117,7 +118,7 @@ async fn get(
     Path(name): Path<String>,
 ) -> Result<Json<Image>, Failure> {
     let row = app.auth.rows().image(&name).await?;
-    image(row.ok_or_else(|| Failure::not_found("image", &name))?).map(Json)
+    Ok(Json(image(row.ok_or_else(|| Failure::not_found("image", &name))?)?))
 }
 
 /// Take an image out of the catalogue. For whoever published it, and for administrators.

@@ -17,7 +17,7 @@ pub mod health;
 mod house;
 pub mod idempotency;
 mod image_builds;
-mod images;
+pub(crate) mod images;
 pub mod job_views;
 pub mod jobs;
 pub mod journal;

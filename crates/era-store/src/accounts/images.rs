@@ -3,6 +3,7 @@
 use sqlx::Row;
 
 use super::Accounts;
+use super::revision::{Counted, changed};
 use crate::StoreError;
 
 /// An image.
@@ -54,17 +55,15 @@ impl Accounts {
         .bind(image.published)
         .execute(&mut *both)
         .await?;
+        changed(Counted::Images, &mut both).await?;
         both.commit().await?;
         Ok(())
     }
 
     /// Takes an image out of the catalogue.
     pub async fn remove_image(&self, name: &str) -> Result<(), StoreError> {
-        sqlx::query("DELETE FROM images WHERE name = ?")
-            .bind(name)
-            .execute(self.database.writer())
-            .await?;
-        Ok(())
+        let remove = sqlx::query("DELETE FROM images WHERE name = ?").bind(name);
+        self.change_of(Counted::Images, remove).await
     }
 }
 

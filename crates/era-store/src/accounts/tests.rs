@@ -217,10 +217,14 @@ async fn an_image_is_replaced_by_its_name() {
         published: 1,
     };
     for (name, details) in [("b", "1"), ("a", "1"), ("b", "2")] {
+        let before = accounts.images_revision().await.unwrap();
         accounts.put_image(&image(name, details)).await.unwrap();
+        assert!(accounts.images_revision().await.unwrap() > before, "word of it is left");
     }
+    let before = accounts.images_revision().await.unwrap();
     assert_eq!(accounts.images_after("", 9).await.unwrap(), [image("a", "1"), image("b", "2")]);
     assert_eq!(accounts.images_after("a", 9).await.unwrap(), [image("b", "2")]);
     accounts.remove_image("a").await.unwrap();
     assert_eq!(accounts.image("a").await.unwrap(), None);
+    assert!(accounts.images_revision().await.unwrap() > before);
 }

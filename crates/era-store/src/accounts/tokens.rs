@@ -4,7 +4,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::Accounts;
-use super::revision::changed;
+use super::revision::{Counted, changed};
 use super::users::number;
 use crate::StoreError;
 
@@ -95,7 +95,7 @@ impl Accounts {
             .bind(i64::from(user))
             .execute(&mut *all)
             .await?;
-        changed(&mut all).await?;
+        changed(Counted::Accounts, &mut all).await?;
         all.commit().await?;
         Ok(())
     }

@@ -60,6 +60,24 @@ impl Dialect {
         }
     }
 
+    /// Whether an error is that of a connection, and not of what was asked: the server or the way to
+    /// it is gone for a moment, or somebody ended the connection. A file has no connection.
+    pub(crate) fn lost_connection(self, error: &sqlx::Error) -> bool {
+        let of_a_connection = match error {
+            sqlx::Error::Io(_)
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::WorkerCrashed => true,
+            sqlx::Error::Database(told) => {
+                let code = told.code().unwrap_or_default();
+                // A connection's, PostgreSQL's shutdown or start, MySQL's `KILL`.
+                code.starts_with("08") || code.starts_with("57P0") || code == "70100"
+            }
+            _ => false,
+        };
+        of_a_connection && self != Dialect::Sqlite
+    }
+
     /// A column whose index is not to be used. Only SQLite has to be told; the others know from
     /// their statistics.
     pub(crate) fn unindexed(self, column: &str) -> String {

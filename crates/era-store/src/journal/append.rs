@@ -4,25 +4,65 @@
 //! is nothing otherwise, which no entry may have as its number. So one statement is the check and
 //! the append, and on a server nobody takes the lead between the two: the row is locked until the
 //! transaction ends.
+//!
+//! A connection that is lost meanwhile leaves it open whether the batch was written. Then it is
+//! appended again, for a short while: numbers are unique, so a batch that is there is found by that
+//! and is never there twice, and what an older try still holds is waited for by the database.
 
-use sqlx::{Any, AssertSqlSafe};
+use std::time::{Duration, Instant};
+
+use sqlx::{Any, AssertSqlSafe, Row};
 
 use super::{Entry, Journal, signed};
 use crate::{Dialect, StoreError};
 
 /// Most rows in one statement: six values each, which is below what any database binds at most.
 const ROWS_MAX: usize = 1024;
+/// How long a batch is appended again after a lost connection: less than any lease, so that
+/// whoever stands by need not wait for it.
+const AGAIN_MAX: Duration = Duration::from_secs(2);
+const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 impl Journal {
-    /// Appends a batch in one transaction. If this fails, nothing of it was written, and nobody
-    /// may be told that it was.
+    /// Appends a batch in one transaction. If this fails, nobody may be told that it was written;
+    /// it was not, unless the connection was lost for good.
     pub async fn append(&self, entries: &[Entry]) -> Result<(), StoreError> {
-        match self.try_append(entries).await {
-            Err(StoreError::Database(failed)) => {
-                Err(self.fence.explain(&self.database, failed).await)
+        let begun = Instant::now();
+        let mut lost = false;
+        loop {
+            let failed = match self.try_append(entries).await {
+                Err(StoreError::Database(failed)) => failed,
+                done => return done,
+            };
+            let again = self.database.dialect().lost_connection(&failed);
+            let failed = match self.fence.explain(&self.database, failed).await {
+                deposed @ StoreError::Deposed { .. } => return Err(deposed),
+                failed => failed,
+            };
+            // Nobody but us writes while we lead.
+            if lost && self.has(entries).await.unwrap_or(false) {
+                return Ok(());
             }
-            done => done,
+            if !again || begun.elapsed() > AGAIN_MAX {
+                return Err(failed);
+            }
+            tracing::warn!(error = %failed, "an append lost its connection: trying again");
+            lost = true;
+            tokio::time::sleep(AGAIN_AFTER).await;
         }
+    }
+
+    /// Whether a batch is there: all of it is, if its last entry is.
+    async fn has(&self, entries: &[Entry]) -> Result<bool, StoreError> {
+        let Some(last) = entries.last() else { return Ok(true) };
+        let found = sqlx::query("SELECT at, input, events FROM journal WHERE seq = ?")
+            .bind(signed(last.seq)?)
+            .fetch_optional(self.database.readers())
+            .await?;
+        let Some(row) = found else { return Ok(false) };
+        let (at, input, events): (i64, String, String) =
+            (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        Ok(at == last.at.0 && input == last.input && events == last.events)
     }
 
     async fn try_append(&self, entries: &[Entry]) -> Result<(), StoreError> {

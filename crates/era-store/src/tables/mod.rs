@@ -103,6 +103,8 @@ pub struct Projector {
     tables: Database,
     memory: Memory,
     cursor: u64,
+    /// What is remembered may not be what was written.
+    stale: bool,
 }
 
 impl Projector {
@@ -114,7 +116,7 @@ impl Projector {
         let memory = load::names(store.tables().readers()).await?;
         let journal = store.journal();
         let tables = store.tables().clone();
-        Ok(Projector { journal, tables, memory, cursor })
+        Ok(Projector { journal, tables, memory, cursor, stale: false })
     }
 
     /// The last entry that the tables have.
@@ -125,16 +127,19 @@ impl Projector {
     /// Carries out the next entries, if there are any: one transaction.
     pub async fn advance(&mut self) -> Result<Option<Applied>, StoreError> {
         loop {
+            if self.stale {
+                self.memory = load::names(self.tables.readers()).await?;
+                self.cursor = cursor(self.tables.readers()).await?;
+                self.stale = false;
+            }
             let facts = self.next().await?;
             let Some(last) = facts.last().map(|fact| fact.input.seq) else { return Ok(None) };
-            let applied = self.carry_out(&facts, last).await;
-            if let Ok(Some(applied)) = applied {
+            // Until it is known to be written, whatever fails: the next look reads it again.
+            self.stale = true;
+            if let Some(applied) = self.carry_out(&facts, last).await? {
+                self.stale = false;
                 return Ok(Some(applied));
             }
-            // What is remembered is not what was written: read it again, and go on from there.
-            self.memory = load::names(self.tables.readers()).await?;
-            self.cursor = cursor(self.tables.readers()).await?;
-            applied?;
         }
     }
 

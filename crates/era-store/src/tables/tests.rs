@@ -222,6 +222,38 @@ async fn a_rebuild_gives_the_same_rows_and_so_do_small_batches_with_restarts_bet
 }
 
 #[tokio::test]
+async fn what_could_neither_be_written_nor_read_again_is_counted_once_in_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    world.project().await;
+    let mut projector = Projector::open(&world.store).await.unwrap();
+    mixed_day(&mut world);
+    world.flush().await;
+    // Nothing can be written, and nothing that was before can be read, as while a server is away.
+    let writer = world.store.tables().writer().clone();
+    let renamed = async |from: &str, to: &str| {
+        let sql = sqlx::AssertSqlSafe(format!("ALTER TABLE {from} RENAME TO {to}"));
+        sqlx::query(sql).execute(&writer).await.unwrap();
+    };
+    renamed("cursors", "cursors_away").await;
+    renamed("teams", "teams_away").await;
+    for _ in 0..3 {
+        assert!(projector.advance().await.is_err());
+    }
+    renamed("cursors_away", "cursors").await;
+    renamed("teams_away", "teams").await;
+    while projector.advance().await.unwrap().is_some() {}
+    let tables = Tables::new(&world.store);
+    for user in [ADA, BOB] {
+        let newest = tables.statement(user, None, 1).await.unwrap().rows.remove(0);
+        assert_eq!(newest.balance, world.balance(user).0, "{user}");
+    }
+    let after = dump(&world.store).await;
+    Projector::rebuild(&world.store).await.unwrap();
+    assert_eq!(after, dump(&world.store).await);
+}
+
+#[tokio::test]
 async fn the_wallet_of_the_tables_is_the_wallet_of_the_core() {
     let folder = tempfile::tempdir().unwrap();
     let mut world = World::new(folder.path()).await;

@@ -225,11 +225,14 @@ fn watch(source: &Source, about: &About, common: &Common) -> anyhow::Result<()> 
     let client = common.client()?;
     let name = source.name()?;
     let name = name.split(':').next().unwrap_or_default().to_owned();
+    newest(&source.folder)?;
     let mut built_at = None;
     loop {
-        let state = newest(&source.folder)?;
-        let still = state.0.elapsed().is_ok_and(|since| since >= STILL);
-        if Some(&state) != built_at.as_ref() && still {
+        // A file that went away under our eyes is a change like any other: the next look sees it.
+        let state = newest(&source.folder).ok();
+        // A clock that is behind the files' does not keep them from being built.
+        let still = |at: SystemTime| at.elapsed().map_or(true, |since| since >= STILL);
+        if state != built_at && state.is_some_and(|(at, _)| still(at)) {
             let published = source
                 .build(&client, true)
                 .and_then(|built| Ok(client.publish_image(&about.entry(name.clone(), built))?));
@@ -241,7 +244,7 @@ fn watch(source: &Source, about: &About, common: &Common) -> anyhow::Result<()> 
                 ))?,
                 Err(error) => look::note(&format!("{error:#}")),
             }
-            built_at = Some(state);
+            built_at = state;
         }
         std::thread::sleep(LOOK);
     }

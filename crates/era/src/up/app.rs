@@ -4,7 +4,9 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use clap::Args;
+use era_cloud::docker::Address;
 use era_server::boot::app::{Role, Settings, start};
+use era_server::boot::executors::ImageEngine;
 
 use super::options::{Doors, Encryption, Kept, Search, Webhooks, program, run};
 use super::{local, told_to_stop};
@@ -22,6 +24,10 @@ pub(crate) struct Application {
     webhooks: Webhooks,
     #[command(flatten)]
     search: Search,
+    /// Build and push images through this engine: `docker://` with a socket or HOST:PORT, and
+    /// `?registry=`, `registry-auth=` and `tls=` behind it
+    #[arg(long, value_name = "URL", env = "ERA_IMAGES")]
+    images: Option<String>,
 }
 
 /// Start what keeps files by itself: uploads, data sets and outputs; one is at work at a time
@@ -40,6 +46,10 @@ impl Application {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let role = Role::Requests { tcp: self.doors.tcp, tuning: self.search.tuning() };
         let folder = self.kept.folder()?;
+        let images = match &self.images {
+            Some(url) => ImageEngine::at(Address::parse(url)?, folder.clone()),
+            None => ImageEngine::default(),
+        };
         let settings = Settings {
             role,
             database: self.kept.place(&folder),
@@ -50,6 +60,7 @@ impl Application {
             reach: self.webhooks.reach(),
             laboratory: Some(Box::new(crate::laboratory::Simulator)),
             program: program()?,
+            images,
         };
         run(serve(settings, self.encryption, "ERA is up at", true))
     }
@@ -68,6 +79,7 @@ impl FileService {
             reach: era_server::webhook::address::Reach::Public,
             laboratory: None,
             program: program()?,
+            images: ImageEngine::default(),
         };
         run(serve(settings, self.encryption, "files are kept at", false))
     }

@@ -9,7 +9,9 @@ use crate::harness::Platform;
 
 #[allow(dead_code)] // what the tests of the executor alone use too
 #[path = "../../../era-cloud/tests/docker/bed.rs"]
-mod bed;
+pub(crate) mod bed;
+#[path = "../../../era-cloud/tests/docker/registry.rs"]
+pub(crate) mod registry;
 #[path = "../../../era-cloud/tests/docker/three.rs"]
 mod three;
 

@@ -7,8 +7,10 @@ use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Inner;
+use super::sequel::Due;
 use crate::celery::bus::{self, BusError, Taken};
 use crate::celery::envelope::Envelope;
+use crate::celery::follow::Following;
 use crate::celery::message::{BadMessage, TaskMessage};
 use crate::celery::names;
 use crate::celery::node::{AGAIN, Exec, Run};
@@ -22,65 +24,120 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often a command that was lost is begun again.
 const LOST_MAX: usize = 3;
 
-/// What is to be done with a message.
-enum Verdict {
-    /// It was served; what is kept of it.
-    Served(Option<Meta>),
-    /// It cannot be served by anybody here.
-    Dead(String, Option<Meta>),
+/// How a message was served.
+struct Served {
+    /// Why it lies with the dead, where nobody here could serve it.
+    dead: Option<String>,
+    /// What is due for its end.
+    due: Option<Due>,
+    /// The task that no other worker may run until all that is done.
+    claimed: Option<String>,
+}
+
+impl Served {
+    /// There is nothing to say, or it was said already.
+    const QUIETLY: Served = Served { dead: None, due: None, claimed: None };
+
+    fn with(due: Due) -> Served {
+        Served { due: Some(due), ..Served::QUIETLY }
+    }
+
+    fn dead(why: String, due: Option<Due>) -> Served {
+        Served { dead: Some(why), due, claimed: None }
+    }
+}
+
+/// A task of ours, and what follows it.
+struct Asked {
+    message: TaskMessage,
+    following: Following,
+}
+
+impl Asked {
+    /// It has come to this end, which is kept or not.
+    fn ended(&self, worker: &Inner, end: Meta, kept: bool) -> Due {
+        Due::of(worker.bus(), &self.message.headers, &self.following, end, kept)
+    }
+
+    /// It failed by its sender's fault.
+    fn refused(&self, worker: &Inner, kind: (&str, &str), why: String) -> Served {
+        let end = Meta::failure(&self.message.headers.id, kind, &why, bus::now());
+        Served::dead(why, Some(self.ended(worker, end, true)))
+    }
 }
 
 /// Serves a message to its end.
 pub(super) async fn serve(worker: &Inner, taken: &Taken, place: Option<OwnedSemaphorePermit>) {
-    let verdict = judge(worker, taken, place).await;
-    loop {
-        let done = match &verdict {
-            Verdict::Served(meta) => worker.bus().acknowledge(&taken.tag, meta.as_ref()).await,
-            Verdict::Dead(why, meta) => worker.bus().bury(taken, why, meta.as_ref()).await,
-        };
-        match done {
-            Ok(()) => break,
-            Err(error) => {
-                tracing::warn!(%error, "what became of a message waits for Redis");
-                tokio::time::sleep(AGAIN).await;
-            }
-        }
+    let served = judge(worker, taken, place).await;
+    while let Err(error) = conclude(worker, taken, &served).await {
+        tracing::warn!(%error, "what became of a message waits for Redis");
+        tokio::time::sleep(AGAIN).await;
     }
-    if let Verdict::Dead(why, _) = verdict {
+    if let Some(id) = &served.claimed {
+        super::lock(&worker.claims).remove(id);
+    }
+    if let Some(why) = served.dead {
         tracing::warn!(why, queue = taken.key, "a message was put with the dead");
     }
 }
 
-async fn judge(worker: &Inner, taken: &Taken, place: Option<OwnedSemaphorePermit>) -> Verdict {
+/// Says what became of a message. What was said may be said again.
+async fn conclude(worker: &Inner, taken: &Taken, served: &Served) -> Result<(), BusError> {
+    let bus = worker.bus();
+    let result = match &served.due {
+        Some(due) if due.is_alone() => due.kept(),
+        Some(due) => {
+            due.carry_out(bus, &taken.tag).await?;
+            None
+        }
+        None => None,
+    };
+    match &served.dead {
+        None => bus.acknowledge(&taken.tag, result, served.claimed.as_deref()).await,
+        Some(why) => bus.bury(taken, why, result).await,
+    }
+}
+
+async fn judge(worker: &Inner, taken: &Taken, place: Option<OwnedSemaphorePermit>) -> Served {
     let envelope = match Envelope::read(&taken.raw) {
         Ok(envelope) => envelope,
-        Err(error) => return Verdict::Dead(error.to_string(), None),
+        Err(error) => return Served::dead(error.to_string(), None),
     };
     let message = match TaskMessage::read(&envelope) {
         Ok(message) => message,
         Err(error) => return malformed(&envelope, &error),
     };
-    if let Some(verdict) = foreign(&message) {
-        return verdict;
-    }
     let (starts, ends) = match (message.headers.starts(), message.headers.ends()) {
         (Ok(starts), Ok(ends)) => (starts, ends),
         (Err(error), _) | (_, Err(error)) => return malformed(&envelope, &error),
     };
+    let id = message.headers.id.clone();
+    let following = match Following::read(&message.headers, &message.embed) {
+        Ok(following) => following,
+        Err(error) => {
+            let why = error.to_string();
+            let end = Meta::failure(&id, ("celery.exceptions", "Reject"), &why, bus::now());
+            return Served::dead(why, Some(Due::result(end)));
+        }
+    };
+    let asked = Asked { message, following };
+    let task = asked.message.headers.task.as_str();
+    if ![RUN, EXEC].contains(&task) {
+        let why = format!("no task is called `{task}` here: this worker has {RUN} and {EXEC}");
+        return asked.refused(worker, ("celery.exceptions", "NotRegistered"), why);
+    }
     let _place = match starts.filter(|at| *at > bus::now()) {
         Some(at) => wait_until(worker, at, place).await,
         None => place,
     };
-    let id = &message.headers.id;
-    if ends.is_some_and(|ends| ends <= bus::now()) {
-        return Verdict::Served(Some(Meta::revoked(id, "expired", bus::now())));
+    let expired = ends.is_some_and(|ends| ends <= bus::now()).then_some("expired");
+    if let Some(why) = expired.or(worker.is_revoked(&id).then_some("revoked")) {
+        let end = Meta::revoked(&id, why, bus::now());
+        return Served::with(asked.ended(worker, end, true));
     }
-    if worker.is_revoked(id) {
-        return Verdict::Served(Some(Meta::revoked(id, "revoked", bus::now())));
-    }
-    match message.headers.task.as_str() {
-        RUN => run(worker, &message).await,
-        _ => exec(worker, &message).await,
+    match task {
+        RUN => run(worker, &asked).await,
+        _ => exec(worker, &asked).await,
     }
 }
 
@@ -110,71 +167,48 @@ async fn wait_until(
 }
 
 /// Whoever sent it, if that can be read, is told what is wrong.
-fn malformed(envelope: &Envelope, error: &BadMessage) -> Verdict {
+fn malformed(envelope: &Envelope, error: &BadMessage) -> Served {
     let why = error.to_string();
     let id = envelope.headers.get("id").and_then(Value::as_str).filter(|id| id.len() <= 2048);
     let tell = |id| Meta::failure(id, ("kombu.exceptions", "DecodeError"), &why, bus::now());
-    Verdict::Dead(why.clone(), id.map(tell))
-}
-
-/// A task that is not ours, or asks for what only a Celery worker does.
-fn foreign(message: &TaskMessage) -> Option<Verdict> {
-    let headers = &message.headers;
-    if ![RUN, EXEC].contains(&headers.task.as_str()) {
-        let why =
-            format!("no task is called `{}` here: this worker has {RUN} and {EXEC}", headers.task);
-        let kind = ("celery.exceptions", "NotRegistered");
-        let meta = Meta::failure(&headers.id, kind, &headers.task, bus::now());
-        return Some(Verdict::Dead(why, Some(meta)));
-    }
-    let embed = &message.embed;
-    let some = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
-    let calls = some(&embed.callbacks) || some(&embed.errbacks) || some(&embed.chain);
-    if calls || embed.chord.as_ref().is_some_and(|chord| !chord.is_null()) {
-        let why = "callbacks, chains and chords are called by Celery workers only: \
-                   send this to a queue that one of them consumes";
-        let kind = ("celery.exceptions", "Reject");
-        let meta = Meta::failure(&headers.id, kind, why, bus::now());
-        return Some(Verdict::Dead(why.to_owned(), Some(meta)));
-    }
-    None
+    let due = id.map(tell).map(Due::result);
+    Served::dead(why, due)
 }
 
 /// A launch by its id. Its result is kept under that id by the node; the message's own id is told
 /// too where it is another.
-async fn run(worker: &Inner, message: &TaskMessage) -> Verdict {
-    let own = &message.headers.id;
-    let launch = message.args.first().or_else(|| message.kwargs.get("id")).and_then(Value::as_str);
+async fn run(worker: &Inner, asked: &Asked) -> Served {
+    let TaskMessage { headers, args, kwargs, .. } = &asked.message;
+    let launch = args.first().or_else(|| kwargs.get("id")).and_then(Value::as_str);
     let Some(launch) = launch else {
         let why = format!("{RUN} needs the id of a launch as its first argument");
-        let meta = Meta::failure(own, ("builtins", "TypeError"), &why, bus::now());
-        return Verdict::Dead(why, Some(meta));
+        return asked.refused(worker, ("builtins", "TypeError"), why);
     };
+    let other = launch != headers.id;
     match worker.node.run(launch).await {
-        Run::Ended(ended) if launch != own && !message.headers.ignore_result => {
-            Verdict::Served(Some(ended.meta(own, bus::now())))
+        Run::Ended(ended) => {
+            let end = ended.meta(&headers.id, bus::now());
+            Served::with(asked.ended(worker, end, other && !headers.ignore_result))
         }
-        Run::Over if launch != own => {
+        Run::Over if other => {
             let why = format!("there is no launch {launch}: it is over, or was called off");
-            let meta = Meta::failure(own, ("builtins", "LookupError"), &why, bus::now());
-            Verdict::Served(Some(meta))
+            let end = Meta::failure(&headers.id, ("builtins", "LookupError"), &why, bus::now());
+            Served::with(asked.ended(worker, end, true))
         }
-        Run::Ended(_) | Run::Over => Verdict::Served(None),
+        Run::Over => Served::QUIETLY,
     }
 }
 
 /// A command. Of several workers that have the same message only one runs it.
-async fn exec(worker: &Inner, message: &TaskMessage) -> Verdict {
-    let headers = &message.headers;
-    let exec = match arguments(&message.args, &message.kwargs) {
+async fn exec(worker: &Inner, asked: &Asked) -> Served {
+    let headers = &asked.message.headers;
+    let exec = match arguments(&asked.message.args, &asked.message.kwargs) {
         Ok(exec) => exec,
-        Err(why) => {
-            let meta = Meta::failure(&headers.id, ("builtins", "TypeError"), &why, bus::now());
-            return Verdict::Dead(why, Some(meta));
-        }
+        Err(why) => return asked.refused(worker, ("builtins", "TypeError"), why),
     };
-    if !claim_patiently(worker, &headers.id).await {
-        return Verdict::Served(None);
+    if let Some(end) = claim_patiently(worker, &headers.id).await {
+        // It is over; what follows may not have been sent.
+        return Served::with(asked.ended(worker, end, false));
     }
     let limit = |seconds: Option<f64>| {
         let seconds = seconds.filter(|s| s.is_finite() && *s > 0.0)?;
@@ -189,10 +223,10 @@ async fn exec(worker: &Inner, message: &TaskMessage) -> Verdict {
         }
         ended = worker.node.exec(&headers.id, &exec, soft, hard).await;
     }
-    let kept = ended.filter(|_| !headers.ignore_result);
-    let meta = kept.map(|ended: Ended| ended.meta(&headers.id, bus::now()));
-    release(worker, &headers.id).await;
-    Verdict::Served(meta)
+    let due = ended.map(|ended: Ended| {
+        asked.ended(worker, ended.meta(&headers.id, bus::now()), !headers.ignore_result)
+    });
+    Served { dead: None, due, claimed: Some(headers.id.clone()) }
 }
 
 fn arguments(args: &[Value], kwargs: &Map<String, Value>) -> Result<Exec, String> {
@@ -207,12 +241,13 @@ fn arguments(args: &[Value], kwargs: &Map<String, Value>) -> Result<Exec, String
     exec.problem().map_or(Ok(exec), |problem| Err(problem.to_owned()))
 }
 
-/// Whether this worker is to run a task: nobody else does, and it is not over.
-async fn claim_patiently(worker: &Inner, id: &str) -> bool {
+/// Waits until this worker is the one to run a task, or it is over; how it ended then.
+async fn claim_patiently(worker: &Inner, id: &str) -> Option<Meta> {
     loop {
         match claim(worker, id).await {
-            Ok(Some(mine)) => return mine,
-            Ok(None) => tokio::time::sleep(LOOK_EVERY).await,
+            Ok(Claim::Mine) => return None,
+            Ok(Claim::Over(end)) => return Some(*end),
+            Ok(Claim::Others) => tokio::time::sleep(LOOK_EVERY).await,
             Err(error) => {
                 tracing::warn!(%error, id, "a task could not be claimed: trying again");
                 tokio::time::sleep(AGAIN).await;
@@ -221,30 +256,34 @@ async fn claim_patiently(worker: &Inner, id: &str) -> bool {
     }
 }
 
-async fn claim(worker: &Inner, id: &str) -> Result<Option<bool>, BusError> {
+/// Whose a task is.
+enum Claim {
+    Mine,
+    Others,
+    Over(Box<Meta>),
+}
+
+/// Looks for a result and claims the task in one step: whoever ran it keeps the result before it
+/// lets the task go.
+async fn claim(worker: &Inner, id: &str) -> Result<Claim, BusError> {
     let (key, name) = (names::claim(id), worker.node.name());
     let lease = super::claim_ms(worker.node.lease());
     let mut all = redis::pipe();
+    all.atomic();
     all.cmd("GET").arg(crate::celery::result::key(id));
     all.cmd("SET").arg(&key).arg(name).arg("NX").arg("PX").arg(lease);
     all.cmd("GET").arg(&key);
     let (kept, _, holder): (Option<Vec<u8>>, Option<String>, Option<String>) =
         worker.bus().run_all("let us claim a task", &all).await?;
-    if kept.and_then(|bytes| Meta::read(&bytes)).is_some_and(|meta| meta.status.is_final()) {
-        return Ok(Some(false));
+    let over = kept.and_then(|bytes| Meta::read(&bytes)).filter(|meta| meta.status.is_final());
+    if let Some(end) = over {
+        return Ok(Claim::Over(Box::new(end)));
     }
-    let mine = holder.as_deref() == Some(name);
-    if mine {
-        super::lock(&worker.claims).insert(id.to_owned());
+    if holder.as_deref() != Some(name) {
+        return Ok(Claim::Others);
     }
-    Ok(mine.then_some(true))
-}
-
-async fn release(worker: &Inner, id: &str) {
-    super::lock(&worker.claims).remove(id);
-    // It lapses by itself if this fails.
-    let _ =
-        worker.bus().run::<i64>("release a task", redis::cmd("DEL").arg(names::claim(id))).await;
+    super::lock(&worker.claims).insert(id.to_owned());
+    Ok(Claim::Mine)
 }
 
 #[cfg(test)]
@@ -271,15 +310,5 @@ mod tests {
         ] {
             assert!(read(args.clone(), kwargs).is_err(), "{args}");
         }
-    }
-
-    #[test]
-    fn what_only_celery_can_do_is_not_half_done() {
-        let mut message = TaskMessage::new(EXEC, "1", vec![json!(["true"])], Map::new());
-        assert!(foreign(&message).is_none());
-        message.embed.chain = Some(vec![json!({"task": "next"})]);
-        assert!(matches!(foreign(&message), Some(Verdict::Dead(_, Some(_)))));
-        let other = TaskMessage::new("tasks.add", "1", vec![], Map::new());
-        assert!(matches!(foreign(&other), Some(Verdict::Dead(_, Some(_)))));
     }
 }

@@ -71,19 +71,20 @@ impl Bed {
     }
 
     pub(crate) fn app(&self) -> Layer {
-        self.layer("app", &free_address(), &self.shared(), &[])
+        self.sharing("app", &[])
     }
 
     pub(crate) fn cloud(&self) -> Layer {
-        self.layer("cloud", &free_address(), &self.shared(), &[])
+        self.sharing("cloud", &[])
     }
 
     pub(crate) fn files(&self) -> Layer {
-        self.layer("files", &free_address(), &self.shared(), &[])
+        self.sharing("files", &[])
     }
 
-    fn layer(&self, kind: &str, listen: &str, data: &Path, more: &[&str]) -> Layer {
-        self.layer_on(&self.database, kind, listen, data, more)
+    /// A layer of this kind in the shared folder, with further arguments.
+    pub(crate) fn sharing(&self, kind: &str, more: &[&str]) -> Layer {
+        self.layer_on(&self.database, kind, &free_address(), &self.shared(), more)
     }
 
     /// A process of a layer, started.
@@ -255,6 +256,19 @@ impl Layer {
         let path = format!("/api/v1{path}");
         let (status, answer) = exchange(&self.address, method, &path, &headers, &text)?;
         Ok((status, serde_json::from_str(&answer).unwrap_or_default()))
+    }
+
+    /// How many jobs there are.
+    pub(crate) fn count_jobs(&self, token: &str) -> usize {
+        let (mut count, mut cursor) = (0, String::new());
+        loop {
+            let page = self.get(token, &format!("/jobs?limit=1000{cursor}"));
+            count += page["items"].as_array().unwrap().len();
+            match page["next"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return count,
+            }
+        }
     }
 
     /// What its API answers to a question that is right.

@@ -1,13 +1,12 @@
-//! Schedulers, applications, what runs tasks, Redis and the database are killed, paused, cut off
-//! and healed at random moments under load, as a service manager would start them again: nothing
-//! that was acknowledged is lost, nothing runs twice, no promise is broken that the hardware could
+//! Schedulers, applications, what runs tasks, what keeps files, Redis and the database are killed,
+//! paused, cut off and healed at random moments under load, as a service manager would start them
+//! again: no job and no file that was acknowledged is lost, nothing runs twice, no promise is broken that the hardware could
 //! keep, the money balances, and the journal replays.
 //!
 //! A minute here; `ERA_CHAOS_S` sets another time, and `ERA_CHAOS_SEED` another seed, which is
 //! printed.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,8 +14,9 @@ use era_store::Dialect;
 use serde_json::{Value, json};
 
 use super::bed::{Bed, Layer, wait};
+use super::redis::Redis;
+use super::uploads::Uploads;
 use super::wire::Wire;
-use crate::harness::free_address;
 
 /// How long everything may take to be settled once it is left alone.
 const SETTLED_MAX: Duration = Duration::from_secs(180);
@@ -42,40 +42,6 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// A Redis that comes and goes.
-struct Redis {
-    port: String,
-    process: Child,
-}
-
-impl Redis {
-    fn start() -> Redis {
-        let port = free_address().rsplit(':').next().unwrap().to_owned();
-        let process = Redis::spawn(&port);
-        Redis { port, process }
-    }
-
-    fn spawn(port: &str) -> Child {
-        Command::new("redis-server")
-            .args(["--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap()
-    }
-
-    fn kill(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
 /// What is done to the site, and told when it is done.
 struct Disaster<'a> {
     bed: &'a mut Bed,
@@ -90,7 +56,7 @@ impl Disaster<'_> {
     fn strike(&mut self) {
         let wires = self.wires.len() as u64;
         match self.dice.below(12) {
-            // Those that lead or stand by, answer, or run tasks.
+            // Those that lead or stand by, answer, run tasks, or keep files.
             0..=3 => {
                 let victim = self.victim();
                 self.say(&format!("kill {victim}"));
@@ -122,7 +88,7 @@ impl Disaster<'_> {
                 self.say("kill redis");
                 self.redis.kill();
                 self.pass(200, 2_000);
-                self.redis.process = Redis::spawn(&self.redis.port);
+                self.redis.start_again();
             }
             _ => {
                 self.say("kill the database");
@@ -168,8 +134,9 @@ fn job(nth: u64) -> Value {
         "ask": {"resources": {"cpu": "50m", "memory": "16Mi"}, "duration_s": 60},
     });
     if nth.is_multiple_of(20) {
-        let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(90);
-        job["ask"]["duration_s"] = json!(10);
+        let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(120);
+        // Longer than two blows in a row keep an end from being told.
+        job["ask"]["duration_s"] = json!(40);
         job["ask"]["deadline"] = json!(deadline.to_string());
         job["value"] = json!("1000");
     }
@@ -226,13 +193,13 @@ fn a_site_of_two_of_each_survives_what_happens_to_it() {
     let by = |wire: &Wire| {
         bed.database.replace(&format!(":{}/", bed.server.port()), &format!(":{}/", wire.port))
     };
-    let at = format!("redis://127.0.0.1:{}/0", redis.port);
+    let at = redis.url();
     let cores: Vec<Layer> = (1..)
         .zip(&wires)
         .map(|(number, wire)| bed.core_with(number, &by(wire), &["--redis", &at]))
         .collect();
     let mut layers = cores;
-    layers.extend([bed.app(), bed.app(), bed.cloud()]);
+    layers.extend([bed.app(), bed.app(), bed.cloud(), bed.files()]);
     for layer in &mut layers[2..] {
         layer.wait_until_ready();
     }
@@ -243,8 +210,10 @@ fn a_site_of_two_of_each_survives_what_happens_to_it() {
     let token = made["token"].as_str().unwrap().to_owned();
     wait("a node", SETTLED_MAX, || layers[2].get(&token, "/nodes").as_array()?.first().cloned());
 
+    let uploads = Uploads::to(&layers[5], &token, SETTLED_MAX);
     let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let jobs: BTreeMap<u64, Value> = std::thread::scope(|scope| {
+    let (jobs, files): (BTreeMap<u64, Value>, _) = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| uploads.send(&stop));
         let clients: Vec<_> = (0..3)
             .map(|client| {
                 let (apps, token, stop, asked) = (&apps, &token, &stop, &asked);
@@ -267,17 +236,21 @@ fn a_site_of_two_of_each_survives_what_happens_to_it() {
         stop.store(true, Ordering::Relaxed);
         let mut clients = clients;
         // Clients that still wait for an answer need whatever has ended meanwhile.
-        while clients.iter().any(|client| !client.is_finished()) {
+        while !sending.is_finished() || clients.iter().any(|client| !client.is_finished()) {
             disaster.pass(50, 60);
         }
         let told = clients.drain(..).map(|client| client.join().unwrap());
-        told.flatten().collect()
+        (told.flatten().collect(), sending.join().unwrap())
     });
     let tried = asked.load(Ordering::Relaxed);
-    eprintln!("{} jobs were acknowledged in {tried} tries", jobs.len());
+    eprintln!("{} jobs were acknowledged in {tried} tries, {} files", jobs.len(), files.len());
     assert!(jobs.len() as u64 > lasts.as_secs(), "hardly anything was handed in");
+    assert!(files.len() as u64 > lasts.as_secs() / 2, "hardly anything was sent");
     assert!(jobs.values().any(|job| job["value"].is_string()), "nothing was promised");
     settled(&bed, &mut layers, &token, &jobs);
+    for (path, hash) in files {
+        uploads.check(&path, hash);
+    }
 }
 
 /// What each layer said last.
@@ -322,16 +295,7 @@ fn settled(bed: &Bed, layers: &mut [Layer], token: &str, jobs: &BTreeMap<u64, Va
         }
         assert!(ran.len() == 1 && ran[0].1 == "ran\n", "job {number} ran {ran:?}");
     }
-    let (mut known, mut cursor) = (0, String::new());
-    loop {
-        let page = app.get(token, &format!("/jobs?limit=1000{cursor}"));
-        known += page["items"].as_array().unwrap().len();
-        match page["next"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => break,
-        }
-    }
-    assert_eq!(known, jobs.len(), "a key made two jobs");
+    assert_eq!(app.count_jobs(token), jobs.len(), "a key made two jobs");
     let wallet = app.get(token, "/users/admin/wallet");
     assert_eq!(micro(&wallet["escrow"]), 0, "{wallet}");
     assert_eq!(micro(&wallet["balance"]) + spent, GRANTED, "{wallet}");

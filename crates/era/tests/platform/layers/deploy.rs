@@ -1,13 +1,9 @@
 //! What `deploy/` has is what the programs that read it understand.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::front::{configured, deploy, nginx, write_whole};
 use crate::encrypted::certificate;
-
-fn deploy() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
-}
 
 fn missing(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
@@ -20,22 +16,14 @@ fn missing(program: &str) -> bool {
 
 #[test]
 fn nginx_understands_its_configuration() {
-    // It is not on every user's PATH.
-    let nginx = if Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" };
-    if Command::new(nginx).arg("-v").output().is_err() {
-        assert!(missing("nginx"));
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
     if certificate(folder.path()).is_none() {
         eprintln!("skipped: there is no openssl here to make a certificate");
         return;
     }
     for (upstreams, names) in [("upstreams.conf", false), ("upstreams-compose.conf", true)] {
-        let read = |name: &str| std::fs::read_to_string(deploy().join("nginx").join(name)).unwrap();
+        let read = |name: &str| configured(name, folder.path());
         let mut text = read(upstreams) + &read("era.conf");
-        text = text.replace("/etc/era/tls", &folder.path().display().to_string());
         // Ports that anybody may listen on, and names that no resolver here knows.
         text = text.replace(":80;", ":18080;").replace(" 80;", " 18080;");
         text = text.replace(":443 ", ":18443 ").replace(" 443 ", " 18443 ");
@@ -45,20 +33,9 @@ fn nginx_understands_its_configuration() {
                 text = text.replace(&format!("server {host}"), "server 127.0.0.1:");
             }
         }
-        let whole = format!(
-            "pid {0}/pid;\nerror_log {0}/log;\nevents {{}}\nhttp {{\naccess_log off;\n{text}\n}}\n",
-            folder.path().display()
-        );
-        std::fs::write(at("nginx.conf"), whole).unwrap();
-        let done = Command::new(nginx)
-            .args(["-t", "-e"])
-            .arg(at("log"))
-            .arg("-c")
-            .arg(at("nginx.conf"))
-            .arg("-p")
-            .arg(folder.path())
-            .output()
-            .unwrap();
+        write_whole(folder.path(), &text);
+        let Some(mut nginx) = nginx(folder.path()) else { return };
+        let done = nginx.arg("-t").output().unwrap();
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(done.status.success() && !said.contains("[warn]"), "{upstreams}: {said}");
     }

@@ -1,0 +1,103 @@
+//! The one address of a site in layers: nginx with the configuration of `deploy/`, over TLS.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::bed::{Layer, wait};
+use crate::encrypted::certificate;
+use crate::harness::free_address;
+
+/// Where `deploy/` is.
+pub(crate) fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
+}
+
+/// A file of `deploy/nginx`, with the certificate of a folder.
+pub(crate) fn configured(name: &str, folder: &Path) -> String {
+    let text = std::fs::read_to_string(deploy().join("nginx").join(name)).unwrap();
+    text.replace("/etc/era/tls", &folder.display().to_string())
+}
+
+/// Writes the whole that a part for `conf.d` stands in.
+pub(crate) fn write_whole(folder: &Path, part: &str) {
+    let kept = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("{kind}_temp_path {}/{kind};\n", folder.display()));
+    let whole = format!(
+        "pid {0}/pid;\nerror_log {0}/log;\nevents {{}}\nhttp {{\naccess_log off;\n{1}{part}\n}}\n",
+        folder.display(),
+        kept.concat(),
+    );
+    std::fs::write(folder.join("nginx.conf"), whole).unwrap();
+}
+
+/// nginx on what was written in a folder; `None` where it is not installed and need not be.
+pub(crate) fn nginx(folder: &Path) -> Option<Command> {
+    // It is not on every user's PATH.
+    let program = if Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" };
+    if Command::new(program).arg("-v").output().is_err() {
+        assert!(std::env::var_os("ERA_ENGINES_NEEDED").is_none(), "nginx is not installed");
+        eprintln!("skipped: nginx is not installed: run scripts/setup test");
+        return None;
+    }
+    let mut command = Command::new(program);
+    let file = |name: &str| folder.join(name);
+    command.arg("-e").arg(file("log")).arg("-c").arg(file("nginx.conf")).arg("-p").arg(folder);
+    Some(command)
+}
+
+/// nginx in front of an application and of what keeps files. It ends with the value.
+pub(crate) struct Front {
+    folder: tempfile::TempDir,
+    url: String,
+    process: Child,
+}
+
+impl Front {
+    /// `None` where something that it needs is not installed.
+    pub(crate) fn start(app: &Layer, files: &Layer) -> Option<Front> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        if certificate(path).is_none() {
+            eprintln!("skipped: there is no openssl here to make a certificate");
+            return None;
+        }
+        let (listen, plain) = (free_address(), free_address());
+        let upstreams = configured("upstreams.conf", path)
+            .replace("127.0.0.1:7632", &app.address)
+            .replace("127.0.0.1:7636", &files.address);
+        let server = configured("era.conf", path)
+            .replace("listen 443 ssl", &format!("listen {listen} ssl"))
+            .replace("listen 80", &format!("listen {plain}"));
+        let lines = server.lines().filter(|line| !line.trim().starts_with("listen [::]"));
+        write_whole(path, &(upstreams + &lines.collect::<Vec<_>>().join("\n")));
+        let mut command = nginx(path)?;
+        command.args(["-g", "daemon off;"]).stdin(Stdio::null());
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let front = Front { folder, url: format!("https://{listen}"), process };
+        wait("nginx", Duration::from_secs(30), || std::net::TcpStream::connect(&listen).ok());
+        Some(front)
+    }
+
+    /// The command line, set up to talk to this address.
+    pub(crate) fn era(&self, token: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_era"));
+        command
+            .args(arguments)
+            .args(["--url", &self.url, "--ca"])
+            .arg(self.folder.path().join("cert.pem"))
+            .env("ERA_TOKEN", token)
+            .env("ERA_CONFIG", self.folder.path().join("config"))
+            .env("NO_COLOR", "1");
+        command
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        let id = self.process.id().to_string();
+        // Asked, it ends its workers first.
+        let _ = Command::new("kill").args(["-TERM", &id]).status();
+        let _ = self.process.wait();
+    }
+}

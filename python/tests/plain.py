@@ -1,0 +1,33 @@
+"""Tasks of somebody else, for a Celery worker that knows nothing of ERA."""
+
+import os
+import time
+
+from celery import Celery
+
+app = Celery("plain", broker=os.environ["PLAIN_BROKER"], backend=os.environ["PLAIN_BROKER"])
+
+
+@app.task(name="plain.where", bind=True)
+def where(self, result):
+    """What it was called with, and by whom."""
+    request = self.request
+    return {"output": result["output"], "parent": request.parent_id, "root": request.root_id}
+
+
+@app.task(name="plain.make")
+def make(text, pause_s):
+    time.sleep(pause_s)
+    return {"output": text}
+
+
+@app.task(name="plain.join")
+def join(results):
+    app.backend.client.incr("joined")
+    return [result["output"] for result in results]
+
+
+@app.task(name="plain.told")
+def told(id):
+    app.backend.client.incr("told")
+    return id
