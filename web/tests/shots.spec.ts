@@ -27,12 +27,14 @@ for (const { theme, language, size, name: form } of FORMS) {
     test.skip(forms !== undefined && !forms.includes(form));
     test.setTimeout(300_000);
     if (filled !== server.url) await busy(server);
+    const [worked] = (await server.ask<{ items: { id: number }[] }>('GET', '/jobs?name=finetune')).items;
+    const use = [['usage-at-work', `/jobs/${worked?.id}?tab=usage`], ['metrics-at-work', `/jobs/${worked?.id}?tab=metrics`]] as const;
     filled = server.url;
     await page.emulateMedia({ colorScheme: theme });
     await page.setViewportSize(SIZES[size]);
     // Not in the sandboxed charts of a run.
     await page.addInitScript((chosen) => void (window === top && localStorage.setItem('era.language', chosen)), language);
-    for (const [name, path] of [...everyPage(seeded), ...MORE]) {
+    for (const [name, path] of [...everyPage(seeded), ...MORE, ...use]) {
       if (only && !only.includes(name)) continue;
       await page.goto(path);
       await page.waitForTimeout(1500);

@@ -56,7 +56,7 @@ test('the budget that ends first is told with what is left, its own or its group
   await page.goto('/wallet');
   await expect(left.getByText('Left of the budget')).toBeVisible();
   await expect(left).toContainText(await least());
-  await expect(page.getByRole('meter', { name: 'Budget of this period' })).toBeVisible();
+  await expect(page.getByRole('meter', { name: 'Budget' }).first()).toBeVisible();
   // The group's is nearer to its end: that one is told.
   const group = await server.ask<{ used: { credits: string } }>('GET', '/groups/speech');
   const most = Math.ceil(Number(group.used.credits)) + 100;
