@@ -1,5 +1,6 @@
 /** The page in Chinese has no English sentence on it, wherever its words come from. */
 import { ADMIN, expect, findings, test, until } from './harness';
+import { everyPage } from './harness/pages';
 import type { Page } from '@playwright/test';
 
 test.use({ account: ADMIN, locale: 'zh-CN' });
@@ -20,19 +21,34 @@ function english(page: Page): Promise<string[]> {
 
 test('no page of the Chinese page speaks English', async ({ page, server, seeded }) => {
   test.setTimeout(180_000);
-  const paths = [
-    '/', '/welcome', '/jobs', `/jobs/${seeded.done}`, `/jobs/${seeded.promised}`, `/jobs/${seeded.waiting}`, `/jobs/${seeded.done}?tab=metrics`,
-    `/jobs/${seeded.done}?tab=usage`, `/jobs/${seeded.done}?tab=outputs`, `/compare?jobs=${seeded.done},${seeded.promised}`, '/jobs/new?template=gpu', '/market?pool=training',
-    '/cluster', '/cluster?node=h100-0', '/cluster?view=promises', '/cluster?view=domains', '/queues', '/queues?view=policies&policy=priority', '/data', '/wallet?of=ada', '/report', '/lab',
-    '/administration', '/administration?tab=groups', '/administration?tab=market', '/administration?tab=audit', '/administration?tab=health', '/tokens',
-  ];
   await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${seeded.done}`)).state === 'succeeded');
-  for (const path of paths) {
+  for (const [, path] of everyPage(seeded)) {
     await page.goto(path);
     await expect(page.locator('main h1').first()).toBeVisible();
     await page.waitForTimeout(700);
     expect(await english(page), path).toEqual([]);
   }
+});
+
+test('what is wrong with a field is told in Chinese, exactly and with its numbers', async ({ page }) => {
+  await page.goto('/administration');
+  await page.getByRole('button', { name: '新建账户' }).click();
+  await page.getByRole('textbox', { name: '名称' }).fill('two words');
+  await page.getByRole('button', { name: '创建' }).click();
+  await expect(page.getByText('“名称”不对：“two words” 不能作账户名')).toBeVisible();
+  expect(await english(page)).toEqual([]);
+
+  await page.goto('/lab');
+  await page.getByRole('button', { name: '新建运行' }).first().click();
+  await page.getByLabel('自定义公式').fill('max(wait, gpus)');
+  await page.getByRole('button', { name: '开始', exact: true }).click();
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText('“策略”不对：此处的公式不能含逗号');
+  expect(await english(page)).toEqual([]);
+
+  await page.goto('/jobs/new');
+  await page.getByRole('textbox', { name: /^GPU 数/ }).fill('1.5');
+  await expect(page.getByText(/“1.5” 既不是一块 GPU 的一部分，也不是整数/).first()).toBeVisible();
+  expect(await english(page)).toEqual([]);
 });
 
 test('what happened to a job, how it ended and what is wrong with a formula are told in Chinese', async ({ page, server, seeded }) => {

@@ -1,5 +1,5 @@
 /** The cluster: the map with who holds what, promises over time, domains, and administering nodes. */
-import { ADMIN, expect, findings, test, THEMES, until } from './harness';
+import { ADMIN, expect, findings, PASSWORD, test, THEMES, until, USER } from './harness';
 
 interface WireNode {
   name: string;
@@ -31,6 +31,26 @@ test('shows every node by pool, finds one by name, and its promises beside it', 
   expect(found).toBe(true);
   // Whoever administers nothing is offered nothing to administer.
   await expect(page.getByRole('button', { name: 'Drain' })).toBeHidden();
+});
+
+test('what holds a node is named on the map and beside it, and colours it', async ({ page, server }) => {
+  const ask = { resources: { cpu: '500m', memory: '64Mi' }, duration_s: 600, constraints: { pool: 'default' } };
+  const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: PASSWORD, label: 'map' });
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'holds-a-core', work: { command: ['sleep', '500'] }, ask }, token);
+  const read = () => server.ask<{ state: string; tasks: { node: string }[] }>('GET', `/jobs/${job}`);
+  try {
+    await until(async () => (await read()).state === 'running');
+    const node = (await read()).tasks[0]?.node ?? '';
+    await page.goto('/cluster?pool=default');
+    const tile = page.locator(`[data-node="${node}"]`);
+    await expect(tile).toContainText('holds-a-core');
+    await expect(tile).not.toContainText(/(?<!\d)0%/);
+    await tile.click();
+    const panel = page.getByRole('complementary', { name: `Node ${node}` });
+    await expect(panel.locator(`a[href="/jobs/${job}"]`).first()).toBeVisible();
+  } finally {
+    await server.ask('POST', `/jobs/${job}/cancel`);
+  }
 });
 
 test('the keyboard walks over the map, opens a node and comes back', async ({ page }) => {

@@ -186,6 +186,24 @@ test('a table, JSON and text are shown as what they are, and never run', async (
   expect(await page.evaluate(() => 'intruded' in window)).toBe(false);
 });
 
+test('a picture is shown as one, and one that is none is said to be broken', async ({ page, server }) => {
+  const token = await asUser(server);
+  await server.ask('POST', '/data', { name: 'pictures' }, token);
+  const pixel = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAADUlEQVR4nGP4zwAE/wEHAAH/4iOeWQAAAABJRU5ErkJggg==', 'base64');
+  for (const [name, body] of [['two.png', pixel], ['none.png', Buffer.from('<script>1</script>')]] as const) {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/octet-stream' };
+    expect((await fetch(`${server.url}/api/v1/data/${USER}/pictures/files/${name}`, { method: 'PUT', headers, body })).status).toBe(200);
+  }
+  await page.goto(`/data/${USER}/pictures`);
+  await page.getByRole('button', { name: 'two.png', exact: true }).click();
+  const dialog = page.getByRole('dialog');
+  await expect(dialog.getByText(/^2 × 1/)).toBeVisible();
+  expect(await dialog.getByRole('img').evaluate((image: HTMLImageElement) => image.naturalWidth)).toBe(2);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'none.png', exact: true }).click();
+  await expect(dialog.getByText('This is no image that a browser can show.')).toBeVisible();
+});
+
 test('what was removed comes back by one click', async ({ page, server }) => {
   await filled(server, 'undo');
   await page.goto(`/data/${USER}/undo`);

@@ -14,6 +14,12 @@ test('the log comes while it runs, can be searched, and cancelling stops it', as
   await page.getByRole('searchbox', { name: 'Search the log' }).fill('line 3');
   await expect(page.getByText(/of [\d,]+ lines/)).toBeVisible();
   await expect(log.locator('mark').first()).toHaveText('line 3');
+  // Its metrics come while it runs, too: the last value falls.
+  await page.getByRole('tab', { name: 'Metrics' }).click();
+  const loss = page.locator('figure').filter({ has: page.getByRole('img', { name: 'loss' }) });
+  await expect(loss.locator('canvas')).toBeVisible();
+  const before = await loss.locator('figcaption').textContent();
+  await expect(loss.locator('figcaption')).not.toHaveText(before ?? '');
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('button', { name: 'Cancel the job' }).click();
   await expect(page.getByText('Cancelled', { exact: true })).toBeVisible();
@@ -42,6 +48,13 @@ test('metrics are drawn, outputs can be fetched, and the bill is line by line', 
   await page.getByRole('tab', { name: 'Metrics' }).click();
   await expect(page.getByRole('img', { name: 'loss' }).locator('canvas')).toBeVisible();
   await expect(page.getByRole('img', { name: 'accuracy' }).locator('canvas')).toBeVisible();
+  // What is drawn is what was told: the last of 40 steps.
+  await expect(page.locator('figcaption').filter({ hasText: 'loss' })).toContainText('loss 0.025');
+  const drawn = await page.getByRole('img', { name: 'loss' }).locator('canvas').evaluate((canvas: HTMLCanvasElement) => {
+    const pixels = canvas.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
+    return new Set(Array.from({ length: pixels.length / 4 }, (_, at) => pixels.slice(at * 4, at * 4 + 4).join())).size;
+  });
+  expect(drawn).toBeGreaterThan(5);
   await page.getByRole('tab', { name: 'Outputs' }).click();
   const download = page.waitForEvent('download');
   await page.getByRole('link', { name: 'Download model.json' }).click();
@@ -51,6 +64,20 @@ test('metrics are drawn, outputs can be fetched, and the bill is line by line', 
 test('says why it waits', async ({ page, seeded }) => {
   await page.goto(`/jobs/${seeded.waiting}`);
   await expect(page.getByRole('heading', { name: 'Why it waits' })).toBeVisible();
+});
+
+test('says its place in the line and who is ahead', async ({ page, server }) => {
+  await server.ask('PUT', '/queues/line', { name: 'line', level: 5, policy: 'fifo', running_max: 0 });
+  const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'line' });
+  const hand = async (name: string) => {
+    const ask = { resources: { cpu: '1', memory: '1Gi' }, duration_s: 600 };
+    return (await server.ask<{ job: number }>('POST', '/jobs', { name, work: { command: ['true'] }, queue: 'line', ask }, token)).job;
+  };
+  const [first, second] = [await hand('first-in-line'), await hand('second-in-line')];
+  await page.goto(`/jobs/${second}`);
+  await expect(page.getByText(/^It waits at position 2 of its queue: /)).toBeVisible();
+  await expect(page.getByText(/^Just ahead/)).toContainText(`#${first}`);
+  for (const job of [first, second]) await server.ask('POST', `/jobs/${job}/cancel`);
 });
 
 test('a copy of it can be changed and handed in', async ({ page, seeded }) => {

@@ -41,6 +41,20 @@ test('this site’s history is replayed under another rule', async ({ page }) =>
   await expect(page.getByText(/The record replays exactly/)).toBeVisible();
 });
 
+test('a better formula is searched, and what was found is told', async ({ page }) => {
+  test.setTimeout(120_000);
+  await page.goto('/lab');
+  await page.getByRole('button', { name: 'New run' }).first().click();
+  await page.getByRole('radio', { name: 'Tuning' }).check({ force: true });
+  await page.getByRole('spinbutton', { name: 'Candidates' }).fill('4');
+  await page.getByLabel('To be made small').fill('mean_wait_s');
+  await page.getByRole('button', { name: 'Start it' }).click();
+  await expect(page).toHaveURL(/\/lab\/\d+$/);
+  await expect(page.getByText('Done', { exact: true })).toBeVisible({ timeout: 90_000 });
+  await expect(page.getByText('mean_wait_s').first()).toBeVisible();
+  expect(await findings(page)).toEqual([]);
+});
+
 test('what makes no sense is refused in a sentence, and nothing starts', async ({ page, server }) => {
   const count = async () => (await server.ask<{ items: unknown[] }>('GET', '/lab/runs')).items.length;
   const before = await count();

@@ -158,7 +158,7 @@ test.describe('for whoever has a quota', () => {
     await page.goto('/jobs/new?template=cpu');
     await box(page, 'Command').fill('true');
     await page.getByRole('button', { name: 'Hand in' }).click();
-    await expect(page.getByRole('status').getByText(/may hold 1 cores at once/)).toBeVisible();
+    await expect(page.getByRole('status').getByText(/^The account may hold 1 core at once/)).toBeVisible();
     await expect(page).toHaveURL(/\/jobs\/new/);
     expect(await findings(page)).toEqual([]);
     await box(page, 'Cores').fill('1');

@@ -46,6 +46,36 @@ test('shows balance, what is set aside, spending by project and the statement', 
   await expect(page.getByText('2 jobs', { exact: true })).toBeVisible();
 });
 
+test('the budget that ends first is told with what is left, its own or its group’s, and what exceeds it is refused', async ({ page, server }) => {
+  const left = page.getByRole('main').locator('.stats');
+  const least = async () => {
+    const { budgets } = await server.ask<{ budgets: { left: string }[] }>('GET', `/users/${OWNER}/wallet`);
+    return written(Math.min(...budgets.map((budget) => Number(budget.left))));
+  };
+  await server.ask('PUT', `/users/${OWNER}/quota`, { credits: '9000' });
+  await page.goto('/wallet');
+  await expect(left.getByText('Left of the budget')).toBeVisible();
+  await expect(left).toContainText(await least());
+  await expect(page.getByRole('meter', { name: 'Budget' }).first()).toBeVisible();
+  // The group's is nearer to its end: that one is told.
+  const group = await server.ask<{ used: { credits: string } }>('GET', '/groups/speech');
+  const most = Math.ceil(Number(group.used.credits)) + 100;
+  await server.ask('PUT', `/users/${OWNER}/quota`, {});
+  await server.ask('PUT', '/groups/speech/quota', { credits: String(most) });
+  await page.reload();
+  await expect(left.getByText('Left of the group’s budget')).toBeVisible();
+  await expect(left).toContainText(await least());
+  await server.ask('PUT', '/groups/speech/quota', { credits: String(Math.ceil(Number(group.used.credits))) });
+  try {
+    await page.goto('/jobs/new?template=gpu');
+    await page.getByRole('textbox', { name: 'Command', exact: true }).fill('true');
+    await page.getByRole('button', { name: 'Hold this price' }).click();
+    await expect(page.getByText(/^The group’s budget is [\d,.]+ credits a period: [\d,.]+ are spent, and this may cost [\d,.]+\./)).toBeVisible();
+  } finally {
+    await server.ask('PUT', '/groups/speech/quota', {});
+  }
+});
+
 test('credits that an administrator gives are seen at once', async ({ page, server }) => {
   await page.goto('/wallet');
   const { balance } = await server.ask<{ balance: string }>('GET', `/users/${OWNER}/wallet`);

@@ -321,6 +321,35 @@ pub struct Wallet {
     pub period_from: Timestamp,
     /// When the next one begins.
     pub period_to: Timestamp,
+    /// The budgets that bind it: its own and its group's, where they are set.
+    #[serde(default)]
+    pub budgets: Vec<Budget>,
+}
+
+/// The most that may be spent in a period, and what is left of it. It is the `credits` of a quota:
+/// what would exceed it is refused, and queue work waits for the next period.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Budget {
+    /// Whether it is the account's own, or shared by its group.
+    pub of: BudgetOf,
+    /// The name of the account or the group.
+    pub name: String,
+    /// The most in a period.
+    pub limit: Credits,
+    /// Spent of it in this period.
+    pub spent: Credits,
+    /// What may still be spent.
+    pub left: Credits,
+}
+
+/// Whose a budget is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetOf {
+    /// One account's own.
+    Account,
+    /// A whole group's.
+    Group,
 }
 
 /// What was spent and used.

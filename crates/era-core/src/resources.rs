@@ -76,7 +76,8 @@ pub struct Resources {
 }
 
 /// Why a resource could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "problem", rename_all = "snake_case")]
 pub enum BadQuantity {
     /// The number cannot be read.
     #[error("{key}: `{text}` is not a quantity: write for example {example}")]
@@ -99,8 +100,11 @@ pub enum BadQuantity {
         limit: &'static str,
     },
     /// A GPU amount that is neither a share of one nor whole.
-    #[error("gpu: `{0}` is neither a share of one GPU (such as 0.5) nor a whole number")]
-    BrokenGpu(String),
+    #[error("gpu: `{text}` is neither a share of one GPU (such as 0.5) nor a whole number")]
+    BrokenGpu {
+        /// What was written.
+        text: String,
+    },
     /// A resource or device name that cannot be one.
     #[error(transparent)]
     Name(#[from] crate::units::BadName),
@@ -171,7 +175,7 @@ impl Resources {
                 "gpu" => {
                     out.gpu = parse_milli(key, text)?;
                     if out.gpu > WHOLE_GPU && !out.gpu.is_multiple_of(WHOLE_GPU) {
-                        return Err(BadQuantity::BrokenGpu(text.into()));
+                        return Err(BadQuantity::BrokenGpu { text: text.into() });
                     }
                 }
                 "gpu.model" => out.gpu_model = Some(Name::new(text)?),
@@ -426,7 +430,7 @@ mod tests {
     fn a_gpu_is_a_share_of_one_or_a_whole_number() {
         assert_eq!(read("gpu", "0.5").unwrap().gpu, 500);
         assert_eq!(read("gpu", "2").unwrap().whole_gpus(), Some(2));
-        assert!(matches!(read("gpu", "1.5"), Err(BadQuantity::BrokenGpu(_))));
+        assert!(matches!(read("gpu", "1.5"), Err(BadQuantity::BrokenGpu { .. })));
     }
 
     #[test]

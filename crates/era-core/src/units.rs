@@ -51,12 +51,14 @@ pub struct Name(Arc<str>);
 pub const NAME_LEN_MAX: usize = 63;
 
 /// Why a text is no [`Name`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error(
-    "`{0}` is not a name: use 1 to 63 characters out of a-z, A-Z, 0-9, `.`, `_`, `-`, `/`, \
+    "`{given}` is not a name: use 1 to 63 characters out of a-z, A-Z, 0-9, `.`, `_`, `-`, `/`, \
      the first a letter or digit"
 )]
-pub struct BadName(String);
+pub struct BadName {
+    given: String,
+}
 
 impl Name {
     /// Checks and wraps a name.
@@ -68,7 +70,7 @@ impl Name {
         if first_ok && rest_ok && text.len() <= NAME_LEN_MAX {
             Ok(Name(text.into()))
         } else {
-            Err(BadName(text.chars().take(80).collect()))
+            Err(BadName { given: text.chars().take(80).collect() })
         }
     }
 

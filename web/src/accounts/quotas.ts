@@ -28,6 +28,9 @@ export function quotaLines(quota: Quota, used: QuotaUse): QuotaLine[] {
   });
 }
 
+/** What is used, and of how much where there is a limit. */
+export const of = (used: string, most: string | number | null | undefined) => (most === null || most === undefined ? used : `${used} / ${most}`);
+
 /** Which of the limits speaks for itself: how near it is. */
 export function nearness(line: QuotaLine): 'accent' | 'warn' | 'bad' {
   if (line.most === undefined) return 'accent';

@@ -1419,6 +1419,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether the process lives. */
+        get: operations["get_healthz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Measures, for this machine and for administrators, by token or session: how much runs here is
+         *     nobody else's.
+         */
+        get: operations["get_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Ready: the scheduler runs, and the database answers. */
+        get: operations["get_readyz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1624,6 +1678,27 @@ export interface components {
              */
             to: string;
         };
+        /**
+         * @description The most that may be spent in a period, and what is left of it. It is the `credits` of a quota:
+         *     what would exceed it is refused, and queue work waits for the next period.
+         */
+        Budget: {
+            /** @description What may still be spent. */
+            left: components["schemas"]["Credits"];
+            /** @description The most in a period. */
+            limit: components["schemas"]["Credits"];
+            /** @description The name of the account or the group. */
+            name: string;
+            /** @description Whether it is the account's own, or shared by its group. */
+            of: components["schemas"]["BudgetOf"];
+            /** @description Spent of it in this period. */
+            spent: components["schemas"]["Credits"];
+        };
+        /**
+         * @description Whose a budget is.
+         * @enum {string}
+         */
+        BudgetOf: "account" | "group";
         /** @description An image that is to be built, and sent to the site's registry. */
         BuildImage: {
             /** @description What its `ARG` lines read. */
@@ -4250,6 +4325,8 @@ export interface components {
         Wallet: {
             /** @description What it holds. */
             balance: components["schemas"]["Credits"];
+            /** @description The budgets that bind it: its own and its group's, where they are set. */
+            budgets?: components["schemas"]["Budget"][];
             /** @description Set aside for promises and queue work that has not been settled. */
             escrow: components["schemas"]["Credits"];
             /**
@@ -7965,6 +8042,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_healthz: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_readyz: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
             };
             /** @description What is wrong, and what would be right. */
             default: {

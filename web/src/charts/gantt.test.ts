@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BarIndex, pan, zoom, type GanttBar } from './gantt';
+import { BarIndex, pan, shortened, zoom, type GanttBar } from './gantt';
 
 const limits = { from: 0, to: 1000, least: 10 };
 const bar = (row: number, from: number, to: number): GanttBar => ({ row, from, to, token: '--accent', name: `${row}:${from}` });
@@ -43,5 +43,15 @@ describe('the bars that are seen', () => {
         expect(index.seen(row, view).map(({ name }) => name).sort()).toEqual(plain.map(({ name }) => name).sort());
       }
     }
+  });
+});
+
+describe('a name on a bar', () => {
+  it('is whole where there is room, cut with a sign where there is not, and left out where nothing would be left', () => {
+    expect(shortened('pretrain-3', 70)).toBe('pretrain-3');
+    expect(shortened('pretrain-3', 50)).toBe('pretrai…');
+    expect(shortened('pretrain-3', 20)).toBe('');
+    expect(shortened('图像分类实验', 70)).toBe('图像分类实验');
+    expect(shortened('图像分类实验', 60)).toBe('图像分类…');
   });
 });

@@ -94,3 +94,17 @@ export class BarIndex {
     return low;
   }
 }
+
+/** About how wide a letter of a bar's name is, in pixels; ideographs are wider. Measuring every name would stutter. */
+const LETTER = 6.2;
+const IDEOGRAPH = 11.5;
+
+/** A name that fits into so many pixels, with a sign where it was cut; nothing where hardly a letter would be left. */
+export function shortened(name: string, room: number): string {
+  let left = room;
+  for (const [at, letter] of [...name].entries()) {
+    left -= letter > '\u2e7f' ? IDEOGRAPH : LETTER;
+    if (left < 0) return at < 4 ? '' : `${[...name].slice(0, at - 1).join('')}…`;
+  }
+  return name;
+}

@@ -3,6 +3,7 @@
  * browser page that is signed in. `import { expect, test } from './harness'`.
  */
 import { test as plain } from '@playwright/test';
+import { LASTING } from './busy';
 import { seed, NODES, PASSWORD, USER, type Seeded } from './seed';
 import { Server } from './server';
 
@@ -27,7 +28,7 @@ interface PerTest {
 export const test = plain.extend<PerTest, PerWorker>({
   server: [
     async ({}, use) => {
-      const server = await Server.start(NODES);
+      const server = await Server.start(process.env.ERA_SHOTS ? LASTING + NODES : NODES);
       await use(server);
       await server.stop();
     },

@@ -119,7 +119,7 @@ async function other(outDir: string, server: string): Promise<{ url: string; clo
   const served = await preview({
     configFile: false,
     build: { outDir },
-    preview: { port, host: '127.0.0.1', headers: { 'content-security-policy': policy }, proxy: { '/api': { target: server, ws: true, configure } } },
+    preview: { port, host: '127.0.0.1', headers: { 'content-security-policy': policy }, proxy: { '/api': { target: server, ws: true, configure }, '/metrics': server, '/readyz': server } },
     logLevel: 'silent',
   });
   return { url: `http://127.0.0.1:${port}`, close: () => served.close() };

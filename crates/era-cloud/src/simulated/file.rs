@@ -1,6 +1,7 @@
 //! Simulated nodes from a file, YAML or JSON:
 //!
 //! ```yaml
+//! task_s: 600
 //! nodes:
 //!   - name: a100
 //!     count: 4
@@ -11,14 +12,16 @@
 //! ```
 //!
 //! Where a count is given, the nodes are called `a100-0`, `a100-1`, and so on. `pool` and `rack`
-//! become labels of these names.
+//! become labels of these names. Tasks sleep for `task_s` seconds at most, 2 where it is not given.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use era_core::resources::{Capacity, GPUS_PER_NODE_MAX, Gpu, Resources, WHOLE_GPU};
 use era_core::units::Name;
 use serde::Deserialize;
 
+use super::{SLEEP_MAX, SimulatedNodes};
 use crate::executor::FoundNode;
 
 /// No file makes more nodes than this.
@@ -50,6 +53,7 @@ pub enum BadNodes {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    task_s: Option<u32>,
     nodes: Vec<Entry>,
 }
 
@@ -85,7 +89,7 @@ impl std::fmt::Display for Amount {
 }
 
 /// The nodes of a file.
-pub fn read(text: &str) -> Result<Vec<FoundNode>, BadNodes> {
+pub fn read(text: &str) -> Result<SimulatedNodes, BadNodes> {
     // JSON is YAML too.
     let file: File =
         serde_saphyr::from_str(text).map_err(|error| BadNodes::Unreadable(error.to_string()))?;
@@ -108,7 +112,8 @@ pub fn read(text: &str) -> Result<Vec<FoundNode>, BadNodes> {
             nodes.push(node);
         }
     }
-    Ok(nodes)
+    let sleep_max = file.task_s.map_or(SLEEP_MAX, |seconds| Duration::from_secs(seconds.into()));
+    Ok(SimulatedNodes { nodes, sleep_max })
 }
 
 fn one_kind(entry: &Entry) -> Result<FoundNode, BadNodes> {
@@ -161,7 +166,8 @@ mod tests {
 
     #[test]
     fn nodes_are_counted_out_and_marked_simulated() {
-        let nodes = read(GOOD).expect("good");
+        let SimulatedNodes { nodes, sleep_max } = read(GOOD).expect("good");
+        assert_eq!(sleep_max, SLEEP_MAX);
         let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         assert_eq!(names, ["big-0", "big-1", "small"]);
         assert!(nodes.iter().all(|node| node.simulated));
@@ -172,14 +178,18 @@ mod tests {
 
     #[test]
     fn json_is_understood_too() {
-        let text = r#"{"nodes":[{"name":"n","capacity":{"cpu":2,"memory":"4Gi","gpu":1}}]}"#;
-        assert_eq!(read(text).expect("good")[0].capacity.gpus[0].model.as_str(), GPU_MODEL);
+        let text =
+            r#"{"task_s": 90, "nodes":[{"name":"n","capacity":{"cpu":2,"memory":"4Gi","gpu":1}}]}"#;
+        let SimulatedNodes { nodes, sleep_max } = read(text).expect("good");
+        assert_eq!(nodes[0].capacity.gpus[0].model.as_str(), GPU_MODEL);
+        assert_eq!(sleep_max, Duration::from_secs(90));
     }
 
     #[test]
     fn what_is_wrong_is_said() {
         for (text, word) in [
             ("nodes: 3", "nodes"),
+            ("task_s: -1\nnodes: []", "task_s"),
             ("nodes:\n- name: a\n  capacity: { cpu: 1, memory: 1Gi }\n  rok: 1", "rok"),
             ("nodes:\n- name: a\n  capacity: { cpu: lots, memory: 1Gi }", "lots"),
             ("nodes:\n- name: a\n  capacity: { cpu: 1, memory: 1Gi, gpu: 0.5 }", "whole"),

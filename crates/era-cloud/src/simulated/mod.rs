@@ -1,7 +1,7 @@
 //! Nodes that are not there: their tasks are short sleeps.
 //!
 //! For trying a large cluster on a laptop. A task "runs" as long as it may, but no longer than
-//! [`Simulated::start`] is told, and always succeeds; nothing of it is run. Nodes say that they are
+//! [`SimulatedNodes`] say, and always succeeds; nothing of it is run. Nodes say that they are
 //! simulated, and so does whatever is shown of them. Tasks end with the server: after a restart
 //! none is known, which is to say that all are lost.
 
@@ -21,9 +21,24 @@ use tokio::time::Instant;
 use crate::executor::{Ending, Executor, FoundNode, Order, Report, Reports};
 
 /// How long a simulated task sleeps at most, where nothing else is said.
-pub const SLEEP_MAX: Duration = Duration::from_secs(2);
+const SLEEP_MAX: Duration = Duration::from_secs(2);
 /// The exit code of what was told to stop.
 const TERMINATED: i32 = 128 + 15;
+
+/// Nodes that are to be simulated.
+#[derive(Clone, Debug)]
+pub struct SimulatedNodes {
+    /// Which.
+    pub nodes: Vec<FoundNode>,
+    /// How long a task on them sleeps at most.
+    pub sleep_max: Duration,
+}
+
+impl Default for SimulatedNodes {
+    fn default() -> SimulatedNodes {
+        SimulatedNodes { nodes: Vec::new(), sleep_max: SLEEP_MAX }
+    }
+}
 
 /// The executor of simulated nodes.
 #[derive(Debug)]
@@ -40,7 +55,8 @@ enum Say {
 
 impl Simulated {
     /// Announces the nodes, and carries out orders on them until it is dropped.
-    pub fn start(nodes: Vec<FoundNode>, sleep_max: Duration, reports: Reports) -> Simulated {
+    pub fn start(simulated: SimulatedNodes, reports: Reports) -> Simulated {
+        let SimulatedNodes { nodes, sleep_max } = simulated;
         let (says, heard) = mpsc::unbounded_channel();
         let known = Arc::default();
         let sleepers = Sleepers { sleep_max, known: Arc::clone(&known), ..Sleepers::default() };
@@ -198,10 +214,14 @@ mod tests {
         }
     }
 
+    fn started(nodes: Vec<FoundNode>, sleep_max: Duration, tell: Reports) -> Simulated {
+        Simulated::start(SimulatedNodes { nodes, sleep_max }, tell)
+    }
+
     #[tokio::test]
     async fn a_simulated_task_sleeps_and_succeeds() {
         let (tell, mut told) = mpsc::channel(16);
-        let nodes = Simulated::start(vec![node()], Duration::from_millis(20), tell);
+        let nodes = started(vec![node()], Duration::from_millis(20), tell);
         assert_eq!(next(&mut told).await, Report::Node(node()));
         let launch = launch(1, &["rm", "-rf", "/"]);
         let task = launch.task;
@@ -222,7 +242,7 @@ mod tests {
     #[tokio::test]
     async fn a_simulated_task_stops_when_told() {
         let (tell, mut told) = mpsc::channel(16);
-        let nodes = Simulated::start(Vec::new(), Duration::from_secs(60), tell);
+        let nodes = started(Vec::new(), Duration::from_secs(60), tell);
         let launch = launch(1, &["true"]);
         let task = launch.task;
         nodes.carry_out(Order::Launch(launch));

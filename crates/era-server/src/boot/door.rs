@@ -91,6 +91,6 @@ async fn of_app(State(door): State<Door>, request: Request) -> Response {
         Standing::AtWork(None) => return health::alive().await.into_response(),
         Standing::AtWork(Some(app)) => app.clone(),
     };
-    let routes = health::routes().with_state(app);
+    let routes = health::routes().split_for_parts().0.with_state(app);
     routes.oneshot(request).await.unwrap_or_else(|never| match never {})
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use era_cloud::docker::{Address, Docker, DockerError, DockerOptions, Engine};
-use era_cloud::simulated::{SLEEP_MAX, Simulated};
-use era_cloud::{Executor, FoundNode, Reports};
+use era_cloud::simulated::{Simulated, SimulatedNodes};
+use era_cloud::{Executor, Reports};
 
 use super::StartEngines;
 use crate::launch::Engines;
@@ -35,7 +35,7 @@ impl ImageEngine {
 
 /// This machine as the first node, and these simulated ones. The running program is its own
 /// supervisor.
-pub fn here(folder: PathBuf, simulated: Vec<FoundNode>) -> StartEngines {
+pub fn here(folder: PathBuf, simulated: SimulatedNodes) -> StartEngines {
     Box::new(move |reports, _| Box::pin(start(folder, simulated, reports)))
 }
 
@@ -44,7 +44,7 @@ pub fn here(folder: PathBuf, simulated: Vec<FoundNode>) -> StartEngines {
 pub fn docker(
     folder: PathBuf,
     address: Address,
-    simulated: Vec<FoundNode>,
+    simulated: SimulatedNodes,
     images: ImageEngine,
 ) -> StartEngines {
     Box::new(move |reports, fence| {
@@ -60,16 +60,18 @@ pub fn docker(
     })
 }
 
-fn asleep(nodes: Vec<FoundNode>, reports: Reports) -> Option<Arc<dyn Executor>> {
-    let start =
-        || Arc::new(Simulated::start(nodes.clone(), SLEEP_MAX, reports)) as Arc<dyn Executor>;
-    (!nodes.is_empty()).then(start)
+/// Simulated nodes, where there are any.
+pub(super) fn asleep(simulated: SimulatedNodes, reports: Reports) -> Option<Arc<dyn Executor>> {
+    if simulated.nodes.is_empty() {
+        return None;
+    }
+    Some(Arc::new(Simulated::start(simulated, reports)))
 }
 
 #[cfg(target_os = "linux")]
 async fn start(
     folder: PathBuf,
-    simulated: Vec<FoundNode>,
+    simulated: SimulatedNodes,
     reports: Reports,
 ) -> Result<Engines, String> {
     use era_cloud::local::{Local, LocalOptions};
@@ -100,7 +102,7 @@ async fn start(
 #[cfg(not(target_os = "linux"))]
 async fn start(
     _folder: PathBuf,
-    simulated: Vec<FoundNode>,
+    simulated: SimulatedNodes,
     reports: Reports,
 ) -> Result<Engines, String> {
     let asleep = asleep(simulated, reports).ok_or(

@@ -16,7 +16,7 @@ use super::extract::{Body, From, Path, Query};
 use super::failure::Failure;
 use super::reply::audited;
 use crate::App;
-use crate::wire;
+use crate::wire::{self, Wrong};
 
 /// The routes of the cluster.
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -82,10 +82,7 @@ async fn edit_node(
 fn changes(node: NodeId, edit: &NodeEdit) -> Result<Vec<(&'static str, Command)>, Failure> {
     let mut changes = Vec::new();
     if edit.stop_at.is_some() && edit.action != Some(NodeAction::Drain) {
-        return Err(Failure::bad_field(
-            "stop_at",
-            "only a drain stops what runs: give it with one",
-        ));
+        return Err(Failure::bad_field("stop_at", Wrong::DrainOnly));
     }
     if let Some(domain) = &edit.domain {
         let domain = Some(domain.as_str()).filter(|name| !name.is_empty());

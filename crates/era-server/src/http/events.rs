@@ -29,6 +29,7 @@ use super::seen::{event_place, page_size, seen_by};
 use super::{Caller, Failure, Query};
 use crate::App;
 use crate::feed::{Feed, House, Told};
+use crate::wire::Wrong;
 
 /// How often an idle stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -52,7 +53,7 @@ async fn list(
     Query(page): Query<PageAsk>,
 ) -> Result<Json<Page<Event>>, Failure> {
     let limit = page_size(page.limit)?;
-    let bad = || Failure::bad_field("cursor", "give the id of an event, such as `12.0`");
+    let bad = || Failure::bad_field("cursor", Wrong::EventId);
     let after = page.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
     let after = after.transpose()?.unwrap_or((0, 0));
     let query = EventQuery { seen: seen_by(&caller), after, limit: limit.saturating_add(1) };
@@ -76,7 +77,7 @@ async fn stream(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Failure> {
-    let bad = || Failure::bad_field("last-event-id", "give the id of an event, such as `12.0`");
+    let bad = || Failure::bad_field("last-event-id", Wrong::EventId);
     let last = headers.get("last-event-id").map(|value| {
         value.to_str().ok().filter(|text| text.len() <= 64).and_then(event_place).ok_or_else(bad)
     });

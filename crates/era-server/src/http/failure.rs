@@ -12,7 +12,7 @@ use era_store::StoreError;
 use crate::auth::password::HashError;
 use crate::auth::{AccountError, LoginError};
 use crate::driver::Unanswered;
-use crate::wire::BadField;
+use crate::wire::{BadField, Wrong};
 
 /// A request that failed.
 #[derive(Debug)]
@@ -65,8 +65,15 @@ impl Failure {
     }
 
     /// A field makes no sense.
-    pub fn bad_field(field: &str, detail: impl Into<String>) -> Failure {
-        Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_field", detail).about(field)
+    pub fn bad_field(field: &str, wrong: impl Into<Wrong>) -> Failure {
+        Failure::wrong(StatusCode::UNPROCESSABLE_ENTITY, "bad_field", wrong.into()).about(field)
+    }
+
+    /// With this status and code, and what is wrong for programs too.
+    pub fn wrong(status: StatusCode, code: &str, wrong: Wrong) -> Failure {
+        let mut failure = Failure::new(status, code, wrong.to_string());
+        failure.0.parameters = crate::wire::parameters(&wrong);
+        failure
     }
 
     /// A refusal of the core, with what would be possible instead.
@@ -230,7 +237,9 @@ impl From<AccountError> for Failure {
     fn from(error: AccountError) -> Failure {
         let sentence = error.to_string();
         match error {
-            AccountError::Name(_) => Failure::bad_field("name", sentence),
+            AccountError::Name(given) => {
+                Failure::bad_field("name", Wrong::AccountName { told: sentence, given })
+            }
             AccountError::Taken { .. } => {
                 Failure::new(StatusCode::CONFLICT, "exists", sentence).about("name")
             }
@@ -240,7 +249,7 @@ impl From<AccountError> for Failure {
             AccountError::LastAdministrator(_) => {
                 Failure::new(StatusCode::CONFLICT, "last_administrator", sentence)
             }
-            AccountError::Password(_) => Failure::bad_field("password", sentence),
+            AccountError::Password(bad) => Failure::bad_field("password", bad),
             AccountError::WrongPassword => {
                 Failure::new(StatusCode::FORBIDDEN, "wrong_password", sentence).about("old")
             }

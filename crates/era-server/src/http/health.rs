@@ -8,12 +8,13 @@ use std::sync::OnceLock;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use super::{Failure, From};
+use super::{Caller, Failure, From};
 use crate::App;
 
 /// Upper bounds of latencies, in seconds.
@@ -37,18 +38,20 @@ pub fn recorder() -> Option<&'static PrometheusHandle> {
     RECORDER.get_or_init(install).as_ref()
 }
 
-pub(crate) fn routes() -> axum::Router<App> {
-    axum::Router::new()
-        .route("/healthz", get(alive))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(measures))
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(alive)).routes(routes!(ready)).routes(routes!(measures))
 }
 
+/// Whether the process lives.
+#[utoipa::path(get, path = "/healthz", tag = "health",
+    responses((status = 200, body = serde_json::Value)))]
 pub(crate) async fn alive() -> Json<serde_json::Value> {
     Json(serde_json::json!({ "status": "ok" }))
 }
 
 /// Ready: the scheduler runs, and the database answers.
+#[utoipa::path(get, path = "/readyz", tag = "health",
+    responses((status = 200, body = serde_json::Value)))]
 async fn ready(State(app): State<App>) -> Result<Json<serde_json::Value>, Failure> {
     if !app.driver.is_running() {
         return Err(crate::driver::Unanswered::Stopped.into());
@@ -61,19 +64,17 @@ async fn ready(State(app): State<App>) -> Result<Json<serde_json::Value>, Failur
     Ok(Json(serde_json::json!({ "status": "ok", "seq": app.driver.snapshot().seq() })))
 }
 
-/// Measures, for this machine and for administrators: how much runs here is nobody else's.
+/// Measures, for this machine and for administrators, by token or session: how much runs here is
+/// nobody else's.
+#[utoipa::path(get, path = "/metrics", tag = "health",
+    responses((status = 200, body = String, content_type = "text/plain")))]
 async fn measures(
     State(app): State<App>,
     from: From,
-    headers: HeaderMap,
+    caller: Result<Caller, Failure>,
 ) -> Result<Response, Failure> {
     if !from.0.is_loopback() {
-        let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let token = token.and_then(|text| text.strip_prefix("Bearer ")).unwrap_or("");
-        let caller = app.auth.caller(token).ok_or_else(|| {
-            Failure::unauthenticated("measures from afar need an administrator's token")
-        })?;
-        caller.administers()?;
+        caller?.administers()?;
     }
     let Some(recorder) = recorder() else {
         let detail = "measures are not gathered: see the server's log";

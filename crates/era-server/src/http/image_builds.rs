@@ -23,6 +23,7 @@ use utoipa_axum::routes;
 use super::{Body, Caller, Failure, From, audit};
 use crate::App;
 use crate::files::Service;
+use crate::wire::Wrong;
 
 /// Most builds and pushes at a time.
 const AT_ONCE: usize = 2;
@@ -70,7 +71,7 @@ fn reference(
         && !tag.contains([':', '/']);
     if !good {
         let detail = "give small letters, digits and `._-/`, and a tag behind a `:`: `torch:2.9`";
-        return Err(Failure::bad_field("name", detail));
+        return Err(Failure::bad_field("name", Wrong::said(detail)));
     }
     let own: String = caller.name.to_ascii_lowercase().chars().filter(|c| fits(*c)).collect();
     let below = format!("{own}/{path}:{tag}");
@@ -100,7 +101,7 @@ async fn build(
     if new.arguments.len() > ARGUMENTS_MAX || long {
         let detail =
             format!("give at most {ARGUMENTS_MAX} arguments of {ARGUMENT_BYTES_MAX} bytes");
-        return Err(Failure::bad_field("arguments", detail));
+        return Err(Failure::bad_field("arguments", Wrong::said(detail)));
     }
     let hash: Hash = new.code.parse()?;
     app.files.check_usable(&service.changer(&caller)?, hash).await?;
@@ -109,7 +110,7 @@ async fn build(
     if !files.iter().any(|file| file.path == dockerfile) {
         let detail =
             format!("`{dockerfile}` is not among the files: name the Dockerfile by its path");
-        return Err(Failure::bad_field("dockerfile", detail));
+        return Err(Failure::bad_field("dockerfile", Wrong::said(detail)));
     }
     audit::note(&app, &caller.name, from, "image.build", &reference, true).await;
     let staged = |file: era_store::files::StagedFile| Staged {

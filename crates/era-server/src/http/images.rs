@@ -15,6 +15,7 @@ use super::audit::stamp;
 use super::{Body, Caller, Failure, From, Path, Query, audit, paging};
 use crate::App;
 use crate::auth::now_ms;
+use crate::wire::Wrong;
 
 /// Longest reference, and longest text of any other field.
 const TEXT_MAX: usize = 512;
@@ -89,8 +90,7 @@ fn owns(caller: &Caller, row: &ImageRow) -> bool {
 }
 
 fn check(new: &NewImage) -> Result<(), Failure> {
-    era_core::units::Name::new(&new.name)
-        .map_err(|bad| Failure::bad_field("name", bad.to_string()))?;
+    era_core::units::Name::new(&new.name).map_err(|bad| Failure::bad_field("name", bad))?;
     let texts = [
         ("reference", Some(&new.reference)),
         ("framework", new.framework.as_ref()),
@@ -102,8 +102,7 @@ fn check(new: &NewImage) -> Result<(), Failure> {
         let Some(text) = text else { continue };
         let plain = !text.chars().any(|c| c.is_control() || c.is_whitespace());
         if text.is_empty() || text.len() > TEXT_MAX || !plain {
-            let detail = format!("give 1 to {TEXT_MAX} characters without blanks");
-            return Err(Failure::bad_field(field, detail));
+            return Err(Failure::bad_field(field, Wrong::Blanks { most: TEXT_MAX }));
         }
     }
     Ok(())

@@ -20,6 +20,7 @@ use super::reading_jobs::{self, query, summary};
 use super::seen::{self, event_place, page_size, seen_by, tagged};
 use super::{Caller, Failure, Path, Query};
 use crate::App;
+use crate::wire::Wrong;
 
 /// Most tasks that one job shows.
 const TASKS_MAX: u32 = 4096;
@@ -48,7 +49,7 @@ async fn list(
 ) -> Result<Response, Failure> {
     let query = query(&filter, seen_by(&caller))?;
     let after = filter.cursor.as_deref().map(|text| JobCursor::read(text, &query));
-    let after = after.transpose().map_err(|e| Failure::bad_field("cursor", e.to_string()))?;
+    let after = after.transpose().map_err(|_| Failure::bad_field("cursor", Wrong::Cursor))?;
     // Whoever just submitted finds it in the list: the tables are a moment behind at most.
     app.wait_for(app.driver.snapshot().seq()).await;
     let page = app.feed.tables().jobs(&query, after).await?;
@@ -93,7 +94,7 @@ async fn timeline(
     Query(page): Query<PageAsk>,
 ) -> Result<Json<Page<TimelineLine>>, Failure> {
     let limit = page_size(page.limit)?;
-    let bad = || Failure::bad_field("cursor", "give `next` of the page before");
+    let bad = || Failure::bad_field("cursor", Wrong::Cursor);
     let after = page.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
     let row = seen::job(&app, &caller, id).await?;
     let after = after.transpose()?.unwrap_or((0, 0));

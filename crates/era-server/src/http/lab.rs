@@ -128,7 +128,8 @@ impl std::convert::From<NotTaken> for Failure {
         let detail = error.to_string();
         match error {
             NotTaken::Bad(bad) => {
-                Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_run", detail).about(bad.what)
+                let status = StatusCode::UNPROCESSABLE_ENTITY;
+                Failure::wrong(status, "bad_run", bad.problem).about(bad.what)
             }
             NotTaken::Full => Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", detail),
             NotTaken::Unknown(_) => Failure::new(StatusCode::NOT_FOUND, "unknown_run", detail),

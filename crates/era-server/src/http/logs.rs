@@ -27,6 +27,7 @@ use super::watched::{Follower, Gone, is_over, may_watch, room};
 use super::{Caller, Failure, Path, Query};
 use crate::App;
 use crate::clock::{Clock, SystemClock};
+use crate::wire::Wrong;
 
 /// Most bytes of text on a page or in a message. Written as JSON it is at most six times as long.
 const PAGE_BYTES_MAX: usize = 1 << 20;
@@ -85,9 +86,9 @@ impl LogsAsk {
 
     fn lines(self) -> Result<usize, Failure> {
         let limit = self.limit.unwrap_or(PAGE_DEFAULT);
-        let detail = || format!("give a limit from 1 to {PAGE_MAX}");
+        let wrong = || Wrong::Range { least: 1, most: PAGE_MAX.into() };
         let fits = (1..=PAGE_MAX).contains(&limit);
-        fits.then_some(limit as usize).ok_or_else(|| Failure::bad_field("limit", detail()))
+        fits.then_some(limit as usize).ok_or_else(|| Failure::bad_field("limit", wrong()))
     }
 }
 
@@ -164,7 +165,7 @@ async fn off_runtime<T: Send + 'static>(
 ) -> Result<T, Failure> {
     let worked = tokio::task::spawn_blocking(work).await.map_err(|e| Failure::internal(&e))?;
     worked.map_err(|error| match error {
-        LogError::TooManyTasks { .. } => Failure::bad_field("rank", error.to_string()),
+        LogError::TooManyTasks { most } => Failure::bad_field("rank", Wrong::ManyTasks { most }),
         LogError::File { .. } => Failure::internal(&error),
     })
 }

@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::reply::audited;
 use crate::App;
 use crate::clock::{Clock, SystemClock};
-use crate::wire;
+use crate::wire::{self, Wrong};
 
 /// Shortest stretch of the calendar.
 const STEP_MIN_S: u64 = 60;
@@ -116,7 +116,10 @@ async fn history(
     let from = asked.from.map_or(to + Span::from_days(-7), wire::time);
     let points = asked.points.unwrap_or(500);
     if !(4..=POINTS_MAX).contains(&points) {
-        return Err(Failure::bad_field("points", format!("give 4 to {POINTS_MAX}")));
+        return Err(Failure::bad_field(
+            "points",
+            Wrong::Range { least: 4, most: POINTS_MAX as u64 },
+        ));
     }
     let order = wire::ordering_resource(&state, &pool) as usize;
     let rows = app.store.prices().read(pool.name.as_str(), (from, to), points, order).await?;

@@ -13,6 +13,7 @@ use utoipa_axum::routes;
 use super::{Caller, Failure, Query};
 use crate::App;
 use crate::report::{self, Period};
+use crate::wire::Wrong;
 
 /// Longest period.
 const PERIOD_MAX: Span = Span::from_days(366);
@@ -40,12 +41,9 @@ impl Asked {
         let at = |at: Option<Timestamp>| at.map(|at| Time(at.as_millisecond()));
         let to = at(self.to).unwrap_or(now).min(now);
         let from = at(self.from).unwrap_or(to - otherwise);
-        if from >= to {
-            return Err(Failure::bad_field("from", "give a time before `to` and before now"));
-        }
-        if to.since(from) > PERIOD_MAX {
-            let detail = format!("a period may last {PERIOD_MAX} at most");
-            return Err(Failure::bad_field("from", detail));
+        if from >= to || to.since(from) > PERIOD_MAX {
+            let days = PERIOD_MAX.ms() / Span::from_days(1).ms();
+            return Err(Failure::bad_field("from", Wrong::Period { days }));
         }
         Ok(Period::around(from.max(Time(0)), to, now))
     }

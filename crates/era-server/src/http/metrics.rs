@@ -17,6 +17,7 @@ use super::logs::not_a_socket;
 use super::watched::{Follower, Gone, is_over, may_watch, room};
 use super::{Caller, Failure, Path, Query};
 use crate::App;
+use crate::wire::Wrong;
 
 /// Points of each curve where nothing is said.
 const POINTS_DEFAULT: u32 = 500;
@@ -63,8 +64,10 @@ impl MetricsAsk {
         let names = self.names.as_deref().unwrap_or_default().split(',').map(str::trim);
         let names: Vec<String> = names.filter(|n| !n.is_empty()).map(str::to_owned).collect();
         if names.len() > NAMES_MAX {
-            let detail = format!("ask for at most {NAMES_MAX} names at a time");
-            return Err(Failure::bad_field("names", detail));
+            return Err(Failure::bad_field(
+                "names",
+                Wrong::TooMany { most: NAMES_MAX, what: "names" },
+            ));
         }
         let (rank, step_from, step_to) = (self.rank, self.step_from, self.step_to);
         Ok(SeriesAsk { names, rank, step_from, step_to })
@@ -72,9 +75,9 @@ impl MetricsAsk {
 
     fn points(&self) -> Result<usize, Failure> {
         let points = self.points.unwrap_or(POINTS_DEFAULT);
-        let detail = || format!("give a number of points from 1 to {POINTS_MAX}");
+        let wrong = || Wrong::Range { least: 1, most: POINTS_MAX.into() };
         let fits = (1..=POINTS_MAX).contains(&points);
-        fits.then_some(points as usize).ok_or_else(|| Failure::bad_field("points", detail()))
+        fits.then_some(points as usize).ok_or_else(|| Failure::bad_field("points", wrong()))
     }
 }
 

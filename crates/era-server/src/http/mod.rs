@@ -99,7 +99,7 @@ fn but_files() -> OpenApiRouter<App> {
 
 /// The same where they are served.
 fn all() -> OpenApiRouter<App> {
-    OpenApiRouter::new().nest(era_api::PREFIX, routes())
+    OpenApiRouter::new().nest(era_api::PREFIX, routes()).merge(health::routes())
 }
 
 /// The whole service: routes, and what surrounds them.
@@ -126,7 +126,7 @@ pub fn service(app: App, doors: Doors) -> axum::Router {
         .route_layer(keep)
         .route_layer(house)
         .route("/api/v1/openapi.json", axum::routing::get(told))
-        .merge(health::routes())
+        .merge(health::routes().split_for_parts().0)
         .fallback(crate::page::or_nowhere)
         .method_not_allowed_fallback(middleware::no_such_method)
         .layer(axum::extract::DefaultBodyLimit::max(extract::JSON_BYTES_MAX))

@@ -1,13 +1,13 @@
 //! Quotas between the wire and the core, and what is used of them.
 
-use era_api::account::{Quota, QuotaUse};
+use era_api::account::{Budget, BudgetOf, Quota, QuotaUse};
 use era_core::State;
 use era_core::quota as core;
 use era_core::refusal::Scope;
 use era_core::resources::{Round, parse_mib, parse_milli, show_decimal, show_mib, show_milli};
-use era_core::units::Span;
+use era_core::units::{Span, UserId};
 
-use crate::wire::{BadField, credits, money, stamp};
+use crate::wire::{BadField, Wrong, credits, money, stamp};
 
 /// A quota as the core has it.
 pub(super) fn read(quota: &Quota) -> Result<core::Quota, BadField> {
@@ -17,7 +17,7 @@ pub(super) fn read(quota: &Quota) -> Result<core::Quota, BadField> {
     }
     fn hours(field: &str, given: Option<u64>, whole: u64) -> Result<Option<u64>, BadField> {
         let fine = |hours: u64| hours.checked_mul(whole).filter(|fine| *fine <= i64::MAX as u64);
-        let too_many = || BadField::new(field, "so many hours cannot be counted: give fewer");
+        let too_many = || BadField::new(field, Wrong::Uncountable);
         given.map(|hours| fine(hours).ok_or_else(too_many)).transpose()
     }
     let memory = |text: &str| parse_mib("memory", text, Round::Down).map(u64::from);
@@ -69,9 +69,31 @@ pub(super) fn used(state: &State, scope: Scope, storage_bytes: u64) -> QuotaUse 
         cpu_hours: hours(0, 1000.0),
         memory_hours: hours(1, 1024.0),
         gpu_hours: hours(2, 1000.0),
-        credits: era_api::Credits(i64::try_from(used.micro_credits).unwrap_or(i64::MAX)),
+        credits: spent(used.micro_credits),
         storage_bytes,
     }
+}
+
+/// The budgets that bind a user: its own, then its group's, where they are set.
+pub(super) fn budgets(state: &State, user: UserId, name: impl Fn(Scope) -> String) -> Vec<Budget> {
+    // Who has just been removed is bound by nothing.
+    let Ok(quotas) = state.accounts().quotas(user) else { return Vec::new() };
+    let budget = |(scope, quota): (Scope, &core::Quota)| {
+        let limit = quota.credits?;
+        let spent = spent(state.usage().used(scope, state.now()).micro_credits);
+        let of = match scope {
+            Scope::User(_) => BudgetOf::Account,
+            Scope::Group(_) => BudgetOf::Group,
+        };
+        let left = era_api::Credits((limit.0 - spent.0).max(0));
+        Some(Budget { of, name: name(scope), limit: credits(limit), spent, left })
+    };
+    quotas.into_iter().filter_map(budget).collect()
+}
+
+/// What was spent, as the wire has it. The sum over a group may leave its range.
+pub(super) fn spent(micro_credits: u128) -> era_api::Credits {
+    era_api::Credits(i64::try_from(micro_credits).unwrap_or(i64::MAX))
 }
 
 /// Amounts that people write fit; sums over everybody may not, and are shown as the most.

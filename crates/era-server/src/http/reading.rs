@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 
 use super::Failure;
+use crate::wire::Wrong;
 
 /// Reads a JSON text into a value, or says what is wrong with it. To know where it is, a parser
 /// has to keep note of every step, so it is read that way only once it is known to be wrong.
@@ -28,9 +29,15 @@ fn describe(path: &str, error: &serde_json::Error) -> Failure {
     let at = format!("line {}, column {}", error.line(), error.column());
     match error.classify() {
         Category::Data => {
-            let field = field_of(path, problem);
-            let detail = format!("{}, at {at}", meant(problem));
-            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_field", detail).about(&field)
+            let word = UnknownWord::of(problem);
+            let wrong = Wrong::Unread {
+                told: meant(problem),
+                line: error.line(),
+                column: error.column(),
+                given: word.as_ref().map(|word| word.given.clone()),
+                meant: word.and_then(|word| Some(word.nearest()?.to_owned())),
+            };
+            Failure::bad_field(&field_of(path, problem), wrong)
         }
         _ if problem.starts_with("recursion limit") => {
             let detail = format!("the body is nested too deeply, at {at}: give at most 127 levels");
@@ -62,20 +69,37 @@ fn field_of(path: &str, problem: &str) -> String {
 
 /// A parser's sentence, with the nearest known name where an unknown one was given.
 pub fn meant(problem: &str) -> String {
-    let Some((kind, rest)) = ["unknown field `", "unknown variant `"]
-        .iter()
-        .find_map(|start| problem.split_once(start).map(|(_, rest)| (*start, rest)))
-    else {
-        return problem.to_owned();
-    };
-    let Some((given, expected)) = rest.split_once('`') else { return problem.to_owned() };
-    let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-    let what = if kind.contains("field") { "field" } else { "value" };
-    let given: String = given.chars().take(80).collect();
-    match nearest(&given, &known) {
+    let Some(word) = UnknownWord::of(problem) else { return problem.to_owned() };
+    let UnknownWord { what, given, known } = &word;
+    match word.nearest() {
         Some(near) => format!("unknown {what} `{given}`: did you mean `{near}`?"),
         None if known.is_empty() => format!("unknown {what} `{given}`: none is known here"),
         None => format!("unknown {what} `{given}`: known are {}", known.join(", ")),
+    }
+}
+
+/// A word that a parser does not know, and those that it does.
+struct UnknownWord<'a> {
+    what: &'static str,
+    given: String,
+    known: Vec<&'a str>,
+}
+
+impl<'a> UnknownWord<'a> {
+    /// Out of a parser's sentence, where it is about one.
+    fn of(problem: &'a str) -> Option<UnknownWord<'a>> {
+        let kinds = [("field", "unknown field `"), ("value", "unknown variant `")];
+        let (what, rest) = kinds.into_iter().find_map(|(what, start)| {
+            let (_, rest) = problem.split_once(start)?;
+            Some((what, rest))
+        })?;
+        let (given, expected) = rest.split_once('`')?;
+        let known = expected.split('`').skip(1).step_by(2).collect();
+        Some(UnknownWord { what, given: given.chars().take(80).collect(), known })
+    }
+
+    fn nearest(&self) -> Option<&'a str> {
+        nearest(&self.given, &self.known)
     }
 }
 
@@ -108,6 +132,10 @@ mod tests {
             problem.detail,
             "unknown field `memry`: did you mean `memory`?, at line 1, column 8"
         );
+        let parameters = serde_json::json!(
+            {"problem": "unread", "line": 1, "column": 8, "given": "memry", "meant": "memory"}
+        );
+        assert_eq!(serde_json::Value::Object(problem.parameters), parameters);
         let problem = refused::<Quota>(r#"{"colour": "red"}"#);
         assert!(problem.detail.contains("known are cpu, memory"), "{}", problem.detail);
     }

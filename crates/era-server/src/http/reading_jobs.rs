@@ -14,7 +14,7 @@ use era_store::tables::{self, EventRow, JobQuery, JobRow, Seen, TaskRow};
 use super::Failure;
 use super::seen::page_size;
 use crate::feed::Names;
-use crate::wire::stamp;
+use crate::wire::{Wrong, stamp};
 
 /// Causes of a task's end that say more of its job's end than an exit code.
 const TOLD: [&str; 3] = ["out_of_memory", "out_of_disk", "not_started"];
@@ -53,9 +53,10 @@ pub fn states(text: &str) -> Result<Vec<tables::JobState>, Failure> {
 }
 
 fn no_state(word: &str) -> Failure {
-    let known = tables::JobState::ALL.map(|known| state(known).as_str()).join(", ");
-    let word: String = word.chars().take(40).collect();
-    Failure::bad_field("state", format!("no state `{word}`: give active, {known}"))
+    let states = tables::JobState::ALL.map(|known| state(known).as_str());
+    let known = std::iter::once("active").chain(states).map(str::to_owned).collect();
+    let given = word.chars().take(40).collect();
+    Failure::bad_field("state", Wrong::Unknown { given, meant: None, known })
 }
 
 /// Which jobs are asked for.
@@ -64,7 +65,7 @@ pub fn query(filter: &JobFilter, seen: Seen) -> Result<JobQuery, Failure> {
     let at = |at: &Option<era_api::Timestamp>| at.map(|at| Time(at.as_millisecond()));
     let array = filter.array.map(|id| {
         let known = i64::try_from(id).is_ok();
-        known.then_some(JobId(id)).ok_or_else(|| Failure::bad_field("array", "no such job"))
+        known.then_some(JobId(id)).ok_or_else(|| Failure::bad_field("array", Wrong::NoJob))
     });
     Ok(JobQuery {
         seen,

@@ -10,6 +10,7 @@ use era_store::tables::{JobRow, Seen};
 
 use super::{Caller, Failure};
 use crate::App;
+use crate::wire::Wrong;
 
 /// Whose jobs and events a caller sees: its own, its group's, or all.
 pub fn seen_by(caller: &Caller) -> Seen {
@@ -40,7 +41,7 @@ pub fn page_size(limit: Option<u32>) -> Result<u32, Failure> {
     if (1..=PAGE_MAX).contains(&limit) {
         Ok(limit)
     } else {
-        Err(Failure::bad_field("limit", format!("give a limit from 1 to {PAGE_MAX}")))
+        Err(Failure::bad_field("limit", Wrong::Range { least: 1, most: PAGE_MAX.into() }))
     }
 }
 

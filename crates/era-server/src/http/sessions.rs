@@ -21,7 +21,7 @@ use super::{Body, Caller, Failure, From, Path, Query, Session, paging};
 use crate::App;
 use crate::auth::token::Live;
 use crate::auth::{LoginError, NewSession, TOKENS_MAX, UserEntry, scopes_of};
-use crate::wire::credits;
+use crate::wire::{Wrong, credits};
 
 /// Longest time a token may be good for.
 const VALID_S_MAX: u64 = 366 * 24 * 3600;
@@ -120,8 +120,7 @@ fn check_label(label: Option<&str>) -> Result<(), Failure> {
     if good && !label.chars().any(char::is_control) {
         return Ok(());
     }
-    let detail = format!("a label has 1 to {LABEL_MAX} characters, none of them a control one");
-    Err(Failure::bad_field("label", detail))
+    Err(Failure::bad_field("label", Wrong::Text { most: LABEL_MAX }))
 }
 
 /// One's own live tokens and sessions, by their public names.
@@ -196,9 +195,7 @@ async fn make_token(
 ) -> Result<(StatusCode, Json<TokenMade>), Failure> {
     check_label(Some(&wanted.label))?;
     if !(1..=VALID_S_MAX).contains(&wanted.valid_s) {
-        let detail =
-            format!("a token is good for 1 to {VALID_S_MAX} s: give `valid_s` in that range");
-        return Err(Failure::bad_field("valid_s", detail));
+        return Err(Failure::bad_field("valid_s", Wrong::Range { least: 1, most: VALID_S_MAX }));
     }
     let mut scopes = wanted.scopes;
     scopes.sort_unstable();
@@ -208,8 +205,7 @@ async fn make_token(
     let most = scopes_of(account.role);
     let beyond = |scope: &&Scope| !caller.scopes.contains(scope) || !most.contains(scope);
     if scopes.is_empty() || scopes.iter().any(|scope| beyond(&scope)) {
-        let detail = "a token has at least one scope, and none that you do not have here";
-        return Err(Failure::bad_field("scopes", detail));
+        return Err(Failure::bad_field("scopes", Wrong::Scopes));
     }
     if app.auth.tokens_of(caller.user).len() >= TOKENS_MAX {
         let detail = format!("at most {TOKENS_MAX} tokens at a time: revoke one first");

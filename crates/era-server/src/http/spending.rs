@@ -16,7 +16,7 @@ use super::seen::seen_by;
 use super::{Caller, Failure, Path, Query};
 use crate::App;
 use crate::clock::{Clock, SystemClock};
-use crate::wire::{stamp, time};
+use crate::wire::{Wrong, stamp, time};
 
 /// The longest period that is summed up.
 const PERIOD_MAX: Span = Span::from_days(400);
@@ -49,8 +49,7 @@ impl Period {
             true => Ok((from, to)),
             false => {
                 let days = PERIOD_MAX.ms() / Span::from_days(1).ms();
-                let detail = format!("give a `from` before `to`, and at most {days} days");
-                Err(Failure::bad_field("from", detail))
+                Err(Failure::bad_field("from", Wrong::Period { days }))
             }
         }
     }
@@ -70,7 +69,10 @@ async fn spending(
     let (from, to) = period.read()?;
     let step_s = period.step_s.unwrap_or(86_400);
     if step_s < STEP_MIN_S {
-        return Err(Failure::bad_field("step_s", format!("give at least {STEP_MIN_S}")));
+        return Err(Failure::bad_field(
+            "step_s",
+            Wrong::Range { least: STEP_MIN_S, most: crate::wire::seconds(PERIOD_MAX) },
+        ));
     }
     // What was just paid for is on it.
     app.wait_for(app.driver.snapshot().seq()).await;

@@ -14,7 +14,7 @@ use super::spending::seen_account;
 use super::watched::may_watch;
 use super::{Caller, Failure, Path, Query};
 use crate::App;
-use crate::wire::stamp;
+use crate::wire::{Wrong, stamp};
 
 /// Statements.
 pub fn routes() -> OpenApiRouter<App> {
@@ -33,7 +33,7 @@ async fn statement(
     Query(page): Query<PageAsk>,
 ) -> Result<Json<Page<StatementLine>>, Failure> {
     let limit = page_size(page.limit)?;
-    let bad = || Failure::bad_field("cursor", "give `next` of the page before");
+    let bad = || Failure::bad_field("cursor", Wrong::Cursor);
     let before = page.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
     let before = before.transpose()?;
     // A grant that was just given is on it.

@@ -355,10 +355,25 @@ async fn health_readiness_and_measures_are_told() {
     let text = measures.body.as_str().unwrap();
     assert!(text.contains("era_http_requests_total"), "{text}");
     assert!(text.contains("route=\"/healthz\""), "{text}");
-    let mut far = get("/metrics");
-    let address: SocketAddr = "192.0.2.1:5".parse().unwrap();
-    far.extensions_mut().insert(axum::extract::ConnectInfo(address));
-    assert_eq!(house.send(far).await.status, 401);
+    let admin = house.administrator().await;
+    let ada = house.user(&admin, "ada", "user").await;
+    let bearer = |token: &str| format!("Bearer {token}");
+    let login = json!({ "user": "admin", "password": "a better password", "cookie": true });
+    let page = house.ask("", "POST", "/sessions", Some(login)).await.headers["set-cookie"].clone();
+    let cookie = page.to_str().unwrap().split(';').next().unwrap().to_owned();
+    for (header, value, status) in [
+        ("x-nothing", String::new(), 401),
+        ("authorization", bearer("no-token"), 401),
+        ("authorization", bearer(&ada), 403),
+        ("authorization", bearer(&admin), 200),
+        ("cookie", cookie, 200),
+    ] {
+        let mut far = Request::builder().uri("/metrics").header(header, value);
+        let address: SocketAddr = "192.0.2.1:5".parse().unwrap();
+        far.extensions_mut().unwrap().insert(axum::extract::ConnectInfo(address));
+        let answer = house.send(far.body(Body::empty()).unwrap()).await;
+        assert_eq!(answer.status, status, "{header}");
+    }
     let document = house.send(get("/api/v1/openapi.json")).await;
     assert!(document.body["paths"]["/api/v1/users"].is_object());
 }

@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::{Body, Caller, Failure, From, Path, Query, audit, paging, quota};
 use crate::App;
 use crate::auth::{AccountError, UserEntry, grant};
-use crate::wire::{credits, money, stamp};
+use crate::wire::{Wrong, credits, money, stamp};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -79,7 +79,8 @@ async fn make(
 ) -> Result<(StatusCode, Json<UserMade>), Failure> {
     caller.administers()?;
     if wanted.credits.0 < 0 {
-        return Err(Failure::bad_field("credits", "an account begins with 0 credits or more"));
+        let given = wanted.credits.to_string();
+        return Err(Failure::bad_field("credits", Wrong::Negative { given }));
     }
     let made = app.auth.add_user(&app.driver, &wanted).await;
     audit::note(&app, &caller.name, from, "user.create", &wanted.name, made.is_ok()).await;
@@ -188,6 +189,10 @@ fn purse(app: &App, user: &UserEntry) -> Wallet {
         user: user.name.clone(),
         balance: credits(ledger.balance(Account::Wallet(user.id))),
         escrow: era_api::Credits(escrow),
-        spent: era_api::Credits(i64::try_from(spent).unwrap_or(i64::MAX)),
+        spent: quota::spent(spent),
+        budgets: quota::budgets(&state, user.id, |scope| match scope {
+            Scope::User(_) => user.name.clone(),
+            Scope::Group(group) => app.auth.directory().group_name(group),
+        }),
     }
 }

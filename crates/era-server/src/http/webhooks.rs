@@ -15,6 +15,7 @@ use crate::App;
 use crate::auth::{now_ms, token};
 use crate::webhook::address::check_url;
 use crate::webhook::news::name;
+use crate::wire::Wrong;
 
 /// Most webhooks of an account.
 const WEBHOOKS_MAX: usize = 20;
@@ -94,14 +95,14 @@ async fn make(
 }
 
 fn check(app: &App, wanted: &NewWebhook) -> Result<(), Failure> {
-    check_url(&wanted.url, app.reach).map_err(|problem| Failure::bad_field("url", problem))?;
+    check_url(&wanted.url, app.reach)
+        .map_err(|told| Failure::bad_field("url", Wrong::Url { told }))?;
     if wanted.events.is_empty() || wanted.events.len() > EVENTS.len() {
-        return Err(Failure::bad_field("events", "say at least one event, each of them once"));
+        return Err(Failure::bad_field("events", Wrong::Events));
     }
     let price = wanted.events.contains(&WebhookEvent::PriceBelow);
     if price != (wanted.pool.is_some() && wanted.below.is_some()) {
-        let detail = "`price_below` needs `pool` and `below`, and these need `price_below`";
-        return Err(Failure::bad_field("below", detail));
+        return Err(Failure::bad_field("below", Wrong::PriceAlert));
     }
     if let Some(pool) = &wanted.pool {
         let name = crate::wire::name("pool", pool)?;

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use era_api::lab::LabAsk;
 
+use crate::wire::Wrong;
+
 /// Most jobs of a simulated workload.
 const JOBS_MAX: u64 = 1_000_000;
 /// Most GPUs that it runs on.
@@ -23,7 +25,7 @@ pub struct BadAsk {
     /// Which field.
     pub what: &'static str,
     /// What is wrong with it.
-    pub problem: String,
+    pub problem: Wrong,
 }
 
 /// The commands of a run, one after the other; the last one prints the result.
@@ -81,18 +83,18 @@ pub(super) fn check(asked: &LabAsk) -> Result<(), BadAsk> {
             within("gpus", u64::from(*gpus), u64::from(GPUS_MAX))?;
             within("policies", policies.len() as u64, POLICIES_MAX as u64)?;
             if !(0.01..=10.0).contains(load) {
-                return Err(bad("load", "give 0.01 to 10"));
+                return Err(bad("load", Wrong::Load));
             }
             for policy in policies {
                 check_policy("policies", policy)?;
                 if policy.contains(',') {
-                    return Err(bad("policies", "a formula here may have no comma"));
+                    return Err(bad("policies", Wrong::Comma));
                 }
             }
             Ok(())
         }
         LabAsk::Replay { policy: None, mechanism: None } => {
-            Err(bad("policy", "name a policy, a mechanism, or both"))
+            Err(bad("policy", Wrong::Neither { one: "policy", other: "mechanism" }))
         }
         LabAsk::Replay { policy, mechanism } => {
             policy.iter().try_for_each(|policy| check_policy("policy", policy))?;
@@ -116,25 +118,25 @@ fn check_policy(what: &'static str, policy: &str) -> Result<(), BadAsk> {
 fn check_word(what: &'static str, word: &str) -> Result<(), BadAsk> {
     let plain = |c: u8| c.is_ascii_lowercase() || c == b'-';
     if word.is_empty() || word.len() > 40 || word.starts_with('-') || !word.bytes().all(plain) {
-        return Err(bad(what, "this is no name: see the documentation for those there are"));
+        return Err(bad(what, Wrong::Word));
     }
     Ok(())
 }
 
 fn check_text(what: &'static str, text: &str) -> Result<(), BadAsk> {
     if text.trim().is_empty() || text.len() > TEXT_MAX || text.chars().any(char::is_control) {
-        return Err(bad(what, "give one line of 1 to 2000 characters"));
+        return Err(bad(what, Wrong::Line { most: TEXT_MAX }));
     }
     Ok(())
 }
 
 fn within(what: &'static str, given: u64, most: u64) -> Result<(), BadAsk> {
     if given == 0 || given > most {
-        return Err(bad(what, &format!("{given} is out of range: give 1 to {most}")));
+        return Err(bad(what, Wrong::Range { least: 1, most }));
     }
     Ok(())
 }
 
-fn bad(what: &'static str, problem: &str) -> BadAsk {
-    BadAsk { what, problem: problem.to_owned() }
+fn bad(what: &'static str, problem: Wrong) -> BadAsk {
+    BadAsk { what, problem }
 }

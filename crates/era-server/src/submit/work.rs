@@ -2,7 +2,7 @@
 
 use era_api::job::Work;
 
-use crate::wire::BadField;
+use crate::wire::{BadField, Wrong};
 
 /// Most arguments of a command.
 const ARGUMENTS_MAX: usize = 1024;
@@ -20,7 +20,10 @@ pub(super) fn check(work: &Work) -> Result<(), BadField> {
     command(&work.command)?;
     environment(work)?;
     if work.inputs.len() > INPUTS_MAX {
-        return Err(BadField::new("work.inputs", format!("at most {INPUTS_MAX} data sets")));
+        return Err(BadField::new(
+            "work.inputs",
+            Wrong::TooMany { most: INPUTS_MAX, what: "data sets" },
+        ));
     }
     for input in &work.inputs {
         if let Some(path) = &input.path {
@@ -31,41 +34,41 @@ pub(super) fn check(work: &Work) -> Result<(), BadField> {
 }
 
 fn command(command: &[String]) -> Result<(), BadField> {
-    let bad = |problem: &str| Err(BadField::new("work.command", problem));
+    let bad = |problem: Wrong| Err(BadField::new("work.command", problem));
     match command.first() {
-        None => return bad("say what is run, such as [\"python\", \"train.py\"]"),
-        Some(program) if program.trim().is_empty() => return bad("the program has no name"),
+        None => return bad(Wrong::NoCommand),
+        Some(program) if program.trim().is_empty() => return bad(Wrong::NoProgram),
         Some(_) => {}
     }
     if command.len() > ARGUMENTS_MAX || command.iter().map(String::len).sum::<usize>() > BYTES_MAX {
-        return bad("at most 1024 arguments and 128 KiB: put the rest into a file of the code");
+        return bad(Wrong::LongCommand { most: ARGUMENTS_MAX, kib: BYTES_MAX >> 10 });
     }
     if command.iter().any(|argument| argument.contains('\0')) {
-        return bad("an argument contains a zero byte, which no program can be given");
+        return bad(Wrong::ZeroByte);
     }
     Ok(())
 }
 
 fn environment(work: &Work) -> Result<(), BadField> {
-    let bad = |problem: String| Err(BadField::new("work.env", problem));
+    let bad = |problem: Wrong| Err(BadField::new("work.env", problem));
     let bytes: usize = work.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
     if work.env.len() > VARIABLES_MAX || bytes > BYTES_MAX {
-        return bad("at most 256 variables and 128 KiB".to_owned());
+        return bad(Wrong::LargeEnvironment { most: VARIABLES_MAX, kib: BYTES_MAX >> 10 });
     }
     for (name, value) in &work.env {
         let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let told: String = name.chars().take(40).collect();
+        let given: String = name.chars().take(40).collect();
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-            return bad(format!("`{told}` is no name of a variable: begin with a letter or `_`"));
+            return bad(Wrong::VariableStart { given });
         }
         if !name.chars().all(letters) {
-            return bad(format!("`{told}` is no name of a variable: use letters, digits and `_`"));
+            return bad(Wrong::VariableLetters { given });
         }
         if name.starts_with("ERA_") {
-            return bad(format!("`{told}`: names that begin with ERA_ are set by the platform"));
+            return bad(Wrong::VariableReserved { given });
         }
         if value.contains('\0') {
-            return bad(format!("the value of `{told}` contains a zero byte"));
+            return bad(Wrong::VariableZero { given });
         }
     }
     Ok(())
@@ -73,19 +76,19 @@ fn environment(work: &Work) -> Result<(), BadField> {
 
 /// A path that stays in the working folder.
 fn inside(path: &str) -> Result<(), BadField> {
-    let told: String = path.chars().take(64).collect::<String>().escape_debug().collect();
-    let bad = |problem: &str| Err(BadField::new("work.inputs", format!("`{told}` {problem}")));
+    let given: String = path.chars().take(64).collect::<String>().escape_debug().collect();
+    let bad = |problem: Wrong| Err(BadField::new("work.inputs", problem));
     if path.is_empty() || path.len() > PATH_MAX {
-        return bad("is no path: give 1 to 1024 bytes");
+        return bad(Wrong::PathLength { given, most: PATH_MAX });
     }
     if path.starts_with('/') || path.contains('\\') {
-        return bad("must be relative to the working folder, with `/`");
+        return bad(Wrong::PathAbsolute { given });
     }
     if path.chars().any(char::is_control) {
-        return bad("contains control characters");
+        return bad(Wrong::PathControl { given });
     }
     if path.split('/').any(|step| matches!(step, "" | "." | "..")) {
-        return bad("must not contain empty steps, `.` or `..`");
+        return bad(Wrong::PathSteps { given });
     }
     Ok(())
 }

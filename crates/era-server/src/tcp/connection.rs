@@ -24,6 +24,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::http::idempotency::{KEY_MAX, core_key};
 use crate::http::{Caller, Failure};
 use crate::submit::{Owner, submit};
+use crate::wire::Wrong;
 
 /// Bytes that are read at a time.
 const READ: usize = 64 * 1024;
@@ -164,7 +165,8 @@ impl Connection {
 
     fn one(&mut self, moment: &Moment<'_>, text: &[u8]) {
         if text.len() > LINE_MAX {
-            let failure = Failure::bad_field("line", format!("at most {LINE_MAX} bytes"));
+            let wrong = Wrong::TooMany { most: LINE_MAX, what: "bytes" };
+            let failure = Failure::bad_field("line", wrong);
             return answer(&mut self.out, 0, &Err::<(), _>(failure));
         }
         let line = match serde_json::from_slice::<Line<'_>>(text) {
@@ -207,14 +209,18 @@ impl Connection {
             },
             _ => {
                 let detail = "give `auth`, `quote`, `submit`, `cancel` or `status`";
-                answer(&mut self.out, id, &Err::<(), _>(Failure::bad_field("op", detail)));
+                answer(
+                    &mut self.out,
+                    id,
+                    &Err::<(), _>(Failure::bad_field("op", Wrong::said(detail))),
+                );
             }
         }
     }
 
     fn authenticate(&mut self, token: Option<&str>) -> Result<Me, Failure> {
         self.known = None;
-        let Some(token) = token else { return Err(Failure::bad_field("token", "give `token`")) };
+        let Some(token) = token else { return Err(Failure::bad_field("token", Wrong::Missing)) };
         let Some(caller) = self.app.auth.caller(token) else {
             self.tries += 1;
             return Err(Failure::unauthenticated("no such token is good: make one by `era login`"));
@@ -263,7 +269,7 @@ fn submission(caller: &Caller, line: &Line<'_>) -> Result<(NewJob, Option<Name>)
     let key = line.key.as_deref().map(|key| {
         let bounded = (1..=KEY_MAX).contains(&key.len());
         let key = core_key(caller.user, key).filter(|_| bounded);
-        key.ok_or_else(|| Failure::bad_field("key", "a key has 1 to 255 bytes"))
+        key.ok_or_else(|| Failure::bad_field("key", Wrong::Text { most: 255 }))
     });
     let key = key.transpose()?;
     Ok((job, key))

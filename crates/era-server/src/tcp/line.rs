@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::App;
 use crate::http::reading::json;
 use crate::http::{Caller, Failure};
-use crate::wire;
+use crate::wire::{self, Wrong};
 
 /// A line, before its body is looked at.
 #[derive(Debug, Deserialize)]
@@ -71,7 +71,7 @@ impl Moment<'_> {
         let asked: QuoteAsk = body("ask", ask)?;
         if asked.hold {
             let detail = "a hold is asked for over REST: `POST /api/v1/quotes`";
-            return Err(Failure::bad_field("ask.hold", detail));
+            return Err(Failure::bad_field("ask.hold", Wrong::said(detail)));
         }
         let bid = wire::bid(caller.user, &asked)?;
         let found = quote(self.snapshot, &bid, self.now);
@@ -125,7 +125,7 @@ pub(super) fn new_job(job: Option<&RawValue>) -> Result<NewJob, Failure> {
 /// The body of a line.
 fn body<T: serde::de::DeserializeOwned>(field: &str, raw: Option<&RawValue>) -> Result<T, Failure> {
     let Some(raw) = raw else {
-        return Err(Failure::bad_field(field, format!("give `{field}`")));
+        return Err(Failure::bad_field(field, Wrong::Missing));
     };
     json(raw.get().as_bytes())
 }
@@ -154,7 +154,7 @@ pub(super) fn unreadable(text: &[u8]) -> (u64, Failure) {
     }
     let id = serde_json::from_slice::<Id>(text).map_or(0, |Id { id }| id);
     let failure = match json::<Shape>(text) {
-        Ok(_) => Failure::bad_field("line", "it cannot be read"),
+        Ok(_) => Failure::bad_field("line", Wrong::said("it cannot be read")),
         Err(failure) => failure,
     };
     (id, failure)

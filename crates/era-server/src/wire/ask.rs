@@ -9,7 +9,7 @@ use era_core::job::{After, Overrun, QueueTerms, When};
 use era_core::resources::Resources;
 use era_core::units::{HoldId, JobId, Money, Time, UserId};
 
-use super::{BadField, money, name, optional_name, span, time};
+use super::{BadField, Wrong, money, name, optional_name, span, time};
 
 /// Most entries in a map that a stranger sends.
 const ENTRIES_MAX: usize = 64;
@@ -37,7 +37,7 @@ pub fn request(ask: &Ask) -> Result<Request, BadField> {
 fn shape(ask: &Ask) -> Result<Shape, BadField> {
     match (ask.replicas, ask.gpus) {
         (Some(_), Some(_)) => {
-            Err(BadField::new("gpus", "give `replicas` or a total of `gpus`, not both"))
+            Err(BadField::new("gpus", Wrong::NotBoth { one: "replicas", other: "gpus" }))
         }
         (None, Some(total)) => Ok(Shape::Gpus { total }),
         (Some(Replicas::Range { min, max }), None) => Ok(Shape::Replicas { min, max }),
@@ -48,7 +48,10 @@ fn shape(ask: &Ask) -> Result<Shape, BadField> {
 
 fn resources(given: &wire::Resources) -> Result<Resources, BadField> {
     if given.len() > ENTRIES_MAX {
-        return Err(BadField::new("resources", format!("at most {ENTRIES_MAX} entries")));
+        return Err(BadField::new(
+            "resources",
+            Wrong::TooMany { most: ENTRIES_MAX, what: "entries" },
+        ));
     }
     let texts: Vec<(&str, String)> =
         given.iter().map(|(key, quantity)| (key.as_str(), text_of(quantity))).collect();
@@ -65,7 +68,10 @@ fn text_of(quantity: &Quantity) -> String {
 
 fn constraints(given: &wire::Constraints) -> Result<Constraints, BadField> {
     if given.labels.len() > ENTRIES_MAX {
-        return Err(BadField::new("constraints.labels", format!("at most {ENTRIES_MAX} labels")));
+        return Err(BadField::new(
+            "constraints.labels",
+            Wrong::TooMany { most: ENTRIES_MAX, what: "labels" },
+        ));
     }
     let label = |(key, value): (&String, &String)| {
         Ok((name("constraints.labels", key)?, name("constraints.labels", value)?))
@@ -90,11 +96,13 @@ pub fn bid(user: UserId, asked: &QuoteAsk) -> Result<Bid, BadField> {
         (Some(ask), []) => {
             vec![Alternative { all_of: vec![request(ask)?] }]
         }
-        (None, []) => return Err(BadField::new("ask", "say what is asked for")),
+        (None, []) => return Err(BadField::new("ask", Wrong::Missing)),
         (None, several) => {
             several.iter().map(|AllOf { all_of }| alternative(all_of)).collect::<Result<_, _>>()?
         }
-        (Some(_), _) => return Err(BadField::new("ask", "give `ask` or `one_of`, not both")),
+        (Some(_), _) => {
+            return Err(BadField::new("ask", Wrong::NotBoth { one: "ask", other: "one_of" }));
+        }
     };
     let value = asked.value.as_ref().map_or(Value::Flat(Money::MOST), value);
     Ok(Bid { user, one_of, value })
@@ -132,9 +140,7 @@ pub fn new_job(user: UserId, given: &wire::NewJob) -> Result<NewJob, BadField> {
 }
 
 fn array(given: &wire::Array) -> Result<Array, BadField> {
-    let count = given.count().ok_or_else(|| {
-        BadField::new("array", "give a first index, a last one that is no smaller, and a step")
-    })?;
+    let count = given.count().ok_or_else(|| BadField::new("array", Wrong::Indices))?;
     Ok(Array { count, running_max: given.limit })
 }
 
@@ -153,14 +159,14 @@ fn terms(user: UserId, given: &wire::NewJob) -> Result<Terms, BadField> {
     };
     let release_when_idle = given.release_when_idle;
     if given.hold.is_some() && given.value.is_some() {
-        return Err(BadField::new("hold", "a held quote has its value: give `hold` or `value`"));
+        return Err(BadField::new("hold", Wrong::NotBoth { one: "hold", other: "value" }));
     }
     if let Some(hold) = given.hold {
         return Ok(Terms::Hold { hold: HoldId(hold), overrun, release_when_idle });
     }
     if let Some(worth) = &given.value {
         if given.queue.is_some() {
-            return Err(BadField::new("queue", "a job with a value has a promise, not a queue"));
+            return Err(BadField::new("queue", Wrong::NotBoth { one: "queue", other: "value" }));
         }
         let mut bid = Bid::single(user, request(&given.ask)?, Money::ZERO);
         bid.value = value(worth);

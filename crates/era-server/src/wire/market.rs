@@ -11,7 +11,7 @@ use era_core::resources::Resource;
 use era_core::units::{Milli, Money, Span, Time};
 use era_store::prices::PriceRow;
 
-use super::{BadField, credits, fraction, milli, name, stamp};
+use super::{BadField, Wrong, credits, fraction, milli, name, stamp};
 
 /// The rules of the market.
 pub fn mechanism(rules: &MarketRules) -> wire::Mechanism {
@@ -35,7 +35,7 @@ pub fn mechanism(rules: &MarketRules) -> wire::Mechanism {
 /// Rules that are to be set; a parameter that the mechanism does not have is refused.
 pub fn mechanism_put(given: &wire::Mechanism) -> Result<MarketRules, BadField> {
     let mut mechanism = MechanismChoice::named(&name("name", &given.name)?)
-        .map_err(|refusal| BadField::new("name", refusal))?;
+        .map_err(|refusal| BadField::new("name", Wrong::Refused(Box::new(refusal))))?;
     for (field, value) in [("density", given.density), ("low", given.low), ("high", given.high)] {
         let Some(value) = value else { continue };
         let parameter = match (&mut mechanism, field) {
@@ -46,8 +46,8 @@ pub fn mechanism_put(given: &wire::Mechanism) -> Result<MarketRules, BadField> {
             (MechanismChoice::Surge { low, .. }, "low") => low,
             (MechanismChoice::Surge { high, .. }, "high") => high,
             _ => {
-                let problem = format!("{} has no such parameter: leave it out", given.name);
-                return Err(BadField::new(field, problem));
+                let mechanism = given.name.clone();
+                return Err(BadField::new(field, Wrong::NoParameter { mechanism }));
             }
         };
         *parameter = milli(field, value)?;

@@ -11,6 +11,7 @@ mod quote;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod wrong;
 
 use era_api::{Credits, Timestamp};
 use era_core::units::{Money, Name, Span, Time};
@@ -21,8 +22,9 @@ pub use market::{
     fare_calendar, mechanism, mechanism_put, ordering_resource, past_price, pool_price, price_row,
 };
 pub use queue::{policy, policy_versions, queue, queue_put, rule, rule_put, waiter};
-pub use quote::{counter_offers, explanation, menu, quote, tagged};
+pub use quote::{counter_offers, explanation, menu, parameters, quote, tagged};
 pub use settings::{settings, settings_put};
+pub use wrong::Wrong;
 
 /// What was read and makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,13 +33,13 @@ pub struct BadField {
     /// Which field.
     pub field: String,
     /// What is wrong, and what would be right.
-    pub problem: String,
+    pub problem: Wrong,
 }
 
 impl BadField {
     /// This field, with this problem.
-    pub fn new(field: &str, problem: impl std::fmt::Display) -> BadField {
-        BadField { field: field.to_owned(), problem: problem.to_string() }
+    pub fn new(field: &str, problem: impl Into<Wrong>) -> BadField {
+        BadField { field: field.to_owned(), problem: problem.into() }
     }
 }
 
@@ -91,7 +93,7 @@ pub fn fraction(milli: era_core::units::Milli) -> f64 {
 pub fn milli(field: &str, fraction: f64) -> Result<era_core::units::Milli, BadField> {
     let scaled = (fraction * 1000.0).round();
     if !(0.0..=f64::from(u32::MAX)).contains(&scaled) {
-        return Err(BadField::new(field, format!("{fraction} is out of range: give 0 or more")));
+        return Err(BadField::new(field, Wrong::Negative { given: fraction.to_string() }));
     }
     // Within range, as was just checked.
     Ok(era_core::units::Milli(scaled as u32))

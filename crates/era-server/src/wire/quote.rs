@@ -66,11 +66,17 @@ fn offer(offer: Offer) -> wire::Offer {
 
 /// The code of something that is written with it as a tag, and what else it says.
 pub fn tagged(value: &impl serde::Serialize, tag: &str) -> (Option<String>, Parameters) {
-    let Ok(serde_json::Value::Object(mut all)) = serde_json::to_value(value) else {
-        return (None, Parameters::new());
-    };
+    let mut all = parameters(value);
     let code = all.remove(tag).and_then(|code| Some(code.as_str()?.to_owned()));
     (code, all)
+}
+
+/// What something says, for whoever puts it in words of their own.
+pub fn parameters(value: &impl serde::Serialize) -> Parameters {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::Object(all)) => all,
+        _ => Parameters::new(),
+    }
 }
 
 /// Why a job waits, or when it runs.

@@ -1,6 +1,6 @@
 //! `era wallet`: credits, and where they went.
 
-use era_api::account::{StatementLine, Wallet};
+use era_api::account::{BudgetOf, StatementLine, Wallet};
 use era_api::page::PageAsk;
 use serde::Serialize;
 
@@ -52,6 +52,15 @@ fn render(wallet: &Wallet, statement: &[StatementLine], look: &Look) -> String {
         "{} has {} credits, {} set aside, {} spent in this period\n",
         wallet.user, wallet.balance, wallet.escrow, wallet.spent
     );
+    for budget in &wallet.budgets {
+        let whose = match budget.of {
+            BudgetOf::Account => "its own",
+            BudgetOf::Group => "its group's",
+        };
+        let until = look.time(wallet.period_to);
+        text +=
+            &format!("{} of {whose} budget of {} left until {until}\n", budget.left, budget.limit);
+    }
     if statement.is_empty() {
         return text;
     }
@@ -72,6 +81,7 @@ fn render(wallet: &Wallet, statement: &[StatementLine], look: &Look) -> String {
 #[cfg(test)]
 mod tests {
     use era_api::Credits;
+    use era_api::account::Budget;
 
     use super::*;
 
@@ -84,6 +94,13 @@ mod tests {
             spent: Credits(12_500_000),
             period_from: "2026-11-01T00:00:00Z".parse().unwrap(),
             period_to: "2026-12-01T00:00:00Z".parse().unwrap(),
+            budgets: vec![Budget {
+                of: BudgetOf::Group,
+                name: "vision".to_owned(),
+                limit: Credits(20_000_000),
+                spent: Credits(12_500_000),
+                left: Credits(7_500_000),
+            }],
         };
         let line = StatementLine {
             seq: 4,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use era_cloud::FoundNode;
 use era_cloud::celery::names::Address;
+use era_cloud::simulated::SimulatedNodes;
 use era_server::boot::{self, StartEngines};
 use era_server::http::Serving;
 use era_server::influx;
@@ -170,8 +170,8 @@ impl Tasks {
         Some(self.executor.as_str()).filter(|url| url.starts_with("celery://"))
     }
 
-    fn simulated(&self) -> anyhow::Result<Vec<FoundNode>> {
-        let Some(file) = &self.nodes else { return Ok(Vec::new()) };
+    fn simulated(&self) -> anyhow::Result<SimulatedNodes> {
+        let Some(file) = &self.nodes else { return Ok(SimulatedNodes::default()) };
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("{} cannot be read", file.display()))?;
         era_cloud::simulated::read(&text).with_context(|| file.display().to_string())

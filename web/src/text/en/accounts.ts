@@ -5,7 +5,7 @@ export default {
   gpu_hours: 'GPU-hours in this period',
   cpu_hours: 'Core-hours in this period',
   memory_hours: 'GiB-hours in this period',
-  credits: 'Credits in this period',
+  credits: 'Budget',
   storage_bytes: 'Data kept',
   usedOf: (used: string, most: string, left: string) => `${used} of ${most}, ${left} left`,
   usedOnly: (used: string) => `${used}, no limit`,

@@ -95,7 +95,7 @@ export default {
   gpu_hours: 'GPU-hours in a period',
   cpu_hours: 'Core-hours in a period',
   memory_hours: 'GiB-hours in a period',
-  creditsLimit: 'Credits in a period',
+  creditsLimit: 'Budget: credits in a period',
   storage_bytes: 'Data kept, in GiB',
   unlimited: 'no limit',
   used: 'Used',
@@ -178,7 +178,7 @@ export default {
   count: 'Requests',
   mean: 'Mean',
   share: 'Share of time',
-  noMeasures: 'Measures are open to this machine and to Prometheus with an administrator’s token only. From here: whether the server is ready, and its nodes.',
+  noMeasures: 'The server gives no measures from here: a proxy keeps them back, or they are not gathered. Its log says more.',
   ended: 'over',
   nothingWaits: 'Nothing waits, nothing runs.',
 };

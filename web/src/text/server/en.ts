@@ -3,7 +3,7 @@
  * the reader's zone. What has no word here stays as the server said it.
  */
 import { moment, number } from '../format';
-import { at, lasting, money, n, slot, slots, span, type Sayings, type Slot } from './values';
+import { at, lasting, money, n, ofGroup, slot, slots, span, spending, type Parameters, type Sayings, type Slot } from './values';
 
 const on = ({ nodes, more }: Slot) => (nodes.length === 0 ? '' : ` on ${nodes.join(', ')}${more > 0 ? ` and ${number(more)} more` : ''}`);
 const place = (given: Slot) => `${lasting(given)}${on(given)}`;
@@ -19,9 +19,44 @@ export const STANDS = {
 export const WHY: Sayings = {
   after: ({ job, when }) => (when === 'any' ? `it waits for job ${job} to end` : `it waits for job ${job} to succeed`),
   not_before: ({ until }) => `it must not start before ${at(until)}`,
+  // The same sentence as where it is refused, within another one.
+  quota: ({ refusal }) => {
+    const { code, ...given } = (refusal ?? {}) as Parameters;
+    const said = REFUSED[String(code)]?.(given);
+    return said && `${said.charAt(0).toLowerCase()}${said.slice(1).replace(/\.$/, '')}`;
+  },
 };
 
+/** What quotas are counted in: one of it, several, and how many of the server's units make one. */
+const UNIT: Readonly<Record<string, readonly [string, string, number]>> = {
+  cores: ['core', 'cores', 1],
+  'milli-cores': ['core', 'cores', 1000],
+  'GiB of memory': ['GiB of memory', 'GiB of memory', 1],
+  'MiB of memory': ['GiB of memory', 'GiB of memory', 1024],
+  gpus: ['GPU', 'GPUs', 1],
+  'milli-gpus': ['GPU', 'GPUs', 1000],
+  'core hours': ['core-hour', 'core-hours', 1],
+  'milli-core hours': ['core-hour', 'core-hours', 1000],
+  'GiB hours of memory': ['GiB-hour', 'GiB-hours', 1],
+  'MiB hours of memory': ['GiB-hour', 'GiB-hours', 1024],
+  'gpu hours': ['GPU-hour', 'GPU-hours', 1],
+  'milli-gpu hours': ['GPU-hour', 'GPU-hours', 1000],
+};
+const counted = (what: unknown, given: unknown) => {
+  const [one, several, size] = UNIT[String(what)] ?? ['', String(what), 1];
+  const amount = Number(given) / size;
+  return `${number(amount, 3)} ${amount === 1 ? one : several}`;
+};
+const who = (scope: unknown) => (ofGroup(scope) ? 'The group' : 'The account');
+
 export const REFUSED: Sayings = {
+  quota_concurrent: ({ scope, what, limit, held, asked }) => `${who(scope)} may hold ${counted(what, limit)} at once: ${counted(what, held)} in use, and this asks for ${counted(what, asked)}. Ask for less, or for another time.`,
+  quota_period: ({ scope, what, limit, used, asked }) => {
+    const budget = spending(what, limit, used, asked);
+    return budget
+      ? `${ofGroup(scope) ? 'The group’s' : 'The account’s'} budget is ${budget.limit} credits a period: ${budget.used} are spent, and this may cost ${budget.asked}. Ask for less, or for a larger budget.`
+      : `${who(scope)} may use ${counted(what, limit)} in a period: ${counted(what, used)} used, and this asks for ${counted(what, asked)}. Ask for less, or for more quota.`;
+  },
   unreachable: () => 'The server does not answer: check the connection, then try again.',
   bad_duration: ({ given, most }) => `A duration of ${span(given)} is out of range: give more than zero and at most ${span(most)}.`,
   bad_window: () => 'The window is empty or out of range: give a deadline after the start.',

@@ -25,6 +25,20 @@ describe('English', () => {
   });
 });
 
+describe('a limit that is exceeded', () => {
+  const budget = { scope: { group: 3 }, what: 'micro-credits', limit: 500_000, used: 450_000, asked: 60_000 };
+  it('is told with whose it is, in whole units, and a budget as one', () => {
+    const gpus = { scope: { user: 7 }, what: 'milli-gpus', limit: 1500, held: 500, asked: 2000 };
+    expect(problemText(problem('quota_concurrent', gpus))).toBe('The account may hold 1.5 GPUs at once: 0.5 GPUs in use, and this asks for 2 GPUs. Ask for less, or for another time.');
+    const hours = { scope: { group: 3 }, what: 'core hours', limit: 1, used: 1, asked: 4 };
+    expect(problemText(problem('quota_period', hours))).toBe('The group may use 1 core-hour in a period: 1 core-hour used, and this asks for 4 core-hours. Ask for less, or for more quota.');
+    expect(problemText(problem('quota_period', budget))).toBe('The group’s budget is 0.50 credits a period: 0.45 are spent, and this may cost 0.06. Ask for less, or for a larger budget.');
+    expect(whyText(waiting('quota', { refusal: { code: 'quota_period', ...budget } }))).toMatch(/^It waits at position 3 of its queue: the group’s budget is 0\.50 credits a period.* larger budget\.$/);
+    locale.language = 'zh';
+    expect(problemText(problem('quota_period', budget))).toBe('该组每周期的预算为 0.50 信用点：已花费 0.45，此项最多需要 0.06：请减少需求，或申请更多预算');
+  });
+});
+
 describe('Chinese', () => {
   it('says the same by its code, with its numbers', () => {
     locale.language = 'zh';
@@ -41,6 +55,19 @@ describe('Chinese', () => {
     expect(problemText(problem('bad_field', {}, 'password'))).toMatch(/密码.*10 个以上/);
     expect(problemText(problem('bad_setting', { field: 'market.floor', problem: 'in English' }))).toBe('“价格下限”不对：不得高于上限');
     expect(problemText(problem('bad_field', {}, 'something_new'))).toContain('something_new');
+    expect(problemText(problem('bad_field', { problem: 'something_new' }, 'password'))).toMatch(/密码.*10 个以上/);
+  });
+
+  it('says exactly what is wrong with a field, with its numbers', () => {
+    locale.language = 'zh';
+    expect(problemText(problem('bad_field', { problem: 'name', given: 'two words' }, 'project'))).toMatch(/^“项目”不对：“two words” 不能作名称/);
+    expect(problemText(problem('bad_field', { problem: 'unreadable', key: 'gpu', text: 'many' }, 'resources'))).toMatch(/^“资源”不对：GPU “many” 不是数量/);
+    expect(problemText(problem('bad_field', { problem: 'range', least: 1, most: 31_536_000 }, 'valid_s'))).toBe('“有效期”不对：请填写 1 到 31,536,000');
+    expect(problemText(problem('bad_field', { problem: 'not_both', one: 'queue', other: 'value' }, 'queue'))).toBe('“队列”不对：“队列”与“价值”只能填写一项');
+    expect(problemText(problem('bad_field', { problem: 'variable_reserved', given: 'ERA_X' }, 'work.env'))).toMatch(/^“环境变量”不对：“ERA_X”/);
+    expect(problemText(problem('bad_field', { problem: 'refused', code: 'unknown', kind: 'mechanism', name: 'x', known: ['surge'] }, 'name'))).toBe('没有名为 “x” 的定价方式：已有 surge');
+    expect(problemText(problem('bad_field', { problem: 'unread', line: 1, column: 8, given: 'memry', meant: 'memory' }, 'memry'))).toContain('是否指 memory');
+    expect(problemText(problem('bad_run', { problem: 'comma' }, 'policies'))).toBe('“策略”不对：此处的公式不能含逗号');
   });
 
   it('tells what happened and how it ended with all that is known of it', () => {

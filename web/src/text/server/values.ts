@@ -18,6 +18,15 @@ export const milli = (given: unknown) => number(Number(given) / 1000, 3);
 /** An amount of a resource: memory comes in MiB. */
 export const amount = (resource: unknown, given: unknown) => (resource === 'memory' ? `${number(Number(given) / 1024, 1)} GiB` : milli(given));
 
+/** Whether a limit is a whole group's. */
+export const ofGroup = (scope: unknown) => typeof scope === 'object' && scope !== null && 'group' in scope;
+
+/** What a refused budget was, where a quota of credits was exceeded. */
+export function spending(what: unknown, limit: unknown, used: unknown, asked: unknown) {
+  const micro = what === 'credits' ? 1e6 : what === 'micro-credits' ? 1 : undefined;
+  return micro && { limit: money(Number(limit) * micro), used: money(Number(used) * micro), asked: money(Number(asked) * micro) };
+}
+
 /** A stretch of time on some machines. */
 export interface Slot {
   from: number;

@@ -8,7 +8,7 @@ export default {
   gpu_hours: '本周期 GPU 小时',
   cpu_hours: '本周期核小时',
   memory_hours: '本周期 GiB 小时',
-  credits: '本周期信用点',
+  credits: '预算',
   storage_bytes: '保存的数据',
   usedOf: (used: string, most: string, left: string) => `${used} / ${most}，剩余 ${left}`,
   usedOnly: (used: string) => `${used}，无上限`,

@@ -98,7 +98,7 @@ export default {
   gpu_hours: '每周期 GPU 小时',
   cpu_hours: '每周期核小时',
   memory_hours: '每周期 GiB 小时',
-  creditsLimit: '每周期信用点',
+  creditsLimit: '预算：每周期信用点',
   storage_bytes: '保存的数据（GiB）',
   unlimited: '不限',
   used: '已用',
@@ -181,7 +181,7 @@ export default {
   count: '请求数',
   mean: '平均',
   share: '时间占比',
-  noMeasures: '指标只对本机和持管理员令牌的 Prometheus 开放。此处仅显示服务器是否就绪及其节点。',
+  noMeasures: '从此处取不到指标：代理未放行，或服务器没有收集。详见服务器日志。',
   ended: '已结束',
   nothingWaits: '没有等待或运行的作业。',
 } satisfies Translation<typeof en>;

@@ -148,6 +148,66 @@ async fn spending_and_chargeback_are_for_those_whose_money_it_is() {
 }
 
 #[tokio::test]
+async fn the_budgets_that_bind_an_account_are_told_with_what_is_left_of_them() {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let ada = house.user(&admin, "ada", "user").await;
+    let group = house.ask(&ada, "GET", "/users/ada", None).await.body["group"].clone();
+    let budgets =
+        async || house.ask(&ada, "GET", "/users/ada/wallet", None).await.body["budgets"].clone();
+    assert_eq!(budgets().await, json!([]), "none is set");
+    let shared = format!("/groups/{}/quota", group.as_str().unwrap());
+    house.ask(&admin, "PUT", &shared, Some(json!({ "credits": "20" }))).await;
+    house.ask(&admin, "PUT", "/users/ada/quota", Some(json!({ "credits": "5" }))).await;
+    let whole = |of: &str, name: &serde_json::Value, limit: &str| json!({ "of": of, "name": name, "limit": limit, "spent": "0.00", "left": limit });
+    let both = json!([whole("account", &json!("ada"), "5.00"), whole("group", &group, "20.00")]);
+    assert_eq!(budgets().await, both);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_field_has_a_code_and_its_numbers() {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let cases = [
+        (
+            "POST",
+            "/users",
+            json!({ "name": "two words" }),
+            "name",
+            json!({ "problem": "account_name", "given": "two words" }),
+        ),
+        (
+            "PUT",
+            "/users/admin/quota",
+            json!({ "gpu": "1.0001" }),
+            "gpu",
+            json!({ "problem": "out_of_range" }),
+        ),
+        (
+            "POST",
+            "/tokens",
+            json!({ "label": "", "scopes": ["read"], "valid_s": 9 }),
+            "label",
+            json!({ "problem": "text", "most": 100 }),
+        ),
+        (
+            "POST",
+            "/lab/runs",
+            json!({ "kind": "tune", "objective": "x", "budget": 0, "seed": 1 }),
+            "budget",
+            json!({ "problem": "range", "least": 1, "most": 10_000 }),
+        ),
+    ];
+    for (method, path, body, field, expected) in cases {
+        let refused = house.ask(&admin, method, path, Some(body)).await;
+        assert_eq!((refused.status.as_u16(), &refused.body["field"]), (422, &json!(field)));
+        for (key, value) in expected.as_object().unwrap() {
+            assert_eq!(&refused.body["parameters"][key], value, "{}", refused.body);
+        }
+    }
+}
+
+#[tokio::test]
 async fn changes_that_the_journal_does_not_have_are_told_to_those_they_concern() {
     let house = house().await;
     let admin = house.administrator().await;

@@ -3,3 +3,4 @@ export { FAULT } from './formula';
 export { ENDED, HAPPENED } from './happened';
 export { REFUSED } from './refused';
 export { STANDS, WHY } from './stands';
+export { WRONG } from './wrong';

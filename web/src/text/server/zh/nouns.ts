@@ -18,6 +18,7 @@ export const UNIT: Readonly<Record<string, readonly [string, number]>> = {
   'core hours': ['核时', 1], 'milli-core hours': ['核时', 1000],
   'GiB hours of memory': ['GiB 时', 1], 'MiB hours of memory': ['GiB 时', 1024],
   'gpu hours': ['GPU 时', 1], 'milli-gpu hours': ['GPU 时', 1000],
+  // Sums of budgets; what is refused because of one is told in words of its own.
   credits: ['信用点', 1], 'micro-credits': ['信用点', 1_000_000],
 };
 
@@ -98,4 +99,24 @@ export const FIELD: Readonly<Record<string, readonly [string, string]>> = {
   cursor: ['翻页位置', '请从第一页重新开始'],
   limit: ['条数', '请填写 1 到 1000'],
   state: ['状态', '请从列表中选择'],
+  value: ['价值', '请填写 0 或更大的数'],
+  replicas: ['副本数', '请填写 1 或更大的整数'],
+  one_of: ['备选方案', '请至少列出一项'],
+  labels: ['节点标签', '请填写名称和值'],
+  role: ['角色', '请从列表中选择'],
+  group: ['组', NAMED],
+  amount: ['金额', '请填写数，例如 12.50'],
+  storage_bytes: ['存储空间', '请填写 0 或更大的数'],
+  memory_hours: ['GiB 时', '数值过大：请减少'],
+  duration_s: ['时长', '请填写大于零的时长'],
+  earliest: ['最早开始时间', '请填写有效的时间'],
+  deadline: ['截止时间', '请填写有效的时间'],
+  formula: ['公式', '请先修正'],
+  jobs: ['作业数', '请填写 1 到 1000000'],
+  load: ['负载', '请填写 0.01 到 10'],
+  seed: ['随机种子', '请填写 0 或更大的整数'],
+  policies: ['策略', '请至少选择一项'],
+  mechanism: ['定价方式', '请从列表中选择'],
+  objective: ['目标', '请填写一个目标'],
+  budget: ['候选数', '请填写 1 到 10000'],
 };

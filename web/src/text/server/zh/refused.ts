@@ -1,7 +1,8 @@
 /** Why something was refused, in Chinese. */
 import { number } from '../../format';
-import { at, milli, money, n, share, span, type Sayings } from '../values';
-import { FIELD, kind, STATE, UNIT } from './nouns';
+import { at, milli, money, n, ofGroup, share, span, spending, type Sayings } from '../values';
+import { kind, STATE, UNIT } from './nouns';
+import { fieldText } from './wrong';
 
 /** An amount of what a quota counts. */
 const counted = (what: unknown, given: unknown) => {
@@ -9,10 +10,9 @@ const counted = (what: unknown, given: unknown) => {
   return `${number(Number(given) / size, 3)} ${unit}`;
 };
 
-const field = (given: unknown) => {
-  const [called, rule] = FIELD[String(given)] ?? [];
-  return called === undefined ? `字段 ${String(given)} 的内容不对：请检查` : `“${called}”不对：${rule}`;
-};
+const who = (scope: unknown) => (ofGroup(scope) ? '该组' : '该账户');
+
+const field = (name: unknown) => fieldText({ field: name });
 
 export const REFUSED: Sayings = {
   bad_duration: ({ given, most }) => `时长 ${span(given)} 超出范围：请大于零且不超过 ${span(most)}`,
@@ -40,8 +40,13 @@ export const REFUSED: Sayings = {
   too_dear: ({ price, value }) => `最便宜的时段为 ${money(price)}，高于其价值 ${money(value)}：请至少出此价，或放宽窗口`,
   price_rose: ({ price, most }) => `现价 ${money(price)}，高于先前同意的 ${money(most)}：请接受新价，或放弃`,
   level_share: ({ level, share: part, pool }) => `级别 ${level} 同时最多可预订资源池 ${String(pool)} 的 ${share(part)}：请减少、改期或换池`,
-  quota_concurrent: ({ what, limit, held, asked }) => `同时最多可占用 ${counted(what, limit)}：已占用 ${counted(what, held)}，此项需要 ${counted(what, asked)}：请减少需求，或换个时间`,
-  quota_period: ({ what, limit, used, asked }) => `本周期最多可用 ${counted(what, limit)}：已用 ${counted(what, used)}，此项需要 ${counted(what, asked)}：请减少需求，或申请更多配额`,
+  quota_concurrent: ({ scope, what, limit, held, asked }) => `${who(scope)}同时最多可占用 ${counted(what, limit)}：已占用 ${counted(what, held)}，此项需要 ${counted(what, asked)}：请减少需求，或换个时间`,
+  quota_period: ({ scope, what, limit, used, asked }) => {
+    const budget = spending(what, limit, used, asked);
+    return budget
+      ? `${who(scope)}每周期的预算为 ${budget.limit} 信用点：已花费 ${budget.used}，此项最多需要 ${budget.asked}：请减少需求，或申请更多预算`
+      : `${who(scope)}本周期最多可用 ${counted(what, limit)}：已用 ${counted(what, used)}，此项需要 ${counted(what, asked)}：请减少需求，或申请更多配额`;
+  },
   quota_sum: ({ what, sum, limit }) => `组内各部分之和将为 ${counted(what, sum)}，超过组的 ${counted(what, limit)}：请降低某一部分，或提高组的配额`,
   funds: ({ balance, needed }) => `钱包余额 ${money(balance)}，此项需要 ${money(needed)}：请减少需求，或申请信用点`,
   bad_amount: ({ given, most }) => `金额 ${money(given)} 超出范围：请大于 0 且不超过 ${money(most)}`,
@@ -70,7 +75,8 @@ export const REFUSED: Sayings = {
   wrong_state: ({ job, state }) => `作业 ${job} ${STATE[String(state)] ?? String(state)}，不能执行此操作`,
   in_use: ({ what, name }) => `${kind(what)} “${String(name)}” 仍在使用：请先清空`,
   bad_setting: ({ field: of }) => field(of),
-  bad_field: ({ field: of }) => field(of),
+  // One of the two is itself a refusal, by another part of the house.
+  bad_field: (given) => (given['problem'] === 'refused' ? REFUSED[String(given['code'])]?.(given) : fieldText(given)),
   bad_formula: ({ at: place }) => `公式在第 ${n(place)} 个字符处有误：请先修正`,
   bad_forecast: () => '预测数据有误',
   bad_query: ({ field: of }) => (of === undefined ? '查询参数有误' : field(of)),
@@ -97,7 +103,7 @@ export const REFUSED: Sayings = {
   unknown_account: () => field('shared_with'),
   unknown_run: () => '没有该实验：可能已被移除',
   name_taken: () => '该名称已被使用：请换一个',
-  bad_run: () => '该实验的参数有误：请检查各项',
+  bad_run: fieldText,
   stopping: () => '服务器正在停止：请稍后再试',
   store: () => '服务器无法读写其文件：请通知管理员',
   not_ready: () => '服务器尚未就绪：请稍候再试',
@@ -118,4 +124,20 @@ export const REFUSED: Sayings = {
   too_many_tokens: () => '令牌数量已达上限：请先撤销一个',
   too_many_listeners: () => '监听者过多：请稍后再试',
   too_many_runs: () => '等待中的实验已达上限：请稍后再试',
+  no_leader: () => '调度器正在切换：请稍候再试',
+  standby: () => '此服务器正在待命：请稍候再试，或访问主服务器',
+  no_measures: () => '此服务器不收集指标',
+  too_deep: () => '请求内容嵌套过深',
+  too_much: () => '发送的内容多于声明的大小：请重新上传',
+  not_json: () => '请求内容须为 JSON',
+  bad_archive: () => '没有这种打包格式',
+  bad_range: () => '请求的范围有误：请重试',
+  bad_piece: () => '上传的一段有误：请重试',
+  bad_message: () => '消息有误：请刷新页面后再试',
+  bad_key: () => '请求的密钥有误：请使用 1 到 255 个字符',
+  line_too_long: () => '一行过长：请缩短',
+  no_such_path: () => '没有此地址',
+  no_such_method: () => '此地址不支持该操作',
+  no_websocket: () => '此地址需要 WebSocket 连接',
+  upgrade_required: () => '此地址需要 WebSocket 连接',
 };

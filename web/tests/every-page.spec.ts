@@ -1,0 +1,31 @@
+/** What holds on every page, as its list has them: in both themes, both languages, wide and narrow. */
+import { ADMIN, expect, findings, test } from './harness';
+import { everyPage } from './harness/pages';
+
+test.use({ account: ADMIN });
+
+const FORMS = [
+  { theme: 'light', language: 'en', width: 390 },
+  { theme: 'dark', language: 'zh', width: 1280 },
+  { theme: 'dark', language: 'en', width: 390 },
+  { theme: 'light', language: 'zh', width: 1920 },
+] as const;
+
+for (const { theme, language, width } of FORMS) {
+  test(`axe finds nothing and nothing is wider than the screen: ${theme}, ${language}, ${width} px`, async ({ page, seeded }) => {
+    test.setTimeout(180_000);
+    await page.emulateMedia({ colorScheme: theme });
+    await page.setViewportSize({ width, height: 900 });
+    // Not in the sandboxed charts of a run.
+    await page.addInitScript((chosen) => void (window === top && localStorage.setItem('era.language', chosen)), language);
+    for (const [name, path] of everyPage(seeded)) {
+      await page.goto(path);
+      await expect(page.locator('main h1').first()).toBeVisible();
+      // Nothing is still on its way: charts and tables have come.
+      await expect(page.locator('.skeleton')).toHaveCount(0);
+      await page.waitForTimeout(300);
+      expect(await findings(page), name).toEqual([]);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth), name).toBeLessThanOrEqual(width);
+    }
+  });
+}
