@@ -36,6 +36,12 @@ export function numberIn(tag: string, value: number, digits = 0): string {
   return numbers(tag, { maximumFractionDigits: digits }).format(value);
 }
 
+/** A number with exactly so many digits behind the point, as one of many that are compared. */
+export function fixedIn(tag: string, value: number, digits: number): string {
+  const exact = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return numbers(tag, exact).format(value);
+}
+
 /** A measured value of any magnitude, to four digits that matter. */
 export function valueIn(tag: string, value: number): string {
   if (!Number.isFinite(value)) return String(value);
@@ -153,6 +159,7 @@ export function relativeIn(tag: string, at: Moment, now: Moment = Date.now()): s
 }
 
 export const credits = (amount: string | number) => creditsIn(locale.tag, amount);
+export const fixed = (value: number, digits: number) => fixedIn(locale.tag, value, digits);
 export const number = (value: number, digits?: number) => numberIn(locale.tag, value, digits);
 export const value = (measured: number) => valueIn(locale.tag, measured);
 export const percent = (share: number, digits?: number) => percentIn(locale.tag, share, digits);

@@ -1,1 +1,0 @@
-import{Dn as e,On as t,Qt as n,bn as r,en as i,g as a,rt as o,vn as s}from"./ui-D4FWeaZo.js";import{n as c,r as l,t as u}from"./TokenList-BQAYQPTF.js";var d=i(`<!> <!>`,1);function f(i,f){t(f,!0);let p=o(l,c);var m=d(),h=s(m);a(h,{get title(){return p.title},get text(){return p.text}});var g=r(h,2);u(g,{}),n(i,m),e()}export{f as default};
