@@ -22,12 +22,12 @@ pub(crate) struct Application {
     encryption: Encryption,
     #[command(flatten)]
     webhooks: Webhooks,
-    #[command(flatten)]
-    search: Search,
     /// Build and push images through this engine: `docker://` with a socket or HOST:PORT, and
     /// `?registry=`, `registry-auth=` and `tls=` behind it
     #[arg(long, value_name = "URL", env = "ERA_IMAGES")]
     images: Option<String>,
+    #[command(flatten)]
+    search: Search,
 }
 
 /// Start what keeps files by itself: uploads, data sets and outputs; one is at work at a time
