@@ -116,6 +116,7 @@ export const REFUSED: Sayings = {
   broken_body: () => '传输中断：请重试',
   outcome_unknown: () => '相同的请求正在处理：请稍候查看结果',
   no_engine: () => '没有可构建镜像的引擎：请联系管理员',
+  engine_away: () => '构建镜像的引擎目前无法连接：请稍后再试，或联系管理员',
   no_registry: () => '没有可用的镜像仓库：请联系管理员',
   too_many_followers: () => '查看者过多：请稍后再试',
   unreachable: () => '服务器没有应答：请检查网络，然后重试',
