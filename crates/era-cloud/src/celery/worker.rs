@@ -3,8 +3,7 @@
 //! It behaves towards Celery's clients as a Celery worker does: messages are held until they are
 //! served, results are kept where clients look, `eta`, `expires` and time limits count, revoked
 //! tasks do not start, callbacks, chains and chords go on, and commands such as `ping` are
-//! answered. What it cannot serve is put with
-//! the dead, with the reason, and its sender is told.
+//! answered. What it cannot serve is put with the dead, with the reason, and its sender is told.
 
 mod control;
 mod scale;
