@@ -7,12 +7,12 @@
 //! [`Isolation::probe`] finds out how much, and says so in words.
 //!
 //! A keeper (see [`crate::shim`]) enters the namespace, starts the task there and leaves it again,
-//! so all of it is ordinary code with ordinary errors and nothing happens between fork and exec
-//! but what `before_exec` holds. What a task may use up is not known here; see
+//! so all of it is ordinary code with ordinary errors, and between keeper and program stands only
+//! what `birth` holds. What a task may use up is not known here; see
 //! [`crate::limits`].
 
 #[cfg(target_os = "linux")]
-pub(crate) mod before_exec;
+pub(crate) mod birth;
 #[cfg(target_os = "linux")]
 mod mounts;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, MountPropagationFlags};
 
-use super::{Isolation, Unisolated, before_exec};
+use super::{Isolation, Unisolated};
 
 fn step(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Unisolated {
     let what = what.into();
@@ -64,7 +64,7 @@ impl Away {
     pub fn from_home() -> Result<Away, Unisolated> {
         let home = File::open("/proc/thread-self/ns/mnt")
             .map_err(|source| Unisolated::Step { what: "find our mounts".into(), source })?;
-        before_exec::own_mounts().map_err(step("make a mount namespace"))?;
+        own_mounts().map_err(step("make a mount namespace"))?;
         let away = Away { home };
         rustix::mount::mount_change(
             "/",
@@ -116,4 +116,12 @@ fn bind(from: &Path, to: &Path) -> Result<(), Unisolated> {
         from.display(),
         to.display()
     )))
+}
+
+/// Moves the calling thread into a mount namespace of its own.
+#[allow(unsafe_code)]
+fn own_mounts() -> rustix::io::Result<()> {
+    // SAFETY: the danger that rustix names is of `UnshareFlags::FILES`, which takes descriptors
+    // away from other threads. `NEWNS` touches no descriptor.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
 }

@@ -14,9 +14,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use era_core::units::{Span, Time, UserId};
@@ -27,7 +25,8 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::{Lines, put};
 use crate::executor::Launch;
-use crate::isolate::{Away, Isolation, TASK_ROOT, View, before_exec};
+use crate::isolate::birth::Birth;
+use crate::isolate::{Away, Isolation, TASK_ROOT, View};
 use crate::limits::{cgroups, tree};
 use crate::task::Places;
 use crate::task::Settings;
@@ -104,6 +103,8 @@ struct Keeper {
     /// So that the kernel spares the keeper and not the task; `None` without the right to.
     oom_score: Option<File>,
     pid: i32,
+    /// What tasks read.
+    nothing: File,
 }
 
 /// How a task ended: its exit code, or 128 and the signal.
@@ -130,7 +131,9 @@ impl Keeper {
         }
         let pid = rustix::process::getpid().as_raw_pid();
         let (lines, orders) = (Lines::default(), Default::default());
-        Ok(Keeper { control, lines, orders, node: None, spare_of: None, oom_score, pid })
+        let nothing = File::open("/dev/null")?;
+        let (node, spare_of) = (None, None);
+        Ok(Keeper { control, lines, orders, node, spare_of, oom_score, pid, nothing })
     }
 
     /// Moves into the slot. This can take milliseconds, which is why tasks are not moved.
@@ -237,6 +240,9 @@ impl Keeper {
         launch: &Launch,
         places: &Places,
     ) -> Result<Pid, (i32, String)> {
+        let Some(program) = launch.spec.command.first() else {
+            return Err((126, "there is no command to run: give one".into()));
+        };
         let wrong = |why: &dyn std::fmt::Display| (126, why.to_string());
         let root = node.isolation.namespaces.then(|| PathBuf::from(TASK_ROOT));
         let uid = node.isolation.uid(launch.spec.user).map_err(|why| wrong(&why))?;
@@ -250,21 +256,12 @@ impl Keeper {
             }
             None => None,
         };
-        let Some((program, arguments)) = launch.spec.command.split_first() else {
-            return Err((126, "there is no command to run: give one".into()));
-        };
-        let mut command = Command::new(program);
-        command.args(arguments).env_clear().envs(env).current_dir(&seen.work).stdin(Stdio::null());
-        command.process_group(0);
-        if let Some(uid) = uid {
-            command.uid(uid).gid(uid);
-        }
-        before_exec::die_with_parent(&mut command);
         blocking_output();
         self.spare(false);
         let few = (!node.groups_limit_processes).then(|| few_processes(launch, uid));
         let usual = few.map(set_process_limit);
-        let spawned = command.spawn();
+        let (command, input) = (&launch.spec.command, self.nothing.as_fd());
+        let born = Birth { command, env: &env, folder: &seen.work, uid, input }.start();
         if let Some(usual) = usual.flatten() {
             set_process_limit(usual);
         }
@@ -272,11 +269,10 @@ impl Keeper {
         if let Some(away) = away {
             away.back().map_err(|why| wrong(&why))?;
         }
-        let child = spawned.map_err(|error| {
+        born.map_err(|error| {
             let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
             (code, format!("could not start `{program}`: {error}"))
-        })?;
-        i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| wrong(&"no such pid"))
+        })
     }
 
     /// The temporary folder that was put aside, if it was this user's; another's is removed.
