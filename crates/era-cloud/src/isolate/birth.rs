@@ -156,7 +156,10 @@ fn become_task(ready: &Ready) -> (c_int, usize) {
     // there are none in this process. No memory but the stack's and `errno` is written to.
     unsafe {
         let none = ptr::null::<c_void>();
-        let done = libc::signal(libc::SIGPIPE, libc::SIG_DFL) != libc::SIG_ERR
+        let mut signals = std::mem::zeroed();
+        let done = libc::sigemptyset(&raw mut signals) == 0
+            && libc::sigprocmask(libc::SIG_SETMASK, &raw const signals, ptr::null_mut()) == 0
+            && libc::signal(libc::SIGPIPE, libc::SIG_DFL) != libc::SIG_ERR
             && libc::setpgid(0, 0) == 0
             && ready.uid.is_none_or(|uid| {
                 libc::syscall(libc::SYS_setgroups, 0, none) == 0
@@ -255,6 +258,22 @@ mod tests {
         assert_eq!(bed.code(&["sh", "-c", "{ yes; echo $? > told; } | head -1 > first"]), 0);
         let told = std::fs::read_to_string(bed.folder.path().join("told")).expect("told");
         assert_eq!(told, "141\n");
+    }
+
+    #[test]
+    fn signals_that_the_keeper_does_not_hear_are_heard_by_the_task() {
+        let bed = Bed::new();
+        // SAFETY: blocks one signal in this thread.
+        unsafe {
+            let mut signals = std::mem::zeroed();
+            libc::sigemptyset(&raw mut signals);
+            libc::sigaddset(&raw mut signals, libc::SIGUSR1);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, ptr::null_mut());
+        }
+        let blocked = "grep SigBlk /proc/self/status > blocked";
+        assert_eq!(bed.code(&["sh", "-c", blocked]), 0);
+        let blocked = std::fs::read_to_string(bed.folder.path().join("blocked")).expect("written");
+        assert_eq!(blocked.split_whitespace().last(), Some("0000000000000000"));
     }
 
     #[test]
