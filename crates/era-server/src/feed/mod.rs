@@ -4,6 +4,10 @@
 //! tells of it: whoever hears of an event finds it in the tables. If the tables cannot be written
 //! it tries again; nothing is lost, since the journal has it. It never calls the core.
 //!
+//! While nobody looks it takes its time: a short job that was submitted, started and settled within
+//! a few milliseconds is then written once and not three times. Whoever reads what has just
+//! happened asks for it ([`Feed::wait_for`]), and it is written at once.
+//!
 //! Where another process leads, that one writes the tables, and what is new in them is told here
 //! (`reading`).
 
@@ -22,7 +26,7 @@ use arc_swap::ArcSwap;
 use era_core::units::{GroupId, UserId};
 use era_store::tables::{EventRow, Projector, Tables};
 use era_store::{Store, StoreError};
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio::task::JoinHandle;
 
 use crate::gather::Gathering;
@@ -46,6 +50,8 @@ const RETRY: [Duration; 4] = [
     Duration::from_secs(5),
 ];
 
+/// How long the tables may be behind while nobody looks.
+const UNSEEN_MAX: Duration = Duration::from_millis(10);
 /// So many entries in 50 ms are a load, under which they are gathered for so long.
 const LOAD: usize = 64;
 const GATHER_TIME: Duration = Duration::from_millis(15);
@@ -70,6 +76,8 @@ pub struct Told {
 pub struct Feed {
     tables: Tables,
     applied: watch::Receiver<u64>,
+    /// Somebody waits for the tables.
+    wanted: Arc<Notify>,
     live: broadcast::Sender<Arc<[Told]>>,
     house: broadcast::Sender<House>,
     names: Arc<ArcSwap<Names>>,
@@ -83,10 +91,19 @@ impl Feed {
         store: &Store,
         committed: watch::Receiver<u64>,
     ) -> Result<(Feed, JoinHandle<()>), StoreError> {
+        Feed::start_lazy(store, committed, UNSEEN_MAX).await
+    }
+
+    /// The same, with tables that are so far behind at most while nobody looks.
+    async fn start_lazy(
+        store: &Store,
+        committed: watch::Receiver<u64>,
+        unseen_max: Duration,
+    ) -> Result<(Feed, JoinHandle<()>), StoreError> {
         let projector = Projector::open(store).await?;
         let (applied, watched) = watch::channel(projector.cursor());
         let feed = Feed::over(store, watched).await?;
-        let follower = Follower { projector, committed, applied, feed: feed.clone() };
+        let follower = Follower { projector, committed, applied, feed: feed.clone(), unseen_max };
         Ok((feed, tokio::spawn(follower.run())))
     }
 
@@ -107,6 +124,7 @@ impl Feed {
         Ok(Feed {
             tables,
             applied,
+            wanted: Arc::default(),
             live: broadcast::channel(BEHIND_MAX).0,
             house: broadcast::channel(BEHIND_MAX).0,
             names,
@@ -132,6 +150,10 @@ impl Feed {
     /// Waits until the tables have an entry, for a short while: whoever wrote it reads it then.
     /// Says whether they have it.
     pub async fn wait_for(&self, seq: u64) -> bool {
+        if self.applied() >= seq {
+            return true;
+        }
+        self.wanted.notify_one();
         let mut applied = self.applied.clone();
         let there = applied.wait_for(|applied| *applied >= seq);
         matches!(tokio::time::timeout(OWN_WRITES_MAX, there).await, Ok(Ok(_)))
@@ -208,6 +230,7 @@ struct Follower {
     committed: watch::Receiver<u64>,
     applied: watch::Sender<u64>,
     feed: Feed,
+    unseen_max: Duration,
 }
 
 impl Follower {
@@ -234,6 +257,7 @@ impl Follower {
                         while matches!(self.advance().await, Ok(true)) {}
                         return;
                     }
+                    self.linger().await;
                 }
                 Err(error) => {
                     let wait = RETRY[failures.min(RETRY.len() - 1)];
@@ -241,6 +265,17 @@ impl Follower {
                     failures += 1;
                     tokio::time::sleep(wait).await;
                 }
+            }
+        }
+    }
+
+    /// Leaves time for more while nobody looks, and until the driver is gone.
+    async fn linger(&mut self) {
+        if self.feed.live.receiver_count() == 0 {
+            tokio::select! {
+                () = self.feed.wanted.notified() => {}
+                () = tokio::time::sleep(self.unseen_max) => {}
+                _ = self.committed.wait_for(|_| false) => {}
             }
         }
     }

@@ -61,13 +61,18 @@ impl Site {
 
     /// The same folder, after a stop.
     pub(crate) async fn start(folder: &Path) -> Site {
+        Site::start_lazy(folder, Duration::from_millis(1)).await
+    }
+
+    async fn start_lazy(folder: &Path, unseen_max: Duration) -> Site {
         let store = Store::open(folder).await.unwrap();
         let journal = store.journal();
         let fresh = State::new(Settings::default(), MarketRules::default());
         let (driver, releases) =
             Driver::start(journal, Arc::new(SystemClock), Rules::default(), fresh).await.unwrap();
         let handle = driver.handle();
-        let (feed, _) = Feed::start(&store, handle.committed()).await.unwrap();
+        let feed = Feed::start_lazy(&store, handle.committed(), unseen_max);
+        let (feed, _) = feed.await.unwrap();
         let auth = crate::auth::Auth::open(&store).await.unwrap();
         let files = era_store::files::Files::open(&store, era_store::files::Keep::default());
         let app = App::new(Parts {
@@ -165,4 +170,27 @@ async fn a_feed_that_starts_again_takes_what_it_missed() {
     assert_eq!(row.unwrap().name.as_deref(), Some("job-of-1"));
     assert!(!site.app.wait_for(last + 1_000_000).await, "what never comes is not waited for long");
     site.stop().await;
+}
+
+#[tokio::test]
+async fn what_nobody_looks_at_is_written_once_and_whoever_looks_does_not_wait_for_more() {
+    let folder = tempfile::tempdir().unwrap();
+    Site::new(folder.path()).await.stop().await;
+    let site = Site::start_lazy(folder.path(), Duration::from_secs(3600)).await;
+    let (_, first) = site.submit(1).await;
+    let (_, second) = site.submit(2).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(site.app.feed.applied() < first, "nobody has looked");
+    assert!(site.app.wait_for(first).await);
+    assert!(site.app.feed.applied() >= second, "both in one go");
+    let mut live = site.app.feed.listen();
+    let (job, third) = site.submit(1).await;
+    let told = tokio::time::timeout(Duration::from_secs(10), live.recv()).await.unwrap().unwrap();
+    assert!(told.iter().any(|told| told.event.job == Some(job)));
+    assert!(site.app.feed.applied() >= third);
+    drop(live);
+    let (_, last) = site.submit(2).await;
+    let feed = site.app.feed.clone();
+    site.stop().await;
+    assert!(feed.wait_for(last).await, "a stop leaves nothing unwritten");
 }

@@ -23,13 +23,9 @@ pub fn seen_by(caller: &Caller) -> Seen {
 
 /// A job that the caller may see; others' do not exist for it.
 pub async fn job(app: &App, caller: &Caller, id: u64) -> Result<JobRow, Failure> {
-    // What was just submitted is found, though the tables may be a moment behind.
-    let mut row = app.feed.tables().job(JobId(id)).await?;
-    let snapshot = app.driver.snapshot();
-    if row.is_none() && snapshot.job(JobId(id)).is_ok() {
-        app.wait_for(snapshot.seq()).await;
-        row = app.feed.tables().job(JobId(id)).await?;
-    }
+    // What has just happened to it is seen, though the tables may be a moment behind.
+    app.wait_for(app.driver.snapshot().seq()).await;
+    let row = app.feed.tables().job(JobId(id)).await?;
     let seen = seen_by(caller);
     row.filter(|row| seen.allows(Some(row.account), Some(row.team)))
         .ok_or_else(|| Failure::not_found("job", id))

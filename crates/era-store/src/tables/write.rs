@@ -240,11 +240,14 @@ async fn remember(
 async fn forget(to: &mut Transaction, over: &[JobId]) -> Result<(), StoreError> {
     const AT_ONCE: usize = 256;
     for ids in over.chunks(AT_ONCE) {
-        let marks = vec!["?"; AT_ONCE].join(",");
+        // A few sizes only, so that statements are used again; what is missing is filled up with
+        // one that is never there.
+        let count = ids.len().next_power_of_two();
+        let marks = vec!["?"; count].join(",");
         let sql = format!("DELETE FROM live WHERE job IN ({marks})");
-        // Made of constants alone. Fewer are filled up with one that is never there.
+        // Made of constants alone.
         let mut query = sqlx::query(sqlx::AssertSqlSafe(sql));
-        for index in 0..AT_ONCE {
+        for index in 0..count {
             query = query.bind(ids.get(index).map_or(0, |id| id.0.cast_signed()));
         }
         query.execute(&mut **to).await?;
