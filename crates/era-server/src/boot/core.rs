@@ -129,7 +129,9 @@ impl Scheduler {
         first::furnish(&handle).await?;
         let auth = Auth::open(&store).await?;
         let first = auth.first_start(&handle).await?;
-        let (feed, follower) = Feed::start(&store, handle.committed()).await?;
+        // Application servers read the tables too, and cannot ask for them.
+        let feed = Feed::start(&store, handle.committed(), Duration::ZERO).await?;
+        let (feed, follower) = feed;
         let lab = Lab::open(settings.folder.join("lab"), settings.program);
         let app = App::new(Parts {
             driver: handle.clone(),

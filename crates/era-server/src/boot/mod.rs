@@ -40,7 +40,7 @@ use crate::auth::first_start::FirstAccount;
 use crate::auth::{AccountError, Auth};
 use crate::clock::SystemClock;
 use crate::driver::{Driver, Handle, Rules, Unanswered};
-use crate::feed::Feed;
+use crate::feed::{Feed, UNSEEN_MAX};
 use crate::http::serve::{ServeError, serve_routes};
 use crate::http::{Doors, Serving};
 use crate::lab::Lab;
@@ -225,7 +225,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         samples: Some(samples),
     };
     let launcher = Launcher::start(launching, releases, reported);
-    let (feed, follower) = Feed::start(&store, handle.committed()).await?;
+    let (feed, follower) = Feed::start(&store, handle.committed(), UNSEEN_MAX).await?;
     let asks = Asking::default();
     let lab = settings.folder.join("lab");
     let lab = Lab::open(lab, settings.program).map_err(BootError::Lab)?;

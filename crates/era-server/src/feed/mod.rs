@@ -50,8 +50,8 @@ const RETRY: [Duration; 4] = [
     Duration::from_secs(5),
 ];
 
-/// How long the tables may be behind while nobody looks.
-const UNSEEN_MAX: Duration = Duration::from_millis(10);
+/// How long the tables may be behind while nobody looks, where all who read them can ask.
+pub(crate) const UNSEEN_MAX: Duration = Duration::from_millis(50);
 /// So many entries in 50 ms are a load, under which they are gathered for so long.
 const LOAD: usize = 64;
 const GATHER_TIME: Duration = Duration::from_millis(15);
@@ -85,17 +85,9 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Starts to follow a journal whose last durable entry is watched. It ends when the watched
-    /// is gone.
-    pub async fn start(
-        store: &Store,
-        committed: watch::Receiver<u64>,
-    ) -> Result<(Feed, JoinHandle<()>), StoreError> {
-        Feed::start_lazy(store, committed, UNSEEN_MAX).await
-    }
-
-    /// The same, with tables that are so far behind at most while nobody looks.
-    async fn start_lazy(
+    /// Starts to follow a journal whose last durable entry is watched, with tables that are so far
+    /// behind at most while nobody looks. It ends when the watched is gone.
+    pub(crate) async fn start(
         store: &Store,
         committed: watch::Receiver<u64>,
         unseen_max: Duration,
@@ -249,6 +241,7 @@ impl Follower {
                     let wait = gathering.came(count, Instant::now());
                     if let Some(wait) = wait.filter(|_| count < LARGE) {
                         tokio::time::sleep(wait).await;
+                        self.linger().await;
                     }
                 }
                 Ok(false) => {
@@ -271,7 +264,7 @@ impl Follower {
 
     /// Leaves time for more while nobody looks, and until the driver is gone.
     async fn linger(&mut self) {
-        if self.feed.live.receiver_count() == 0 {
+        if !self.unseen_max.is_zero() && self.feed.live.receiver_count() == 0 {
             tokio::select! {
                 () = self.feed.wanted.notified() => {}
                 () = tokio::time::sleep(self.unseen_max) => {}

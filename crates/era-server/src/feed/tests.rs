@@ -71,7 +71,7 @@ impl Site {
         let (driver, releases) =
             Driver::start(journal, Arc::new(SystemClock), Rules::default(), fresh).await.unwrap();
         let handle = driver.handle();
-        let feed = Feed::start_lazy(&store, handle.committed(), unseen_max);
+        let feed = Feed::start(&store, handle.committed(), unseen_max);
         let (feed, _) = feed.await.unwrap();
         let auth = crate::auth::Auth::open(&store).await.unwrap();
         let files = era_store::files::Files::open(&store, era_store::files::Keep::default());

@@ -57,6 +57,7 @@ async fn list(
     let after = page.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
     let after = after.transpose()?.unwrap_or((0, 0));
     let query = EventQuery { seen: seen_by(&caller), after, limit: limit.saturating_add(1) };
+    app.wait_for(app.driver.snapshot().seq()).await;
     let mut rows = app.feed.tables().events(&query).await?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);

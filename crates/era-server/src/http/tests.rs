@@ -24,7 +24,7 @@ use crate::asks::Asking;
 use crate::auth::Auth;
 use crate::clock::SystemClock;
 use crate::driver::{Driver, Releases, Rules};
-use crate::feed::Feed;
+use crate::feed::{Feed, UNSEEN_MAX};
 use crate::lab::Lab;
 use crate::webhook::address::Reach;
 use crate::{App, Parts};
@@ -46,7 +46,7 @@ async fn house() -> House {
     let clock = Arc::new(SystemClock);
     let (driver, releases) =
         Driver::start(store.journal(), clock, Rules::default(), fresh).await.unwrap();
-    let (feed, _) = Feed::start(&store, driver.handle().committed()).await.unwrap();
+    let (feed, _) = Feed::start(&store, driver.handle().committed(), UNSEEN_MAX).await.unwrap();
     let auth = Auth::open(&store).await.unwrap();
     let first = auth.first_start(&driver.handle()).await.unwrap().unwrap();
     let app = App::new(Parts {

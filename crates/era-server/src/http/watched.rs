@@ -33,6 +33,7 @@ pub(super) async fn may_watch(app: &App, caller: &Caller, id: u64) -> Result<Job
 
 /// Whether nothing more will come of a job.
 pub(super) async fn is_over(app: &App, job: JobId) -> Result<bool, Failure> {
+    app.wait_for(app.driver.snapshot().seq()).await;
     Ok(app.feed.tables().job(job).await?.is_none_or(|row| row.state.is_over()))
 }
 

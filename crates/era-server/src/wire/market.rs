@@ -96,10 +96,11 @@ pub fn pool_price(state: &State, pool: &Pool) -> Result<Option<wire::PoolPrice>,
     }))
 }
 
-/// A pool's prices at an instant, to be written down.
+/// A pool's prices at an instant, to be written down; `None` where it has nothing to sell.
 pub fn price_row(state: &State, pool: &Pool, now: Time) -> Result<Option<PriceRow>, Refusal> {
     let slots = price_calendar(state, &pool.name, now, now + state.settings().slot)?;
-    let Some(slot) = slots.first() else { return Ok(None) };
+    let sells = |slot: &&SlotPrice| slot.capacity.iter().any(|amount| *amount > 0);
+    let Some(slot) = slots.first().filter(sells) else { return Ok(None) };
     let point = point(state, pool, slot, now, now);
     let thousandths = |share: f64| (share * 1000.0).round() as i64;
     Ok(Some(PriceRow {

@@ -24,7 +24,9 @@ const ARRAY: u32 = 10_000;
 /// Jobs that are handed in one by one.
 const JOBS: u32 = 1_000;
 /// How often a single job, and a single command, is timed.
-const SINGLES: usize = 60;
+const SINGLES: usize = 200;
+/// How long the server is left alone before that, so that nothing of the load before is measured.
+const REST: Duration = Duration::from_secs(2);
 
 /// What a job that only ends asks for.
 const SMALL: &str = r#"{"resources":{"cpu":"50m","memory":"16Mi"},"duration_s":600}"#;
@@ -50,6 +52,7 @@ async fn measure() -> Result<Value> {
     let site = Site::start(folder.path(), None)?;
     let (idle_mb, idle_cpu) = site.at_rest()?;
     let quotes = quotes(&site).await?;
+    tokio::time::sleep(REST).await;
     let cli_submit_p50_ms = commands(&site)?;
     let (job_p50_ms, start_p50_ms) = singles(&site).await?;
     let jobs_per_second = separate(&site).await?;
