@@ -563,7 +563,7 @@ impl Job {
         plans.map(|plan| plan.to).max()
     }
 
-    /// One word for what it does.
+    /// One word for what it does, of [`STATES`].
     pub fn state(&self) -> &'static str {
         if self.ended.is_some() {
             "ended"
@@ -578,6 +578,9 @@ impl Job {
         }
     }
 }
+
+/// What a job may be doing, in one word each.
+pub const STATES: [&str; 5] = ["waiting", "promised", "running", "stopping", "ended"];
 
 /// A binding quote: capacity and price are set aside until it expires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

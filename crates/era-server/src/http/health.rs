@@ -92,7 +92,9 @@ async fn measures(
 
 fn of_state(app: &App) {
     let state = app.driver.snapshot();
-    let mut by_state: BTreeMap<&'static str, u32> = BTreeMap::new();
+    // A state that no job is in any more is told as well, or its last count would stand for ever.
+    let mut by_state: BTreeMap<&'static str, u32> =
+        era_core::job::STATES.iter().map(|state| (*state, 0)).collect();
     for job in state.jobs() {
         *by_state.entry(job.state()).or_default() += 1;
     }

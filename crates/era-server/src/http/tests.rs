@@ -355,6 +355,9 @@ async fn health_readiness_and_measures_are_told() {
     let text = measures.body.as_str().unwrap();
     assert!(text.contains("era_http_requests_total"), "{text}");
     assert!(text.contains("route=\"/healthz\""), "{text}");
+    for state in era_core::job::STATES {
+        assert!(text.contains(&format!("era_jobs{{state=\"{state}\"}} 0")), "{text}");
+    }
     let admin = house.administrator().await;
     let ada = house.user(&admin, "ada", "user").await;
     let bearer = |token: &str| format!("Bearer {token}");

@@ -1,7 +1,6 @@
 //! What is asked of the laboratory, checked, as commands.
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use era_api::lab::LabAsk;
 
@@ -28,14 +27,11 @@ pub struct BadAsk {
     pub problem: Wrong,
 }
 
-/// The commands of a run, one after the other; the last one prints the result.
-pub(super) fn commands(asked: &LabAsk, folder: &Path) -> Vec<Vec<OsString>> {
+/// The commands of a run in its folder, one after the other; the last one prints the result.
+pub(super) fn commands(asked: &LabAsk) -> Vec<Vec<OsString>> {
     let text = |words: &[&str]| -> Vec<OsString> { words.iter().map(OsString::from).collect() };
-    let file = |flag: &str, name: &str| {
-        let mut argument = OsString::from(flag);
-        argument.push(folder.join(name));
-        argument
-    };
+    // By its name alone, which is what a report says of it: where the server keeps it is its own.
+    let file = |flag: &str, name: &str| OsString::from(format!("{flag}{name}"));
     match asked {
         LabAsk::Simulate { policies, jobs, gpus, load, seed } => {
             let mut generate = text(&["sim", "generate", "--kind=philly", "--json"]);

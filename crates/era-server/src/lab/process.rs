@@ -1,6 +1,7 @@
 //! One run as processes: their progress, their result, their end.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -33,8 +34,8 @@ pub(super) async fn carry_out(lab: &Lab, run: &LabRun, journal: &Journal) -> Res
     }
     let all = async {
         let mut result = Value::Null;
-        for command in order::commands(&run.asked, &folder) {
-            result = one(lab, run.id, command).await?;
+        for command in order::commands(&run.asked) {
+            result = one(lab, run.id, &folder, command).await?;
         }
         Ok(result)
     };
@@ -49,13 +50,13 @@ pub(super) async fn carry_out(lab: &Lab, run: &LabRun, journal: &Journal) -> Res
 /// Does one command that is no run of anybody's.
 pub(super) async fn alone(lab: &Lab, arguments: Vec<OsString>) -> Result<Value, String> {
     const NO_RUN: u64 = 0;
-    let outcome = tokio::time::timeout(TIME_MAX, one(lab, NO_RUN, arguments)).await;
+    let outcome = tokio::time::timeout(TIME_MAX, one(lab, NO_RUN, Path::new("."), arguments)).await;
     outcome.unwrap_or_else(|_| Err("it took more than an hour".to_owned()))
 }
 
-async fn one(lab: &Lab, id: u64, arguments: Vec<OsString>) -> Result<Value, String> {
+async fn one(lab: &Lab, id: u64, folder: &Path, arguments: Vec<OsString>) -> Result<Value, String> {
     let mut command = Command::new("nice");
-    command.args(["-n", "19"]).arg(lab.program()).args(arguments);
+    command.args(["-n", "19"]).arg(lab.program()).args(arguments).current_dir(folder);
     command.env("ERA_PROGRESS", "lines").env("NO_COLOR", "1");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().map_err(|e| format!("the command cannot be started: {e}"))?;

@@ -46,6 +46,10 @@ export interface Health {
   routes: RouteLine[];
 }
 
+/** As a job goes through them; one that is not known comes last. */
+const STATES = ['waiting', 'promised', 'running', 'stopping', 'ended'];
+const placeOf = (state: string) => (STATES.includes(state) ? STATES.indexOf(state) : STATES.length);
+
 export function healthOf(text: string): Health {
   const all = samples(text);
   const of = (name: string) => all.filter((sample) => sample.name === name);
@@ -63,7 +67,7 @@ export function healthOf(text: string): Health {
   const sorted = [...routes.values()].sort((a, b) => b.total - a.total);
   const [count, total] = [sorted.reduce((sum, { count: some }) => sum + some, 0), sorted.reduce((sum, { total: some }) => sum + some, 0)];
   return {
-    jobs: of('era_jobs').map(({ labels, value }) => ({ state: labels.state ?? '', count: value })),
+    jobs: of('era_jobs').map(({ labels, value }) => ({ state: labels.state ?? '', count: value })).filter(({ count: some }) => some > 0).sort((a, b) => placeOf(a.state) - placeOf(b.state)),
     queues: of('era_queue_waiting').map(({ labels, value }) => ({ queue: labels.queue ?? '', waiting: value })),
     seq: one('era_journal_seq'),
     behind: one('era_feed_behind'),

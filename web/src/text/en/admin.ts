@@ -179,6 +179,6 @@ export default {
   mean: 'Mean',
   share: 'Share of time',
   noMeasures: 'The server gives no measures from here: a proxy keeps them back, or they are not gathered. Its log says more.',
-  ended: 'over',
+  ended: 'Over',
   nothingWaits: 'Nothing waits, nothing runs.',
 };
