@@ -72,12 +72,10 @@ impl Exec {
 /// The number of a task that Celery calls by this id: the same for the same id, so that a message
 /// that comes twice is one task.
 fn task_of(id: &str) -> TaskId {
-    // FNV-1a over the bytes: the same everywhere.
-    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
-    let rank = id.bytes().rev().fold(0x811c_9dc5, mix);
-    let job = JobId(hash | EXEC_BIT);
-    TaskId { job, part: 0, attempt: 1, rank: u32::try_from(rank & 0x00ff_ffff).unwrap_or(0) }
+    let hash = blake3::hash(id.as_bytes());
+    let first = hash.as_bytes().first_chunk().copied().unwrap_or_default();
+    let job = JobId(u64::from_le_bytes(first) | EXEC_BIT);
+    TaskId { job, part: 0, attempt: 1, rank: 0 }
 }
 
 impl Node {
@@ -150,15 +148,16 @@ fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder
             inputs: Vec::new(),
             image: None,
             folder: PathBuf::from(folder),
-            // Its folder goes with it.
-            alone: false,
+            // Its folder goes with it, to the next of them if it left nothing there.
+            alone: true,
             array: None,
             limits: Limits::default(),
         }),
     }
 }
 
-/// The end with the last of what was printed. The folder goes: nobody else reads it.
+/// The end with the last of what was printed. The folder goes, if it is still there: nobody else
+/// reads it.
 fn with_output(ended: Ended, folder: &Path) -> Ended {
     let Ended::Outcome(mut outcome) = ended else { return ended };
     outcome.output = output(folder);
