@@ -125,8 +125,8 @@ impl Birth<'_> {
             return Ok(vec![text(name.as_bytes())?]);
         }
         let path = self.env.get("PATH").map_or(PATH, String::as_str);
-        let file = |folder| {
-            let folder = if folder == "" { "." } else { folder };
+        let file = |folder: &str| {
+            let folder = if folder.is_empty() { "." } else { folder };
             text(format!("{folder}/{name}").as_bytes())
         };
         path.split(':').filter(|_| !name.is_empty()).map(file).collect()
