@@ -15,6 +15,8 @@ use crate::Dialect;
 /// How long a server may take to be up, and to be down.
 const UP_MAX: Duration = Duration::from_secs(60);
 const DOWN_MAX: Duration = Duration::from_secs(20);
+/// What PostgreSQL says while a process of one that crashed is there.
+const STILL_IN_USE: &str = "pre-existing shared memory block";
 /// How often it is looked for a statement that is under way.
 const LOOKS_MAX: usize = 1000;
 /// Its only user, who may do anything.
@@ -68,11 +70,21 @@ impl Server {
         killed.map(drop).map_err(|e| NoServer(format!("it cannot be killed: {e}")))
     }
 
-    /// Starts it again where it was, after a crash.
+    /// Starts it again where it was, after a crash. PostgreSQL refuses to while a process of the
+    /// one that crashed has not ended yet, so that is tried for a while, as whatever keeps a
+    /// server up does.
     pub fn start_again(&mut self) -> Result<(), NoServer> {
-        let said = self.said().len();
-        self.child = spawned(&mut self.command)?;
-        self.wait_until_up(said)
+        let begun = Instant::now();
+        loop {
+            let said = self.said().len();
+            self.child = spawned(&mut self.command)?;
+            match self.wait_until_up(said) {
+                Err(NoServer(why)) if why.contains(STILL_IN_USE) && begun.elapsed() < UP_MAX => {
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+                came => return came,
+            }
+        }
     }
 
     fn said(&self) -> String {
