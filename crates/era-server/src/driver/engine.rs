@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use era_core::units::{JobId, Time};
-use era_core::{Command, Effect, Input, Reply, Snapshot, State, next_wakeup, step};
+use era_core::{Command, Effect, Event, Input, Reply, Snapshot, State, next_wakeup, step};
 use era_store::StoreError;
 use era_store::journal::{Entry, Journal};
 use serde_json::value::RawValue;
@@ -107,7 +107,13 @@ impl Engine {
         batch.entries.push(entry);
         let opened = self.openings.look(&self.state, &output.events);
         batch.released.effects.append(&mut output.effects);
-        (Answer { seq, at, reply: output.reply }, opened)
+        let made = output.events.iter().any(|event| match event {
+            Event::Promised { job, .. } | Event::Queued { job, .. } => {
+                accepted(&output.reply, *job)
+            }
+            _ => false,
+        });
+        (Answer { seq, at, reply: output.reply, made }, opened)
     }
 
     fn remember(&self, batch: &mut Batch, job: JobId, note: Box<RawValue>) {
@@ -116,6 +122,10 @@ impl Engine {
             batch.released.accepted.push((job, note));
         }
     }
+}
+
+fn accepted(reply: &Reply, id: JobId) -> bool {
+    matches!(reply, Reply::Accepted { job, .. } if *job == id)
 }
 
 impl Batch {

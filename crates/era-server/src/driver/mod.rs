@@ -75,6 +75,10 @@ pub struct Answer {
     pub at: Time,
     /// What the core says.
     pub reply: Reply,
+    /// Whether this made the job that the reply names; a repeated submission gets the first one's
+    /// reply, and made none.
+    #[serde(default)]
+    pub made: bool,
 }
 
 /// What is to be done outside, once it is durable.

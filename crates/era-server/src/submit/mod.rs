@@ -55,12 +55,11 @@ pub async fn submit(
         received_ms: Some(received.0),
         ..Note::default()
     };
-    let repeatable = key.is_some();
     let answer = app.driver.ask(Command::Submit { key, job: asked }, note.write()).await?;
     let submitted = crate::http::jobs::submitted(answer.reply)?;
     let id = JobId(submitted.job);
-    if repeatable {
-        same_work(app, id, answer.seq, &note).await?;
+    if !answer.made {
+        same_work(app, id, &note).await?;
     }
     if let Some(code) = code {
         // Before it is acknowledged: whoever was told yes finds the code there, however long the
@@ -81,14 +80,12 @@ async fn usable_code(app: &App, owner: &Owner, work: &Work) -> Result<Option<Has
 
 /// Refuses a key that was used for another job. The core has compared all but what is run, which
 /// it does not know.
-async fn same_work(app: &App, job: JobId, seq: u64, note: &Note) -> Result<(), Failure> {
+async fn same_work(app: &App, job: JobId, note: &Note) -> Result<(), Failure> {
     let Some((_, first)) = app.store.journal().submission(job).await? else { return Ok(()) };
     let before = first.note.as_deref().and_then(|text| Note::read(text).ok());
     let spec = |note: &Note| note.spec.as_ref().map(|spec| spec.get().to_owned());
     match before {
-        Some(before) if first.seq != seq && spec(&before) != spec(note) => {
-            Err(Refusal::KeyReused.into())
-        }
+        Some(before) if spec(&before) != spec(note) => Err(Refusal::KeyReused.into()),
         _ => Ok(()),
     }
 }

@@ -157,16 +157,20 @@ async fn pool(
     most: u32,
 ) -> Result<Pool, StoreError> {
     let set_up = connect::set_up(dialect, durability);
-    let options = AnyPoolOptions::new().min_connections(1).max_connections(most).after_connect(
-        move |connection, _| {
+    let options = AnyPoolOptions::new()
+        .min_connections(1)
+        .max_connections(most)
+        // A server may have gone away since a connection was last used. A file has not, and to ask
+        // its thread costs as much as a statement.
+        .test_before_acquire(dialect != Dialect::Sqlite)
+        .after_connect(move |connection, _| {
             Box::pin(async move {
                 for statement in set_up {
                     sqlx::raw_sql(*statement).execute(&mut *connection).await?;
                 }
                 Ok(())
             })
-        },
-    );
+        });
     let connections: AnyPool = options.connect(url).await?;
     Ok(Pool { connections, dialect })
 }
