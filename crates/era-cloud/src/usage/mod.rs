@@ -2,14 +2,16 @@
 //!
 //! A task is watched by its control groups where it has them, else by its processes: those below
 //! it, and those of its session whatever became of their parents. What cannot be told is left out
-//! rather than guessed: network only where a task has a network of its own, a share of a GPU only
-//! where the driver tells processes apart.
+//! rather than guessed: on the machine's network what the kernel counts by connection, a share of a
+//! GPU only where the driver tells processes apart.
 //!
 //! What a task may use, and what becomes of one that uses more, is not decided here.
 
 mod gpu;
 mod group;
 mod idle;
+#[cfg_attr(not(target_os = "linux"), path = "no_network.rs")]
+mod network;
 mod process;
 
 use std::collections::BTreeMap;
@@ -23,6 +25,7 @@ pub use idle::{Idle, IdleRule};
 use crate::Sample;
 use crate::discover::GpuDevice;
 use gpu::Gpus;
+use network::Network;
 use process::Processes;
 
 /// A task that is watched.
@@ -55,9 +58,9 @@ pub struct Usage {
     pub disk_read_bytes: Option<u64>,
     /// Written to disk so far.
     pub disk_written_bytes: Option<u64>,
-    /// Received over its own network so far.
+    /// Received over the network so far; on the machine's own at least so much.
     pub received_bytes: Option<u64>,
-    /// Sent over its own network so far.
+    /// Sent over the network so far; on the machine's own at least so much.
     pub sent_bytes: Option<u64>,
     /// How many processes it has.
     pub processes: u32,
@@ -104,6 +107,7 @@ impl Usage {
 /// Looks at tasks now and then, and remembers what it needs to tell rates and peaks.
 pub struct Sampler {
     gpus: Gpus,
+    network: Network,
     before: BTreeMap<TaskId, Before>,
 }
 
@@ -130,7 +134,7 @@ struct Seen {
 impl Sampler {
     /// A sampler on a machine with these GPUs, as [`discover`](crate::discover) found them.
     pub fn new(gpus: &[GpuDevice]) -> Sampler {
-        Sampler { gpus: Gpus::new(gpus), before: BTreeMap::new() }
+        Sampler { gpus: Gpus::new(gpus), network: Network::default(), before: BTreeMap::new() }
     }
 
     /// Looks at all tasks at once. A task that has no process any more is left out.
@@ -143,15 +147,20 @@ impl Sampler {
         let trees = processes.trees(watched);
         let pids: Vec<&[u32]> = trees.iter().map(Vec::as_slice).collect();
         let gpus = self.gpus.sample(watched, &pids);
+        let own: Vec<Option<(u64, u64)>> = pids.iter().map(|t| process::own_network(t)).collect();
+        let on_ours = watched.iter().zip(&pids).zip(&own).filter(|(_, own)| own.is_none());
+        let on_ours: Vec<(TaskId, &[u32])> =
+            on_ours.map(|((task, tree), _)| (task.task, *tree)).collect();
+        let shared = self.network.look(&on_ours);
         let mut usages = Vec::new();
         let mut now_seen = BTreeMap::new();
-        for ((task, tree), gpus) in watched.iter().zip(&trees).zip(gpus) {
+        for (((task, tree), gpus), own) in watched.iter().zip(&trees).zip(gpus).zip(own) {
             let by_group = group::look(&task.groups);
             if tree.is_empty() && by_group.cpu_us.is_none() {
                 continue;
             }
             let by_process = processes.look(tree, task.memory_limit, by_group);
-            let network = process::network(tree);
+            let network = own.or_else(|| shared.get(&task.task).copied());
             let before = self.before.get(&task.task).copied();
             let (mut usage, now) = weigh(by_group, by_process, before, at);
             usage.processes = u32::try_from(tree.len()).unwrap_or(u32::MAX);

@@ -131,9 +131,8 @@ fn disk(pid: u32) -> Option<(u64, u64)> {
     Some((field("read_bytes:")?, field("write_bytes:")?))
 }
 
-/// Received and sent bytes of a tree that has a network of its own. On the machine's network
-/// nobody can say which process a packet was for.
-pub(super) fn network(tree: &[u32]) -> Option<(u64, u64)> {
+/// Received and sent bytes of a tree that has a network of its own.
+pub(super) fn own_network(tree: &[u32]) -> Option<(u64, u64)> {
     let space = |pid: &str| Some(fs::metadata(format!("/proc/{pid}/ns/net")).ok()?.ino());
     let first = tree.first()?.to_string();
     if space(&first)? == space("self")? {
