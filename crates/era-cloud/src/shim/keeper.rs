@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use era_core::units::{Span, Time, UserId};
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ use crate::task::Places;
 use crate::task::Settings;
 use crate::task::environment;
 
+/// How long the word that a task has started waits for the word that it is over. Most short tasks
+/// are over by then, and whoever hears both at once has half as much to do.
+const START_UNTOLD_MAX: Duration = Duration::from_millis(5);
 /// Shared memory of a task that names no memory of its own.
 const SHM_BYTES: u64 = 8 << 30;
 
@@ -97,6 +100,8 @@ struct Keeper {
     control: UnixStream,
     lines: Lines,
     orders: std::collections::VecDeque<ToKeeper>,
+    /// What is to be told, in order.
+    untold: Vec<u8>,
     node: Option<Node>,
     /// Whose temporary folder was put aside; `None` where none is.
     spare_of: Option<UserId>,
@@ -130,10 +135,10 @@ impl Keeper {
             oom_score = None;
         }
         let pid = rustix::process::getpid().as_raw_pid();
-        let (lines, orders) = (Lines::default(), Default::default());
+        let (lines, orders, untold) = (Lines::default(), Default::default(), Vec::new());
         let nothing = File::open("/dev/null")?;
         let (node, spare_of) = (None, None);
-        Ok(Keeper { control, lines, orders, node, spare_of, oom_score, pid, nothing })
+        Ok(Keeper { control, lines, orders, untold, node, spare_of, oom_score, pid, nothing })
     }
 
     /// Moves into the slot. This can take milliseconds, which is why tasks are not moved.
@@ -187,9 +192,15 @@ impl Keeper {
     }
 
     fn tell(&mut self, message: &FromKeeper) -> io::Result<()> {
-        let mut line = Vec::with_capacity(128);
-        put(&mut line, message);
-        match self.control.write_all(&line) {
+        put(&mut self.untold, message);
+        self.tell_all()
+    }
+
+    /// Tells what was not told yet.
+    fn tell_all(&mut self) -> io::Result<()> {
+        let told = self.control.write_all(&self.untold);
+        self.untold.clear();
+        match told {
             // The supervisor is gone: the next look at the socket says so too.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             told => told,
@@ -208,7 +219,7 @@ impl Keeper {
                 self.tell(&FromKeeper::NotStarted { code, why })
             }
             Ok(pid) => {
-                self.tell(&FromKeeper::Started { at: crate::task::now(), prepared })?;
+                put(&mut self.untold, &FromKeeper::Started { at: crate::task::now(), prepared });
                 let code = self.until_gone(pid)?;
                 let at = crate::task::now();
                 let spare = self.node.as_ref().map(|node| node.spare.as_path());
@@ -326,8 +337,12 @@ impl Keeper {
     /// Waits until nothing of the task is left, signalling it as told.
     fn until_gone(&mut self, root: Pid) -> io::Result<i32> {
         let pidfd = rustix::process::pidfd_open(root, PidfdFlags::empty())?;
+        let begun = Instant::now();
         loop {
-            let (said, ended) = self.wait(&pidfd)?;
+            let (said, ended) = self.wait(&pidfd, begun)?;
+            if !ended && !self.untold.is_empty() && begun.elapsed() >= START_UNTOLD_MAX {
+                self.tell_all()?;
+            }
             if said && !self.hear()? {
                 // The supervisor is gone.
                 self.kill_all(Some(root))?;
@@ -350,11 +365,14 @@ impl Keeper {
         }
     }
 
-    /// Waits for word from the supervisor or the end of the task's first process.
-    fn wait(&self, pidfd: &OwnedFd) -> io::Result<(bool, bool)> {
+    /// Waits for word from the supervisor or the end of the task's first process, or until it is
+    /// time to tell that it began.
+    fn wait(&self, pidfd: &OwnedFd, begun: Instant) -> io::Result<(bool, bool)> {
         let mut fds =
             [PollFd::new(&self.control, PollFlags::IN), PollFd::new(pidfd, PollFlags::IN)];
-        match rustix::event::poll(&mut fds, None) {
+        let left = START_UNTOLD_MAX.saturating_sub(begun.elapsed());
+        let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+        match rustix::event::poll(&mut fds, (!self.untold.is_empty()).then_some(&left)) {
             Ok(_) => Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty())),
             Err(rustix::io::Errno::INTR) => Ok((false, false)),
             Err(errno) => Err(errno.into()),
