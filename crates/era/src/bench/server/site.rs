@@ -107,8 +107,8 @@ impl Site {
         Ok(command)
     }
 
-    /// Megabytes that it holds, and the share of a core that it uses over a few seconds.
-    pub(super) fn at_rest(&self) -> Result<(f64, f64)> {
+    /// What it holds and uses while nobody asks for anything, over a few seconds.
+    pub(super) fn at_rest(&self) -> Result<AtRest> {
         let ticks = || -> Result<f64> {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.server.id()))?;
             let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split(' ').collect();
@@ -123,8 +123,34 @@ impl Site {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<f64>().ok());
-        Ok((kib.context("no memory of the server")? / 1024.0, busy))
+        let own_mb = kib.context("no memory of the server")? / 1024.0;
+        Ok(AtRest { own_mb, all_mb: self.with_helpers_mb()?, cores: busy })
     }
+
+    /// Megabytes of the server with its supervisor and spare keepers, what they share counted once.
+    #[cfg(target_os = "linux")]
+    fn with_helpers_mb(&self) -> Result<f64> {
+        use era_cloud::limits::tree;
+        let (all, own) = (tree::processes(), i32::try_from(self.server.id())?);
+        let mut tree = tree::descendants(own, &all);
+        tree.extend(all.into_iter().find(|process| process.pid == own));
+        Ok(tree::memory_bytes(&tree, 0) as f64 / f64::from(1 << 20))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn with_helpers_mb(&self) -> Result<f64> {
+        anyhow::bail!("memory is measured on Linux only")
+    }
+}
+
+/// A server that nobody asks for anything.
+pub(super) struct AtRest {
+    /// Megabytes that its process holds.
+    pub(super) own_mb: f64,
+    /// The same with its helpers.
+    pub(super) all_mb: f64,
+    /// The share of a core that it uses.
+    pub(super) cores: f64,
 }
 
 impl Drop for Site {
