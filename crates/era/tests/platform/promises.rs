@@ -90,7 +90,7 @@ fn what_was_promised_is_what_ran() {
     let platform = Platform::start_in(folder, &["--nodes", nodes.to_str().unwrap()]);
     let nodes = |nodes: &Value| (nodes.as_array()?.len() == 3).then_some(());
     platform.wait_for("all nodes", "/nodes", nodes);
-    let mut limited = 0;
+    let (mut limited, mut here) = (0, 0);
     for asked in hand_in(&platform) {
         let job = platform.ended(asked.job);
         let tasks = job["tasks"].as_array().unwrap();
@@ -106,16 +106,51 @@ fn what_was_promised_is_what_ran() {
         let simulated = job["simulated"] == true;
         assert!(simulated || asked.gpus == 0, "this machine was promised GPUs: {job}");
         if !simulated {
+            here += asked.replicas;
             limited += told(&platform, &asked, promised);
         }
     }
     let market = platform.get("/market");
     assert_eq!((&market["promises_due"], &market["promises_kept"]), (&json!(16), &json!(16)));
-    eprintln!("{limited} tasks could see their own limits");
+    // All of them are limited by groups, or none where that is not permitted.
+    let expected = if may_make_groups() { here } else { 0 };
+    assert_eq!(limited, expected, "of {here} tasks that ran here");
+    queued_as_asked(&platform);
+}
+
+/// What waits in a queue, alone or as an array, runs with what it asked for as well.
+fn queued_as_asked(platform: &Platform) {
+    let ask = json!({"resources": {"cpu": "200m", "memory": "48Mi"}, "duration_s": 60});
+    let work = json!({"command": ["python3", "-c", LOOK]});
+    let alone = platform.submit(&json!({"work": work, "ask": ask}));
+    let first = platform.submit(&json!({"work": work, "ask": ask, "array": {"from": 0, "to": 2}}));
+    for job in std::iter::once(alone).chain(first..first + 3) {
+        let seen = platform.ended(job);
+        assert_eq!(seen["state"], "succeeded", "{seen}");
+        let asked = Asked { job, cpu_milli: 200, memory_mib: 48, gpus: 0, replicas: 1 };
+        let begun = ms(&seen["tasks"][0]["started"]);
+        let limited = told(platform, &asked, begun);
+        assert_eq!(limited, u64::from(may_make_groups()), "{seen}");
+    }
+}
+
+/// Whether this user may make control groups, of either version.
+fn may_make_groups() -> bool {
+    let name = format!("era-test-{}", std::process::id());
+    ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].into_iter().any(|root| {
+        let group = std::path::Path::new(root).join(&name);
+        // An ordinary folder, which is no group, has no such file in it.
+        let made = std::fs::create_dir(&group).is_ok();
+        let is_group = made && group.join("cgroup.procs").exists();
+        if made {
+            std::fs::remove_dir(&group).unwrap();
+        }
+        is_group
+    })
 }
 
 /// What a job's replicas told of themselves; how many of them could see their limits.
-fn told(platform: &Platform, asked: &Asked, promised: i64) -> usize {
+fn told(platform: &Platform, asked: &Asked, promised: i64) -> u64 {
     let log = platform.ok(&["logs", &asked.job.to_string()]);
     let lines: Vec<Value> = log
         .lines()
