@@ -2,6 +2,7 @@
 //! slow clients get.
 
 mod oversight;
+mod reports;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -26,6 +27,7 @@ use crate::clock::SystemClock;
 use crate::driver::{Driver, Releases, Rules};
 use crate::feed::{Feed, UNSEEN_MAX};
 use crate::lab::Lab;
+use crate::report::Laboratory;
 use crate::webhook::address::Reach;
 use crate::{App, Parts};
 
@@ -40,6 +42,10 @@ struct House {
 }
 
 async fn house() -> House {
+    house_with(None).await
+}
+
+async fn house_with(laboratory: Option<Box<dyn Laboratory>>) -> House {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).await.unwrap();
     let fresh = State::default();
@@ -57,7 +63,7 @@ async fn house() -> House {
         reach: Reach::Public,
         feed,
         asks: Asking::default(),
-        laboratory: None,
+        laboratory,
         images: Default::default(),
         lab: Lab::open(folder.path().join("lab"), "/bin/false".into()).unwrap(),
     });
