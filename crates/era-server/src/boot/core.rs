@@ -142,6 +142,7 @@ impl Scheduler {
             asks: Asking::default(),
             laboratory: None,
             lab: lab.map_err(BootError::Lab)?,
+            // Whoever keeps files removes them: nothing is removed here.
             files: Files::open(&store, Keep::default())?,
             images: Default::default(),
         });

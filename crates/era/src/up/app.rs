@@ -8,7 +8,7 @@ use era_cloud::docker::Address;
 use era_server::boot::app::{Role, Settings, start};
 use era_server::boot::executors::ImageEngine;
 
-use super::options::{Doors, Encryption, Kept, Search, Webhooks, program, run};
+use super::options::{Doors, Encryption, Kept, Retaining, Search, Webhooks, program, run};
 use super::{local, told_to_stop};
 
 /// Start a server of the application by itself; any number of them may run
@@ -40,6 +40,8 @@ pub(crate) struct FileService {
     listen: SocketAddr,
     #[command(flatten)]
     encryption: Encryption,
+    #[command(flatten)]
+    retaining: Retaining,
 }
 
 impl Application {
@@ -70,7 +72,7 @@ impl FileService {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let folder = self.kept.folder()?;
         let settings = Settings {
-            role: Role::Files,
+            role: Role::Files { retention: self.retaining.retention() },
             database: self.kept.place(&folder),
             folder,
             replica: None,

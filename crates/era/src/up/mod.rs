@@ -18,7 +18,9 @@ use era_server::boot::{self, Running, Settings};
 use era_server::driver::Rules;
 use era_store::{Place, StoreError};
 
-use self::options::{Doors, Encryption, Kept, Search, Tasks, Webhooks, lesson_span, program};
+use self::options::{
+    Doors, Encryption, Kept, Retaining, Search, Tasks, Webhooks, lesson_span, program,
+};
 
 /// Start the platform: this machine is its first node
 #[derive(Args)]
@@ -41,6 +43,8 @@ pub(crate) struct Up {
     /// Learn so often how long jobs take and what they use
     #[arg(long, value_name = "SPAN", default_value = "1d", value_parser = lesson_span)]
     learn_every: std::time::Duration,
+    #[command(flatten)]
+    retaining: Retaining,
     /// Quote, submit and run a small training job, and tell what happened
     #[arg(long = "try")]
     trial: bool,
@@ -97,6 +101,7 @@ impl Up {
             influx: self.tasks.influx.clone(),
             program: program()?,
             learn_every: self.learn_every,
+            retention: self.retaining.retention(),
             tuning: self.search.tuning(),
             images: self.tasks.images.clone(),
         })
@@ -166,4 +171,33 @@ pub(crate) async fn told_to_stop() -> anyhow::Result<()> {
     #[cfg(not(unix))]
     tokio::signal::ctrl_c().await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        up: Up,
+    }
+
+    fn settings(words: &[&str]) -> Settings {
+        let line = Line::try_parse_from([&["up"], words].concat()).unwrap();
+        line.up.settings("data".into()).unwrap()
+    }
+
+    #[test]
+    fn what_is_kept_how_long_reaches_the_server() {
+        assert_eq!(settings(&[]).retention, Default::default());
+        let told = settings(&["--keep-outputs", "90d", "--keep-samples", "1h"]).retention;
+        assert_eq!(told.outputs, Some(Duration::from_secs(90 * 86_400)));
+        assert_eq!(told.samples, Some(Duration::from_secs(3600)));
+        assert!(Line::try_parse_from(["up", "--keep-outputs", "59m"]).is_err());
+    }
 }

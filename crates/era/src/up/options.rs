@@ -10,7 +10,7 @@ use era_cloud::simulated::SimulatedNodes;
 use era_server::boot::{self, StartEngines};
 use era_server::http::Serving;
 use era_server::influx;
-use era_server::tend::Tuning;
+use era_server::tend::{Retention, Tuning};
 use era_server::webhook::address::Reach;
 use era_store::Place;
 
@@ -74,6 +74,25 @@ impl Search {
     pub(super) fn tuning(&self) -> Option<Tuning> {
         let objective = self.tune_objective.clone();
         self.tune_every.map(|every| Tuning { every, objective })
+    }
+}
+
+/// How long what jobs leave is kept.
+#[derive(Args)]
+pub(super) struct Retaining {
+    /// Remove what a job left (outputs, checkpoints, log) so long after its end, such as 90d;
+    /// without this it is kept for ever
+    #[arg(long, value_name = "SPAN", env = "ERA_KEEP_OUTPUTS", value_parser = kept_span)]
+    keep_outputs: Option<std::time::Duration>,
+    /// Forget what a job told and used (metrics, samples) so long after the last of it, such as
+    /// 90d; without this it is kept for ever
+    #[arg(long, value_name = "SPAN", env = "ERA_KEEP_SAMPLES", value_parser = kept_span)]
+    keep_samples: Option<std::time::Duration>,
+}
+
+impl Retaining {
+    pub(super) fn retention(&self) -> Retention {
+        Retention { outputs: self.keep_outputs, samples: self.keep_samples }
     }
 }
 
@@ -186,6 +205,11 @@ pub(super) fn span(text: &str) -> Result<std::time::Duration, String> {
 /// At least ten seconds: a lesson replays the journal.
 pub(super) fn lesson_span(text: &str) -> Result<std::time::Duration, String> {
     at_least(10, "give at least 10s", text)
+}
+
+/// At least an hour: what is over its time is looked for once an hour.
+fn kept_span(text: &str) -> Result<std::time::Duration, String> {
+    at_least(3600, "give at least 1h", text)
 }
 
 fn at_least(seconds: u64, problem: &str, text: &str) -> Result<std::time::Duration, String> {
