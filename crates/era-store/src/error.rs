@@ -105,6 +105,18 @@ pub enum StoreError {
         /// Ours.
         ours: u32,
     },
+    /// The journal was written by an older version, which has not closed it.
+    #[error(
+        "segment {segment} of the journal was written by an older release, and {behind} inputs \
+         came after it, as after a crash: start and stop the release that wrote it once, then \
+         start this one"
+    )]
+    Unclosed {
+        /// Which segment.
+        segment: u64,
+        /// How many inputs came after its beginning.
+        behind: u64,
+    },
     /// An input leads to other decisions than were written down.
     #[error(
         "entry {seq} of the journal was decided otherwise than this binary decides: start the \
