@@ -90,6 +90,8 @@ pub struct Settings {
     pub learn_every: Duration,
     /// How long what jobs leave is kept.
     pub retention: Retention,
+    /// Whether only one account may be used, since the jobs of all would run as one user.
+    pub one_account: bool,
 }
 
 /// What starts the executors, once there is somebody to report to. The span is how long after a
@@ -206,6 +208,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let handle = driver.handle();
     first::furnish(&handle).await?;
     let auth = Auth::open(&store).await?;
+    let auth = if settings.one_account { auth.for_one()? } else { auth };
     let first = auth.first_start(&handle).await?;
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
     let rules = driver.handle().snapshot().settings().clone();

@@ -43,10 +43,17 @@ struct House {
 }
 
 async fn house() -> House {
-    house_with(None).await
+    house_with(Wishes::default()).await
 }
 
-async fn house_with(laboratory: Option<Box<dyn Laboratory>>) -> House {
+/// What a test may want of its server.
+#[derive(Default)]
+struct Wishes {
+    laboratory: Option<Box<dyn Laboratory>>,
+    one_account: bool,
+}
+
+async fn house_with(wishes: Wishes) -> House {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).await.unwrap();
     let fresh = State::default();
@@ -55,6 +62,7 @@ async fn house_with(laboratory: Option<Box<dyn Laboratory>>) -> House {
         Driver::start(store.journal(), clock, Rules::default(), fresh).await.unwrap();
     let (feed, _) = Feed::start(&store, driver.handle().committed(), UNSEEN_MAX).await.unwrap();
     let auth = Auth::open(&store).await.unwrap();
+    let auth = if wishes.one_account { auth.for_one().unwrap() } else { auth };
     let first = auth.first_start(&driver.handle()).await.unwrap().unwrap();
     let app = App::new(Parts {
         driver: driver.handle(),
@@ -64,7 +72,7 @@ async fn house_with(laboratory: Option<Box<dyn Laboratory>>) -> House {
         reach: Reach::Public,
         feed,
         asks: Asking::default(),
-        laboratory,
+        laboratory: wishes.laboratory,
         images: Default::default(),
         lab: Lab::open(folder.path().join("lab"), "/bin/false".into()).unwrap(),
     });

@@ -29,6 +29,12 @@ impl Cloud {
     }
 
     async fn serve(self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            !self.tasks.serve_one(),
+            "without root the jobs of every account of the site would run as this user, and each \
+             could read and change what all others have: start as root, give an executor that \
+             keeps them apart, or, if all of them may, add --insecure-shared-user"
+        );
         let folder = self.kept.folder()?;
         let engines = self.tasks.engines(&folder)?;
         let settings = Settings {

@@ -16,7 +16,7 @@ use era_cloud::celery::names::Address;
 use era_server::auth::first_start::FirstAccount;
 use era_server::boot::{self, Running, Settings};
 use era_server::driver::Rules;
-use era_store::{Place, StoreError};
+use era_store::StoreError;
 
 use self::options::{
     Doors, Encryption, Kept, Retaining, Search, Tasks, Webhooks, lesson_span, program,
@@ -64,7 +64,7 @@ impl Up {
             // Logging in works all the same.
             tracing::warn!(%error, "this user's commands must log in");
         }
-        greet(&running, &data, self.kept.rows.database.as_ref(), &url)?;
+        self.greet(&running, &data, &url)?;
         if self.trial {
             let tried = trial::run(&running, &data).await;
             // A script has seen what it wanted; a person may go on.
@@ -102,6 +102,7 @@ impl Up {
             program: program()?,
             learn_every: self.learn_every,
             retention: self.retaining.retention(),
+            one_account: self.tasks.serve_one(),
             tuning: self.search.tuning(),
             images: self.tasks.images.clone(),
         })
@@ -111,30 +112,28 @@ impl Up {
     fn shared(&self) -> anyhow::Result<Option<Address>> {
         Ok(self.redis.as_deref().or(self.tasks.redis()).map(Address::read).transpose()?)
     }
-}
 
-fn greet(
-    running: &Running,
-    data: &Path,
-    database: Option<&Place>,
-    url: &str,
-) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "ERA is up at {url}")?;
-    if let Some(tcp) = running.tcp {
-        writeln!(out, "lines of JSON are taken at {tcp}")?;
+    fn greet(&self, running: &Running, data: &Path, url: &str) -> anyhow::Result<()> {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "ERA is up at {url}")?;
+        if let Some(tcp) = running.tcp {
+            writeln!(out, "lines of JSON are taken at {tcp}")?;
+        }
+        writeln!(out, "everything is kept under {}", data.display())?;
+        if let Some(database) = &self.kept.rows.database {
+            writeln!(out, "rows are kept in {database}")?;
+        }
+        tell_of_first(&mut out, running.first.as_ref())?;
+        if self.tasks.share_user() {
+            let then = match self.tasks.serve_one() {
+                true => "there can be one account only",
+                false => "every account can read and change what all others have",
+            };
+            writeln!(out, "without root, every job runs as this user: {then}")?;
+        }
+        out.flush()?;
+        Ok(())
     }
-    writeln!(out, "everything is kept under {}", data.display())?;
-    if let Some(database) = database {
-        writeln!(out, "rows are kept in {database}")?;
-    }
-    tell_of_first(&mut out, running.first.as_ref())?;
-    #[cfg(unix)]
-    if !rustix::process::geteuid().is_root() {
-        writeln!(out, "without root, every job runs as this user: let nobody else in")?;
-    }
-    out.flush()?;
-    Ok(())
 }
 
 /// The exit code of a server whose place another one has taken: to be started again, it stands by.

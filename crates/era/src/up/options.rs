@@ -160,6 +160,10 @@ pub(super) struct Tasks {
     /// http://HOST:8086?org=ORG&bucket=BUCKET&token=TOKEN (version 2)
     #[arg(long, value_name = "URL", env = "ERA_INFLUX", hide_env_values = true)]
     pub(super) influx: Option<influx::Address>,
+    /// Without root every local job runs as this user: allow further accounts all the same, each of
+    /// which can then read and change what the others have
+    #[arg(long)]
+    insecure_shared_user: bool,
     #[arg(skip)]
     pub(super) images: boot::executors::ImageEngine,
 }
@@ -184,6 +188,16 @@ impl Tasks {
         }
     }
 
+    /// Whether the jobs of all accounts run as one user: this one.
+    pub(super) fn share_user(&self) -> bool {
+        self.executor == "local" && !is_root()
+    }
+
+    /// Whether that may only be one account, since nobody said otherwise.
+    pub(super) fn serve_one(&self) -> bool {
+        self.share_user() && !self.insecure_shared_user
+    }
+
     /// The Redis behind Celery's workers, where they are what runs tasks.
     pub(super) fn redis(&self) -> Option<&str> {
         Some(self.executor.as_str()).filter(|url| url.starts_with("celery://"))
@@ -195,6 +209,13 @@ impl Tasks {
             .with_context(|| format!("{} cannot be read", file.display()))?;
         era_cloud::simulated::read(&text).with_context(|| file.display().to_string())
     }
+}
+
+fn is_root() -> bool {
+    #[cfg(unix)]
+    return rustix::process::geteuid().is_root();
+    #[cfg(not(unix))]
+    return false;
 }
 
 /// At least a minute: a search takes its time.

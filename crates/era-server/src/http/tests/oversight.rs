@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use era_api::account::UserEdit;
 use era_store::tables::Seen;
 
 use super::*;
@@ -226,4 +227,27 @@ async fn changes_that_the_journal_does_not_have_are_told_to_those_they_concern()
     assert_eq!(told.event().event, "data_changed");
     assert_eq!(house.ask(&ada, "GET", "/data", None).await.status, 200);
     assert!(news.try_recv().is_err(), "looking changes nothing");
+}
+
+#[tokio::test]
+async fn where_jobs_would_run_as_one_user_there_is_no_second_account() {
+    let house = house_with(Wishes { one_account: true, ..Wishes::default() }).await;
+    let admin = house.administrator().await;
+    let new = || Some(json!({ "name": "ada", "password": "a good password" }));
+    let refused = house.ask(&admin, "POST", "/users", new()).await;
+    assert_eq!((refused.status.as_u16(), &refused.body["code"]), (403, &json!("shared_user")));
+    let detail = refused.body["detail"].as_str().unwrap();
+    assert!(detail.contains("--insecure-shared-user"), "{detail}");
+    assert_eq!(house.app.auth.directory().users().count(), 1);
+    // One that is there from before, and off, stays off.
+    let open = Auth::open(&house.app.store).await.unwrap();
+    let wanted = serde_json::from_value(new().unwrap()).unwrap();
+    open.add_user(&house.app.driver, &wanted).await.unwrap();
+    let many = Auth::open(&house.app.store).await.unwrap().for_one();
+    assert!(matches!(many, Err(crate::auth::AccountError::SharedUser)));
+    let off = |enabled: bool| UserEdit { enabled: Some(enabled), ..UserEdit::default() };
+    open.edit_user(&house.app.driver, "ada", &off(false)).await.unwrap();
+    let one = Auth::open(&house.app.store).await.unwrap().for_one().unwrap();
+    let on = one.edit_user(&house.app.driver, "ada", &off(true)).await;
+    assert!(matches!(on, Err(crate::auth::AccountError::SharedUser)));
 }
