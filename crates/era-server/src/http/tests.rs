@@ -2,6 +2,7 @@
 //! slow clients get.
 
 mod holds;
+mod hooks;
 mod oversight;
 mod reports;
 
@@ -79,6 +80,19 @@ async fn house_with(wishes: Wishes) -> House {
     let routes = service(app.clone(), super::Doors::All);
     let password = first.password;
     House { app, routes, password, _driver: driver, _releases: releases, _folder: folder }
+}
+
+/// A house with one node of four cores, and its administrator's token.
+async fn with_a_node() -> (House, String) {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let pool = json!({ "name": "main", "cpu_rate": "1", "memory_rate": "0", "gpu_rate": "0",
+        "closed_share": 0 });
+    assert_eq!(house.ask(&admin, "PUT", "/pools/main", Some(pool)).await.status, 204);
+    let node = json!({ "type": "join", "nodes": [{ "name": "n", "pool": "main",
+        "capacity": { "cpu": 4000, "memory": 1024, "gpus": [] } }] });
+    house.app.driver.ask(serde_json::from_value(node).unwrap(), None).await.unwrap();
+    (house, admin)
 }
 
 /// An answer, with its body read.

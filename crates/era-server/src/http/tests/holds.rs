@@ -5,19 +5,6 @@ use era_core::units::{Span, Time};
 use super::*;
 use crate::clock::Clock;
 
-/// A house with one node of four cores, and its administrator's token.
-async fn with_a_node() -> (House, String) {
-    let house = house().await;
-    let admin = house.administrator().await;
-    let pool = json!({ "name": "main", "cpu_rate": "1", "memory_rate": "0", "gpu_rate": "0",
-        "closed_share": 0 });
-    assert_eq!(house.ask(&admin, "PUT", "/pools/main", Some(pool)).await.status, 204);
-    let node = json!({ "type": "join", "nodes": [{ "name": "n", "pool": "main",
-        "capacity": { "cpu": 4000, "memory": 1024, "gpus": [] } }] });
-    house.app.driver.ask(serde_json::from_value(node).unwrap(), None).await.unwrap();
-    (house, admin)
-}
-
 fn wish(cpu: &str) -> Value {
     json!({ "hold": true, "ask": { "resources": { "cpu": cpu }, "duration_s": 600 } })
 }
