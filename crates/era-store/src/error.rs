@@ -83,7 +83,10 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// What is kept makes no sense.
-    #[error("{what} is damaged: {problem}: restore a backup, or run `era admin doctor`")]
+    #[error(
+        "{what} is damaged: {problem}: see `era admin doctor --data DIR`, or restore a \
+             backup"
+    )]
     Damaged {
         /// What.
         what: String,

@@ -190,7 +190,7 @@ impl Tasks {
 
     /// Whether the jobs of all accounts run as one user: this one.
     pub(super) fn share_user(&self) -> bool {
-        self.executor == "local" && !is_root()
+        self.executor == "local" && !rustix::process::geteuid().is_root()
     }
 
     /// Whether that may only be one account, since nobody said otherwise.
@@ -209,13 +209,6 @@ impl Tasks {
             .with_context(|| format!("{} cannot be read", file.display()))?;
         era_cloud::simulated::read(&text).with_context(|| file.display().to_string())
     }
-}
-
-fn is_root() -> bool {
-    #[cfg(unix)]
-    return rustix::process::geteuid().is_root();
-    #[cfg(not(unix))]
-    return false;
 }
 
 /// At least a minute: a search takes its time.
