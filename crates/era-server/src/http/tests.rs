@@ -5,6 +5,7 @@ mod holds;
 mod hooks;
 mod oversight;
 mod reports;
+mod sockets;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
