@@ -10,6 +10,7 @@ use era_server::boot::executors::ImageEngine;
 
 use super::options::{Doors, Encryption, Kept, Retaining, Search, Webhooks, program, run};
 use super::{local, told_to_stop};
+use crate::logging::Logging;
 
 /// Start a server of the application by itself; any number of them may run
 #[derive(Args)]
@@ -28,6 +29,8 @@ pub(crate) struct Application {
     images: Option<String>,
     #[command(flatten)]
     search: Search,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 /// Start what keeps files by itself: uploads, data sets and outputs; one is at work at a time
@@ -42,6 +45,8 @@ pub(crate) struct FileService {
     encryption: Encryption,
     #[command(flatten)]
     retaining: Retaining,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 impl Application {
@@ -64,7 +69,7 @@ impl Application {
             program: program()?,
             images,
         };
-        run(serve(settings, self.encryption, "ERA is up at", true))
+        run(self.logging, serve(settings, self.encryption, "ERA is up at", true))
     }
 }
 
@@ -83,7 +88,7 @@ impl FileService {
             program: program()?,
             images: ImageEngine::default(),
         };
-        run(serve(settings, self.encryption, "files are kept at", false))
+        run(self.logging, serve(settings, self.encryption, "files are kept at", false))
     }
 }
 

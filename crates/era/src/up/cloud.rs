@@ -8,6 +8,7 @@ use era_server::boot::cloud::{Settings, start};
 
 use super::options::{Encryption, Kept, Tasks, run};
 use super::told_to_stop;
+use crate::logging::Logging;
 
 /// Start what runs tasks by itself; one is at work at a time
 #[derive(Args)]
@@ -21,11 +22,13 @@ pub(crate) struct Cloud {
     listen: SocketAddr,
     #[command(flatten)]
     encryption: Encryption,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 impl Cloud {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        run(self.serve())
+        run(self.logging, self.serve())
     }
 
     async fn serve(self) -> anyhow::Result<()> {

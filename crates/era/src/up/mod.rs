@@ -22,6 +22,8 @@ use self::options::{
     Doors, Encryption, Kept, Retaining, Search, Tasks, Webhooks, lesson_span, program,
 };
 
+use crate::logging::Logging;
+
 /// Start the platform: this machine is its first node
 #[derive(Args)]
 pub(crate) struct Up {
@@ -48,11 +50,13 @@ pub(crate) struct Up {
     /// Quote, submit and run a small training job, and tell what happened
     #[arg(long = "try")]
     trial: bool,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 impl Up {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        options::run(self.serve())
+        options::run(self.logging, self.serve())
     }
 
     async fn serve(self) -> anyhow::Result<()> {

@@ -14,6 +14,7 @@ use era_server::tend::{Retention, Tuning};
 use era_server::webhook::address::Reach;
 use era_store::Place;
 
+use crate::logging::Logging;
 use crate::upkeep::Rows;
 
 /// Where things are kept.
@@ -236,14 +237,13 @@ fn at_least(seconds: u64, problem: &str, text: &str) -> Result<std::time::Durati
 }
 
 /// A server's log, its runtime, and its work on it.
-pub(super) fn run(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+pub(super) fn run(
+    logging: Logging,
+    work: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
     // Whoever was first has chosen the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let filter = tracing_subscriber::EnvFilter::try_from_env("ERA_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"))
-        // What is sent to an engine holds users' secrets: its client shows all of it.
-        .add_directive("bollard=warn".parse()?);
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    logging.start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(2, |n| n.get()).max(2))
         .enable_all()
