@@ -147,6 +147,8 @@ async fn retry(
     Path(id): Path<u64>,
 ) -> Result<impl IntoResponse, Failure> {
     caller.may(Scope::Write)?;
+    // What was handed in a moment ago is found as well.
+    app.wait_for(app.driver.snapshot().seq()).await;
     let (owner, again) = submit::again(&app, &caller, id).await?;
     let key: Option<Name> = key.and_then(|key| key.for_core(caller.user));
     Ok(created(submit::submit(&app, &owner, again, key).await?))

@@ -15,6 +15,9 @@ const WAIT_MAX: Duration = Duration::from_secs(150);
 /// How long it may take to stop.
 const STOP_MAX: Duration = Duration::from_secs(20);
 
+/// How long it may take to end by itself, when it cannot go on.
+const END_MAX: Duration = Duration::from_secs(60);
+
 /// A running server; it ends with the value.
 pub(crate) struct Platform {
     folder: tempfile::TempDir,
@@ -175,6 +178,18 @@ impl Platform {
             std::thread::sleep(Duration::from_millis(20));
         }
         false
+    }
+
+    /// Waits until the server has ended by itself: its exit code and what it said.
+    pub(crate) fn ends(&mut self) -> (Option<i32>, String) {
+        let until = Instant::now() + END_MAX;
+        loop {
+            if let Some(status) = self.server.try_wait().unwrap() {
+                return (status.code(), self.said());
+            }
+            assert!(Instant::now() < until, "it goes on: {}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Starts it again where it cannot: its exit code and what it said.

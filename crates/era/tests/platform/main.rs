@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr)] // one that is skipped says why
 
 mod accounts;
+mod clock;
 mod crash;
 mod databases;
 mod disk;
