@@ -83,7 +83,10 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// What is kept makes no sense.
-    #[error("{what} is damaged: {problem}: restore a backup, or run `era admin doctor`")]
+    #[error(
+        "{what} is damaged: {problem}: see `era admin doctor --data DIR`, or restore a \
+             backup"
+    )]
     Damaged {
         /// What.
         what: String,
@@ -104,6 +107,18 @@ pub enum StoreError {
         found: u32,
         /// Ours.
         ours: u32,
+    },
+    /// The journal was written by an older version, which has not closed it.
+    #[error(
+        "segment {segment} of the journal was written by an older release, and {behind} inputs \
+         came after it, as after a crash: start and stop the release that wrote it once, then \
+         start this one"
+    )]
+    Unclosed {
+        /// Which segment.
+        segment: u64,
+        /// How many inputs came after its beginning.
+        behind: u64,
     },
     /// An input leads to other decisions than were written down.
     #[error(

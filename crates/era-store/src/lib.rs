@@ -11,6 +11,7 @@ mod conformance;
 pub mod copy;
 mod database;
 mod error;
+pub mod examine;
 pub mod files;
 pub mod journal;
 mod lease;

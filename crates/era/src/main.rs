@@ -10,6 +10,8 @@ mod demo;
 mod job;
 #[cfg(unix)]
 mod laboratory;
+#[cfg(unix)]
+mod logging;
 mod names;
 mod paint;
 mod progress;

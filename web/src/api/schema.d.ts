@@ -7247,10 +7247,7 @@ export interface operations {
     post_sessions: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes a repetition harmless: the same answer is given again. */
-                "idempotency-key"?: string;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };

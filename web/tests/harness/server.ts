@@ -46,7 +46,7 @@ export class Server {
   static async start(nodes?: string): Promise<Server> {
     const folder = mkdtempSync(join(tmpdir(), 'era-page-test-'));
     const port = await freePort();
-    const args = ['up', '--data', join(folder, 'data'), '--listen', `127.0.0.1:${port}`];
+    const args = ['up', '--data', join(folder, 'data'), '--listen', `127.0.0.1:${port}`, '--insecure-shared-user'];
     if (nodes !== undefined) {
       writeFileSync(join(folder, 'nodes.yaml'), nodes);
       args.push('--nodes', join(folder, 'nodes.yaml'));

@@ -48,6 +48,13 @@ pub enum AccountError {
         /// Its name.
         name: String,
     },
+    /// Accounts would not be kept apart.
+    #[error(
+        "without root the jobs of every account run as the server's own user, so that each can \
+         read and change what all others have: start the server as root, or, if all of them may, \
+         with --insecure-shared-user"
+    )]
+    SharedUser,
     /// Nobody would be left to administrate.
     #[error("`{0}` is the last administrator who may log in: make another one first")]
     LastAdministrator(String),
@@ -180,6 +187,7 @@ impl Auth {
         if self.directory().user_named(&wanted.name).is_some() {
             return Err(AccountError::Taken { what: "user", name: wanted.name.clone() });
         }
+        self.admits(&wanted.name)?;
         let made = match &wanted.password {
             Some(_) => None,
             None => Some(password::one_time()?),
@@ -211,6 +219,16 @@ impl Auth {
         self.rows.add_user(&user.row()).await?;
         self.publish(|directory| directory.put_user(user.clone()));
         Ok((Arc::new(user), made))
+    }
+
+    /// Refuses a second account where their jobs could not be kept apart.
+    fn admits(&self, name: &str) -> Result<(), AccountError> {
+        let directory = self.directory();
+        let mut others = directory.users().filter(|user| user.enabled && user.name != name);
+        if self.one && others.next().is_some() {
+            return Err(AccountError::SharedUser);
+        }
+        Ok(())
     }
 
     async fn group_or_new(
@@ -245,6 +263,9 @@ impl Auth {
         user.level = edit.level.unwrap_or(user.level);
         user.enabled = edit.enabled.unwrap_or(user.enabled);
         stays_administrable(&directory, &before, &user)?;
+        if user.enabled && !before.enabled {
+            self.admits(name)?;
+        }
         let made = match edit.reset_password {
             true => Some(password::one_time()?),
             false => None,

@@ -47,6 +47,8 @@ pub struct Auth {
     tended: AtomicI64,
     /// What other servers change, where there are any.
     fresh: fresh::Fresh,
+    /// Whether only one account may be used, since the jobs of all would run as one user.
+    one: bool,
 }
 
 impl Auth {
@@ -66,7 +68,18 @@ impl Auth {
             changing: tokio::sync::Mutex::new(()),
             tended: AtomicI64::new(0),
             fresh,
+            one: false,
         })
+    }
+
+    /// The same for one account only; refused where more are in use already.
+    pub fn for_one(mut self) -> Result<Auth, AccountError> {
+        self.one = true;
+        let directory = self.directory();
+        match directory.users().filter(|user| user.enabled).nth(1) {
+            Some(_) => Err(AccountError::SharedUser),
+            None => Ok(self),
+        }
     }
 
     /// Everybody, as of now.

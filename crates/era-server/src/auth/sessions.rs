@@ -148,6 +148,12 @@ impl Auth {
         (!live.limited).then(|| caller(&user, &live))
     }
 
+    /// Whether a token that was found before is good still.
+    pub fn is_good(&self, live: &Live) -> bool {
+        let enabled = self.directory.load().user(live.user).is_some_and(|user| user.enabled);
+        enabled && self.tokens.has(live, now_ms())
+    }
+
     /// All live tokens of an account, by their public names.
     pub fn tokens_of(&self, user: UserId) -> Vec<Arc<Live>> {
         self.tokens.of_user(user, now_ms())

@@ -153,6 +153,11 @@ impl Tokens {
         Some(live)
     }
 
+    /// Whether a token that was found is live still.
+    pub(super) fn has(&self, live: &Live, now: i64) -> bool {
+        self.read(|all| all.get(&live.hash).is_some_and(|live| live.expires > now))
+    }
+
     pub(super) fn of_user(&self, user: UserId, now: i64) -> Vec<Arc<Live>> {
         let theirs = |live: &&Arc<Live>| live.user == user && live.expires > now;
         let mut found: Vec<_> =

@@ -23,7 +23,7 @@ use crate::http::{Doors, Serving};
 use crate::lab::Lab;
 use crate::replica::Replica;
 use crate::report::Laboratory;
-use crate::tend::Tuning;
+use crate::tend::{Retention, Tuning};
 use crate::webhook::address::Reach;
 use crate::{App, Parts, auth, tcp, tend};
 
@@ -37,7 +37,10 @@ pub enum Role {
         tuning: Option<Tuning>,
     },
     /// Requests about files.
-    Files,
+    Files {
+        /// How long what jobs leave is kept.
+        retention: Retention,
+    },
 }
 
 /// How a server of the application is started.
@@ -89,12 +92,15 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
     settings.serving.check(settings.listen)?;
     let listener = listen(settings.listen)?;
     let address = local_address(&listener, settings.listen)?;
-    let (doors, lines, tending) = match settings.role {
+    let (doors, lines, tending, keep) = match settings.role {
         Role::Requests { tcp, tuning } => {
             let lines = tcp.map(|address| lines(&settings.serving, address)).transpose()?;
-            (Doors::AllButFiles, lines, tend::Of::Requests { tuning })
+            // Nothing is removed here.
+            (Doors::AllButFiles, lines, tend::Of::Requests { tuning }, Keep::default())
         }
-        Role::Files => (Doors::Files, None, tend::Of::Files),
+        Role::Files { retention } => {
+            (Doors::Files, None, tend::Of::Files { retention }, retention.of_files())
+        }
     };
     let database = (&settings.database, settings.replica.as_ref());
     let store = Store::open_at(&settings.folder, database.0, database.1).await?;
@@ -132,7 +138,7 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
         asks: Asking::default(),
         laboratory: settings.laboratory,
         lab: lab.clone(),
-        files: Files::open(&store, Keep::default())?,
+        files: Files::open(&store, keep)?,
         images: settings.images,
     });
     let stop = CancellationToken::new();

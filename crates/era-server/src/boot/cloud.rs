@@ -74,6 +74,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working,
     let rules = driver.snapshot().settings().clone();
     let engines =
         engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
+    // Whoever keeps files removes them: nothing is removed here.
     let files = Files::open(&store, Keep::default())?;
     let (influx, telling) = settings.influx.map(influx::start).unzip();
     let (samples, recorder) = recorder::start(store.samples(), influx);

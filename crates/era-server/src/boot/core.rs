@@ -142,6 +142,7 @@ impl Scheduler {
             asks: Asking::default(),
             laboratory: None,
             lab: lab.map_err(BootError::Lab)?,
+            // Whoever keeps files removes them: nothing is removed here.
             files: Files::open(&store, Keep::default())?,
             images: Default::default(),
         });
@@ -184,7 +185,14 @@ impl Scheduler {
     ) -> Result<Option<Lead>, StoreError> {
         match follower {
             Some(follower) => follower.catch_up().await?,
-            None => *follower = self.store.journal().follow().await?,
+            None => {
+                *follower = match self.store.journal().follow().await {
+                    // The release before this one still leads, or has just stopped: whoever leads
+                    // next brings the journal to its own version.
+                    Err(StoreError::OtherVersion { .. }) => None,
+                    followed => followed?,
+                }
+            }
         }
         match Lead::try_seat(lease, &self.candidate).await? {
             Ok(lead) => Ok(Some(lead)),

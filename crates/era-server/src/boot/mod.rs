@@ -28,7 +28,7 @@ use era_cloud::Reports;
 use era_cloud::celery::names::Address;
 use era_core::State;
 use era_core::units::Span;
-use era_store::files::{Files, Keep};
+use era_store::files::Files;
 use era_store::{Place, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -47,7 +47,7 @@ use crate::lab::Lab;
 use crate::launch::{Engines, Launcher, Launching};
 use crate::replica::Replica;
 use crate::report::Laboratory;
-use crate::tend::Tuning;
+use crate::tend::{Retention, Tuning};
 use crate::webhook::address::Reach;
 use crate::{App, Parts, bus, influx, recorder, tcp, tend, webhook};
 
@@ -88,6 +88,10 @@ pub struct Settings {
     pub images: executors::ImageEngine,
     /// How often it is learned how long jobs take and what they use.
     pub learn_every: Duration,
+    /// How long what jobs leave is kept.
+    pub retention: Retention,
+    /// Whether only one account may be used, since the jobs of all would run as one user.
+    pub one_account: bool,
 }
 
 /// What starts the executors, once there is somebody to report to. The span is how long after a
@@ -204,12 +208,13 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let handle = driver.handle();
     first::furnish(&handle).await?;
     let auth = Auth::open(&store).await?;
+    let auth = if settings.one_account { auth.for_one()? } else { auth };
     let first = auth.first_start(&handle).await?;
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
     let rules = driver.handle().snapshot().settings().clone();
     let engines =
         engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
-    let files = Files::open(&store, Keep::default())?;
+    let files = Files::open(&store, settings.retention.of_files())?;
     let (influx, telling) = settings.influx.map(influx::start).unzip();
     let (samples, recorder) = recorder::start(store.samples(), influx);
     let launching = Launching {
@@ -262,7 +267,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     };
     let tending = [
         tend::Of::Scheduler { learn_every: settings.learn_every },
-        tend::Of::Files,
+        tend::Of::Files { retention: settings.retention },
         tend::Of::Requests { tuning: settings.tuning },
     ];
     let tending = tokio::spawn(tend::run(app.clone(), tending.into(), stop.clone()));

@@ -152,6 +152,38 @@ async fn a_job_that_fits_is_launched_with_its_submission_and_is_in_the_newest_sn
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_clean_stop_leaves_nothing_to_replay_however_little_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    for (inputs, segment) in [(1, 2), (0, 2), (3, 3)] {
+        let (clock, rules) = (SetClock::at(1_000_000), Rules::default());
+        let (driver, _releases) =
+            Driver::start(store.journal(), clock, rules, State::default()).await.unwrap();
+        for _ in 0..inputs {
+            driver.handle().ask(Command::Tick, None).await.unwrap();
+        }
+        driver.stop().await.unwrap();
+        assert_eq!(store.journal().newest_segment().await.unwrap(), Some(segment));
+        assert_eq!(store.journal().restore().await.unwrap().unwrap().replayed, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_inputs_are_closed_in_even_while_a_segment_is_being_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    let rules = Rules { segment_every: 2, ..Rules::default() };
+    let clock = SetClock::at(1_000_000);
+    let (driver, _releases) =
+        Driver::start(store.journal(), clock, rules, State::default()).await.unwrap();
+    for _ in 0..7 {
+        driver.handle().ask(Command::Tick, None).await.unwrap();
+    }
+    driver.stop().await.unwrap();
+    assert_eq!(store.journal().restore().await.unwrap().unwrap().replayed, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_restart_finds_the_same_state_and_releases_what_was_not_confirmed() {
     let folder = tempfile::tempdir().unwrap();
     let clock = SetClock::at(1_000_000);

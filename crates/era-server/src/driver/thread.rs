@@ -24,13 +24,14 @@ const SLEEP_MAX: Duration = Duration::from_secs(30);
 pub struct Rules {
     /// After so many inputs.
     pub segment_every: u64,
-    /// When the driver stops after so many inputs.
+    /// When the driver stops after so many inputs. One, so that a newer release can go on from
+    /// there; more only to leave behind what a crash would.
     pub segment_at_stop: u64,
 }
 
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { segment_every: 50_000, segment_at_stop: 1_000 }
+        Rules { segment_every: 50_000, segment_at_stop: 1 }
     }
 }
 
@@ -42,8 +43,8 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Loads the newest state, replays what came after it, and goes on from there; begins with
-    /// `fresh` where nothing was ever written. The first thing released is what was sent out
+    /// Loads the newest state, brought to this version where an older one closed it, replays what
+    /// came after it, and goes on from there; begins with `fresh` where nothing was ever written. The first thing released is what was sent out
     /// before and not confirmed.
     pub async fn start(
         journal: Journal,
@@ -51,6 +52,7 @@ impl Driver {
         rules: Rules,
         fresh: State,
     ) -> Result<(Driver, Releases), StoreError> {
+        journal.migrate().await?;
         let restored = match journal.restore().await? {
             Some(restored) => restored,
             None => {
@@ -103,7 +105,7 @@ impl Driver {
         self.handle.clone()
     }
 
-    /// Answers what was asked so far, closes the segment if much happened in it, and stops.
+    /// Answers what was asked so far, closes the segment if anything happened in it, and stops.
     pub async fn stop(self) -> Result<(), StoreError> {
         self.stop.cancel();
         let Driver { handle, thread, .. } = self;
@@ -154,11 +156,18 @@ impl Thread {
             self.begin_segment_if_due(self.rules.segment_every);
             asked = Vec::with_capacity(BATCH_MAX);
         }
+        // One that is being written has a state of before the last inputs.
+        self.wait_for_segment();
         self.begin_segment_if_due(self.rules.segment_at_stop.max(1));
-        if let Some(segment) = self.segment.take() {
-            let _ = runtime.block_on(segment);
-        }
+        self.wait_for_segment();
         Ok(())
+    }
+
+    fn wait_for_segment(&mut self) {
+        if let Some(segment) = self.segment.take() {
+            // What went wrong was told where it did.
+            let _ = self.runtime.block_on(segment);
+        }
     }
 
     /// Waits for inputs, or until something is due; `false` when it is time to stop.
@@ -206,7 +215,7 @@ impl Thread {
         self.segment = Some(self.runtime.spawn(async move {
             let serialised = tokio::task::spawn_blocking(move || Segment::of(&state)).await;
             let Ok(segment) = serialised else { return };
-            // Without it a restart takes longer, and nothing else.
+            // Without it a restart takes longer, and a newer release cannot go on from here.
             if let Err(error) = journal.begin_segment(&segment).await {
                 tracing::warn!(%error, "a segment of the journal could not be begun");
             }

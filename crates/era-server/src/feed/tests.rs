@@ -7,6 +7,7 @@ use std::time::Duration;
 use era_core::market::MarketRules;
 use era_core::settings::Settings;
 use era_core::{Command, Reply, State};
+use era_store::files::Keep;
 use era_store::tables::{JobQuery, Seen};
 use era_store::{Note, Store};
 use serde_json::{Value, json};
@@ -64,7 +65,16 @@ impl Site {
         Site::start_lazy(folder, Duration::from_millis(1)).await
     }
 
+    /// The same, where what jobs leave is kept for so long.
+    pub(crate) async fn keeping(folder: &Path, retention: crate::tend::Retention) -> Site {
+        Site::open(folder, Duration::from_millis(1), retention.of_files()).await
+    }
+
     async fn start_lazy(folder: &Path, unseen_max: Duration) -> Site {
+        Site::open(folder, unseen_max, Keep::default()).await
+    }
+
+    async fn open(folder: &Path, unseen_max: Duration, keep: Keep) -> Site {
         let store = Store::open(folder).await.unwrap();
         let journal = store.journal();
         let fresh = State::new(Settings::default(), MarketRules::default());
@@ -74,7 +84,7 @@ impl Site {
         let feed = Feed::start(&store, handle.committed(), unseen_max);
         let (feed, _) = feed.await.unwrap();
         let auth = crate::auth::Auth::open(&store).await.unwrap();
-        let files = era_store::files::Files::open(&store, era_store::files::Keep::default());
+        let files = era_store::files::Files::open(&store, keep);
         let app = App::new(Parts {
             driver: handle,
             store,

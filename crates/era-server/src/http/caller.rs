@@ -16,6 +16,7 @@ use era_core::units::{GroupId, UserId};
 use subtle::ConstantTimeEq;
 
 use super::Failure;
+use super::lasting::Lasting;
 use crate::App;
 use crate::auth::UserEntry;
 use crate::auth::token::Live;
@@ -178,6 +179,10 @@ impl FromRequestParts<App> for Caller {
             Method::GET | Method::HEAD | Method::OPTIONS => Scope::Read,
             _ => Scope::Write,
         })?;
+        // What is opened by this request must not outlast its token.
+        if parts.headers.contains_key(header::UPGRADE) {
+            parts.extensions.insert(Lasting::new(app, &live));
+        }
         Ok(caller)
     }
 }

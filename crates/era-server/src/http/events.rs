@@ -25,8 +25,9 @@ use tokio::time::{Instant, timeout_at};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::lasting::Lasting;
 use super::seen::{event_place, page_size, seen_by};
-use super::{Caller, Failure, Query};
+use super::{Caller, Failure, Query, Session};
 use crate::App;
 use crate::feed::{Feed, House, Told};
 use crate::wire::Wrong;
@@ -76,6 +77,7 @@ async fn list(
 async fn stream(
     State(app): State<App>,
     caller: Caller,
+    session: Session,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Failure> {
     let bad = || Failure::bad_field("last-event-id", Wrong::EventId);
@@ -87,9 +89,14 @@ async fn stream(
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_listeners", detail)
     })?;
     let listener = Listener::new(&app.feed, seen_by(&caller), last.transpose()?, seat);
-    let events = unfold(listener, |mut listener| async move {
-        let event = listener.next().await?;
-        Some((Ok(message(&event)), listener))
+    let lasting = Lasting::new(&app, &session.live);
+    let events = unfold((listener, lasting), |(mut listener, lasting)| async move {
+        let event = tokio::select! {
+            biased;
+            () = lasting.over() => None,
+            event = listener.next() => event,
+        };
+        Some((Ok(message(&event?)), (listener, lasting)))
     });
     // Something at once, so that whatever stands between passes the beginning on.
     let hello = futures_util::stream::iter([Ok(sse::Event::default().comment("here"))]);

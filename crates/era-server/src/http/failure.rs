@@ -246,6 +246,9 @@ impl From<AccountError> for Failure {
             AccountError::Unknown { what, .. } => {
                 Failure::new(StatusCode::NOT_FOUND, "not_found", sentence).about(what)
             }
+            AccountError::SharedUser => {
+                Failure::new(StatusCode::FORBIDDEN, "shared_user", sentence)
+            }
             AccountError::LastAdministrator(_) => {
                 Failure::new(StatusCode::CONFLICT, "last_administrator", sentence)
             }

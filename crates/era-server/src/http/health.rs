@@ -3,8 +3,8 @@
 //! Measures are written where things happen, through the `metrics` facade; those of the state are
 //! read from the newest snapshot when somebody asks.
 
-use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use axum::Json;
 use axum::extract::State;
@@ -101,12 +101,27 @@ fn of_state(app: &App) {
     for (name, count) in by_state {
         metrics::gauge!("era_jobs", "state" => name).set(f64::from(count));
     }
-    for queue in state.queues() {
-        let waiting = state.waiting_in_line(&queue.name);
-        let name = queue.name.to_string();
-        metrics::gauge!("era_queue_waiting", "queue" => name).set(waiting as f64);
+    let waiting = state
+        .queues()
+        .iter()
+        .map(|queue| (queue.name.to_string(), state.waiting_in_line(&queue.name) as f64));
+    for (queue, count) in with_removed(waiting.collect()) {
+        metrics::gauge!("era_queue_waiting", "queue" => queue).set(count);
     }
     metrics::gauge!("era_holds").set(state.holds().count() as f64);
     metrics::gauge!("era_journal_seq").set(state.seq() as f64);
     metrics::gauge!("era_feed_behind").set(state.seq().saturating_sub(app.feed.applied()) as f64);
+}
+
+/// The same with nobody in those queues that were told of before and are gone: what is gathered
+/// cannot be taken back, and its last count would stand for ever.
+fn with_removed(mut waiting: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    for gone in told.iter().filter(|name| !waiting.contains_key(*name)).cloned().collect::<Vec<_>>()
+    {
+        waiting.insert(gone, 0.0);
+    }
+    told.extend(waiting.keys().cloned());
+    waiting
 }

@@ -28,8 +28,14 @@ const REPLAYED: &str = "idempotency-replayed";
 pub const KEY_MAX: usize = 255;
 /// Creations whose keys the core keeps.
 const KEPT_BY_CORE: [&str; 2] = ["/api/v1/jobs", "/api/v1/quotes"];
-/// Creations whose answers have secrets in them that must not lie on a disk.
+/// Creations whose answers have secrets in them that must not lie on a disk; to repeat one makes
+/// another, which harms nobody.
 const NEVER_KEPT: [&str; 1] = ["/api/v1/sessions"];
+
+/// Whether a creation at this route is made harmless to repeat by a key.
+pub fn takes_key(route: &str) -> bool {
+    !NEVER_KEPT.contains(&route)
+}
 
 /// The key of a request, where it brings one.
 pub fn key_of(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
@@ -80,9 +86,8 @@ pub async fn keep(State(app): State<App>, request: Request, next: Next) -> Respo
 
 async fn kept(app: &App, request: Request, next: Next) -> Result<Response, Failure> {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or("");
-    let ours = request.method() == Method::POST
-        && !KEPT_BY_CORE.contains(&route)
-        && !NEVER_KEPT.contains(&route);
+    let ours =
+        request.method() == Method::POST && !KEPT_BY_CORE.contains(&route) && takes_key(route);
     let Some(key) = key_of(request.headers())?.filter(|_| ours).map(str::to_owned) else {
         return Ok(next.run(request).await);
     };

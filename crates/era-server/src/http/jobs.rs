@@ -35,7 +35,6 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(
     post, path = "/jobs", tag = "jobs",
     request_body = NewJob,
-    params(("idempotency-key" = Option<String>, Header, description = "Makes a repetition harmless")),
     responses((status = 201, body = Submitted))
 )]
 async fn submit_job(
@@ -138,8 +137,7 @@ async fn extend(
 /// Hands in again what a job was, as a new one of the same owner.
 #[utoipa::path(
     post, path = "/jobs/{id}/retry", tag = "jobs",
-    params(("id" = u64, Path, description = "The job's number"),
-        ("idempotency-key" = Option<String>, Header, description = "Makes a repetition harmless")),
+    params(("id" = u64, Path, description = "The job's number")),
     responses((status = 201, body = Submitted))
 )]
 async fn retry(
@@ -149,6 +147,8 @@ async fn retry(
     Path(id): Path<u64>,
 ) -> Result<impl IntoResponse, Failure> {
     caller.may(Scope::Write)?;
+    // What was handed in a moment ago is found as well.
+    app.wait_for(app.driver.snapshot().seq()).await;
     let (owner, again) = submit::again(&app, &caller, id).await?;
     let key: Option<Name> = key.and_then(|key| key.for_core(caller.user));
     Ok(created(submit::submit(&app, &owner, again, key).await?))

@@ -7,12 +7,12 @@
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::extract::ws::{WebSocketUpgrade, close_code};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use era_api::Page;
 use era_api::job::LogLine;
 use era_api::page::{PAGE_DEFAULT, PAGE_MAX};
@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::lasting::Lasting;
 use super::watched::{Follower, Gone, is_over, may_watch, room};
 use super::{Caller, Failure, Path, Query};
 use crate::App;
@@ -134,15 +135,17 @@ async fn follow(
     caller: Caller,
     Path(id): Path<u64>,
     Query(ask): Query<LogsAsk>,
+    lasting: Option<Extension<Lasting>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let job = may_watch(&app, &caller, id).await?;
     let upgrade = upgrade.map_err(not_a_socket)?;
     let room = room()?;
+    let lasting = lasting.map(|Extension(lasting)| lasting);
     let (folder, only, from) = (log_folder(&app, job), ask.only(), ask.from.unwrap_or(0));
     Ok(upgrade.on_upgrade(move |socket| async move {
         let over = || async { is_over(&app, job).await.unwrap_or(true) };
-        stream(Follower::new(socket, room), folder, only, from, over).await;
+        stream(Follower::new(socket, room, lasting), folder, only, from, over).await;
     }))
 }
 

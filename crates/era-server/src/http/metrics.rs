@@ -1,9 +1,9 @@
 //! What a job told and used: curves for charts, and values as they come.
 
-use axum::Json;
 use axum::extract::State;
 use axum::extract::ws::{WebSocketUpgrade, close_code};
 use axum::response::Response;
+use axum::{Extension, Json};
 use era_api::Page;
 use era_api::job::MetricPoint;
 use era_core::units::JobId;
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::lasting::Lasting;
 use super::logs::not_a_socket;
 use super::watched::{Follower, Gone, is_over, may_watch, room};
 use super::{Caller, Failure, Path, Query};
@@ -132,16 +133,18 @@ async fn follow(
     caller: Caller,
     Path(id): Path<u64>,
     Query(ask): Query<MetricsAsk>,
+    lasting: Option<Extension<Lasting>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let (series, points) = (ask.series()?, ask.points()?);
     let job = may_watch(&app, &caller, id).await?;
     let upgrade = upgrade.map_err(not_a_socket)?;
     let room = room()?;
+    let lasting = lasting.map(|Extension(lasting)| lasting);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let over = || async { is_over(&app, job).await.unwrap_or(true) };
         let samples = app.store.samples();
-        stream(Follower::new(socket, room), samples, job, series, points, over).await;
+        stream(Follower::new(socket, room, lasting), samples, job, series, points, over).await;
     }))
 }
 

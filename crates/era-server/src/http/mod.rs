@@ -22,6 +22,7 @@ pub mod job_views;
 pub mod jobs;
 pub mod journal;
 mod lab;
+pub mod lasting;
 pub mod logs;
 mod market;
 pub mod measures;

@@ -62,7 +62,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
             // name for each operation.
             operation.operation_id = Some(operation_name(&method, path));
             operation.responses.responses.insert("default".to_owned(), problem());
-            if method == HttpMethod::Post {
+            if method == HttpMethod::Post && idempotency::takes_key(path) {
                 operation.parameters.get_or_insert_default().push(RefOr::T(key()));
             }
         });
@@ -144,6 +144,22 @@ mod tests {
             });
         }
         assert!(count > 20, "{count}");
+    }
+
+    #[test]
+    fn every_creation_takes_a_key_once_but_a_login() {
+        let mut document = document();
+        for (path, item) in &mut document.paths.paths {
+            each_operation(item, |method, operation| {
+                let taken = operation.parameters.iter().flatten();
+                let keys = taken.filter(|one| match one {
+                    RefOr::T(parameter) => parameter.name == idempotency::HEADER,
+                    RefOr::Ref(_) => false,
+                });
+                let makes = method == HttpMethod::Post && path != "/api/v1/sessions";
+                assert_eq!(keys.count(), usize::from(makes), "{path}");
+            });
+        }
     }
 
     #[test]

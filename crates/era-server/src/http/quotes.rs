@@ -13,6 +13,7 @@ use utoipa_axum::routes;
 use super::caller::Caller;
 use super::extract::{Body, Path};
 use super::failure::Failure;
+use super::idempotency::Key;
 use super::reply::{done, refused};
 use crate::App;
 use crate::clock::{Clock, SystemClock};
@@ -32,6 +33,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 async fn ask(
     State(app): State<App>,
     caller: Caller,
+    key: Option<Key>,
     Body(asked): Body<QuoteAsk>,
 ) -> Result<Json<Quoted>, Failure> {
     let snapshot = app.driver.snapshot();
@@ -39,15 +41,18 @@ async fn ask(
     let bid = wire::bid(caller.user, &asked)?;
     if asked.hold {
         caller.may(Scope::Write)?;
-        let answer = app.driver.ask(Command::Hold { key: None, bid }, None).await?;
-        return match answer.reply {
-            Reply::Held { hold, expires, quote } => Ok(Json(Quoted {
-                quote: wire::quote(&quote),
-                hold: Some(Hold { id: hold.0, expires: wire::stamp(expires) }),
-                menu: Vec::new(),
-            })),
+        // Before anything is set aside: whoever is refused the menu holds nothing.
+        let menu = if asked.menu { wire::menu(&menu(&snapshot, &bid, now)?) } else { Vec::new() };
+        let key = key.and_then(|key| key.for_core(caller.user));
+        let answer = app.driver.ask(Command::Hold { key, bid: bid.clone() }, None).await?;
+        let held = match answer.reply {
+            Reply::Held { hold, expires, quote } => Ok((hold, expires, quote)),
             other => Err(refused(other)),
         };
+        app.asks.asked(&bid, now, held.as_ref().ok().map(|(_, _, quote)| quote.price));
+        let (hold, expires, quote) = held?;
+        let hold = Some(Hold { id: hold.0, expires: wire::stamp(expires) });
+        return Ok(Json(Quoted { quote: wire::quote(&quote), hold, menu }));
     }
     let answer = quote(&snapshot, &bid, now);
     app.asks.asked(&bid, now, answer.as_ref().ok().map(|found| found.price));

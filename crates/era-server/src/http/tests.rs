@@ -1,7 +1,11 @@
 //! The whole service on a real store and a real driver: who may do what, and what strangers and
 //! slow clients get.
 
+mod holds;
+mod hooks;
 mod oversight;
+mod reports;
+mod sockets;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -26,6 +30,7 @@ use crate::clock::SystemClock;
 use crate::driver::{Driver, Releases, Rules};
 use crate::feed::{Feed, UNSEEN_MAX};
 use crate::lab::Lab;
+use crate::report::Laboratory;
 use crate::webhook::address::Reach;
 use crate::{App, Parts};
 
@@ -40,6 +45,17 @@ struct House {
 }
 
 async fn house() -> House {
+    house_with(Wishes::default()).await
+}
+
+/// What a test may want of its server.
+#[derive(Default)]
+struct Wishes {
+    laboratory: Option<Box<dyn Laboratory>>,
+    one_account: bool,
+}
+
+async fn house_with(wishes: Wishes) -> House {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).await.unwrap();
     let fresh = State::default();
@@ -48,6 +64,7 @@ async fn house() -> House {
         Driver::start(store.journal(), clock, Rules::default(), fresh).await.unwrap();
     let (feed, _) = Feed::start(&store, driver.handle().committed(), UNSEEN_MAX).await.unwrap();
     let auth = Auth::open(&store).await.unwrap();
+    let auth = if wishes.one_account { auth.for_one().unwrap() } else { auth };
     let first = auth.first_start(&driver.handle()).await.unwrap().unwrap();
     let app = App::new(Parts {
         driver: driver.handle(),
@@ -57,13 +74,26 @@ async fn house() -> House {
         reach: Reach::Public,
         feed,
         asks: Asking::default(),
-        laboratory: None,
+        laboratory: wishes.laboratory,
         images: Default::default(),
         lab: Lab::open(folder.path().join("lab"), "/bin/false".into()).unwrap(),
     });
     let routes = service(app.clone(), super::Doors::All);
     let password = first.password;
     House { app, routes, password, _driver: driver, _releases: releases, _folder: folder }
+}
+
+/// A house with one node of four cores, and its administrator's token.
+async fn with_a_node() -> (House, String) {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let pool = json!({ "name": "main", "cpu_rate": "1", "memory_rate": "0", "gpu_rate": "0",
+        "closed_share": 0 });
+    assert_eq!(house.ask(&admin, "PUT", "/pools/main", Some(pool)).await.status, 204);
+    let node = json!({ "type": "join", "nodes": [{ "name": "n", "pool": "main",
+        "capacity": { "cpu": 4000, "memory": 1024, "gpus": [] } }] });
+    house.app.driver.ask(serde_json::from_value(node).unwrap(), None).await.unwrap();
+    (house, admin)
 }
 
 /// An answer, with its body read.

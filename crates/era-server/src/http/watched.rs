@@ -9,6 +9,7 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
+use super::lasting::{self, Lasting};
 use super::{Caller, Failure, seen};
 use crate::App;
 
@@ -54,12 +55,28 @@ pub(super) struct Follower {
     socket: WebSocket,
     heard: Instant,
     pause: Duration,
+    lasting: Option<Lasting>,
     _room: SemaphorePermit<'static>,
 }
 
 impl Follower {
-    pub(super) fn new(socket: WebSocket, room: SemaphorePermit<'static>) -> Follower {
-        Follower { socket, heard: Instant::now(), pause: PAUSE_MIN, _room: room }
+    /// For as long as the token is good, where there is one.
+    pub(super) fn new(
+        socket: WebSocket,
+        room: SemaphorePermit<'static>,
+        lasting: Option<Lasting>,
+    ) -> Follower {
+        Follower { socket, heard: Instant::now(), pause: PAUSE_MIN, lasting, _room: room }
+    }
+
+    /// Says goodbye to one who may follow no longer.
+    async fn may_stay(&mut self) -> Result<(), Gone> {
+        if self.lasting.as_ref().is_none_or(Lasting::is_good) {
+            return Ok(());
+        }
+        self.put(Message::Close(Some(lasting::goodbye()))).await?;
+        self.hear_out().await;
+        Err(Gone)
     }
 
     /// Sends a list of things as one message. Waits while the client is busy, but not for ever.
@@ -68,12 +85,14 @@ impl Follower {
             tracing::error!(%error, "what is followed cannot be written");
             Gone
         })?;
+        self.may_stay().await?;
         self.pause = PAUSE_MIN;
         self.put(Message::Text(text.into())).await
     }
 
     /// Waits a moment, longer each time that nothing came, and listens to the client meanwhile.
     pub(super) async fn pause(&mut self) -> Result<(), Gone> {
+        self.may_stay().await?;
         let until = Instant::now() + self.pause;
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         if self.heard.elapsed() > HEARTBEAT {

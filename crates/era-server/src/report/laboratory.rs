@@ -1,7 +1,7 @@
 //! What would have happened: asked of whoever can replay a journal under another rule.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use era_core::units::{NodeId, Time};
 use era_store::StoreError;
@@ -44,14 +44,14 @@ pub async fn without(app: &App, period: Period) -> Result<Option<Counterfactual>
     if app.laboratory.is_none() {
         return Ok(None);
     }
-    let file = Scratch(app.store.folder().join(format!("report-{}.ndjson", period.from.0)));
+    let file = scratch(app.store.folder())?;
     let journal = app.store.journal();
     let segment = segment_at(app, period.from).await?;
-    journal.export_to(segment, &file.0).await?;
+    journal.export_to(segment, file.path()).await?;
     let app = app.clone();
     let replayed = tokio::task::spawn_blocking(move || {
         let laboratory = app.laboratory.as_ref()?;
-        Some(laboratory.without(&file.0, period.from, period.to))
+        Some(laboratory.without(file.path(), period.from, period.to))
     });
     let damaged = |problem: String| StoreError::Damaged { what: "the journal".to_owned(), problem };
     let replayed = replayed.await.map_err(|e| damaged(e.to_string()))?;
@@ -64,12 +64,9 @@ async fn segment_at(app: &App, at: Time) -> Result<Option<u64>, StoreError> {
     journal.segment_before(at).await
 }
 
-/// A file that is gone when nobody needs it any more.
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // It may never have been made.
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// A file of a name that nobody else has, gone when nobody needs it any more: several may ask for
+/// the same period at a time.
+fn scratch(folder: &Path) -> Result<tempfile::NamedTempFile, StoreError> {
+    let file = tempfile::Builder::new().prefix("report-").suffix(".ndjson").tempfile_in(folder);
+    file.map_err(|source| StoreError::File { path: folder.to_owned(), source })
 }

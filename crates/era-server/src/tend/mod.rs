@@ -9,6 +9,7 @@ mod estimates;
 mod forecast;
 mod outputs;
 mod prices;
+mod retention;
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use era_core::units::Span;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use self::retention::Retention;
 use crate::App;
 use crate::clock::{Clock, SystemClock};
 use crate::feed::House;
@@ -38,7 +40,10 @@ pub(crate) enum Of {
         learn_every: Duration,
     },
     /// Of whoever keeps files.
-    Files,
+    Files {
+        /// How long what jobs leave is kept.
+        retention: Retention,
+    },
     /// Of everybody who answers requests.
     Requests {
         /// How often, and for what, a better policy is searched.
@@ -57,9 +62,9 @@ pub(crate) async fn run(app: App, parts: Vec<Of>, stop: CancellationToken) {
                 let learning = estimates::keep_learning(app.clone(), learn_every);
                 tasks.spawn(until(stop.clone(), learning));
             }
-            Of::Files => {
+            Of::Files { retention } => {
                 tasks.spawn(outputs::follow(app.clone(), stop.clone()));
-                tasks.spawn(until(stop.clone(), collect(app.clone())));
+                tasks.spawn(until(stop.clone(), collect(app.clone(), retention)));
             }
             Of::Requests { tuning } => {
                 tasks.spawn(until(stop.clone(), often(app.clone())));
@@ -125,16 +130,10 @@ async fn often(app: App) {
     }
 }
 
-async fn collect(app: App) {
+async fn collect(app: App, retention: Retention) {
     tokio::time::sleep(FIRST).await;
     loop {
-        match app.files.collect().await {
-            Ok(collected) if collected != Default::default() => {
-                tracing::info!(?collected, "files that nothing names were removed");
-            }
-            Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "files could not be collected"),
-        }
+        retention::apply(&app, retention, SystemClock.now()).await;
         tokio::time::sleep(HOURLY).await;
     }
 }

@@ -1,7 +1,7 @@
 //! What is to be told: found in the journal, and in prices, and put into the outbox.
 
 use era_api::account::WebhookEvent;
-use era_core::job::{Job, Outcome};
+use era_core::job::{Outcome, Plan};
 use era_core::output::Event;
 use era_core::units::{JobId, Name, UserId};
 use era_store::StoreError;
@@ -23,17 +23,14 @@ pub struct News {
     pub job: JobId,
 }
 
-/// What an event means to webhooks, with the job as it stands.
-pub fn news(event: &Event, job: Option<&Job>) -> Vec<News> {
+/// What an event means to webhooks, with what its job was promised, if anything.
+pub fn news(event: &Event, promised: &[Plan]) -> Vec<News> {
     let one = |what, job: &JobId| vec![News { what, job: *job }];
     match event {
-        Event::Running { job: id, attempt, .. } => {
-            let mut told = one(WebhookEvent::JobStarted, id);
-            if *attempt == 1 && job.is_some_and(|job| job.promise().is_some()) {
-                told.push(News { what: WebhookEvent::ReservationKept, job: *id });
-            }
-            told
+        Event::Launched { job, part, attempt: 1, plan } if keeps(*part, plan, promised) => {
+            one(WebhookEvent::ReservationKept, job)
         }
+        Event::Running { job, .. } => one(WebhookEvent::JobStarted, job),
         Event::Broken { job, .. } => one(WebhookEvent::ReservationBroken, job),
         Event::Ended { job, outcome } => match outcome {
             Outcome::Succeeded | Outcome::Released => one(WebhookEvent::JobFinished, job),
@@ -42,6 +39,24 @@ pub fn news(event: &Event, job: Option<&Job>) -> Vec<News> {
         },
         _ => Vec::new(),
     }
+}
+
+/// Whether a part that is sent out keeps what was promised, as the measures judge it: for the start
+/// that was told, be it a moment late. Of several parts the earliest speaks for the job, so that it
+/// is told once.
+fn keeps(part: u16, plan: &Plan, promised: &[Plan]) -> bool {
+    let first = promised.iter().enumerate().min_by_key(|(_, promised)| promised.from);
+    first.is_some_and(|(at, told)| at == usize::from(part) && told.from == plan.from)
+}
+
+/// What a job was promised when it was accepted, part by part.
+async fn promised(journal: &Journal, job: JobId) -> Result<Vec<Plan>, StoreError> {
+    let Some((_, entry)) = journal.submission(job).await? else { return Ok(Vec::new()) };
+    let told = entry.events()?.into_iter().find_map(|event| match event {
+        Event::Promised { job: id, parts, .. } if id == job => Some(parts),
+        _ => None,
+    });
+    Ok(told.unwrap_or_default())
 }
 
 /// How an event is called on the wire.
@@ -98,7 +113,7 @@ impl Watcher {
             cursor = newest.seq;
             let mut told = Vec::new();
             for entry in &entries {
-                told.extend(tell(app, entry, &hooks)?);
+                told.extend(tell(app, journal, entry, &hooks).await?);
             }
             rows.post(&told, Some(cursor)).await?;
             self.cursor = Some(cursor);
@@ -149,7 +164,12 @@ fn delivery(hook: &WebhookRow, origin: String, body: String, now: i64) -> Delive
 }
 
 /// What one entry of the journal gives to the outbox.
-fn tell(app: &App, entry: &Stored, hooks: &[WebhookRow]) -> Result<Vec<DeliveryRow>, StoreError> {
+async fn tell(
+    app: &App,
+    journal: &Journal,
+    entry: &Stored,
+    hooks: &[WebhookRow],
+) -> Result<Vec<DeliveryRow>, StoreError> {
     let state = app.driver.snapshot();
     let now = now_ms();
     let mut told = Vec::new();
@@ -157,7 +177,18 @@ fn tell(app: &App, entry: &Stored, hooks: &[WebhookRow]) -> Result<Vec<DeliveryR
         let Some(id) = job_of(event) else { continue };
         let job = state.job(id).ok();
         let Some(owner) = job.map(|job| job.user) else { continue };
-        for news in news(event, job.map(|job| &**job)) {
+        let hears_of = |what| hooks.iter().any(|hook| hears(hook, owner, entry, what));
+        let is_promise = job.is_some_and(|job| job.promise().is_some());
+        // Looked up only for those who want to know.
+        let promised = match event {
+            Event::Launched { attempt: 1, .. }
+                if is_promise && hears_of(WebhookEvent::ReservationKept) =>
+            {
+                promised(journal, id).await?
+            }
+            _ => Vec::new(),
+        };
+        for news in news(event, &promised) {
             for hook in hooks.iter().filter(|hook| hears(hook, owner, entry, news.what)) {
                 let body = serde_json::json!({
                     "event": name(news.what),
@@ -176,9 +207,10 @@ fn tell(app: &App, entry: &Stored, hooks: &[WebhookRow]) -> Result<Vec<DeliveryR
 
 fn job_of(event: &Event) -> Option<JobId> {
     match event {
-        Event::Running { job, .. } | Event::Broken { job, .. } | Event::Ended { job, .. } => {
-            Some(*job)
-        }
+        Event::Launched { job, .. }
+        | Event::Running { job, .. }
+        | Event::Broken { job, .. }
+        | Event::Ended { job, .. } => Some(*job),
         _ => None,
     }
 }
@@ -190,10 +222,12 @@ fn hears(hook: &WebhookRow, owner: UserId, entry: &Stored, what: WebhookEvent) -
 
 #[cfg(test)]
 mod tests {
+    use era_core::units::Time;
+
     use super::*;
 
     fn told(event: Event) -> Vec<WebhookEvent> {
-        news(&event, None).into_iter().map(|news| news.what).collect()
+        news(&event, &[]).into_iter().map(|news| news.what).collect()
     }
 
     #[test]
@@ -208,5 +242,30 @@ mod tests {
         let broken = Event::Broken { job, reason: "lost".into() };
         assert_eq!(told(broken), [WebhookEvent::ReservationBroken]);
         assert_eq!(told(Event::Edited { job }), []);
+    }
+
+    #[test]
+    fn a_promise_is_kept_once_and_only_by_the_start_that_was_told() {
+        let plan = |from: i64| Plan {
+            pool: Name::new("main").unwrap(),
+            from: Time::from_s(from),
+            to: Time::from_s(from + 60),
+            seats: Vec::new(),
+            gpus_per_node: 0,
+        };
+        let promised = [plan(120), plan(60)];
+        let launched = |part, attempt, from| {
+            let event = Event::Launched { job: JobId(1), part, attempt, plan: plan(from) };
+            let told = news(&event, &promised);
+            told.into_iter().map(|news| news.what).collect::<Vec<_>>()
+        };
+        assert_eq!(launched(1, 1, 60), [WebhookEvent::ReservationKept]);
+        assert_eq!(launched(0, 1, 120), [], "the earlier part has spoken");
+        assert_eq!(launched(1, 1, 180), [], "planned anew is not kept");
+        assert_eq!(launched(1, 2, 60), [], "a second attempt is another matter");
+        assert_eq!(
+            told(Event::Launched { job: JobId(1), part: 0, attempt: 1, plan: plan(60) }),
+            []
+        );
     }
 }

@@ -192,6 +192,17 @@ impl Files {
 
     /// Removes the outputs of jobs that ended long ago, and what they used.
     async fn retire_outputs(&self, before: i64) -> Result<u64, FilesError> {
+        let mut count = 0;
+        loop {
+            let retired = self.retire_some_outputs(before).await?;
+            count += retired;
+            if retired < BATCH as u64 {
+                return Ok(count);
+            }
+        }
+    }
+
+    async fn retire_some_outputs(&self, before: i64) -> Result<u64, FilesError> {
         let jobs: Vec<(i64, i64)> =
             sqlx::query_as("SELECT job, account FROM job_outputs WHERE ended < ? LIMIT ?")
                 .bind(before)

@@ -363,6 +363,16 @@ async fn outputs_are_retired_with_what_the_job_used() {
     assert!(!outputs.exists());
 }
 
+#[tokio::test]
+async fn all_outputs_that_are_over_their_time_go_at_once_however_many() {
+    let world = world().await;
+    let many: Vec<Outputs> = (1..=1200).map(|job| left(job, 1)).collect();
+    world.files.record_outputs(&many, (2, 3)).await.unwrap();
+    world.pass(11 * HOUR);
+    assert_eq!(world.files.collect().await.unwrap().outputs, 1200);
+    assert_eq!(world.files.used(UserId(1)).await.unwrap(), 0);
+}
+
 /// Uploads and trees against a collector that never rests and gives next to no grace: whatever a tree was
 /// made of is there, whole, for as long as the tree is named.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

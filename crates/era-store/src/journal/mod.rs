@@ -1,7 +1,8 @@
 //! The journal: every input with what was decided about it, in order.
 //!
 //! It is cut into segments, each of which begins with a state. To start again is to load the
-//! newest segment's state and to carry out what came after it ([`Journal::restore`]); whatever is
+//! newest segment's state and to carry out what came after it ([`Journal::restore`]), which an
+//! upgrade has brought to this version before ([`Journal::migrate`]); whatever is
 //! read for tables or copied into a file is read in pages, so memory does not grow with history.
 //! Who sends inputs, when a segment is due and what an input means to a user is not known here.
 
@@ -9,6 +10,7 @@ mod append;
 mod asks;
 mod export;
 mod follow;
+mod migrate;
 mod restore;
 mod segment;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use era_core::{CORE_VERSION, Snapshot};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::migrate::Versions;
 use super::{Journal, number, signed, written};
 use crate::StoreError;
 
@@ -49,6 +50,10 @@ impl Head {
             core_version: version(2)?,
             wire_version: version(3)?,
         })
+    }
+
+    pub(super) fn versions(&self) -> Versions {
+        Versions { core: self.core_version, wire: self.wire_version }
     }
 
     /// Refuses what another version wrote.

@@ -2,9 +2,11 @@ use std::time::Instant;
 
 use era_core::units::{JobId, Time, UserId};
 use era_core::{Command, Input, State, step};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use sqlx::Executor;
 
+use super::migrate::{OURS, Step, Versions};
 use super::{Asked, Entry, Journal, Segment};
 use crate::{Store, StoreError};
 
@@ -161,6 +163,82 @@ async fn a_segment_of_another_version_is_refused_with_what_to_do() {
     let error = store.journal().restore().await.unwrap_err();
     assert!(matches!(error, StoreError::OtherVersion { found: 7, .. }), "{error}");
     assert!(error.to_string().contains("start the release that wrote it"), "{error}");
+}
+
+const OLD: Versions = Versions { core: 0, wire: 0 };
+const BETWEEN: Versions = Versions { core: 1, wire: 0 };
+/// From a release that called the number of the last input otherwise, by way of another.
+const STEPS: &[Step] = &[
+    Step { from: BETWEEN, to: OURS, change: |state| rename(state, "last", "seq") },
+    Step { from: OLD, to: BETWEEN, change: |state| rename(state, "newest", "last") },
+];
+
+fn rename(state: &mut Value, from: &str, to: &str) -> Result<(), String> {
+    let fields = state.as_object_mut().ok_or("a state is an object")?;
+    let value = fields.remove(from).ok_or_else(|| format!("there is no {from}"))?;
+    fields.insert(to.to_owned(), value);
+    Ok(())
+}
+
+/// Makes the newest segment one of an older release, as that would have written it.
+async fn made_old(store: &Store) {
+    let sql = "UPDATE segments SET core_version = 0, wire_version = 0, state = \
+               REPLACE(REPLACE(state, '{\"core_version\":1,', '{\"core_version\":0,'), \
+               '\"seq\":', '\"newest\":')";
+    store.durable().writer().execute(sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_closed_segment_of_an_older_release_is_brought_to_ours() {
+    let (_folder, store) = store().await;
+    let journal = store.journal();
+    let mut state = begun(&journal, 5).await;
+    journal.begin_segment(&Segment::of(&state)).await.unwrap();
+    assert!(!journal.migrate_by(STEPS).await.unwrap(), "it is ours");
+    made_old(&store).await;
+    // As a start did before there were steps, and does where none leads on.
+    let error = journal.migrate().await.unwrap_err();
+    assert!(matches!(error, StoreError::OtherVersion { found: 0, .. }), "{error}");
+    assert!(matches!(journal.restore().await, Err(StoreError::OtherVersion { .. })));
+    assert!(journal.migrate_by(STEPS).await.unwrap());
+    assert_eq!(journal.newest_segment().await.unwrap(), Some(3));
+    let restored = journal.restore().await.unwrap().unwrap();
+    assert_eq!((*restored.state, restored.replayed), (state.clone(), 0));
+    journal.append(&ticks(&mut state, 2)).await.unwrap();
+    assert!(!journal.migrate_by(STEPS).await.unwrap(), "once is enough");
+    let restored = journal.restore().await.unwrap().unwrap();
+    assert_eq!((*restored.state, restored.replayed), (state, 2));
+}
+
+#[tokio::test]
+async fn a_segment_that_an_older_release_left_open_is_not_guessed_at() {
+    let (_folder, store) = store().await;
+    let journal = store.journal();
+    begun(&journal, 5).await;
+    made_old(&store).await;
+    let error = journal.migrate_by(STEPS).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unclosed { segment: 1, behind: 5 }), "{error}");
+    assert!(error.to_string().contains("start and stop the release that wrote it once"), "{error}");
+    assert_eq!(journal.newest_segment().await.unwrap(), Some(1), "nothing was begun");
+}
+
+#[tokio::test]
+async fn a_step_that_does_not_fit_changes_nothing() {
+    let (_folder, store) = store().await;
+    let journal = store.journal();
+    begun(&journal, 0).await;
+    made_old(&store).await;
+    const WRONG: &[Step] =
+        &[Step { from: OLD, to: OURS, change: |state| rename(state, "nothing", "seq") }];
+    let error = journal.migrate_by(WRONG).await.unwrap_err().to_string();
+    assert!(error.contains("there is no nothing"), "{error}");
+    const ROUND: &[Step] = &[
+        Step { from: OLD, to: BETWEEN, change: |_| Ok(()) },
+        Step { from: BETWEEN, to: OLD, change: |_| Ok(()) },
+    ];
+    let error = journal.migrate_by(ROUND).await.unwrap_err();
+    assert!(matches!(error, StoreError::OtherVersion { .. }), "{error}");
+    assert_eq!(journal.newest_segment().await.unwrap(), Some(1), "nothing was begun");
 }
 
 #[tokio::test]

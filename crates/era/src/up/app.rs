@@ -8,8 +8,9 @@ use era_cloud::docker::Address;
 use era_server::boot::app::{Role, Settings, start};
 use era_server::boot::executors::ImageEngine;
 
-use super::options::{Doors, Encryption, Kept, Search, Webhooks, program, run};
+use super::options::{Doors, Encryption, Kept, Retaining, Search, Webhooks, program, run};
 use super::{local, told_to_stop};
+use crate::logging::Logging;
 
 /// Start a server of the application by itself; any number of them may run
 #[derive(Args)]
@@ -28,6 +29,8 @@ pub(crate) struct Application {
     images: Option<String>,
     #[command(flatten)]
     search: Search,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 /// Start what keeps files by itself: uploads, data sets and outputs; one is at work at a time
@@ -40,6 +43,10 @@ pub(crate) struct FileService {
     listen: SocketAddr,
     #[command(flatten)]
     encryption: Encryption,
+    #[command(flatten)]
+    retaining: Retaining,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 impl Application {
@@ -62,7 +69,7 @@ impl Application {
             program: program()?,
             images,
         };
-        run(serve(settings, self.encryption, "ERA is up at", true))
+        run(self.logging, serve(settings, self.encryption, "ERA is up at", true))
     }
 }
 
@@ -70,7 +77,7 @@ impl FileService {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let folder = self.kept.folder()?;
         let settings = Settings {
-            role: Role::Files,
+            role: Role::Files { retention: self.retaining.retention() },
             database: self.kept.place(&folder),
             folder,
             replica: None,
@@ -81,7 +88,7 @@ impl FileService {
             program: program()?,
             images: ImageEngine::default(),
         };
-        run(serve(settings, self.encryption, "files are kept at", false))
+        run(self.logging, serve(settings, self.encryption, "files are kept at", false))
     }
 }
 

@@ -8,6 +8,7 @@ use era_server::boot::cloud::{Settings, start};
 
 use super::options::{Encryption, Kept, Tasks, run};
 use super::told_to_stop;
+use crate::logging::Logging;
 
 /// Start what runs tasks by itself; one is at work at a time
 #[derive(Args)]
@@ -21,14 +22,22 @@ pub(crate) struct Cloud {
     listen: SocketAddr,
     #[command(flatten)]
     encryption: Encryption,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 impl Cloud {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        run(self.serve())
+        run(self.logging, self.serve())
     }
 
     async fn serve(self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            !self.tasks.serve_one(),
+            "without root the jobs of every account of the site would run as this user, and each \
+             could read and change what all others have: start as root, give an executor that \
+             keeps them apart, or, if all of them may, add --insecure-shared-user"
+        );
         let folder = self.kept.folder()?;
         let engines = self.tasks.engines(&folder)?;
         let settings = Settings {

@@ -10,6 +10,7 @@ use era_server::driver::Rules;
 
 use super::options::{Encryption, Kept, Webhooks, lesson_span, program, run};
 use super::told_to_stop;
+use crate::logging::Logging;
 
 /// Start a scheduler by itself; with several on one database one leads, and the others stand by
 #[derive(Args)]
@@ -35,11 +36,13 @@ pub(crate) struct Core {
     /// Learn so often how long jobs take and what they use
     #[arg(long, value_name = "SPAN", default_value = "1d", value_parser = lesson_span)]
     learn_every: std::time::Duration,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 impl Core {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        run(self.serve())
+        run(self.logging, self.serve())
     }
 
     async fn serve(self) -> anyhow::Result<()> {

@@ -16,9 +16,13 @@ use era_cloud::celery::names::Address;
 use era_server::auth::first_start::FirstAccount;
 use era_server::boot::{self, Running, Settings};
 use era_server::driver::Rules;
-use era_store::{Place, StoreError};
+use era_store::StoreError;
 
-use self::options::{Doors, Encryption, Kept, Search, Tasks, Webhooks, lesson_span, program};
+use self::options::{
+    Doors, Encryption, Kept, Retaining, Search, Tasks, Webhooks, lesson_span, program,
+};
+
+use crate::logging::Logging;
 
 /// Start the platform: this machine is its first node
 #[derive(Args)]
@@ -41,14 +45,18 @@ pub(crate) struct Up {
     /// Learn so often how long jobs take and what they use
     #[arg(long, value_name = "SPAN", default_value = "1d", value_parser = lesson_span)]
     learn_every: std::time::Duration,
+    #[command(flatten)]
+    retaining: Retaining,
     /// Quote, submit and run a small training job, and tell what happened
     #[arg(long = "try")]
     trial: bool,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 impl Up {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        options::run(self.serve())
+        options::run(self.logging, self.serve())
     }
 
     async fn serve(self) -> anyhow::Result<()> {
@@ -60,7 +68,7 @@ impl Up {
             // Logging in works all the same.
             tracing::warn!(%error, "this user's commands must log in");
         }
-        greet(&running, &data, self.kept.rows.database.as_ref(), &url)?;
+        self.greet(&running, &data, &url)?;
         if self.trial {
             let tried = trial::run(&running, &data).await;
             // A script has seen what it wanted; a person may go on.
@@ -97,6 +105,8 @@ impl Up {
             influx: self.tasks.influx.clone(),
             program: program()?,
             learn_every: self.learn_every,
+            retention: self.retaining.retention(),
+            one_account: self.tasks.serve_one(),
             tuning: self.search.tuning(),
             images: self.tasks.images.clone(),
         })
@@ -106,30 +116,28 @@ impl Up {
     fn shared(&self) -> anyhow::Result<Option<Address>> {
         Ok(self.redis.as_deref().or(self.tasks.redis()).map(Address::read).transpose()?)
     }
-}
 
-fn greet(
-    running: &Running,
-    data: &Path,
-    database: Option<&Place>,
-    url: &str,
-) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "ERA is up at {url}")?;
-    if let Some(tcp) = running.tcp {
-        writeln!(out, "lines of JSON are taken at {tcp}")?;
+    fn greet(&self, running: &Running, data: &Path, url: &str) -> anyhow::Result<()> {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "ERA is up at {url}")?;
+        if let Some(tcp) = running.tcp {
+            writeln!(out, "lines of JSON are taken at {tcp}")?;
+        }
+        writeln!(out, "everything is kept under {}", data.display())?;
+        if let Some(database) = &self.kept.rows.database {
+            writeln!(out, "rows are kept in {database}")?;
+        }
+        tell_of_first(&mut out, running.first.as_ref())?;
+        if self.tasks.share_user() {
+            let then = match self.tasks.serve_one() {
+                true => "there can be one account only",
+                false => "every account can read and change what all others have",
+            };
+            writeln!(out, "without root, every job runs as this user: {then}")?;
+        }
+        out.flush()?;
+        Ok(())
     }
-    writeln!(out, "everything is kept under {}", data.display())?;
-    if let Some(database) = database {
-        writeln!(out, "rows are kept in {database}")?;
-    }
-    tell_of_first(&mut out, running.first.as_ref())?;
-    #[cfg(unix)]
-    if !rustix::process::geteuid().is_root() {
-        writeln!(out, "without root, every job runs as this user: let nobody else in")?;
-    }
-    out.flush()?;
-    Ok(())
 }
 
 /// The exit code of a server whose place another one has taken: to be started again, it stands by.
@@ -166,4 +174,33 @@ pub(crate) async fn told_to_stop() -> anyhow::Result<()> {
     #[cfg(not(unix))]
     tokio::signal::ctrl_c().await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        up: Up,
+    }
+
+    fn settings(words: &[&str]) -> Settings {
+        let line = Line::try_parse_from([&["up"], words].concat()).unwrap();
+        line.up.settings("data".into()).unwrap()
+    }
+
+    #[test]
+    fn what_is_kept_how_long_reaches_the_server() {
+        assert_eq!(settings(&[]).retention, Default::default());
+        let told = settings(&["--keep-outputs", "90d", "--keep-samples", "1h"]).retention;
+        assert_eq!(told.outputs, Some(Duration::from_secs(90 * 86_400)));
+        assert_eq!(told.samples, Some(Duration::from_secs(3600)));
+        assert!(Line::try_parse_from(["up", "--keep-outputs", "59m"]).is_err());
+    }
 }

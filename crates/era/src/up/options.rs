@@ -10,10 +10,11 @@ use era_cloud::simulated::SimulatedNodes;
 use era_server::boot::{self, StartEngines};
 use era_server::http::Serving;
 use era_server::influx;
-use era_server::tend::Tuning;
+use era_server::tend::{Retention, Tuning};
 use era_server::webhook::address::Reach;
 use era_store::Place;
 
+use crate::logging::Logging;
 use crate::upkeep::Rows;
 
 /// Where things are kept.
@@ -74,6 +75,25 @@ impl Search {
     pub(super) fn tuning(&self) -> Option<Tuning> {
         let objective = self.tune_objective.clone();
         self.tune_every.map(|every| Tuning { every, objective })
+    }
+}
+
+/// How long what jobs leave is kept.
+#[derive(Args)]
+pub(super) struct Retaining {
+    /// Remove what a job left (outputs, checkpoints, log) so long after its end, such as 90d;
+    /// without this it is kept for ever
+    #[arg(long, value_name = "SPAN", env = "ERA_KEEP_OUTPUTS", value_parser = kept_span)]
+    keep_outputs: Option<std::time::Duration>,
+    /// Forget what a job told and used (metrics, samples) so long after the last of it, such as
+    /// 90d; without this it is kept for ever
+    #[arg(long, value_name = "SPAN", env = "ERA_KEEP_SAMPLES", value_parser = kept_span)]
+    keep_samples: Option<std::time::Duration>,
+}
+
+impl Retaining {
+    pub(super) fn retention(&self) -> Retention {
+        Retention { outputs: self.keep_outputs, samples: self.keep_samples }
     }
 }
 
@@ -141,6 +161,10 @@ pub(super) struct Tasks {
     /// http://HOST:8086?org=ORG&bucket=BUCKET&token=TOKEN (version 2)
     #[arg(long, value_name = "URL", env = "ERA_INFLUX", hide_env_values = true)]
     pub(super) influx: Option<influx::Address>,
+    /// Without root every local job runs as this user: allow further accounts all the same, each of
+    /// which can then read and change what the others have
+    #[arg(long)]
+    insecure_shared_user: bool,
     #[arg(skip)]
     pub(super) images: boot::executors::ImageEngine,
 }
@@ -163,6 +187,16 @@ impl Tasks {
                  celery://HOST:PORT/DATABASE"
             ),
         }
+    }
+
+    /// Whether the jobs of all accounts run as one user: this one.
+    pub(super) fn share_user(&self) -> bool {
+        self.executor == "local" && !rustix::process::geteuid().is_root()
+    }
+
+    /// Whether that may only be one account, since nobody said otherwise.
+    pub(super) fn serve_one(&self) -> bool {
+        self.share_user() && !self.insecure_shared_user
     }
 
     /// The Redis behind Celery's workers, where they are what runs tasks.
@@ -188,6 +222,11 @@ pub(super) fn lesson_span(text: &str) -> Result<std::time::Duration, String> {
     at_least(10, "give at least 10s", text)
 }
 
+/// At least an hour: what is over its time is looked for once an hour.
+fn kept_span(text: &str) -> Result<std::time::Duration, String> {
+    at_least(3600, "give at least 1h", text)
+}
+
 fn at_least(seconds: u64, problem: &str, text: &str) -> Result<std::time::Duration, String> {
     let span: crate::job::span::Span =
         text.parse().map_err(|e: crate::job::span::BadSpan| e.to_string())?;
@@ -198,14 +237,13 @@ fn at_least(seconds: u64, problem: &str, text: &str) -> Result<std::time::Durati
 }
 
 /// A server's log, its runtime, and its work on it.
-pub(super) fn run(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+pub(super) fn run(
+    logging: Logging,
+    work: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
     // Whoever was first has chosen the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let filter = tracing_subscriber::EnvFilter::try_from_env("ERA_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"))
-        // What is sent to an engine holds users' secrets: its client shows all of it.
-        .add_directive("bollard=warn".parse()?);
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    logging.start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(2, |n| n.get()).max(2))
         .enable_all()

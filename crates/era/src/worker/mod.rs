@@ -47,6 +47,8 @@ pub(crate) struct Worker {
     /// Take no messages: run what is asked over this socket, until standard input ends
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    #[command(flatten)]
+    logging: crate::logging::Logging,
 }
 
 #[derive(Subcommand)]
@@ -65,9 +67,7 @@ impl Worker {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         // Whoever was first has chosen the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let filter = tracing_subscriber::EnvFilter::try_from_env("ERA_LOG")
-            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        self.logging.start()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()

@@ -1,7 +1,8 @@
 //! `kill -9` at a random moment under load, and a restart: nothing that was acknowledged is lost,
 //! nothing runs twice, what runs is found again, the money balances, and the journal replays.
 //!
-//! Ten times here; `ERA_CRASHES` sets another number, and `make soak` asks for a thousand.
+//! Ten times here; `ERA_CRASHES` sets another number, and `make soak` asks for a thousand. The
+//! moments follow from `PROPTEST_RNG_SEED`, which is printed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,10 +24,15 @@ type Book = Arc<Mutex<BTreeMap<String, Option<u64>>>>;
 #[test]
 fn what_was_acknowledged_survives_the_death_of_the_server() {
     let crashes = std::env::var("ERA_CRASHES").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let seed = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    eprintln!("PROPTEST_RNG_SEED={seed}");
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ seed;
     let mut platform = Platform::start();
-    let book = Book::default();
+    let (book, mut outlived) = (Book::default(), Vec::new());
     for round in 0..crashes {
+        let long = platform.submit(&across_a_crash());
+        let runs = |job: &Value| (job["state"] == "running").then_some(());
+        platform.wait_for("a job that runs", &format!("/jobs/{long}"), runs);
         let stop = Arc::new(AtomicBool::new(false));
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
@@ -45,6 +51,8 @@ fn what_was_acknowledged_survives_the_death_of_the_server() {
         }
         platform.restart();
         repeat_what_was_not_answered(&platform, &book);
+        std::fs::write(platform.outputs(long).join("go"), "").unwrap();
+        outlived.push(long);
     }
     let book = book.lock().unwrap().clone();
     assert!(book.len() > crashes, "hardly anything was handed in: {}", book.len());
@@ -56,11 +64,29 @@ fn what_was_acknowledged_survives_the_death_of_the_server() {
         let ran = std::fs::read_to_string(platform.outputs(job).join("ran")).unwrap_or_default();
         assert_eq!(ran, "once\n", "job {job} did not run exactly once");
     }
-    assert_eq!(jobs.len(), book.len(), "a repeated submission made another job");
+    for long in &outlived {
+        let found = jobs.get(long).unwrap_or_else(|| panic!("job {long} is lost"));
+        assert_eq!(found["state"], "succeeded", "{found}");
+        let attempts = &platform.get(&format!("/jobs/{long}"))["attempts"];
+        assert_eq!(attempts, 1, "it was to be found again, and not started again");
+        let ran = std::fs::read_to_string(platform.outputs(*long).join("ran")).unwrap();
+        assert_eq!(ran, "once\n", "job {long} did not run exactly once");
+    }
+    let all = book.len() + outlived.len();
+    assert_eq!(jobs.len(), all, "a repeated submission made another job");
     money_balances(&platform, &jobs);
     let journal = platform.home().join("journal.ndjson");
     platform.ok(&["admin", "journal", journal.to_str().unwrap()]);
     platform.ok(&["replay", journal.to_str().unwrap()]);
+}
+
+/// Runs until the server was killed and is there again.
+fn across_a_crash() -> Value {
+    let script = "echo once >> outputs/ran; until [ -e outputs/go ]; do sleep 0.1; done";
+    json!({
+        "work": {"command": ["sh", "-c", script]},
+        "ask": {"resources": {"cpu": "100m", "memory": "32Mi"}, "duration_s": 600},
+    })
 }
 
 /// Some end at once, some run across the crash.

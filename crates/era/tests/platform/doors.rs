@@ -56,6 +56,87 @@ fn lines_are_answered_by_their_number_and_only_to_those_who_are_known() {
     assert!(lines.ask(&json!({"id": 7, "op": "quote", "ask": ask}))["ok"].is_object());
 }
 
+#[test]
+fn lines_are_pipelined_and_a_job_is_cancelled_by_one() {
+    let platform = Platform::start();
+    let mut lines = Lines::known(&platform);
+    let ask = json!({"ask": {"resources": {"cpu": "1"}, "duration_s": 60}});
+    let mut batch = String::new();
+    for id in 10..210 {
+        let line = match id % 4 {
+            0 => json!({"id": id, "op": "submit", "job": job("true")}),
+            _ => json!({"id": id, "op": "quote", "ask": ask}),
+        };
+        batch += &format!("{line}\n");
+    }
+    lines.write.write_all(batch.as_bytes()).unwrap();
+    let mut answered = std::collections::BTreeSet::new();
+    for _ in 10..210 {
+        let answer = lines.read();
+        assert!(answer["ok"].is_object(), "{answer}");
+        assert!(answered.insert(answer["id"].as_u64().unwrap()), "{answer} came twice");
+    }
+    assert_eq!(answered, (10..210).collect(), "each line has one answer");
+
+    let mut long = job("sleep");
+    long["work"]["command"] = json!(["sleep", "600"]);
+    let made = lines.ask(&json!({"id": 1, "op": "submit", "job": long}));
+    let id = made["ok"]["job"].as_u64().unwrap();
+    let gone = lines.ask(&json!({"id": 2, "op": "cancel", "job": id}));
+    assert!(gone["ok"].is_object(), "{gone}");
+    assert_eq!(platform.ended(id)["state"], "cancelled");
+    let nobody = lines.ask(&json!({"id": 3, "op": "cancel", "job": 999_999}));
+    assert_eq!(nobody["error"]["status"], 404, "{nobody}");
+}
+
+#[test]
+fn a_line_without_an_end_is_refused_and_others_are_served() {
+    let platform = Platform::start();
+    let (mut other, mut lines) = (Lines::known(&platform), Lines::known(&platform));
+    // No more than is needed: what the server had not read would end the connection harshly.
+    let long = vec![b'x'; era_server::tcp::LINE_MAX + 1];
+    lines.write.write_all(&long).unwrap();
+    let refused = lines.read();
+    let told = (&refused["error"]["status"], &refused["error"]["code"]);
+    assert_eq!(told, (&json!(413), &json!("line_too_long")), "{refused}");
+    let mut rest = String::new();
+    assert_eq!(lines.read.read_line(&mut rest).unwrap(), 0, "and it hangs up: {rest}");
+    let status = other.ask(&json!({"id": 4, "op": "status", "job": 1}));
+    assert_eq!(status["error"]["status"], 404, "{status}");
+}
+
+#[test]
+fn a_log_for_programs_has_every_line_as_an_object_with_the_requests_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = crate::harness::free_address();
+    let log = folder.path().join("log");
+    let mut server = std::process::Command::new(env!("CARGO_BIN_EXE_era"))
+        .args(["up", "--listen", &address, "--log-format", "json", "--data"])
+        .arg(folder.path().join("data"))
+        .env("ERA_CONFIG", folder.path().join("config"))
+        .env("ERA_LOG", "info")
+        .stdout(std::process::Stdio::null())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let header = "x-request-id: of-this-test\r\n";
+    while exchange(&address, "GET", "/healthz", header, "").is_err() {
+        assert!(std::time::Instant::now() < until, "it does not answer");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let _ = std::process::Command::new("kill").args(["-TERM", &server.id().to_string()]).status();
+    server.wait().unwrap();
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    let ours = |line: &&Value| line["span"]["id"] == "of-this-test";
+    let answered = lines.iter().find(ours).unwrap_or_else(|| panic!("{text}"));
+    assert_eq!((&answered["message"], &answered["status"]), (&json!("answered"), &json!(200)));
+}
+
 struct Lines {
     write: TcpStream,
     read: BufReader<TcpStream>,
@@ -67,6 +148,14 @@ impl Lines {
         write.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
         let read = BufReader::new(write.try_clone().unwrap());
         Lines { write, read }
+    }
+
+    /// The same, and it is known who asks.
+    fn known(platform: &Platform) -> Lines {
+        let mut lines = Lines::to(platform.tcp());
+        let known = lines.ask(&json!({"id": 0, "op": "auth", "token": platform.token()}));
+        assert_eq!(known["ok"]["user"], "admin", "{known}");
+        lines
     }
 
     fn ask(&mut self, line: &Value) -> Value {

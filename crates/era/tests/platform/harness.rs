@@ -15,14 +15,30 @@ const WAIT_MAX: Duration = Duration::from_secs(150);
 /// How long it may take to stop.
 const STOP_MAX: Duration = Duration::from_secs(20);
 
+/// How long it may take to end by itself, when it cannot go on.
+const END_MAX: Duration = Duration::from_secs(60);
+
 /// A running server; it ends with the value.
 pub(crate) struct Platform {
     folder: tempfile::TempDir,
     url: String,
     tcp: String,
     server: Child,
+    program: Program,
     arguments: Vec<String>,
 }
+
+/// The binary, and as whom it is started.
+#[derive(Clone)]
+pub(crate) enum Program {
+    /// As whoever runs the tests.
+    Own,
+    /// As a user without rights; this is where that user finds it.
+    Nobody(PathBuf),
+}
+
+/// The number of that user.
+const NOBODY: u32 = 65_534;
 
 impl Platform {
     /// Starts `era up` on an empty folder and a free port, and waits until it is ready.
@@ -37,12 +53,33 @@ impl Platform {
 
     /// The same, in a folder of one's own.
     pub(crate) fn start_in(folder: tempfile::TempDir, arguments: &[&str]) -> Platform {
+        Platform::start_as(Program::Own, folder, arguments)
+    }
+
+    /// The same on an empty folder, without root; `None` where that cannot be given up here.
+    pub(crate) fn start_without_root(arguments: &[&str]) -> Option<Platform> {
+        let folder = tempfile::tempdir().unwrap();
+        if !rustix::process::geteuid().is_root() {
+            return Some(Platform::start_in(folder, arguments));
+        }
+        if Command::new("setpriv").arg("--version").output().is_err() {
+            eprintln!("skipped: there is no setpriv to give up root with");
+            return None;
+        }
+        // Where it was built others may not look.
+        let program = folder.path().join("era");
+        std::fs::copy(env!("CARGO_BIN_EXE_era"), &program).unwrap();
+        std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        Some(Platform::start_as(Program::Nobody(program), folder, arguments))
+    }
+
+    fn start_as(program: Program, folder: tempfile::TempDir, arguments: &[&str]) -> Platform {
         let address = free_address();
         let tcp = free_address();
         let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
-        let server = up(folder.path(), &address, &tcp, &arguments);
+        let server = up(&program, folder.path(), &address, &tcp, &arguments);
         let url = format!("http://{address}");
-        let mut platform = Platform { folder, url, tcp, server, arguments };
+        let mut platform = Platform { folder, url, tcp, server, program, arguments };
         platform.wait_until_ready(&address);
         platform
     }
@@ -143,11 +180,30 @@ impl Platform {
         false
     }
 
+    /// Waits until the server has ended by itself: its exit code and what it said.
+    pub(crate) fn ends(&mut self) -> (Option<i32>, String) {
+        let until = Instant::now() + END_MAX;
+        loop {
+            if let Some(status) = self.server.try_wait().unwrap() {
+                return (status.code(), self.said());
+            }
+            assert!(Instant::now() < until, "it goes on: {}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Starts it again where it cannot: its exit code and what it said.
     pub(crate) fn fails_to_start(&mut self) -> (Option<i32>, String) {
-        self.server = up(self.folder.path(), self.address(), &self.tcp, &self.arguments);
+        let folder = self.folder.path();
+        self.server = up(&self.program, folder, self.address(), &self.tcp, &self.arguments);
         let code = self.server.wait().unwrap().code();
         (code, self.said())
+    }
+
+    /// The same with other arguments.
+    pub(crate) fn fails_to_start_with(&mut self, arguments: &[&str]) -> (Option<i32>, String) {
+        self.arguments = arguments.iter().map(|&word| word.to_owned()).collect();
+        self.fails_to_start()
     }
 
     /// Starts it again with other arguments.
@@ -166,7 +222,8 @@ impl Platform {
         let address = self.address().to_owned();
         // Written again once its new token lies there.
         let _ = std::fs::remove_file(self.folder.path().join("config/local.json"));
-        self.server = up(self.folder.path(), &address, &self.tcp, &self.arguments);
+        let folder = self.folder.path();
+        self.server = up(&self.program, folder, &address, &self.tcp, &self.arguments);
         self.wait_until_ready(&address);
     }
 
@@ -236,9 +293,18 @@ impl Drop for Platform {
     }
 }
 
-fn up(folder: &Path, address: &str, tcp: &str, arguments: &[String]) -> Child {
+fn up(program: &Program, folder: &Path, address: &str, tcp: &str, arguments: &[String]) -> Child {
     let log = std::fs::File::create(folder.join("server.log")).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_era"))
+    let mut command = match program {
+        Program::Own => Command::new(env!("CARGO_BIN_EXE_era")),
+        Program::Nobody(program) => {
+            let mut command = Command::new("setpriv");
+            let user = NOBODY.to_string();
+            command.args(["--reuid", &user, "--regid", &user, "--clear-groups"]).arg(program);
+            command
+        }
+    };
+    command
         .args(["up", "--listen", address, "--tcp", tcp, "--data"])
         .arg(folder.join("data"))
         .args(arguments)

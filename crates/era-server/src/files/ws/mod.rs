@@ -8,6 +8,7 @@ mod download;
 mod session;
 mod upload;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -17,6 +18,7 @@ use era_api::Problem;
 use era_api::file_service::{PIECE_BYTES_MAX, Piece};
 
 use super::Service;
+use crate::http::lasting::Lasting;
 use crate::http::{Caller, Failure};
 
 /// Opens the file service: see `docs/file-service.md`.
@@ -26,6 +28,7 @@ use crate::http::{Caller, Failure};
 pub async fn serve(
     State(service): State<Service>,
     caller: Caller,
+    lasting: Option<Extension<Lasting>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let upgrade = upgrade.map_err(|rejection| {
@@ -34,5 +37,6 @@ pub async fn serve(
     })?;
     let frame_max = Piece::HEADER_BYTES + PIECE_BYTES_MAX;
     let upgrade = upgrade.max_message_size(frame_max).max_frame_size(frame_max);
-    Ok(upgrade.on_upgrade(move |socket| session::converse(socket, service, caller)))
+    let lasting = lasting.map(|Extension(lasting)| lasting);
+    Ok(upgrade.on_upgrade(move |socket| session::converse(socket, service, caller, lasting)))
 }

@@ -7,6 +7,7 @@ use axum::extract::ws::{Message, WebSocket};
 use axum::http::StatusCode;
 use era_api::file_service::{Answer, MESSAGE_BYTES_MAX, Piece, Say, TRANSFERS_MAX};
 use era_store::files::{DataSetKey, FilesAsked, FilesError, Listed};
+use futures_util::stream::SplitStream;
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -14,6 +15,7 @@ use tokio::task::JoinHandle;
 use super::upload::{Progress, Receiving};
 use super::{Service, download};
 use crate::files::wire;
+use crate::http::lasting::{self, Lasting};
 use crate::http::{Caller, Failure};
 
 /// Frames that wait to be sent.
@@ -25,13 +27,21 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 /// How long a client may be silent, or may not take what is sent.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
+/// How long a goodbye may wait for frames before it.
+const GOODBYE_MAX: Duration = Duration::from_secs(2);
+
 /// Where frames go on their way out.
 pub(super) type Outbox = mpsc::Sender<Message>;
 
 /// The client is gone.
 pub(super) struct Gone;
 
-pub(super) async fn converse(socket: WebSocket, service: Service, caller: Caller) {
+pub(super) async fn converse(
+    socket: WebSocket,
+    service: Service,
+    caller: Caller,
+    lasting: Option<Lasting>,
+) {
     let (mut sink, mut stream) = socket.split();
     let (outbox, mut frames) = mpsc::channel::<Message>(OUTBOX);
     let writer = tokio::spawn(async move {
@@ -46,26 +56,17 @@ pub(super) async fn converse(socket: WebSocket, service: Service, caller: Caller
         let _ = sink.close().await;
     });
     let mut session = Session { service, caller, outbox, transfers: BTreeMap::new() };
-    let mut silent = Duration::ZERO;
-    while silent < SILENCE_MAX {
-        match tokio::time::timeout(PING_EVERY, stream.next()).await {
-            Ok(Some(Ok(message))) => {
-                silent = Duration::ZERO;
-                if session.hear(message).await.is_err() {
-                    break;
-                }
-            }
-            Ok(Some(Err(_)) | None) => break,
-            Err(_) => {
-                // Whoever takes a download need not say anything meanwhile.
-                silent += if session.is_sending() { Duration::ZERO } else { PING_EVERY };
-                if session.send(Message::Ping(Vec::new().into())).await.is_err() {
-                    break;
-                }
+    tokio::select! {
+        () = session.listen(&mut stream) => session.end().await,
+        () = lasting::over(lasting.as_ref()) => {
+            session.end().await;
+            let goodbye = session.send(Message::Close(Some(lasting::goodbye())));
+            // One who takes nothing any more is cut off without it.
+            if tokio::time::timeout(GOODBYE_MAX, goodbye).await.is_err() {
+                writer.abort();
             }
         }
     }
-    session.end().await;
     drop(session);
     // The last frames go out; a writer that fails has nobody left to tell.
     let _ = writer.await;
@@ -86,6 +87,29 @@ enum Transfer {
 }
 
 impl Session {
+    /// Hears the client until it goes, or is silent for too long.
+    async fn listen(&mut self, stream: &mut SplitStream<WebSocket>) {
+        let mut silent = Duration::ZERO;
+        while silent < SILENCE_MAX {
+            match tokio::time::timeout(PING_EVERY, stream.next()).await {
+                Ok(Some(Ok(message))) => {
+                    silent = Duration::ZERO;
+                    if self.hear(message).await.is_err() {
+                        break;
+                    }
+                }
+                Ok(Some(Err(_)) | None) => break,
+                Err(_) => {
+                    // Whoever takes a download need not say anything meanwhile.
+                    silent += if self.is_sending() { Duration::ZERO } else { PING_EVERY };
+                    if self.send(Message::Ping(Vec::new().into())).await.is_err() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
     async fn hear(&mut self, message: Message) -> Result<(), Gone> {
         self.transfers.retain(|_, transfer| match transfer {
             Transfer::Working(task) => !task.is_finished(),

@@ -92,7 +92,7 @@ async fn serve(folder: PathBuf, over: Arc<AtomicBool>) -> SocketAddr {
         let (folder, over) = (folder.clone(), over.clone());
         async move {
             upgrade.on_upgrade(move |socket| {
-                let follower = Follower::new(socket, room().unwrap());
+                let follower = Follower::new(socket, room().unwrap(), None);
                 let over = move || std::future::ready(over.load(Ordering::SeqCst));
                 stream(follower, folder, Only::default(), 0, over)
             })

@@ -60,7 +60,7 @@ async fn whoever_follows_gets_what_there_is_and_what_comes() {
         let (samples, over) = (samples.clone(), ended.clone());
         async move {
             upgrade.on_upgrade(move |socket| {
-                let follower = Follower::new(socket, room().unwrap());
+                let follower = Follower::new(socket, room().unwrap(), None);
                 let over = move || std::future::ready(over.load(Ordering::SeqCst));
                 stream(follower, samples, JobId(1), SeriesAsk::default(), 100, over)
             })

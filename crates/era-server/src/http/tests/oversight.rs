@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use era_api::account::UserEdit;
 use era_store::tables::Seen;
 
 use super::*;
@@ -120,6 +121,73 @@ async fn a_queue_hides_the_jobs_of_others_but_not_their_places() {
 }
 
 #[tokio::test]
+async fn a_group_administrator_cancels_and_retries_what_members_handed_in() {
+    let (house, admin) = with_a_node().await;
+    for name in ["vision", "speech"] {
+        let group = Some(json!({ "name": name }));
+        assert_eq!(house.ask(&admin, "POST", "/groups", group).await.status, 201);
+    }
+    let (ada, chief, other) = (
+        house.user(&admin, "ada", "user").await,
+        house.user(&admin, "chief", "group_administrator").await,
+        house.user(&admin, "other", "group_administrator").await,
+    );
+    for (name, group) in [("ada", "vision"), ("chief", "vision"), ("other", "speech")] {
+        let moved = Some(json!({ "group": group }));
+        let path = format!("/users/{name}");
+        assert_eq!(house.ask(&admin, "PATCH", &path, moved).await.status, 200);
+    }
+    let rule = json!({ "order": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
+    let queue = json!({ "name": "default", "policy": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/queues/default", Some(queue)).await.status, 204);
+    let job = json!({ "name": "hers", "work": { "command": ["true"] },
+        "ask": { "resources": { "cpu": "1" }, "duration_s": 60 } });
+    let made = house.ask(&ada, "POST", "/jobs", Some(job)).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let of_job = |what: &str| format!("/jobs/{}/{what}", made.body["job"]);
+    for what in ["cancel", "retry"] {
+        assert_eq!(house.ask(&other, "POST", &of_job(what), None).await.status, 404, "{what}");
+    }
+    assert_eq!(house.ask(&chief, "POST", &of_job("cancel"), None).await.status, 204);
+    let again = house.ask(&chief, "POST", &of_job("retry"), None).await;
+    assert_eq!(again.status, 201, "{}", again.body);
+    assert_ne!(again.body["job"], made.body["job"]);
+    let job = era_core::units::JobId(again.body["job"].as_u64().unwrap());
+    let owner = house.app.auth.directory().user_named("ada").unwrap().id;
+    assert_eq!(house.app.driver.snapshot().job(job).unwrap().user, owner, "it is hers still");
+}
+
+#[tokio::test]
+async fn a_queue_that_is_gone_has_nobody_waiting_in_it() {
+    let (house, admin) = with_a_node().await;
+    // So that what is handed in waits.
+    let cordon = json!({ "action": "cordon" });
+    assert_eq!(house.ask(&admin, "PATCH", "/nodes/n", Some(cordon)).await.status, 204);
+    let rule = json!({ "order": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
+    let queue = json!({ "name": "passing", "policy": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/queues/passing", Some(queue)).await.status, 204);
+    let job = json!({ "work": { "command": ["true"] }, "queue": "passing",
+        "ask": { "resources": { "cpu": "1" }, "duration_s": 60 } });
+    let made = house.ask(&admin, "POST", "/jobs", Some(job)).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let waiting = async || {
+        let get = Request::builder().uri("/metrics").body(Body::empty()).unwrap();
+        let text = house.send(get).await.body.as_str().unwrap().to_owned();
+        let line =
+            text.lines().find(|line| line.starts_with("era_queue_waiting{queue=\"passing\""));
+        line.map(|line| line.rsplit(' ').next().unwrap().to_owned())
+    };
+    assert_eq!(waiting().await.as_deref(), Some("1"));
+    let cancel = format!("/jobs/{}/cancel", made.body["job"]);
+    // Nobody looked in between: one waits as far as anybody was told.
+    assert_eq!(house.ask(&admin, "POST", &cancel, None).await.status, 204);
+    assert_eq!(house.ask(&admin, "DELETE", "/queues/passing", None).await.status, 204);
+    assert_eq!(waiting().await.as_deref(), Some("0"));
+}
+
+#[tokio::test]
 async fn spending_and_chargeback_are_for_those_whose_money_it_is() {
     let house = house().await;
     let admin = house.administrator().await;
@@ -226,4 +294,27 @@ async fn changes_that_the_journal_does_not_have_are_told_to_those_they_concern()
     assert_eq!(told.event().event, "data_changed");
     assert_eq!(house.ask(&ada, "GET", "/data", None).await.status, 200);
     assert!(news.try_recv().is_err(), "looking changes nothing");
+}
+
+#[tokio::test]
+async fn where_jobs_would_run_as_one_user_there_is_no_second_account() {
+    let house = house_with(Wishes { one_account: true, ..Wishes::default() }).await;
+    let admin = house.administrator().await;
+    let new = || Some(json!({ "name": "ada", "password": "a good password" }));
+    let refused = house.ask(&admin, "POST", "/users", new()).await;
+    assert_eq!((refused.status.as_u16(), &refused.body["code"]), (403, &json!("shared_user")));
+    let detail = refused.body["detail"].as_str().unwrap();
+    assert!(detail.contains("--insecure-shared-user"), "{detail}");
+    assert_eq!(house.app.auth.directory().users().count(), 1);
+    // One that is there from before, and off, stays off.
+    let open = Auth::open(&house.app.store).await.unwrap();
+    let wanted = serde_json::from_value(new().unwrap()).unwrap();
+    open.add_user(&house.app.driver, &wanted).await.unwrap();
+    let many = Auth::open(&house.app.store).await.unwrap().for_one();
+    assert!(matches!(many, Err(crate::auth::AccountError::SharedUser)));
+    let off = |enabled: bool| UserEdit { enabled: Some(enabled), ..UserEdit::default() };
+    open.edit_user(&house.app.driver, "ada", &off(false)).await.unwrap();
+    let one = Auth::open(&house.app.store).await.unwrap().for_one().unwrap();
+    let on = one.edit_user(&house.app.driver, "ada", &off(true)).await;
+    assert!(matches!(on, Err(crate::auth::AccountError::SharedUser)));
 }

@@ -114,7 +114,7 @@ fn failovers(
     let mut cores = vec![Layer::core(&place(0), database)?, Layer::core(&place(1), database)?];
     let shared = folder.join("shared");
     let app = Layer::start("app", &shared, database, &[])?;
-    let _cloud = Layer::start("cloud", &shared, database, &[])?;
+    let _cloud = Layer::start("cloud", &shared, database, &["--insecure-shared-user".to_owned()])?;
     until("an application", || app.is_ready().then_some(()))?;
     let token = until("a token", || std::fs::read_to_string(shared.join("local-token")).ok())?;
     let job = json!({

@@ -1,4 +1,8 @@
-//! `era admin doctor`: checks a deployment from the outside, and says what to mend.
+//! `era admin doctor`: checks a deployment from the outside, or the folder of a server that does
+//! not start, and says what to mend.
+
+#[cfg(unix)]
+mod folder;
 
 use era_api::account::{Me, Role};
 use era_api::client::{Client, ClientError, Health};
@@ -19,6 +23,14 @@ const CLOCK_SECONDS_MAX: i64 = 5;
 /// Check a deployment, and say what to mend; exits with 1 if something is broken
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
+    /// Look at this folder of a server on this machine instead, whether the server runs or not:
+    /// disk, databases, journal, control groups, clock
+    #[cfg(unix)]
+    #[arg(long, value_name = "DIR")]
+    data: Option<std::path::PathBuf>,
+    #[cfg(unix)]
+    #[command(flatten)]
+    database: crate::upkeep::Rows,
     #[command(flatten)]
     common: Common,
 }
@@ -55,12 +67,22 @@ struct Seen {
 impl Doctor {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let look = self.common.look();
-        let findings = judge(&examine(&self.common.client()?, look.now.timestamp()));
+        let findings = self.findings(look.now.timestamp())?;
         look::print(self.common.output, &findings, |findings| render(findings, &look))?;
         if findings.iter().any(|finding| finding.standing == Standing::Broken) {
             return Err(ExitWith(1).into());
         }
         Ok(())
+    }
+}
+
+impl Doctor {
+    fn findings(&self, now: Timestamp) -> anyhow::Result<Vec<Finding>> {
+        #[cfg(unix)]
+        if let Some(data) = &self.data {
+            return Ok(folder::judge(&folder::examine(data, &self.database, now)?));
+        }
+        Ok(judge(&examine(&self.common.client()?, now)))
     }
 }
 

@@ -75,7 +75,7 @@ impl Bed {
     }
 
     pub(crate) fn cloud(&self) -> Layer {
-        self.sharing("cloud", &[])
+        self.sharing("cloud", &["--insecure-shared-user"])
     }
 
     pub(crate) fn files(&self) -> Layer {

@@ -121,6 +121,7 @@ export const REFUSED: Sayings = {
   too_many_followers: () => '查看者过多：请稍后再试',
   unreachable: () => '服务器没有应答：请检查网络，然后重试',
   internal: () => '服务器内部出错：其日志中有此请求的编号',
+  shared_user: () => '服务器没有 root 权限，所有账户的作业都以同一用户运行，彼此的文件无法隔离：请以 root 启动，或在信任所有人时使用 --insecure-shared-user',
   last_administrator: () => '这是最后一位管理员：请先任命另一位',
   too_many_tokens: () => '令牌数量已达上限：请先撤销一个',
   too_many_listeners: () => '监听者过多：请稍后再试',

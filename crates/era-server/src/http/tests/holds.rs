@@ -1,0 +1,72 @@
+//! Quotes that are held: once for a key, with their menu, and counted as asked for.
+
+use era_core::units::{Span, Time};
+
+use super::*;
+use crate::clock::Clock;
+
+fn wish(cpu: &str) -> Value {
+    json!({ "hold": true, "ask": { "resources": { "cpu": cpu }, "duration_s": 600 } })
+}
+
+impl House {
+    async fn hold(&self, token: &str, key: &str, asked: Value) -> Answer {
+        let asked = request(token, "POST", "/quotes", Some(asked)).header(idempotency::HEADER, key);
+        self.send(asked.body_or_empty()).await
+    }
+
+    /// Questions that were left alone by now.
+    async fn asked_for(&self) -> usize {
+        let later = SystemClock.now() + Span::from_min(5);
+        self.app.asks.write(&self.app.store.asks(), later).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_hold_is_the_same_hold_and_another_with_its_key_is_refused() {
+    let (house, admin) = with_a_node().await;
+    let first = house.hold(&admin, "k1", wish("1")).await;
+    assert_eq!(first.status, 200, "{}", first.body);
+    let again = house.hold(&admin, "k1", wish("1")).await;
+    assert_eq!((again.status.as_u16(), &again.body["hold"]), (200, &first.body["hold"]));
+    assert_eq!(house.app.driver.snapshot().holds().count(), 1);
+    let other = house.hold(&admin, "k1", wish("2")).await;
+    assert_eq!((other.status.as_u16(), &other.body["code"]), (422, &json!("key_reused")));
+    let new = house.hold(&admin, "k2", wish("1")).await;
+    assert_ne!(new.body["hold"]["id"], first.body["hold"]["id"]);
+    assert_eq!(house.app.driver.snapshot().holds().count(), 2);
+    let bad = house.hold(&admin, &"x".repeat(300), wish("1")).await;
+    assert_eq!((bad.status.as_u16(), &bad.body["code"]), (400, &json!("bad_key")));
+}
+
+#[tokio::test]
+async fn a_held_quote_comes_with_its_menu_or_not_at_all() {
+    let (house, admin) = with_a_node().await;
+    let mut asked = wish("1");
+    asked["menu"] = json!(true);
+    let held = house.hold(&admin, "k1", asked.clone()).await;
+    assert!(held.body["hold"]["id"].is_u64(), "{}", held.body);
+    assert!(!held.body["menu"].as_array().unwrap().is_empty(), "{}", held.body);
+    let several = json!({ "hold": true, "menu": true, "one_of": [
+        { "all_of": [{ "resources": { "cpu": "1" }, "duration_s": 600 }] },
+        { "all_of": [{ "resources": { "cpu": "2" }, "duration_s": 600 }] }] });
+    let refused = house.hold(&admin, "k2", several).await;
+    assert_eq!(refused.status, 422, "{}", refused.body);
+    assert_eq!(house.app.driver.snapshot().holds().count(), 1, "nothing is half done");
+}
+
+#[tokio::test]
+async fn what_is_held_counts_as_asked_for_once() {
+    let (house, admin) = with_a_node().await;
+    for _ in 0..2 {
+        assert_eq!(house.hold(&admin, "k1", wish("1")).await.status, 200);
+    }
+    assert_eq!(house.asked_for().await, 1);
+    let told = house.app.store.asks().read(Time(0), Time::LATEST, 10).await.unwrap();
+    assert!(told[0].price.is_some(), "{told:?}");
+    let refused = house.hold(&admin, "k2", wish("64")).await;
+    assert!(refused.status.is_client_error(), "{}", refused.body);
+    assert_eq!(house.asked_for().await, 1, "what was refused is wanted all the same");
+    let told = house.app.store.asks().read(Time(0), Time::LATEST, 10).await.unwrap();
+    assert_eq!((told.len(), told[1].price), (2, None));
+}

@@ -1,0 +1,133 @@
+//! What webhooks are told: a promise that was kept, a price that fell.
+
+use std::io::{BufRead, BufReader};
+
+use era_store::accounts::WebhookRow;
+
+use super::*;
+use crate::auth::now_ms;
+use crate::webhook::deliver;
+use crate::webhook::news::Watcher;
+
+/// Somebody who takes what is sent, for as long as a test asks.
+struct Taker(TcpListener);
+
+impl Taker {
+    fn new() -> Taker {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        Taker(listener)
+    }
+
+    /// Sends what is due; all that arrived.
+    async fn told(&self, house: &House) -> Vec<Value> {
+        let sent = tokio::spawn({
+            let app = house.app.clone();
+            async move { deliver::due(&app, &deliver::agent(Reach::Anywhere)).await.unwrap() }
+        });
+        let mut told = Vec::new();
+        loop {
+            let done = sent.is_finished();
+            match self.0.accept() {
+                Ok((stream, _)) => told.push(take(stream)),
+                Err(_) if done => return told,
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    }
+}
+
+fn take(mut stream: TcpStream) -> Value {
+    stream.set_nonblocking(false).unwrap();
+    let mut read = BufReader::new(stream.try_clone().unwrap());
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        read.read_line(&mut line).unwrap();
+        let line = line.trim().to_ascii_lowercase();
+        if let Some(bytes) = line.strip_prefix("content-length: ") {
+            length = bytes.parse().unwrap();
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    read.read_exact(&mut body).unwrap();
+    stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+async fn hook(house: &House, taker: &Taker, events: &str, below: Option<i64>) {
+    let row = WebhookRow {
+        id: 0,
+        user: house.app.auth.directory().user_named("admin").unwrap().id.0,
+        url: format!("http://{}/", taker.0.local_addr().unwrap()),
+        events: events.to_owned(),
+        pool: below.map(|_| "main".to_owned()),
+        below,
+        was_below: false,
+        secret: "secret".to_owned(),
+        last: None,
+        created: now_ms() - 1000,
+    };
+    house.app.auth.rows().add_webhook(&row).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_promise_that_starts_when_it_was_told_is_told_once() {
+    let (house, admin) = with_a_node().await;
+    let (taker, mut watcher) = (Taker::new(), Watcher::default());
+    hook(&house, &taker, "reservation_kept,job_started", None).await;
+    let journal = house.app.store.journal();
+    watcher.look_at_journal(&house.app, &journal).await.unwrap();
+    let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(2);
+    let job = json!({ "work": { "command": ["true"] }, "value": "1000",
+        "ask": { "resources": { "cpu": "1" }, "duration_s": 60, "deadline": deadline.to_string() } });
+    let made = house.ask(&admin, "POST", "/jobs", Some(job)).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let job = era_core::units::JobId(made.body["job"].as_u64().unwrap());
+    // All starts cost the same, so it is the first.
+    assert_eq!(house.app.driver.snapshot().job(job).unwrap().state(), "running");
+    watcher.look_at_journal(&house.app, &journal).await.unwrap();
+    let told = taker.told(&house).await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        (&told[0]["event"], &told[0]["job"]),
+        (&json!("reservation_kept"), &made.body["job"])
+    );
+    let started = json!({ "type": "started",
+        "task": { "job": made.body["job"], "part": 0, "attempt": 1, "rank": 0 } });
+    house.app.driver.ask(serde_json::from_value(started).unwrap(), None).await.unwrap();
+    watcher.look_at_journal(&house.app, &journal).await.unwrap();
+    let told = taker.told(&house).await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0]["event"], "job_started");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_price_that_falls_below_a_limit_is_told_once_each_time() {
+    let (house, admin) = with_a_node().await;
+    let (taker, mut watcher) = (Taker::new(), Watcher::default());
+    let rate = async |rate: &str| {
+        let pool = json!({ "name": "main", "cpu_rate": rate, "memory_rate": "0", "gpu_rate": "0",
+            "closed_share": 0 });
+        assert_eq!(house.ask(&admin, "PUT", "/pools/main", Some(pool)).await.status, 204);
+    };
+    let market = house.ask(&admin, "GET", "/market", None).await.body;
+    let now = &market["pools"][0]["now"]["cpu"];
+    let now: era_api::Credits =
+        serde_json::from_value(now.clone()).unwrap_or_else(|_| panic!("{market}"));
+    hook(&house, &taker, "price_below", Some(now.0 + 1)).await;
+    watcher.look_at_prices(&house.app).await.unwrap();
+    let told = taker.told(&house).await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((&told[0]["event"], &told[0]["pool"]), (&json!("price_below"), &json!("main")));
+    watcher.look_at_prices(&house.app).await.unwrap();
+    assert_eq!(taker.told(&house).await, [] as [Value; 0], "it is still below");
+    rate("50").await;
+    watcher.look_at_prices(&house.app).await.unwrap();
+    rate("1").await;
+    watcher.look_at_prices(&house.app).await.unwrap();
+    assert_eq!(taker.told(&house).await.len(), 1, "it fell again");
+}

@@ -1,0 +1,102 @@
+//! What stays open ends with the token by which it was opened.
+
+use tungstenite::Message;
+use tungstenite::client::IntoClientRequest;
+
+use super::*;
+
+/// How long an end may take; the machine may be busy.
+const SOON: Duration = Duration::from_secs(20);
+
+async fn served(house: &House) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let routes = house.routes.clone();
+    tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+    address
+}
+
+/// Opens a WebSocket, says that it is open, and waits for the goodbye; its code.
+fn open(
+    address: SocketAddr,
+    path: String,
+    token: String,
+    opened: std::sync::mpsc::Sender<()>,
+) -> u16 {
+    let mut request = format!("ws://{address}/api/v1{path}").into_client_request().unwrap();
+    request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+    let (mut socket, _) = tungstenite::connect(request).unwrap();
+    if let tungstenite::stream::MaybeTlsStream::Plain(stream) = socket.get_ref() {
+        stream.set_read_timeout(Some(SOON)).unwrap();
+    }
+    opened.send(()).unwrap();
+    loop {
+        if let Message::Close(frame) = socket.read().unwrap() {
+            return frame.unwrap().code.into();
+        }
+    }
+}
+
+/// The same with a stream of events, which has an end and no goodbye.
+fn listen(address: SocketAddr, token: &str, opened: std::sync::mpsc::Sender<()>) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    let request = format!(
+        "GET /api/v1/events/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
+         connection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    opened.send(()).unwrap();
+    std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revoked_token_ends_what_was_opened_with_it_and_nothing_else() {
+    let (house, admin) = with_a_node().await;
+    let ada = house.user(&admin, "ada", "user").await;
+    let rule = json!({ "order": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
+    let queue = json!({ "name": "default", "policy": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/queues/default", Some(queue)).await.status, 204);
+    // Nobody launches it here, so it is never over.
+    let job = json!({ "work": { "command": ["true"] },
+        "ask": { "resources": { "cpu": "1" }, "duration_s": 600 } });
+    let made = house.ask(&ada, "POST", "/jobs", Some(job)).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let address = served(&house).await;
+    let (opened, is_open) = std::sync::mpsc::channel();
+    let of_job = |what: &str| format!("/jobs/{}/{what}/ws", made.body["job"]);
+    let socket = |path: String, token: &str| {
+        let (token, opened) = (token.to_owned(), opened.clone());
+        tokio::task::spawn_blocking(move || open(address, path, token, opened))
+    };
+    let ending =
+        [of_job("logs"), of_job("metrics"), "/files/ws".to_owned()].map(|path| socket(path, &ada));
+    let staying = socket(of_job("logs"), &admin);
+    let events = tokio::task::spawn_blocking({
+        let (ada, opened) = (ada.clone(), opened.clone());
+        move || listen(address, &ada, opened)
+    });
+    tokio::task::spawn_blocking(move || {
+        for _ in 0..5 {
+            is_open.recv_timeout(SOON).unwrap();
+        }
+    })
+    .await
+    .unwrap();
+    let listed = house.ask(&admin, "GET", "/users/ada/tokens", None).await;
+    let id = listed.body["items"][0]["id"].as_str().unwrap().to_owned();
+    let path = format!("/users/ada/tokens/{id}");
+    assert_eq!(house.ask(&admin, "DELETE", &path, None).await.status, 204);
+    for socket in ending {
+        assert_eq!(socket.await.unwrap(), axum::extract::ws::close_code::POLICY);
+    }
+    events.await.unwrap();
+    assert!(!staying.is_finished(), "others go on");
+    // The server goes on as well: it is the test that ends here.
+    house.app.auth.end(&house.app.auth.session(&admin).unwrap().1).await.unwrap();
+    assert_eq!(staying.await.unwrap(), axum::extract::ws::close_code::POLICY);
+}

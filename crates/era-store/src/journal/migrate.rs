@@ -1,0 +1,96 @@
+//! Upgrades: the state of a closed segment of an older version, brought to ours.
+//!
+//! A binary carries out again only what its own version decided. So the release that wrote a
+//! segment must have closed it, which a clean stop does: then a state stands for all that came
+//! before, and it is changed from version to version until it is of ours. What it becomes is the
+//! beginning of a new segment; the old ones stay as they are.
+
+use era_core::wire::WIRE_VERSION;
+use era_core::{CORE_VERSION, State};
+use serde_json::Value;
+
+use super::{Journal, Segment};
+use crate::StoreError;
+
+/// The versions that a segment was written by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Versions {
+    /// Of the core: what it decides.
+    pub(super) core: u32,
+    /// Of the serialisation: how it is written.
+    pub(super) wire: u32,
+}
+
+/// Those of this binary.
+pub(super) const OURS: Versions = Versions { core: CORE_VERSION, wire: WIRE_VERSION };
+
+/// What makes a state of one version a state of a later one.
+pub(super) struct Step {
+    pub(super) from: Versions,
+    pub(super) to: Versions,
+    /// Changes the state as it is kept; says what stands in the way.
+    pub(super) change: fn(&mut Value) -> Result<(), String>,
+}
+
+/// Every step there is, one for each change of a version. There has been one version so far. Steps
+/// stay here for as long as somebody may come from the version that they begin with.
+const STEPS: &[Step] = &[];
+
+impl Journal {
+    /// Brings the newest segment to this version, if an older one wrote it; says whether it did.
+    /// For whoever leads, before anything is restored.
+    pub async fn migrate(&self) -> Result<bool, StoreError> {
+        self.migrate_by(STEPS).await
+    }
+
+    pub(super) async fn migrate_by(&self, steps: &'static [Step]) -> Result<bool, StoreError> {
+        let Some(head) = self.heads().await?.pop() else { return Ok(false) };
+        let found = head.versions();
+        if found == OURS {
+            return Ok(false);
+        }
+        let Some(chain) = chain(steps, found) else { return head.check().map(|()| false) };
+        let (segment, last) = (head.number, self.last_seq().await?);
+        let behind = (last + 1).saturating_sub(head.first_seq);
+        if behind > 0 {
+            return Err(StoreError::Unclosed { segment, behind });
+        }
+        let text = self.state_text(segment).await?;
+        let changed = tokio::task::spawn_blocking(move || change(&text, &chain)).await;
+        let state = changed.unwrap_or_else(|fault| Err(fault.to_string()));
+        let wrong = |problem| StoreError::Damaged {
+            what: format!("segment {segment} of the journal, brought to this version,"),
+            problem,
+        };
+        let state = state.map_err(wrong)?;
+        if state.seq() != last {
+            return Err(wrong(format!("its state is of input {}, not of {last}", state.seq())));
+        }
+        self.begin_segment(&Segment::of(&state)).await?;
+        tracing::info!(segment, ?found, ours = ?OURS, "the journal was brought to this version");
+        Ok(true)
+    }
+}
+
+/// The steps from a version to ours, in order; `None` where no road leads there.
+fn chain(steps: &'static [Step], found: Versions) -> Option<Vec<&'static Step>> {
+    let (mut at, mut chain) = (found, Vec::new());
+    // A road that comes back to where it was has more steps than there are.
+    while at != OURS && chain.len() <= steps.len() {
+        let step = steps.iter().find(|step| step.from == at)?;
+        chain.push(step);
+        at = step.to;
+    }
+    (at == OURS).then_some(chain)
+}
+
+fn change(text: &str, chain: &[&Step]) -> Result<Box<State>, String> {
+    let mut state: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    for step in chain {
+        (step.change)(&mut state)?;
+        if let Some(version) = state.get_mut("core_version") {
+            *version = step.to.core.into();
+        }
+    }
+    serde_json::from_value(state).map_err(|e| e.to_string())
+}
