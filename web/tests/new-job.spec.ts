@@ -1,6 +1,11 @@
 /** A new job: the live quote, the menu, refusals with counter-offers, hold and accept, text in sync. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Page } from '@playwright/test';
-import { expect, findings, test, THEMES, TIGHT } from './harness';
+import { binary, expect, findings, PASSWORD, test, THEMES, TIGHT, USER } from './harness';
 
 /** The price that is shown; the balance at the side reads alike. */
 const priceOn = (page: Page) => page.locator('main .price');
@@ -93,6 +98,59 @@ test('form, YAML and command line say the same, whichever is written', async ({ 
   await yaml.fill('command: python train.py\ntime: 45m\nresources: {cpu: 1, memory: 1Gi}\n');
   await page.getByRole('tab', { name: 'Command line' }).click();
   await expect(page.getByText('era run --cpu 1 --memory 1Gi --time 45m -- python train.py')).toBeVisible();
+});
+
+test('the YAML and the line of a promise are promised by the command line too, not queued', async ({ page, server }) => {
+  await page.goto('/jobs/new?template=gpu');
+  await page.getByRole('textbox', { name: 'Name' }).fill('both-ways');
+  await box(page, 'Command').fill('echo a && echo b');
+  await expect(priceOn(page)).toBeVisible();
+  const yaml = page.getByRole('textbox', { name: 'YAML' });
+  await expect(yaml).toHaveValue(/most: "[\d.]+"/);
+  await expect(page.getByText(/`most` is the price of now/)).toBeVisible();
+  const text = await yaml.inputValue();
+  // A keystroke in the text does not make the price of a moment into the reader's own limit.
+  await yaml.fill(text.replace('cpu: 8', 'cpu: 9'));
+  await expect(box(page, 'Cores')).toHaveValue('9');
+  await yaml.blur();
+  await expect(page.getByText('Refused as it stands')).toBeHidden();
+  await expect(page.getByRole('radio', { name: 'Promised slot' })).toBeChecked();
+  await box(page, 'Cores').fill('8');
+  await page.getByRole('tab', { name: 'Command line' }).click();
+  const line = page.getByText(/^era run /);
+  await expect(line).toContainText(/--most [\d.]+ -- sh -c 'echo a && echo b'$/);
+
+  const folder = mkdtempSync(join(tmpdir(), 'era-page-line-'));
+  try {
+    const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: PASSWORD, label: 'line' });
+    const env = { ...process.env, HOME: folder, ERA_URL: server.url, ERA_TOKEN: token, ERA_BINARY: binary() };
+    // Others may book between the look and the deed: a little more than the price of a moment ago.
+    const dearer = (given: string) => given.replace(/(most: "|--most )([\d.]+)/, (_, before: string, price: string) => `${before}${(Number(price) * 2).toFixed(2)}`);
+    writeFileSync(join(folder, 'job.yaml'), dearer(text));
+    const run = dearer((await line.textContent()) ?? '').replace(/^era run /, '"$ERA_BINARY" run --yes --detach --no-code ');
+    await promisify(execFile)(binary(), ['submit', '--no-code', 'job.yaml'], { cwd: folder, env });
+    await promisify(execFile)('sh', ['-c', run], { cwd: folder, env });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  const { items } = await server.ask<{ items: { id: number; name: string }[] }>('GET', '/jobs?limit=500');
+  const made = items.filter(({ name }) => name === 'both-ways');
+  expect(made).toHaveLength(2);
+  for (const { id } of made) {
+    const job = await server.ask<{ spec: { value?: string; work: { command: string[] } } }>('GET', `/jobs/${id}`);
+    expect(job.spec.value).toBeDefined();
+    expect(job.spec.work.command).toEqual(['sh', '-c', 'echo a && echo b']);
+  }
+});
+
+test('the line says what it leaves out, and the text that a page cannot read a folder', async ({ page }) => {
+  await page.goto('/jobs/new');
+  const yaml = page.getByRole('textbox', { name: 'YAML' });
+  await yaml.fill('command: [true]\ncode: src\nconstraints: {same: rack}\nattributes: {field: vision}\nvalue:\n  - {by: 2099-01-01T00:00, worth: 30}\n');
+  await expect(page.getByText(/A browser cannot read the folder that `code` names/)).toBeVisible();
+  await page.getByRole('tab', { name: 'Command line' }).click();
+  await expect(page.getByText(/--same rack --field vision/)).toBeVisible();
+  await expect(page.getByText(/^No flag says value, so the line leaves it out/)).toBeVisible();
 });
 
 test('an array that follows a job is handed in from the form, and reads the same in YAML and on the line', async ({ page, server, seeded }) => {

@@ -10,6 +10,7 @@ import { Server } from './server';
 export { expect } from '@playwright/test';
 export { ADMIN, PASSWORD, TIGHT, until, USER } from './seed';
 export { findings } from './axe';
+export { binary } from './server';
 
 interface PerWorker {
   server: Server;
