@@ -1,6 +1,6 @@
 /** A new job: the live quote, the menu, refusals with counter-offers, hold and accept, text in sync. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -191,6 +191,45 @@ test('a folder of code is sent and becomes the job’s working folder', async ({
   await expect(page).toHaveURL(/\/jobs\/\d+$/);
   await page.getByRole('tab', { name: 'Log' }).click();
   await expect(page.getByRole('log')).toContainText('hello from a folder');
+});
+
+test('a real folder that is dropped is sent, without what no job needs', async ({ page, server }) => {
+  const folder = mkdtempSync(join(tmpdir(), 'era-page-drop-'));
+  try {
+    for (const path of ['src/deep', 'node_modules/x']) mkdirSync(join(folder, path), { recursive: true });
+    for (const path of ['train.py', 'src/a.py', 'src/deep/b.py', 'node_modules/x/huge.js']) writeFileSync(join(folder, path), `# ${path}\n`);
+    await page.goto('/jobs/new?template=cpu');
+    const area = await page.getByRole('group', { name: 'Code' }).boundingBox();
+    if (!area) throw new Error('there is nowhere to drop');
+    // As a file manager does it: the browser itself reads the folder.
+    const session = await page.context().newCDPSession(page);
+    const at = { x: area.x + area.width / 2, y: area.y + area.height / 2, data: { items: [], files: [folder], dragOperationsMask: 1 } };
+    for (const type of ['dragEnter', 'dragOver', 'drop'] as const) await session.send('Input.dispatchDragEvent', { type, ...at });
+    await expect(page.getByText(/^Uploaded, [0-9a-f]{12}$/)).toBeVisible();
+    await expect(page.getByText(/^3 files, /)).toBeVisible();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  expect(server.url).toBeTruthy();
+});
+
+test('a data set and an image are picked, and go with the job', async ({ page, server }) => {
+  const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: PASSWORD, label: 'pick' });
+  await server.ask('POST', '/data', { name: 'digits', visibility: 'private' }, token);
+  await server.ask('POST', '/images', { name: 'torch-2', reference: 'registry.example/torch:2' });
+  await page.goto('/jobs/new?template=cpu');
+  await page.getByRole('textbox', { name: 'Name' }).fill('picks');
+  await box(page, 'Command').fill('true');
+  await page.getByLabel('Data sets').selectOption('digits');
+  await expect(page.getByRole('listitem').filter({ hasText: 'digits' })).toBeVisible();
+  await page.getByLabel('Image').selectOption('torch-2');
+  await expect(page.getByRole('textbox', { name: 'YAML' })).toHaveValue(/inputs:\n {2}- digits\nimage: torch-2/);
+  // Not where it would run at once: what is picked is what is handed in.
+  await page.getByRole('textbox', { name: /^After other jobs/ }).fill('1:any');
+  const sent = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/jobs'));
+  await page.getByRole('button', { name: 'Hand in' }).click();
+  expect((await sent).postDataJSON()).toMatchObject({ work: { inputs: [{ data: 'digits' }], image: 'torch-2' } });
+  await page.getByLabel('Data sets').or(page.getByRole('heading', { name: 'picks' })).first().waitFor();
 });
 
 for (const theme of THEMES) {
