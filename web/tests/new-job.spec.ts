@@ -6,27 +6,69 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Page } from '@playwright/test';
 import { binary, expect, findings, PASSWORD, test, THEMES, TIGHT, USER } from './harness';
+import { allowed, median } from './harness/speed';
 
 /** The price that is shown; the balance at the side reads alike. */
 const priceOn = (page: Page) => page.locator('main .price');
 /** A text box by its whole label. */
 const box = (page: Page, name: string) => page.getByRole('textbox', { name, exact: true });
 
-test('re-prices within 100 ms of the last keystroke, and says the slot', async ({ page }) => {
+const PRICED_MS = 100;
+/** The page waits so long for another keystroke: no machine is slower or quicker at that. */
+const PAUSE_MS = 40;
+/** The two bare questions of a change and a frame take so long where nothing else runs. */
+const BARE_MS = 20;
+const CHANGES = 10;
+
+test('price and menu follow within 100 ms of the last keystroke, and say the slot', async ({ page }) => {
+  test.setTimeout(90_000);
   await page.goto('/jobs/new?template=gpu');
   await expect(priceOn(page)).toBeVisible();
+  await expect(page.getByRole('slider', { name: 'Deadline' })).toBeVisible();
   const before = await priceOn(page).textContent();
-  // The page measures from the last change to the answer. Of several changes the quickest is what
-  // the page does; a busy machine delays the others.
   const took: number[] = [];
-  for (let cores = 16; cores < 48 && !took.some((ms) => ms < 100); cores += 1) {
-    const answered = page.waitForResponse((response) => response.url().endsWith('/quotes') && (response.request().postData() ?? '').includes(`"cpu":"${cores}"`));
-    await box(page, 'Cores').fill(String(cores));
-    await answered;
-    const told = await page.getByText(/^priced in [\d,]+ ms$/).textContent();
-    took.push(Number(told?.replace(/\D/g, '')));
+  const bare: number[] = [];
+  for (let cores = 16; cores < 16 + CHANGES; cores += 1) {
+    bare.push(
+      await page.evaluate(async (cpu) => {
+        const begun = performance.now();
+        const ask = async (menu: boolean) => {
+          const body = JSON.stringify({ ask: { resources: { cpu, memory: '32Gi', gpu: '1' }, duration_s: 7200 }, menu });
+          return (await fetch('/api/v1/quotes', { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json();
+        };
+        await Promise.all([ask(false), ask(true)]);
+        await new Promise((drawn) => requestAnimationFrame(drawn));
+        return performance.now() - begun;
+      }, String(cores + 20)),
+    );
+    // From the keystroke until both are drawn anew: the price, and the point of the menu with it.
+    took.push(
+      await box(page, 'Cores').evaluate(async (field: HTMLInputElement, cpu) => {
+        const read = () => [document.querySelector('main .price'), document.querySelector('main .menu .said')].map((one) => one?.textContent ?? '');
+        const [price, menu] = read();
+        field.value = cpu;
+        const begun = performance.now();
+        field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+        await new Promise<void>((done, fail) => {
+          const late = setTimeout(() => fail(new Error(`nothing new: ${read().join(', ')}`)), 20_000);
+          const look = () => {
+            const [nextPrice, nextMenu] = read();
+            if (nextPrice === '' || nextPrice === price || nextMenu === '' || nextMenu === menu) return;
+            watch.disconnect();
+            clearTimeout(late);
+            requestAnimationFrame(() => done());
+          };
+          const watch = new MutationObserver(look);
+          watch.observe(document.querySelector('main') ?? document.body, { subtree: true, childList: true, characterData: true });
+        });
+        return performance.now() - begun;
+      }, String(cores)),
+    );
   }
-  expect(Math.min(...took), `priced in ${took.join(', ')} ms`).toBeLessThan(100);
+  const limit = PAUSE_MS + allowed(PRICED_MS - PAUSE_MS, median(bare), BARE_MS);
+  const rounded = (all: number[]) => all.map(Math.round);
+  console.log(JSON.stringify({ priced_ms: { median: Math.round(median(took)), all: rounded(took) }, bare_ms: { median: Math.round(median(bare)), all: rounded(bare) }, limit_ms: Math.round(limit) }));
+  expect(median(took), `priced in ${rounded(took).join(', ')} ms`).toBeLessThan(limit);
   await expect(priceOn(page)).not.toHaveText(before ?? '');
   await expect(page.getByText('in pool training')).toBeVisible();
 });
