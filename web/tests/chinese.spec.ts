@@ -1,6 +1,6 @@
 /** The page in Chinese has no English sentence on it, wherever its words come from. */
 import { ADMIN, expect, findings, test, until } from './harness';
-import { everyPage } from './harness/pages';
+import { DOORS, everyPage, filledPages, toDoor } from './harness/pages';
 import type { Page } from '@playwright/test';
 
 test.use({ account: ADMIN, locale: 'zh-CN' });
@@ -20,13 +20,20 @@ function english(page: Page): Promise<string[]> {
 }
 
 test('no page of the Chinese page speaks English', async ({ page, server, seeded }) => {
-  test.setTimeout(180_000);
+  test.setTimeout(300_000);
   await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${seeded.done}`)).state === 'succeeded');
-  for (const [, path] of everyPage(seeded)) {
-    await page.goto(path);
+  const look = async (name: string) => {
     await expect(page.locator('main h1').first()).toBeVisible();
     await page.waitForTimeout(700);
-    expect(await english(page), path).toEqual([]);
+    expect(await english(page), name).toEqual([]);
+  };
+  for (const [, path] of [...everyPage(seeded), ...(await filledPages(server))]) {
+    await page.goto(path);
+    await look(path);
+  }
+  for (const door of DOORS) {
+    await toDoor(page, server, door);
+    await look(door);
   }
 });
 

@@ -112,15 +112,109 @@ test('the keyboard alone picks a promise on the chart and opens it', async ({ pa
     for (let bar = 0; bar < 8 && !mine.test((await said.textContent()) ?? ''); bar += 1) await page.keyboard.press('Shift+ArrowRight');
     if (mine.test((await said.textContent()) ?? '')) break;
   }
-  await expect(said).toContainText(mine);
+  // Its kind is said too: its colour is not heard.
+  await expect(said).toContainText(/resnet-sweep, promised, /);
   await page.keyboard.press('Enter');
   await expect(page).toHaveURL(new RegExp(`/jobs/${seeded.promised}$`));
+});
+
+test.describe('by touch', () => {
+  test.use({ hasTouch: true, viewport: { width: 740, height: 360 } });
+  test('rows scroll under the finger, then the page does, and a finger that the system takes chooses nothing', async ({ page }) => {
+    await page.goto('/cluster?view=promises');
+    const chart = page.getByRole('application');
+    await expect(chart).toContainText(/8 rows, [1-9]\d* bars/);
+    const canvas = chart.locator('canvas');
+    await canvas.scrollIntoViewIfNeeded();
+    const session = await page.context().newCDPSession(page);
+    const touch = (type: 'touchStart' | 'touchMove' | 'touchEnd' | 'touchCancel', ...points: [number, number][]) =>
+      session.send('Input.dispatchTouchEvent', { type, touchPoints: points.map(([x, y], id) => ({ x, y, id })) });
+    const box = async () => {
+      const found = await canvas.boundingBox();
+      if (!found) throw new Error('there is no chart');
+      return found;
+    };
+    const swipe = async (by: number) => {
+      const { x, y, height } = await box();
+      const from = y + (by < 0 ? height - 20 : 40);
+      await touch('touchStart', [x + 300, from]);
+      for (let step = 1; step <= 10; step += 1) await touch('touchMove', [x + 300, from + (by * step) / 10]);
+      await touch('touchEnd');
+    };
+    const rowAt = async () => {
+      const { x, y } = await box();
+      await page.touchscreen.tap(x + 20, y + 26 + 20);
+      const panel = page.getByRole('complementary', { name: /^Node / });
+      await expect(panel).toBeVisible();
+      const name = await panel.getAttribute('aria-label');
+      await panel.getByRole('button', { name: 'Close the details' }).click();
+      await expect(panel).toBeHidden();
+      await canvas.scrollIntoViewIfNeeded();
+      return name;
+    };
+    const first = await rowAt();
+    const top = await page.evaluate(() => scrollY);
+    await swipe(-110);
+    expect(await page.evaluate(() => scrollY), 'the page stays where it is while rows scroll').toBe(top);
+    expect(await rowAt()).not.toBe(first);
+    // At the last row the same finger moves the page, as far as there is page.
+    await swipe(-200);
+    await page.evaluate(() => scrollTo(0, 0));
+    await swipe(-150);
+    await expect.poll(() => page.evaluate(() => scrollY)).toBeGreaterThan(0);
+    // A finger that the system takes away: nothing is opened, and the next touch begins anew.
+    await canvas.scrollIntoViewIfNeeded();
+    const { x, y } = await box();
+    await touch('touchStart', [x + 20, y + 60]);
+    await touch('touchCancel');
+    await expect(page.getByRole('complementary', { name: /^Node / })).toBeHidden();
+    // Two fingers that part show less time: the chosen span is none of the usual ones any more.
+    await page.getByText('7 days', { exact: true }).click();
+    await expect(page.getByRole('radio', { name: '7 days' })).toBeChecked();
+    await canvas.scrollIntoViewIfNeeded();
+    const at = await box();
+    await touch('touchStart', [at.x + 340, at.y + 100], [at.x + 380, at.y + 100]);
+    for (let step = 1; step <= 8; step += 1) await touch('touchMove', [at.x + 340 - step * 10, at.y + 100], [at.x + 380 + step * 10, at.y + 100]);
+    await touch('touchEnd');
+    await expect(page.getByRole('radio', { name: '7 days' })).not.toBeChecked();
+  });
 });
 
 test.describe('for administrators', () => {
   test.use({ account: ADMIN });
   const node = 'l4-2';
   const state = (server: { ask<T>(method: string, path: string): Promise<T> }) => server.ask<WireNode>('GET', `/nodes/${node}`);
+
+  test('a node among the domains is opened by keyboard, not by a double click alone', async ({ page }) => {
+    await page.goto('/cluster?view=domains');
+    const chip = page.getByRole('button', { name: node, exact: true });
+    await chip.focus();
+    await page.keyboard.press('Enter');
+    await expect(chip).toHaveAttribute('aria-pressed', 'true');
+    await page.getByRole('button', { name: `Open ${node}` }).press('Enter');
+    await expect(page.getByRole('complementary', { name: `Node ${node}` })).toBeVisible();
+  });
+
+  test('the way back stays while one points at it or is on it by keyboard', async ({ page, server }) => {
+    await page.clock.install();
+    await page.goto(`/cluster?node=${node}`);
+    const panel = page.getByRole('complementary', { name: `Node ${node}` });
+    await panel.getByRole('button', { name: 'Drain' }).click();
+    await page.getByRole('dialog', { name: `Drain ${node}` }).getByRole('button', { name: 'Drain' }).click();
+    const undo = page.getByRole('button', { name: 'Undo' });
+    await expect(undo).toBeVisible();
+    await page.clock.runFor(10_000);
+    await expect(undo).toBeVisible();
+    await undo.hover();
+    await page.clock.runFor(60_000);
+    await expect(undo).toBeVisible();
+    await undo.focus();
+    await page.mouse.move(5, 5);
+    await page.clock.runFor(60_000);
+    await expect(undo).toBeVisible();
+    await page.keyboard.press('Enter');
+    await until(async () => (await state(server)).health === 'up');
+  });
 
   test('a node is drained, which can be undone', async ({ page, server }) => {
     await page.goto(`/cluster?node=${node}`);

@@ -1,6 +1,6 @@
 /** What holds on every page, as its list has them: in both themes, both languages, wide and narrow. */
 import { ADMIN, expect, findings, test } from './harness';
-import { everyPage } from './harness/pages';
+import { DOORS, everyPage, filledPages, toDoor } from './harness/pages';
 
 test.use({ account: ADMIN });
 
@@ -11,20 +11,27 @@ const FORMS = [
 ] as const;
 
 for (const { theme, language, width } of FORMS) {
-  test(`axe finds nothing and nothing is wider than the screen: ${theme}, ${language}, ${width} px`, async ({ page, seeded }) => {
-    test.setTimeout(180_000);
+  test(`axe finds nothing and nothing is wider than the screen: ${theme}, ${language}, ${width} px`, async ({ page, seeded, server }) => {
+    test.setTimeout(300_000);
     await page.emulateMedia({ colorScheme: theme });
     await page.setViewportSize({ width, height: 900 });
     // Not in the sandboxed charts of a run.
     await page.addInitScript((chosen) => void (window === top && localStorage.setItem('era.language', chosen)), language);
-    for (const [name, path] of everyPage(seeded)) {
-      await page.goto(path);
+    const look = async (name: string) => {
       await expect(page.locator('main h1').first()).toBeVisible();
       // Nothing is still on its way: charts and tables have come.
       await expect(page.locator('.skeleton')).toHaveCount(0);
       await page.waitForTimeout(300);
       expect(await findings(page), name).toEqual([]);
       expect(await page.evaluate(() => document.documentElement.scrollWidth), name).toBeLessThanOrEqual(width);
+    };
+    for (const [name, path] of [...everyPage(seeded), ...(await filledPages(server))]) {
+      await page.goto(path);
+      await look(name);
+    }
+    for (const door of DOORS) {
+      await toDoor(page, server, door);
+      await look(door);
     }
   });
 }

@@ -1,5 +1,5 @@
 /** One job: log while it runs, metrics, outputs, cost, why it waits, cancel, retry; and comparing. */
-import { expect, findings, test, THEMES, USER } from './harness';
+import { expect, findings, test, THEMES, until, USER } from './harness';
 
 const slow = ['import time', 'for step in range(60):', "    print(f'line {step}', flush=True)", "    print(f'era: metric loss={1/(step+1):.4f} step={step}', flush=True)", '    time.sleep(0.25)'].join('\n');
 
@@ -39,6 +39,186 @@ test('what it printed is shown in colour and never as markup', async ({ page, se
   const download = page.waitForEvent('download');
   await page.getByRole('link', { name: 'Download' }).click();
   expect((await download).suggestedFilename()).toBe(`job-${seeded.done}.log`);
+});
+
+test('a colour goes on in the next line, one of many is brought to the palette, and what went to the error stream says so', async ({ page, server }) => {
+  const print = [
+    'import sys',
+    "print('\\x1b[32mgreen begins')",
+    "print('green goes on\\x1b[0m')",
+    "print('\\x1b[38;5;196mone of 256\\x1b[0m \\x1b[38;2;250;20;20mone of all\\x1b[0m')",
+    "print('\\x1b[31mtwo col\\x1b[34mours\\x1b[0m', flush=True)",
+    "print('went wrong', file=sys.stderr, flush=True)",
+  ].join('\n');
+  const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'colours' });
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'colours', work: { command: ['python3', '-c', print] }, ask: { resources: { cpu: '250m', memory: '64Mi' }, duration_s: 60, constraints: { pool: 'default' } } }, token);
+  await page.goto(`/jobs/${job}?tab=logs`);
+  const log = page.getByRole('log');
+  await expect(log).toContainText('went wrong');
+  await expect(log.getByText('green goes on')).toHaveClass(/fg-2/);
+  await expect(log.getByText('one of 256')).toHaveClass(/fg-1/);
+  await expect(log.getByText('one of all')).toHaveClass(/fg-1/);
+  // Not by its red alone.
+  await expect(log.locator('.line').filter({ hasText: 'went wrong' }).getByTitle('Standard error')).toHaveText('err');
+  await expect(log.locator('.line').filter({ hasText: 'green goes on' }).getByTitle('Standard error')).toHaveCount(0);
+  await page.getByRole('searchbox', { name: 'Search the log' }).fill('colours');
+  await expect(page.getByText(/^1 of \d+ lines/)).toBeVisible();
+  await expect(log.locator('mark')).toHaveText(['col', 'ours']);
+});
+
+test('the log follows what is printed, until one scrolls away, and again when told to', async ({ page, server }) => {
+  const talk = ['import time', 'for step in range(400):', "    print(f'line {step}', flush=True)", '    time.sleep(0 if step < 300 else 0.2)'].join('\n');
+  const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'follow' });
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'follows', work: { command: ['python3', '-c', talk] }, ask: { resources: { cpu: '250m', memory: '64Mi' }, duration_s: 120, constraints: { pool: 'default' } } }, token);
+  try {
+    await page.goto(`/jobs/${job}?tab=logs`);
+    const log = page.getByRole('log');
+    await expect(log).toContainText('line 299');
+    const follow = page.getByRole('button', { name: 'Follow' });
+    await expect(follow).toHaveAttribute('aria-pressed', 'true');
+    const toEnd = () => log.evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+    const tall = () => log.evaluate((box) => box.scrollHeight);
+    const before = await tall();
+    await expect.poll(tall).toBeGreaterThan(before);
+    await expect.poll(toEnd).toBeLessThan(30);
+    await log.hover();
+    await page.mouse.wheel(0, -2000);
+    await expect(follow).toHaveAttribute('aria-pressed', 'false');
+    const [at, seen] = [await log.evaluate((box) => box.scrollTop), await tall()];
+    await expect.poll(tall).toBeGreaterThan(seen);
+    expect(await log.evaluate((box) => box.scrollTop)).toBe(at);
+    await follow.click();
+    await expect.poll(toEnd).toBeLessThan(30);
+  } finally {
+    await server.ask('POST', `/jobs/${job}/cancel`);
+  }
+});
+
+test('metrics that could not be had are no missing metrics: it says so, and asks again', async ({ page, seeded }) => {
+  const problem = { type: 'urn:era:overloaded', title: 'overloaded', status: 503, code: 'overloaded', detail: 'The server is busy: try again in a moment.' };
+  await page.route('**/api/v1/jobs/*/metrics?*', (route) => route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify(problem) }));
+  await page.goto(`/jobs/${seeded.done}?tab=metrics`);
+  await expect(page.getByRole('alert')).toContainText('busy');
+  await expect(page.getByText('It has told no metric')).toBeHidden();
+  await page.unroute('**/api/v1/jobs/*/metrics?*');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await expect(page.getByRole('img', { name: 'loss' }).locator('canvas')).toBeVisible();
+  await expect(page.getByRole('alert')).toBeHidden();
+});
+
+test('the keyboard reads a chart value by value, and zooms it', async ({ page, seeded }) => {
+  await page.goto(`/jobs/${seeded.done}?tab=metrics`);
+  const chart = page.locator('figure').filter({ has: page.getByRole('img', { name: 'loss' }) });
+  await expect(chart.locator('canvas')).toBeVisible();
+  const reader = chart.getByRole('slider', { name: 'Values of loss' });
+  await reader.focus();
+  await expect(reader).toHaveAttribute('aria-valuetext', 'Step 40: loss 0.025');
+  await page.keyboard.press('Home');
+  await expect(reader).toHaveAttribute('aria-valuetext', 'Step 1: loss 1');
+  await page.keyboard.press('ArrowRight');
+  await expect(reader).toHaveAttribute('aria-valuetext', 'Step 2: loss 0.5');
+  // Whoever sees the chart sees the same: at the cursor and beside the slider.
+  await expect(chart.getByText('Step 2: loss 0.5')).toBeVisible();
+  await expect(chart.locator('.u-legend .u-series').nth(1).locator('.u-value')).toHaveText('0.5');
+  const pixels = () => chart.locator('canvas').evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL().length);
+  const whole = await chart.locator('canvas').evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+  for (let press = 0; press < 3; press += 1) await page.keyboard.press('+');
+  await expect.poll(() => chart.locator('canvas').evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL())).not.toBe(whole);
+  await page.keyboard.press('Escape');
+  await expect.poll(() => chart.locator('canvas').evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL())).toBe(whole);
+  expect(await pixels()).toBeGreaterThan(0);
+  expect(await findings(page)).toEqual([]);
+});
+
+test('what it used is drawn: cores and memory as they were measured', async ({ page, server }) => {
+  test.setTimeout(90_000);
+  const work = 'import time\nkeep = bytearray(200 * 1024 * 1024)\nend = time.time() + 12\nwhile time.time() < end:\n    sum(range(20_000))\n';
+  const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'use' });
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'uses', work: { command: ['python3', '-c', work] }, ask: { resources: { cpu: '1', memory: '512Mi' }, duration_s: 60, constraints: { pool: 'default' } } }, token);
+  interface Points {
+    items: { name: string; value: number }[];
+  }
+  const told = async (name: string) => (await server.ask<Points>('GET', `/jobs/${job}/metrics?points=1000`)).items.filter((point) => point.name === name);
+  await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${job}`)).state === 'succeeded', 60_000);
+  const memory = await told('usage/memory');
+  expect(memory.length).toBeGreaterThan(1);
+  await page.goto(`/jobs/${job}?tab=usage`);
+  for (const name of ['Cores', 'Memory']) await expect(page.getByRole('img', { name, exact: true }).locator('canvas')).toBeVisible();
+  const reader = page.getByRole('slider', { name: 'Values of Memory' });
+  const values = new Set<string>();
+  await reader.focus();
+  for (let at = 0; at < memory.length; at += 1) {
+    values.add((await reader.getAttribute('aria-valuetext')) ?? '');
+    await page.keyboard.press('ArrowLeft');
+  }
+  const mib = [...values].map((text) => Number(/Memory ([\d.]+) MiB/.exec(text)?.[1] ?? 0));
+  // The array alone is 200 MiB; the chart says what the server measured.
+  expect(Math.max(...mib)).toBeGreaterThan(190);
+  expect(Math.max(...mib)).toBeCloseTo(Math.max(...memory.map(({ value }) => value)) / 2 ** 20, -1);
+  await expect(page.locator('figcaption').filter({ hasText: 'Cores' })).toContainText(/Cores [\d.]+/);
+});
+
+test('all outputs are there, a thousand and more, folder by folder', async ({ page, server }) => {
+  const write = "import os\nout = os.environ['ERA_OUTPUTS']\nfor at in range(1205): open(os.path.join(out, f'{at:04}.txt'), 'w').write('x')\nos.makedirs(os.path.join(out, 'zeta/deep'))\nopen(os.path.join(out, 'zeta/deep/last.txt'), 'w').write('four')\n";
+  const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'outputs' });
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'leaves-much', work: { command: ['python3', '-c', write] }, ask: { resources: { cpu: '250m', memory: '64Mi' }, duration_s: 60, constraints: { pool: 'default' } } }, token);
+  await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${job}`)).state === 'succeeded');
+  await page.goto(`/jobs/${job}?tab=outputs`);
+  await expect(page.getByRole('link', { name: 'Download 0000.txt' })).toBeVisible();
+  await expect(page.getByRole('link', { name: 'Download 1204.txt' })).toBeAttached();
+  await page.getByRole('button', { name: 'zeta' }).click();
+  await page.getByRole('button', { name: 'deep' }).click();
+  const download = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'Download last.txt' }).click();
+  expect((await download).suggestedFilename()).toBe('last.txt');
+  await page.getByRole('navigation', { name: 'Outputs' }).getByRole('button', { name: 'Outputs' }).click();
+  await expect(page.getByRole('link', { name: 'Download 0000.txt' })).toBeVisible();
+});
+
+test('says when it is likely to start, and how sure that is', async ({ page, server }) => {
+  const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'likely' });
+  const [local] = (await server.ask<{ name: string; pool: string; capacity?: Record<string, unknown> }[]>('GET', '/nodes')).filter(({ pool }) => pool === 'default');
+  expect(local).toBeDefined();
+  const hand = async (name: string, more: object) => {
+    const ask = { resources: { cpu: '1', memory: '64Mi' }, duration_s: 900, constraints: { pool: 'default' }, ...more };
+    return (await server.ask<{ job: number }>('POST', '/jobs', { name, work: { command: ['sleep', '600'] }, ask }, token)).job;
+  };
+  // More of the same than there are cores: the last ones wait for the first.
+  const jobs: number[] = [];
+  try {
+    const read = (job: number) => server.ask<{ state: string; explanation?: { state: string; start?: string; earliest?: string; latest?: string } }>('GET', `/jobs/${job}`);
+    let waiting: number | undefined;
+    for (let index = 0; index < 200 && waiting === undefined; index += 1) {
+      const job = await hand(`fills-${index}`, {});
+      jobs.push(job);
+      await new Promise((wait) => setTimeout(wait, 100));
+      const { explanation } = await read(job);
+      if (explanation?.state === 'waiting' && explanation.start) waiting = job;
+    }
+    if (waiting === undefined) throw new Error('everything fits');
+    await page.goto(`/jobs/${waiting}`);
+    const line = page.getByText(/^Likely start: /);
+    await expect(line).toContainText(/Likely start: .*\d\d:\d\d/);
+    // How far it is spread is learned from weeks of a site's own jobs, which there is no time for here:
+    // the server's answer, with a quarter of an hour on either side.
+    await page.route(`**/api/v1/jobs/${waiting}`, async (route) => {
+      const answer = await route.fetch();
+      const job = (await answer.json()) as { explanation: { start: string; earliest?: string; latest?: string } };
+      const start = Date.parse(job.explanation.start);
+      [job.explanation.earliest, job.explanation.latest] = [start - 900_000, start + 900_000].map((at) => new Date(at).toISOString());
+      await route.fulfill({ response: answer, json: job });
+    });
+    await page.reload();
+    const clock = /Likely start: .*(\d\d):(\d\d)\s+\(between .*(\d\d):(\d\d) and .*(\d\d):(\d\d)\)/;
+    await expect(line).toContainText(clock);
+    const [, ...told] = clock.exec((await line.textContent()) ?? '') ?? [];
+    const minutes = [0, 2, 4].map((at) => Number(told[at]) * 60 + Number(told[at + 1]));
+    const after = (from = 0, to = 0) => (to - from + 1440) % 1440;
+    expect([after(minutes[1], minutes[0]), after(minutes[0], minutes[2])]).toEqual([15, 15]);
+    await page.unroute(`**/api/v1/jobs/${waiting}`);
+  } finally {
+    for (const job of jobs.reverse()) await server.ask('POST', `/jobs/${job}/cancel`).catch(() => undefined);
+  }
 });
 
 test('metrics are drawn, outputs can be fetched, and the bill is line by line', async ({ page, seeded }) => {

@@ -2,6 +2,8 @@
 import { ADMIN, expect, findings, test, THEMES, until } from './harness';
 
 test('filters by state and name, and the address says so', async ({ page, seeded }) => {
+  // Only rows in sight exist, and others' tests have left jobs: a screen with room for all of them.
+  await page.setViewportSize({ width: 1280, height: 3000 });
   await page.goto('/jobs');
   const table = page.getByRole('table', { name: 'Jobs' });
   await expect(table.getByRole('link', { name: 'mnist-baseline' })).toBeVisible();

@@ -27,6 +27,22 @@ test('a simulation is started, ends, and says which policy is best', async ({ pa
   expect(await findings(page)).toEqual([]);
 });
 
+test('a run says how far it is, and can be given up', async ({ page, server }) => {
+  test.setTimeout(120_000);
+  const { id } = await server.ask<{ id: number }>('POST', '/lab/runs', { kind: 'simulate', policies: ['fifo', 'sjf', 'fair-share'], jobs: 20_000, gpus: 64, load: 0.95, seed: 3 });
+  await page.goto(`/lab/${id}`);
+  const progress = page.getByRole('progressbar');
+  await expect(progress).toBeVisible({ timeout: 30_000 });
+  const share = async () => Number((await progress.getAttribute('value')) ?? 0);
+  await expect.poll(share, { timeout: 60_000 }).toBeGreaterThan(0);
+  const before = await share();
+  await expect.poll(share, { timeout: 60_000 }).toBeGreaterThan(before);
+  await expect(page.getByText(/^\d+%$/)).toBeVisible();
+  await page.getByRole('button', { name: 'Give it up' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Give it up' }).click();
+  await expect(progress).toBeHidden({ timeout: 30_000 });
+});
+
 test('this site’s history is replayed under another rule', async ({ page }) => {
   test.setTimeout(120_000);
   await page.goto('/lab');

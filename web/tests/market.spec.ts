@@ -26,6 +26,56 @@ test('the fare calendar has the server’s prices, and a click on an hour books 
   await expect(page).toHaveURL(new RegExp(`/jobs/new\\?pool=training&at=${encodeURIComponent(new Date(noon?.from ?? '').toISOString())}`));
 });
 
+test('a clicked hour is where the job is promised, also when it becomes longer', async ({ page }) => {
+  await page.goto('/market?pool=training');
+  const cell = page.getByRole('grid').getByRole('row').nth(2).getByRole('gridcell').nth(14).getByRole('button');
+  await cell.click();
+  await expect(page).toHaveURL(/\/jobs\/new\?pool=training&at=/);
+  const tomorrow = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/London', day: 'numeric', month: 'short' }).format(new Date(Date.now() + 86_400_000));
+  const start = page.locator('main .slot dd').first();
+  await expect(start).toContainText(new RegExp(`${tomorrow}.*14:\\d\\d`));
+  await expect(page.getByLabel('Finished by')).toHaveValue(/T15:59$/);
+  await page.getByRole('textbox', { name: 'Runs at most' }).fill('3h');
+  await expect(page.getByLabel('Finished by')).toHaveValue(/T17:59$/);
+  await expect(page.locator('main .slot dd').nth(1)).toContainText(/17:\d\d/);
+  await expect(start).toContainText(new RegExp(`${tomorrow}.*14:\\d\\d`));
+  // What the reader has said stays.
+  const by = (await page.getByLabel('Finished by').inputValue()).replace('17:59', '23:30');
+  await page.getByLabel('Finished by').fill(by);
+  await page.getByRole('textbox', { name: 'Runs at most' }).fill('2h');
+  await expect(page.getByLabel('Finished by')).toHaveValue(by);
+});
+
+test('an hour of a pool without GPUs asks for none', async ({ page }) => {
+  await page.goto('/market?pool=default');
+  await page.getByRole('grid').getByRole('row').nth(2).getByRole('button').nth(5).click();
+  await expect(page).toHaveURL(/\/jobs\/new\?pool=default&at=/);
+  await expect(page.locator('main .price')).toBeVisible();
+  await expect(page.getByRole('textbox', { name: 'GPUs', exact: true })).toHaveValue('');
+});
+
+test('Tab enters the calendar at its first hour, and arrows go on from there', async ({ page }) => {
+  await page.goto('/market?pool=training');
+  const grid = page.getByRole('grid');
+  const first = grid.getByRole('row').nth(1).getByRole('button').first();
+  await expect(first).toBeVisible();
+  // From the control before the calendar.
+  await page.getByRole('button', { name: 'Book there' }).focus();
+  await page.keyboard.press('Tab');
+  await expect(first).toBeFocused();
+  await page.keyboard.press('ArrowLeft');
+  await expect(first).toBeFocused();
+  await page.keyboard.press('ArrowDown');
+  const place = await first.getAttribute('data-place');
+  await expect(grid.locator(`[data-place="1:${place?.split(':')[1]}"]`)).toBeFocused();
+  await page.keyboard.press('ArrowLeft');
+  await page.keyboard.press('ArrowUp');
+  // The hour above may be past: then the first that is not.
+  await expect(grid.getByRole('row').nth(1).locator(':focus')).toHaveCount(1);
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(/\/jobs\/new\?pool=training&at=/);
+});
+
 test('the keyboard walks over the hours and books by Enter', async ({ page }) => {
   await page.goto('/market?pool=training');
   const grid = page.getByRole('grid');

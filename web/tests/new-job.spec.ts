@@ -1,27 +1,82 @@
 /** A new job: the live quote, the menu, refusals with counter-offers, hold and accept, text in sync. */
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Page } from '@playwright/test';
-import { expect, findings, test, THEMES, TIGHT } from './harness';
+import { binary, expect, findings, PASSWORD, test, THEMES, TIGHT, USER } from './harness';
+import { allowed, median } from './harness/speed';
 
 /** The price that is shown; the balance at the side reads alike. */
 const priceOn = (page: Page) => page.locator('main .price');
 /** A text box by its whole label. */
 const box = (page: Page, name: string) => page.getByRole('textbox', { name, exact: true });
 
-test('re-prices within 100 ms of the last keystroke, and says the slot', async ({ page }) => {
+const PRICED_MS = 100;
+/** The page waits so long for another keystroke: no machine is slower or quicker at that. */
+const PAUSE_MS = 40;
+/** The two bare questions of a change and a frame take so long where nothing else runs. */
+const BARE_MS = 20;
+const CHANGES = 10;
+/** Another one where something else took the machine during the first. */
+const ROUNDS = 3;
+
+test('price and menu follow within 100 ms of the last keystroke, and say the slot', async ({ page }) => {
+  test.setTimeout(90_000);
   await page.goto('/jobs/new?template=gpu');
   await expect(priceOn(page)).toBeVisible();
+  await expect(page.getByRole('slider', { name: 'Deadline' })).toBeVisible();
   const before = await priceOn(page).textContent();
-  // The page measures from the last change to the answer. Of several changes the quickest is what
-  // the page does; a busy machine delays the others.
-  const took: number[] = [];
-  for (let cores = 16; cores < 48 && !took.some((ms) => ms < 100); cores += 1) {
-    const answered = page.waitForResponse((response) => response.url().endsWith('/quotes') && (response.request().postData() ?? '').includes(`"cpu":"${cores}"`));
-    await box(page, 'Cores').fill(String(cores));
-    await answered;
-    const told = await page.getByText(/^priced in [\d,]+ ms$/).textContent();
-    took.push(Number(told?.replace(/\D/g, '')));
+  const rounds: { median: number; limit: number }[] = [];
+  const good = () => rounds.some((round) => round.median < round.limit);
+  while (rounds.length < ROUNDS && !good()) {
+    const last = 16 + (rounds.length + 1) * CHANGES;
+    const took: number[] = [];
+    const bare: number[] = [];
+    for (let cores = 16 + rounds.length * CHANGES; cores < last; cores += 1) {
+      bare.push(
+        await page.evaluate(async (cpu) => {
+          const begun = performance.now();
+          const ask = async (menu: boolean) => {
+            const body = JSON.stringify({ ask: { resources: { cpu, memory: '32Gi', gpu: '1' }, duration_s: 7200 }, menu });
+            return (await fetch('/api/v1/quotes', { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json();
+          };
+          await Promise.all([ask(false), ask(true)]);
+          await new Promise((drawn) => requestAnimationFrame(drawn));
+          return performance.now() - begun;
+        }, String(cores + 20)),
+      );
+      // From the keystroke until both are drawn anew: the price, and the point of the menu with it.
+      took.push(
+        await box(page, 'Cores').evaluate(async (field: HTMLInputElement, cpu) => {
+          const read = () => [document.querySelector('main .price'), document.querySelector('main .menu .said')].map((one) => one?.textContent ?? '');
+          const [price, menu] = read();
+          field.value = cpu;
+          const begun = performance.now();
+          field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+          await new Promise<void>((done, fail) => {
+            const late = setTimeout(() => fail(new Error(`nothing new: ${read().join(', ')}`)), 20_000);
+            const look = () => {
+              const [nextPrice, nextMenu] = read();
+              if (nextPrice === '' || nextPrice === price || nextMenu === '' || nextMenu === menu) return;
+              watch.disconnect();
+              clearTimeout(late);
+              requestAnimationFrame(() => done());
+            };
+            const watch = new MutationObserver(look);
+            watch.observe(document.querySelector('main') ?? document.body, { subtree: true, childList: true, characterData: true });
+          });
+          return performance.now() - begun;
+        }, String(cores)),
+      );
+    }
+    const limit = PAUSE_MS + allowed(PRICED_MS - PAUSE_MS, median(bare), BARE_MS);
+    rounds.push({ median: median(took), limit });
+    const rounded = (all: number[]) => all.map(Math.round);
+    console.log(JSON.stringify({ priced_ms: { median: Math.round(median(took)), all: rounded(took) }, bare_ms: { median: Math.round(median(bare)), all: rounded(bare) }, limit_ms: Math.round(limit) }));
   }
-  expect(Math.min(...took), `priced in ${took.join(', ')} ms`).toBeLessThan(100);
+  expect(good(), `median and limit of each round: ${JSON.stringify(rounds)}`).toBe(true);
   await expect(priceOn(page)).not.toHaveText(before ?? '');
   await expect(page.getByText('in pool training')).toBeVisible();
 });
@@ -95,6 +150,59 @@ test('form, YAML and command line say the same, whichever is written', async ({ 
   await expect(page.getByText('era run --cpu 1 --memory 1Gi --time 45m -- python train.py')).toBeVisible();
 });
 
+test('the YAML and the line of a promise are promised by the command line too, not queued', async ({ page, server }) => {
+  await page.goto('/jobs/new?template=gpu');
+  await page.getByRole('textbox', { name: 'Name' }).fill('both-ways');
+  await box(page, 'Command').fill('echo a && echo b');
+  await expect(priceOn(page)).toBeVisible();
+  const yaml = page.getByRole('textbox', { name: 'YAML' });
+  await expect(yaml).toHaveValue(/most: "[\d.]+"/);
+  await expect(page.getByText(/`most` is the price of now/)).toBeVisible();
+  const text = await yaml.inputValue();
+  // A keystroke in the text does not make the price of a moment into the reader's own limit.
+  await yaml.fill(text.replace('cpu: 8', 'cpu: 9'));
+  await expect(box(page, 'Cores')).toHaveValue('9');
+  await yaml.blur();
+  await expect(page.getByText('Refused as it stands')).toBeHidden();
+  await expect(page.getByRole('radio', { name: 'Promised slot' })).toBeChecked();
+  await box(page, 'Cores').fill('8');
+  await page.getByRole('tab', { name: 'Command line' }).click();
+  const line = page.getByText(/^era run /);
+  await expect(line).toContainText(/--most [\d.]+ -- sh -c 'echo a && echo b'$/);
+
+  const folder = mkdtempSync(join(tmpdir(), 'era-page-line-'));
+  try {
+    const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: PASSWORD, label: 'line' });
+    const env = { ...process.env, HOME: folder, ERA_URL: server.url, ERA_TOKEN: token, ERA_BINARY: binary() };
+    // Others may book between the look and the deed: a little more than the price of a moment ago.
+    const dearer = (given: string) => given.replace(/(most: "|--most )([\d.]+)/, (_, before: string, price: string) => `${before}${(Number(price) * 2).toFixed(2)}`);
+    writeFileSync(join(folder, 'job.yaml'), dearer(text));
+    const run = dearer((await line.textContent()) ?? '').replace(/^era run /, '"$ERA_BINARY" run --yes --detach --no-code ');
+    await promisify(execFile)(binary(), ['submit', '--no-code', 'job.yaml'], { cwd: folder, env });
+    await promisify(execFile)('sh', ['-c', run], { cwd: folder, env });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  const { items } = await server.ask<{ items: { id: number; name: string }[] }>('GET', '/jobs?limit=500');
+  const made = items.filter(({ name }) => name === 'both-ways');
+  expect(made).toHaveLength(2);
+  for (const { id } of made) {
+    const job = await server.ask<{ spec: { value?: string; work: { command: string[] } } }>('GET', `/jobs/${id}`);
+    expect(job.spec.value).toBeDefined();
+    expect(job.spec.work.command).toEqual(['sh', '-c', 'echo a && echo b']);
+  }
+});
+
+test('the line says what it leaves out, and the text that a page cannot read a folder', async ({ page }) => {
+  await page.goto('/jobs/new');
+  const yaml = page.getByRole('textbox', { name: 'YAML' });
+  await yaml.fill('command: [true]\ncode: src\nconstraints: {same: rack}\nattributes: {field: vision}\nvalue:\n  - {by: 2099-01-01T00:00, worth: 30}\n');
+  await expect(page.getByText(/A browser cannot read the folder that `code` names/)).toBeVisible();
+  await page.getByRole('tab', { name: 'Command line' }).click();
+  await expect(page.getByText(/--same rack --field vision/)).toBeVisible();
+  await expect(page.getByText(/^No flag says value, so the line leaves it out/)).toBeVisible();
+});
+
 test('an array that follows a job is handed in from the form, and reads the same in YAML and on the line', async ({ page, server, seeded }) => {
   await page.goto('/jobs/new');
   await page.getByText('Queue, half price').click();
@@ -133,6 +241,45 @@ test('a folder of code is sent and becomes the job’s working folder', async ({
   await expect(page).toHaveURL(/\/jobs\/\d+$/);
   await page.getByRole('tab', { name: 'Log' }).click();
   await expect(page.getByRole('log')).toContainText('hello from a folder');
+});
+
+test('a real folder that is dropped is sent, without what no job needs', async ({ page, server }) => {
+  const folder = mkdtempSync(join(tmpdir(), 'era-page-drop-'));
+  try {
+    for (const path of ['src/deep', 'node_modules/x']) mkdirSync(join(folder, path), { recursive: true });
+    for (const path of ['train.py', 'src/a.py', 'src/deep/b.py', 'node_modules/x/huge.js']) writeFileSync(join(folder, path), `# ${path}\n`);
+    await page.goto('/jobs/new?template=cpu');
+    const area = await page.getByRole('group', { name: 'Code' }).boundingBox();
+    if (!area) throw new Error('there is nowhere to drop');
+    // As a file manager does it: the browser itself reads the folder.
+    const session = await page.context().newCDPSession(page);
+    const at = { x: area.x + area.width / 2, y: area.y + area.height / 2, data: { items: [], files: [folder], dragOperationsMask: 1 } };
+    for (const type of ['dragEnter', 'dragOver', 'drop'] as const) await session.send('Input.dispatchDragEvent', { type, ...at });
+    await expect(page.getByText(/^Uploaded, [0-9a-f]{12}$/)).toBeVisible();
+    await expect(page.getByText(/^3 files, /)).toBeVisible();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  expect(server.url).toBeTruthy();
+});
+
+test('a data set and an image are picked, and go with the job', async ({ page, server }) => {
+  const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: PASSWORD, label: 'pick' });
+  await server.ask('POST', '/data', { name: 'digits', visibility: 'private' }, token);
+  await server.ask('POST', '/images', { name: 'torch-2', reference: 'registry.example/torch:2' });
+  await page.goto('/jobs/new?template=cpu');
+  await page.getByRole('textbox', { name: 'Name' }).fill('picks');
+  await box(page, 'Command').fill('true');
+  await page.getByLabel('Data sets').selectOption('digits');
+  await expect(page.getByRole('listitem').filter({ hasText: 'digits' })).toBeVisible();
+  await page.getByLabel('Image').selectOption('torch-2');
+  await expect(page.getByRole('textbox', { name: 'YAML' })).toHaveValue(/inputs:\n {2}- digits\nimage: torch-2/);
+  // Not where it would run at once: what is picked is what is handed in.
+  await page.getByRole('textbox', { name: /^After other jobs/ }).fill('1:any');
+  const sent = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/jobs'));
+  await page.getByRole('button', { name: 'Hand in' }).click();
+  expect((await sent).postDataJSON()).toMatchObject({ work: { inputs: [{ data: 'digits' }], image: 'torch-2' } });
+  await page.getByLabel('Data sets').or(page.getByRole('heading', { name: 'picks' })).first().waitFor();
 });
 
 for (const theme of THEMES) {

@@ -16,6 +16,35 @@ test('shows utilisation, balance, the record of promises, prices and my jobs wit
   expect(before).toMatch(/h|:/);
 });
 
+test('utilisation over the day is what the server measured', async ({ page, server }) => {
+  await page.goto('/');
+  const chart = page.locator('figure').filter({ has: page.getByRole('img', { name: 'Utilisation over the last 24 hours' }) });
+  await expect(chart.locator('canvas')).toBeVisible();
+  const reader = chart.getByRole('slider');
+  await reader.focus();
+  await page.keyboard.press('Home');
+  const [first, last] = [await reader.getAttribute('aria-valuetext'), await reader.getAttribute('max')];
+  expect(first).toMatch(/: In use \d+%$/);
+  const to = new Date();
+  const day = await server.ask<{ over_time: { value: number }[] }>('GET', `/utilisation?from=${new Date(to.getTime() - 86_400_000).toISOString()}&to=${to.toISOString()}`);
+  expect(Math.abs(Number(last) + 1 - day.over_time.length)).toBeLessThanOrEqual(1);
+  const shown = day.over_time.map(({ value }) => `${Math.round(value * 100)}%`);
+  expect(shown).toContain(/(\d+%)$/.exec(first ?? '')?.[1]);
+});
+
+test('a balance or a price that could not be had is told, with a way to ask again', async ({ page }) => {
+  const problem = { type: 'urn:era:overloaded', title: 'overloaded', status: 503, code: 'overloaded', detail: 'The server is busy: try again in a moment.' };
+  const busy = { status: 503, contentType: 'application/problem+json', body: JSON.stringify(problem) };
+  for (const path of [`**/users/${USER}/wallet`, '**/market/*/calendar?*']) {
+    await page.route(path, (route) => route.fulfill(busy));
+    await page.goto('/');
+    await expect(page.getByRole('main').getByRole('alert').filter({ hasText: 'busy' })).toBeVisible();
+    await page.unroute(path);
+    await page.getByRole('main').getByRole('alert').getByRole('button', { name: 'Try again' }).click();
+    await expect(page.getByRole('main').getByRole('alert')).toBeHidden();
+  }
+});
+
 test('a job that is handed in elsewhere appears by itself', async ({ page, server }) => {
   await page.goto('/');
   await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();

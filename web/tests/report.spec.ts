@@ -35,6 +35,40 @@ test('on paper there is the report and nothing around it', async ({ page }) => {
   expect(box?.width).toBeGreaterThan(400);
 });
 
+test('on paper charts are in dark ink, also where the screen is dark', async ({ page }) => {
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.goto('/report');
+  const canvas = page.getByRole('main').locator('canvas').first();
+  await expect(canvas).toBeVisible({ timeout: 20_000 });
+  /** Whether something is drawn in a colour: of the axis' letters, in either theme. */
+  const drawnIn = (colour: readonly number[]) =>
+    canvas.evaluate((drawn: HTMLCanvasElement, wanted) => {
+      const pixels = drawn.getContext('2d')?.getImageData(0, 0, drawn.width, drawn.height).data ?? new Uint8ClampedArray();
+      let found = 0;
+      for (let at = 0; at < pixels.length; at += 4) {
+        if ((pixels[at + 3] ?? 0) > 200 && wanted.every((part, index) => Math.abs((pixels[at + index] ?? 0) - part) < 5)) found += 1;
+      }
+      return found > 10;
+    }, colour);
+  const inkOf = () =>
+    page.evaluate(() => {
+      const probe = document.body.appendChild(document.createElement('i'));
+      probe.style.color = 'var(--ink-3)';
+      const [red = 0, green = 0, blue = 0] = (getComputedStyle(probe).color.match(/\d+/g) ?? []).map(Number);
+      probe.remove();
+      return [red, green, blue];
+    });
+  const screen = await inkOf();
+  await expect.poll(() => drawnIn(screen)).toBe(true);
+  await page.emulateMedia({ colorScheme: 'dark', media: 'print' });
+  const paper = await inkOf();
+  expect(Math.max(...paper), 'ink on paper is dark').toBeLessThan(Math.min(...screen));
+  await expect.poll(() => drawnIn(paper)).toBe(true);
+  expect(await drawnIn(screen)).toBe(false);
+  await page.emulateMedia({ colorScheme: 'dark', media: 'screen' });
+  await expect.poll(() => drawnIn(screen)).toBe(true);
+});
+
 for (const theme of THEMES) {
   test(`has nothing for axe to find, in ${theme}`, async ({ page }) => {
     await page.emulateMedia({ colorScheme: theme });

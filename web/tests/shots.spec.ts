@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { ADMIN, test, THEMES } from './harness';
 import { busy } from './harness/busy';
-import { everyPage } from './harness/pages';
+import { DOORS, everyPage, toDoor } from './harness/pages';
 
 const folder = process.env.ERA_SHOTS;
 test.skip(!folder, 'taken only where ERA_SHOTS names a folder');
@@ -39,6 +39,12 @@ for (const { theme, language, size, name: form } of FORMS) {
       await page.goto(path);
       await page.waitForTimeout(1500);
       await page.screenshot({ path: join(folder ?? '.', `${name}-${form}.png`), fullPage: true });
+    }
+    for (const door of DOORS) {
+      if (only && !only.includes(door)) continue;
+      await toDoor(page, server, door);
+      await page.waitForTimeout(1500);
+      await page.screenshot({ path: join(folder ?? '.', `${door}-${form}.png`), fullPage: true });
     }
   });
 }

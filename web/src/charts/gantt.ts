@@ -13,6 +13,12 @@ export interface GanttBar {
   band?: [number, number];
   /** Drawn with stripes: not firm, such as a hold or maintenance. */
   striped?: boolean;
+  /** Framed in the colour of words: under way, rather than to come. */
+  outlined?: boolean;
+  /** Its edge is broken: it may be gone soon. */
+  dashed?: boolean;
+  /** What kind of thing it is; the chart's owner has the word for it. */
+  kind?: string;
   id?: number | undefined;
 }
 

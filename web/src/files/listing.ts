@@ -6,6 +6,8 @@
 export interface Listed {
   path: string;
   bytes: number;
+  /** When it last changed, where that is told. */
+  changed?: string;
 }
 
 export interface FolderLine {
@@ -14,6 +16,8 @@ export interface FolderLine {
   /** Its files and bytes, where all of them were seen. */
   files: number | undefined;
   bytes: number | undefined;
+  /** When the newest of them changed, where all of them were seen. */
+  changed?: string | undefined;
 }
 
 export interface Folder<T extends Listed> {
@@ -50,6 +54,7 @@ export async function listFolder<T extends Listed>(load: LoadPage<T>, prefix: st
       if (within.files !== undefined && within.bytes !== undefined) {
         within.files += 1;
         within.bytes += item.bytes;
+        if (item.changed !== undefined && item.changed > (within.changed ?? '')) within.changed = item.changed;
       }
     }
     if (!page.next) return { folders: [...folders.values()], files, more: false };
@@ -57,6 +62,7 @@ export async function listFolder<T extends Listed>(load: LoadPage<T>, prefix: st
     if (within) {
       within.files = undefined;
       within.bytes = undefined;
+      within.changed = undefined;
       cursor = `${prefix}${within.name}/${LAST}`;
     } else cursor = page.next;
   }

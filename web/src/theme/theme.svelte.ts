@@ -18,12 +18,18 @@ class ThemeChoice {
   chosen = $state<Theme>(stored());
   /** Whether the system is dark; what is seen follows it unless the reader chose. */
   private systemDark = $state(matchMedia('(prefers-color-scheme: dark)').matches);
-  dark = $derived(this.chosen === 'system' ? this.systemDark : this.chosen === 'dark');
+  /** Paper is light, whatever the screen is. */
+  printing = $state(matchMedia('print').matches);
+  dark = $derived(!this.printing && (this.chosen === 'system' ? this.systemDark : this.chosen === 'dark'));
 
   constructor() {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (change) => {
       this.systemDark = change.matches;
     });
+    matchMedia('print').addEventListener('change', (change) => (this.printing = change.matches));
+    // Before the sheet is laid out: a canvas that is painted later is printed as it was.
+    addEventListener('beforeprint', () => (this.printing = true));
+    addEventListener('afterprint', () => (this.printing = false));
     this.show();
   }
 

@@ -6,10 +6,12 @@ import { test as plain } from '@playwright/test';
 import { LASTING } from './busy';
 import { seed, NODES, PASSWORD, USER, type Seeded } from './seed';
 import { Server } from './server';
+import { signIn } from './sign-in';
 
 export { expect } from '@playwright/test';
 export { ADMIN, PASSWORD, TIGHT, until, USER } from './seed';
 export { findings } from './axe';
+export { binary } from './server';
 
 interface PerWorker {
   server: Server;
@@ -58,7 +60,7 @@ export const test = plain.extend<PerTest, PerWorker>({
   page: async ({ page, server, sessions, account, complaints: wrong }, use) => {
     if (account !== NOBODY) {
       // One login an account: passwords are slow to check on purpose.
-      const cookie = sessions.get(account) ?? (await signIn(server, account));
+      const cookie = sessions.get(account) ?? (await signIn(server, account, PASSWORD));
       sessions.set(account, cookie);
       await page.context().addCookies([{ name: 'era_session', value: cookie, url: server.url }]);
     }
@@ -74,17 +76,6 @@ export const test = plain.extend<PerTest, PerWorker>({
     await use(page);
   },
 });
-
-async function signIn(server: Server, user: string): Promise<string> {
-  const response = await fetch(`${server.url}/api/v1/sessions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ user, password: PASSWORD, cookie: true }),
-  });
-  const cookie = /era_session=([^;]+)/.exec(response.headers.get('set-cookie') ?? '')?.[1];
-  if (!cookie) throw new Error(`no session for ${user}: ${response.status} ${await response.text()}`);
-  return cookie;
-}
 
 /** The account of tests that begin at the door. */
 export const NOBODY = '';

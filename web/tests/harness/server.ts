@@ -12,7 +12,7 @@ const READY_MS = 60_000;
 const STOP_MS = 20_000;
 
 /** The binary that cargo built, or the one that `ERA_BINARY` names. */
-function binary(): string {
+export function binary(): string {
   if (process.env.ERA_BINARY) return process.env.ERA_BINARY;
   const target = process.env.CARGO_TARGET_DIR ?? resolve(import.meta.dirname, '../../../target');
   const found = ['debug', 'release'].map((profile) => join(target, profile, 'era')).find((path) => existsSync(path));

@@ -33,6 +33,13 @@ describe('bars of a node', () => {
     expect(bars.at(-1)?.striped).toBe(true);
   });
 
+  it('of every kind differ by more than their colour', () => {
+    const kinds = ['promise', 'running', 'hold', 'maintenance'];
+    const bars = kinds.map((kind) => barsOf([booking([0], 0, 10, kind)], 0, 1, () => 'x')[0]);
+    expect(bars.map((bar) => bar?.kind)).toEqual(kinds);
+    expect(new Set(bars.map((bar) => `${bar?.striped} ${bar?.outlined} ${bar?.dashed}`)).size).toBe(kinds.length);
+  });
+
   it('of work without a GPU get a strip below, and the whole row of a node without any', () => {
     const mixed = barsOf([booking([0], 0, 10), booking([], 0, 10)], 0, 1, () => 'x');
     expect(mixed.map(({ band }) => band)).toEqual([[0, 0.85], [0.85, 1]]);

@@ -1,6 +1,7 @@
 /** A job's log as it comes: from the first line that is kept, then what is printed, to a limit. */
 import { follow, type Following } from '../../api/socket';
 import type { LogLine } from '../../api/types';
+import { Carried } from './ansi';
 
 /** Lines in memory; the whole log can be downloaded. */
 export const LINES_MAX = 100_000;
@@ -13,6 +14,9 @@ export class Log {
   /** Whether all has come. */
   over = $state(false);
   loading = $state(true);
+
+  /** The colours that lines begin with. */
+  readonly styles = new Carried();
 
   private following: Following | undefined;
   private waiting: LogLine[] = [];
@@ -43,6 +47,7 @@ export class Log {
   private show(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
+    for (const line of this.waiting) this.styles.add(line);
     const all = this.lines.concat(this.waiting);
     this.waiting = [];
     if (all.length > LINES_MAX) this.cut = true;

@@ -14,9 +14,18 @@ export class Recorded {
   loading = $state(true);
   problem = $state.raw<ProblemError | undefined>();
   private known = '';
+  private round = $state(0);
+
+  /** Asks again for what could not be had. */
+  retry(): void {
+    this.problem = undefined;
+    this.loading = true;
+    this.round += 1;
+  }
 
   /** Until the returned function is called. */
   watch(id: number, over: boolean): (() => void) | undefined {
+    void this.round;
     const key = `${id} ${over}`;
     if (over) {
       if (this.known === key) return undefined;
@@ -24,6 +33,7 @@ export class Recorded {
       call(api.GET('/api/v1/jobs/{id}/metrics', { params: { path: { id }, query: { points: 1000 } }, signal: stop.signal })).then(
         (page) => {
           this.points = page.items;
+          this.problem = undefined;
           this.loading = false;
           this.known = key;
         },

@@ -1,13 +1,40 @@
 /** The same job as an `era run` line to copy. */
-import { commandWords, quoted, type Draft } from './draft';
+import { commandOf, isBid, mostOf, quoted, type Draft } from './draft';
 import { localTime } from './spans';
 
-export function eraRun(draft: Draft): string {
+/** Flags of what the form has no control for, by their keys in the YAML. */
+const PLACES: Record<string, string> = { domain: 'domain', same: 'same', per_node_max: 'per-node-max' };
+const FACTS: Record<string, string> = { field: 'field', framework: 'framework', network: 'network', parameters_k: 'parameters-k', data_mib: 'data-mib' };
+
+export interface Line {
+  text: string;
+  /** Keys of the YAML that no flag says: the line leaves them out. */
+  left: string[];
+}
+
+/**
+ * The line. Without window and value nothing on it would make it a bid: then it says that it may
+ * cost what it costs now.
+ */
+export function eraRun(draft: Draft, price?: string): Line {
   const words = ['era', 'run'];
+  const left: string[] = [];
   const flag = (name: string, given: string) => {
+    const said = name === 'env' ? given : given.trim();
     // A number below zero would read as another flag.
-    if (given.trim() !== '') words.push(...(given.trim().startsWith('-') ? [`--${name}=${quoted(given.trim())}`] : [`--${name}`, quoted(given.trim())]));
+    if (said !== '') words.push(...(said.startsWith('-') ? [`--${name}=${quoted(said)}`] : [`--${name}`, quoted(said)]));
   };
+  const simple = (given: unknown): given is string | number => typeof given === 'string' || typeof given === 'number';
+  const flags = (key: string, names: Record<string, string>, other: (name: string, given: unknown) => boolean) => {
+    const all = draft.more[key];
+    if (typeof all !== 'object' || all === null) return;
+    for (const [name, given] of Object.entries(all)) {
+      const known = names[name];
+      if (known !== undefined && simple(given)) flag(known, String(given));
+      else if (!other(name, given)) left.push(`${key}.${name}`);
+    }
+  };
+
   flag('name', draft.name);
   flag('project', draft.project);
   flag('gpu', draft.gpu === '0' ? '' : draft.gpu);
@@ -21,24 +48,37 @@ export function eraRun(draft: Draft): string {
   flag('replicas', draft.replicas);
   flag('time', draft.time);
   if (draft.promise) {
+    const stepped = draft.value.trim() === '' && Array.isArray(draft.more['value']);
     flag('from', draft.from === '' ? '' : localTime(draft.from));
     flag('by', draft.by === '' ? '' : localTime(draft.by));
     flag('value', draft.value);
+    // Steps have no flag: the line then takes the price, as one does that says no value.
+    if (stepped) left.push('value');
+    flag('most', mostOf(draft) ?? (stepped || !isBid(draft) ? (price ?? 'PRICE') : ''));
   } else {
     flag('queue', draft.queue);
     flag('array', draft.array);
     flag('after', draft.after.replaceAll(' ', ''));
   }
-  for (const key of ['gpus', 'most', 'overrun', 'priority']) {
+  for (const key of ['gpus', 'overrun', 'priority']) {
     const given = draft.more[key];
-    if (typeof given === 'string' || typeof given === 'number') flag(key, String(given));
+    if (simple(given)) flag(key, String(given));
   }
   if (draft.more['release_when_idle'] === true) words.push('--release-when-idle');
   flag('pool', draft.pool);
+  flags('constraints', PLACES, (name, given) => {
+    if (name === 'spread' && given === true) words.push('--spread');
+    else if (name === 'labels' && typeof given === 'object' && given !== null) {
+      for (const [label, value] of Object.entries(given)) flag('label', `${label}=${value}`);
+    } else return name === 'spread' && given === false;
+    return true;
+  });
+  flags('attributes', FACTS, () => false);
   if (draft.preemptible) words.push('--preemptible');
   for (const [name, value] of Object.entries(draft.env)) flag('env', `${name}=${value}`);
   for (const { data, path } of draft.inputs) flag('input', path === '' ? data : `${data}:${path}`);
   flag('image', draft.image);
-  const command = commandWords(draft.command);
-  return [...words, '--', ...(command.length > 0 ? command.map(quoted) : ['COMMAND'])].join(' ');
+  if (draft.code !== '') flag('code', '.');
+  const command = commandOf(draft.command);
+  return { text: [...words, '--', ...(command.length > 0 ? command.map(quoted) : ['COMMAND'])].join(' '), left };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { askOf, BLANK, commandLine, commandWords, draftOf, jobOf, readAfter, readArray, readReplicas, wrongIn, type Draft } from './draft';
+import { askOf, BLANK, commandLine, commandWords, draftOf, isBid, jobOf, needsShell, quoteAskOf, readAfter, readArray, readReplicas, wrongIn, type Draft } from './draft';
 
 const draft = (changes: Partial<Draft>): Draft => ({ ...BLANK, ...changes });
 const NOW = Date.parse('2026-11-15T12:00:00Z');
@@ -35,6 +35,23 @@ describe('a draft', () => {
     expect(wrongIn(draft({ promise: false, array: 'x', after: 'y', project: 'a b' }), NOW)).toEqual({ array: 'notRead', after: 'notRead', project: 'notRead' });
   });
 
+  it('is a bid as the command line knows one, and sends the most that it may cost', () => {
+    expect(isBid(BLANK)).toBe(false);
+    for (const bid of [{ from: '2030-01-01T00:00' }, { by: '2030-01-01T00:00' }, { value: '3' }, { more: { most: '3' } }, { more: { value: [{ by: '2030-01-01T00:00', worth: 3 }] } }]) {
+      expect(isBid(draft(bid)), JSON.stringify(bid)).toBe(true);
+    }
+    const limited = draft({ command: 'true', more: { most: '12.5' } });
+    expect(jobOf(limited)).toMatchObject({ most: '12.5' });
+    expect(quoteAskOf(limited).value).toBe('12.5');
+    expect(quoteAskOf({ ...limited, value: '30' }).value).toBe('30');
+    expect(jobOf({ ...limited, promise: false })).not.toHaveProperty('most');
+  });
+
+  it('gets what the command line would give it where a field is empty', () => {
+    expect(askOf(draft({ cpu: '', memory: '' })).resources).toEqual({ cpu: '1', memory: '1Gi' });
+    expect(askOf(draft({ cpu: '', memory: '', gpu: '1' })).resources).toEqual({ cpu: '4', memory: '4Gi', gpu: '1' });
+  });
+
   it('asks for no GPU where none or 0 is written', () => {
     expect(askOf(draft({ gpu: '0' })).resources).not.toHaveProperty('gpu');
     expect(askOf(draft({ gpu: '2', gpuModel: 'h100' })).resources).toMatchObject({ gpu: '2', 'gpu.model': 'h100' });
@@ -46,7 +63,10 @@ describe('a draft', () => {
       pool: 'training', inputs: [{ data: 'ada/mnist', path: 'data' }], env: { SEED: '1' }, image: 'torch', preemptible: true,
       more: { priority: 3, constraints: { spread: true } }, otherResources: { 'gpu.memory': '40Gi' },
     });
-    expect(draftOf(jobOf(written))).toEqual(written);
+    expect(draftOf({ ...jobOf(written), value: '30' })).toEqual({ ...written, value: '30' });
+    expect(draftOf({ ...jobOf(written), hold: 7 })).toEqual(written);
+    // One that was neither bid for nor held waited in the queue of all.
+    expect(draftOf(jobOf(written)).promise).toBe(false);
   });
 });
 
@@ -68,6 +88,12 @@ describe('a command', () => {
 
   it('is written so that it reads back', () => {
     for (const words of [['a b', "it's", '', '$x', '-c'], ['python', 'x=1']]) expect(commandWords(commandLine(words))).toEqual(words);
+  });
+
+  it('keeps what is quoted from the shell, and needs one for what only a shell reads', () => {
+    for (const line of ['a | b', 'a $HOME', 'a "$HOME"', 'cd x', 'SEED=1 python train.py', 'ls *.py', 'a # b', '(a)', 'cat ~/x']) expect(needsShell(line), line).toBe(true);
+    for (const line of ['python -c \'print("$x") | y\'', 'python train.py --lr=0.1', 'a "b; c"', '/bin/cdx', '']) expect(needsShell(line), line).toBe(false);
+    expect(commandWords('"a\\n\\"b"')).toEqual(['a\\n"b']);
   });
 
   it('that needs a shell gets one', () => {

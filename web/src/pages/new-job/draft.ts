@@ -3,7 +3,7 @@
  * form has no control for is kept in `more`, so that nothing that was written gets lost.
  */
 import type { Ask, NewJob, QuoteAsk } from '../../api/types';
-import { instant, localTime, readSpan, writeSpan } from './spans';
+import { instant, localTime, localTimeUp, readSpan, writeSpan } from './spans';
 
 export interface DraftInput {
   data: string;
@@ -57,7 +57,8 @@ export type Field = 'command' | 'gpu' | 'cpu' | 'memory' | 'replicas' | 'time' |
 export type Wrong = Partial<Record<Field, 'missing' | 'notRead' | 'past' | 'order'>>;
 
 const AMOUNT = /^\d+(\.\d+)?(m|[kKMGTPE]i?)?$/;
-const CREDITS = /^\d{1,10}(\.\d{1,6})?$/;
+/** An amount of credits, as it is written. */
+export const CREDITS = /^\d{1,10}(\.\d{1,6})?$/;
 
 /** The replicas of a text, nothing where none are said. */
 export function readReplicas(text: string): number | { min: number; max: number } | undefined | 'bad' {
@@ -148,10 +149,24 @@ export function wrongIn(draft: Draft, now: number): Wrong {
   return wrong;
 }
 
+/**
+ * Whether it says something by which the command line knows a bid for a promise: what it is worth,
+ * what it may cost, or when it must run.
+ */
+export function isBid({ from, by, value, more }: Pick<Draft, 'from' | 'by' | 'value' | 'more'>): boolean {
+  return [from, by, value].some((text) => text.trim() !== '') || Array.isArray(more['value']) || more['most'] !== undefined;
+}
+
+/** What a replica gets where nothing is said: as the command line has it. */
+export function defaults(gpus: boolean): { cpu: string; memory: string } {
+  return gpus ? { cpu: '4', memory: '4Gi' } : { cpu: '1', memory: '1Gi' };
+}
+
 function resources(draft: Draft): Record<string, string> {
-  const given: [string, string][] = [['cpu', draft.cpu], ['memory', draft.memory], ['gpu', draft.gpu], ['gpu.model', draft.gpuModel]];
-  const named = given.map(([name, amount]) => [name, amount.trim()] as const).filter(([, amount]) => amount !== '' && amount !== '0');
-  return { ...draft.otherResources, ...Object.fromEntries(named) };
+  const gpu = draft.gpu.trim() === '0' ? '' : draft.gpu.trim();
+  const usual = defaults(gpu !== '' || draft.more['gpus'] !== undefined);
+  const given: [string, string][] = [['cpu', draft.cpu.trim() || usual.cpu], ['memory', draft.memory.trim() || usual.memory], ['gpu', gpu], ['gpu.model', draft.gpuModel.trim()]];
+  return { ...draft.otherResources, ...Object.fromEntries(given.filter(([, amount]) => amount !== '')) };
 }
 
 /** The part that is priced. Only of a draft that has nothing wrong. */
@@ -176,14 +191,21 @@ function constraints(draft: Draft): Record<string, unknown> {
   return { ...kept, ...(draft.pool !== '' && { pool: draft.pool }) };
 }
 
-/** What it is worth: one amount, or the steps that the YAML has; nothing where nothing is said. */
+/** The most that it may cost, where the YAML says so. */
+export function mostOf({ more }: Pick<Draft, 'more'>): string | undefined {
+  return more['most'] === undefined ? undefined : String(more['most']);
+}
+
+/**
+ * What it is worth: one amount, or the steps that the YAML has, or else the most that it may cost;
+ * nothing where nothing is said.
+ */
 export function valueOf(draft: Draft): QuoteAsk['value'] {
-  const steps = draft.more['value'];
-  if (Array.isArray(steps)) {
+  const [amount, steps] = [draft.value.trim(), draft.more['value']];
+  if (amount === '' && Array.isArray(steps)) {
     return steps.map((step: { by?: unknown; worth?: unknown }) => ({ by: instant(String(step.by)) ?? '', worth: String(step.worth) }));
   }
-  const amount = draft.value.trim();
-  return amount === '' ? undefined : amount;
+  return amount === '' ? mostOf(draft) : amount;
 }
 
 /** The question for a price. */
@@ -192,28 +214,40 @@ export function quoteAskOf(draft: Draft): QuoteAsk {
   return { ask: askOf(draft), ...(value !== undefined && { value }) };
 }
 
+/** What a backslash takes its meaning from, between double quotes. */
+const ESCAPED = '"\\$`';
+
 /** The words of a command line: quotes keep spaces, a backslash keeps the next letter. */
 export function commandWords(line: string): string[] {
+  return cut(line).words;
+}
+
+/** Words, and whether there is something among them that only a shell can read. */
+function cut(line: string): { words: string[]; shell: boolean } {
   const words: string[] = [];
   let word: string | undefined;
   let quote = '';
+  let shell = false;
   for (let at = 0; at < line.length; at += 1) {
     const letter = line[at] ?? '';
+    const next = line[at + 1];
+    if (quote !== "'" && /[$`]/.test(letter)) shell = true;
+    if (quote === '' && /[|&;<>*?\n()[\]{}~#!]/.test(letter)) shell = true;
     if (quote !== '') {
       if (letter === quote) quote = '';
-      else if (letter === '\\' && quote === '"' && at + 1 < line.length) word = (word ?? '') + (line[(at += 1)] ?? '');
+      else if (letter === '\\' && quote === '"' && next !== undefined && ESCAPED.includes(next)) word = (word ?? '') + (line[(at += 1)] ?? '');
       else word = (word ?? '') + letter;
     } else if (letter === '"' || letter === "'") {
       quote = letter;
       word ??= '';
-    } else if (letter === '\\' && at + 1 < line.length) word = (word ?? '') + (line[(at += 1)] ?? '');
+    } else if (letter === '\\' && next !== undefined) word = (word ?? '') + (line[(at += 1)] ?? '');
     else if (/\s/.test(letter)) {
       if (word !== undefined) words.push(word);
       word = undefined;
     } else word = (word ?? '') + letter;
   }
   if (word !== undefined) words.push(word);
-  return words;
+  return { words, shell };
 }
 
 /** Words as a line that reads back. */
@@ -225,27 +259,36 @@ export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
+/** Commands that a shell has and no file: by themselves they would not be found. */
+const SHELLS_OWN = /^(\w+=|(cd|exit|export|source|set|unset|ulimit|umask|exec|eval|trap|wait|\.|:)(\s|$))/;
+
 /** What the shell would have to read: then it is the shell that runs it. */
-function needsShell(line: string): boolean {
-  return /[|&;<>$`*?\n]/.test(line);
+export function needsShell(line: string): boolean {
+  return SHELLS_OWN.test(line.trim()) || cut(line.trim()).shell;
+}
+
+/** The words that are run for a line. */
+export function commandOf(line: string): string[] {
+  return needsShell(line) ? ['sh', '-c', line.trim()] : commandWords(line);
 }
 
 /** The job as it is handed in, with the code that was uploaded. */
 export function jobOf(draft: Draft): NewJob {
-  const line = draft.command.trim();
+  const most = mostOf(draft);
   const { priority, overrun, attributes, release_when_idle } = draft.more;
   const [array, after] = [readArray(draft.array), readAfter(draft.after)];
   return {
     ...(draft.name.trim() !== '' && { name: draft.name.trim() }),
     ...(draft.project.trim() !== '' && { project: draft.project.trim() }),
     work: {
-      command: needsShell(line) ? ['sh', '-c', line] : commandWords(line),
+      command: commandOf(draft.command),
       ...(draft.code !== '' && { code: draft.code }),
       ...(Object.keys(draft.env).length > 0 && { env: draft.env }),
       ...(draft.inputs.length > 0 && { inputs: draft.inputs.map(({ data, path }) => ({ data, ...(path !== '' && { path }) })) }),
       ...(draft.image !== '' && { image: draft.image }),
     },
     ask: askOf(draft),
+    ...(draft.promise && most !== undefined && { most }),
     ...(!draft.promise && draft.queue !== '' && { queue: draft.queue }),
     ...(draft.preemptible && { preemptible: true }),
     ...(!draft.promise && typeof array === 'object' && { array }),
@@ -266,6 +309,7 @@ export function draftOf(job: NewJob): Draft {
   const replicas = job.ask.replicas;
   const more: Record<string, unknown> = {};
   for (const key of ['overrun', 'attributes', 'release_when_idle'] as const) if (job[key]) more[key] = job[key];
+  if (Array.isArray(job.value)) more['value'] = (job.value as { by: string; worth: string }[]).map(({ by, worth }) => ({ by: localTimeUp(by), worth }));
   if (job.priority) more['priority'] = job.priority;
   if (job.ask.gpus) more['gpus'] = job.ask.gpus;
   if (Object.keys(place).length > 0) more['constraints'] = place;
@@ -288,7 +332,7 @@ export function draftOf(job: NewJob): Draft {
     gpuModel: model ?? '',
     replicas: replicas === undefined || replicas === null ? '' : typeof replicas === 'number' ? String(replicas) : `${replicas.min}..${replicas.max}`,
     time: writeSpan(job.ask.duration_s),
-    promise: !job.queue && !job.array,
+    promise: Boolean(job.value ?? job.hold),
     from: ahead(job.ask.earliest),
     by: ahead(job.ask.deadline),
     value: typeof job.value === 'string' ? job.value : '',

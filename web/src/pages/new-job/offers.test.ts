@@ -16,6 +16,13 @@ it('each offer changes what it is about, and the value only where it would not w
   expect(readSpan(takeDuration(BLANK, { duration_s: 5400, offer }).time)).toBe(5400);
 });
 
+it('an offer is not taken with a limit of cost that would refuse it', () => {
+  const limited = { ...BLANK, more: { most: '3' } };
+  expect(takeValue(limited, '9.00').more).toEqual({ most: '9.00' });
+  expect(takeWindow(limited, offer).more).toEqual({ most: '12.50' });
+  expect(takeDuration({ ...BLANK, more: { most: '30' } }, { duration_s: 5400, offer }).more).toEqual({ most: '30' });
+});
+
 it('a window that opens earlier than was said moves the start too', () => {
   const from = '2030-06-01T00:00';
   expect(new Date(takeWindow({ ...BLANK, from }, offer).from).getTime()).toBeLessThanOrEqual(Date.parse(offer.start));

@@ -3,20 +3,30 @@
  * first looked at. Mistakes are told with line and column.
  */
 import { isMap, isScalar, LineCounter, parseDocument, stringify, type Document } from 'yaml';
-import { BLANK, commandLine, commandWords, readAfter, readArray, writeAfter, type Draft, type DraftInput } from './draft';
+import { BLANK, commandLine, commandWords, CREDITS, defaults, isBid, needsShell, readAfter, readArray, writeAfter, type Draft, type DraftInput } from './draft';
 import { instant, localTime } from './spans';
 
 export interface Mistake {
   line: number;
   column: number;
   /** Which kind, and what was written. */
-  code: 'long' | 'map' | 'key' | 'value' | 'names' | 'time' | 'array' | 'after' | 'list' | 'syntax';
+  code: 'long' | 'map' | 'key' | 'value' | 'names' | 'time' | 'array' | 'after' | 'list' | 'amount' | 'both' | 'syntax';
   given: string;
   /** What the reader of YAML says of its syntax. */
   detail?: string;
 }
 
-export type Read = { draft: Draft; mistake?: undefined } | { draft?: undefined; mistake: Mistake };
+export type Read = { draft: Draft; mistake?: undefined; note?: 'code' | undefined } | { draft?: undefined; mistake: Mistake; note?: undefined };
+
+/** What the page knows beside the text. */
+export interface Beside {
+  /** The hash of the folder that was dropped. */
+  code: string;
+  /** The price that was written into the text by itself, and is no limit of the reader's. */
+  price?: string | undefined;
+  /** Whether it is for a promise though the text could not say so, as long as there is no price. */
+  unpriced?: boolean;
+}
 
 /** Longest text that is read: what `era submit` takes. */
 const TEXT_MAX = 1 << 20;
@@ -26,8 +36,12 @@ const KNOWN = new Set([
   'overrun', 'queue', 'preemptible', 'release_when_idle', 'priority', 'attributes', 'constraints', 'array', 'after',
 ]);
 
-export function toYaml(draft: Draft): string {
-  const { constraints, ...more } = draft.more;
+/**
+ * The text of a draft. Without window and value nothing in it would make it a bid: then it says
+ * that it may cost what it costs now.
+ */
+export function toYaml(draft: Draft, price?: string): string {
+  const { constraints, value, most, ...more } = draft.more;
   const place = { ...(typeof constraints === 'object' ? constraints : {}), ...(draft.pool !== '' && { pool: draft.pool }) };
   const text = (given: string) => (given.trim() === '' ? undefined : given.trim());
   const after = readAfter(draft.after);
@@ -35,7 +49,9 @@ export function toYaml(draft: Draft): string {
   const all = {
     name: text(draft.name),
     project: text(draft.project),
-    command: draft.command.trim() === '' ? undefined : /[|&;<>$`*?\n]/.test(draft.command) ? draft.command.trim() : commandWords(draft.command),
+    command: draft.command.trim() === '' ? undefined : needsShell(draft.command) ? draft.command.trim() : commandWords(draft.command),
+    // Where the file lies is where the code is; the page has what was dropped.
+    code: draft.code === '' ? undefined : '.',
     env: Object.keys(draft.env).length > 0 ? draft.env : undefined,
     inputs: inputs.length > 0 ? inputs : undefined,
     image: text(draft.image),
@@ -43,8 +59,8 @@ export function toYaml(draft: Draft): string {
     replicas: text(draft.replicas),
     time: text(draft.time),
     ...(draft.promise
-      ? { from: draft.from === '' ? undefined : localTime(draft.from), by: draft.by === '' ? undefined : localTime(draft.by), value: text(draft.value) }
-      : { queue: text(draft.queue) ?? 'default', array: text(draft.array), after: after === 'bad' || after.length === 0 ? undefined : after.map((one) => (one.when === 'any' ? `${one.job}:any` : one.job)) }),
+      ? { from: draft.from === '' ? undefined : localTime(draft.from), by: draft.by === '' ? undefined : localTime(draft.by), value: text(draft.value) ?? value, most: isBid(draft) ? most : price }
+      : { queue: text(draft.queue), array: text(draft.array), after: after === 'bad' || after.length === 0 ? undefined : after.map((one) => (one.when === 'any' ? `${one.job}:any` : one.job)) }),
     constraints: Object.keys(place).length > 0 ? place : undefined,
     preemptible: draft.preemptible || undefined,
     ...more,
@@ -60,7 +76,7 @@ function resourcesOf(draft: Draft): Record<string, string | number> {
 }
 
 /** The draft that a text makes; its code stays what was dropped. */
-export function fromYaml(text: string, code: string): Read {
+export function fromYaml(text: string, beside: Beside): Read {
   const lines = new LineCounter();
   if (text.length > TEXT_MAX) return { mistake: { line: 1, column: 1, code: 'long', given: '' } };
   // Aliases could make a small text into a huge one.
@@ -71,7 +87,7 @@ export function fromYaml(text: string, code: string): Read {
     return { line: Math.max(1, line), column: Math.max(1, col) };
   };
   if (error) return { mistake: { ...at(error.pos[0]), code: 'syntax', given: error.code, detail: error.message.split(' at line ')[0] ?? error.message } };
-  if (document.contents === null) return { draft: { ...BLANK, code } };
+  if (document.contents === null) return { draft: { ...BLANK, code: beside.code, promise: beside.unpriced ?? false } };
   if (!isMap(document.contents)) return { mistake: { line: 1, column: 1, code: 'map', given: '' } };
   for (const pair of document.contents.items) {
     const key = isScalar(pair.key) ? String(pair.key.value) : '';
@@ -79,7 +95,8 @@ export function fromYaml(text: string, code: string): Read {
     if (!KNOWN.has(key)) return { mistake: { ...at(offset), code: 'key', given: key } };
   }
   try {
-    return { draft: read(document, code) };
+    const draft = read(document, beside);
+    return { draft, note: beside.code === '' && namesFolder(document.get('code')) ? 'code' : undefined };
   } catch (thrown) {
     const wrong = thrown instanceof Misread ? thrown : undefined;
     const node = wrong ? document.get(wrong.key, true) : undefined;
@@ -88,6 +105,9 @@ export function fromYaml(text: string, code: string): Read {
     return { mistake: { ...at(offset), code: 'syntax', given: 'RESOURCE_EXHAUSTION', detail: thrown instanceof Error ? thrown.message : String(thrown) } };
   }
 }
+
+/** A page cannot read the folder that a file names. */
+const namesFolder = (code: unknown) => !['undefined', 'null', '', 'none', 'false'].includes(String(code));
 
 class Misread extends Error {
   constructor(
@@ -99,12 +119,12 @@ class Misread extends Error {
   }
 }
 
-function read(document: Document, code: string): Draft {
+function read(document: Document, beside: Beside): Draft {
   const all = document.toJS({ maxAliasCount: 20 }) as Record<string, unknown>;
-  const text = (key: string): string => {
+  const text = (key: string, listed = false): string => {
     const given = all[key];
     if (given === undefined || given === null) return '';
-    if (typeof given === 'object') throw new Misread(key, 'value', key);
+    if (typeof given === 'object' && !listed) throw new Misread(key, 'value', key);
     return String(given);
   };
   const map = (key: string): Record<string, string> => {
@@ -112,30 +132,40 @@ function read(document: Document, code: string): Draft {
     if (typeof given !== 'object' || Array.isArray(given)) throw new Misread(key, 'names', key);
     return Object.fromEntries(Object.entries(given as object).map(([name, value]) => [name, String(value)]));
   };
-  const { gpu = '', 'gpu.model': gpuModel = '', cpu = '', memory = '', ...otherResources } = map('resources');
+  const usual = map('resources');
+  const { gpu = '', 'gpu.model': gpuModel = '', cpu, memory, ...otherResources } = { ...defaults('gpu' in usual || all['gpus'] !== undefined), ...usual };
   const { pool, ...place } = (all['constraints'] ?? {}) as Record<string, unknown>;
   const more: Record<string, unknown> = {};
-  for (const key of ['gpus', 'most', 'overrun', 'release_when_idle', 'priority', 'attributes']) {
+  for (const key of ['gpus', 'overrun', 'release_when_idle', 'priority', 'attributes']) {
     if (all[key] !== undefined) more[key] = all[key];
   }
   if (Object.keys(place).length > 0) more['constraints'] = place;
   const stepped = Array.isArray(all['value']);
   if (stepped) more['value'] = all['value'];
-  const [name, project, image, queue] = TEXTS.map(text) as [string, string, string, string];
+  const most = text('most');
+  if (most !== '' && !CREDITS.test(most)) throw new Misread('most', 'amount', most);
+  if (most !== '' && Number(most) !== Number(beside.price)) more['most'] = most;
+  const [name, project, image, queue] = TEXTS.map((key) => text(key)) as [string, string, string, string];
   const window = (key: 'from' | 'by') => {
     const given = text(key);
     const at = instant(given);
     if (given !== '' && at === undefined) throw new Misread(key, 'time', given);
     return at === undefined ? '' : localTime(at);
   };
+  const bid = { from: window('from'), by: window('by'), value: stepped ? '' : text('value'), more };
+  const queued = (['queue', 'array', 'after'] as const).find((key) => all[key] !== undefined && all[key] !== null);
+  const promised = (['value', 'most', 'by', 'from'] as const).find((key) => text(key, true) !== '');
+  if (queued && promised) throw new Misread(queued, 'both', `${queued}, ${promised}`);
+  if (all['gpus'] !== undefined && all['replicas'] !== undefined) throw new Misread('gpus', 'both', 'gpus, replicas');
   return {
     ...BLANK,
+    ...bid,
     name,
     project,
     image,
     queue,
     command: Array.isArray(all['command']) ? commandLine(all['command'].map(String)) : text('command'),
-    code,
+    code: beside.code,
     env: map('env'),
     inputs: list(all['inputs']).map(input),
     gpu,
@@ -144,16 +174,12 @@ function read(document: Document, code: string): Draft {
     memory,
     otherResources,
     replicas: replicas(all['replicas']),
-    time: text('time'),
-    promise: queue === '' && all['array'] === undefined && all['after'] === undefined,
-    from: window('from'),
-    by: window('by'),
-    value: stepped ? '' : text('value'),
+    time: text('time') || BLANK.time,
+    promise: promised !== undefined || (queued === undefined && beside.unpriced === true),
     pool: typeof pool === 'string' ? pool : '',
     preemptible: all['preemptible'] === true,
     array: indices(text('array')),
     after: before(all['after']),
-    more,
   };
 }
 

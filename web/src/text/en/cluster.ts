@@ -136,6 +136,7 @@ export default {
   domainsHow: 'Drag nodes from one area to another, or pick some and move them together. It takes effect at once and can be undone.',
   picked: (count: string) => `${count} picked`,
   clearPicked: 'Pick none',
+  openNode: (name: string) => `Open ${name}`,
   moveTo: 'Move to…',
   movedMany: (count: string, domain: string) => `${nodes(count)} moved: ${domain}.`,
   newDomain: 'New domain',

@@ -8,6 +8,8 @@ const YAML: Record<string, (given: string) => string> = {
   array: (given) => `\`${given}\` is no array: write 0-99, 0-99:2 or 0-99%10`,
   after: () => '`after` is a list of jobs: write [12, 13:any]',
   list: (given) => `\`${given}\` is a list`,
+  amount: (given) => `\`${given}\` is no amount of credits: write 30 or 12.50`,
+  both: (given) => `${given}: a job has one of them, not both`,
 };
 
 export default {
@@ -36,6 +38,7 @@ export default {
   codeTooMany: 'A folder of code has at most 10,000 files: leave data to data sets.',
   codeTooLarge: 'A folder of code has at most 512 MiB: leave data to data sets.',
   codeEmpty: 'There is no file in it that a job could use.',
+  codeUnreadable: 'The folder could not be read: see that you may read all of its files, and drop it again.',
   remove: 'Remove',
   data: 'Data sets',
   dataNone: 'No data set yet. Upload one under Data.',
@@ -117,5 +120,10 @@ export default {
   yamlWhat: (code: string, given: string, detail: string) => YAML[code]?.(given) ?? detail,
   yamlHint: 'Editable: the form follows. era submit reads the same file.',
   lineHint: 'Run this where your code is.',
+  yamlMost: '`most` is the price of now. It makes this a bid for a promise: without it, a value or a window, `era submit` would put the job into a queue.',
+  yamlCode: 'A browser cannot read the folder that `code` names: drop it under “What runs”.',
+  lineMost: '`--most` is the price of now. It makes this a bid for a promise: without it, a value or a window, `era run` would put the job into a queue.',
+  lineLeaves: (keys: string) => `No flag says ${keys}, so the line leaves it out. Save the YAML and write era run -f job.yaml instead.`,
+  priceUnknown: 'There is no price yet that would make this a bid for a promise: give it a value or a window, or it waits in a queue.',
   cloned: (id: string) => `A copy of job ${id}: change what you like.`,
 };

@@ -3,6 +3,7 @@ export default {
   newJob: 'New job',
   utilisation: 'Utilisation now',
   overDay: 'Utilisation over the last 24 hours',
+  used: 'In use',
   cpu: 'Cores',
   memory: 'Memory',
   gpu: 'GPUs',

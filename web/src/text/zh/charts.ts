@@ -6,4 +6,7 @@ export default {
   step: '步',
   ganttHint: (rows: number, bars: number) => `${rows} 行，${bars} 个条目。方向键移动，加减号缩放，Home 键显示全部；Shift 加方向键选择条目，Enter 打开。`,
   noBar: '无',
+  noValue: '无数值',
+  readValues: (chart: string) => `${chart}的数值`,
+  readHow: '方向键逐个读取数值，加减号缩放，Escape 显示全部。',
 } satisfies Translation<typeof en>;

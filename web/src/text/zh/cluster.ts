@@ -136,6 +136,7 @@ export default {
   domainsHow: '将节点从一个区域拖到另一个，或选中若干后一起移动。立即生效，可以撤销。',
   picked: (count: string) => `已选 ${count} 个`,
   clearPicked: '取消选择',
+  openNode: (name: string) => `打开 ${name}`,
   moveTo: '移到…',
   movedMany: (count: string, domain: string) => `已移动 ${count} 个节点：${domain}。`,
   newDomain: '新建域',

@@ -11,6 +11,8 @@ const YAML: Record<string, (given: string) => string> = {
   array: (given) => `${given} 不是批量：请写 0-99、0-99:2 或 0-99%10`,
   after: () => 'after 应为作业列表：请写 [12, 13:any]',
   list: (given) => `${given} 应为列表`,
+  amount: (given) => `${given} 不是信用点数额：请写 30 或 12.50`,
+  both: (given) => `${given.replace(', ', '、')} 只能写一个`,
 };
 /** 语法错误，按读取程序的代码。 */
 const SYNTAX: Record<string, string> = {
@@ -51,6 +53,7 @@ export default {
   codeTooMany: '代码文件夹最多 10,000 个文件：数据请放入数据集。',
   codeTooLarge: '代码文件夹最大 512 MiB：数据请放入数据集。',
   codeEmpty: '其中没有作业可用的文件。',
+  codeUnreadable: '无法读取该文件夹：请确认有权读取其中所有文件，然后重新拖入。',
   remove: '移除',
   data: '数据集',
   dataNone: '还没有数据集。请在“数据”中上传。',
@@ -132,5 +135,10 @@ export default {
   yamlWhat: (code: string, given: string, detail: string) => YAML[code]?.(given) ?? SYNTAX[given] ?? `不是有效的 YAML（${detail}）`,
   yamlHint: '可编辑，表单同步更新。era submit 读取同样的文件。',
   lineHint: '在代码所在目录运行。',
+  yamlMost: 'most 是当前价格，使其成为对承诺时段的出价：没有它、价值或时间窗口时，era submit 会让作业排队。',
+  yamlCode: '浏览器无法读取 code 所指的文件夹：请拖到“运行什么”中。',
+  lineMost: '--most 是当前价格，使其成为对承诺时段的出价：没有它、价值或时间窗口时，era run 会让作业排队。',
+  lineLeaves: (keys: string) => `没有参数能表达 ${keys}，命令行中已省略。请保存 YAML 并改用 era run -f job.yaml。`,
+  priceUnknown: '还没有能使其成为出价的价格：请填写价值或时间窗口，否则作业会排队。',
   cloned: (id: string) => `作业 ${id} 的副本：可随意修改。`,
 } satisfies Translation<typeof en>;

@@ -6,6 +6,7 @@ export default {
   newJob: '新建作业',
   utilisation: '当前利用率',
   overDay: '过去 24 小时的利用率',
+  used: '使用中',
   cpu: 'CPU 核',
   memory: '内存',
   gpu: 'GPU',
