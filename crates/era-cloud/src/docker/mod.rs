@@ -142,4 +142,8 @@ impl Executor for Docker {
     fn stages(&self) -> bool {
         true
     }
+
+    fn runs_images(&self) -> bool {
+        true
+    }
 }

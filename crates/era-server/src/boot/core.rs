@@ -144,6 +144,7 @@ impl Scheduler {
             lab: lab.map_err(BootError::Lab)?,
             files: Files::open(&store, Keep::default())?,
             images: Default::default(),
+            runs_images: true,
         });
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|source| BootError::Listen { address: settings.inbox, source })?;

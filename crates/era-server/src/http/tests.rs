@@ -59,6 +59,7 @@ async fn house() -> House {
         asks: Asking::default(),
         laboratory: None,
         images: Default::default(),
+        runs_images: false,
         lab: Lab::open(folder.path().join("lab"), "/bin/false".into()).unwrap(),
     });
     let routes = service(app.clone(), super::Doors::All);
