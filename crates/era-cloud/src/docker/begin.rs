@@ -78,9 +78,9 @@ impl Hand {
     async fn try_to(&self, launch: &Launch) -> Result<(), Problem> {
         let shown = self.lay_out(launch).await?;
         let image = self.image(launch, None).await?;
-        let network = match launch.replicas {
-            0 | 1 => None,
-            _ => Some(self.engine.ensure_network(launch.task).await?),
+        let network = match task::is_gang(launch) {
+            true => Some(self.engine.ensure_network(launch.task).await?),
+            false => None,
         };
         let chosen = Chosen {
             image,

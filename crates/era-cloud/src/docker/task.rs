@@ -102,6 +102,12 @@ fn within_reach(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a task has others beside it now, or may have later: those who come then must find those
+/// who are there.
+pub(super) fn is_gang(launch: &Launch) -> bool {
+    launch.replicas > 1 || !launch.spec.alone
+}
+
 /// The instance that a launch becomes.
 pub(super) fn instance(
     house: &House,
@@ -174,7 +180,7 @@ fn mounted(house: &House, path: &Path, target: &str, read_only: bool) -> Mounted
 /// found by their names, and what is secret goes another way.
 fn variables(launch: &Launch, seen: &crate::task::Seen, gpus: &[String]) -> Vec<(String, String)> {
     let mut launch = launch.clone();
-    let is_gang = launch.replicas > 1;
+    let is_gang = is_gang(&launch);
     if is_gang {
         launch.master = names::rank_name(0);
     }
@@ -294,6 +300,21 @@ mod tests {
         assert_eq!(variable(&made, "MASTER_ADDR"), Some("rank-0"));
         let config = variable(&made, "TF_CONFIG").expect("a config");
         assert!(config.contains("\"rank-0:") && config.contains("\"rank-1:"), "{config}");
+    }
+
+    #[test]
+    fn one_that_may_grow_finds_those_who_come_later_and_one_that_stays_alone_is_left_alone() {
+        let mut launch = launch(7, &["train"]);
+        Arc::make_mut(&mut launch.spec).alone = false;
+        assert!(is_gang(&launch));
+        let chosen = Chosen { network: Some("net".into()), ..Chosen::default() };
+        let made = instance(&house(Volumes::Bind), &launch, chosen).expect("an instance");
+        assert_eq!(made.network, Some(("net".into(), "rank-0".into())));
+        assert_eq!(variable(&made, "MASTER_ADDR"), Some("rank-0"));
+        Arc::make_mut(&mut launch.spec).alone = true;
+        assert!(!is_gang(&launch));
+        launch.replicas = 2;
+        assert!(is_gang(&launch));
     }
 
     #[test]

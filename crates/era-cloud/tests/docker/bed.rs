@@ -297,7 +297,7 @@ impl Bed {
                 inputs: Vec::new(),
                 image: None,
                 folder,
-                alone: false,
+                alone: true,
                 array: None,
                 limits: Limits::default(),
             }),

@@ -163,7 +163,7 @@ impl Site {
                 inputs: Vec::new(),
                 image: Some(image.to_owned()),
                 folder: self.folder.path().join("jobs").join(job.to_string()),
-                alone: false,
+                alone: true,
                 array: None,
                 limits: Limits::default(),
             }),
