@@ -73,6 +73,7 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     let stranger = Engine::connect(&parsed, site()).await.expect("an engine");
     let refused = stranger.push(&reference, &lines).await.expect_err("refused").to_string();
     assert!(!refused.contains("wrong-word"), "{refused}");
+    assert!(refused.contains(&parsed.endpoint.to_string()), "{refused}");
     write(LOGIN);
 
     // It comes back from the registry alone.
