@@ -126,22 +126,22 @@ impl Hand {
             (None, false) => format!("era-{tag}"),
             (Some(_), _) => registry.reference(&tag)?,
         };
-        if self.engine.describe(&reference).await.is_ok() {
-            return Ok(reference);
-        }
-        let build = Build {
-            reference: reference.clone(),
-            dockerfile: path.to_owned(),
-            arguments: HashMap::new(),
-        };
         let output = output.unwrap_or_else(|| {
             let (lines, mut read) = mpsc::channel::<String>(LINES_MAX);
             tokio::spawn(async move { while read.recv().await.is_some() {} });
             lines
         });
-        let context = context(launch.spec.code.clone(), self.house.data.clone()).await?;
-        self.engine.build(&build, context, &output).await?;
-        if registry.place().is_some() {
+        if !self.engine.has(&reference).await? {
+            let build = Build {
+                reference: reference.clone(),
+                dockerfile: path.to_owned(),
+                arguments: HashMap::new(),
+            };
+            let context = context(launch.spec.code.clone(), self.house.data.clone()).await?;
+            self.engine.build(&build, context, &output).await?;
+        }
+        // Built is not pushed: the server may have died in between, or the push was refused.
+        if registry.place().is_some() && !self.engine.is_pushed(&reference).await? {
             self.engine.push(&reference, &output).await?;
         }
         Ok(reference)

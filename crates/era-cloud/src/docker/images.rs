@@ -274,6 +274,29 @@ impl Engine {
         self.describe(image).await
     }
 
+    /// Whether the engine has an image.
+    pub(super) async fn has(&self, image: &str) -> Result<bool, DockerError> {
+        match self.describe(image).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_missing() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether an image that the engine has is in its registry, too. Where the registry does not
+    /// say, the engine's word counts: what was pushed once is not held up by a registry that is
+    /// away.
+    pub(super) async fn is_pushed(&self, image: &str) -> Result<bool, DockerError> {
+        if self.describe(image).await?.digest.is_none() {
+            return Ok(false);
+        }
+        // Some engines give a digest to whatever they build, so the registry is asked.
+        let credentials = self.registry.credentials_for(image);
+        let found = self.api.inspect_registry_image(image, credentials).await;
+        let found = found.map_err(|error| DockerError::of(&self.place, "ask a registry", error));
+        Ok(!found.is_err_and(|error| error.is_missing()))
+    }
+
     /// What is known of an image that the engine has.
     pub async fn describe(&self, image: &str) -> Result<ImageFacts, DockerError> {
         let found = self.api.inspect_image(image).await;
