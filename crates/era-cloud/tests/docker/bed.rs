@@ -182,15 +182,14 @@ impl Drop for Daemon {
     }
 }
 
-/// What could be started; why not is printed.
-#[allow(clippy::print_stderr)] // why a test was skipped is for whoever reads its output
+/// What could be started. Where it could not, the test is skipped.
 pub(crate) fn can<T>(started: Result<T, String>) -> Option<T> {
     match started {
         Ok(started) => Some(started),
         Err(why) => {
             // Where CI installs an engine, a test that finds none has failed.
             assert!(std::env::var_os("ERA_ENGINES_NEEDED").is_none(), "no engine: {why}");
-            eprintln!("SKIPPED: {why}");
+            super::skipped::skipped(&why);
             None
         }
     }

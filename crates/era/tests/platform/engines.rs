@@ -15,7 +15,9 @@ pub(crate) mod registry;
 #[path = "../../../era-cloud/tests/docker/three.rs"]
 mod three;
 
-use bed::{Daemon, IMAGE};
+use crate::skipped;
+use bed::{Daemon, IMAGE, can};
+use registry::{LOGIN, Registry, write_private};
 use three::Swarm;
 
 /// A rank that says five times a second that it lives, until it is told to go.
