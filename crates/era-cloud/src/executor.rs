@@ -31,6 +31,12 @@ pub trait Executor: Send + Sync {
         false
     }
 
+    /// Whether a task runs in the image that it names. Where it would not, one that names an image
+    /// is not started: what it relies on would not be there.
+    fn runs_images(&self) -> bool {
+        false
+    }
+
     /// The server goes away: whatever looks after tasks and has none need not stay.
     fn leave(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::ready(()))

@@ -58,6 +58,8 @@ pub struct Parts {
     pub files: era_store::files::Files,
     /// What builds images, where the executor has an engine that does.
     pub images: boot::executors::ImageEngine,
+    /// Whether jobs may name an image: not where it is known that no executor runs any.
+    pub runs_images: bool,
 }
 
 impl App {

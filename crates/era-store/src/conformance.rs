@@ -2,6 +2,9 @@
 //! runs this same test binary with it. Where a server cannot be started the reason is told, and
 //! with `ERA_ENGINES_NEEDED=1` that is a failure.
 
+#[path = "../../skipped.rs"]
+mod skipped;
+
 use std::process::Command;
 
 use crate::Dialect;
@@ -20,11 +23,7 @@ fn conforms(dialect: Dialect) {
         Ok(server) => server,
         Err(why) if std::env::var_os("ERA_ENGINES_NEEDED").is_some() => panic!("{why}"),
         Err(why) => {
-            let _ = std::io::Write::write_fmt(
-                &mut std::io::stderr(),
-                format_args!("skipped: {dialect}: {why}\n"),
-            );
-            return;
+            return skipped::skipped(&format!("{dialect}: {why}"));
         }
     };
     let mut tests = Command::new(std::env::current_exe().unwrap());

@@ -148,8 +148,15 @@ fn endpoint(place: &str) -> Result<Endpoint, String> {
 
 fn volumes(value: &str) -> Result<Volumes, String> {
     let bad = || "`volumes` is `bind` or `nfs:SERVER:/EXPORT`".to_owned();
-    if value == "bind" {
-        return Ok(Volumes::Bind);
+    match value {
+        "bind" => return Ok(Volumes::Bind),
+        "local" => {
+            return Err("a volume of one node alone cannot hold jobs' folders, since the server \
+                        writes leases there and reads what is left: give `volumes=bind` for one \
+                        machine, `volumes=nfs:SERVER:/EXPORT` for several"
+                .into());
+        }
+        _ => {}
     }
     let (server, export) =
         value.strip_prefix("nfs:").and_then(|rest| rest.split_once(":/")).ok_or_else(bad)?;
@@ -210,6 +217,9 @@ mod tests {
             ("docker:///s?image=", "needs a value"),
             ("docker:///s?images=x", "`images` is not known"),
             ("docker:///s?volumes=nfs", "nfs:SERVER:/EXPORT"),
+            ("docker:///s?volumes=nfs:/srv", "nfs:SERVER:/EXPORT"),
+            ("docker:///s?volumes=nfs:a:/srv,rw", "nfs:SERVER:/EXPORT"),
+            ("docker:///s?volumes=local", "`volumes=bind` for one machine"),
             ("docker:///s?volumes=nfs:a,rw:/x", "nfs:SERVER:/EXPORT"),
             ("docker:///s?registry=http://r", "HOST:PORT"),
         ] {

@@ -78,9 +78,9 @@ impl Hand {
     async fn try_to(&self, launch: &Launch) -> Result<(), Problem> {
         let shown = self.lay_out(launch).await?;
         let image = self.image(launch, None).await?;
-        let network = match launch.replicas {
-            0 | 1 => None,
-            _ => Some(self.engine.ensure_network(launch.task).await?),
+        let network = match task::is_gang(launch) {
+            true => Some(self.engine.ensure_network(launch.task).await?),
+            false => None,
         };
         let chosen = Chosen {
             image,
@@ -126,22 +126,22 @@ impl Hand {
             (None, false) => format!("era-{tag}"),
             (Some(_), _) => registry.reference(&tag)?,
         };
-        if self.engine.describe(&reference).await.is_ok() {
-            return Ok(reference);
-        }
-        let build = Build {
-            reference: reference.clone(),
-            dockerfile: path.to_owned(),
-            arguments: HashMap::new(),
-        };
         let output = output.unwrap_or_else(|| {
             let (lines, mut read) = mpsc::channel::<String>(LINES_MAX);
             tokio::spawn(async move { while read.recv().await.is_some() {} });
             lines
         });
-        let context = context(launch.spec.code.clone(), self.house.data.clone()).await?;
-        self.engine.build(&build, context, &output).await?;
-        if registry.place().is_some() {
+        if !self.engine.has(&reference).await? {
+            let build = Build {
+                reference: reference.clone(),
+                dockerfile: path.to_owned(),
+                arguments: HashMap::new(),
+            };
+            let context = context(launch.spec.code.clone(), self.house.data.clone()).await?;
+            self.engine.build(&build, context, &output).await?;
+        }
+        // Built is not pushed: the server may have died in between, or the push was refused.
+        if registry.place().is_some() && !self.engine.is_pushed(&reference).await? {
             self.engine.push(&reference, &output).await?;
         }
         Ok(reference)

@@ -229,12 +229,12 @@ impl Engine {
         gone(self.api.delete_secret(name).await.map_err(self.did("remove a secret")))
     }
 
-    /// Whether a service of this name, which is no task, has run or never will.
-    pub(super) async fn is_over(&self, name: &str) -> Result<bool, DockerError> {
+    /// How a service of this name is that is no task; `None` while nothing is known of it.
+    pub(super) async fn seen(&self, name: &str) -> Result<Option<Seen>, DockerError> {
         let filters = HashMap::from([("service".to_owned(), vec![name.to_owned()])]);
         let options = ListTasksOptions { filters: Some(filters) };
         let tasks = self.api.list_tasks(Some(options)).await.map_err(self.did("list tasks"))?;
-        Ok(tasks.first().is_some_and(|task| swarm::seen(task).is_over()))
+        Ok(tasks.first().map(swarm::seen))
     }
 
     /// Removes what was made for gangs that nobody looks after any more; each is named by its first

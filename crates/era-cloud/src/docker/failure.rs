@@ -9,9 +9,7 @@ use bollard::errors::Error as ApiError;
 #[derive(Debug, thiserror::Error)]
 pub enum DockerError {
     /// It cannot be reached.
-    #[error(
-        "the engine at {engine} cannot be reached: {problem}: is it running, and is the address right?"
-    )]
+    #[error("the engine at {engine} cannot be reached: {problem}: {}", reach_remedy(problem))]
     Unreachable {
         /// Which engine.
         engine: String,
@@ -37,8 +35,10 @@ pub enum DockerError {
         engine: String,
     },
     /// It refused.
-    #[error("the engine refused to {what}: {answer}")]
+    #[error("the engine at {engine} refused to {what}: {answer}: {}", remedy(what, answer))]
     Refused {
+        /// Which engine.
+        engine: String,
         /// What was asked.
         what: String,
         /// What it answered.
@@ -47,18 +47,25 @@ pub enum DockerError {
         status: u16,
     },
     /// What was asked for is not there.
-    #[error("the engine knows no {what}: {answer}")]
+    #[error(
+        "the engine at {engine} could not {what}: {answer}: somebody may have removed it there; hand the job in again"
+    )]
     Missing {
-        /// What.
+        /// Which engine.
+        engine: String,
+        /// What was asked.
         what: String,
         /// What it answered.
         answer: String,
     },
     /// An image is not there.
     #[error(
-        "image `{image}` could not be had: {answer}: check its name, and the registry's password"
+        "image `{image}` could not be had by the engine at {engine}: {answer}: {}",
+        image_remedy(answer)
     )]
     NoImage {
+        /// Which engine.
+        engine: String,
         /// Which.
         image: String,
         /// What the engine answered.
@@ -101,16 +108,33 @@ impl DockerError {
         let (engine, what) = (engine.to_owned(), what.to_owned());
         match error {
             ApiError::DockerResponseServerError { status_code: 404, message } => {
-                DockerError::Missing { what, answer: sentence(&message) }
+                DockerError::Missing { engine, what, answer: sentence(&message) }
             }
-            ApiError::DockerResponseServerError { status_code, message } => {
-                DockerError::Refused { what, answer: sentence(&message), status: status_code }
+            ApiError::DockerResponseServerError { status_code: status, message } => {
+                DockerError::Refused { engine, what, answer: sentence(&message), status }
             }
             ApiError::DockerStreamError { error } => {
-                DockerError::Refused { what, answer: sentence(&error), status: 500 }
+                DockerError::Refused { engine, what, answer: sentence(&error), status: 500 }
             }
             other => DockerError::Unreachable { engine, problem: chain(&other) },
         }
+    }
+
+    /// What an engine says of an instance that it took and could not start.
+    pub(super) fn of_start(engine: &str, image: &str, answer: &str) -> DockerError {
+        let (engine, answer) = (engine.to_owned(), sentence(answer));
+        let no_image = [
+            "no such image",
+            "pull access denied",
+            "manifest unknown",
+            "manifest for",
+            "repository does not exist",
+        ];
+        let said = answer.to_ascii_lowercase();
+        if no_image.iter().any(|words| said.contains(words)) {
+            return DockerError::NoImage { engine, image: image.to_owned(), answer };
+        }
+        DockerError::Refused { engine, what: "start the task".into(), answer, status: 500 }
     }
 
     /// Whether the same call may do better later.
@@ -133,9 +157,63 @@ impl DockerError {
         }
     }
 
+    /// Whether it says that a disk is full.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, DockerError::Refused { answer, .. } if answer.contains("no space left on device"))
+    }
+
     /// Whether it says that something is not there.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self, DockerError::Missing { .. })
+    }
+}
+
+/// What to do about an engine that does not answer.
+fn reach_remedy(problem: &str) -> &'static str {
+    if problem.to_ascii_lowercase().contains("permission denied") {
+        "let the server's user use its socket (group `docker`)"
+    } else {
+        "is it running, and is the address right?"
+    }
+}
+
+/// What to do about an engine's refusal, as far as its answer tells.
+fn remedy(what: &str, answer: &str) -> &'static str {
+    let answer = answer.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|words| answer.contains(words));
+    if says(&["no space left on device", "disk quota exceeded"]) {
+        if what.starts_with("push") {
+            "make room on the disk of the registry, or of the engine (`docker system prune`)"
+        } else {
+            "its disk is full: make room on that machine (`docker system df`, `docker system prune`)"
+        }
+    } else if says(&["unauthorized", "denied", "no basic auth", "authentication required"]) {
+        "check who may do so there, and the file of `registry-auth`"
+    } else if says(&["http response to https client", "x509"]) {
+        "give the registry a certificate that the engine trusts, or list it under \
+         `insecure-registries` in the engine's `daemon.json`"
+    } else if says(&["address pool"]) {
+        "give the engine more networks with `default-address-pools` in its `daemon.json`"
+    } else if says(&["could not select device driver", "nvidia"]) {
+        "install the NVIDIA container toolkit on that machine, and restart the engine"
+    } else if says(&["exec format error"]) {
+        "build the image for the machine's own processor"
+    } else {
+        "see that engine's own log on its machine (`journalctl -u docker`)"
+    }
+}
+
+/// What to do about an image that an engine does not have.
+fn image_remedy(answer: &str) -> &'static str {
+    let full = answer.contains("no space left on device");
+    let away = ["connection refused", "no such host", "i/o timeout", "no route to host"];
+    if full {
+        "the disk of the engine is full: make room there (`docker system prune`)"
+    } else if away.iter().any(|words| answer.contains(words)) {
+        "is the registry running, and is the image's name right?"
+    } else {
+        "check its name, that it was pushed to a registry which every node reaches, and the \
+         registry's password"
     }
 }
 
@@ -195,6 +273,30 @@ mod tests {
     #[test]
     fn an_answer_is_one_line_and_not_endless() {
         let said = answered(500, &format!("a\n b{}", "c".repeat(9000))).to_string();
-        assert!(said.contains("a bc") && said.len() < 700, "{}", said.len());
+        assert!(said.contains("a bc") && said.len() < 800, "{}", said.len());
+    }
+
+    #[test]
+    fn every_sentence_says_which_engine_what_it_answered_and_what_to_do() {
+        let start = |answer: &str| DockerError::of_start("docker:///s", "torch:2.9", answer);
+        for (error, remedy) in [
+            (answered(500, "mkdir /x: no space left on device"), "docker system prune"),
+            (answered(500, "could not find an available address pool"), "default-address-pools"),
+            (answered(403, "denied: requested access"), "registry-auth"),
+            (answered(400, "invalid mount"), "journalctl -u docker"),
+            (answered(404, "network x not found"), "hand the job in again"),
+            (start("No such image: torch:2.9"), "check its name"),
+            (start("write /var/lib: no space left on device"), "docker system prune"),
+            (start("OCI runtime create failed: exec: \"x\": not found"), "journalctl"),
+            (start("network era-x not found"), "journalctl"),
+        ] {
+            let said = error.to_string();
+            assert!(said.contains("docker:///s") && said.contains(remedy), "{said}");
+        }
+        let image = start("No such image: torch:2.9").to_string();
+        assert!(image.starts_with("image `torch:2.9` could not be had"), "{image}");
+        let error = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let closed = DockerError::of("docker:///s", "answer", ApiError::IOError { err: error });
+        assert!(closed.to_string().contains("group `docker`"), "{closed}");
     }
 }

@@ -11,6 +11,8 @@ use crate::executor::{Ending, Launch, Report};
 
 /// The exit code of what could not be started, as shells have it.
 const NOT_STARTED: i32 = 126;
+/// Why a task is lost that its engine ended as it came back.
+pub(super) const ENGINE_AWAY: &str = "its-engine-went-away";
 /// The exit code of what was killed.
 const KILLED: i32 = 128 + 9;
 /// How long a killed task may be seen to run before its instance is removed.
@@ -35,6 +37,8 @@ pub(super) struct Held {
     pub(super) killed: Option<(Instant, bool)>,
     /// Nothing renews its lease any more: by then it is certainly gone.
     pub(super) cut_off: Option<Instant>,
+    /// The engine did not answer since it was last seen to run.
+    pub(super) engine_away: bool,
     /// An older attempt that a newer one waits for. Nobody is told about it.
     pub(super) stray: bool,
     pub(super) generation: u64,
@@ -87,6 +91,7 @@ impl Held {
             doom: None,
             killed: None,
             cut_off: None,
+            engine_away: false,
             stray: false,
             generation,
             said_over: false,
@@ -99,6 +104,11 @@ impl Held {
     /// Whether something of it may run.
     pub(super) fn is_live(&self) -> bool {
         !matches!(self.phase, Phase::Ended(_) | Phase::Ending)
+    }
+
+    /// Whether it was seen to run.
+    pub(super) fn runs(&self) -> bool {
+        matches!(self.phase, Phase::Runs(_))
     }
 
     /// Whether a look that began then must have seen its instance.
@@ -151,6 +161,12 @@ impl Held {
         let why = told.map(|told| told.why);
         if why == Some(Why::Lapsed) && self.doom.is_none() {
             return Report::Lost { task, reason: "its-lease-lapsed".into() };
+        }
+        // An engine that goes or comes back ends what ran: nobody but the engine was at fault.
+        let forced = matches!(seen, Seen::Ended(code) if *code != 0)
+            && matches!(why, None | Some(Why::Stopped));
+        if self.engine_away && forced && self.doom.is_none() {
+            return Report::Lost { task, reason: ENGINE_AWAY.into() };
         }
         let (code, natural) = match seen {
             Seen::Ended(code) => (*code, Ending::Itself),
@@ -263,5 +279,19 @@ mod tests {
         assert_eq!(ending(&Seen::Failed("x".into()), None), (126, Some(Ending::NotStarted)));
         assert_eq!(ending(&Seen::Ended(143), told(Why::Lapsed, false)).1, None, "it is lost");
         assert_eq!(ending(&Seen::Removed, None).1, None, "it is lost");
+    }
+
+    #[test]
+    fn what_an_engine_ended_as_it_came_back_is_lost_and_not_failed() {
+        let mut held = held();
+        let itself = Some(Told { why: Why::Itself, oom: false });
+        let is_lost = |report: Report| matches!(report, Report::Lost { .. });
+        assert!(!is_lost(held.end(&Seen::Ended(137), None, Time(9))));
+        held.engine_away = true;
+        assert!(is_lost(held.end(&Seen::Ended(137), None, Time(9))));
+        assert!(!is_lost(held.end(&Seen::Ended(0), None, Time(9))), "it was done");
+        assert!(!is_lost(held.end(&Seen::Ended(3), itself, Time(9))), "its guard tells");
+        held.doom = Some(Ending::Stopped);
+        assert!(!is_lost(held.end(&Seen::Ended(137), None, Time(9))), "it was told to stop");
     }
 }

@@ -170,8 +170,8 @@ impl Engine {
                         | DockerError::Missing { answer, .. } => answer,
                         other => other.to_string(),
                     };
-                    let answer = self.registry.redact(&answer);
-                    DockerError::NoImage { image: image.to_owned(), answer }
+                    let (engine, answer) = (self.place.clone(), self.registry.redact(&answer));
+                    DockerError::NoImage { engine, image: image.to_owned(), answer }
                 }
             })?;
         }
@@ -211,6 +211,8 @@ impl Engine {
         while let Some(step) = steps.next().await {
             let step =
                 step.map_err(|error| match DockerError::of(&self.place, "build", error) {
+                    // A full disk is no fault of the Dockerfile's.
+                    refused if refused.is_full() => refused,
                     DockerError::Refused { answer, .. } => failed(answer, &last),
                     other => other,
                 })?;
@@ -256,9 +258,9 @@ impl Engine {
             let step = step.map_err(|error| {
                 let what = format!("push `{image}`");
                 match DockerError::of(&self.place, &what, error) {
-                    DockerError::Refused { what, answer, status } => {
+                    DockerError::Refused { engine, what, answer, status } => {
                         let answer = self.registry.redact(&answer);
-                        DockerError::Refused { what, answer, status }
+                        DockerError::Refused { engine, what, answer, status }
                     }
                     other => other,
                 }
@@ -272,11 +274,34 @@ impl Engine {
         self.describe(image).await
     }
 
+    /// Whether the engine has an image.
+    pub(super) async fn has(&self, image: &str) -> Result<bool, DockerError> {
+        match self.describe(image).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_missing() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether an image that the engine has is in its registry, too. Where the registry does not
+    /// say, the engine's word counts: what was pushed once is not held up by a registry that is
+    /// away.
+    pub(super) async fn is_pushed(&self, image: &str) -> Result<bool, DockerError> {
+        if self.describe(image).await?.digest.is_none() {
+            return Ok(false);
+        }
+        // Some engines give a digest to whatever they build, so the registry is asked.
+        let credentials = self.registry.credentials_for(image);
+        let found = self.api.inspect_registry_image(image, credentials).await;
+        let found = found.map_err(|error| DockerError::of(&self.place, "ask a registry", error));
+        Ok(!found.is_err_and(|error| error.is_missing()))
+    }
+
     /// What is known of an image that the engine has.
     pub async fn describe(&self, image: &str) -> Result<ImageFacts, DockerError> {
         let found = self.api.inspect_image(image).await;
         let found = found
-            .map_err(|error| DockerError::of(&self.place, &format!("image `{image}`"), error))?;
+            .map_err(|error| DockerError::of(&self.place, &format!("find `{image}`"), error))?;
         let (name, _) = split_tag(image);
         let digests = found.repo_digests.unwrap_or_default();
         let digest = digests.iter().find_map(|one| one.strip_prefix(name)?.strip_prefix('@'));

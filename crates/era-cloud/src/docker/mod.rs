@@ -13,9 +13,13 @@
 
 mod address;
 mod ahead;
+#[cfg(test)]
+mod bad_engines;
 mod begin;
 mod engine;
 mod failure;
+#[cfg(test)]
+mod fake;
 mod follow;
 mod held;
 mod images;
@@ -140,6 +144,10 @@ impl Executor for Docker {
     }
 
     fn stages(&self) -> bool {
+        true
+    }
+
+    fn runs_images(&self) -> bool {
         true
     }
 }

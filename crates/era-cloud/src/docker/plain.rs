@@ -129,3 +129,42 @@ pub(super) fn node(info: &SystemInfo) -> EngineNode {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_volume_is_mounted_as_engines_have_it() {
+        let mounted =
+            |volume| mount(&Mounted { volume, target: "/run/era".into(), read_only: true });
+        let bind = mounted(Volume::Bind { path: "/data/jobs/7".into() });
+        assert_eq!(
+            (bind.typ, bind.source.as_deref()),
+            (Some(MountType::BIND), Some("/data/jobs/7"))
+        );
+        assert!(bind.volume_options.is_none());
+        let local = mounted(Volume::Local { name: "scratch".into() });
+        assert_eq!(
+            (local.typ, local.source.as_deref()),
+            (Some(MountType::VOLUME), Some("scratch"))
+        );
+        assert!(local.volume_options.is_none());
+
+        // Without a name, so that it goes with its container.
+        let nfs =
+            mounted(Volume::Nfs { server: "10.0.0.1".into(), path: "/srv/era/jobs/7".into() });
+        assert_eq!((nfs.typ, &nfs.source), (Some(MountType::VOLUME), &None));
+        assert_eq!(nfs.read_only, Some(true));
+        let options = nfs.volume_options.expect("options");
+        assert_eq!(options.no_copy, Some(true), "what is in the image stays out of the export");
+        let driver = options.driver_config.expect("a driver");
+        assert_eq!(driver.name.as_deref(), Some("local"));
+        let told = driver.options.expect("options");
+        for (key, value) in
+            [("type", "nfs"), ("o", "addr=10.0.0.1,rw,hard"), ("device", ":/srv/era/jobs/7")]
+        {
+            assert_eq!(told[key], value, "{key}");
+        }
+    }
+}

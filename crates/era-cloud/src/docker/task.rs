@@ -22,8 +22,24 @@ const GUARD_PROCESSES: u32 = 8;
 const GUARD_MEMORY_BYTES: u64 = 8 << 20;
 /// Shared memory of a task that did not say how much memory it wants.
 const SHM_BYTES: u64 = 1 << 30;
-/// Ends of names of variables that hold secrets.
-const SECRET_ENDS: [&str; 6] = ["TOKEN", "PASSWORD", "PASSWD", "SECRET", "API_KEY", "ACCESS_KEY"];
+/// Ends of names of variables that hold secrets. One too many does no harm: the task finds all of
+/// them in its environment.
+const SECRET_ENDS: [&str; 14] = [
+    "TOKEN",
+    "TOKENS",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "SECRET",
+    "SECRETS",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "KEY",
+    "_PASS",
+    "_PAT",
+    "_PWD",
+    "_AUTH",
+];
 
 /// How a site runs its tasks.
 #[derive(Clone, Debug)]
@@ -102,6 +118,12 @@ fn within_reach(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a task has others beside it now, or may have later: those who come then must find those
+/// who are there.
+pub(super) fn is_gang(launch: &Launch) -> bool {
+    launch.replicas > 1 || !launch.spec.alone
+}
+
 /// The instance that a launch becomes.
 pub(super) fn instance(
     house: &House,
@@ -174,7 +196,7 @@ fn mounted(house: &House, path: &Path, target: &str, read_only: bool) -> Mounted
 /// found by their names, and what is secret goes another way.
 fn variables(launch: &Launch, seen: &crate::task::Seen, gpus: &[String]) -> Vec<(String, String)> {
     let mut launch = launch.clone();
-    let is_gang = launch.replicas > 1;
+    let is_gang = is_gang(&launch);
     if is_gang {
         launch.master = names::rank_name(0);
     }
@@ -184,7 +206,7 @@ fn variables(launch: &Launch, seen: &crate::task::Seen, gpus: &[String]) -> Vec<
             all.remove(name);
         }
     }
-    all.retain(|name, _| !is_secret(name));
+    all.retain(|name, value| !is_secret(name, value));
     // What the NVIDIA runtime reads: these GPUs, or none at all, whatever the image or the job says.
     let visible = if gpus.is_empty() { "void".to_owned() } else { gpus.join(",") };
     all.insert("NVIDIA_VISIBLE_DEVICES".into(), visible);
@@ -213,10 +235,20 @@ fn by_name(all: &mut BTreeMap<String, String>) {
     all.insert("TF_CONFIG".into(), config.to_string());
 }
 
-/// Whether a variable holds what nobody but the task should see.
-fn is_secret(name: &str) -> bool {
+/// Whether a variable holds what nobody but the task should see: by its name, or because it is an
+/// address with a password in it.
+fn is_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    SECRET_ENDS.iter().any(|end| name.ends_with(end))
+    SECRET_ENDS.iter().any(|end| name.ends_with(end)) || has_password(value)
+}
+
+/// Whether a value has `://user:password@` in it.
+fn has_password(value: &str) -> bool {
+    value.split("://").skip(1).any(|rest| {
+        let place = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
+        let login = place.rsplit_once('@').map(|(login, _)| login);
+        login.and_then(|login| login.split_once(':')).is_some_and(|(_, word)| !word.is_empty())
+    })
 }
 
 /// The variables that are secret, as a shell reads them.
@@ -228,7 +260,7 @@ fn secrets(env: &BTreeMap<String, String>) -> Option<String> {
     };
     let lines: String = env
         .iter()
-        .filter(|(name, _)| is_secret(name) && plain(name))
+        .filter(|(name, value)| is_secret(name, value) && plain(name))
         .map(|(name, value)| format!("export {name}='{}'\n", value.replace('\'', r"'\''")))
         .collect();
     (!lines.is_empty()).then_some(lines)
@@ -297,6 +329,21 @@ mod tests {
     }
 
     #[test]
+    fn one_that_may_grow_finds_those_who_come_later_and_one_that_stays_alone_is_left_alone() {
+        let mut launch = launch(7, &["train"]);
+        Arc::make_mut(&mut launch.spec).alone = false;
+        assert!(is_gang(&launch));
+        let chosen = Chosen { network: Some("net".into()), ..Chosen::default() };
+        let made = instance(&house(Volumes::Bind), &launch, chosen).expect("an instance");
+        assert_eq!(made.network, Some(("net".into(), "rank-0".into())));
+        assert_eq!(variable(&made, "MASTER_ADDR"), Some("rank-0"));
+        Arc::make_mut(&mut launch.spec).alone = true;
+        assert!(!is_gang(&launch));
+        launch.replicas = 2;
+        assert!(is_gang(&launch));
+    }
+
+    #[test]
     fn gpus_are_named_by_id_and_the_image_keeps_its_path() {
         let made = launched(Volumes::Bind, &[]);
         for name in ["CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"] {
@@ -320,6 +367,26 @@ mod tests {
         }
         assert!(!format!("{made:?}").contains("it's"));
         assert_eq!(launched(Volumes::Bind, &[]).secrets, None);
+    }
+
+    #[test]
+    fn what_is_secret_is_known_by_its_name_or_by_a_password_in_an_address() {
+        for name in
+            ["OPENAI_KEY", "GITHUB_PAT", "AWS_CREDENTIALS", "DB_PASS", "ssh_key", "MYSQL_PWD"]
+        {
+            assert!(is_secret(name, "x"), "{name}");
+        }
+        for (name, value) in [
+            ("MODE", "fast"),
+            ("KEYBOARD", "us"),
+            ("PWD", "/run/era"),
+            ("PATH", "/opt/path:/bin"),
+            ("BASE_URL", "https://example.org:8080/x@y:z"),
+            ("REMOTE", "ssh://git@example.org/x"),
+        ] {
+            assert!(!is_secret(name, value), "{name}={value}");
+        }
+        assert!(is_secret("DATABASE_URL", "postgres://ada:s3cret@db:5432/era?x=1"));
     }
 
     #[test]

@@ -254,6 +254,11 @@ impl Keeper {
         let Some(program) = launch.spec.command.first() else {
             return Err((126, "there is no command to run: give one".into()));
         };
+        if let Some(image) = &launch.spec.image {
+            let why = "tasks of this node are plain processes: leave the image out, or run the job \
+                       on an executor `docker://…`";
+            return Err((126, format!("it names image `{image}`, and {why}")));
+        }
         let wrong = |why: &dyn std::fmt::Display| (126, why.to_string());
         let root = node.isolation.namespaces.then(|| PathBuf::from(TASK_ROOT));
         let uid = node.isolation.uid(launch.spec.user).map_err(|why| wrong(&why))?;

@@ -78,6 +78,11 @@ impl Executor for Simulated {
     fn known(&self) -> Vec<TaskId> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }
+
+    /// Nothing is run, so nothing is missed.
+    fn runs_images(&self) -> bool {
+        true
+    }
 }
 
 /// Tasks that sleep, and how those ended that nobody has acknowledged.

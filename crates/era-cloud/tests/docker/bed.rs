@@ -64,6 +64,8 @@ pub(crate) struct Daemon {
     pub(crate) namespace: Namespace,
     pub(crate) folder: PathBuf,
     child: Child,
+    path: String,
+    more: Vec<String>,
 }
 
 impl Daemon {
@@ -83,38 +85,44 @@ impl Daemon {
         }
         let folder = std::env::temp_dir().join(&namespace.0);
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        let at = |name: &str| folder.join(name).display().to_string();
-        let log = std::fs::File::create(folder.join("log")).map_err(|error| error.to_string())?;
         let path = std::env::var("PATH").unwrap_or_default();
         let path = programs.map(|folder| format!("{}:{path}", folder.display())).unwrap_or(path);
-        let child = Command::new("nsenter")
-            .env("PATH", path)
-            .arg(format!("--net=/run/netns/{}", namespace.0))
-            .args(["dockerd", "-H", &format!("unix://{}", at("s"))])
-            .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
-            .args(more)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(|error| error.to_string())?)
-            .stderr(log)
-            .spawn()
-            .map_err(|error| format!("nsenter: {error}"))?;
-        let mut daemon = Daemon { namespace, folder, child };
+        let more: Vec<String> = more.iter().map(|&word| word.to_owned()).collect();
+        let child = spawn(&namespace, &folder, &path, &more)?;
+        let mut daemon = Daemon { namespace, folder, child, path, more };
+        daemon.wait_until_it_answers()?;
+        let image = rootfs()?;
+        daemon.docker(&["import", &image, IMAGE])?;
+        let _ = std::fs::remove_file(image);
+        Ok(daemon)
+    }
+
+    fn wait_until_it_answers(&mut self) -> Result<(), String> {
         let begun = Instant::now();
-        while daemon.docker(&["version", "-f", "{{.Server.Version}}"]).is_err() {
-            let ended = daemon.child.try_wait().ok().flatten().is_some();
+        while self.docker(&["version", "-f", "{{.Server.Version}}"]).is_err() {
+            let ended = self.child.try_wait().ok().flatten().is_some();
             if ended || begun.elapsed() > PATIENCE {
                 let mut log = String::new();
-                let _ = std::fs::File::open(daemon.folder.join("log"))
+                let _ = std::fs::File::open(self.folder.join("log"))
                     .and_then(|mut file| file.read_to_string(&mut log));
                 let last: Vec<&str> = log.lines().rev().take(3).collect();
                 return Err(format!("dockerd does not start: {}", last.join(" | ")));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        let image = rootfs()?;
-        daemon.docker(&["import", &image, IMAGE])?;
-        let _ = std::fs::remove_file(image);
-        Ok(daemon)
+        Ok(())
+    }
+
+    /// Kills it, so that it can bring nothing to an end.
+    pub(crate) fn crash(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts it again after that, on what it left.
+    pub(crate) fn revive(&mut self) -> Result<(), String> {
+        self.child = spawn(&self.namespace, &self.folder, &self.path, &self.more)?;
+        self.wait_until_it_answers()
     }
 
     /// One alone, whose containers have a bridge.
@@ -130,6 +138,29 @@ impl Daemon {
     pub(crate) fn address(&self) -> String {
         format!("docker://{}/s?image={IMAGE}", self.folder.display())
     }
+}
+
+/// The process of a daemon.
+fn spawn(
+    namespace: &Namespace,
+    folder: &Path,
+    path: &str,
+    more: &[String],
+) -> Result<Child, String> {
+    let at = |name: &str| folder.join(name).display().to_string();
+    let log = std::fs::File::options().create(true).append(true).open(folder.join("log"));
+    let log = log.map_err(|error| error.to_string())?;
+    Command::new("nsenter")
+        .env("PATH", path)
+        .arg(format!("--net=/run/netns/{}", namespace.0))
+        .args(["dockerd", "-H", &format!("unix://{}", at("s"))])
+        .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
+        .args(more)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(|error| error.to_string())?)
+        .stderr(log)
+        .spawn()
+        .map_err(|error| format!("nsenter: {error}"))
 }
 
 impl Drop for Daemon {
@@ -151,15 +182,14 @@ impl Drop for Daemon {
     }
 }
 
-/// What could be started; why not is printed.
-#[allow(clippy::print_stderr)] // why a test was skipped is for whoever reads its output
+/// What could be started. Where it could not, the test is skipped.
 pub(crate) fn can<T>(started: Result<T, String>) -> Option<T> {
     match started {
         Ok(started) => Some(started),
         Err(why) => {
             // Where CI installs an engine, a test that finds none has failed.
             assert!(std::env::var_os("ERA_ENGINES_NEEDED").is_none(), "no engine: {why}");
-            eprintln!("SKIPPED: {why}");
+            super::skipped::skipped(&why);
             None
         }
     }
@@ -297,7 +327,7 @@ impl Bed {
                 inputs: Vec::new(),
                 image: None,
                 folder,
-                alone: false,
+                alone: true,
                 array: None,
                 limits: Limits::default(),
             }),

@@ -73,6 +73,7 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     let stranger = Engine::connect(&parsed, site()).await.expect("an engine");
     let refused = stranger.push(&reference, &lines).await.expect_err("refused").to_string();
     assert!(!refused.contains("wrong-word"), "{refused}");
+    assert!(refused.contains(&parsed.endpoint.to_string()), "{refused}");
     write(LOGIN);
 
     // It comes back from the registry alone.
@@ -118,6 +119,48 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     bed.over(launch.task).await;
     assert!(bed.log(4).contains("not among the job's files"), "{}", bed.log(4));
     drop(registry);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_that_was_built_and_is_not_in_the_registry_is_pushed_before_the_next_start() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let Some(registry) = can(Registry::start(&daemon)) else { return };
+    let data = data();
+    let auth = data.path().join("auth");
+    let address = registry.address(&daemon, &auth);
+    let dockerfile = data.path().join("dockerfile");
+    std::fs::write(&dockerfile, format!("FROM {IMAGE}\nENV FROM_CODE=yes\n")).expect("write");
+    let kept = daemon.folder.join("registry");
+    let pushed = kept.join("docker/registry/v2/repositories/era/code/_manifests/tags");
+    // Refused the first time, whose image stays on the engine; then lost by the registry.
+    for (job, login, ending) in [
+        (1, "ada:wrong-word", Ending::NotStarted),
+        (2, LOGIN, Ending::Itself),
+        (3, LOGIN, Ending::Itself),
+    ] {
+        if job == 3 {
+            std::fs::remove_dir_all(&kept).expect("removed");
+        }
+        write_private(&auth, login);
+        let mut bed = Bed::start(&address, data.path(), Span::from_s(30)).await;
+        bed.joined(1).await;
+        let mut launch = bed.launch(job, "echo built: $FROM_CODE");
+        let spec = Arc::make_mut(&mut launch.spec);
+        let (from, to) = (dockerfile.clone(), "Dockerfile".into());
+        spec.code = vec![Staged { from, to, executable: false }];
+        spec.image = Some("./Dockerfile".into());
+        bed.executor.carry_out(Order::Launch(launch.clone()));
+        let over = bed.over(launch.task).await;
+        let log = bed.log(job);
+        assert!(matches!(over, Report::Exited { ending: e, .. } if e == ending), "{over:?}: {log}");
+        assert_eq!(pushed.is_dir(), ending == Ending::Itself, "job {job}: {log}");
+        if ending == Ending::NotStarted {
+            let images = daemon.docker(&["images", "--format", "{{.Repository}}"]);
+            assert!(images.expect("listed").contains("era/code"), "it was built");
+            assert!(log.contains("refused to push") && log.contains("registry-auth"), "{log}");
+            assert!(!log.contains("wrong-word"), "{log}");
+        }
+    }
 }
 
 #[tokio::test]

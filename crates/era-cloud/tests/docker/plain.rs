@@ -169,3 +169,95 @@ async fn what_runs_is_found_again_after_a_restart_and_strays_of_older_attempts_g
     std::fs::write(&go, "").expect("write");
     assert_eq!(exited(&bed.over(launch.task).await), (0, Ending::Itself));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_grows_finds_its_new_ranks_and_is_found_by_them() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let data = data();
+    let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
+    bed.joined(1).await;
+    let meet = "while ! nslookup rank-0 >/dev/null || ! nslookup rank-1 >/dev/null; do \
+                sleep 0.2; done; echo $ERA_RANK met at $MASTER_ADDR; \
+                touch $ERA_OUTPUTS/$ERA_RANK; \
+                while ! test -e $ERA_OUTPUTS/0 || ! test -e $ERA_OUTPUTS/1; do sleep 0.2; done";
+    let mut first = bed.launch(1, meet);
+    Arc::make_mut(&mut first.spec).alone = false;
+    bed.executor.carry_out(Order::Launch(first.clone()));
+    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    let mut grown = first.clone();
+    (grown.task.rank, grown.local_rank, grown.replicas) = (1, 1, 2);
+    bed.executor.carry_out(Order::Launch(grown.clone()));
+    for _ in 0..2 {
+        let over = bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await;
+        assert_eq!(exited(&over), (0, Ending::Itself), "{}", bed.log(1));
+    }
+    let log = bed.log(1);
+    for line in ["0 met at rank-0", "1 met at rank-0"] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+    // One that stays alone needs none.
+    let alone = bed.launch(2, "true");
+    bed.executor.carry_out(Order::Launch(alone.clone()));
+    bed.over(alone.task).await;
+    let networks = daemon.docker(&["network", "ls", "--format", "{{.Name}}"]).expect("listed");
+    assert!(networks.contains("-j1-p0-a1") && !networks.contains("-j2-"), "{networks}");
+    for task in [first.task, grown.task] {
+        bed.executor.acknowledge(task);
+    }
+    let removed = async {
+        let list = || daemon.docker(&["network", "ls", "--format", "{{.Name}}"]).expect("listed");
+        while list().contains("-j1-") {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    };
+    let removed = tokio::time::timeout(crate::bed::PATIENCE, removed).await;
+    assert!(removed.is_ok(), "the network goes with its last rank");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_container_uses_is_told() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let data = data();
+    let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
+    bed.joined(1).await;
+    let launch = bed.launch(1, "while ! test -e $ERA_OUTPUTS/go; do :; done");
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    let value = |report: &Report, name: &str| match report {
+        Report::Samples { task, samples } if *task == launch.task => {
+            samples.iter().find(|sample| sample.name == name).map(|sample| sample.value)
+        }
+        _ => None,
+    };
+    // It asked for half a core and 64 MiB, beside which its guard has a little.
+    let memory = bed.find(|report| value(report, "usage/memory")).await;
+    assert!((1.0..=72.0 * 1048576.0).contains(&memory), "{memory} bytes");
+    let cores = bed.find(|report| value(report, "usage/cpu")).await;
+    assert!(cores > 0.0 && cores < 1.0, "{cores} cores");
+    std::fs::write(data.path().join("jobs/1/outputs/go"), "").expect("write");
+    assert_eq!(exited(&bed.over(launch.task).await), (0, Ending::Itself));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_whose_engine_dies_under_it_is_lost_and_the_next_one_runs_once_it_is_back() {
+    let Some(mut daemon) = Daemon::alone() else { return };
+    let data = data();
+    let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
+    bed.joined(1).await;
+    let launch = bed.launch(1, "echo began; while :; do sleep 0.1; done");
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    daemon.crash();
+    // What is ordered meanwhile is not given up.
+    let next = bed.launch(2, "echo after");
+    bed.executor.carry_out(Order::Launch(next.clone()));
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    daemon.revive().expect("it comes back");
+    let lost = bed.over(launch.task).await;
+    assert!(matches!(lost, Report::Lost { .. }), "{lost:?}: {}", bed.log(1));
+    let log = bed.log(1);
+    let place = daemon.address();
+    let place = place.split('?').next().expect("an address");
+    assert!(log.contains("began") && log.contains(&format!("{place} went away")), "{log}");
+    assert_eq!(exited(&bed.over(next.task).await), (0, Ending::Itself), "{}", bed.log(2));
+    assert_eq!(bed.log(2), "after\n");
+}

@@ -135,7 +135,9 @@ async fn a_gang_outlives_a_node_that_is_cut_off_and_nothing_runs_twice() {
 async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     let Some(swarm) = Swarm::start() else { return };
     let data = data();
-    let mut bed = Bed::start(&swarm.address(), data.path(), FENCE).await;
+    // Long enough for a server that starts again on a busy machine.
+    let fence = Span::from_s(60);
+    let mut bed = Bed::start(&swarm.address(), data.path(), fence).await;
     bed.joined(3).await;
     let node = swarm.name(1, &bed.nodes);
 
@@ -170,11 +172,45 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     engine.delete(launch.task).await.expect("removed before");
     assert_eq!(engine.inspect(launch.task).await.expect("asked"), None);
 
-    // A stop is heard by the guard, wherever it is.
-    let mut polite = bed.launch(2, "trap 'exit 9' TERM; while :; do sleep 0.1; done");
+    // A volume of an export is made as it is told, and mounted only when something uses it.
+    let export =
+        era_cloud::docker::Volume::Nfs { server: "10.0.0.1".into(), path: "/srv/era".into() };
+    engine.create_volume("era-nfs", &export).await.expect("made");
+    let options = ["volume", "inspect", "-f", "{{json .Options}}", "era-nfs"];
+    let options = swarm.nodes[0].docker(&options).expect("inspected");
+    for option in [r#""type":"nfs""#, r#""o":"addr=10.0.0.1,rw,hard""#, r#""device":":/srv/era""#] {
+        assert!(options.contains(option), "{option}: {options}");
+    }
+    engine.delete_volume("era-nfs").await.expect("removed");
+
+    // An image that no node can have is named, with what was answered and what to do.
+    let mut absent = bed.launch(3, "true");
+    absent.node_name = node.clone();
+    Arc::make_mut(&mut absent.spec).image = Some("127.0.0.1:1/no/such:image".into());
+    bed.executor.carry_out(Order::Launch(absent.clone()));
+    let over = bed.over(absent.task).await;
+    assert!(matches!(over, Report::Exited { ending: Ending::NotStarted, .. }), "{over:?}");
+    let log = bed.log(3);
+    let named = "image `127.0.0.1:1/no/such:image` could not be had by the engine at docker://";
+    assert!(log.contains(named) && log.contains("check its name"), "{log}");
+
+    // What runs is found again after a restart of the server, and runs on.
+    let script = "echo up; trap 'exit 9' TERM; while :; do sleep 0.1; done";
+    let mut polite = bed.launch(2, script);
     polite.node_name = node.clone();
     bed.executor.carry_out(Order::Launch(polite.clone()));
     bed.find(|r| matches!(r, Report::Started { .. }).then_some(())).await;
+    eventually("it prints", || bed.log(2) == "up\n").await;
+    drop(bed);
+    let mut bed = Bed::start(&swarm.address(), data.path(), fence).await;
+    assert_eq!(bed.executor.known(), [polite.task]);
+    bed.joined(3).await;
+    bed.find(|r| matches!(r, Report::Started { task, .. } if *task == polite.task).then_some(()))
+        .await;
+    let engine = bed.executor.engine().clone();
+    assert_eq!(bed.log(2), "up\n", "it was not started again");
+
+    // A stop is heard by the guard, wherever it is.
     let seen = engine.inspect(polite.task).await.expect("asked").expect("there");
     assert_eq!(seen.state, Seen::Runs);
     bed.executor

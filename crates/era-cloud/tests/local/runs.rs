@@ -83,6 +83,13 @@ async fn what_cannot_be_started_says_why_in_its_log() {
     let task = bed.launch(launch);
     assert_eq!(bed.ended(task).await, (126, Ending::NotStarted));
     assert!(bed.log(2).contains("leaves the working folder"), "{}", bed.log(2));
+    let mut launch = bed.sh(3, "echo without it");
+    Arc::make_mut(&mut launch.spec).image = Some("torch:2.9".into());
+    let task = bed.launch(launch);
+    assert_eq!(bed.ended(task).await, (126, Ending::NotStarted));
+    let log = bed.log(3);
+    assert!(log.contains("`torch:2.9`") && log.contains("docker://"), "{log}");
+    assert!(!log.contains("without it"), "{log}");
 }
 
 #[tokio::test]

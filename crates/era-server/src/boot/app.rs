@@ -140,6 +140,8 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
         lab: lab.clone(),
         files: Files::open(&store, keep)?,
         images: settings.images,
+        // What runs tasks is another process: it says so at the start if it cannot.
+        runs_images: true,
     });
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();

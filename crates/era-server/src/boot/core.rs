@@ -145,6 +145,7 @@ impl Scheduler {
             // Whoever keeps files removes them: nothing is removed here.
             files: Files::open(&store, Keep::default())?,
             images: Default::default(),
+            runs_images: true,
         });
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|source| BootError::Listen { address: settings.inbox, source })?;

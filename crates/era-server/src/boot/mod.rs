@@ -214,6 +214,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let rules = driver.handle().snapshot().settings().clone();
     let engines =
         engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
+    let runs_images = engines.run_images();
     let files = Files::open(&store, settings.retention.of_files())?;
     let (influx, telling) = settings.influx.map(influx::start).unzip();
     let (samples, recorder) = recorder::start(store.samples(), influx);
@@ -245,6 +246,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         lab: lab.clone(),
         files,
         images: settings.images,
+        runs_images,
     });
     let stop = CancellationToken::new();
     let address = local_address(&listener, settings.listen)?;

@@ -96,6 +96,7 @@ impl Site {
             lab: crate::lab::Lab::open(folder.join("lab"), "/bin/false".into()).unwrap(),
             files: files.unwrap(),
             images: Default::default(),
+            runs_images: false,
         });
         Site { app, driver, _releases: releases }
     }

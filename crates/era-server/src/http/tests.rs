@@ -76,6 +76,7 @@ async fn house_with(wishes: Wishes) -> House {
         asks: Asking::default(),
         laboratory: wishes.laboratory,
         images: Default::default(),
+        runs_images: false,
         lab: Lab::open(folder.path().join("lab"), "/bin/false".into()).unwrap(),
     });
     let routes = service(app.clone(), super::Doors::All);

@@ -1,3 +1,6 @@
+#[path = "../../../skipped.rs"]
+mod skipped;
+
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -112,9 +115,7 @@ async fn values_arrive_at_a_real_server_even_if_it_comes_up_late() {
         Ok(server) => server,
         Err(why) if std::env::var_os("ERA_ENGINES_NEEDED").is_some() => panic!("{why}"),
         Err(why) => {
-            let told = format_args!("skipped: influxd: {why}\n");
-            let _ = std::io::Write::write_fmt(&mut std::io::stderr(), told);
-            return;
+            return skipped::skipped(&format!("influxd: {why}"));
         }
     };
     // Behind an address where nobody listens for a moment.

@@ -45,6 +45,11 @@ impl Engines {
         self.simulated.as_ref().filter(|_| simulated).unwrap_or(&self.local)
     }
 
+    /// Whether a task can run in an image on any of them.
+    pub(crate) fn run_images(&self) -> bool {
+        self.all().any(|engine| engine.runs_images())
+    }
+
     fn all(&self) -> impl Iterator<Item = &Arc<dyn Executor>> {
         std::iter::once(&self.local).chain(&self.simulated)
     }

@@ -39,7 +39,7 @@ pub async fn submit(
     key: Option<Name>,
 ) -> Result<Submitted, Failure> {
     let received = SystemClock.now();
-    work::check(&job.work)?;
+    work::check(&job.work, app.runs_images)?;
     let code = usable_code(app, owner, &job.work).await?;
     let asked = wire::new_job(owner.user, &job)?;
     let project = wire::optional_name("project", job.project.as_deref())?;

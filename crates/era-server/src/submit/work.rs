@@ -15,10 +15,17 @@ const INPUTS_MAX: usize = 64;
 /// Longest path in a working folder.
 const PATH_MAX: usize = 1024;
 
-/// Refuses what can never be run.
-pub(super) fn check(work: &Work) -> Result<(), BadField> {
+/// Longest part of an image's name that is repeated.
+const IMAGE_SHOWN: usize = 64;
+
+/// Refuses what can never be run, where tasks run in images or do not.
+pub(super) fn check(work: &Work, runs_images: bool) -> Result<(), BadField> {
     command(&work.command)?;
     environment(work)?;
+    if let Some(image) = work.image.as_ref().filter(|_| !runs_images) {
+        let given = image.chars().take(IMAGE_SHOWN).collect::<String>().escape_debug().collect();
+        return Err(BadField::new("work.image", Wrong::NoImages { given }));
+    }
     if work.inputs.len() > INPUTS_MAX {
         return Err(BadField::new(
             "work.inputs",
@@ -99,7 +106,7 @@ mod tests {
 
     fn work(value: serde_json::Value) -> Result<(), String> {
         let work: Work = serde_json::from_value(value).unwrap();
-        check(&work).map_err(|bad| format!("{}: {}", bad.field, bad.problem))
+        check(&work, false).map_err(|bad| format!("{}: {}", bad.field, bad.problem))
     }
 
     #[test]
@@ -110,6 +117,15 @@ mod tests {
             "inputs": [{"data": "mnist"}, {"data": "ada/cifar", "path": "data/cifar"}],
         }))
         .unwrap();
+    }
+
+    #[test]
+    fn an_image_is_refused_where_it_would_be_passed_over() {
+        let given = serde_json::json!({"command": ["x"], "image": "torch:2.9"});
+        let refused = work(given.clone()).unwrap_err();
+        assert!(refused.starts_with("work.image: "), "{refused}");
+        assert!(refused.contains("`torch:2.9`") && refused.contains("docker://"), "{refused}");
+        check(&serde_json::from_value(given).unwrap(), true).unwrap();
     }
 
     #[test]

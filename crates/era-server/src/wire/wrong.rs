@@ -113,6 +113,11 @@ pub enum Wrong {
     PathControl { given: String },
     #[error("`{given}` must not contain empty steps, `.` or `..`")]
     PathSteps { given: String },
+    #[error(
+        "tasks here are plain processes, so it would run without `{given}`: leave the image out, or \
+         ask for a server with `--executor docker://…`"
+    )]
+    NoImages { given: String },
     #[error("the log has more than {most} tasks: ask for one attempt, or for one rank")]
     ManyTasks { most: usize },
 

@@ -5,13 +5,14 @@ use era_store::trial::{PASSWORD, Server, make_database};
 use serde_json::json;
 
 use crate::harness::Platform;
+use crate::skipped::skipped;
 
 fn moves_to(dialect: Dialect) {
     let folder = tempfile::tempdir().unwrap();
     let server = match Server::start(dialect, folder.path(), false) {
         Ok(server) => server,
         Err(why) if std::env::var_os("ERA_ENGINES_NEEDED").is_some() => panic!("{why}"),
-        Err(why) => return eprintln!("skipped: {dialect}: {why}"),
+        Err(why) => return skipped(&format!("{dialect}: {why}")),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(make_database(&server.url(), "era")).unwrap();

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::harness::{Platform, exchange};
+use crate::skipped::skipped;
 
 /// A small file system that ends with the value.
 struct Small(tempfile::TempDir);
@@ -163,7 +164,7 @@ fn submit(platform: &Platform, key: u32) -> std::io::Result<(u16, String)> {
 #[test]
 fn a_full_disk_refuses_what_is_new_and_loses_nothing_that_was_kept() {
     let Some(small) = Small::mount(48) else {
-        eprintln!("skipped: no small file system can be mounted here (that takes root)");
+        skipped("no small file system can be mounted here (that takes root)");
         return;
     };
     let data: &Path = small.0.path();
@@ -241,7 +242,7 @@ fn the_doctor_names_what_keeps_a_server_from_starting() {
 #[test]
 fn a_disk_that_can_only_be_read_is_named_at_the_start_and_keeps_what_it_has() {
     let Some(small) = Small::mount(48) else {
-        eprintln!("skipped: no small file system can be mounted here (that takes root)");
+        skipped("no small file system can be mounted here (that takes root)");
         return;
     };
     let folder = tempfile::tempdir().unwrap();

@@ -3,6 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::skipped::skipped;
+
 /// A certificate for this machine, made by the system's own tool; `None` where there is none.
 pub(crate) fn certificate(folder: &std::path::Path) -> Option<()> {
     let made = Command::new("openssl")
@@ -22,7 +24,7 @@ fn what_is_encrypted_is_trusted_only_when_it_was_said_whom_to_trust() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     if certificate(path).is_none() {
-        eprintln!("skipped: there is no openssl here to make a certificate");
+        skipped("there is no openssl here to make a certificate");
         return;
     }
     let address = crate::harness::free_address();

@@ -15,7 +15,9 @@ pub(crate) mod registry;
 #[path = "../../../era-cloud/tests/docker/three.rs"]
 mod three;
 
-use bed::{Daemon, IMAGE};
+use crate::skipped;
+use bed::{Daemon, IMAGE, can};
+use registry::{LOGIN, Registry, write_private};
 use three::Swarm;
 
 /// A rank that says five times a second that it lives, until it is told to go.
@@ -122,6 +124,28 @@ fn an_image_goes_from_a_dockerfile_into_the_catalogue_and_a_job_runs_in_it() {
     platform.ok(&["images", "rm", "hello"]);
     assert!(!platform.ok(&["images"]).contains("hello"));
 
+    // A Dockerfile in the job's own code needs neither a catalogue nor a build by hand.
+    let code = platform.home().join("code");
+    std::fs::create_dir_all(code.join("env")).unwrap();
+    std::fs::write(code.join("env/Dockerfile"), format!("FROM {IMAGE}\nENV BROUGHT=along\n"))
+        .unwrap();
+    std::fs::write(code.join("said"), "with its code").unwrap();
+    let said = platform.ok(&[
+        "run",
+        "-y",
+        "--time",
+        "1m",
+        "--code",
+        "code",
+        "--image",
+        "./env/Dockerfile",
+        "--",
+        "/bin/sh",
+        "-c",
+        "echo $BROUGHT $(cat said)",
+    ]);
+    assert_eq!(said, "along with its code\n");
+
     // What fails shows the last lines, and what does not exist says so.
     std::fs::write(&dockerfile, format!("FROM {IMAGE}\nRUN echo on the way && false\n")).unwrap();
     let (code, said) = platform.fails(&["images", "build", "hello"]);
@@ -130,6 +154,48 @@ fn an_image_goes_from_a_dockerfile_into_the_catalogue_and_a_job_runs_in_it() {
     assert_eq!(platform.ended(lost)["state"], "failed");
     let log = platform.ok(&["logs", &lost.to_string()]);
     assert!(log.contains("could not be had"), "{log}");
+}
+
+#[test]
+fn the_image_of_a_promised_job_is_on_its_node_before_the_start() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let Some(registry) = can(Registry::start(&daemon)) else { return };
+    daemon.docker(&["swarm", "init", "--advertise-addr", "127.0.0.1"]).unwrap();
+    let auth = daemon.folder.join("auth");
+    write_private(&auth, LOGIN);
+    let (user, password) = LOGIN.split_once(':').unwrap();
+    let login = ["login", "-u", user, "-p", password, registry.place()];
+    let config = daemon.folder.join("config");
+    let config = ["--config", config.to_str().unwrap()];
+    // It is in the registry, and the engine has forgotten it.
+    let image = format!("{}/staged:1", registry.place());
+    daemon.docker(&[&config[..], &login].concat()).unwrap();
+    daemon.docker(&["tag", IMAGE, &image]).unwrap();
+    daemon.docker(&[&config[..], &["push", &image]].concat()).unwrap();
+    daemon.docker(&["rmi", &image]).unwrap();
+    let there = || daemon.docker(&["image", "inspect", &image]).is_ok();
+    assert!(!there());
+
+    let platform = Platform::start_with(&["--executor", &registry.address(&daemon, &auth)]);
+    platform.wait_for("a node", "/nodes", |nodes| (nodes.as_array()?.len() == 1).then_some(()));
+    let from = |minutes| jiff::Timestamp::now() + jiff::SignedDuration::from_mins(minutes);
+    let job = platform.submit(&json!({
+        "work": {"command": ["true"], "image": image},
+        "ask": {
+            "resources": {"cpu": "100m", "memory": "32Mi"}, "duration_s": 60,
+            "earliest": from(5).to_string(), "deadline": from(30).to_string(),
+        },
+        "value": "1000",
+    }));
+    wait("its image is brought", Duration::from_secs(120), there);
+    let seen = jiff::Timestamp::now();
+    let told = platform.get(&format!("/jobs/{job}"));
+    let promised: jiff::Timestamp = told["promised_start"].as_str().unwrap().parse().unwrap();
+    assert!(seen < promised && told["tasks"].as_array().is_none_or(Vec::is_empty), "{told}");
+    // Nothing stays of what brought it.
+    wait("its service goes", Duration::from_secs(60), || {
+        daemon.docker(&["service", "ls", "-q"]).is_ok_and(|listed| listed.is_empty())
+    });
 }
 
 #[test]

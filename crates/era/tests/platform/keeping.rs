@@ -26,3 +26,17 @@ fn code_that_nobody_sent_is_refused_before_the_job_is_taken() {
     assert_eq!(status, 404, "{refused}");
     assert_eq!(platform.get("/jobs")["items"].as_array().map(Vec::len), Some(0));
 }
+
+#[test]
+fn an_image_is_refused_before_the_job_is_taken_where_tasks_are_processes() {
+    let platform = Platform::start();
+    let job = json!({
+        "work": {"command": ["true"], "image": "torch:2.9"},
+        "ask": {"resources": {"cpu": "100m"}, "duration_s": 60},
+    });
+    let (status, refused) = platform.send("POST", "/jobs", &job);
+    assert_eq!((status, &refused["field"]), (422, &json!("work.image")), "{refused}");
+    assert_eq!(refused["parameters"]["problem"], "no_images", "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("--executor docker://"), "{refused}");
+    assert_eq!(platform.get("/jobs")["items"].as_array().map(Vec::len), Some(0));
+}

@@ -65,6 +65,7 @@ describe('Chinese', () => {
     expect(problemText(problem('bad_field', { problem: 'range', least: 1, most: 31_536_000 }, 'valid_s'))).toBe('“有效期”不对：请填写 1 到 31,536,000');
     expect(problemText(problem('bad_field', { problem: 'not_both', one: 'queue', other: 'value' }, 'queue'))).toBe('“队列”不对：“队列”与“价值”只能填写一项');
     expect(problemText(problem('bad_field', { problem: 'variable_reserved', given: 'ERA_X' }, 'work.env'))).toMatch(/^“环境变量”不对：“ERA_X”/);
+    expect(problemText(problem('bad_field', { problem: 'no_images', given: 'torch:2.9' }, 'work.image'))).toMatch(/^“镜像”不对：.*“torch:2.9”.*请去掉镜像/);
     expect(problemText(problem('bad_field', { problem: 'refused', code: 'unknown', kind: 'mechanism', name: 'x', known: ['surge'] }, 'name'))).toBe('没有名为 “x” 的定价方式：已有 surge');
     expect(problemText(problem('bad_field', { problem: 'unread', line: 1, column: 8, given: 'memry', meant: 'memory' }, 'memry'))).toContain('是否指 memory');
     expect(problemText(problem('bad_run', { problem: 'comma' }, 'policies'))).toBe('“策略”不对：此处的公式不能含逗号');

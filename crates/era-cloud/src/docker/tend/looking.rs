@@ -8,8 +8,9 @@ use era_core::job::TaskId;
 use era_core::units::Span;
 use tokio::task::AbortHandle;
 
+use super::super::failure::DockerError;
 use super::super::follow::{self, LogTail};
-use super::super::held::{Held, Phase};
+use super::super::held::{ENGINE_AWAY, Held, Phase};
 use super::super::instance::{EngineNode, Seen, Sighting};
 use super::super::lease::Shared;
 use super::super::nodes::Nodes;
@@ -92,6 +93,12 @@ impl Tender {
             }
             return;
         }
+        if state == Seen::Runs
+            && let Some(held) = self.tasks.get_mut(&task)
+        {
+            held.engine_away = false;
+        }
+        let Some(held) = self.tasks.get(&task) else { return };
         match state {
             Seen::Waits(says) if held.waits_in_vain(&says, Instant::now()) => {
                 self.delete(task);
@@ -168,6 +175,7 @@ impl Tender {
             let _ = self.reports.send(Report::Started { task, at, prepared }).await;
         }
         let report = held.end(&seen, told, now());
+        let went_away = matches!(&report, Report::Lost { reason, .. } if reason == ENGINE_AWAY);
         held.phase = Phase::Ending;
         let tail = match self.tails.remove(&task) {
             Some((tail, handles)) => {
@@ -177,11 +185,22 @@ impl Tender {
             None => LogTail::new(self.engine.clone(), &launch),
         };
         let (reports, tell) = (self.reports.clone(), self.news.0.clone());
+        let place = self.engine.place.clone();
+        let image = launch.spec.image.clone().or_else(|| self.image.clone()).unwrap_or_default();
         tokio::spawn(async move {
             match &seen {
-                Seen::Failed(why) => tail.note(&format!("the task was not started: {why}")),
+                Seen::Failed(why) => {
+                    let why = DockerError::of_start(&place, &image, why);
+                    tail.note(&format!("the task was not started: {why}"));
+                }
                 Seen::Removed => {}
-                _ => tail.rest(&reports).await,
+                _ => {
+                    tail.rest(&reports).await;
+                    if went_away {
+                        let why = format!("the engine at {place} went away while it ran");
+                        tail.note(&format!("the task is gone: {why}, and ended it"));
+                    }
+                }
             }
             let _ = tell.send(News::Drained(task, Box::new(report)));
         });

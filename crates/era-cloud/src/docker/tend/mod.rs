@@ -331,6 +331,9 @@ impl Tender {
                 if !std::mem::replace(&mut self.unreachable, true) {
                     tracing::warn!(%error, "the engine does not say how its tasks are");
                 }
+                for held in self.tasks.values_mut().filter(|held| held.runs()) {
+                    held.engine_away = true;
+                }
                 self.looked(begun);
             }
             News::Drained(task, report) => self.end(task, *report).await,

@@ -11,6 +11,7 @@ use era_store::trial::{Server, make_database};
 use serde_json::Value;
 
 use crate::harness::{exchange, free_address};
+use crate::skipped::skipped;
 
 /// How long a layer may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(60);
@@ -42,7 +43,7 @@ impl Bed {
             Ok(server) => server,
             Err(why) if std::env::var_os("ERA_ENGINES_NEEDED").is_some() => panic!("{why}"),
             Err(why) => {
-                eprintln!("skipped: {dialect}: {why}");
+                skipped(&format!("{dialect}: {why}"));
                 return None;
             }
         };

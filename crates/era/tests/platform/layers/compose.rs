@@ -12,6 +12,7 @@ use super::bed::wait;
 use super::front::deploy;
 use crate::encrypted::certificate;
 use crate::engines::bed::{Daemon, IMAGE, can, sh};
+use crate::skipped::skipped;
 
 /// How long all of it may take to be up.
 const UP_MAX: Duration = Duration::from_secs(120);
@@ -100,7 +101,7 @@ fn compose() -> Option<Vec<&'static str>> {
         forms.into_iter().find(|form| sh(form[0], &[&form[1..], &["version"]].concat()).is_ok());
     if found.is_none() {
         assert!(std::env::var_os("ERA_ENGINES_NEEDED").is_none(), "Compose is not installed");
-        eprintln!("skipped: Compose is not installed: run scripts/setup test");
+        skipped("Compose is not installed: run scripts/setup test");
     }
     found
 }

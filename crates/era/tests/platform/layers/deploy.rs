@@ -4,12 +4,13 @@ use std::process::Command;
 
 use super::front::{configured, deploy, nginx, write_whole};
 use crate::encrypted::certificate;
+use crate::skipped::skipped;
 
 fn missing(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
         assert!(std::env::var_os("ERA_ENGINES_NEEDED").is_none(), "{program} is not installed");
-        eprintln!("skipped: {program} is not installed: run scripts/setup test");
+        skipped(&format!("{program} is not installed: run scripts/setup test"));
     }
     !found
 }
@@ -18,7 +19,7 @@ fn missing(program: &str) -> bool {
 fn nginx_understands_its_configuration() {
     let folder = tempfile::tempdir().unwrap();
     if certificate(folder.path()).is_none() {
-        eprintln!("skipped: there is no openssl here to make a certificate");
+        skipped("there is no openssl here to make a certificate");
         return;
     }
     for (upstreams, names) in [("upstreams.conf", false), ("upstreams-compose.conf", true)] {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::bed::{Layer, wait};
 use crate::encrypted::certificate;
 use crate::harness::free_address;
+use crate::skipped::skipped;
 
 /// Where `deploy/` is.
 pub(crate) fn deploy() -> PathBuf {
@@ -37,7 +38,7 @@ pub(crate) fn nginx(folder: &Path) -> Option<Command> {
     let program = if Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" };
     if Command::new(program).arg("-v").output().is_err() {
         assert!(std::env::var_os("ERA_ENGINES_NEEDED").is_none(), "nginx is not installed");
-        eprintln!("skipped: nginx is not installed: run scripts/setup test");
+        skipped("nginx is not installed: run scripts/setup test");
         return None;
     }
     let mut command = Command::new(program);
@@ -59,7 +60,7 @@ impl Front {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         if certificate(path).is_none() {
-            eprintln!("skipped: there is no openssl here to make a certificate");
+            skipped("there is no openssl here to make a certificate");
             return None;
         }
         let (listen, plain) = (free_address(), free_address());
