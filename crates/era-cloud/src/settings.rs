@@ -40,17 +40,6 @@ impl Values {
     }
 }
 
-/// Puts settings into force for everybody who watches.
-pub async fn distribute(bus: &Bus, values: &Values) -> Result<(), BusError> {
-    let mut all = redis::pipe();
-    all.atomic().cmd("DEL").arg(KEY).ignore();
-    for (name, value) in &values.0 {
-        all.cmd("HSET").arg(KEY).arg(name).arg(value.to_string()).ignore();
-    }
-    all.cmd("PUBLISH").arg(KEY).arg("changed").ignore();
-    bus.run_all("distribute settings", &all).await
-}
-
 /// What is in force now.
 pub async fn read(bus: &Bus) -> Result<Values, BusError> {
     let fields = bus.run("show settings", redis::cmd("HGETALL").arg(KEY)).await?;

@@ -131,6 +131,25 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Whether the same question may be answered later, without anybody's doing here: the database
+    /// is away, busy or starting. What is kept and makes no sense will make none then.
+    pub fn may_pass(&self) -> bool {
+        use sqlx::Error::{ColumnDecode, ColumnIndexOutOfBounds, ColumnNotFound, Decode, Encode};
+        match self {
+            StoreError::Database(
+                ColumnDecode { .. }
+                | ColumnIndexOutOfBounds { .. }
+                | ColumnNotFound(_)
+                | Decode(_)
+                | Encode(_),
+            ) => false,
+            StoreError::Database(_) | StoreError::Service { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 impl From<sqlx::migrate::MigrateError> for StoreError {
     fn from(error: sqlx::migrate::MigrateError) -> StoreError {
         match error {

@@ -1,5 +1,9 @@
 //! Opening a store: what is refused, and how that is said.
 
+use era_core::units::{JobId, Time};
+
+use crate::samples::{NewSample, SeriesAsk};
+use crate::tables::{JobRow, Tables};
 use crate::trial::{PASSWORD, USER};
 use crate::{Dialect, Place, Store, StoreError, testing};
 
@@ -61,10 +65,37 @@ async fn a_replica_serves_lists_and_must_be_of_the_same_kind() {
     if place.dialect() == Dialect::Sqlite {
         return;
     }
-    let store = Store::open_at(folder.path(), &place, Some(&place)).await.unwrap();
+    // One that has what the database has not: so it is seen who was asked.
+    let other = tempfile::tempdir().unwrap();
+    let day = crate::tables::tests::a_day(other.path()).await;
+    let value = |value: f64| NewSample {
+        job: JobId(1),
+        part: 0,
+        rank: 0,
+        name: "loss".into(),
+        step: 1,
+        at: Time(1000),
+        value,
+    };
+    day.samples().append(&[value(2.0)]).await.unwrap();
     let jobs = crate::tables::JobQuery::all(crate::tables::Seen::All, 5);
-    let page = crate::tables::Tables::new(&store).jobs(&jobs, None).await.unwrap();
-    assert!(page.rows.is_empty());
+    let there = Tables::new(&day).jobs(&jobs, None).await.unwrap().rows;
+    assert!(!there.is_empty());
+    day.close().await;
+
+    let replica = testing::place(other.path()).await;
+    let store = Store::open_at(folder.path(), &place, Some(&replica)).await.unwrap();
+    store.samples().append(&[value(1.0)]).await.unwrap();
+    let tables = Tables::new(&store);
+    let listed = tables.jobs(&jobs, None).await.unwrap().rows;
+    let numbers = |rows: &[JobRow]| rows.iter().map(|row| row.id).collect::<Vec<_>>();
+    assert_eq!(numbers(&listed), numbers(&there), "lists are the replica's");
+    let all = SeriesAsk::default();
+    let curve = store.samples().lines(JobId(1), &all, 10).await.unwrap();
+    assert_eq!(curve[0].points[0].value, 2.0, "curves are the replica's");
+    // Whoever wrote something reads it.
+    assert_eq!(tables.job(there[0].id).await.unwrap().map(|row| row.id), None);
+    assert_eq!(store.journal().last_seq().await.unwrap(), 0);
 }
 
 #[tokio::test]

@@ -70,6 +70,19 @@ impl Server {
         killed.map(drop).map_err(|e| NoServer(format!("it cannot be killed: {e}")))
     }
 
+    /// Pauses all of its processes where they stand: whoever asks it something hears nothing.
+    pub fn pause(&self) {
+        // The first of them first: it would make others.
+        signal("-STOP", &[self.child.id()]);
+        signal("-STOP", &children(self.child.id()));
+    }
+
+    /// Lets it go on after a pause.
+    pub fn go_on(&self) {
+        signal("-CONT", &children(self.child.id()));
+        signal("-CONT", &[self.child.id()]);
+    }
+
     /// Starts it again where it was, after a crash. PostgreSQL refuses to while a process of the
     /// one that crashed has not ended yet, so that is tried for a while, as whatever keeps a
     /// server up does.
@@ -131,6 +144,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        self.go_on();
         // For PostgreSQL, to end at once although somebody is connected; MariaDB wants its own.
         let signal = if self.dialect == Dialect::Postgres { "-INT" } else { "-TERM" };
         let _ = Command::new("kill").arg(signal).arg(self.child.id().to_string()).status();
@@ -141,6 +155,27 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Tells processes something. One that has ended meanwhile hears nothing.
+fn signal(signal: &str, processes: &[u32]) {
+    if !processes.is_empty() {
+        let processes = processes.iter().map(u32::to_string);
+        let _ = Command::new("kill").arg(signal).args(processes).stderr(Stdio::null()).status();
+    }
+}
+
+/// The processes that a process has made: PostgreSQL has one for each connection.
+fn children(parent: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let made_by_it = |number: &u32| {
+        let about = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        // Its name, which may have anything in it, stands in brackets before its state.
+        let maker = about.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
+        maker.and_then(|maker| maker.parse().ok()) == Some(parent)
+    };
+    numbers.filter(made_by_it).collect()
 }
 
 /// Makes a database on a server where there is none of that name.

@@ -176,10 +176,11 @@ impl Address {
 
 /// An address without what stands before the `@`.
 fn shown(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    match rest.rsplit_once('@') {
-        Some((_, place)) => format!("{scheme}://***@{place}"),
-        None => url.to_owned(),
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    match (rest.rsplit_once('@'), scheme) {
+        (None, _) => url.to_owned(),
+        (Some((_, place)), "") => format!("***@{place}"),
+        (Some((_, place)), scheme) => format!("{scheme}://***@{place}"),
     }
 }
 
@@ -233,6 +234,7 @@ mod tests {
         let refused = |text: &str| Address::read(text).expect_err(text).to_string();
         assert!(refused("amqp://localhost").contains("no broker that is known"));
         assert!(refused("localhost").contains("celery://HOST"));
+        assert!(refused("ada:s3cret@localhost").contains("`***@localhost` is no broker"));
         assert!(refused("celery://localhost?leese=5").contains("`leese` is no option"));
         assert!(refused("celery://localhost?lease=0").contains("1 to 3600"));
     }

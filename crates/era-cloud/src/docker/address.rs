@@ -73,9 +73,19 @@ pub struct BadAddress {
 impl Address {
     /// Reads an address.
     pub fn parse(text: &str) -> Result<Address, BadAddress> {
-        read(text)
-            .map_err(|problem| BadAddress { address: text.chars().take(200).collect(), problem })
+        read(text).map_err(|problem| BadAddress { address: shown(text), problem })
     }
+}
+
+/// An address as it may be repeated: without what stands before an `@`, and not all of a long one.
+fn shown(text: &str) -> String {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+    let text = match (rest.rsplit_once('@'), scheme) {
+        (None, _) => text.to_owned(),
+        (Some((_, place)), "") => format!("***@{place}"),
+        (Some((_, place)), scheme) => format!("{scheme}://***@{place}"),
+    };
+    text.chars().take(200).collect()
 }
 
 impl std::fmt::Display for Endpoint {
@@ -224,6 +234,9 @@ mod tests {
             ("docker:///s?registry=http://r", "HOST:PORT"),
         ] {
             assert!(problem(text).contains(says), "{text}: {}", problem(text));
+        }
+        for text in ["docker://ada:s3cret@host:1", "docker:///s?registry=ada:s3cret@r:5000"] {
+            assert!(!problem(text).contains("s3cret"), "{}", problem(text));
         }
         assert!(problem(&format!("docker://{}", "x".repeat(5000))).len() < 400);
     }

@@ -86,6 +86,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working,
         staging: Arc::new(staging),
         jobs: settings.folder.join("jobs"),
         samples: Some(samples),
+        gate: Some(lead.gate()),
     };
     let (relay, releases) = relay(lead.gate(), releases);
     let launcher = Launcher::start(launching, releases, reported);

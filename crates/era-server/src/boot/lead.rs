@@ -135,14 +135,15 @@ impl Lead {
 
 /// Open while a lease has not run out, by this machine's own clock, which does not stand still
 /// while a process is paused.
-pub(super) struct Gate {
+#[derive(Clone)]
+pub struct Gate {
     renewed: watch::Receiver<Instant>,
     span: Duration,
 }
 
 impl Gate {
     /// Waits until it is open; `false` if it never will be.
-    pub(super) async fn pass(&mut self) -> bool {
+    pub(crate) async fn pass(&mut self) -> bool {
         let span = self.span;
         self.renewed.wait_for(|renewed| renewed.elapsed() < span).await.is_ok()
     }

@@ -34,6 +34,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+pub use self::lead::Gate;
 use self::lead::Lead;
 use crate::asks::Asking;
 use crate::auth::first_start::FirstAccount;
@@ -229,6 +230,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         }),
         jobs: settings.folder.join("jobs"),
         samples: Some(samples),
+        gate: None,
     };
     let launcher = Launcher::start(launching, releases, reported);
     let (feed, follower) = Feed::start(&store, handle.committed(), UNSEEN_MAX).await?;

@@ -12,7 +12,7 @@ use era_store::files::{DataSetKey, Files, Hash, StagedFile, Viewer};
 
 use crate::driver::Handle;
 use crate::files::owner_as_viewer;
-use crate::launch::{Material, Staging};
+use crate::launch::{Material, Staging, Unstaged};
 
 pub(super) struct FromFiles {
     pub(super) files: Files,
@@ -26,14 +26,15 @@ impl Staging for FromFiles {
         user: UserId,
         user_name: &'a str,
         work: &'a Work,
-    ) -> Pin<Box<dyn Future<Output = Result<Material, String>> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<Material, Unstaged>> + Send + 'a>> {
         Box::pin(async move {
             let viewer = owner_as_viewer(&self.driver, user, user_name);
             let mut material = Material::default();
             if let Some(code) = &work.code {
-                let hash: Hash = code.parse().map_err(|_| format!("`{code}` is no tree"))?;
-                self.files.check_usable(&viewer, hash).await.map_err(|e| e.to_string())?;
-                let files = self.files.stage(hash).await.map_err(|e| e.to_string())?;
+                let no_tree = |_| Unstaged::ForGood(format!("`{code}` is no tree"));
+                let hash: Hash = code.parse().map_err(no_tree)?;
+                self.files.check_usable(&viewer, hash).await?;
+                let files = self.files.stage(hash).await?;
                 material.code = files.into_iter().map(|file| staged(file, None)).collect();
             }
             for input in &work.inputs {
@@ -51,24 +52,24 @@ impl Staging for FromFiles {
 impl FromFiles {
     /// The image that a job names: one of the catalogue by its name there, and by its digest where
     /// that is known; else what it names is the reference, or a Dockerfile of its code.
-    async fn image(&self, named: &str) -> Result<String, String> {
-        let row = self.catalogue.image(named).await.map_err(|e| e.to_string())?;
+    async fn image(&self, named: &str) -> Result<String, Unstaged> {
+        let row = self.catalogue.image(named).await?;
         let Some(row) = row else { return Ok(named.to_owned()) };
-        let image: NewImage = serde_json::from_str(&row.details)
-            .map_err(|e| format!("image `{named}` is damaged in the catalogue: {e}"))?;
-        Ok(image.exact())
+        let image: Result<NewImage, _> = serde_json::from_str(&row.details);
+        let damaged = |e| format!("image `{named}` is damaged in the catalogue: {e}");
+        Ok(image.map_err(|e| Unstaged::ForGood(damaged(e)))?.exact())
     }
 
-    async fn input(&self, viewer: &Viewer, input: &WorkInput) -> Result<Vec<Staged>, String> {
+    async fn input(&self, viewer: &Viewer, input: &WorkInput) -> Result<Vec<Staged>, Unstaged> {
         let (owner, name) = match input.data.split_once('/') {
             Some((owner, name)) => (owner, name),
             None => (viewer.name.as_str(), input.data.as_str()),
         };
         let key = DataSetKey { owner: owner.to_owned(), name: name.to_owned() };
-        let set = self.files.data_set(viewer, &key).await.map_err(|e| e.to_string())?;
+        let set = self.files.data_set(viewer, &key).await?;
         let Some(tree) = set.tree else { return Ok(Vec::new()) };
         let place = input.path.clone().unwrap_or_else(|| format!("inputs/{name}"));
-        let files = self.files.stage(tree).await.map_err(|e| e.to_string())?;
+        let files = self.files.stage(tree).await?;
         Ok(files.into_iter().map(|file| staged(file, Some(&place))).collect())
     }
 }

@@ -1,16 +1,22 @@
 //! `accepted_queue`: every job that was accepted, published for those who listen now, and kept as
 //! a stream with consumer groups for those who were away.
 //!
-//! The place in the journal up to which it was told stands in Redis beside the stream and moves in
-//! the same step, so that nothing is told twice and nothing is left out.
+//! The place in the journal up to which it was told stands in Redis beside the stream, and moves in
+//! the same step and only from where it was seen, so that nothing is told twice and nothing is left
+//! out. What every group has read is cut off in time; what some group has not is kept for it.
+
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use era_cloud::celery::bus::{Bus, BusError};
 use era_core::output::Event;
 use era_store::journal::{Journal, Stored};
 use era_store::note::Note;
+use redis::Script;
 use serde_json::{Value, json};
 
 use super::FeedError;
+use super::fence::{Commands, Pen};
 
 /// The stream, and the channel.
 pub const KEY: &str = "accepted_queue";
@@ -18,39 +24,97 @@ pub const KEY: &str = "accepted_queue";
 const CURSOR: &str = "accepted_queue:cursor";
 /// The consumer group that every site has from the start.
 const GROUP: &str = "era-cloud";
-/// Most jobs that the stream keeps.
-const KEPT_MAX: usize = 100_000;
+/// What the stream keeps.
+const KEPT: Kept = Kept { least: 100_000, most: 2_000_000, step: 1_000 };
 /// Entries that are looked through at a time.
 const AT_A_TIME: u32 = 500;
+/// How often it is told that jobs were cut off unread.
+const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// Tells all that was accepted since the last time.
-pub(super) async fn tell(journal: &Journal, bus: &Bus, last: u64) -> Result<(), FeedError> {
-    let mut cursor = match cursor(bus).await? {
-        Some(cursor) if cursor <= last => cursor,
-        // Another site's, or a journal that was restored from before it: from here on.
-        Some(_) => last,
-        None => 0,
-    };
-    make_group(bus).await?;
+static TRIM: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("trim.lua")));
+
+/// How many jobs a stream keeps.
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    /// In any case, for groups that are yet to be made.
+    pub(super) least: usize,
+    /// At most, whoever has not read them.
+    pub(super) most: usize,
+    /// How many are cut off at a time.
+    pub(super) step: usize,
+}
+
+/// Tells all that was accepted since the last time. What is known to be in the journal may be behind
+/// what is there.
+pub(super) async fn tell(journal: &Journal, pen: &Pen, known: u64) -> Result<(), FeedError> {
+    make_group(pen.bus()).await?;
     loop {
-        let entries = journal.read(cursor, AT_A_TIME).await?;
-        let Some(newest) = entries.last() else { return Ok(()) };
-        let before = cursor;
-        cursor = newest.seq;
-        let mut all = redis::pipe();
-        all.atomic();
+        let seen = cursor(pen.bus()).await?;
+        let was = seen.map(|seen| seen.to_string()).unwrap_or_default();
+        let entries = journal.read(seen.unwrap_or(0), AT_A_TIME).await?;
+        let Some(newest) = entries.last() else {
+            let beyond = |last: u64| seen.is_some_and(|seen| seen > last);
+            let last = if beyond(known) { journal.last_seq().await? } else { known };
+            if beyond(last) {
+                // Another site's, or a journal that was restored from before it: from here on.
+                let mut back = Commands::default();
+                back.add(["SET", CURSOR, &last.to_string()]);
+                pen.write_if("go back", Some((CURSOR, &was)), &back).await?;
+            }
+            return Ok(());
+        };
+        let mut all = Commands::default();
+        let mut many = 0;
         for entry in &entries {
             for told in accepted(entry)? {
-                let text = told.to_string();
-                all.cmd("XADD").arg(KEY).arg("MAXLEN").arg("~").arg(KEPT_MAX).arg("*");
-                all.arg("seq").arg(entry.seq).arg("job").arg(&text).ignore();
-                all.cmd("PUBLISH").arg(KEY).arg(&text).ignore();
+                let (seq, text) = (entry.seq.to_string(), told.to_string());
+                all.add(["XADD", KEY, "*", "seq", &seq, "job", &text]);
+                all.add(["PUBLISH", KEY, &text]);
+                many += 1;
             }
         }
-        all.cmd("SET").arg(CURSOR).arg(cursor).ignore();
-        bus.run_all::<()>("take accepted jobs", &all).await?;
-        tracing::trace!(before, cursor, "accepted jobs were told");
+        all.add(["SET", CURSOR, &newest.seq.to_string()]);
+        // If it was moved meanwhile, such as by what was taken for lost, it is looked at again.
+        if pen.write_if("take accepted jobs", Some((CURSOR, &was)), &all).await? && many > 0 {
+            trim(pen.bus(), KEPT).await?;
+        }
+        tracing::trace!(was, newest = newest.seq, "accepted jobs were told");
     }
+}
+
+/// Cuts off what every group has read, and what is too much.
+pub(super) async fn trim(bus: &Bus, kept: Kept) -> Result<usize, BusError> {
+    let length: usize = bus.run("say how much it keeps", redis::cmd("XLEN").arg(KEY)).await?;
+    // Seldom, and then some at a time.
+    if length < kept.least + kept.step {
+        return Ok(0);
+    }
+    let (unread, group): (usize, String) = bus
+        .script("cut off what was read", &TRIM, |call| {
+            call.key(KEY).arg(kept.least).arg(kept.most).arg(kept.step);
+        })
+        .await?;
+    if unread > 0 && may_warn() {
+        tracing::warn!(
+            unread,
+            group,
+            most = kept.most,
+            "accepted_queue is full, and jobs that a group has not read were cut off: let it read, \
+             or remove it with XGROUP DESTROY"
+        );
+    }
+    Ok(unread)
+}
+
+/// Once in a while is often enough to be read.
+fn may_warn() -> bool {
+    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let due = last.is_none_or(|last| last.elapsed() > WARN_EVERY);
+    if due {
+        *last = Some(Instant::now());
+    }
+    due
 }
 
 async fn cursor(bus: &Bus) -> Result<Option<u64>, BusError> {

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use era_api::image::Image;
-use era_cloud::celery::bus::Bus;
 use era_store::accounts::Accounts;
 
+use super::fence::{Commands, Pen};
 use super::{AGAIN, EVERY, FeedError};
 use crate::http::images::image;
 
@@ -24,11 +24,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const AT_A_TIME: u32 = 500;
 
 /// Keeps the hash as the catalogue is.
-pub(super) async fn keep(rows: &Accounts, bus: &Bus) -> ! {
+pub(super) async fn keep(rows: &Accounts, pen: &Pen) -> ! {
     let mut told: Option<(u64, Instant)> = None;
     loop {
         let still = told.filter(|(_, at)| at.elapsed() < EVERY).map(|(revision, _)| revision);
-        match look(rows, bus, still).await {
+        match look(rows, pen, still).await {
             Ok(Some(revision)) => told = Some((revision, Instant::now())),
             Ok(None) => {}
             Err(error) => {
@@ -42,7 +42,11 @@ pub(super) async fn keep(rows: &Accounts, bus: &Bus) -> ! {
 }
 
 /// Writes the hash if it is not of the revision that there is now; the revision that was written.
-async fn look(rows: &Accounts, bus: &Bus, still: Option<u64>) -> Result<Option<u64>, FeedError> {
+pub(super) async fn look(
+    rows: &Accounts,
+    pen: &Pen,
+    still: Option<u64>,
+) -> Result<Option<u64>, FeedError> {
     let revision = rows.images_revision().await?;
     if still == Some(revision) {
         return Ok(None);
@@ -52,14 +56,13 @@ async fn look(rows: &Accounts, bus: &Bus, still: Option<u64>) -> Result<Option<u
     if rows.images_revision().await? != revision {
         return Ok(None);
     }
-    let mut whole = redis::pipe();
-    whole.atomic().cmd("DEL").arg(KEY).ignore();
+    let mut whole = Commands::default();
+    whole.add(["DEL", KEY]);
     for (name, image) in &images {
-        let told = serde_json::json!(image).to_string();
-        whole.cmd("HSET").arg(KEY).arg(name).arg(told).ignore();
+        whole.add(["HSET", KEY, name, &serde_json::json!(image).to_string()]);
     }
-    whole.cmd("PUBLISH").arg(KEY).arg("changed").ignore();
-    bus.run_all::<()>("take the catalogue of images", &whole).await?;
+    whole.add(["PUBLISH", KEY, "changed"]);
+    pen.write("take the catalogue of images", &whole).await?;
     Ok(Some(revision))
 }
 

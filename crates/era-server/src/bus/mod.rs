@@ -2,10 +2,14 @@
 //! told ([`accepted`]), and the catalogue of images is mirrored ([`catalogue`]).
 //!
 //! All are made from what is durable, and only follow it: Redis may be away, and what it missed
-//! is told when it is back. Nothing here is asked by the scheduler.
+//! is told when it is back. Nothing here is asked by the scheduler. Whoever leads writes, and
+//! nobody else can ([`fence`]).
 
 pub mod accepted;
 pub mod catalogue;
+mod fence;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -16,6 +20,7 @@ use era_store::StoreError;
 use era_store::journal::Journal;
 use tokio_util::sync::CancellationToken;
 
+use self::fence::{Commands, Pen};
 use crate::App;
 use crate::wire;
 
@@ -33,6 +38,9 @@ pub enum FeedError {
     /// The journal.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Somebody else leads now.
+    #[error("another server leads, and feeds Redis: nothing more is told from here")]
+    Deposed,
 }
 
 /// Feeds Redis until the server stops. For the server's start to spawn.
@@ -40,10 +48,13 @@ pub async fn run(app: App, journal: Journal, address: Address, stop: Cancellatio
     let work = async {
         loop {
             match Bus::connect(&address).await {
-                Ok(bus) => tokio::select! {
-                    () = follow(&app, &journal, &bus) => {}
-                    never = catalogue::keep(app.auth.rows(), &bus) => never,
-                },
+                Ok(bus) => {
+                    let pen = Pen::new(bus, app.store.lease());
+                    tokio::select! {
+                        () = follow(&app, &journal, &pen) => {}
+                        never = catalogue::keep(app.auth.rows(), &pen) => never,
+                    }
+                }
                 Err(error) => tracing::warn!(%error, "the bus waits for Redis"),
             }
             tokio::time::sleep(AGAIN).await;
@@ -55,11 +66,11 @@ pub async fn run(app: App, journal: Journal, address: Address, stop: Cancellatio
     }
 }
 
-async fn follow(app: &App, journal: &Journal, bus: &Bus) {
+async fn follow(app: &App, journal: &Journal, pen: &Pen) {
     let mut committed = app.driver.committed();
     let mut told: Option<Values> = None;
     loop {
-        if let Err(error) = turn(app, journal, bus, &mut told).await {
+        if let Err(error) = turn(app, journal, pen, &mut told).await {
             tracing::warn!(%error, "the bus waits");
             told = None;
             tokio::time::sleep(AGAIN).await;
@@ -76,13 +87,25 @@ async fn follow(app: &App, journal: &Journal, bus: &Bus) {
 async fn turn(
     app: &App,
     journal: &Journal,
-    bus: &Bus,
+    pen: &Pen,
     told: &mut Option<Values>,
 ) -> Result<(), FeedError> {
-    let values = Values(wire::settings(app.driver.snapshot().settings()));
+    let snapshot = app.driver.snapshot();
+    let values = Values(wire::settings(snapshot.settings()));
     if told.as_ref() != Some(&values) {
-        settings::distribute(bus, &values).await?;
+        distribute(pen, &values).await?;
         *told = Some(values);
     }
-    accepted::tell(journal, bus, app.driver.snapshot().seq()).await
+    accepted::tell(journal, pen, snapshot.seq()).await
+}
+
+/// Puts settings into force for everybody who watches.
+async fn distribute(pen: &Pen, values: &Values) -> Result<(), FeedError> {
+    let mut all = Commands::default();
+    all.add(["DEL", settings::KEY]);
+    for (name, value) in &values.0 {
+        all.add(["HSET", settings::KEY, name, &value.to_string()]);
+    }
+    all.add(["PUBLISH", settings::KEY, "changed"]);
+    pen.write("distribute settings", &all).await
 }

@@ -21,7 +21,7 @@ use crate::{App, Parts};
 pub(crate) struct Site {
     pub(crate) app: App,
     driver: Driver,
-    _releases: Releases,
+    releases: Option<Releases>,
 }
 
 impl Site {
@@ -98,7 +98,12 @@ impl Site {
             images: Default::default(),
             runs_images: false,
         });
-        Site { app, driver, _releases: releases }
+        Site { app, driver, releases: Some(releases) }
+    }
+
+    /// What is to be done outside, for whoever does it.
+    pub(crate) fn take_releases(&mut self) -> Releases {
+        self.releases.take().expect("they are taken once")
     }
 
     pub(crate) async fn stop(self) {
@@ -118,15 +123,26 @@ impl Site {
 
     /// A job of a user, larger than the node, so that it waits; its number and its entry's.
     pub(crate) async fn submit(&self, user: u32) -> (u64, u64) {
+        self.submit_of(user, 2, "8", Note::default()).await
+    }
+
+    /// A job of so many replicas of this size.
+    pub(crate) async fn submit_of(
+        &self,
+        user: u32,
+        replicas: u32,
+        cpu: &str,
+        note: Note,
+    ) -> (u64, u64) {
         let request = json!({
-            "shape": {"replicas": {"min": 2, "max": 2}},
-            "each": {"cpu": "8", "memory": "1Gi"},
+            "shape": {"replicas": {"min": replicas, "max": replicas}},
+            "each": {"cpu": cpu, "memory": "1Gi"},
             "duration": 60_000,
             "window": {"earliest": 0, "deadline": 253_402_300_799_000_i64},
         });
         let terms = json!({"queue": {"request": request, "queue": {"queue": "default"}}});
         let job = json!({"user": user, "name": format!("job-of-{user}"), "terms": terms});
-        let (seq, reply) = self.send(json!({"type": "submit", "job": job}), Note::default()).await;
+        let (seq, reply) = self.send(json!({"type": "submit", "job": job}), note).await;
         match reply {
             Reply::Accepted { job, .. } => (job.0, seq),
             other => panic!("{other:?}"),

@@ -1,5 +1,7 @@
 //! The catalogue of images.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -19,6 +21,8 @@ use crate::wire::Wrong;
 
 /// Longest reference, and longest text of any other field.
 const TEXT_MAX: usize = 512;
+/// How long the engine may take to say what it knows of an image.
+const DESCRIBE_TIME: Duration = Duration::from_secs(10);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, publish)).routes(routes!(get, remove))
@@ -66,9 +70,10 @@ async fn publish(
     State(app): State<App>,
     caller: Caller,
     from: From,
-    Body(new): Body<NewImage>,
+    Body(mut new): Body<NewImage>,
 ) -> Result<(StatusCode, Json<Image>), Failure> {
     check(&new)?;
+    fill(&app, &mut new).await;
     let present = app.auth.rows().image(&new.name).await?;
     if present.is_some_and(|row| !owns(&caller, &row)) {
         let detail = format!("image `{}` is somebody else's: choose another name", new.name);
@@ -83,6 +88,24 @@ async fn publish(
     app.auth.rows().put_image(&row).await?;
     audit::note(&app, &caller.name, from, "image.publish", &new.name, true).await;
     Ok((StatusCode::CREATED, Json(image(row)?)))
+}
+
+/// What the publisher has not said of an image and the engine knows. One that the engine has not
+/// may be on its way: it is published as it was told.
+async fn fill(app: &App, new: &mut NewImage) {
+    if new.digest.is_some() && new.bytes.is_some() {
+        return;
+    }
+    let described = tokio::time::timeout(DESCRIBE_TIME, async {
+        match app.images.reach().await? {
+            Ok(engine) => engine.describe(&new.reference).await.ok(),
+            Err(_) => None,
+        }
+    });
+    if let Ok(Some(facts)) = described.await {
+        new.bytes = new.bytes.or(facts.bytes);
+        new.digest = new.digest.take().or(facts.digest);
+    }
 }
 
 fn owns(caller: &Caller, row: &ImageRow) -> bool {

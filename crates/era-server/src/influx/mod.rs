@@ -66,7 +66,8 @@ impl FromStr for Address {
         };
         if let Some((_, bucket)) = named("bucket") {
             let org = named("org").map_or("", |(_, org)| org);
-            let token = named("token").map(|(_, token)| format!("Token {token}"));
+            let token = named("token").map(|(_, token)| decoded(token));
+            let token = token.map(|token| format!("Token {}", String::from_utf8_lossy(&token)));
             return Ok(Address {
                 write: format!("{base}/api/v2/write?org={org}&bucket={bucket}&precision=ms"),
                 authorization: token,
@@ -79,10 +80,31 @@ impl FromStr for Address {
         }
         Ok(Address {
             write: format!("{base}/write?db={database}&precision=ms"),
-            authorization: user.map(|user| format!("Basic {}", STANDARD.encode(user))),
+            // In the URL they are written as a URL must have them; in the header as they are.
+            authorization: user.map(|user| format!("Basic {}", STANDARD.encode(decoded(user)))),
             shown: format!("{base}/{database}"),
         })
     }
+}
+
+/// What is meant by a part of a URL: `%3A` is a colon.
+fn decoded(text: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).filter(|_| *first == b'%');
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    bytes
 }
 
 impl fmt::Display for Address {

@@ -39,6 +39,12 @@ fn an_address_is_of_either_version_and_shown_without_secrets() {
     let new: Address = "https://db?org=lab&bucket=jobs&token=s3cret".parse().unwrap();
     assert_eq!(new.write, "https://db/api/v2/write?org=lab&bucket=jobs&precision=ms");
     assert_eq!(new.authorization.as_deref(), Some("Token s3cret"));
+    let signs: Address = "http://ada%40lab:p%3A%2f%25w%@db:8086/era".parse().unwrap();
+    let basic = format!("Basic {}", STANDARD.encode("ada@lab:p:/%w%"));
+    assert_eq!(signs.authorization, Some(basic));
+    let signs: Address = "http://db?org=my%20lab&bucket=jobs&token=a%3D%3D".parse().unwrap();
+    assert_eq!(signs.authorization.as_deref(), Some("Token a=="));
+    assert_eq!(signs.write, "http://db/api/v2/write?org=my%20lab&bucket=jobs&precision=ms");
     for address in [&old, &new] {
         assert!(!format!("{address} {address:?}").contains("s3cret"), "{address:?}");
     }
@@ -139,6 +145,45 @@ async fn values_arrive_at_a_real_server_even_if_it_comes_up_late() {
     let found = server.ask("SELECT loss, step, job FROM era WHERE job = '7' AND rank = '1'");
     assert!(found.contains("0.5,1,\"7\"") && found.contains("0.25,2,\"7\""), "{found}");
     assert!(server.ask("SELECT \"a b,c\" FROM era").contains("4"), "{found}");
+}
+
+/// Takes one request, answers it, and gives it back: its first line and headers, and its body.
+fn take_request(listener: &TcpListener, answer: &str) -> (String, String) {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let (stream, _) = listener.accept().unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(reader.read_line(&mut head).unwrap() > 0, "it ends early: {head}");
+    }
+    let head = head.to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.unwrap().parse().unwrap()];
+    reader.read_exact(&mut body).unwrap();
+    let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    reader.into_inner().write_all(answer.as_bytes()).unwrap();
+    (head, String::from_utf8(body).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_second_version_is_asked_at_its_own_path_with_a_token_until_it_takes_the_lines() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = listener.local_addr().unwrap();
+    let server = tokio::task::spawn_blocking(move || {
+        ["503 Service Unavailable", "204 No Content"].map(|answer| take_request(&listener, answer))
+    });
+    let address = format!("http://{place}?org=lab&bucket=jobs&token=T0ken%3D%3D");
+    let (influx, sending) = start(address.parse().unwrap());
+    influx.tell(&[sample("loss", 3, 0.25)]);
+    drop(influx);
+    tokio::time::timeout(Duration::from_secs(30), sending).await.unwrap().unwrap();
+    for (head, body) in server.await.unwrap() {
+        let path = "post /api/v2/write?org=lab&bucket=jobs&precision=ms http/1.1\r\n";
+        assert!(head.starts_with(path), "{head}");
+        assert!(head.contains("authorization: token t0ken==\r\n"), "{head}");
+        assert!(head.contains("content-type: text/plain; charset=utf-8\r\n"), "{head}");
+        assert_eq!(body, "era,job=7,part=0,rank=1 loss=0.25,step=3i 1800000000003\n");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

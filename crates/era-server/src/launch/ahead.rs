@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use era_cloud::Order;
 use era_core::job::{Job, Phase, TaskId};
 use era_core::units::{Span, Time};
 
@@ -23,23 +22,18 @@ pub(super) struct Ahead {
 
 impl Ahead {
     /// Tells executors of what starts soon and was not told before.
-    pub(super) async fn look(&mut self, orders: &mut Orders) {
+    pub(super) fn look(&mut self, orders: &mut Orders) {
         let snapshot = orders.driver.snapshot();
         let now = snapshot.now();
         let soon = |job: &&std::sync::Arc<Job>| job.ended.is_none() && job.promise().is_some();
-        let jobs: Vec<_> = snapshot.jobs().filter(soon).cloned().collect();
         let mut due = BTreeSet::new();
-        for job in &jobs {
+        for job in snapshot.jobs().filter(soon) {
             due.extend(starting(job, now));
         }
         self.told.retain(|one| due.contains(one));
         for (task, at) in due {
-            if !self.told.insert((task, at)) {
-                continue;
-            }
-            let Some(job) = jobs.iter().find(|job| job.id == task.job) else { continue };
-            if let Some((engine, launch)) = orders.soon_launched(&snapshot, job, task).await {
-                engine.carry_out(Order::Stage(launch));
+            if self.told.insert((task, at)) {
+                orders.stage(&snapshot, task);
             }
         }
     }

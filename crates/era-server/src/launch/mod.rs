@@ -10,6 +10,8 @@ pub mod nodes;
 mod orders;
 mod reports;
 mod specs;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -22,10 +24,13 @@ use era_cloud::{Executor, Report, Sample, Staged};
 use era_core::cluster::Node;
 use era_core::job::TaskId;
 use era_core::units::UserId;
+use era_store::StoreError;
+use era_store::files::FilesError;
 use era_store::journal::Journal;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::boot::Gate;
 use crate::driver::{Handle, Releases};
 use crate::wire::SIMULATED;
 
@@ -66,8 +71,35 @@ pub struct Material {
     pub image: Option<String>,
 }
 
-/// What finds code and data by what a job says of them. On failure it gives a sentence for the
-/// job's owner.
+/// Why it is not known what a job runs, as a sentence for its owner.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unstaged {
+    /// For now: what keeps it does not answer. The job has no part in it, and waits.
+    #[error("{0}")]
+    ForNow(String),
+    /// For good: it is not there, or makes no sense. The job cannot be run.
+    #[error("{0}")]
+    ForGood(String),
+}
+
+impl From<StoreError> for Unstaged {
+    fn from(error: StoreError) -> Unstaged {
+        let sentence = error.to_string();
+        if error.may_pass() { Unstaged::ForNow(sentence) } else { Unstaged::ForGood(sentence) }
+    }
+}
+
+impl From<FilesError> for Unstaged {
+    fn from(error: FilesError) -> Unstaged {
+        match error {
+            FilesError::Store(error) => error.into(),
+            FilesError::Busy | FilesError::Stopped => Unstaged::ForNow(error.to_string()),
+            lasting => Unstaged::ForGood(lasting.to_string()),
+        }
+    }
+}
+
+/// What finds code and data by what a job says of them.
 pub trait Staging: Send + Sync {
     /// The files of this work, for this account.
     fn stage<'a>(
@@ -75,7 +107,7 @@ pub trait Staging: Send + Sync {
         user: UserId,
         user_name: &'a str,
         work: &'a Work,
-    ) -> Pin<Box<dyn Future<Output = Result<Material, String>> + Send + 'a>>;
+    ) -> Pin<Box<dyn Future<Output = Result<Material, Unstaged>> + Send + 'a>>;
 }
 
 /// What the launcher needs.
@@ -92,6 +124,9 @@ pub struct Launching {
     pub jobs: PathBuf,
     /// Where values that jobs tell go; what cannot be taken at once is dropped.
     pub samples: Option<mpsc::Sender<(TaskId, Vec<Sample>)>>,
+    /// Where another server may run tasks instead of this one: what a launch that had to wait
+    /// waits for as well, so that it is not launched by both.
+    pub gate: Option<Gate>,
 }
 
 /// A launcher at work.
@@ -112,9 +147,9 @@ impl Launcher {
         releases: Releases,
         reports: mpsc::Receiver<Report>,
     ) -> Launcher {
-        let Launching { driver, journal, engines, staging, jobs, samples } = launching;
+        let Launching { driver, journal, engines, staging, jobs, samples, gate } = launching;
         let specs = specs::Specs::new(journal, staging, jobs);
-        let orders = orders::Orders { driver: driver.clone(), engines: engines.clone(), specs };
+        let orders = orders::Orders::new(driver.clone(), engines.clone(), specs, gate);
         let (reconciled, ready) = tokio::sync::oneshot::channel();
         let orders = tokio::spawn(async move {
             reports::reconcile(&orders.driver, &orders.engines).await;

@@ -1,29 +1,64 @@
 //! Effects become orders, in the order in which they were decided.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use era_cloud::{Executor, Launch, Order};
+use era_cloud::{Executor, Launch, Order, TaskSpec};
 use era_core::job::{Job, Part, TaskId};
-use era_core::units::{JobId, NodeId};
+use era_core::units::{JobId, NodeId, UserId};
 use era_core::{Command, Effect, Snapshot};
 use era_store::note::{Note, Seen};
+use tokio::task::JoinSet;
 
-use super::Engines;
 use super::ahead::{self, Ahead};
 use super::specs::Specs;
+use super::{Engines, Unstaged};
+use crate::boot::Gate;
 use crate::driver::{Handle, Releases};
 
 /// The exit code of what could not be started, as shells have it.
 const NOT_STARTED: i32 = 126;
+/// How long it is until a store that did not answer is asked again, at first and at most.
+const AGAIN_MIN: Duration = Duration::from_millis(100);
+const AGAIN_MAX: Duration = Duration::from_secs(5);
 
 pub(super) struct Orders {
     pub(super) driver: Handle,
     pub(super) engines: Engines,
-    pub(super) specs: Specs,
+    specs: Arc<Specs>,
+    gate: Option<Gate>,
+    /// What is to be done with tasks once it is known what they run.
+    waiting: BTreeMap<TaskId, Wanted>,
+    lookups: JoinSet<Found>,
 }
 
+/// What is to be done with a task.
+enum Wanted {
+    /// To be launched, by this effect.
+    Launch(Effect),
+    /// To be staged.
+    Stage,
+}
+
+/// What a task runs, or why it never will.
+type Found = (TaskId, Result<Arc<TaskSpec>, String>);
+
 impl Orders {
+    pub(super) fn new(
+        driver: Handle,
+        engines: Engines,
+        specs: Specs,
+        gate: Option<Gate>,
+    ) -> Orders {
+        let (waiting, lookups) = (BTreeMap::new(), JoinSet::new());
+        Orders { driver, engines, specs: Arc::new(specs), gate, waiting, lookups }
+    }
+
     /// Carries out what is released until the driver is gone.
+    ///
+    /// A launch whose code and data must be asked for waits beside the others, for as long as that
+    /// takes: nothing else waits for it. What is decided about it meanwhile overtakes it.
     pub(super) async fn run(mut self, mut releases: Releases) {
         let mut ahead = Ahead::default();
         let mut look = tokio::time::interval(ahead::EVERY);
@@ -34,8 +69,14 @@ impl Orders {
                     Some(released) => released,
                     None => return,
                 },
+                Some(found) = self.lookups.join_next() => {
+                    if let Ok((task, spec)) = found {
+                        self.found(task, spec).await;
+                    }
+                    continue;
+                }
                 _ = look.tick(), if stages => {
-                    ahead.look(&mut self).await;
+                    ahead.look(&mut self);
                     continue;
                 }
             };
@@ -45,26 +86,42 @@ impl Orders {
             // At least as new as the decision: it was published before this was released.
             let snapshot = self.driver.snapshot();
             for effect in released.effects {
-                self.carry_out(&snapshot, effect).await;
+                self.carry_out(&snapshot, effect);
             }
         }
     }
 
-    async fn carry_out(&mut self, snapshot: &Arc<Snapshot>, effect: Effect) {
+    fn carry_out(&mut self, snapshot: &Arc<Snapshot>, effect: Effect) {
         match effect {
             Effect::Launch { task, .. } => {
                 // What has ended or was overtaken since needs no start.
-                if let Some(job) = current(snapshot, task) {
-                    self.launch(snapshot, &job, effect).await;
+                let Some(job) = current(snapshot, task) else { return };
+                match self.specs.at_hand(job.user, job.id) {
+                    Some(spec) => self.launch(snapshot, &job, effect, spec),
+                    None => self.look_up(job.user, task, Wanted::Launch(effect)),
                 }
             }
             Effect::Stop { task, node, until, .. } => {
+                // Who was not told of it says that it does not run.
+                self.waiting.remove(&task);
                 self.order(snapshot, node, Order::Stop { task, until });
             }
             Effect::Prolong { task, node, until } => {
+                if let Some(Wanted::Launch(Effect::Launch { until: waits, .. })) =
+                    self.waiting.get_mut(&task)
+                {
+                    *waits = until;
+                }
                 self.order(snapshot, node, Order::Prolong { task, until });
             }
             Effect::Resize { job, part, attempt, replicas } => {
+                let first = TaskId { job, part, attempt, rank: 0 };
+                let last = TaskId { rank: u32::MAX, ..first };
+                for (_, wanted) in self.waiting.range_mut(first..=last) {
+                    if let Wanted::Launch(Effect::Launch { replicas: waits, .. }) = wanted {
+                        *waits = replicas;
+                    }
+                }
                 self.resize(snapshot, job, part, attempt, replicas);
             }
             // Users are told by feeds of the journal, which has the same news.
@@ -72,13 +129,46 @@ impl Orders {
         }
     }
 
-    async fn launch(&mut self, snapshot: &Arc<Snapshot>, job: &Job, effect: Effect) {
+    fn look_up(&mut self, user: UserId, task: TaskId, wanted: Wanted) {
+        self.waiting.insert(task, wanted);
+        let (specs, driver, gate) = (self.specs.clone(), self.driver.clone(), self.gate.clone());
+        self.lookups.spawn(async move {
+            let found = look_up(specs, driver, user, task).await;
+            // Whoever was cut off for so long that another one runs tasks launches nothing.
+            if let Some(mut gate) = gate
+                && !gate.pass().await
+            {
+                std::future::pending::<()>().await;
+            }
+            found
+        });
+    }
+
+    /// It is known what a task runs, or that it never will be.
+    async fn found(&mut self, task: TaskId, spec: Result<Arc<TaskSpec>, String>) {
+        let Some(wanted) = self.waiting.remove(&task) else { return };
+        let snapshot = self.driver.snapshot();
+        match (wanted, spec) {
+            (Wanted::Launch(effect), spec) => {
+                let Some(job) = current(&snapshot, task) else { return };
+                match spec {
+                    Ok(spec) => self.launch(&snapshot, &job, effect, spec),
+                    Err(problem) => self.cannot_start(task, &problem).await,
+                }
+            }
+            (Wanted::Stage, Ok(spec)) => {
+                if let Some((engine, launch)) = self.soon_launched(&snapshot, task, spec) {
+                    engine.carry_out(Order::Stage(launch));
+                }
+            }
+            // What is wrong with it is told when it starts.
+            (Wanted::Stage, Err(_)) => {}
+        }
+    }
+
+    fn launch(&self, snapshot: &Snapshot, job: &Job, effect: Effect, spec: Arc<TaskSpec>) {
         let Effect::Launch { task, node: id, gpus, each, replicas, until } = effect else { return };
         let Ok(node) = snapshot.cluster().node(id) else { return };
-        let spec = match self.specs.of(job.user, job.id).await {
-            Ok(spec) => spec,
-            Err(problem) => return self.cannot_start(task, &problem).await,
-        };
         let part = &job.parts[usize::from(task.part)];
         self.engines.of(node).carry_out(Order::Launch(Launch {
             task,
@@ -94,14 +184,27 @@ impl Orders {
         }));
     }
 
+    /// Has a task staged that is promised to start soon.
+    pub(super) fn stage(&mut self, snapshot: &Snapshot, task: TaskId) {
+        let Ok(job) = snapshot.job(task.job) else { return };
+        match self.specs.at_hand(job.user, job.id) {
+            Some(spec) => {
+                if let Some((engine, launch)) = self.soon_launched(snapshot, task, spec) {
+                    engine.carry_out(Order::Stage(launch));
+                }
+            }
+            None => self.look_up(job.user, task, Wanted::Stage),
+        }
+    }
+
     /// A task that is promised to start soon, as it will be launched, and who will launch it.
-    pub(super) async fn soon_launched(
-        &mut self,
-        snapshot: &Arc<Snapshot>,
-        job: &Job,
+    fn soon_launched(
+        &self,
+        snapshot: &Snapshot,
         task: TaskId,
+        spec: Arc<TaskSpec>,
     ) -> Option<(Arc<dyn Executor>, Launch)> {
-        let part = job.parts.get(usize::from(task.part))?;
+        let part = snapshot.job(task.job).ok()?.parts.get(usize::from(task.part))?;
         let plan = part.plan.as_ref()?;
         let seat = plan.seats.get(usize::try_from(task.rank).ok()?)?;
         let node = snapshot.cluster().node(seat.node).ok()?;
@@ -109,8 +212,6 @@ impl Orders {
         if !engine.stages() {
             return None;
         }
-        // What is wrong with it is told when it starts.
-        let spec = self.specs.of(job.user, job.id).await.ok()?;
         let launch = Launch {
             task,
             node: seat.node,
@@ -158,6 +259,24 @@ impl Orders {
                 engine.carry_out(order());
             }
         }
+    }
+}
+
+/// Looks up what a task runs, for as long as its store does not answer and its job is not over.
+async fn look_up(specs: Arc<Specs>, driver: Handle, user: UserId, task: TaskId) -> Found {
+    let mut wait = AGAIN_MIN;
+    loop {
+        let problem = match specs.of(user, task.job).await {
+            Ok(spec) => return (task, Ok(spec)),
+            Err(Unstaged::ForGood(problem)) => return (task, Err(problem)),
+            Err(Unstaged::ForNow(problem)) => problem,
+        };
+        if driver.snapshot().job(task.job).map_or(true, |job| job.ended.is_some()) {
+            return (task, Err(problem));
+        }
+        tracing::warn!(%task, problem, "what a task runs cannot be read: trying again");
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(AGAIN_MAX);
     }
 }
 

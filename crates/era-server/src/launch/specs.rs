@@ -1,11 +1,12 @@
 //! What a job runs, found by its number: in a small cache, else in the journal.
 //!
 //! The core knows what a job needs and not what it runs; that stands in the note beside the
-//! submission. A note is looked up once for all tasks of a job and all jobs of an array.
+//! submission. A note is looked up once for all tasks of a job and all jobs of an array. What the
+//! store could not say is not remembered: it is asked again.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use era_api::job::NewJob;
 use era_cloud::{Limits, TaskSpec};
@@ -13,11 +14,14 @@ use era_core::units::{JobId, UserId};
 use era_store::journal::Journal;
 use era_store::note::{Indices, Note};
 use serde_json::value::RawValue;
+use tokio::sync::{OnceCell, Semaphore};
 
-use super::{Material, Staging};
+use super::{Material, Staging, Unstaged};
 
 /// Most notes at hand.
 const NOTES_MAX: usize = 16_384;
+/// Most jobs that are looked up at a time: a store that is slow is not asked for all at once.
+const LOOKUPS_MAX: usize = 8;
 
 /// A job as it was handed in, or an array of them.
 struct Kept {
@@ -27,7 +31,7 @@ struct Kept {
     /// How many jobs it made.
     count: u64,
     /// Its files, once they were looked up.
-    material: tokio::sync::OnceCell<Result<Material, String>>,
+    material: OnceCell<Material>,
 }
 
 impl Kept {
@@ -36,13 +40,39 @@ impl Kept {
         let spec = note.spec.ok_or("nothing says what it runs")?;
         let job: NewJob = serde_json::from_str(spec.get()).map_err(|e| e.to_string())?;
         let count = job.array.and_then(|array| array.count()).unwrap_or(1);
+        let needs_nothing =
+            job.work.code.is_none() && job.work.inputs.is_empty() && job.work.image.is_none();
         Ok(Kept {
             user_name: note.user.unwrap_or_default(),
             indices: note.array,
             count: u64::from(count),
             job,
-            material: tokio::sync::OnceCell::new(),
+            material: OnceCell::new_with(needs_nothing.then(Material::default)),
         })
+    }
+
+    /// What a task of this job runs, where its files are known.
+    fn spec(&self, jobs: &Path, user: UserId, first: JobId, job: JobId) -> Option<Arc<TaskSpec>> {
+        let Material { code, inputs, image } = self.material.get()?.clone();
+        let work = &self.job.work;
+        let array = self.indices.map(|indices| {
+            let place = u32::try_from(job.0 - first.0).unwrap_or(u32::MAX);
+            (first, indices.nth(place), u32::try_from(self.count).unwrap_or(u32::MAX))
+        });
+        Some(Arc::new(TaskSpec {
+            user,
+            user_name: self.user_name.clone(),
+            job_name: self.job.name.clone(),
+            command: work.command.clone(),
+            env: work.env.clone(),
+            code,
+            inputs,
+            image,
+            folder: jobs.join(job.0.to_string()),
+            alone: self.job.ask.is_one_task(),
+            array,
+            limits: Limits::default(),
+        }))
     }
 }
 
@@ -52,16 +82,18 @@ pub(super) struct Specs {
     staging: Arc<dyn Staging>,
     jobs: PathBuf,
     /// By the first job of a submission.
-    kept: BTreeMap<JobId, Arc<Kept>>,
+    kept: Mutex<BTreeMap<JobId, Arc<Kept>>>,
+    turns: Semaphore,
 }
 
 impl Specs {
     pub(super) fn new(journal: Journal, staging: Arc<dyn Staging>, jobs: PathBuf) -> Specs {
-        Specs { journal, staging, jobs, kept: BTreeMap::new() }
+        let turns = Semaphore::new(LOOKUPS_MAX);
+        Specs { journal, staging, jobs, kept: Mutex::default(), turns }
     }
 
     /// Keeps the note of a job that was accepted just now.
-    pub(super) fn accepted(&mut self, first: JobId, note: &RawValue) {
+    pub(super) fn accepted(&self, first: JobId, note: &RawValue) {
         match Kept::of(note.get()) {
             Ok(kept) => self.keep(first, Arc::new(kept)),
             // It is looked up again when the job starts, and told then.
@@ -69,58 +101,55 @@ impl Specs {
         }
     }
 
-    /// What a task of this job runs, or why it cannot be run.
-    pub(super) async fn of(&mut self, user: UserId, job: JobId) -> Result<Arc<TaskSpec>, String> {
-        let (first, kept) = self.find(job).await?;
-        let material = kept
-            .material
-            .get_or_init(|| self.staging.stage(user, &kept.user_name, &kept.job.work))
-            .await
-            .clone()?;
-        let work = &kept.job.work;
-        let array = kept.indices.map(|indices| {
-            let place = u32::try_from(job.0 - first.0).unwrap_or(u32::MAX);
-            (first, indices.nth(place), u32::try_from(kept.count).unwrap_or(u32::MAX))
-        });
-        Ok(Arc::new(TaskSpec {
-            user,
-            user_name: kept.user_name.clone(),
-            job_name: kept.job.name.clone(),
-            command: work.command.clone(),
-            env: work.env.clone(),
-            code: material.code,
-            inputs: material.inputs,
-            image: material.image,
-            folder: self.jobs.join(job.0.to_string()),
-            alone: kept.job.ask.is_one_task(),
-            array,
-            limits: Limits::default(),
-        }))
+    /// What a task of this job runs, if nobody need be asked for it.
+    pub(super) fn at_hand(&self, user: UserId, job: JobId) -> Option<Arc<TaskSpec>> {
+        let (first, kept) = self.near(job)?;
+        kept.spec(&self.jobs, user, first, job)
     }
 
-    async fn find(&mut self, job: JobId) -> Result<(JobId, Arc<Kept>), String> {
-        let near = self.kept.range(..=job).next_back();
-        if let Some((first, kept)) = near
-            && job.0 - first.0 < kept.count
-        {
-            return Ok((*first, kept.clone()));
+    /// What a task of this job runs, or why it cannot be run.
+    pub(super) async fn of(&self, user: UserId, job: JobId) -> Result<Arc<TaskSpec>, Unstaged> {
+        let _turn = self.turns.acquire().await;
+        let (first, kept) = self.find(job).await?;
+        let stage = || self.staging.stage(user, &kept.user_name, &kept.job.work);
+        kept.material.get_or_try_init(stage).await?;
+        let unknown = || Unstaged::ForNow("its files are not known yet".to_owned());
+        kept.spec(&self.jobs, user, first, job).ok_or_else(unknown)
+    }
+
+    fn near(&self, job: JobId) -> Option<(JobId, Arc<Kept>)> {
+        let all = self.all();
+        let (first, kept) = all.range(..=job).next_back()?;
+        (job.0 - first.0 < kept.count).then(|| (*first, kept.clone()))
+    }
+
+    async fn find(&self, job: JobId) -> Result<(JobId, Arc<Kept>), Unstaged> {
+        if let Some(near) = self.near(job) {
+            return Ok(near);
         }
-        let found = self.journal.submission(job).await.map_err(|e| e.to_string())?;
-        let (first, entry) = found.ok_or("its submission is not in the journal")?;
-        let note = entry.note.ok_or("nothing says what it runs")?;
-        let kept = Arc::new(Kept::of(&note)?);
+        let for_good = |problem: &str| Unstaged::ForGood(problem.to_owned());
+        let unknown = || for_good("its submission is not in the journal");
+        let found = self.journal.submission(job).await?;
+        let (first, entry) = found.ok_or_else(unknown)?;
+        let note = entry.note.ok_or_else(|| for_good("nothing says what it runs"))?;
+        let kept = Arc::new(Kept::of(&note).map_err(Unstaged::ForGood)?);
         if job.0 - first.0 >= kept.count {
-            return Err("its submission is not in the journal".to_owned());
+            return Err(unknown());
         }
         self.keep(first, kept.clone());
         Ok((first, kept))
     }
 
-    fn keep(&mut self, first: JobId, kept: Arc<Kept>) {
+    fn keep(&self, first: JobId, kept: Arc<Kept>) {
+        let mut all = self.all();
         // The oldest goes: it has most likely started, and is found again if not.
-        if self.kept.len() >= NOTES_MAX {
-            self.kept.pop_first();
+        if all.len() >= NOTES_MAX {
+            all.pop_first();
         }
-        self.kept.insert(first, kept);
+        all.insert(first, kept);
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<JobId, Arc<Kept>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

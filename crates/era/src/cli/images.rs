@@ -1,22 +1,18 @@
 //! `era images`: the catalogue of environments, and images built, pushed and published.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+mod watch;
+
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use era_api::client::Client;
 use era_api::image::{BuildImage, BuiltImage, Image, ImageNews, NewImage, PushImage};
-use era_api::page::PageAsk;
+use era_api::page::{PAGE_MAX, PageAsk};
 
 use super::connection::Common;
 use super::look::{self, Look, right, say};
 use crate::data::code;
-
-/// How often a folder is looked at for changes.
-const LOOK: Duration = Duration::from_millis(500);
-/// How long a folder must be still before it is built.
-const STILL: Duration = Duration::from_millis(500);
 
 /// List the catalogue of images; build, push and publish them
 #[derive(Debug, Args)]
@@ -182,14 +178,26 @@ impl Images {
                 common.client()?.remove_image(&name)?;
                 say(&format!("Image {name} is out of the catalogue."))
             }
-            Some(ImagesCommand::Watch { source, about, common }) => watch(&source, &about, &common),
+            Some(ImagesCommand::Watch { source, about, common }) => {
+                watch::watch(&source, &about, &common)
+            }
         }
     }
 }
 
 fn list(common: &Common) -> anyhow::Result<()> {
     let look = common.look();
-    let images = common.client()?.images(&PageAsk { cursor: None, limit: Some(1000) })?.items;
+    let client = common.client()?;
+    let mut ask = PageAsk { cursor: None, limit: Some(PAGE_MAX) };
+    let mut images = Vec::new();
+    loop {
+        let page = client.images(&ask)?;
+        images.extend(page.items);
+        match page.next {
+            Some(next) => ask.cursor = Some(next),
+            None => break,
+        }
+    }
     look::print(common.output, &images, |images| render(images, &look))
 }
 
@@ -219,57 +227,18 @@ fn told(built: &BuiltImage) -> String {
     lines.into_iter().flatten().collect()
 }
 
-/// Builds, pushes and publishes now and at every change, until it is interrupted. What fails is
-/// said, and tried again at the next change.
-fn watch(source: &Source, about: &About, common: &Common) -> anyhow::Result<()> {
-    let client = common.client()?;
-    let name = source.name()?;
-    let name = name.split(':').next().unwrap_or_default().to_owned();
-    newest(&source.folder)?;
-    let mut built_at = None;
-    loop {
-        // A file that went away under our eyes is a change like any other: the next look sees it.
-        let state = newest(&source.folder).ok();
-        // A clock that is behind the files' does not keep them from being built.
-        let still = |at: SystemTime| at.elapsed().map_or(true, |since| since >= STILL);
-        if state != built_at && state.is_some_and(|(at, _)| still(at)) {
-            let published = source
-                .build(&client, true)
-                .and_then(|built| Ok(client.publish_image(&about.entry(name.clone(), built))?));
-            match published {
-                Ok(image) => say(&format!(
-                    "Published {} as {}.",
-                    image.digest.as_deref().unwrap_or(&image.reference),
-                    image.name
-                ))?,
-                Err(error) => look::note(&format!("{error:#}")),
-            }
-            built_at = state;
-        }
-        std::thread::sleep(LOOK);
-    }
-}
-
-/// When something in a folder changed last, and how many files there are.
-fn newest(folder: &Path) -> anyhow::Result<(SystemTime, usize)> {
-    let mut newest = (SystemTime::UNIX_EPOCH, 0);
-    for entry in ignore::WalkBuilder::new(folder).hidden(false).build() {
-        let entry = entry.with_context(|| folder.display().to_string())?;
-        let changed = entry.metadata()?.modified()?;
-        newest = (newest.0.max(changed), newest.1 + 1);
-    }
-    Ok(newest)
-}
-
 fn render(images: &[Image], look: &Look) -> String {
     if images.is_empty() {
         return "The catalogue is empty.\n".to_owned();
     }
-    let mut table =
-        look.table(&["IMAGE", "FRAMEWORK", "PYTHON", "GPU", "SIZE", "REFERENCE", "PUBLISHED"]);
+    let mut heads = vec!["IMAGE", "FRAMEWORK", "PYTHON", "GPU", "SIZE", "REFERENCE", "PUBLISHED"];
+    if look.wide {
+        heads.push("DIGEST");
+    }
+    let mut table = look.table(&heads);
     for image in images {
         let framework = [image.framework.as_deref(), image.version.as_deref()];
-        table.add_row(vec![
+        let mut row = vec![
             image.name.clone().into(),
             framework.into_iter().flatten().collect::<Vec<_>>().join(" ").into(),
             image.python.clone().unwrap_or_default().into(),
@@ -277,7 +246,11 @@ fn render(images: &[Image], look: &Look) -> String {
             right(image.bytes.map_or_else(String::new, look::bytes)),
             image.reference.clone().into(),
             format!("{} by {}", look.time(image.published), image.published_by).into(),
-        ]);
+        ];
+        if look.wide {
+            row.push(image.digest.clone().unwrap_or_default().into());
+        }
+        table.add_row(row);
     }
     look::finish(&table)
 }
@@ -290,8 +263,11 @@ mod tests {
     fn the_catalogue_is_a_table() {
         let text = r#"[{"name": "torch", "reference": "pytorch/pytorch:2.9", "framework": "pytorch",
             "version": "2.9", "python": "3.12", "gpu": true, "bytes": 3221225472,
-            "published_by": "admin", "published": "2026-11-01T12:00:00Z"}]"#;
+            "digest": "sha256:6dc1fe83", "published_by": "admin", "published": "2026-11-01T12:00:00Z"}]"#;
         let images: Vec<Image> = serde_json::from_str(text).unwrap();
         insta::assert_snapshot!(render(&images, &look::plain()));
+        let wide = Look { wide: true, width: None, ..look::plain() };
+        let wide = render(&images, &wide);
+        assert!(wide.contains("DIGEST") && wide.contains("sha256:6dc1fe83"), "{wide}");
     }
 }

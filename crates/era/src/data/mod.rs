@@ -4,7 +4,7 @@
 //! [`era_api::client::transfer`]. `era run` sends its code through [`code`].
 
 pub(crate) mod code;
-mod local;
+pub(crate) mod local;
 mod progress;
 mod pull;
 mod push;

@@ -25,7 +25,7 @@ pub(crate) struct Application {
     webhooks: Webhooks,
     /// Build and push images through this engine: `docker://` with a socket or HOST:PORT, and
     /// `?registry=`, `registry-auth=` and `tls=` behind it
-    #[arg(long, value_name = "URL", env = "ERA_IMAGES")]
+    #[arg(long, value_name = "URL", env = "ERA_IMAGES", hide_env_values = true)]
     images: Option<String>,
     #[command(flatten)]
     search: Search,

@@ -31,7 +31,7 @@ pub(crate) struct Core {
     #[command(flatten)]
     webhooks: Webhooks,
     /// Redis to share settings and accepted jobs through: redis://HOST:PORT/DATABASE
-    #[arg(long, value_name = "URL", env = "ERA_REDIS")]
+    #[arg(long, value_name = "URL", env = "ERA_REDIS", hide_env_values = true)]
     redis: Option<String>,
     /// Learn so often how long jobs take and what they use
     #[arg(long, value_name = "SPAN", default_value = "1d", value_parser = lesson_span)]

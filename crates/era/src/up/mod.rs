@@ -34,7 +34,7 @@ pub(crate) struct Up {
     #[command(flatten)]
     tasks: Tasks,
     /// Redis to share settings and accepted jobs through: redis://HOST:PORT/DATABASE
-    #[arg(long, value_name = "URL", env = "ERA_REDIS")]
+    #[arg(long, value_name = "URL", env = "ERA_REDIS", hide_env_values = true)]
     redis: Option<String>,
     #[command(flatten)]
     encryption: Encryption,

@@ -152,7 +152,13 @@ pub(super) struct Tasks {
     /// What runs tasks: `local`, workers behind `celery://HOST:PORT/DATABASE`, or `docker://` with a
     /// socket or HOST:PORT of an engine or a Swarm manager (`?image=`, `volumes=`, `registry=`,
     /// `registry-auth=`, `tls=` behind it)
-    #[arg(long, value_name = "URL", default_value = "local", env = "ERA_EXECUTOR")]
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "local",
+        env = "ERA_EXECUTOR",
+        hide_env_values = true
+    )]
     executor: String,
     /// Simulated nodes to add, whose tasks only sleep
     #[arg(long, value_name = "FILE")]
@@ -182,9 +188,11 @@ impl Tasks {
                 let address = era_cloud::docker::Address::parse(url)?;
                 Ok(boot::executors::docker(here, address, simulated, self.images.clone()))
             }
+            // Of an address only its kind is repeated: there may be a password in the rest.
             other => anyhow::bail!(
-                "`{other}` is no executor: give local, docker://SOCKET-OR-ADDRESS or \
-                 celery://HOST:PORT/DATABASE"
+                "`{}` is no executor: give local, docker://SOCKET-OR-ADDRESS or \
+                 celery://HOST:PORT/DATABASE",
+                other.split_once(':').map_or(other, |(kind, _)| kind)
             ),
         }
     }

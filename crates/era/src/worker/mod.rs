@@ -27,7 +27,7 @@ pub(crate) struct Worker {
     #[command(subcommand)]
     about: Option<About>,
     /// Where Redis is: redis://HOST:PORT/DATABASE, with ?lease=SECONDS&visibility=SECONDS behind it
-    #[arg(long, value_name = "URL", env = "ERA_BROKER", global = true)]
+    #[arg(long, value_name = "URL", env = "ERA_BROKER", hide_env_values = true, global = true)]
     broker: Option<String>,
     /// What this node is called; the machine's name where nothing is said
     #[arg(long, value_name = "NAME")]

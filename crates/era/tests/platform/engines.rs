@@ -112,6 +112,9 @@ fn an_image_goes_from_a_dockerfile_into_the_catalogue_and_a_job_runs_in_it() {
     assert!(reference.ends_with("/hello:latest"), "{built}");
     platform.ok(&["images", "publish", "hello", reference, "--framework", "none"]);
     assert!(platform.ok(&["images", "ls"]).contains("hello"));
+    let listed: Value =
+        serde_json::from_str(&platform.ok(&["images", "ls", "-o", "json"])).unwrap();
+    assert_eq!(listed[0]["bytes"], built["bytes"], "the engine knows: {listed}");
     let job = |image: &str| {
         json!({
             "work": {"command": ["/bin/sh", "-c", "echo hello $HELLO"], "image": image},

@@ -343,7 +343,10 @@ pub(crate) fn exchange(
     headers: &str,
     body: &str,
 ) -> std::io::Result<(u16, String)> {
-    let mut stream = TcpStream::connect(address)?;
+    let other = |_| std::io::Error::from(std::io::ErrorKind::InvalidInput);
+    let address: std::net::SocketAddr = address.parse().map_err(other)?;
+    // One that is cut off does not answer at all.
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\

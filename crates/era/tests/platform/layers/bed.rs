@@ -68,7 +68,23 @@ impl Bed {
         let (listen, inbox) = (free_address(), free_address());
         let data = self.folder.path().join(format!("core-{number}"));
         let arguments = [&["--inbox", &inbox], more].concat();
-        self.layer_on(database, "core", &listen, &data, &arguments)
+        self.layer_on(database, "core", &listen, &data, &arguments, None)
+    }
+
+    /// A layer of this kind with another way to the database, at an address of its own, in a
+    /// namespace of its own where there is one, and with further arguments. Schedulers have folders
+    /// of their own.
+    pub(crate) fn placed(
+        &self,
+        kind: &str,
+        database: &str,
+        listen: &str,
+        namespace: Option<&str>,
+        more: &[&str],
+    ) -> Layer {
+        let own = || self.folder.path().join(format!("core-{}", listen.replace(':', "-")));
+        let data = if kind == "core" { own() } else { self.shared() };
+        self.layer_on(database, kind, listen, &data, more, namespace)
     }
 
     pub(crate) fn app(&self) -> Layer {
@@ -85,7 +101,7 @@ impl Bed {
 
     /// A layer of this kind in the shared folder, with further arguments.
     pub(crate) fn sharing(&self, kind: &str, more: &[&str]) -> Layer {
-        self.layer_on(&self.database, kind, &free_address(), &self.shared(), more)
+        self.layer_on(&self.database, kind, &free_address(), &self.shared(), more, None)
     }
 
     /// A process of a layer, started.
@@ -96,6 +112,7 @@ impl Bed {
         listen: &str,
         data: &Path,
         more: &[&str],
+        namespace: Option<&str>,
     ) -> Layer {
         let log = self.folder.path().join(format!("{kind}-{}.log", listen.replace(':', "-")));
         let mut arguments: Vec<String> =
@@ -105,6 +122,7 @@ impl Bed {
         let mut layer = Layer {
             address: listen.to_owned(),
             arguments,
+            namespace: namespace.map(str::to_owned),
             database: database.to_owned(),
             config: self.folder.path().join("config"),
             log,
@@ -147,6 +165,7 @@ impl Bed {
 pub(crate) struct Layer {
     pub(crate) address: String,
     arguments: Vec<String>,
+    namespace: Option<String>,
     database: String,
     config: PathBuf,
     log: PathBuf,
@@ -157,7 +176,17 @@ impl Layer {
     /// Starts it, again if it was started before.
     pub(crate) fn start(&mut self) {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
-        let process = Command::new(env!("CARGO_BIN_EXE_era"))
+        let program = env!("CARGO_BIN_EXE_era");
+        let mut command = match &self.namespace {
+            None => Command::new(program),
+            // It becomes the program, with the same number.
+            Some(namespace) => {
+                let mut command = Command::new("nsenter");
+                command.arg(format!("--net=/run/netns/{namespace}")).arg(program);
+                command
+            }
+        };
+        let process = command
             .args(&self.arguments)
             .env("ERA_DATABASE", &self.database)
             .env("ERA_CONFIG", &self.config)

@@ -1,7 +1,12 @@
 //! Schedulers, applications, what runs tasks, what keeps files, Redis and the database are killed,
 //! paused, cut off and healed at random moments under load, as a service manager would start them
-//! again: no job and no file that was acknowledged is lost, nothing runs twice, no promise is broken that the hardware could
-//! keep, the money balances, and the journal replays.
+//! again: no job and no file that was acknowledged is lost, nothing runs twice, no promise is broken
+//! that the hardware could keep, the money balances, the journal replays, and Redis has been told of
+//! every job once.
+//!
+//! Every line between two of them is a wire of its own. One scheduler and one application are in
+//! network namespaces of their own besides, where that is possible, and their links are set down:
+//! then nobody is told that a connection has ended.
 //!
 //! A minute here; `ERA_CHAOS_S` sets another time, and `ERA_CHAOS_SEED` another seed, which is
 //! printed.
@@ -14,9 +19,11 @@ use era_store::Dialect;
 use serde_json::{Value, json};
 
 use super::bed::{Bed, Layer, wait};
+use super::net::Net;
 use super::redis::Redis;
 use super::uploads::Uploads;
 use super::wire::Wire;
+use crate::harness::free_address;
 
 /// How long everything may take to be settled once it is left alone.
 const SETTLED_MAX: Duration = Duration::from_secs(180);
@@ -42,72 +49,139 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// What is done to the site, and told when it is done.
+/// What is done to the site.
+#[derive(Clone, Copy, Debug)]
+enum Blow {
+    KillCore,
+    KillAny,
+    PauseCore,
+    PauseAny,
+    /// Some wires end every connection and take none.
+    Cut,
+    /// Some wires carry nothing, and say nothing.
+    Hold,
+    /// A namespace loses its link.
+    Unplug,
+    KillRedis,
+    PauseRedis,
+    KillDatabase,
+    PauseDatabase,
+}
+
+/// Each of these once, in another order every time: about a minute.
+const BLOWS: [Blow; 13] = [
+    Blow::KillCore,
+    Blow::KillAny,
+    Blow::KillAny,
+    Blow::PauseCore,
+    Blow::PauseAny,
+    Blow::Cut,
+    Blow::Cut,
+    Blow::Hold,
+    Blow::Unplug,
+    Blow::KillRedis,
+    Blow::PauseRedis,
+    Blow::KillDatabase,
+    Blow::PauseDatabase,
+];
+
+/// The first of the layers are schedulers.
+const CORES: u64 = 2;
+
+/// Who strikes the site, and tells what was done when.
 struct Disaster<'a> {
     bed: &'a mut Bed,
     redis: &'a mut Redis,
     wires: &'a [Wire],
+    net: Option<&'a Net>,
     layers: &'a mut [Layer],
     dice: Dice,
     begun: Instant,
+    next: Vec<Blow>,
 }
 
 impl Disaster<'_> {
     fn strike(&mut self) {
-        let wires = self.wires.len() as u64;
-        match self.dice.below(12) {
-            // Those that lead or stand by, answer, run tasks, or keep files.
-            0..=3 => {
-                let victim = self.victim();
-                self.say(&format!("kill {victim}"));
-                self.layers[victim].kill();
-                self.pass(200, 1_500);
+        if self.next.is_empty() {
+            self.next = BLOWS.into();
+            for place in (1..BLOWS.len()).rev() {
+                let other = self.dice.below(place as u64 + 1) as usize;
+                self.next.swap(place, other);
             }
-            4..=6 => {
-                let victim = self.victim();
-                self.say(&format!("pause {victim}"));
-                self.layers[victim].signal("-STOP");
-                self.pass(500, 6_000);
-                self.layers[victim].signal("-CONT");
-            }
-            7 | 8 => {
-                let wire = self.dice.below(wires) as usize;
-                self.say(&format!("cut {wire}"));
-                self.wires[wire].cut();
-                self.pass(500, 5_000);
-                self.wires[wire].heal();
-            }
-            9 => {
-                let wire = self.dice.below(wires) as usize;
-                self.say(&format!("hold {wire}"));
-                self.wires[wire].hold();
-                self.pass(500, 6_000);
-                self.wires[wire].heal();
-            }
-            10 => {
+        }
+        let Some(blow) = self.next.pop() else { return };
+        match blow {
+            Blow::KillCore => self.kill(CORES),
+            Blow::KillAny => self.kill(self.layers.len() as u64),
+            Blow::PauseCore => self.pause(CORES),
+            Blow::PauseAny => self.pause(self.layers.len() as u64),
+            Blow::Cut => self.disturb("cut", Wire::cut, 5_000),
+            Blow::Hold => self.disturb("hold", Wire::hold, 6_000),
+            Blow::Unplug => self.unplug(),
+            Blow::KillRedis => {
                 self.say("kill redis");
                 self.redis.kill();
                 self.pass(200, 2_000);
                 self.redis.start_again();
             }
-            _ => {
+            Blow::PauseRedis => {
+                self.say("pause redis");
+                self.redis.signal("-STOP");
+                self.pass(500, 7_000);
+                self.redis.signal("-CONT");
+            }
+            Blow::KillDatabase => {
                 self.say("kill the database");
                 self.bed.server.crash().unwrap();
                 self.pass(100, 1_500);
                 self.bed.server.start_again().unwrap();
             }
+            Blow::PauseDatabase => {
+                self.say("pause the database");
+                self.bed.server.pause();
+                self.pass(500, 6_000);
+                self.bed.server.go_on();
+            }
         }
         self.pass(500, 3_000);
     }
 
-    /// Schedulers are struck most often.
-    fn victim(&mut self) -> usize {
-        let count = self.layers.len() as u64;
-        if self.dice.below(2) == 0 {
-            self.dice.below(2) as usize
-        } else {
-            self.dice.below(count) as usize
+    fn kill(&mut self, of_the_first: u64) {
+        let victim = self.dice.below(of_the_first) as usize;
+        self.say(&format!("kill {}", NAMES[victim]));
+        self.layers[victim].kill();
+        self.pass(200, 1_500);
+    }
+
+    fn pause(&mut self, of_the_first: u64) {
+        let victim = self.dice.below(of_the_first) as usize;
+        self.say(&format!("pause {}", NAMES[victim]));
+        self.layers[victim].signal("-STOP");
+        self.pass(500, 6_000);
+        self.layers[victim].signal("-CONT");
+    }
+
+    /// Does something to one to three wires.
+    fn disturb(&mut self, how: &str, what: fn(&Wire), longest: u64) {
+        let wires = self.wires;
+        let count = 1 + self.dice.below(3);
+        let struck: Vec<&Wire> =
+            (0..count).map(|_| &wires[self.dice.below(wires.len() as u64) as usize]).collect();
+        for wire in &struck {
+            self.say(&format!("{how} {}", wire.name));
+            what(wire);
         }
+        self.pass(500, longest);
+        struck.into_iter().for_each(Wire::heal);
+    }
+
+    fn unplug(&mut self) {
+        let place = self.dice.below(PLACES as u64) as usize;
+        let Some(net) = self.net else { return self.disturb("hold", Wire::hold, 6_000) };
+        self.say(&format!("unplug {}", NAMES[IN_NAMESPACES[place]]));
+        net.set(place, false);
+        self.pass(500, 7_000);
+        net.set(place, true);
     }
 
     fn say(&self, what: &str) {
@@ -126,13 +200,38 @@ impl Disaster<'_> {
     }
 }
 
-/// A job of the load: one in twenty asks for a promise.
-fn job(nth: u64) -> Value {
+/// What is in the file that jobs are given.
+const DATA: &str = "these are the data";
+/// What jobs with code run: it finds its data, or fails.
+const CODE: &str = "test \"$(cat inputs/material/part.txt)\" = \"$1\" || exit 3\n\
+                    echo ran >> $ERA_OUTPUTS/ran-$ERA_ATTEMPT\nsleep 0.$2\n";
+
+/// Keeps code and data for jobs; the hash of the code.
+fn furnish(files: &Layer, token: &str) -> String {
+    let headers = format!("authorization: Bearer {token}\r\n");
+    let sets = [("program", "job.sh", CODE), ("material", "part.txt", DATA)];
+    for (set, file, content) in sets {
+        let (status, answer) = files.ask(token, "POST", "/data", &json!({"name": set})).unwrap();
+        assert_eq!(status, 201, "{answer}");
+        let path = format!("/api/v1/data/admin/{set}/files/{file}");
+        let put = crate::harness::exchange(&files.address, "PUT", &path, &headers, content);
+        assert!(matches!(put, Ok((200..=204, _))), "{put:?}");
+    }
+    files.get(token, "/data/admin/program")["tree"].as_str().unwrap().to_owned()
+}
+
+/// A job of the load: one in twenty asks for a promise, and one in three has code and data.
+fn job(nth: u64, code: &str) -> Value {
     let script = format!("echo ran >> outputs/ran-$ERA_ATTEMPT; sleep 0.{}", nth % 10);
     let mut job = json!({
         "work": {"command": ["sh", "-c", script]},
         "ask": {"resources": {"cpu": "50m", "memory": "16Mi"}, "duration_s": 60},
     });
+    if nth.is_multiple_of(3) {
+        let tenths = (nth % 10).to_string();
+        let command = ["sh", "job.sh", DATA, &tenths];
+        job["work"] = json!({"command": command, "code": code, "inputs": [{"data": "material"}]});
+    }
     if nth.is_multiple_of(20) {
         let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(120);
         // Longer than two blows in a row keep an end from being told.
@@ -147,6 +246,7 @@ fn job(nth: u64) -> Value {
 fn hand_in(
     apps: &[String],
     token: &str,
+    code: &str,
     client: u64,
     stop: &AtomicBool,
     asked: &AtomicUsize,
@@ -156,7 +256,7 @@ fn hand_in(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let (key, job) = (format!("{client}-{nth}"), job(nth));
+        let (key, job) = (format!("{client}-{nth}"), job(nth, code));
         let headers = format!("authorization: Bearer {token}\r\nidempotency-key: {key}\r\n");
         let mut tries = client + nth;
         let answer = wait("an answer", SETTLED_MAX, || {
@@ -181,6 +281,72 @@ fn hand_in(
     acknowledged
 }
 
+/// Layers by their places.
+const NAMES: [&str; 6] = ["core 1", "core 2", "app 1", "app 2", "cloud", "files"];
+/// Those that are in namespaces of their own, where there are any.
+const IN_NAMESPACES: [usize; PLACES] = [0, 3];
+const PLACES: usize = 2;
+
+/// Every layer, and the wires between them.
+struct Site {
+    layers: Vec<Layer>,
+    wires: Vec<Wire>,
+}
+
+impl Site {
+    /// Starts them, each with wires of its own to whatever it asks.
+    fn start(bed: &Bed, redis: &Redis, net: Option<&Net>) -> Site {
+        let here = net.map_or_else(|| "127.0.0.1".to_owned(), Net::here);
+        let database = format!("127.0.0.1:{}", bed.server.port());
+        let (mut layers, mut wires) = (Vec::new(), Vec::new());
+        for (index, name) in NAMES.into_iter().enumerate() {
+            let place = IN_NAMESPACES.iter().position(|of| *of == index);
+            let place = net.zip(place).map(|(net, place)| &net.places[place]);
+            let at = place.map_or("127.0.0.1", |place| &place.address);
+            let free = || {
+                let free = free_address();
+                format!("{at}:{}", free.rsplit(':').next().unwrap())
+            };
+            let to_database = Wire::new(&format!("{name} - database"), &here, &database);
+            let rows = bed
+                .database
+                .replace(&format!("@{database}/"), &format!("@{}/", to_database.address));
+            wires.push(to_database);
+            let kind = name.split(' ').next().unwrap();
+            let mut more: Vec<String> = Vec::new();
+            if kind == "core" {
+                let inbox = free();
+                let asked = Wire::new(&format!("others - {name}"), &here, &inbox);
+                let to_redis = Wire::new(&format!("{name} - redis"), &here, &redis.address());
+                more.extend(["--inbox".to_owned(), inbox]);
+                more.extend(["--advertise".to_owned(), asked.address.to_string()]);
+                more.extend(["--redis".to_owned(), format!("redis://{}/0", to_redis.address)]);
+                wires.extend([asked, to_redis]);
+            }
+            if place.is_some() {
+                more.push("--insecure-plain".to_owned());
+            }
+            let more: Vec<&str> = more.iter().map(String::as_str).collect();
+            let namespace = place.map(|place| place.namespace.0.as_str());
+            layers.push(bed.placed(kind, &rows, &free(), namespace, &more));
+        }
+        Site { layers, wires }
+    }
+}
+
+/// Namespaces for some of the layers; why there are none is printed.
+fn namespaces() -> Option<Net> {
+    match Net::new(PLACES) {
+        Ok(net) => Some(net),
+        Err(why) => {
+            // Where CI has engines, it has these.
+            assert!(std::env::var_os("ERA_ENGINES_NEEDED").is_none(), "no namespaces: {why}");
+            eprintln!("no namespaces, so wires alone are cut: {why}");
+            None
+        }
+    }
+}
+
 #[test]
 fn a_site_of_two_of_each_survives_what_happens_to_it() {
     let lasts = Duration::from_secs(setting("ERA_CHAOS_S", 60));
@@ -189,17 +355,8 @@ fn a_site_of_two_of_each_survives_what_happens_to_it() {
     let dialect = if seed.is_multiple_of(2) { Dialect::Postgres } else { Dialect::MySql };
     let Some(mut bed) = Bed::start_durable(dialect) else { return };
     let mut redis = Redis::start();
-    let wires = [Wire::to(bed.server.port()), Wire::to(bed.server.port())];
-    let by = |wire: &Wire| {
-        bed.database.replace(&format!(":{}/", bed.server.port()), &format!(":{}/", wire.port))
-    };
-    let at = redis.url();
-    let cores: Vec<Layer> = (1..)
-        .zip(&wires)
-        .map(|(number, wire)| bed.core_with(number, &by(wire), &["--redis", &at]))
-        .collect();
-    let mut layers = cores;
-    layers.extend([bed.app(), bed.app(), bed.cloud(), bed.files()]);
+    let net = namespaces();
+    let Site { mut layers, wires } = Site::start(&bed, &redis, net.as_ref());
     for layer in &mut layers[2..] {
         layer.wait_until_ready();
     }
@@ -210,14 +367,15 @@ fn a_site_of_two_of_each_survives_what_happens_to_it() {
     let token = made["token"].as_str().unwrap().to_owned();
     wait("a node", SETTLED_MAX, || layers[2].get(&token, "/nodes").as_array()?.first().cloned());
 
+    let code = furnish(&layers[5], &token);
     let uploads = Uploads::to(&layers[5], &token, SETTLED_MAX);
     let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (jobs, files): (BTreeMap<u64, Value>, _) = std::thread::scope(|scope| {
         let sending = scope.spawn(|| uploads.send(&stop));
         let clients: Vec<_> = (0..3)
             .map(|client| {
-                let (apps, token, stop, asked) = (&apps, &token, &stop, &asked);
-                scope.spawn(move || hand_in(apps, token, client, stop, asked))
+                let (apps, token, code, stop, asked) = (&apps, &token, &code, &stop, &asked);
+                scope.spawn(move || hand_in(apps, token, code, client, stop, asked))
             })
             .collect();
         let begun = Instant::now();
@@ -225,15 +383,19 @@ fn a_site_of_two_of_each_survives_what_happens_to_it() {
             bed: &mut bed,
             redis: &mut redis,
             wires: &wires,
+            net: net.as_ref(),
             layers: &mut layers,
             dice: Dice(seed),
             begun,
+            next: Vec::new(),
         };
+        // Whatever goes wrong here, clients stop.
+        let stops = super::Stop(&stop);
         while begun.elapsed() < lasts {
             disaster.strike();
         }
         disaster.say("all is left alone");
-        stop.store(true, Ordering::Relaxed);
+        drop(stops);
         let mut clients = clients;
         // Clients that still wait for an answer need whatever has ended meanwhile.
         while !sending.is_finished() || clients.iter().any(|client| !client.is_finished()) {
@@ -251,6 +413,18 @@ fn a_site_of_two_of_each_survives_what_happens_to_it() {
     for (path, hash) in files {
         uploads.check(&path, hash);
     }
+    // Redis forgot all of it whenever it was killed, and was told again.
+    let told = wait("all jobs in accepted_queue", SETTLED_MAX, || {
+        let told = redis.accepted()?;
+        jobs.keys().all(|job| told.contains_key(job)).then_some(told)
+    });
+    let twice: Vec<_> = told.iter().filter(|(_, times)| **times != 1).collect();
+    assert!(twice.is_empty(), "told more than once: {twice:?}");
+    assert_eq!(told.len(), jobs.len(), "a job was told of that nobody handed in");
+    let lease = layers[2].get(&token, "/settings")["lease"].to_string();
+    wait("the settings in force", SETTLED_MAX, || {
+        (redis.field("era:settings", "lease")? == lease).then_some(())
+    });
 }
 
 /// What each layer said last.

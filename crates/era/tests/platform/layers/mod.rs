@@ -6,6 +6,7 @@ mod compose;
 mod deploy;
 mod front;
 mod images;
+mod net;
 mod redis;
 mod uploads;
 mod wire;

@@ -1,5 +1,6 @@
 //! A Redis that comes and goes, and keeps nothing.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -28,13 +29,42 @@ impl Redis {
         let _ = self.process.wait();
     }
 
+    /// Lets it stand still, or go on.
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.process.id().to_string();
+        let _ = Command::new("kill").args([signal, &id]).stderr(Stdio::null()).status();
+    }
+
     pub(crate) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/0", self.port)
+        format!("redis://{}/0", self.address())
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// How often each job stands in the stream of accepted ones; `None` where there is no Redis.
+    pub(crate) fn accepted(&self) -> Option<BTreeMap<u64, usize>> {
+        let client = redis::Client::open(self.url()).ok()?;
+        let mut connection = client.get_connection_with_timeout(Duration::from_secs(5)).ok()?;
+        connection.set_read_timeout(Some(Duration::from_secs(30))).ok()?;
+        let all: Vec<(String, Vec<String>)> = redis::cmd("XRANGE")
+            .arg("accepted_queue")
+            .arg("-")
+            .arg("+")
+            .query(&mut connection)
+            .ok()?;
+        let mut jobs = BTreeMap::new();
+        for (_, fields) in all {
+            let told: serde_json::Value = serde_json::from_str(fields.get(3)?).ok()?;
+            *jobs.entry(told["job"].as_u64()?).or_default() += 1;
+        }
+        Some(jobs)
     }
 
     /// A field of a hash; `None` where there is none, or no Redis.
     pub(crate) fn field(&self, key: &str, field: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(format!("127.0.0.1:{}", self.port)).ok()?;
+        let mut stream = TcpStream::connect(self.address()).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
         write!(stream, "HGET {key} {field}\r\n").ok()?;
         let (mut reader, mut length) = (BufReader::new(stream), String::new());

@@ -1,7 +1,7 @@
-//! A wire between a layer and its database that can be cut and healed.
+//! A wire between a layer and what it asks that can be cut and healed.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -13,28 +13,40 @@ const HELD: u8 = 1;
 /// Every connection is ended, and none is taken.
 const CUT: u8 = 2;
 
+/// How long what is at the other end may take to take a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
 /// A wire to an address.
 pub(crate) struct Wire {
-    pub(crate) port: u16,
+    /// What it connects, for whoever reads what happened.
+    pub(crate) name: String,
+    /// Where it is taken hold of.
+    pub(crate) address: SocketAddr,
     state: Arc<AtomicU8>,
 }
 
 impl Wire {
-    pub(crate) fn to(port: u16) -> Wire {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    /// From this address, at a port of its own, to that one.
+    pub(crate) fn new(name: &str, from: &str, to: &str) -> Wire {
+        let listener = TcpListener::bind((from, 0)).unwrap();
         let wire = Wire {
-            port: listener.local_addr().unwrap().port(),
+            name: name.to_owned(),
+            address: listener.local_addr().unwrap(),
             state: Arc::new(AtomicU8::new(WHOLE)),
         };
-        let state = wire.state.clone();
+        let (state, to): (_, SocketAddr) = (wire.state.clone(), to.parse().unwrap());
         // It ends with the process: a test has few of them.
         std::thread::spawn(move || {
             for near in listener.incoming().flatten() {
-                let far = TcpStream::connect(("127.0.0.1", port));
-                if let (Ok(far), WHOLE | HELD) = (far, state.load(Ordering::Relaxed)) {
-                    carry(&near, &far, &state);
-                    carry(&far, &near, &state);
-                }
+                let state = state.clone();
+                // The other end may be cut off, which takes its time to be found out.
+                std::thread::spawn(move || {
+                    let far = TcpStream::connect_timeout(&to, CONNECT_MAX);
+                    if let (Ok(far), WHOLE | HELD) = (far, state.load(Ordering::Relaxed)) {
+                        carry(&near, &far, &state);
+                        carry(&far, &near, &state);
+                    }
+                });
             }
         });
         wire

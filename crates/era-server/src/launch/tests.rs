@@ -1,0 +1,191 @@
+//! The launcher behind a real driver on a real store, with an executor that only listens.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use era_cloud::Order;
+use era_core::units::JobId;
+use era_store::Note;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::feed::tests::Site;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An executor that carries nothing out.
+#[derive(Default)]
+struct Told(Mutex<Vec<Order>>);
+
+impl Told {
+    fn all(&self) -> MutexGuard<'_, Vec<Order>> {
+        self.0.lock().unwrap()
+    }
+
+    fn launched(&self, job: u64) -> Option<era_cloud::Launch> {
+        let launch = |order: &Order| match order {
+            Order::Launch(launch) if launch.task.job == JobId(job) => Some(launch.clone()),
+            _ => None,
+        };
+        self.all().iter().find_map(launch)
+    }
+
+    fn stopped(&self, job: u64) -> bool {
+        let stop = |order: &Order| matches!(order, Order::Stop { task, .. } if task.job.0 == job);
+        self.all().iter().any(stop)
+    }
+}
+
+impl Executor for Told {
+    fn carry_out(&self, order: Order) {
+        self.all().push(order);
+    }
+
+    fn acknowledge(&self, _: TaskId) {}
+
+    fn known(&self) -> Vec<TaskId> {
+        Vec::new()
+    }
+}
+
+/// A store of files that may be away.
+#[derive(Default)]
+struct Away {
+    back: AtomicBool,
+}
+
+impl Staging for Away {
+    fn stage<'a>(
+        &'a self,
+        _: UserId,
+        _: &'a str,
+        work: &'a Work,
+    ) -> Pin<Box<dyn Future<Output = Result<Material, Unstaged>> + Send + 'a>> {
+        Box::pin(async move {
+            if work.code.as_deref() == Some("missing") {
+                return Err(Unstaged::ForGood("there is no such tree".to_owned()));
+            }
+            if !self.back.load(Ordering::Relaxed) {
+                return Err(StoreError::Database(sqlx::Error::PoolTimedOut).into());
+            }
+            let file = Staged { from: "/kept/1".into(), to: "run.sh".into(), executable: false };
+            Ok(Material { code: vec![file], ..Material::default() })
+        })
+    }
+}
+
+/// A site whose launcher is at work.
+struct Bed {
+    site: Site,
+    launcher: Launcher,
+    told: Arc<Told>,
+    files: Arc<Away>,
+    _reports: mpsc::Sender<Report>,
+}
+
+impl Bed {
+    async fn start(folder: &std::path::Path) -> Bed {
+        let mut site = Site::new(folder).await;
+        let (told, files) = (Arc::new(Told::default()), Arc::new(Away::default()));
+        let launching = Launching {
+            driver: site.app.driver.clone(),
+            journal: site.app.store.journal(),
+            engines: Engines { local: told.clone(), simulated: None },
+            staging: files.clone(),
+            jobs: folder.join("jobs"),
+            samples: None,
+            gate: None,
+        };
+        let (_reports, reported) = mpsc::channel(16);
+        let launcher = Launcher::start(launching, site.take_releases(), reported);
+        Bed { site, launcher, told, files, _reports }
+    }
+
+    /// A job that runs this.
+    async fn submit(&self, work: Value) -> u64 {
+        let ask = json!({"resources": {"cpu": "1"}, "duration_s": 60});
+        let spec = json!({"work": work, "ask": ask}).to_string();
+        let spec = Some(RawValue::from_string(spec).unwrap());
+        let note = Note { user: Some("ada".to_owned()), spec, ..Note::default() };
+        self.site.submit_of(1, 1, "1", note).await.0
+    }
+
+    async fn until<T>(&self, what: &str, found: impl Fn(&Bed) -> Option<T>) -> T {
+        let begun = std::time::Instant::now();
+        loop {
+            if let Some(found) = found(self) {
+                return found;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{what} did not come: {:?}", self.told.all());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    fn is_over(&self, job: u64) -> bool {
+        self.site.app.driver.snapshot().job(JobId(job)).unwrap().ended.is_some()
+    }
+
+    async fn stop(self) {
+        self.launcher.stop().await;
+        self.site.stop().await;
+    }
+}
+
+fn with_code(code: &str) -> Value {
+    json!({"command": ["sh", "run.sh"], "code": code})
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_delays_a_job_and_neither_ends_it_nor_holds_up_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let bed = Bed::start(folder.path()).await;
+    let waits = bed.submit(with_code("there")).await;
+    let other = bed.submit(json!({"command": ["true"]})).await;
+    bed.until("the other job", |bed| bed.told.launched(other)).await;
+    // Long enough to be asked for several times.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(bed.told.launched(waits).is_none() && !bed.is_over(waits));
+    bed.files.back.store(true, Ordering::Relaxed);
+    let launch = bed.until("the job that waited", |bed| bed.told.launched(waits)).await;
+    assert_eq!(launch.spec.code.len(), 1);
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_stop_overtakes_a_launch_that_waits_for_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let bed = Bed::start(folder.path()).await;
+    let job = bed.submit(with_code("there")).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    bed.site
+        .done(json!({"type": "cancel", "job": job, "by": "administrator"}), Note::default())
+        .await;
+    bed.until("its stop", |bed| bed.told.stopped(job).then_some(())).await;
+    bed.files.back.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(bed.told.launched(job), None, "it would run after its stop");
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_whose_code_is_gone_for_good_ends_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let bed = Bed::start(folder.path()).await;
+    let job = bed.submit(with_code("missing")).await;
+    bed.until("its end", |bed| bed.is_over(job).then_some(())).await;
+    assert_eq!(bed.told.launched(job), None);
+    bed.stop().await;
+}
+
+#[test]
+fn only_a_store_that_does_not_answer_is_asked_again() {
+    use era_store::files::Hash;
+    let away = FilesError::from(sqlx::Error::PoolTimedOut);
+    assert!(matches!(Unstaged::from(away), Unstaged::ForNow(_)));
+    let gone = FilesError::UnknownTree(Hash::of(b"none"));
+    assert!(matches!(Unstaged::from(gone), Unstaged::ForGood(_)));
+    let what = "an entry".to_owned();
+    let damaged = StoreError::Damaged { what, problem: "it is no JSON".to_owned() };
+    assert!(matches!(Unstaged::from(damaged), Unstaged::ForGood(_)));
+}
