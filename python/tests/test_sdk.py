@@ -2,7 +2,9 @@
 
 import asyncio
 import datetime as dt
+import sys
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from conftest import Site, eventually
@@ -14,7 +16,6 @@ import era
 def here(tmp_path_factory):
     import shutil
     import tempfile
-    from pathlib import Path
 
     folder = Path(tempfile.mkdtemp(prefix="era-"))
     site = Site(folder)
@@ -46,9 +47,11 @@ def test_a_quote_has_a_price_and_a_slot(client):
 
 
 def test_a_job_runs_to_its_end_with_its_log_and_metrics(client):
-    script = "import sys; print('hello', sys.argv[1]); print('era: metric loss=0.5 step=3')"
-    command = ["python3", "-c", script, "there"]
-    submitted = client.submit(command, SMALL, 60, name="first", env={"X": "1"})
+    script = "import sys, era; print('hello', sys.argv[1]); era.log_metric('loss', 0.5, step=3)"
+    # The interpreter that runs the tests has the package, wherever it was installed.
+    command = [sys.executable, "-c", script, "there"]
+    env = {"PYTHONPATH": str(Path(era.__file__).parents[1])}
+    submitted = client.submit(command, SMALL, 60, name="first", env=env)
     job = client.wait(submitted.job, 60)
     assert (job.state, job.exit_code, job.name) == ("succeeded", 0, "first")
     assert job.spec["work"]["command"] == command
