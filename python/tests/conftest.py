@@ -93,13 +93,16 @@ class Process:
 class Redis:
     """A server that writes down what it is told before it answers."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, password: str | None = None):
         self.folder, self.port, self.server = folder, free_port(), None
+        self.password = password
         self.start()
 
     def start(self) -> None:
         command = ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", ""]
         command += ["--appendonly", "yes", "--appendfsync", "always", "--dir", self.folder]
+        if self.password:
+            command += ["--requirepass", self.password]
         self.server = Process(command, self.folder)
         eventually(self.answers)
 
@@ -114,7 +117,7 @@ class Redis:
     def client(self):
         import redis
 
-        return redis.Redis(port=self.port, decode_responses=False)
+        return redis.Redis(port=self.port, password=self.password, decode_responses=False)
 
     @property
     def url(self) -> str:

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use era_core::units::Time;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection, PubSub};
-use redis::{AsyncConnectionConfig, FromRedisValue, RedisError, Script};
+use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, RedisError, Script};
 
 use super::control;
 use super::envelope::Envelope;
@@ -26,7 +26,7 @@ const DEAD_MAX: usize = 10_000;
 
 /// Why Redis did not do something.
 #[derive(Debug, thiserror::Error)]
-#[error("Redis at {address} did not {doing}: {source}: is it running, and is the password right?")]
+#[error("Redis at {address} did not {doing}: {source}: {}", self.advice())]
 pub struct BusError {
     /// Where it is, without its password.
     pub address: String,
@@ -34,6 +34,18 @@ pub struct BusError {
     pub doing: &'static str,
     /// What it said.
     pub source: RedisError,
+}
+
+impl BusError {
+    /// What to do about it.
+    fn advice(&self) -> &'static str {
+        let refused = self.source.kind() == ErrorKind::AuthenticationFailed
+            || matches!(self.source.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
+        match refused {
+            true => "write its password into the address: redis://:PASSWORD@HOST:PORT/DATABASE",
+            false => "is it running, and is this its address?",
+        }
+    }
 }
 
 /// A connection that mends itself, and what is needed for more of them. A clone shares.
