@@ -196,9 +196,18 @@ class Site:
 class Worker:
     """A node: `era worker`, or a Celery worker in Python with its node behind it."""
 
-    def __init__(self, kind: str, redis: Redis, name: str, folder: Path, autoscale: str = "4,2"):
+    def __init__(
+        self,
+        kind: str,
+        redis: Redis,
+        name: str,
+        folder: Path,
+        autoscale: str = "4,2",
+        arguments: tuple[str, ...] = (),
+        **env: str,
+    ):
         self.kind, self.redis, self.name, self.autoscale = kind, redis, name, autoscale
-        self.folder = folder
+        self.folder, self.arguments, self.env = folder, arguments, env
         self.data = folder / name
         self.start()
 
@@ -208,11 +217,18 @@ class Worker:
         else:
             command = [sys.executable, "-m", "era.worker", "--loglevel", "INFO"]
         command += ["--broker", self.redis.broker, "--node", self.name, "--data", self.data]
-        command += ["--autoscale", self.autoscale]
-        self.server = Process(command, self.folder, ERA_BINARY=program(), ERA_LOG="info")
+        command += ["--autoscale", self.autoscale, *self.arguments]
+        env = {"ERA_BINARY": program(), "ERA_LOG": "info", **self.env}
+        self.server = Process(command, self.folder, **env)
         self.server.wait_for(f"node {self.name} serves")
         if self.kind == "celery":
-            self.server.wait_for("ready.")
+            for worker in ("celery", "urgent"):
+                self.server.wait_for(f"{worker}@{self.name} ready.")
+
+    @property
+    def called(self) -> str:
+        """What clients of Celery call it."""
+        return f"{'era' if self.kind == 'rust' else 'celery'}@{self.name}"
 
     def kill(self) -> None:
         self.server.kill()
