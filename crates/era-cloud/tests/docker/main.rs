@@ -8,3 +8,4 @@ mod plain;
 mod registry;
 mod swarm;
 mod three;
+mod worker;
