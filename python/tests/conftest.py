@@ -93,13 +93,16 @@ class Process:
 class Redis:
     """A server that writes down what it is told before it answers."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, password: str | None = None):
         self.folder, self.port, self.server = folder, free_port(), None
+        self.password = password
         self.start()
 
     def start(self) -> None:
         command = ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", ""]
         command += ["--appendonly", "yes", "--appendfsync", "always", "--dir", self.folder]
+        if self.password:
+            command += ["--requirepass", self.password]
         self.server = Process(command, self.folder)
         eventually(self.answers)
 
@@ -114,7 +117,7 @@ class Redis:
     def client(self):
         import redis
 
-        return redis.Redis(port=self.port, decode_responses=False)
+        return redis.Redis(port=self.port, password=self.password, decode_responses=False)
 
     @property
     def url(self) -> str:
@@ -193,9 +196,18 @@ class Site:
 class Worker:
     """A node: `era worker`, or a Celery worker in Python with its node behind it."""
 
-    def __init__(self, kind: str, redis: Redis, name: str, folder: Path, autoscale: str = "4,2"):
+    def __init__(
+        self,
+        kind: str,
+        redis: Redis,
+        name: str,
+        folder: Path,
+        autoscale: str = "4,2",
+        arguments: tuple[str, ...] = (),
+        **env: str,
+    ):
         self.kind, self.redis, self.name, self.autoscale = kind, redis, name, autoscale
-        self.folder = folder
+        self.folder, self.arguments, self.env = folder, arguments, env
         self.data = folder / name
         self.start()
 
@@ -205,11 +217,18 @@ class Worker:
         else:
             command = [sys.executable, "-m", "era.worker", "--loglevel", "INFO"]
         command += ["--broker", self.redis.broker, "--node", self.name, "--data", self.data]
-        command += ["--autoscale", self.autoscale]
-        self.server = Process(command, self.folder, ERA_BINARY=program(), ERA_LOG="info")
+        command += ["--autoscale", self.autoscale, *self.arguments]
+        env = {"ERA_BINARY": program(), "ERA_LOG": "info", **self.env}
+        self.server = Process(command, self.folder, **env)
         self.server.wait_for(f"node {self.name} serves")
         if self.kind == "celery":
-            self.server.wait_for("ready.")
+            for worker in ("celery", "urgent"):
+                self.server.wait_for(f"{worker}@{self.name} ready.")
+
+    @property
+    def called(self) -> str:
+        """What clients of Celery call it."""
+        return f"{'era' if self.kind == 'rust' else 'celery'}@{self.name}"
 
     def kill(self) -> None:
         self.server.kill()

@@ -73,6 +73,21 @@ def test_a_server_that_is_not_there_is_told():
         client.me()
 
 
+def test_a_celery_worker_reads_what_stands_behind_its_broker_s_address():
+    from era import worker
+
+    for given, url, visibility_s in [
+        ("celery://localhost:1/2?lease=5&visibility=60", "redis://localhost:1/2", 60),
+        ("rediss://:secret@host/0", "rediss://:secret@host/0", worker.VISIBILITY_S),
+    ]:
+        worker.use(given)
+        conf = worker.app.conf
+        assert (conf.broker_url, conf.result_backend) == (url, url)
+        assert conf.broker_transport_options["visibility_timeout"] == visibility_s
+    with pytest.raises(SystemExit):
+        worker.main(["--broker", "redis://localhost/0?visibility=long"])
+
+
 def test_the_installed_package_brings_the_command_line():
     try:
         files = metadata.files("era-scheduler")

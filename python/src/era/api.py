@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import threading
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
+from . import calls
+from .calls import Call
 from .client import Client
+from .models import Job
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _lock = threading.Lock()
 _client: Client | None = None
@@ -19,23 +28,24 @@ def client() -> Client:
         return _client
 
 
-def _shared(name: str):
-    method = getattr(Client, name)
+def _shared(make: Callable[P, Call[T]]) -> Callable[P, T]:
+    @functools.wraps(make)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return client()._do(make(*args, **kwargs))
 
-    def call(*args, **kwargs):
-        return getattr(client(), name)(*args, **kwargs)
-
-    call.__name__ = name
-    call.__doc__ = method.__doc__
     return call
 
 
-me = _shared("me")
-quote = _shared("quote")
-submit = _shared("submit")
-job = _shared("job")
-jobs = _shared("jobs")
-cancel = _shared("cancel")
-logs = _shared("logs")
-metrics = _shared("metrics")
-wait = _shared("wait")
+me = _shared(calls.me)
+quote = _shared(calls.quote)
+submit = _shared(calls.submit)
+job = _shared(calls.job)
+jobs = _shared(calls.jobs)
+cancel = _shared(calls.cancel)
+logs = _shared(calls.logs)
+metrics = _shared(calls.metrics)
+
+
+def wait(id: int, timeout_s: float | None = None, every_s: float = 0.2) -> Job:
+    """Waits until a job is over."""
+    return client().wait(id, timeout_s, every_s)

@@ -1,84 +1,37 @@
 """The server's REST interface, plain and asynchronous.
 
-What is asked and how an answer is read is written once, as *calls*: values that say method, path,
-body and the type of the answer. The two clients only carry them.
+What is asked and how an answer is read is written once, in `calls`; the two clients only carry
+that, the one at once and the other to be awaited.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import time
-import uuid
-from dataclasses import dataclass
-from typing import Any, Iterable
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import httpx
 
-from . import config
+from . import calls, config
+from .calls import Call
 from .errors import NoServer, Refused
-from .models import (
-    Bid,
-    CounterOffers,
-    Job,
-    JobSummary,
-    LogLine,
-    MetricPoint,
-    Page,
-    Quoted,
-    Resources,
-    Submitted,
-    User,
-    Work,
-    plain,
-    read,
-)
+from .models import CounterOffers, Job, read
 
 PREFIX = "/api/v1"
 TIMEOUT_S = 30.0
 
-
-@dataclass(frozen=True)
-class Call:
-    """One question."""
-
-    method: str
-    path: str
-    kind: Any = None
-    body: Any = None
-    query: dict[str, Any] | None = None
-    # Creations carry a key, so that one that is repeated after a lost answer is made once.
-    key: str | None = None
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def _bid(resources, duration_s, value=None, **when) -> Bid:
-    return Bid(resources=resources, duration_s=int(duration_s), value=value, **when)
-
-
-def quote_call(bid: Bid, menu: bool, hold: bool) -> Call:
-    body: dict[str, Any] = {"ask": bid.ask()}
-    if bid.value is not None:
-        body["value"] = str(bid.value)
-    if menu:
-        body["menu"] = True
-    if hold:
-        body["hold"] = True
-    return Call("POST", "/quotes", Quoted, body, key=uuid.uuid4().hex)
-
-
-def submit_call(work: Work, bid: Bid, key: str | None, options: dict[str, Any]) -> Call:
-    body: dict[str, Any] = {"work": plain(work), "ask": bid.ask()}
-    if bid.value is not None:
-        body["value"] = str(bid.value)
-    body |= {name: plain(one) for name, one in options.items() if one is not None}
-    return Call("POST", "/jobs", Submitted, body, key=key or uuid.uuid4().hex)
-
-
-def answer(call: Call, response: httpx.Response) -> Any:
+def answer(call: Call[T], response: httpx.Response) -> T:
     """An answer as its type, or the refusal as an exception."""
     if response.is_success:
-        if call.kind is None or response.status_code == 204:
-            return None
-        return read_page(call.kind, response.json())
+        return call.answer(response.json() if response.content else None)
     try:
         problem = response.json()
     except ValueError:
@@ -95,13 +48,6 @@ def answer(call: Call, response: httpx.Response) -> Any:
     )
 
 
-def read_page(kind: Any, value: Any) -> Any:
-    if isinstance(kind, tuple):
-        (item,) = kind
-        return Page([read(item, one) for one in value["items"]], value.get("next"))
-    return read(kind, value)
-
-
 def _headers(server: config.Server) -> dict[str, str]:
     headers = {"accept": "application/json", "user-agent": "era-python"}
     if server.token:
@@ -109,7 +55,7 @@ def _headers(server: config.Server) -> dict[str, str]:
     return headers
 
 
-def _request(call: Call) -> dict[str, Any]:
+def _request(call: Call[Any]) -> dict[str, Any]:
     query = {name: one for name, one in (call.query or {}).items() if one is not None}
     headers = {"idempotency-key": call.key} if call.key else {}
     body = {} if call.body is None else {"json": call.body}
@@ -122,106 +68,56 @@ def _request(call: Call) -> dict[str, Any]:
     }
 
 
-class _Calls:
-    """Every question that can be asked; `_do` carries it."""
-
-    def _do(self, call: Call) -> Any:
-        raise NotImplementedError
-
-    def me(self):
-        """Who is asking: `User`."""
-        return self._do(Call("GET", "/sessions", User))
-
-    def quote(
-        self,
-        resources: Resources | dict[str, Any],
-        duration_s: float,
-        value=None,
-        *,
-        menu: bool = False,
-        hold: bool = False,
-        **when,
-    ):
-        """What a bid would get: `Quoted`. Nothing is promised unless `hold` is set."""
-        return self._do(quote_call(_bid(resources, duration_s, value, **when), menu, hold))
-
-    def submit(
-        self,
-        command: Iterable[str] | Work,
-        resources: Resources | dict[str, Any],
-        duration_s: float,
-        value=None,
-        *,
-        env: dict[str, str] | None = None,
-        code: str | None = None,
-        image: str | None = None,
-        name: str | None = None,
-        project: str | None = None,
-        queue: str | None = None,
-        priority: int | None = None,
-        most=None,
-        attributes: dict[str, Any] | None = None,
-        array: dict[str, int] | None = None,
-        after: list[dict[str, Any]] | None = None,
-        preemptible: bool | None = None,
-        key: str | None = None,
-        **when,
-    ):
-        """Hands a job in: `Submitted`. With a value it is a bid; without one it waits in a queue."""
-        if isinstance(command, str):
-            raise TypeError("the command is a list of words: for a shell's, ['sh', '-c', command]")
-        if isinstance(command, Work):
-            work = command
-        else:
-            work = Work([str(word) for word in command], env or {}, code, [], image)
-        options = {
-            "name": name,
-            "project": project,
-            "queue": queue,
-            "priority": priority,
-            "most": None if most is None else str(most),
-            "attributes": attributes,
-            "array": array,
-            "after": after,
-            "preemptible": preemptible,
-        }
-        return self._do(submit_call(work, _bid(resources, duration_s, value, **when), key, options))
-
-    def job(self, id: int):
-        """One job: `Job`."""
-        return self._do(Call("GET", f"/jobs/{int(id)}", Job))
-
-    def jobs(self, *, state=None, user=None, queue=None, name=None, cursor=None, limit=None):
-        """Jobs, newest first: a `Page` of `JobSummary`."""
-        query = dict(state=state, user=user, queue=queue, name=name, cursor=cursor, limit=limit)
-        return self._do(Call("GET", "/jobs", (JobSummary,), query=query))
-
-    def cancel(self, id: int):
-        """Gives a job up."""
-        return self._do(Call("POST", f"/jobs/{int(id)}/cancel", None, {}))
-
-    def logs(self, id: int, *, offset=None, limit=None, attempt=None, rank=None):
-        """Lines of a job's log: a `Page` of `LogLine`."""
-        query = {"from": offset, "limit": limit, "attempt": attempt, "rank": rank}
-        return self._do(Call("GET", f"/jobs/{int(id)}/logs", (LogLine,), query=query))
-
-    def metrics(self, id: int, *, names=None, points=None):
-        """Recorded values of a job: a `Page` of `MetricPoint`."""
-        joined = ",".join(names) if names else None
-        query = {"names": joined, "points": points}
-        return self._do(Call("GET", f"/jobs/{int(id)}/metrics", (MetricPoint,), query=query))
+def _tell_of(method: Callable[..., Any], make: Callable[..., Any]) -> None:
+    """A method is called, explained and given its arguments as its call is."""
+    functools.update_wrapper(method, make)
+    about = inspect.signature(make)
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    whole = about.replace(parameters=[first, *about.parameters.values()])
+    setattr(method, "__signature__", whole)
 
 
-class Client(_Calls):
+def _plain(make: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
+    """A call as a method of the plain client."""
+
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._do(make(*args, **kwargs))
+
+    _tell_of(method, make)
+    return method
+
+
+def _awaited(
+    make: Callable[P, Call[T]],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """A call as a method that is awaited."""
+
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._do(make(*args, **kwargs))
+
+    _tell_of(method, make)
+    return method
+
+
+class Client:
     """The plain client. Its address and token are found as the command line finds them."""
 
-    def __init__(self, url: str | None = None, token: str | None = None):
+    def __init__(self, url: str | None = None, token: str | None = None) -> None:
         self.server = config.find(url, token)
         self._http = httpx.Client(
             base_url=self.server.url, headers=_headers(self.server), timeout=TIMEOUT_S
         )
 
-    def _do(self, call: Call) -> Any:
+    me = _plain(calls.me)
+    quote = _plain(calls.quote)
+    submit = _plain(calls.submit)
+    job = _plain(calls.job)
+    jobs = _plain(calls.jobs)
+    cancel = _plain(calls.cancel)
+    logs = _plain(calls.logs)
+    metrics = _plain(calls.metrics)
+
+    def _do(self, call: Call[T]) -> T:
         try:
             response = self._http.request(**_request(call))
         except httpx.TransportError as error:
@@ -242,23 +138,37 @@ class Client(_Calls):
     def close(self) -> None:
         self._http.close()
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
         self.close()
 
 
-class AsyncClient(_Calls):
+class AsyncClient:
     """The same, to be awaited."""
 
-    def __init__(self, url: str | None = None, token: str | None = None):
+    def __init__(self, url: str | None = None, token: str | None = None) -> None:
         self.server = config.find(url, token)
         self._http = httpx.AsyncClient(
             base_url=self.server.url, headers=_headers(self.server), timeout=TIMEOUT_S
         )
 
-    async def _do(self, call: Call) -> Any:
+    me = _awaited(calls.me)
+    quote = _awaited(calls.quote)
+    submit = _awaited(calls.submit)
+    job = _awaited(calls.job)
+    jobs = _awaited(calls.jobs)
+    cancel = _awaited(calls.cancel)
+    logs = _awaited(calls.logs)
+    metrics = _awaited(calls.metrics)
+
+    async def _do(self, call: Call[T]) -> T:
         try:
             response = await self._http.request(**_request(call))
         except httpx.TransportError as error:
@@ -279,8 +189,13 @@ class AsyncClient(_Calls):
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def __aenter__(self) -> "AsyncClient":
+    async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(self, *_) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
         await self.close()

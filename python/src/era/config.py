@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ class Server:
     token: str | None
 
 
-def folder(environment=os.environ) -> Path | None:
+def folder(environment: Mapping[str, str] = os.environ) -> Path | None:
     """The user's own folder for ERA."""
     if own := environment.get("ERA_CONFIG"):
         return Path(own)
@@ -30,7 +31,11 @@ def folder(environment=os.environ) -> Path | None:
     return Path(home) / ".config" / "era" if home else None
 
 
-def find(url: str | None = None, token: str | None = None, environment=os.environ) -> Server:
+def find(
+    url: str | None = None,
+    token: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Server:
     """What is given, else the environment, else the server that `era up` runs on this machine."""
     local = _local(folder(environment))
     url = url or environment.get("ERA_URL") or (local or {}).get("url") or DEFAULT_URL
@@ -47,7 +52,7 @@ def find(url: str | None = None, token: str | None = None, environment=os.enviro
     return Server(url, token)
 
 
-def _local(place: Path | None) -> dict | None:
+def _local(place: Path | None) -> dict[str, str] | None:
     if place is None:
         return None
     try:

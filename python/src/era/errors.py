@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .models import CounterOffers
+
 
 class EraError(Exception):
     """Anything that ERA says is wrong."""
@@ -14,7 +19,14 @@ class NoServer(EraError):
 class Refused(EraError):
     """The server said no: `code` for programs, the text for people, `field` for what it is about."""
 
-    def __init__(self, status: int, code: str, detail: str, field=None, counter_offers=None):
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        field: str | None = None,
+        counter_offers: CounterOffers | None = None,
+    ):
         super().__init__(f"{field}: {detail}" if field else detail)
         self.status = status
         self.code = code

@@ -50,7 +50,7 @@ def read(kind: Any, value: Any) -> Any:
         return instant(value)
     if kind is Any:
         return value
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         fields = {one.name for one in dataclasses.fields(kind)}
         given = {name: read(hints[name], one) for name, one in value.items() if name in fields}
@@ -124,7 +124,7 @@ class Bid:
 
     def ask(self) -> dict[str, Any]:
         """The part of it that is priced."""
-        return plain(
+        asked: dict[str, Any] = plain(
             {
                 "resources": plain(self.resources),
                 "duration_s": self.duration_s,
@@ -135,6 +135,7 @@ class Bid:
                 },
             }
         )
+        return asked
 
 
 @dataclass(frozen=True)

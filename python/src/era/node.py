@@ -86,24 +86,62 @@ def connect(path: str) -> socket.socket:
     return link
 
 
+class Link:
+    """A conversation with the node. While it is open, the node knows that somebody listens."""
+
+    def __init__(self, path: str):
+        try:
+            self._socket = connect(path)
+        except OSError as error:
+            raise _silent(error) from error
+        self._lines = self._socket.makefile("rwb")
+
+    def say(self, words: dict[str, Any]) -> None:
+        try:
+            self._lines.write(json.dumps(words).encode() + b"\n")
+            self._lines.flush()
+        except OSError as error:
+            raise _silent(error) from error
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Asks the node, and waits as long as its answer takes."""
+        self.say(question)
+        try:
+            line = self._lines.readline()
+        except OSError as error:
+            raise _silent(error) from error
+        if not line:
+            raise NodeGone("the node behind this worker went away")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        for part in (self._lines, self._socket):
+            try:
+                part.close()
+            except OSError:
+                # What was not said is nobody's any more.
+                pass
+
+
+def _silent(error: OSError) -> NodeGone:
+    return NodeGone(f"the node behind this worker does not answer: {error}")
+
+
 def ask(path: str, question: dict[str, Any]) -> dict[str, Any]:
-    """Asks the node, and waits as long as its answer takes."""
+    """Asks the node one thing."""
+    link = Link(path)
     try:
-        with connect(path) as link, link.makefile("rwb") as lines:
-            lines.write(json.dumps(question).encode() + b"\n")
-            lines.flush()
-            line = lines.readline()
-    except OSError as error:
-        raise NodeGone(f"the node behind this worker does not answer: {error}") from error
-    if not line:
-        raise NodeGone("the node behind this worker went away")
-    return json.loads(line)
+        return link.ask(question)
+    finally:
+        link.close()
 
 
 def outcome(answer: dict[str, Any]) -> dict[str, Any] | None:
     """How a task ended; `None` if there was nothing to do."""
     if "ended" in answer:
-        return answer["ended"]
+        ended: dict[str, Any] = answer["ended"]
+        return ended
     if "lost" in answer:
         raise TaskLost(answer["lost"])
     if "error" in answer:

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use era_core::units::Time;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection, PubSub};
-use redis::{AsyncConnectionConfig, FromRedisValue, RedisError, Script};
+use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, RedisError, Script};
 
 use super::control;
 use super::envelope::Envelope;
@@ -21,12 +21,14 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 pub const BLOCK_TIME: Duration = Duration::from_secs(1);
 /// How long results are kept.
 pub const RESULT_TIME: Duration = Duration::from_secs(7 * 86_400);
+/// How long it is remembered that what follows a task was sent, and that a chord is over.
+pub const REMEMBERED_TIME: Duration = Duration::from_secs(86_400);
 /// Most entries of the stream of what nobody could serve.
 const DEAD_MAX: usize = 10_000;
 
 /// Why Redis did not do something.
 #[derive(Debug, thiserror::Error)]
-#[error("Redis at {address} did not {doing}: {source}: is it running, and is the password right?")]
+#[error("Redis at {address} did not {doing}: {source}: {}", self.advice())]
 pub struct BusError {
     /// Where it is, without its password.
     pub address: String,
@@ -34,6 +36,18 @@ pub struct BusError {
     pub doing: &'static str,
     /// What it said.
     pub source: RedisError,
+}
+
+impl BusError {
+    /// What to do about it.
+    fn advice(&self) -> &'static str {
+        let refused = self.source.kind() == ErrorKind::AuthenticationFailed
+            || matches!(self.source.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
+        match refused {
+            true => "write its password into the address: redis://:PASSWORD@HOST:PORT/DATABASE",
+            false => "is it running, and is this its address?",
+        }
+    }
 }
 
 /// A connection that mends itself, and what is needed for more of them. A clone shares.
@@ -67,6 +81,28 @@ pub struct Taken {
     pub tag: String,
     /// As it lay there.
     pub raw: Vec<u8>,
+}
+
+/// A task that was kept from other workers until it was over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// Which.
+    pub id: String,
+    /// Where no result says that it is over: for how long its claim does.
+    pub remembered: Option<Duration>,
+}
+
+impl Claimed {
+    pub(super) fn add_let_go(&self, all: &mut redis::Pipeline) {
+        let key = names::claim(&self.id);
+        match self.remembered {
+            None => all.cmd("DEL").arg(key).ignore(),
+            Some(time) => {
+                let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+                all.cmd("SET").arg(key).arg(names::NOBODY).arg("PX").arg(ms).ignore()
+            }
+        };
+    }
 }
 
 /// So many random bytes, in base 16.
@@ -196,21 +232,26 @@ impl Bus {
         Ok(got.into_iter().map(|(key, tag, raw)| Taken { key, tag, raw }).collect())
     }
 
-    /// A message was served; its result, where somebody wants it, is kept in the same step, and
-    /// the task is no longer kept from other workers.
+    /// A message was served; its result, where somebody wants it, is kept in the same step, it is
+    /// remembered that all that follows was sent, and the task is no longer kept from other workers.
     pub async fn acknowledge(
         &self,
         tag: &str,
         result: Option<&Meta>,
-        claimed: Option<&str>,
+        followed: Option<&str>,
+        claimed: Option<&Claimed>,
     ) -> Result<(), BusError> {
         let mut all = redis::pipe();
         all.atomic();
         if let Some(meta) = result {
             add_result(&mut all, meta);
         }
-        if let Some(id) = claimed {
-            all.cmd("DEL").arg(names::claim(id)).ignore();
+        if let Some(key) = followed {
+            let time = REMEMBERED_TIME.as_secs();
+            all.cmd("SET").arg(key).arg(names::WHOLLY).arg("EX").arg(time).ignore();
+        }
+        if let Some(claimed) = claimed {
+            claimed.add_let_go(&mut all);
         }
         add_acknowledge(&mut all, tag);
         self.run_all("acknowledge a message", &all).await
@@ -317,7 +358,7 @@ pub(super) fn add_publish(all: &mut redis::Pipeline, envelope: &Envelope) {
         .ignore();
 }
 
-fn add_result(all: &mut redis::Pipeline, meta: &Meta) {
+pub(super) fn add_result(all: &mut redis::Pipeline, meta: &Meta) {
     let (key, text) = (result::key(&meta.task_id), meta.write());
     all.cmd("SETEX").arg(&key).arg(RESULT_TIME.as_secs()).arg(&text).ignore();
     all.cmd("PUBLISH").arg(&key).arg(&text).ignore();

@@ -164,6 +164,11 @@ impl Executor for Celery {
     fn known(&self) -> Vec<TaskId> {
         self.shared.known().tasks()
     }
+
+    /// Its workers know: one without an engine does not start such a task, and says why.
+    fn runs_images(&self) -> bool {
+        true
+    }
 }
 
 /// By what this site is known, made at the first start.

@@ -44,10 +44,16 @@ pub fn worker(name: &str) -> String {
     format!("era:worker:{name}")
 }
 
-/// Is there while a worker runs a task of this id.
+/// Who holds the claim of a task that is over, where no result says so.
+pub const NOBODY: &str = "";
+
+/// Is there while a worker runs a task of this id: the worker's name.
 pub fn claim(id: &str) -> String {
     format!("era:claim:{id}")
 }
+
+/// What [`followed`] says once nothing more follows: calls are sent, parts of chords are counted.
+pub const WHOLLY: &str = "all";
 
 /// Is there once what follows such an end of a task was sent.
 pub fn followed(id: &str, status: State) -> String {

@@ -1,11 +1,14 @@
 //! One machine that serves launches: it holds a lease, runs what it is told by id through the
-//! local supervisor, and keeps the results.
+//! local supervisor or the machine's engine, and keeps the results.
 //!
 //! Where the ids come from (our own worker, or a Celery worker in Python) is not known here. Every
 //! renewal of the lease lets the supervisor run the tasks for one lease more, so that tasks of a
-//! machine that is cut off, or whose worker has died, are ended by the supervisor in time.
+//! machine that is cut off, or whose worker has died, are ended by the supervisor in time; a
+//! container's guard does the same. Of several workers that have the same command, one runs it.
 
 mod adopt;
+mod behind;
+mod claim;
 mod exec;
 mod heart;
 mod orders;
@@ -23,9 +26,14 @@ use tokio::task::JoinHandle;
 use super::bus::{self, Bus, BusError};
 use super::names::{self, CeleryId};
 use super::outcome::{Ended, started_meta};
-use crate::executor::{Executor, FoundNode, Launch, Order, Report};
-use crate::local::{Local, LocalError, LocalOptions};
-pub use exec::Exec;
+use crate::docker::DockerError;
+use crate::executor::{FoundNode, Launch, Order, Report};
+use crate::local::LocalError;
+use behind::Behind;
+pub use behind::Runs;
+use claim::Claims;
+pub use claim::{Followed, Heard, Ran};
+pub use exec::{Exec, Limits};
 pub(super) use heart::renew_messages;
 use running::Running;
 
@@ -41,8 +49,8 @@ pub struct NodeOptions {
     pub found: FoundNode,
     /// Where the worker keeps its own things.
     pub folder: PathBuf,
-    /// Its supervisor.
-    pub local: LocalOptions,
+    /// What runs its tasks.
+    pub runs: Runs,
 }
 
 /// Why a machine cannot serve.
@@ -54,6 +62,21 @@ pub enum NodeError {
     /// The supervisor.
     #[error(transparent)]
     Local(#[from] LocalError),
+    /// The engine.
+    #[error(transparent)]
+    Docker(#[from] DockerError),
+    /// An engine that is not this machine's.
+    #[error(
+        "{0} is not the engine of this machine: a worker's containers run where it does, so give a \
+         socket (`docker:///run/docker.sock`) without `volumes`"
+    )]
+    Elsewhere(String),
+    /// An engine that is many machines.
+    #[error(
+        "{0} manages a Swarm: give it to the server (`era up --executor {0}`), which knows its \
+         nodes"
+    )]
+    Swarm(String),
     /// Its folder.
     #[error("{path}: {source}")]
     Folder {
@@ -87,7 +110,7 @@ pub struct Node {
 
 struct Inner {
     bus: Bus,
-    local: Local,
+    behind: Behind,
     found: FoundNode,
     folder: PathBuf,
     /// By which this worker is known to be the same after a restart.
@@ -95,6 +118,7 @@ struct Inner {
     /// How long a lease is now.
     lease: Mutex<Duration>,
     running: Mutex<Running>,
+    claims: Mutex<Claims>,
     /// Whether the node holds a lease.
     leased: watch::Sender<bool>,
     /// One worker a folder; the lock goes with the process.
@@ -111,25 +135,23 @@ impl Drop for Inner {
 }
 
 impl Node {
-    /// Reaches the supervisor, finds out what runs already, and begins to serve.
+    /// Reaches what runs tasks here, finds out what runs already, and begins to serve.
     pub async fn start(options: NodeOptions, bus: Bus) -> Result<Node, NodeError> {
-        let NodeOptions { found, folder, local } = options;
+        let NodeOptions { found, folder, runs } = options;
         let lock = adopt::lock(&folder)?;
         let generation = adopt::generation(&folder)?;
         let (tell, told) = mpsc::channel(REPORTS_MAX);
-        let local = Local::start(local, tell).await?;
-        for note in local.notes() {
-            tracing::warn!("{note}");
-        }
+        let behind = Behind::start(runs, &folder, tell).await?;
         let lease = bus.address().lease;
         let inner = Inner {
             bus,
-            local,
+            behind,
             found,
             folder,
             generation: Mutex::new(generation),
             lease: Mutex::new(lease),
-            running: Mutex::new(Running::default()),
+            running: Mutex::default(),
+            claims: Mutex::default(),
             leased: watch::Sender::new(false),
             _lock: lock,
             tasks: Mutex::new(Vec::new()),
@@ -177,12 +199,21 @@ impl Node {
         *self.inner.lease.lock().unwrap_or_else(PoisonError::into_inner) = lease;
     }
 
+    /// How long after a renewal this node may still run something, if it is never heard of again.
+    fn announced(&self) -> Duration {
+        self.lease() + self.inner.behind.late()
+    }
+
     fn generation(&self) -> String {
         self.inner.generation.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn running(&self) -> std::sync::MutexGuard<'_, Running> {
         self.inner.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn claims(&self) -> std::sync::MutexGuard<'_, Claims> {
+        self.inner.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Until when the supervisor may run what may run until `until`, if the lease is renewed now.
@@ -265,24 +296,24 @@ impl Node {
         let (task, until) = (launch.task, launch.until);
         if let Some(stop) = self.running().begin(task, until) {
             // It was told to stop before it began.
-            self.inner.local.carry_out(Order::Launch(launch));
-            self.inner.local.carry_out(Order::Stop { task, until: stop });
+            self.inner.behind.carry_out(Order::Launch(launch));
+            self.inner.behind.carry_out(Order::Stop { task, until: stop });
             return;
         }
         launch.until = self.guarded(until);
-        self.inner.local.carry_out(Order::Launch(launch));
+        self.inner.behind.carry_out(Order::Launch(launch));
     }
 
     /// Tells a task to end by `until`.
     pub fn stop(&self, task: TaskId, until: Time) {
         if self.running().stop(task, until) {
-            self.inner.local.carry_out(Order::Stop { task, until });
+            self.inner.behind.carry_out(Order::Stop { task, until });
         }
     }
 
     /// Has the supervisor exit, if it looks after nothing.
     pub async fn leave(&self) {
-        self.inner.local.leave().await;
+        self.inner.behind.leave().await;
     }
 
     /// Takes messages back that earlier workers of this node held when they died.
@@ -353,5 +384,5 @@ async fn settle(node: Node, task: TaskId, ended: Ended) {
         }
     }
     node.running().end(task, ended);
-    node.inner.local.acknowledge(task);
+    node.inner.behind.acknowledge(task);
 }

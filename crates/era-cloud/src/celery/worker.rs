@@ -48,8 +48,6 @@ pub(super) struct Inner {
     limit: Mutex<usize>,
     /// Tags of messages that are held.
     held: Mutex<BTreeSet<String>>,
-    /// Ids of tasks that no other worker may run now.
-    claims: Mutex<BTreeSet<String>>,
     /// Messages that wait for their time.
     waiting: Arc<Semaphore>,
     revoked: Mutex<Revoked>,
@@ -68,12 +66,6 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long a command is kept from other workers without renewal, in milliseconds. Twice a lease:
-/// the supervisor of a worker that has died may run it for one, counted from later.
-fn claim_ms(lease: Duration) -> u64 {
-    u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).saturating_mul(2)
-}
-
 impl Worker {
     /// Begins to take messages.
     pub fn start(node: Node, scale: Scale) -> Worker {
@@ -84,7 +76,6 @@ impl Worker {
             places: Arc::new(Semaphore::new(scale.least())),
             limit: Mutex::new(scale.least()),
             held: Mutex::default(),
-            claims: Mutex::default(),
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
             revoked: Mutex::default(),
             stopping: tokio::sync::watch::Sender::new(false),

@@ -287,51 +287,60 @@ impl Bed {
 
     /// All that a job printed.
     pub(crate) fn log(&self, job: u64) -> String {
-        let folder = self.data.join("jobs").join(job.to_string()).join("logs");
-        let Ok(mut reader) = LogReader::open(&folder, Only::default()) else {
-            return String::new();
-        };
-        let mut text = String::new();
-        loop {
-            let entries = reader.read(1000, 1 << 20, Time::MAX).expect("a log");
-            if entries.is_empty() {
-                return text;
-            }
-            for entry in entries {
-                text += &String::from_utf8_lossy(&entry.text);
-                text += "\n";
-            }
-        }
+        log(&self.data, job)
     }
 
     /// A launch of a command in a shell.
     pub(crate) fn launch(&self, job: u64, script: &str) -> Launch {
-        let folder = self.data.join("jobs").join(job.to_string());
-        Launch {
-            task: TaskId { job: JobId(job), part: 0, attempt: 1, rank: 0 },
-            node: NodeId(0),
-            node_name: self.nodes.first().cloned().unwrap_or_default(),
-            gpus: Vec::new(),
-            each: Resources { cpu: 500, memory: 64, ..Resources::default() },
-            replicas: 1,
-            until: Time::MAX,
-            master: "127.0.0.1".into(),
-            local_rank: 0,
-            spec: Arc::new(TaskSpec {
-                user: UserId(1),
-                user_name: "ada".into(),
-                job_name: None,
-                command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
-                env: Default::default(),
-                code: Vec::new(),
-                inputs: Vec::new(),
-                image: None,
-                folder,
-                alone: true,
-                array: None,
-                limits: Limits::default(),
-            }),
+        launch(&self.data, self.nodes.first().map_or("", String::as_str), job, script)
+    }
+}
+
+/// All that a job of this data folder printed.
+pub(crate) fn log(data: &Path, job: u64) -> String {
+    let folder = data.join("jobs").join(job.to_string()).join("logs");
+    let Ok(mut reader) = LogReader::open(&folder, Only::default()) else {
+        return String::new();
+    };
+    let mut text = String::new();
+    loop {
+        let entries = reader.read(1000, 1 << 20, Time::MAX).expect("a log");
+        if entries.is_empty() {
+            return text;
         }
+        for entry in entries {
+            text += &String::from_utf8_lossy(&entry.text);
+            text += "\n";
+        }
+    }
+}
+
+/// A launch of a command in a shell, on this node.
+pub(crate) fn launch(data: &Path, node: &str, job: u64, script: &str) -> Launch {
+    Launch {
+        task: TaskId { job: JobId(job), part: 0, attempt: 1, rank: 0 },
+        node: NodeId(0),
+        node_name: node.to_owned(),
+        gpus: Vec::new(),
+        each: Resources { cpu: 500, memory: 64, ..Resources::default() },
+        replicas: 1,
+        until: Time::MAX,
+        master: "127.0.0.1".into(),
+        local_rank: 0,
+        spec: Arc::new(TaskSpec {
+            user: UserId(1),
+            user_name: "ada".into(),
+            job_name: None,
+            command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+            env: Default::default(),
+            code: Vec::new(),
+            inputs: Vec::new(),
+            image: None,
+            folder: data.join("jobs").join(job.to_string()),
+            alone: false,
+            array: None,
+            limits: Limits::default(),
+        }),
     }
 }
 

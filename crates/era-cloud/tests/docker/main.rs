@@ -11,3 +11,4 @@ mod registry;
 mod skipped;
 mod swarm;
 mod three;
+mod worker;

@@ -1,21 +1,23 @@
 //! `era worker`: this machine as a node of a cluster whose tasks come through Redis.
 //!
 //! It takes launches from the queue of its node, and commands from the queues that all workers
-//! share, and runs them through the local supervisor. With `--socket` it takes none by itself: a
-//! Celery worker in Python takes them, and asks over that socket.
+//! share, and runs them through the local supervisor or in containers of this machine's engine. With
+//! `--socket` it takes none by itself: a Celery worker in Python takes them, and asks over that
+//! socket.
 
 mod dead;
 mod lease;
 mod socket;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use era_cloud::celery::bus::Bus;
 use era_cloud::celery::names::Address;
-use era_cloud::celery::node::{Node, NodeOptions};
+use era_cloud::celery::node::{Node, NodeOptions, Runs};
 use era_cloud::celery::worker::{Scale, Worker as Taking};
 use era_cloud::discover;
 use era_cloud::local::LocalOptions;
@@ -38,6 +40,14 @@ pub(crate) struct Worker {
     /// Most and fewest commands of the shared queue that run at once
     #[arg(long, value_name = "MAX,MIN", default_value = "8,2")]
     autoscale: Scale,
+    /// How many seconds places that were added stay after they were last needed, as in Celery
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds,
+          env = "AUTOSCALE_KEEPALIVE")]
+    keep: f64,
+    /// What runs tasks: `local` for processes, or containers of this machine's engine by its socket:
+    /// `docker://` or `docker:///run/docker.sock` (`?image=` behind it for those that name none)
+    #[arg(long, value_name = "URL", default_value = "local", env = "ERA_WORKER_EXECUTOR")]
+    executor: String,
     /// A label of the node, as KEY=VALUE; may be given several times
     #[arg(long, value_name = "LABEL", value_parser = pair)]
     label: Vec<(String, String)>,
@@ -61,6 +71,11 @@ fn pair(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
     let (key, value) = parts.ok_or("write KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let read = text.parse::<f64>().ok().filter(|s| (0.0..=86_400.0).contains(s));
+    read.ok_or_else(|| "give 0 to 86400 seconds".to_owned())
 }
 
 impl Worker {
@@ -90,11 +105,15 @@ impl Worker {
         out.flush()?;
         let done = match &self.socket {
             Some(path) => socket::serve(node.clone(), path).await,
-            None => take(Taking::start(node.clone(), self.autoscale)).await,
+            None => take(Taking::start(node.clone(), self.scale())).await,
         };
         settings.abort();
         node.leave().await;
         done
+    }
+
+    fn scale(&self) -> Scale {
+        self.autoscale.keeping(Duration::from_secs_f64(self.keep))
     }
 
     fn options(&self) -> anyhow::Result<NodeOptions> {
@@ -102,20 +121,37 @@ impl Worker {
             .with_context(|| format!("{} cannot be made", self.data.display()))?;
         let folder = self.data.canonicalize().context("the worker's folder cannot be found")?;
         let machine = discover::this_machine();
-        let settings = Settings {
-            hidden: [vec![folder.clone()], self.hide.clone()].concat(),
-            gpu_uuids: machine.gpus.iter().map(|gpu| gpu.uuid.clone()).collect(),
-            spare_keepers: self.autoscale.least(),
-            ..Settings::default()
-        };
+        let gpu_uuids = machine.gpus.iter().map(|gpu| gpu.uuid.clone()).collect();
+        let runs = self.runs(&folder, gpu_uuids)?;
         let mut found = machine.node;
         if let Some(name) = &self.node {
             found.name.clone_from(name);
         }
         found.labels.extend(self.label.iter().cloned());
+        Ok(NodeOptions { found, folder, runs })
+    }
+
+    /// What runs tasks here.
+    fn runs(&self, folder: &Path, gpu_uuids: Vec<String>) -> anyhow::Result<Runs> {
+        match self.executor.as_str() {
+            "local" => {}
+            url if url.starts_with("docker:") => {
+                return Ok(Runs::Containers(era_cloud::docker::Address::parse(url)?));
+            }
+            other => anyhow::bail!(
+                "`{other}` is no executor of a worker: give local, or docker:// with the socket of \
+                 this machine's engine"
+            ),
+        }
+        let settings = Settings {
+            hidden: [vec![folder.to_owned()], self.hide.clone()].concat(),
+            gpu_uuids,
+            spare_keepers: self.autoscale.least(),
+            ..Settings::default()
+        };
         let local = LocalOptions::of_this_program(folder.join("shim"), settings)
             .context("this program cannot find itself")?;
-        Ok(NodeOptions { found, folder, local })
+        Ok(Runs::Processes(local))
     }
 }
 

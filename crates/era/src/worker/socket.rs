@@ -3,23 +3,29 @@
 //!
 //! `{"run": ID}` runs a launch, `{"exec": {…}, "id": ID}` a command; the answer is
 //! `{"ended": {…}}`, `{"lost": REASON}`, `{"over": true}` or `{"error": SENTENCE}`. A question that
-//! is asked again while its task runs waits for the same run. Standard input tells that the one who
-//! started us is still there.
+//! is asked again while its task runs waits for the same run. A command is no other worker's until
+//! whoever asked says `{"done": true}`, when it has kept the result and sent what follows; if it
+//! goes away instead, the end is kept for whoever has the message next. `{"stop": ID}` tells a
+//! command to end. Standard input tells that the one who started us is still there.
 
 use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use era_cloud::celery::node::{Exec, Node, Run};
+use era_cloud::celery::node::{Exec, Followed, Heard, Limits, Node, Ran, Run};
 use era_cloud::celery::outcome::Ended;
+use era_cloud::celery::result::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 
 /// Longest question.
 const LINE_BYTES_MAX: u64 = 16 << 20;
+/// What a command that is told to end gets.
+const GRACE: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -27,14 +33,29 @@ enum Question {
     Run {
         run: String,
     },
-    Exec {
-        id: String,
-        exec: Exec,
-        #[serde(default)]
-        soft_s: Option<f64>,
-        #[serde(default)]
-        limit_s: Option<f64>,
+    Exec(Asked),
+    Stop {
+        stop: String,
     },
+    Done {
+        done: bool,
+        #[serde(default)]
+        follows: bool,
+    },
+}
+
+/// A command, and what its message says beside it.
+#[derive(Deserialize)]
+struct Asked {
+    id: String,
+    exec: Exec,
+    #[serde(default)]
+    soft_s: Option<f64>,
+    #[serde(default)]
+    limit_s: Option<f64>,
+    /// Whether nobody wants the result.
+    #[serde(default)]
+    ignored: bool,
 }
 
 /// Answers until standard input ends.
@@ -58,41 +79,102 @@ pub(super) async fn serve(node: Node, path: &Path) -> anyhow::Result<()> {
             told = crate::up::told_to_stop() => return told,
             accepted = listener.accept() => {
                 let (stream, _) = accepted.context("the socket cannot be listened on")?;
-                tokio::spawn(talk(node.clone(), stream));
+                tokio::spawn(Talk::new(stream).go_on(node.clone()));
             }
         }
     }
 }
 
-async fn talk(node: Node, stream: UnixStream) {
-    let (read, mut write) = stream.into_split();
-    let mut lines = BufReader::new(read.take(LINE_BYTES_MAX)).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        let said = answer(&node, &line).await;
-        if write.write_all(format!("{said}\n").as_bytes()).await.is_err() {
-            return;
+struct Talk {
+    lines: Lines<BufReader<tokio::io::Take<OwnedReadHalf>>>,
+    write: OwnedWriteHalf,
+}
+
+impl Talk {
+    fn new(stream: UnixStream) -> Talk {
+        let (read, write) = stream.into_split();
+        Talk { lines: BufReader::new(read.take(LINE_BYTES_MAX)).lines(), write }
+    }
+
+    /// Answers until the other side is gone.
+    async fn go_on(mut self, node: Node) {
+        while let Some(question) = self.next().await {
+            let said = match question {
+                Ok(Question::Run { run }) => run_answer(node.run(&run).await),
+                Ok(Question::Exec(asked)) => match asked.exec.problem() {
+                    Some(problem) => json!({ "error": problem }),
+                    None => {
+                        if !self.exec(&node, asked).await {
+                            return;
+                        }
+                        continue;
+                    }
+                },
+                Ok(Question::Stop { stop }) => {
+                    node.stop_exec(&stop, GRACE);
+                    json!({ "over": true })
+                }
+                // Of nothing that was asked.
+                Ok(Question::Done { .. }) => continue,
+                Err(error) => json!({ "error": format!("a question was not understood: {error}") }),
+            };
+            if !self.say(&said).await {
+                return;
+            }
         }
+    }
+
+    async fn next(&mut self) -> Option<Result<Question, serde_json::Error>> {
+        let line = self.lines.next_line().await.ok().flatten()?;
+        Some(serde_json::from_str(&line))
+    }
+
+    /// Whether it could be said.
+    async fn say(&mut self, said: &Value) -> bool {
+        self.write.write_all(format!("{said}\n").as_bytes()).await.is_ok()
+    }
+
+    /// Runs a command, and keeps it from others until its end was heard. Says whether the other
+    /// side is still there.
+    async fn exec(&mut self, node: &Node, asked: Asked) -> bool {
+        let Asked { id, exec, soft_s, limit_s, ignored } = asked;
+        let time = |s: Option<f64>| s.and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let limits = Limits { soft: time(soft_s), hard: time(limit_s), tracked: !ignored };
+        let ran = node.exec(&id, &exec, limits).await;
+        let told = self.say(&exec_answer(&ran)).await;
+        let answered = if told { self.next().await } else { None };
+        let (here, heard) = match (answered, ran) {
+            (Some(Ok(Question::Done { done: true, follows })), _) => {
+                (true, Heard::Kept { follows, ignored })
+            }
+            (_, Ran::Now(ended)) => (false, Heard::Gone { ended: Some(ended), ignored }),
+            (_, Ran::Before { .. } | Ran::Over) => (false, Heard::Gone { ended: None, ignored }),
+        };
+        node.let_go(&id, heard).await;
+        here
     }
 }
 
-async fn answer(node: &Node, line: &str) -> Value {
-    let ended = match serde_json::from_str::<Question>(line) {
-        Ok(Question::Run { run }) => match node.run(&run).await {
-            Run::Ended(ended) => ended,
-            Run::Over => return json!({ "over": true }),
-        },
-        Ok(Question::Exec { id, exec, soft_s, limit_s }) => {
-            if let Some(problem) = exec.problem() {
-                return json!({ "error": problem });
-            }
-            let time = |s: Option<f64>| s.and_then(|s| Duration::try_from_secs_f64(s).ok());
-            match node.exec(&id, &exec, time(soft_s), time(limit_s)).await {
-                Some(ended) => ended,
-                None => return json!({ "over": true }),
-            }
+fn run_answer(run: Run) -> Value {
+    match run {
+        Run::Ended(ended) => ended_answer(&ended),
+        Run::Over => json!({ "over": true }),
+    }
+}
+
+/// What a command came to. One that is over, but whose followers may not have been sent, is told
+/// once more, so that whoever asks sends them.
+fn exec_answer(ran: &Ran) -> Value {
+    match ran {
+        Ran::Now(ended) => ended_answer(ended),
+        Ran::Before { end, followed: Followed::Unknown } if end.status == State::Success => {
+            json!({ "ended": end.result })
         }
-        Err(error) => return json!({ "error": format!("a question was not understood: {error}") }),
-    };
+        Ran::Before { .. } | Ran::Over => json!({ "over": true }),
+    }
+}
+
+fn ended_answer(ended: &Ended) -> Value {
     match ended {
         Ended::Outcome(outcome) => json!({ "ended": outcome }),
         Ended::Lost(reason) => json!({ "lost": reason }),

@@ -1,45 +1,37 @@
 """A Celery worker that runs ERA's tasks.
 
-    ERA_BROKER=redis://localhost:6379/0 celery -A era.worker worker -Q eracompute,eracompute.HOST
     python -m era.worker --broker redis://localhost:6379/0 --node HOST
+    ERA_BROKER=redis://localhost:6379/0 celery -A era.worker worker -Q eracompute
 
 Messages are acknowledged when their task is over, so that one whose worker dies is served again;
-the node behind the worker makes sure that nothing runs twice at a time.
+the node behind the worker makes sure that nothing runs twice, and minds time limits and revocation.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import socket
+import sys
+import threading
 import time
+from typing import Any
 
 from celery import Celery, signals
 from celery.exceptions import Ignore, Reject
+from celery.worker.request import Request
 
 from ..errors import EraError
-from ..node import AGAIN_S, Node, NodeGone, ask, outcome
+from ..node import AGAIN_S, Link, Node, NodeGone, ask, outcome
+from . import urgent
 
 RESULT_EXPIRES_S = 7 * 86_400
+VISIBILITY_S = 3600
 NODE_PATH = "ERA_NODE_SOCKET"
 
-
-def node_name() -> str:
-    return os.environ.get("ERA_NODE") or socket.gethostname()
-
-
-def _redis(broker: str) -> tuple[str, dict]:
-    """The broker as Celery reads it, and what stands behind its question mark."""
-    url, _, query = broker.partition("?")
-    options = dict(pair.split("=", 1) for pair in query.split("&") if "=" in pair)
-    url = url.removeprefix("celery://")
-    return (url if "://" in url else f"redis://{url}"), options
-
-
-broker = os.environ.get("ERA_BROKER", "redis://127.0.0.1:6379/0")
-url, options = _redis(broker)
-
-app = Celery("era", broker=url, backend=url)
+log = logging.getLogger("era.worker")
+app = Celery("era")
 app.conf.update(
     accept_content=["json", "msgpack", "yaml"],
     task_serializer="json",
@@ -51,12 +43,57 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     result_expires=RESULT_EXPIRES_S,
     broker_connection_retry_on_startup=True,
-    broker_transport_options={
-        "visibility_timeout": int(options.get("visibility", 3600)),
-        # The transport looks for abandoned messages at every tick, and not at every tenth.
-        "unacked_restore_throttle": 1,
-    },
 )
+
+
+def node_name() -> str:
+    return os.environ.get("ERA_NODE") or socket.gethostname()
+
+
+def _redis(broker: str) -> tuple[str, dict[str, str]]:
+    """The broker as Celery reads it, and what stands behind its question mark."""
+    url, _, query = broker.partition("?")
+    options = dict(pair.split("=", 1) for pair in query.split("&") if "=" in pair)
+    url = url.removeprefix("celery://")
+    return (url if "://" in url else f"redis://{url}"), options
+
+
+def use(address: str) -> None:
+    """Has this worker take its messages there."""
+    global broker
+    url, options = _redis(address)
+    app.conf.update(
+        broker_url=url,
+        result_backend=url,
+        broker_transport_options={
+            "visibility_timeout": int(options.get("visibility", VISIBILITY_S)),
+            # The transport looks for abandoned messages at every tick, and not at every tenth.
+            "unacked_restore_throttle": 1,
+        },
+    )
+    broker = address
+
+
+broker = ""
+use(os.environ.get("ERA_BROKER", "redis://127.0.0.1:6379/0"))
+
+
+class Minded(Request):
+    """A command whose limits and revocation are the node's to mind: the pool would kill the process
+    that waits for it, and not the command."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.time_limits = (None, None)
+
+    def terminate(self, pool: Any, signal: Any = None) -> None:
+        if not self.time_start:
+            self._terminate_on_ack = pool, signal
+            return
+        try:
+            ask(os.environ[NODE_PATH], {"stop": self.id})
+        except NodeGone as error:
+            log.warning("%s could not be told to end: %s", self.id, error)
 
 
 @app.task(name="era.run", bind=True, ignore_result=False)
@@ -74,56 +111,108 @@ def run(self, id: str):
     return ended
 
 
-@app.task(name="era.exec", bind=True)
+# The question whose answer is being served: each thread of a pool serves one at a time.
+_served = threading.local()
+
+
+@app.task(name="era.exec", bind=True, Request=Minded)
 def execute(self, command: list[str], env: dict[str, str] | None = None, **limits):
     """Runs a command: `{"code": 0, "ending": "itself", "output": "…"}`."""
     hard, soft = self.request.timelimit or (None, None)
     question = {"id": self.request.id, "exec": {"command": command, "env": env or {}, **limits}}
+    question["ignored"] = bool(self.request.ignore_result)
     if hard:
         question["limit_s"] = hard
     if soft:
         question["soft_s"] = soft
+    _let_go()
     try:
-        return outcome(ask(os.environ[NODE_PATH], question))
+        _served.link = Link(os.environ[NODE_PATH])
+        ended = outcome(_served.link.ask(question))
     except NodeGone as error:
+        _let_go()
         time.sleep(AGAIN_S)
         raise Reject(str(error), requeue=True) from error
+    if ended is None:
+        # Another message of the same task was served, with all that follows.
+        raise Ignore()
+    return ended
+
+
+def _let_go(**said: Any) -> None:
+    """Ends what was asked last. Where nothing is said, the node keeps the end for whoever has the
+    message next."""
+    link, _served.link = getattr(_served, "link", None), None
+    if link is None:
+        return
+    try:
+        if said:
+            link.say(said)
+    except NodeGone as error:
+        log.warning("the end of a task was not confirmed: %s", error)
+    link.close()
+
+
+@signals.task_postrun.connect
+def kept(task: Any, **_: Any) -> None:
+    """The result is kept, and what follows is sent: until now no other worker may run the task."""
+    if sys.exc_info()[0] is not None:
+        # Celery could not keep it.
+        return _let_go()
+    request = task.request
+    follows = request.callbacks or request.errbacks or request.chain or request.chord
+    _let_go(done=True, follows=bool(follows))
 
 
 _node: Node | None = None
+_beside: urgent.Beside | None = None
 
 
 @signals.worker_init.connect
-def begin(**_):
+def begin(sender: Any, **_: Any) -> None:
     """Before the first message is taken, the node is there."""
-    global _node
+    global _node, _beside
+    if (pid := urgent.parent()) is not None:
+        return urgent.end_with(pid)
     data = os.environ.get("ERA_WORKER_DATA", "era-worker")
     try:
         _node = Node(broker, node_name(), data)
     except EraError as error:
         # Celery would go on without it.
         raise SystemExit(f"error: {error}") from error
-    # Forked pools inherit it.
+    # Forked pools inherit it, and so does the worker beside this one.
     os.environ[NODE_PATH] = _node.path
+    os.environ["ERA_BROKER"] = broker
+    app.amqp.queues.deselect(urgent.queues(node_name()))
+    _beside = urgent.Beside(node_name(), logging.getLevelName(sender.loglevel))
+
+
+@signals.worker_shutting_down.connect
+def leave(**_: Any) -> None:
+    """Neither of the two takes more messages."""
+    if _beside is not None:
+        _beside.end()
 
 
 @signals.worker_shutdown.connect
-def end(**_):
-    global _node
+def end(**_: Any) -> None:
+    global _node, _beside
+    if _beside is not None:
+        _beside.end()
+        _beside.wait()
+        _beside = None
     if _node is not None:
         _node.stop()
         _node = None
 
 
-def queues(node: str) -> list[str]:
-    return ["eraeagerjob", f"eracompute.{node}", "eracompute"]
-
-
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m era.worker", description=__doc__.split("\n")[0])
+    about = (__doc__ or "").split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m era.worker", description=about)
     parser.add_argument("--broker", help="redis://HOST:PORT/DATABASE (or ERA_BROKER)")
     parser.add_argument("--node", help="what this node is called; the machine's name by default")
     parser.add_argument("--data", help="where this worker keeps its own things")
+    parser.add_argument("--executor", help="local, or docker://SOCKET for containers")
     parser.add_argument("--autoscale", default="50,3", help="MAX,MIN processes, one for each task")
     parser.add_argument("--loglevel", default="WARNING")
     given = parser.parse_args(arguments)
@@ -131,20 +220,20 @@ def main(arguments: list[str] | None = None) -> None:
         os.environ["ERA_NODE"] = given.node
     if given.data:
         os.environ["ERA_WORKER_DATA"] = given.data
-    global broker
+    if given.executor:
+        os.environ["ERA_WORKER_EXECUTOR"] = given.executor
     if given.broker:
-        broker = given.broker
-        plain, _ = _redis(given.broker)
-        app.conf.broker_url = app.conf.result_backend = plain
-        os.environ["ERA_BROKER"] = given.broker
+        try:
+            use(given.broker)
+        except ValueError:
+            parser.error("--broker: visibility is a number of seconds, as in ?visibility=3600")
     name = node_name()
     app.worker_main(
         [
             "worker",
             f"--hostname=celery@{name}",
-            f"--queues={','.join(queues(name))}",
+            "--queues=eracompute",
             f"--autoscale={given.autoscale}",
             f"--loglevel={given.loglevel}",
         ]
     )
-

@@ -13,7 +13,7 @@ use super::exec::EXEC_BIT;
 use super::{Node, NodeError};
 use crate::celery::bus::{self, BusError};
 use crate::celery::names::{self, CeleryId};
-use crate::executor::{Executor as _, Launch, Order};
+use crate::executor::{Launch, Order};
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> NodeError + '_ {
     move |source| NodeError::Folder { path: path.to_owned(), source }
@@ -62,7 +62,7 @@ impl Node {
     /// Takes over what the supervisor runs already. What no launch describes any more is a stray of
     /// an older attempt, and is ended.
     pub(super) async fn adopt(&self) -> Result<(), BusError> {
-        let known = self.inner.local.known();
+        let known = self.inner.behind.known();
         if known.is_empty() {
             return Ok(());
         }
@@ -97,6 +97,6 @@ impl Node {
     fn end_stray(&self, task: TaskId) {
         tracing::info!(%task, "a stray of an older attempt is ended");
         self.running().adopt(task, None, Time::MAX);
-        self.inner.local.carry_out(Order::Stop { task, until: bus::now() });
+        self.inner.behind.carry_out(Order::Stop { task, until: bus::now() });
     }
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::Node;
 use crate::celery::bus;
 use crate::celery::outcome::Ended;
-use crate::executor::{Launch, Limits, TaskSpec};
+use crate::executor::{self, Launch, TaskSpec};
 use crate::log::{LogReader, Only};
 
 /// Marks the numbers of tasks that no scheduler knows.
@@ -69,9 +69,21 @@ impl Exec {
     }
 }
 
+/// What a message says of a command beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// After how long it is told to end.
+    pub soft: Option<Duration>,
+    /// How long it may take.
+    pub hard: Option<Duration>,
+    /// Whether its start is told: a Celery worker that hears of a revocation takes for revoked what
+    /// nobody has started.
+    pub tracked: bool,
+}
+
 /// The number of a task that Celery calls by this id: the same for the same id, so that a message
 /// that comes twice is one task.
-fn task_of(id: &str) -> TaskId {
+pub(super) fn task_of(id: &str) -> TaskId {
     let hash = blake3::hash(id.as_bytes());
     let first = hash.as_bytes().first_chunk().copied().unwrap_or_default();
     let job = JobId(u64::from_le_bytes(first) | EXEC_BIT);
@@ -79,15 +91,10 @@ fn task_of(id: &str) -> TaskId {
 }
 
 impl Node {
-    /// Runs a command once for this id; asked again while it runs, it waits for the same run.
-    /// `limit` is how long it may take, and `soft` after how long it is told to end.
-    pub async fn exec(
-        &self,
-        id: &str,
-        exec: &Exec,
-        soft: Option<Duration>,
-        limit: Option<Duration>,
-    ) -> Option<Ended> {
+    /// Runs a command once for this id; asked again while it runs, it waits for the same run. That
+    /// nobody else runs it is its claim's to see to.
+    pub(super) async fn execute(&self, id: &str, exec: &Exec, limits: Limits) -> Option<Ended> {
+        let Limits { soft, hard: limit, .. } = limits;
         let task = task_of(id);
         let (first, mut ended) = self.running().wait(task, None);
         let folder = self.inner.folder.join("exec").join(format!("{:016x}", task.job.0));
@@ -151,7 +158,7 @@ fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder
             // Its folder goes with it, to the next of them if it left nothing there.
             alone: true,
             array: None,
-            limits: Limits::default(),
+            limits: executor::Limits::default(),
         }),
     }
 }

@@ -1,11 +1,14 @@
 //! The lease of a node: renewed three times in its length, and what happens when it is gone.
+//!
+//! What is announced is how long the node's tasks may last without a renewal: the lease that they
+//! are told of, and what they take to be gone.
 
 use std::time::Duration;
 
 use super::{AGAIN, Node, NodeError};
 use crate::celery::bus::{self, BusError};
 use crate::celery::names;
-use crate::executor::{Executor as _, Order};
+use crate::executor::Order;
 
 /// How long another worker of the same name is waited for beyond its lease.
 const JOIN_TIME: Duration = Duration::from_secs(3);
@@ -31,7 +34,7 @@ impl Node {
                 self.inner.leased.send_replace(true);
                 return Ok(());
             }
-            if begun.elapsed() > self.lease() + JOIN_TIME {
+            if begun.elapsed() > self.announced() + JOIN_TIME {
                 return Err(NodeError::Taken(self.name().to_owned()));
             }
             tokio::time::sleep(AGAIN).await;
@@ -40,7 +43,7 @@ impl Node {
 
     async fn join(&self) -> Result<bool, BusError> {
         let found = serde_json::to_string(&self.inner.found).unwrap_or_default();
-        let (generation, lease) = (self.generation(), self.lease().as_millis() as u64);
+        let (generation, lease) = (self.generation(), self.announced().as_millis() as u64);
         let joined: u8 = self
             .bus()
             .script("let us serve a node", &bus::JOIN, |call| {
@@ -53,7 +56,7 @@ impl Node {
     }
 
     async fn renew(&self) -> Result<Beat, BusError> {
-        let (generation, lease) = (self.generation(), self.lease().as_millis() as u64);
+        let (generation, lease) = (self.generation(), self.announced().as_millis() as u64);
         let word: String = self
             .bus()
             .script("renew a lease", &bus::BEAT, |call| {
@@ -73,7 +76,7 @@ impl Node {
         let lease = i64::try_from(self.lease().as_millis()).unwrap_or(i64::MAX);
         for (task, until) in self.running().leased() {
             let until = era_core::units::Time(until.0.min(asked.0.saturating_add(lease)));
-            self.inner.local.carry_out(Order::Prolong { task, until });
+            self.inner.behind.carry_out(Order::Prolong { task, until });
         }
     }
 
@@ -83,7 +86,7 @@ impl Node {
         tracing::warn!(node = self.name(), "the scheduler gave this node up: its tasks are ended");
         let now = bus::now();
         for (task, _) in self.running().leased() {
-            self.inner.local.carry_out(Order::Stop { task, until: now });
+            self.inner.behind.carry_out(Order::Stop { task, until: now });
         }
         while !self.running().leased().is_empty() {
             tokio::time::sleep(AGAIN).await;
@@ -117,6 +120,9 @@ pub(super) async fn beat(again: impl Fn() -> Option<Node>) {
             Ok(Beat::Held) => {
                 node.prolong_all(asked);
                 node.inner.leased.send_replace(true);
+                if let Err(error) = node.renew_claims().await {
+                    tracing::warn!(%error, "claims are not renewed");
+                }
             }
             Ok(Beat::Unknown) => {
                 tracing::warn!("Redis has lost its memory: this node announces itself again");

@@ -8,7 +8,7 @@ use redis::{AsyncCommands as _, RedisError};
 use super::{AGAIN, Node};
 use crate::celery::bus::BLOCK_TIME;
 use crate::celery::names;
-use crate::executor::{Executor as _, Order, Report};
+use crate::executor::{Order, Report};
 
 /// Most orders in one turn.
 const ORDERS_MAX: usize = 256;
@@ -68,10 +68,10 @@ impl Node {
                 let here = self.running().prolong(task, until);
                 if here {
                     let until = self.guarded(until);
-                    self.inner.local.carry_out(Order::Prolong { task, until });
+                    self.inner.behind.carry_out(Order::Prolong { task, until });
                 }
             }
-            Order::Resize { .. } => self.inner.local.carry_out(order),
+            Order::Resize { .. } => self.inner.behind.carry_out(order),
             // Launches come by message, and never by this road.
             Order::Launch(_) | Order::Stage(_) => {}
         }

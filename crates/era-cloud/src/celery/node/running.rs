@@ -113,11 +113,16 @@ impl Running {
         about.id.clone()
     }
 
-    /// How a task ended. One whose time was over before its limit was ended by its lease: it is
-    /// lost through no fault of its own.
+    /// How a task ended. One whose time was over before its limit, or that was stopped without an
+    /// order, was ended by its lease: it is lost through no fault of its own.
     pub(super) fn outcome(&self, task: TaskId, at: Time, code: i32, ending: Ending) -> Ended {
         let about = self.tasks.get(&task);
-        if ending == Ending::Limit && about.is_some_and(|about| at < about.until) {
+        let by_lease = match ending {
+            Ending::Limit => true,
+            Ending::Stopped => !self.stops.contains_key(&task),
+            _ => false,
+        };
+        if by_lease && about.is_some_and(|about| at < about.until) {
             return Ended::Lost("lease-lapsed".to_owned());
         }
         let started = about.and_then(|about| about.started);
@@ -136,13 +141,17 @@ impl Running {
         self.stops.remove(&task);
         let Some(about) = self.tasks.remove(&task) else { return };
         if about.id.is_none() && about.ended.receiver_count() == 0 {
-            if self.unheard.len() >= UNHEARD_MAX {
-                self.unheard.pop_first();
-            }
-            self.unheard.insert(task, ended);
-            return;
+            return self.keep(task, ended);
         }
         about.ended.send_replace(Some(ended));
+    }
+
+    /// An end that nobody has heard: it is told to whoever asks next.
+    pub(super) fn keep(&mut self, task: TaskId, ended: Ended) {
+        if self.unheard.len() >= UNHEARD_MAX {
+            self.unheard.pop_first();
+        }
+        self.unheard.insert(task, ended);
     }
 
     /// Whether it is here.
@@ -202,6 +211,10 @@ mod tests {
         assert!(matches!(ends(&running, 40, Ending::Itself), Ended::Outcome(_)));
         assert!(running.prolong(TASK, Time(200)));
         assert_eq!(ends(&running, 150, Ending::Limit), Ended::Lost("lease-lapsed".into()));
+        // A guard says of both that it stopped its task.
+        assert_eq!(ends(&running, 150, Ending::Stopped), Ended::Lost("lease-lapsed".into()));
+        running.stop(TASK, Time(160));
+        assert!(matches!(ends(&running, 150, Ending::Stopped), Ended::Outcome(_)));
     }
 
     #[test]

@@ -82,6 +82,11 @@ fn obey(worker: &Inner, command: &Command) -> Value {
                 "max-concurrency": *super::lock(&worker.limit),
                 "processes": worker.node.busy(),
             },
+            "autoscaler": {
+                "max": worker.scale.most(),
+                "min": worker.scale.least(),
+                "current": *super::lock(&worker.limit),
+            },
             "broker": { "transport": "redis" },
         }),
         other => json!({ "error": format!("KeyError('{other}')") }),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Most places that a worker may have.
 const PLACES_MAX: usize = 2000;
-/// How long places stay after they were last needed, as in Celery.
+/// How long places stay after they were last needed where nothing is said, as in Celery.
 const KEEP_TIME: Duration = Duration::from_secs(30);
 
 /// Two bounds, written `MAX,MIN` as Celery writes them.
@@ -13,6 +13,7 @@ const KEEP_TIME: Duration = Duration::from_secs(30);
 pub struct Scale {
     most: usize,
     least: usize,
+    keep: Duration,
 }
 
 /// Why bounds are none.
@@ -28,7 +29,7 @@ impl FromStr for Scale {
         let number = |text: &str| text.trim().parse::<usize>().ok();
         match (number(most), number(least)) {
             (Some(most), Some(least)) if (1..=most).contains(&least) && most <= PLACES_MAX => {
-                Ok(Scale { most, least })
+                Ok(Scale { most, least, keep: KEEP_TIME })
             }
             _ => Err(BadScale(text.chars().take(64).collect())),
         }
@@ -46,12 +47,17 @@ impl Scale {
         self.most
     }
 
+    /// The same bounds, with places that stay so long after they were last needed.
+    pub fn keeping(self, keep: Duration) -> Scale {
+        Scale { keep, ..self }
+    }
+
     /// How many places there should be: as many more as messages wait, and back to what is busy
     /// once that has been enough for a while.
     pub fn next(self, limit: usize, busy: usize, waiting: usize, quiet: Duration) -> usize {
         let wanted = if busy >= limit && waiting > 0 {
             limit.saturating_add(waiting)
-        } else if quiet >= KEEP_TIME {
+        } else if quiet >= self.keep {
             busy
         } else {
             limit
@@ -89,5 +95,7 @@ mod tests {
         assert_eq!(scale().next(20, 5, 0, Duration::from_secs(29)), 20);
         assert_eq!(scale().next(20, 5, 0, Duration::from_secs(30)), 5);
         assert_eq!(scale().next(20, 0, 0, Duration::from_secs(30)), 3);
+        let hasty = scale().keeping(Duration::from_secs(2));
+        assert_eq!(hasty.next(20, 5, 0, Duration::from_secs(2)), 5);
     }
 }

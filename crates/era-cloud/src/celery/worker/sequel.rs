@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::celery::bus::{self, Bus, BusError, CHORD_DONE, CHORD_PART, FOLLOW, RESULT_TIME};
+use crate::celery::bus::{
+    self, Bus, BusError, CHORD_DONE, CHORD_PART, FOLLOW, REMEMBERED_TIME, RESULT_TIME,
+};
 use crate::celery::envelope::Envelope;
 use crate::celery::follow::{BadFollowing, Call, Following, Part, Sequel};
 use crate::celery::message::Headers;
 use crate::celery::result::{self, Meta, State};
 use crate::celery::{names, queue};
 
-/// How long it is remembered that what follows a task was sent, and that a chord is over.
-const REMEMBERED: Duration = Duration::from_secs(86_400);
 /// How long the body of a chord is somebody's to call.
 const CLAIMED: Duration = Duration::from_secs(10);
 /// How often it is looked whether somebody else has called it.
@@ -76,6 +76,11 @@ impl Due {
         self.failed.is_empty() && self.calls.is_empty() && self.parts.is_empty()
     }
 
+    /// What remembers that all that follows was sent, where something follows.
+    pub(super) fn followed(&self) -> Option<String> {
+        (!self.is_alone()).then(|| names::followed(&self.end.task_id, self.end.status))
+    }
+
     /// Keeps the results, sends what follows, and counts the parts of chords.
     pub(super) async fn carry_out(&self, bus: &Bus, tag: &str) -> Result<(), BusError> {
         let metas: Vec<Meta> = self.kept().into_iter().chain(&self.failed).cloned().collect();
@@ -86,7 +91,7 @@ impl Due {
             let _: u8 = bus
                 .script("take what follows a task", &FOLLOW, |script| {
                     let end = names::followed(&self.end.task_id, self.end.status);
-                    script.key(end).arg(REMEMBERED.as_secs());
+                    script.key(end).arg(REMEMBERED_TIME.as_secs());
                     self.calls.iter().for_each(|call| add(script, call));
                 })
                 .await?;
@@ -165,7 +170,7 @@ async fn returned(
     });
     let _: u8 = bus
         .script("end a chord", &CHORD_DONE, |script| {
-            script.key(&keys[..]).arg(tag).arg(REMEMBERED.as_secs());
+            script.key(&keys[..]).arg(tag).arg(REMEMBERED_TIME.as_secs());
             script.arg(RESULT_TIME.as_secs()).arg(calls.len());
             calls.iter().for_each(|call| add(script, call));
             for meta in &sequel.failed {

@@ -8,21 +8,13 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::Inner;
 use super::sequel::Due;
-use crate::celery::bus::{self, BusError, Taken};
+use crate::celery::bus::{self, BusError, Claimed, Taken};
 use crate::celery::envelope::Envelope;
 use crate::celery::follow::Following;
 use crate::celery::message::{BadMessage, TaskMessage};
-use crate::celery::names;
-use crate::celery::node::{AGAIN, Exec, Run};
-use crate::celery::outcome::Ended;
+use crate::celery::node::{AGAIN, Exec, Followed, Limits, Ran, Run};
 use crate::celery::result::Meta;
 use crate::celery::{EXEC, RUN};
-
-/// How often a task that another worker runs is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// How often a command that was lost is begun again.
-const LOST_MAX: usize = 3;
 
 /// How a message was served.
 struct Served {
@@ -31,7 +23,7 @@ struct Served {
     /// What is due for its end.
     due: Option<Due>,
     /// The task that no other worker may run until all that is done.
-    claimed: Option<String>,
+    claimed: Option<Claimed>,
 }
 
 impl Served {
@@ -73,8 +65,8 @@ pub(super) async fn serve(worker: &Inner, taken: &Taken, place: Option<OwnedSema
         tracing::warn!(%error, "what became of a message waits for Redis");
         tokio::time::sleep(AGAIN).await;
     }
-    if let Some(id) = &served.claimed {
-        super::lock(&worker.claims).remove(id);
+    if let Some(claimed) = &served.claimed {
+        worker.node.dropped(&claimed.id);
     }
     if let Some(why) = served.dead {
         tracing::warn!(why, queue = taken.key, "a message was put with the dead");
@@ -93,7 +85,11 @@ async fn conclude(worker: &Inner, taken: &Taken, served: &Served) -> Result<(), 
         None => None,
     };
     match &served.dead {
-        None => bus.acknowledge(&taken.tag, result, served.claimed.as_deref()).await,
+        None => {
+            let followed = served.due.as_ref().and_then(Due::followed);
+            let claimed = served.claimed.as_ref();
+            bus.acknowledge(&taken.tag, result, followed.as_deref(), claimed).await
+        }
         Some(why) => bus.bury(taken, why, result).await,
     }
 }
@@ -206,27 +202,25 @@ async fn exec(worker: &Inner, asked: &Asked) -> Served {
         Ok(exec) => exec,
         Err(why) => return asked.refused(worker, ("builtins", "TypeError"), why),
     };
-    if let Some(end) = claim_patiently(worker, &headers.id).await {
-        // It is over; what follows may not have been sent.
-        return Served::with(asked.ended(worker, end, false));
-    }
     let limit = |seconds: Option<f64>| {
         let seconds = seconds.filter(|s| s.is_finite() && *s > 0.0)?;
         Duration::try_from_secs_f64(seconds).ok()
     };
     let (hard, soft) = (limit(headers.timelimit.0), limit(headers.timelimit.1));
-    let mut ended = worker.node.exec(&headers.id, &exec, soft, hard).await;
-    for _ in 0..LOST_MAX {
-        // What was lost with its lease certainly runs no more, and is begun again.
-        if !matches!(ended, Some(Ended::Lost(_))) {
-            break;
+    let limits = Limits { soft, hard, tracked: false };
+    let due = match worker.node.exec(&headers.id, &exec, limits).await {
+        Ran::Now(ended) => {
+            let end = ended.meta(&headers.id, bus::now());
+            Some(asked.ended(worker, end, !headers.ignore_result))
         }
-        ended = worker.node.exec(&headers.id, &exec, soft, hard).await;
-    }
-    let due = ended.map(|ended: Ended| {
-        asked.ended(worker, ended.meta(&headers.id, bus::now()), !headers.ignore_result)
-    });
-    Served { dead: None, due, claimed: Some(headers.id.clone()) }
+        // What follows may not have been sent.
+        Ran::Before { end, followed: Followed::Unknown | Followed::Begun } => {
+            Some(asked.ended(worker, *end, false))
+        }
+        Ran::Before { followed: Followed::Wholly, .. } | Ran::Over => None,
+    };
+    let claimed = worker.node.claimed(&headers.id, headers.ignore_result);
+    Served { dead: None, due, claimed }
 }
 
 fn arguments(args: &[Value], kwargs: &Map<String, Value>) -> Result<Exec, String> {
@@ -239,51 +233,6 @@ fn arguments(args: &[Value], kwargs: &Map<String, Value>) -> Result<Exec, String
     let exec: Exec = serde_json::from_value(Value::Object(all))
         .map_err(|error| format!("{EXEC} cannot read its arguments: {error}"))?;
     exec.problem().map_or(Ok(exec), |problem| Err(problem.to_owned()))
-}
-
-/// Waits until this worker is the one to run a task, or it is over; how it ended then.
-async fn claim_patiently(worker: &Inner, id: &str) -> Option<Meta> {
-    loop {
-        match claim(worker, id).await {
-            Ok(Claim::Mine) => return None,
-            Ok(Claim::Over(end)) => return Some(*end),
-            Ok(Claim::Others) => tokio::time::sleep(LOOK_EVERY).await,
-            Err(error) => {
-                tracing::warn!(%error, id, "a task could not be claimed: trying again");
-                tokio::time::sleep(AGAIN).await;
-            }
-        }
-    }
-}
-
-/// Whose a task is.
-enum Claim {
-    Mine,
-    Others,
-    Over(Box<Meta>),
-}
-
-/// Looks for a result and claims the task in one step: whoever ran it keeps the result before it
-/// lets the task go.
-async fn claim(worker: &Inner, id: &str) -> Result<Claim, BusError> {
-    let (key, name) = (names::claim(id), worker.node.name());
-    let lease = super::claim_ms(worker.node.lease());
-    let mut all = redis::pipe();
-    all.atomic();
-    all.cmd("GET").arg(crate::celery::result::key(id));
-    all.cmd("SET").arg(&key).arg(name).arg("NX").arg("PX").arg(lease);
-    all.cmd("GET").arg(&key);
-    let (kept, _, holder): (Option<Vec<u8>>, Option<String>, Option<String>) =
-        worker.bus().run_all("let us claim a task", &all).await?;
-    let over = kept.and_then(|bytes| Meta::read(&bytes)).filter(|meta| meta.status.is_final());
-    if let Some(end) = over {
-        return Ok(Claim::Over(Box::new(end)));
-    }
-    if holder.as_deref() != Some(name) {
-        return Ok(Claim::Others);
-    }
-    super::lock(&worker.claims).insert(id.to_owned());
-    Ok(Claim::Mine)
 }
 
 #[cfg(test)]

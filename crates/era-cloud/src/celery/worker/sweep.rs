@@ -64,7 +64,6 @@ pub(super) async fn keep_on(worker: Arc<Inner>) {
 
 async fn turn(worker: &Inner) -> Result<(), BusError> {
     renew_messages(&worker.node, &worker.held()).await?;
-    renew_claims(worker).await?;
     let dead = of_the_dead(worker.bus()).await?;
     let old = too_old(worker).await?;
     for tag in dead.iter().chain(&old).take(RESTORE_MAX) {
@@ -73,19 +72,6 @@ async fn turn(worker: &Inner) -> Result<(), BusError> {
         }
     }
     Ok(())
-}
-
-async fn renew_claims(worker: &Inner) -> Result<(), BusError> {
-    let lease = super::claim_ms(worker.node.lease());
-    let ids: Vec<String> = super::lock(&worker.claims).iter().cloned().collect();
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let mut all = redis::pipe();
-    for id in ids {
-        all.cmd("PEXPIRE").arg(names::claim(&id)).arg(lease).ignore();
-    }
-    worker.bus().run_all("keep our tasks from being run by others", &all).await
 }
 
 /// Messages whose holder gives no sign of life.

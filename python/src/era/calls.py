@@ -1,0 +1,198 @@
+"""Every question that can be asked of the server, as a value.
+
+A *call* says method, path and body, and how its answer is read. Each is written once here, with the
+types that a user sees; the two clients only carry them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Generic, TypeVar, Union
+
+from .models import (
+    Bid,
+    Job,
+    JobSummary,
+    LogLine,
+    MetricPoint,
+    Page,
+    Quoted,
+    Resources,
+    Submitted,
+    User,
+    Work,
+    plain,
+    read,
+)
+
+T = TypeVar("T")
+
+# Credits, and instants, as they may be given.
+Amount = Union[Decimal, str, float]
+When = Union[dt.datetime, str]
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """One question, and how its answer is read."""
+
+    method: str
+    path: str
+    answer: Callable[[Any], T]
+    body: Any = None
+    query: dict[str, Any] | None = None
+    # Creations carry a key, so that one that is repeated after a lost answer is made once.
+    key: str | None = None
+
+
+def _one(kind: type[T]) -> Callable[[Any], T]:
+    def answer(value: Any) -> T:
+        found: T = read(kind, value)
+        return found
+
+    return answer
+
+
+def _page(kind: type[T]) -> Callable[[Any], Page[T]]:
+    def answer(value: Any) -> Page[T]:
+        return Page([read(kind, one) for one in value["items"]], value.get("next"))
+
+    return answer
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def me() -> Call[User]:
+    """Who is asking."""
+    return Call("GET", "/sessions", _one(User))
+
+
+def quote(
+    resources: Resources | dict[str, Any],
+    duration_s: float,
+    value: Amount | None = None,
+    *,
+    menu: bool = False,
+    hold: bool = False,
+    replicas: int | dict[str, int] | None = None,
+    gpus: int | None = None,
+    earliest: When | None = None,
+    deadline: When | None = None,
+    constraints: dict[str, Any] | None = None,
+) -> Call[Quoted]:
+    """What a bid would get. Nothing is promised unless `hold` is set."""
+    bid = Bid(
+        resources, int(duration_s), value, replicas, gpus, earliest, deadline, constraints
+    )
+    body: dict[str, Any] = {"ask": bid.ask()}
+    if bid.value is not None:
+        body["value"] = str(bid.value)
+    if menu:
+        body["menu"] = True
+    if hold:
+        body["hold"] = True
+    return Call("POST", "/quotes", _one(Quoted), body, key=uuid.uuid4().hex)
+
+
+def submit(
+    command: Iterable[str] | Work,
+    resources: Resources | dict[str, Any],
+    duration_s: float,
+    value: Amount | None = None,
+    *,
+    env: dict[str, str] | None = None,
+    code: str | None = None,
+    image: str | None = None,
+    name: str | None = None,
+    project: str | None = None,
+    queue: str | None = None,
+    priority: int | None = None,
+    most: Amount | None = None,
+    attributes: dict[str, Any] | None = None,
+    array: dict[str, int] | None = None,
+    after: list[dict[str, Any]] | None = None,
+    preemptible: bool | None = None,
+    key: str | None = None,
+    replicas: int | dict[str, int] | None = None,
+    gpus: int | None = None,
+    earliest: When | None = None,
+    deadline: When | None = None,
+    constraints: dict[str, Any] | None = None,
+) -> Call[Submitted]:
+    """Hands a job in. With a value it is a bid; without one it waits in a queue."""
+    if isinstance(command, str):
+        raise TypeError("the command is a list of words: for a shell's, ['sh', '-c', command]")
+    if isinstance(command, Work):
+        work = command
+    else:
+        work = Work([str(word) for word in command], env or {}, code, [], image)
+    bid = Bid(
+        resources, int(duration_s), value, replicas, gpus, earliest, deadline, constraints
+    )
+    body: dict[str, Any] = {"work": plain(work), "ask": bid.ask()}
+    if bid.value is not None:
+        body["value"] = str(bid.value)
+    options = {
+        "name": name,
+        "project": project,
+        "queue": queue,
+        "priority": priority,
+        "most": None if most is None else str(most),
+        "attributes": attributes,
+        "array": array,
+        "after": after,
+        "preemptible": preemptible,
+    }
+    body |= {name: plain(one) for name, one in options.items() if one is not None}
+    return Call("POST", "/jobs", _one(Submitted), body, key=key or uuid.uuid4().hex)
+
+
+def job(id: int) -> Call[Job]:
+    """One job."""
+    return Call("GET", f"/jobs/{int(id)}", _one(Job))
+
+
+def jobs(
+    *,
+    state: str | None = None,
+    user: str | None = None,
+    queue: str | None = None,
+    name: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[Page[JobSummary]]:
+    """Jobs, newest first."""
+    query = dict(state=state, user=user, queue=queue, name=name, cursor=cursor, limit=limit)
+    return Call("GET", "/jobs", _page(JobSummary), query=query)
+
+
+def cancel(id: int) -> Call[None]:
+    """Gives a job up."""
+    return Call("POST", f"/jobs/{int(id)}/cancel", _nothing, {})
+
+
+def logs(
+    id: int,
+    *,
+    offset: int | str | None = None,
+    limit: int | None = None,
+    attempt: int | None = None,
+    rank: int | None = None,
+) -> Call[Page[LogLine]]:
+    """Lines of a job's log."""
+    query = {"from": offset, "limit": limit, "attempt": attempt, "rank": rank}
+    return Call("GET", f"/jobs/{int(id)}/logs", _page(LogLine), query=query)
+
+
+def metrics(
+    id: int, *, names: Iterable[str] | None = None, points: int | None = None
+) -> Call[Page[MetricPoint]]:
+    """Recorded values of a job."""
+    query = {"names": ",".join(names) if names else None, "points": points}
+    return Call("GET", f"/jobs/{int(id)}/metrics", _page(MetricPoint), query=query)
