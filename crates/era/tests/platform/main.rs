@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on fails
 #![allow(clippy::print_stderr)] // one that is skipped says why
 
+mod buying;
 mod crash;
 mod databases;
 mod disk;
