@@ -16,6 +16,7 @@ mod laboratory;
 mod layers;
 mod learning;
 mod promises;
+mod scripts;
 mod simulated;
 mod story;
 mod webhooks;
