@@ -8,9 +8,10 @@ use clap::{Args, Subcommand};
 use era_api::client::Client;
 use era_api::image::{BuildImage, BuiltImage, Image, ImageNews, NewImage, PushImage};
 use era_api::page::PageAsk;
+use serde_json::json;
 
 use super::connection::Common;
-use super::look::{self, Look, right, say};
+use super::look::{self, Look, right};
 use crate::data::code;
 
 /// How often a folder is looked at for changes.
@@ -180,7 +181,9 @@ impl Images {
             }
             Some(ImagesCommand::Rm { name, common }) => {
                 common.client()?.remove_image(&name)?;
-                say(&format!("Image {name} is out of the catalogue."))
+                look::print(common.output, &json!({ "removed": name }), |_| {
+                    format!("Image {name} is out of the catalogue.\n")
+                })
             }
             Some(ImagesCommand::Watch { source, about, common }) => watch(&source, &about, &common),
         }
@@ -237,11 +240,10 @@ fn watch(source: &Source, about: &About, common: &Common) -> anyhow::Result<()> 
                 .build(&client, true)
                 .and_then(|built| Ok(client.publish_image(&about.entry(name.clone(), built))?));
             match published {
-                Ok(image) => say(&format!(
-                    "Published {} as {}.",
-                    image.digest.as_deref().unwrap_or(&image.reference),
-                    image.name
-                ))?,
+                Ok(image) => look::print(common.output, &image, |image| {
+                    let built = image.digest.as_deref().unwrap_or(&image.reference);
+                    format!("Published {built} as {}.\n", image.name)
+                })?,
                 Err(error) => look::note(&format!("{error:#}")),
             }
             built_at = state;
