@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr)] // one that is skipped says why
 
 mod buying;
+mod commands;
 mod crash;
 mod databases;
 mod disk;
@@ -19,4 +20,5 @@ mod promises;
 mod scripts;
 mod simulated;
 mod story;
+mod trial;
 mod webhooks;
