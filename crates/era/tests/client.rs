@@ -32,77 +32,12 @@ fn era(arguments: &[&str], files: &[(&str, &str)]) -> String {
 
 #[test]
 fn every_command_has_its_help() {
-    let commands: [&[&str]; 69] = [
-        &["login"],
-        &["logout"],
-        &["whoami"],
-        &["quote"],
-        &["submit"],
-        &["run"],
-        &["accept"],
-        &["jobs"],
-        &["job"],
-        &["logs"],
-        &["metrics"],
-        &["explain"],
-        &["cancel"],
-        &["retry"],
-        &["extend"],
-        &["release"],
-        &["top"],
-        &["market"],
-        &["nodes"],
-        &["queues"],
-        &["images"],
-        &["images", "ls"],
-        &["images", "build"],
-        &["images", "push"],
-        &["images", "publish"],
-        &["images", "rm"],
-        &["images", "watch"],
-        &["wallet"],
-        &["completions"],
-        &["man"],
-        &["admin"],
-        &["admin", "user"],
-        &["admin", "user", "list"],
-        &["admin", "user", "show"],
-        &["admin", "user", "add"],
-        &["admin", "user", "set"],
-        &["admin", "group"],
-        &["admin", "group", "list"],
-        &["admin", "group", "add"],
-        &["admin", "quota"],
-        &["admin", "credit"],
-        &["admin", "policy"],
-        &["admin", "policy", "list"],
-        &["admin", "policy", "check"],
-        &["admin", "policy", "publish"],
-        &["admin", "policy", "roll-back"],
-        &["admin", "policy", "proposals"],
-        &["admin", "queue"],
-        &["admin", "queue", "put"],
-        &["admin", "mechanism"],
-        &["admin", "node"],
-        &["admin", "node", "cordon"],
-        &["admin", "node", "drain"],
-        &["admin", "node", "move"],
-        &["admin", "node", "away"],
-        &["admin", "pool"],
-        &["admin", "pool", "put"],
-        &["admin", "domain"],
-        &["admin", "domain", "put"],
-        &["admin", "token"],
-        &["admin", "token", "make"],
-        &["admin", "token", "revoke"],
-        &["admin", "webhook"],
-        &["admin", "webhook", "add"],
-        &["admin", "audit"],
-        &["admin", "report"],
-        &["admin", "journal"],
-        &["admin", "doctor"],
-        &["admin", "queue", "remove"],
-    ];
+    // The reference is written from the commands themselves, so none can be forgotten.
+    let reference = era(&["reference"], &[]);
+    let names = reference.lines().filter_map(|line| line.strip_prefix("## `era "));
+    let commands: Vec<Vec<&str>> =
+        names.map(|name| name.trim_end_matches('`').split(' ').collect()).collect();
+    assert!(commands.len() > 90, "{commands:?}");
     let told: Vec<String> = commands
         .iter()
         .map(|command| {
@@ -152,6 +87,16 @@ fn a_mistake_in_a_script_is_told_with_its_line() {
 fn a_bid_cannot_be_an_array() {
     let line = ["submit", "--value", "3", "--array", "0-9", "--", "true"];
     insta::assert_snapshot!(era(&line, &[]));
+}
+
+#[test]
+fn nobody_buys_by_being_out_of_reach() {
+    insta::assert_snapshot!(era(&["run", "--url", NOBODY, "--by", "now+2h", "--", "true"], &[]));
+}
+
+#[test]
+fn all_of_ones_jobs_are_not_cancelled_by_number() {
+    insta::assert_snapshot!(era(&["cancel", "--mine", "7"], &[]));
 }
 
 #[test]

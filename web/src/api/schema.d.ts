@@ -430,7 +430,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Gives up a job, whatever it does. */
+        /** Gives up a job, whatever it does, or all of its array. */
         post: operations["post_jobs_id_cancel"];
         delete?: never;
         options?: never;
@@ -5740,7 +5740,10 @@ export interface operations {
     };
     post_jobs_id_cancel: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether all that is left of its array is given up, rather than the job alone. */
+                array?: boolean;
+            };
             header?: {
                 /** @description Makes a repetition harmless: the same answer is given again. */
                 "idempotency-key"?: string;

@@ -38,6 +38,9 @@ pub(crate) fn environment(
     mark: &str,
 ) -> BTreeMap<String, String> {
     let mut all = defaults(launch, seen, settings);
+    if launch.spec.env.contains_key(SLURM) {
+        all.extend(as_slurm_says(launch, seen));
+    }
     all.extend(launch.spec.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     all.extend(promised(launch, seen, settings, mark).map(|(n, v)| (n.to_owned(), v)));
     all
@@ -60,6 +63,42 @@ fn defaults(launch: &Launch, seen: &Seen, settings: &Settings) -> BTreeMap<Strin
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
+}
+
+/// A job that names this variable, as the command line does for a script with an `#SBATCH` header,
+/// also finds what Slurm tells its tasks. Others do not: a framework that sees Slurm's variables
+/// takes itself to be under Slurm.
+const SLURM: &str = "SLURM_CLUSTER_NAME";
+
+/// What is known of a task under Slurm's names.
+fn as_slurm_says(launch: &Launch, seen: &Seen) -> BTreeMap<String, String> {
+    let task = launch.task;
+    let cores = (launch.each.cpu / 1000).max(1).to_string();
+    let work = seen.work.display().to_string();
+    let name = launch.spec.job_name.clone().unwrap_or_else(|| "era".to_owned());
+    let always = [
+        ("SLURMD_NODENAME", launch.node_name.clone()),
+        ("SLURM_CPUS_PER_TASK", cores),
+        ("SLURM_JOBID", task.job.0.to_string()),
+        ("SLURM_JOB_ID", task.job.0.to_string()),
+        ("SLURM_JOB_NAME", name),
+        ("SLURM_JOB_USER", launch.spec.user_name.clone()),
+        ("SLURM_LOCALID", launch.local_rank.to_string()),
+        ("SLURM_NPROCS", launch.replicas.to_string()),
+        ("SLURM_NTASKS", launch.replicas.to_string()),
+        ("SLURM_PROCID", task.rank.to_string()),
+        ("SLURM_RESTART_COUNT", task.attempt.saturating_sub(1).to_string()),
+        ("SLURM_SUBMIT_DIR", work),
+    ];
+    let array = launch.spec.array.map(|(first, index, count)| {
+        [
+            ("SLURM_ARRAY_JOB_ID", first.0.to_string()),
+            ("SLURM_ARRAY_TASK_ID", index.to_string()),
+            ("SLURM_ARRAY_TASK_COUNT", count.to_string()),
+        ]
+    });
+    let all = always.into_iter().chain(array.into_iter().flatten());
+    all.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn promised(
@@ -178,6 +217,34 @@ mod tests {
         let cluster: serde_json::Value = serde_json::from_str(&env["TF_CONFIG"]).expect("JSON");
         assert_eq!(cluster["task"]["index"], 1);
         assert_eq!(cluster["cluster"]["worker"].as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn a_script_of_slurm_finds_slurms_names_and_others_do_not() {
+        let mut launch = launch(7, &["true"]);
+        (launch.replicas, launch.task.rank, launch.each.cpu) = (4, 3, 8000);
+        let spec = std::sync::Arc::make_mut(&mut launch.spec);
+        spec.array = Some((era_core::units::JobId(5), 12, 10));
+        let names = |env: &BTreeMap<String, String>| {
+            env.keys().filter(|name| name.starts_with("SLURM")).count()
+        };
+        let env = environment(&launch, &seen(), &Settings::default(), "m");
+        assert_eq!(names(&env), 0, "{env:?}");
+        let spec = std::sync::Arc::make_mut(&mut launch.spec);
+        spec.env.insert(SLURM.into(), "era".into());
+        spec.env.insert("SLURM_SUBMIT_DIR".into(), "/mine".into());
+        let env = environment(&launch, &seen(), &Settings::default(), "m");
+        for (name, value) in [
+            ("SLURM_ARRAY_JOB_ID", "5"),
+            ("SLURM_ARRAY_TASK_ID", "12"),
+            ("SLURM_JOB_ID", "7"),
+            ("SLURM_PROCID", "3"),
+            ("SLURM_NTASKS", "4"),
+            ("SLURM_CPUS_PER_TASK", "8"),
+            ("SLURM_SUBMIT_DIR", "/mine"),
+        ] {
+            assert_eq!(env[name], value, "{name}");
+        }
     }
 
     #[test]

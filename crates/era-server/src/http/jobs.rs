@@ -8,11 +8,13 @@ use era_api::account::Scope;
 use era_api::job::{Extend, JobEdit, NewJob, Submitted};
 use era_core::units::{JobId, Name};
 use era_core::{Command, Reply};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::caller::Caller;
-use super::extract::{Body, Path};
+use super::extract::{Body, Path, Query};
 use super::failure::Failure;
 use super::idempotency::Key;
 use super::reply::{done, refused};
@@ -79,19 +81,32 @@ async fn edit(
     done(app.driver.ask(command, None).await?)
 }
 
-/// Gives up a job, whatever it does.
+/// How much is given up.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Extent {
+    /// Whether all that is left of its array is given up, rather than the job alone.
+    array: Option<bool>,
+}
+
+/// Gives up a job, whatever it does, or all of its array.
 #[utoipa::path(
     post, path = "/jobs/{id}/cancel", tag = "jobs",
-    params(("id" = u64, Path, description = "The job's number")),
+    params(("id" = u64, Path, description = "The job's number"), Extent),
     responses((status = 204))
 )]
 async fn cancel(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<u64>,
+    Query(extent): Query<Extent>,
 ) -> Result<StatusCode, Failure> {
     let job = may_change(&app, &caller, id)?;
-    let command = Command::Cancel { job, by: caller.actor() };
+    let by = caller.actor();
+    let command = match extent.array.unwrap_or(false) {
+        true => Command::CancelArray { job, by },
+        false => Command::Cancel { job, by },
+    };
     done(app.driver.ask(command, None).await?)
 }
 

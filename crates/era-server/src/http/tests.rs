@@ -1,6 +1,7 @@
 //! The whole service on a real store and a real driver: who may do what, and what strangers and
 //! slow clients get.
 
+mod again;
 mod holds;
 mod hooks;
 mod oversight;

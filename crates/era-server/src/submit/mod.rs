@@ -3,10 +3,12 @@
 //! What is run is checked here, since the core knows nothing of commands and files; what it needs
 //! and costs is the core's to judge.
 
+mod anew;
 mod work;
 
 use era_api::job::{NewJob, Submitted, Work};
 use era_core::input::Terms;
+use era_core::job::Deal;
 use era_core::units::{JobId, Name, UserId};
 use era_core::{Command, Refusal};
 use era_store::files::Hash;
@@ -14,6 +16,7 @@ use era_store::tables::Tables;
 use era_store::{Indices, Note};
 use serde_json::value::to_raw_value;
 
+use self::anew::Before;
 use crate::App;
 use crate::clock::{Clock, SystemClock};
 use crate::files::owner_as_viewer;
@@ -105,14 +108,31 @@ impl Owner {
 pub async fn again(app: &App, caller: &Caller, id: u64) -> Result<(Owner, NewJob), Failure> {
     let unknown = || Failure::from(Refusal::UnknownJob { job: JobId(id) });
     let tables = Tables::new(&app.store);
+    let state = app.driver.snapshot();
+    // How it ended says what is to be asked for again.
+    app.wait_for(state.seq()).await;
     let row = tables.job(JobId(id)).await?.ok_or_else(unknown)?;
     if !caller.sees(row.account, row.team) {
         return Err(unknown());
     }
     let spec = tables.spec(&row).await?.ok_or_else(unknown)?;
-    let mut job: NewJob = serde_json::from_str(&spec).map_err(|e| Failure::internal(&e))?;
-    // Its window, its hold and its price were of their time.
-    (job.hold, job.most, job.ask.earliest, job.array) = (None, None, None, None);
+    let job: NewJob = serde_json::from_str(&spec).map_err(|e| Failure::internal(&e))?;
+    let bid = state.job(JobId(id)).ok().and_then(|known| match &known.deal {
+        Deal::Promise(promise) => Some(&promise.bid.value),
+        Deal::Queue(_) => None,
+    });
+    let mut job = anew::anew(job, &row, bid, SystemClock.now().max(state.now()));
+    let mut left = Vec::new();
+    for after in std::mem::take(&mut job.after) {
+        let before = JobId(after.job);
+        let stands = if state.job(before).is_ok() || state.array(before).is_some() {
+            Before::Known
+        } else {
+            tables.job(before).await?.map_or(Before::Nowhere, |row| Before::Forgotten(row.into()))
+        };
+        left.extend(anew::still_counts(after, &stands).then_some(after));
+    }
+    job.after = left;
     let directory = app.auth.directory();
     let owner = directory.user(row.account).cloned().ok_or_else(unknown)?;
     let group = directory.group_name(owner.group);

@@ -61,13 +61,19 @@ impl Accept {
         if let Some(folder) = self.code.or(held.code) {
             held.job.work.code = Some(code::upload(&client, &folder)?);
         }
-        held.job.hold = Some(self.hold);
+        take(&mut held.job, self.hold);
         let submitted = client.submit(&held.job)?;
         // The hold is used up; a file left behind would only be refused.
         let _ = std::fs::remove_file(&path);
         let look = self.common.look();
         super::look::print(self.common.output, &submitted, |s| submit::render(s, &look))
     }
+}
+
+/// Makes a job take what was set aside. What it is worth was said when the price was made, and is
+/// not said again.
+pub(super) fn take(job: &mut NewJob, hold: u64) {
+    (job.hold, job.value, job.most) = (Some(hold), None, None);
 }
 
 fn place(hold: u64) -> anyhow::Result<PathBuf> {

@@ -77,6 +77,11 @@ impl Common {
         self.client_with(url, None)
     }
 
+    /// A client of whoever has just got this token.
+    pub(crate) fn known(&self, url: &str, token: &str) -> anyhow::Result<Client> {
+        self.client_with(url, Some(token))
+    }
+
     fn client_with(&self, url: &str, token: Option<&str>) -> anyhow::Result<Client> {
         let client = Client::new(url, token)?;
         Ok(match &self.ca {

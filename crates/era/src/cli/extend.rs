@@ -2,9 +2,10 @@
 
 use era_api::Credits;
 use era_api::job::Extend;
+use serde_json::json;
 
 use super::connection::Common;
-use super::look::say;
+use super::look;
 use crate::job::{JobError, Span};
 
 /// Buy more time for a running reservation
@@ -32,6 +33,10 @@ impl ExtendCommand {
         })?;
         let client = self.common.client()?;
         client.extend(self.id, &Extend { by_s: by.seconds, most: self.most })?;
-        say(&format!("Job {} may run {by} longer, for at most {} credits.", self.id, self.most))
+        let (id, most) = (self.id, self.most);
+        let told = json!({ "extended": id, "by_s": by.seconds, "most": most });
+        look::print(self.common.output, &told, |_| {
+            format!("Job {id} may run {by} longer, for at most {most} credits.\n")
+        })
     }
 }

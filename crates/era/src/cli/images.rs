@@ -9,9 +9,10 @@ use clap::{Args, Subcommand};
 use era_api::client::Client;
 use era_api::image::{BuildImage, BuiltImage, Image, ImageNews, NewImage, PushImage};
 use era_api::page::{PAGE_MAX, PageAsk};
+use serde_json::json;
 
 use super::connection::Common;
-use super::look::{self, Look, right, say};
+use super::look::{self, Look, right};
 use crate::data::code;
 
 /// List the catalogue of images; build, push and publish them
@@ -176,7 +177,9 @@ impl Images {
             }
             Some(ImagesCommand::Rm { name, common }) => {
                 common.client()?.remove_image(&name)?;
-                say(&format!("Image {name} is out of the catalogue."))
+                look::print(common.output, &json!({ "removed": name }), |_| {
+                    format!("Image {name} is out of the catalogue.\n")
+                })
             }
             Some(ImagesCommand::Watch { source, about, common }) => {
                 watch::watch(&source, &about, &common)

@@ -5,7 +5,7 @@ use era_api::client::Client;
 
 use super::config::Config;
 use super::connection::Common;
-use super::look::{note, say};
+use super::look::{self, note};
 use super::prompt;
 
 /// Log in, and remember the server and a token for later commands
@@ -43,11 +43,11 @@ impl LogIn {
         config.url = Some(client.url().to_owned());
         let path = config.save()?;
         if logged_in.me.must_change_password {
-            let client = Client::new(client.url(), Some(&token))?;
+            let client = self.common.known(client.url(), &token)?;
             change_password(&client, &password)?;
         }
         note(&format!("The token is in {}.", path.display()));
-        say(&sentence(&logged_in.me, client.url()))
+        look::print(self.common.output, &logged_in.me, |me| sentence(me, client.url()))
     }
 }
 
@@ -79,5 +79,5 @@ fn change_password(client: &Client, old: &str) -> anyhow::Result<()> {
 }
 
 fn sentence(me: &Me, url: &str) -> String {
-    format!("Logged in to {url} as {} of {}, with {} credits.", me.name, me.group, me.balance)
+    format!("Logged in to {url} as {} of {}, with {} credits.\n", me.name, me.group, me.balance)
 }

@@ -1,8 +1,10 @@
 //! `era logout`: the token is revoked and forgotten.
 
+use serde_json::json;
+
 use super::config::Config;
 use super::connection::Common;
-use super::look::{note, say};
+use super::look::{self, note};
 
 /// Revoke the remembered token, and forget it
 #[derive(Debug, clap::Args)]
@@ -25,6 +27,7 @@ impl LogOut {
             config.url = None;
         }
         config.save()?;
-        say(&format!("Logged out of {url}."))
+        let sentence = format!("Logged out of {url}.\n");
+        look::print(self.common.output, &json!({ "logged_out": url }), |_| sentence)
     }
 }

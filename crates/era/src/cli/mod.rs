@@ -11,6 +11,7 @@ mod clock;
 mod completions;
 pub(crate) mod config;
 pub(crate) mod connection;
+mod cost;
 mod explain;
 mod extend;
 mod failure;

@@ -1,9 +1,10 @@
 //! `era quote`: what a job would cost and when it would run, the flexibility menu as bars, and
 //! the fare calendar as a heat map.
 
+use era_api::Credits;
 use era_api::client::{Client, Period};
 use era_api::market::FareCalendar;
-use era_api::quote::{CounterOffers, MenuLine, Offer, Quote, QuoteAsk, Quoted, Value};
+use era_api::quote::{CounterOffers, MenuLine, Offer, Quote, QuoteAsk, Quoted, Value, ValueStep};
 use jiff::ToSpan;
 
 use super::accept;
@@ -61,8 +62,22 @@ impl QuoteCommand {
 
 /// A job's question for a price.
 pub(crate) fn question(draft: &Draft, hold: bool, menu: bool) -> QuoteAsk {
-    let value = draft.value.clone().or(draft.most.map(Value::Flat));
+    let value = match (draft.value.clone(), draft.most) {
+        (Some(value), Some(most)) => Some(at_most(value, most)),
+        (value, most) => value.or(most.map(Value::Flat)),
+    };
     QuoteAsk { ask: Some(draft.ask()), one_of: Vec::new(), value, menu, hold }
+}
+
+/// A value that takes no price above this: whoever holds a quote has agreed to its price.
+fn at_most(value: Value, most: Credits) -> Value {
+    match value {
+        Value::Flat(worth) => Value::Flat(worth.min(most)),
+        Value::Steps(steps) => {
+            let cap = |step: ValueStep| ValueStep { worth: step.worth.min(most), ..step };
+            Value::Steps(steps.into_iter().map(cap).collect())
+        }
+    }
 }
 
 /// A week of fares of the pool that was quoted. A quote is worth telling without them.

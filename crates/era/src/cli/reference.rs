@@ -28,6 +28,7 @@ fn markdown() -> String {
     );
     text += &exit_codes();
     text += &variables();
+    text += SLURM;
     let mut command = crate::command().term_width(100);
     command.build();
     for inner in command.get_subcommands_mut() {
@@ -66,6 +67,34 @@ fn variables() -> String {
      | `NO_COLOR` | no colours |\n\n"
         .to_owned()
 }
+
+/// What is understood of the scripts of those who come from Slurm.
+const SLURM: &str = "## Scripts with an `#SBATCH` header
+
+`era submit train.sh` and `era run train.sh` read the header of a script and run it as it is. \
+Flags before the script count over its header.
+
+| option | becomes |
+| --- | --- |
+| `--job-name`, `--time`, `--partition`, `--chdir` | `--name`, `--time`, `--queue`, `--code` |
+| `--cpus-per-task`, `--mem`, `--mem-per-cpu` | `--cpu` and `--memory` of each replica |
+| `--nodes`, `--ntasks`, `--ntasks-per-node` | `--replicas`, and where they stand |
+| `--gres=gpu:2`, `--gpus-per-node`, `--gpus-per-task`, `--gpus` | GPUs, with their model |
+| `--gres=gpu:2,fpga:1` | a device by its name beside them; where no node has one, it is refused |
+| `--array=0-9`, `0-9:3`, `1,2,3-7`, `0-99%10` | `--array`; indices with gaps are refused |
+| `--dependency=afterok:12,afterany:13` | `--after`; `after`, `afternotok`, `aftercorr`, \
+`singleton` and `?` are refused |
+| `--begin`, `--deadline` | `--from`, `--by`: a promise, which takes neither an array nor a \
+dependency |
+| `--requeue` | `--preemptible` |
+
+Other options are named and not used. Each replica runs the whole script: there is no `srun`. Its \
+tasks find `SLURM_JOB_ID`, `SLURM_JOB_NAME`, `SLURM_PROCID`, `SLURM_LOCALID`, `SLURM_NTASKS`, \
+`SLURM_CPUS_PER_TASK`, `SLURM_SUBMIT_DIR`, `SLURMD_NODENAME` and `SLURM_RESTART_COUNT`, and those \
+of an array `SLURM_ARRAY_JOB_ID`, `SLURM_ARRAY_TASK_ID`, `_COUNT`, `_MIN`, `_MAX` and `_STEP`; \
+`--env` counts over them. A job of another kind finds them where it sets `SLURM_CLUSTER_NAME`.
+
+";
 
 fn section(command: &mut Command, above: &str, text: &mut String) {
     if command.is_hide_set() || command.get_name() == "help" {

@@ -1,7 +1,9 @@
 //! `era release`: gives back what is left of a reservation.
 
+use serde_json::json;
+
 use super::connection::Common;
-use super::look::say;
+use super::look;
 
 /// End a job, and give back what is left of its reservation
 #[derive(Debug, clap::Args)]
@@ -17,6 +19,8 @@ impl Release {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         self.common.client()?.release(self.id)?;
         let id = self.id;
-        say(&format!("Job {id} is released; `era job {id}` shows what comes back."))
+        look::print(self.common.output, &json!({ "released": id }), |_| {
+            format!("Job {id} is released; `era job {id}` shows what comes back.\n")
+        })
     }
 }

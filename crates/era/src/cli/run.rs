@@ -10,10 +10,10 @@ use era_api::client::{Client, LogAsk};
 use era_api::job::{Job, JobState, LogLine, NewJob};
 
 use super::connection::{Common, Form};
-use super::failure::{ExitWith, INTERRUPTED, NO_CODE};
+use super::failure::{BadUsage, ExitWith, INTERRUPTED, NO_CODE};
 use super::look::{Look, note, span};
 use super::quote::{line, question, understood};
-use super::{follow, look, prompt, submit};
+use super::{accept, cost, follow, look, prompt, submit};
 use crate::data::code;
 use crate::job::{Code, Draft, JobFlags};
 
@@ -21,10 +21,11 @@ use crate::job::{Code, Draft, JobFlags};
 ///
 /// Uploads the working folder (respecting .gitignore and .eraignore), shows the price and the
 /// slot, asks, submits, streams the logs, brings the outputs back into outputs/JOB, and exits
-/// with the job's code. Ctrl-C asks whether to cancel the job or to leave it running.
+/// with the job's code. Ctrl-C asks whether to cancel the job or to leave it running. Where nobody
+/// can be asked, as in a script, a price is taken only with -y.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Take the price without asking
+    /// Take the price without asking; needed where nobody can be asked
     #[arg(short, long)]
     yes: bool,
     /// Return once it is submitted
@@ -58,6 +59,12 @@ impl Run {
         }
         let draft = written.draft;
         let mut job = draft.finish()?;
+        if draft.is_bid() && !self.yes && !prompt::somebody_there() {
+            // A script that means to buy says so: nobody buys by being out of reach.
+            let what = "nobody can be asked here whether to take the price: -y takes it, and \
+                        `era quote` only shows it";
+            return Err(BadUsage(what.to_owned()).into());
+        }
         let client = self.common.client()?;
         let folder = match &draft.code {
             Some(Code::None) => None,
@@ -88,9 +95,12 @@ impl Run {
         look: &Look,
     ) -> anyhow::Result<()> {
         if !draft.is_bid() {
+            if let Some(most) = cost::at_most(client, job) {
+                note(&format!("It costs {most} credits at most; it pays for what it uses."));
+            }
             return Ok(());
         }
-        let ask = !self.yes && prompt::somebody_there();
+        let ask = !self.yes;
         // While somebody thinks, price and slot are set aside; nobody else pays for the wait.
         let quoted = client.quote(&question(draft, ask, false))?;
         note(line(&quoted.quote, look).trim_end());
@@ -100,11 +110,13 @@ impl Run {
             }
             return Err(ExitWith(INTERRUPTED).into());
         }
-        job.hold = quoted.hold.map(|hold| hold.id);
-        if job.hold.is_none() {
-            let price = quoted.quote.price;
-            job.most = Some(job.most.unwrap_or(price));
-            job.value.get_or_insert(era_api::quote::Value::Flat(price));
+        match quoted.hold {
+            Some(hold) => accept::take(job, hold.id),
+            None => {
+                let price = quoted.quote.price;
+                job.most = Some(job.most.unwrap_or(price));
+                job.value.get_or_insert(era_api::quote::Value::Flat(price));
+            }
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use era_api::client::Client;
 use era_api::data::{DataSetEdit, FilesEdit, Visibility};
 
 use crate::cli::connection::Common;
-use crate::cli::look::{note, print};
+use crate::cli::look::print;
 
 /// Data sets: send, bring back, list, search, share, remove
 #[derive(Debug, Args)]
@@ -116,8 +116,9 @@ impl Rm {
         let (owner, name) = owner_and_name(&client, &self.data)?;
         if self.paths.is_empty() {
             client.remove_data_set(&owner, &name)?;
-            note(&format!("removed {owner}/{name}"));
-            return Ok(());
+            let removed = format!("{owner}/{name}");
+            let told = serde_json::json!({ "removed": removed });
+            return print(self.common.output, &told, |_| format!("removed {removed}\n"));
         }
         let edit = FilesEdit { remove: self.paths, ..FilesEdit::default() };
         let set = client.edit_data_set(&owner, &name, &edit)?;

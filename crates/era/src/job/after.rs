@@ -11,8 +11,15 @@ const COUNT_MAX: usize = 64;
 pub(crate) enum BadAfter {
     #[error("`{0}` is no dependency: write for example 12, 12:ok or 12:any")]
     NotRead(String),
-    #[error("`{0}` is a kind of dependency that ERA does not have: only afterok and afterany")]
+    #[error(
+        "`{0}` is a kind of dependency that ERA does not have: a job follows others that succeeded \
+         (afterok) or that ended in any way (afterany)"
+    )]
     NotKnown(String),
+    #[error(
+        "`{0}`: a job follows all that it names, not any one of them: write commas instead of ?"
+    )]
+    NotAnyOne(String),
     #[error("a job follows at most {COUNT_MAX} others")]
     TooMany,
 }
@@ -36,6 +43,9 @@ fn one(item: &str, all: &mut Vec<After>) -> Result<(), BadAfter> {
         let number = digits.then(|| text.parse::<u64>().ok()).flatten();
         number.ok_or_else(|| BadAfter::NotRead(said()))
     };
+    if item.contains('?') {
+        return Err(BadAfter::NotAnyOne(said()));
+    }
     let (head, rest) = item.split_once(':').unwrap_or((item, ""));
     if head.starts_with("after") || head == "singleton" {
         let when = match head {
@@ -93,6 +103,10 @@ mod tests {
         for bad in ["", "x", "12:", "12:maybe", "afterok:", "afternotok:3", "singleton", "1,,2"] {
             assert!(read(bad).is_err(), "{bad}");
         }
+        for kind in ["after:3", "afternotok:3", "aftercorr:3", "afterburstbuffer:3", "singleton"] {
+            assert!(matches!(read(kind), Err(BadAfter::NotKnown(_))), "{kind}");
+        }
+        assert!(matches!(read("afterok:1?afterok:2"), Err(BadAfter::NotAnyOne(_))));
         assert_eq!(read(&vec!["1"; 65].join(",")), Err(BadAfter::TooMany));
     }
 

@@ -1,5 +1,7 @@
-//! Arrays as people write them: `0-99`, `0-99:2`, `0-99%10`, `1,3,5`. What is printed reads back.
+//! Arrays as people write them: `0-99`, `0-99:2`, `0-99%10`, `1,3,5`, `1,2,3-7`. What is printed
+//! reads back.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use era_api::job::Array;
@@ -7,13 +9,18 @@ use era_api::job::Array;
 /// The largest array.
 const COUNT_MAX: u32 = 100_000;
 
+/// Most ranges that are named to whoever has to submit them one by one.
+const RANGES_SHOWN: usize = 4;
+
 /// What is no array.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadArray {
     #[error("`{0}` is no array: write for example 0-99, 0-99:2 or 0-99%10 (at most 10 at a time)")]
     NotRead(String),
-    #[error("the indices `{0}` are not evenly spaced: submit them as several arrays")]
-    Uneven(String),
+    #[error(
+        "the indices `{given}` are not evenly spaced: submit them as several arrays, {several}"
+    )]
+    Uneven { given: String, several: String },
     #[error("`{0}` makes more than {COUNT_MAX} jobs")]
     TooMany(String),
 }
@@ -29,16 +36,23 @@ pub(crate) fn read(text: &str) -> Result<Array, BadArray> {
     if limit == Some(0) {
         return Err(not_read());
     }
-    let (from, to, step) = if indices.contains(',') {
-        list(indices).ok_or_else(not_read)?.ok_or_else(|| BadArray::Uneven(said()))?
-    } else {
-        range(indices).ok_or_else(not_read)?
-    };
-    let array = Array { from, to, step, limit };
-    match array.count() {
-        None => Err(not_read()),
-        Some(count) if count > COUNT_MAX => Err(BadArray::TooMany(said())),
-        Some(_) => Ok(array),
+    let mut ranges = Vec::new();
+    let mut count = 0_u32;
+    for item in indices.split(',') {
+        let (from, to, step) = range(item).ok_or_else(not_read)?;
+        let range = Array { from, to, step, limit };
+        count = count.saturating_add(range.count().ok_or_else(not_read)?);
+        if count > COUNT_MAX {
+            return Err(BadArray::TooMany(said()));
+        }
+        ranges.push(range);
+    }
+    match ranges.as_slice() {
+        [range] => Ok(*range),
+        several => even(several).ok_or_else(|| BadArray::Uneven {
+            given: said(),
+            several: several.iter().take(RANGES_SHOWN).map(show).collect::<Vec<_>>().join(" and "),
+        }),
     }
 }
 
@@ -59,14 +73,19 @@ fn range(text: &str) -> Option<(u32, u32, u32)> {
     (step > 0).then_some((from, to, step))
 }
 
-/// `Some(None)` where the indices are numbers, but not evenly spaced.
-#[allow(clippy::option_option)] // two ways of being no array, with a sentence each
-fn list(text: &str) -> Option<Option<(u32, u32, u32)>> {
-    let indices: Vec<u32> = text.split(',').map(number).collect::<Option<_>>()?;
+/// Several ranges as one, where together they are as evenly spaced as one.
+fn even(ranges: &[Array]) -> Option<Array> {
+    let indices: BTreeSet<u32> =
+        ranges.iter().flat_map(|r| (r.from..=r.to).step_by(r.step as usize)).collect();
     let (from, to) = (*indices.first()?, *indices.last()?);
-    let step = indices.get(1)?.checked_sub(from);
-    let even = |step: u32| indices.windows(2).all(|w| w[1].checked_sub(w[0]) == Some(step));
-    Some(step.filter(|step| *step > 0 && even(*step)).map(|step| (from, to, step)))
+    let apart: BTreeSet<u32> =
+        indices.iter().zip(indices.iter().skip(1)).map(|(one, next)| next - one).collect();
+    let limit = ranges.first()?.limit;
+    match apart.len() {
+        0 => Some(Array { from, to, step: 1, limit }),
+        1 => Some(Array { from, to, step: *apart.first()?, limit }),
+        _ => None,
+    }
 }
 
 /// An array as [`read`] understands it.
@@ -97,6 +116,10 @@ mod tests {
             ("7", 7, 7, 1, None),
             ("1,3,5", 1, 5, 2, None),
             ("1,2,3%2", 1, 3, 1, Some(2)),
+            ("1,2,3-7", 1, 7, 1, None),
+            ("0-4:2,6,8-12:2%3", 0, 12, 2, Some(3)),
+            ("3,1,2,2", 1, 3, 1, None),
+            ("5,5", 5, 5, 1, None),
         ] {
             assert_eq!(read(text), Ok(Array { from, to, step, limit }), "{text}");
         }
@@ -104,10 +127,27 @@ mod tests {
 
     #[test]
     fn what_is_no_array_is_refused() {
-        for bad in ["", "a", "9-1", "0-9:0", "0-9%0", "0-9%", "1,", "-1-5", "0-9999999", "1 2"] {
+        for bad in [
+            "",
+            "a",
+            "9-1",
+            "0-9:0",
+            "0-9%0",
+            "0-9%",
+            "1,",
+            "1,,2",
+            "1,9-4",
+            "-1-5",
+            "0-9999999",
+            "1 2",
+        ] {
             assert!(read(bad).is_err(), "{bad}");
         }
-        assert!(matches!(read("1,2,4"), Err(BadArray::Uneven(_))));
+        for gap in ["1,2,4", "1,2,4-7", "0-8:2,9"] {
+            assert!(matches!(read(gap), Err(BadArray::Uneven { .. })), "{gap}");
+        }
+        let told = read("1-2,4-7%3").unwrap_err().to_string();
+        assert!(told.ends_with("as several arrays, 1-2%3 and 4-7%3"), "{told}");
     }
 
     proptest! {

@@ -104,7 +104,11 @@ impl Draft {
     /// The part that is priced, with defaults for what is missing.
     pub(crate) fn ask(&self) -> Ask {
         let mut resources = self.resources.clone();
-        let cpu = if resources.contains_key("gpu") || self.gpus.is_some() { "4" } else { "1" };
+        if self.gpus.is_some() {
+            // A total is made of whole GPUs.
+            resources.entry("gpu".to_owned()).or_insert_with(|| "1".to_owned());
+        }
+        let cpu = if resources.contains_key("gpu") { "4" } else { "1" };
         resources.entry("cpu".to_owned()).or_insert_with(|| cpu.to_owned());
         resources.entry("memory".to_owned()).or_insert_with(|| format!("{cpu}Gi"));
         let nowhere = self.constraints == Constraints::default();

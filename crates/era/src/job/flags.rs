@@ -95,10 +95,12 @@ pub(crate) struct JobFlags {
     /// Upload no code
     #[arg(long, conflicts_with = "code")]
     no_code: bool,
-    /// Many of the same: 0-99, 0-99:2, 0-99%10 (at most 10 at a time)
+    /// Many of the same: 0-99, 0-99:2, 0-99%10 (at most 10 at a time). An array waits in a queue:
+    /// not with --value, --most, --by or --from
     #[arg(long, value_name = "INDICES")]
     array: Option<String>,
-    /// After other jobs: 12, 12:ok, 12:any, by comma
+    /// After other jobs: 12, 12:ok, 12:any, by comma; the first job of an array stands for all of
+    /// it. Such a job waits in a queue: not with --value, --most, --by or --from
     #[arg(long, value_name = "JOB[:ok|any]")]
     after: Vec<String>,
     #[command(flatten)]
@@ -206,6 +208,7 @@ impl JobFlags {
             (None, _) => {}
         }
         written.draft = flags.over(written.draft);
+        script::add_variables(&mut written.draft);
         Ok(written)
     }
 

@@ -51,11 +51,50 @@ type Options = BTreeMap<String, (usize, String)>;
 pub(crate) fn read(text: &str, path: &Path, now: &Zoned) -> Result<(Draft, Vec<String>), JobError> {
     let named = path.display().to_string();
     let options = options(text);
+    let of_slurm = !options.is_empty();
     let mut reading = Reading { path: named, now, options, notes: Vec::new() };
     let mut draft = reading.draft()?;
     draft.code.get_or_insert_with(|| Code::Folder(".".into()));
     reading.note_what_is_left();
+    if of_slurm {
+        draft.env.insert(CLUSTER.to_owned(), "era".to_owned());
+        if uses_srun(text) {
+            let path = &reading.path;
+            let note =
+                format!("{path}: srun is not known here: each replica runs the whole script");
+            reading.notes.push(note);
+        }
+    }
     Ok((draft, reading.notes))
+}
+
+/// The variable by which a task is known to want what Slurm tells a task; what is known of a task
+/// only when it starts is added there (`era_cloud`).
+const CLUSTER: &str = "SLURM_CLUSTER_NAME";
+
+/// Adds what Slurm tells the tasks of a script and only the whole of the job says: to be called
+/// once flags were laid over the header.
+pub(crate) fn add_variables(draft: &mut Draft) {
+    if !draft.env.contains_key(CLUSTER) {
+        return;
+    }
+    let mut add = |name: &str, value: String| {
+        draft.env.entry(name.to_owned()).or_insert(value);
+    };
+    if let Some(array) = &draft.array {
+        let last = array.count().map_or(array.to, |count| array.from + (count - 1) * array.step);
+        add("SLURM_ARRAY_TASK_MIN", array.from.to_string());
+        add("SLURM_ARRAY_TASK_MAX", last.to_string());
+        add("SLURM_ARRAY_TASK_STEP", array.step.to_string());
+    }
+    if let Some(queue) = &draft.queue {
+        add("SLURM_JOB_PARTITION", queue.clone());
+    }
+}
+
+/// Whether a line of the script begins with `srun`.
+fn uses_srun(text: &str) -> bool {
+    text.lines().any(|line| line.split_whitespace().next() == Some("srun"))
 }
 
 /// How a script is run: by what its first line says, else by the shell.
@@ -226,16 +265,18 @@ impl Reading<'_> {
     }
 
     fn gpus(&mut self, draft: &mut Draft, per_node: u32) -> Result<(), JobError> {
-        let of_node = match self.read("gres", gres)? {
+        let Gres { gpus: named, devices } = self.read("gres", gres)?.unwrap_or_default();
+        for (name, count) in devices {
+            let each = self.share(count, per_node, &name)?;
+            self.notes.push(format!("{}: {name} is asked for as a device of that name", self.path));
+            draft.resources.insert(name, each.to_string());
+        }
+        let of_node = match named {
             Some(gpus) => Some(gpus),
             None => self.read("gpus-per-node", gpus)?,
         };
         let of_task = match of_node {
-            Some((count, model)) if count % per_node == 0 => Some((count / per_node, model)),
-            Some((count, _)) => {
-                let what = format!("{count} GPUs of a node cannot be divided by {per_node} tasks");
-                return Err(JobError::Contradiction(format!("{}: {what}", self.path)));
-            }
+            Some((count, model)) => Some((self.share(count, per_node, "GPUs")?, model)),
             None => self.read("gpus-per-task", gpus)?,
         };
         let total = self.read("gpus", gpus)?;
@@ -253,6 +294,15 @@ impl Reading<'_> {
         Ok(())
     }
 
+    /// What each task of a node has of what the node is asked for.
+    fn share(&self, count: u32, per_node: u32, what: &str) -> Result<u32, JobError> {
+        if count % per_node == 0 {
+            return Ok(count / per_node);
+        }
+        let what = format!("{count} {what} of a node cannot be divided by {per_node} tasks");
+        Err(JobError::Contradiction(format!("{}: {what}", self.path)))
+    }
+
     fn note_what_is_left(&mut self) {
         let left = std::mem::take(&mut self.options);
         for (name, (line, _)) in left {
@@ -263,13 +313,41 @@ impl Reading<'_> {
     }
 }
 
-/// `gpu:2`, `gpu:a100:2`, `gpu`.
-fn gres(text: &str) -> Result<(u32, Option<String>), String> {
-    match text.strip_prefix("gpu") {
-        Some("") => Ok((1, None)),
-        Some(rest) if rest.starts_with(':') => gpus(&rest[1..]),
-        _ => Err(format!("`{text}` is no GPU: write gpu:2 or gpu:a100:2")),
+/// What of a node's generic resources is asked for: GPUs, and devices by name.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Gres {
+    gpus: Option<(u32, Option<String>)>,
+    devices: BTreeMap<String, u32>,
+}
+
+/// `gpu:2`, `gpu:a100:2`, `gpu`, `fpga:1`, by comma; `none` asks for nothing.
+fn gres(text: &str) -> Result<Gres, String> {
+    let mut read = Gres::default();
+    if text == "none" {
+        return Ok(read);
     }
+    for item in text.split(',') {
+        // What a device may be bound to, such as `(S:0)`, is the platform's to choose.
+        let item = item.trim().split('(').next().unwrap_or_default();
+        let (name, rest) = item.split_once(':').unwrap_or((item, "1"));
+        if name == "gpu" {
+            if read.gpus.replace(gpus(rest)?).is_some() {
+                return Err(format!("`{text}` asks for two kinds of GPUs: a job has one kind"));
+            }
+            continue;
+        }
+        let count = rest.parse::<u32>().ok().filter(|count| *count > 0);
+        let named = !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+            && !["cpu", "memory"].contains(&name);
+        match count.filter(|_| named) {
+            Some(count) if !read.devices.contains_key(name) => {
+                read.devices.insert(name.to_owned(), count);
+            }
+            _ => return Err(format!("`{item}` is no device: write gpu:2, gpu:a100:2 or fpga:1")),
+        }
+    }
+    Ok(read)
 }
 
 /// `2`, `a100:2`, `a100`.
@@ -335,6 +413,17 @@ mod tests {
     }
 
     #[test]
+    fn devices_beside_gpus_are_asked_for_by_name() {
+        let header = |gres: &str| format!("#!/bin/sh\n#SBATCH -n2\n#SBATCH --gres={gres}\n");
+        let (draft, _) = read_text(&header("gpu:2,nvme:4")).unwrap();
+        assert_eq!((&*draft.resources["gpu"], &*draft.resources["nvme"]), ("1", "2"));
+        assert!(!draft.resources.contains_key("gpu.model"), "{:?}", draft.resources);
+        let (draft, _) = read_text(&header("none")).unwrap();
+        assert!(draft.resources.is_empty(), "{:?}", draft.resources);
+        assert!(read_text(&header("gpu:2,nvme:3")).is_err(), "three cannot be divided by two");
+    }
+
+    #[test]
     fn tasks_without_nodes_stay_together() {
         let (draft, _) = read_text("#!/bin/sh\n#SBATCH -n4\n#SBATCH --mem-per-cpu=500\n").unwrap();
         assert_eq!(draft.replicas, Some(Replicas::Fixed(4)));
@@ -343,11 +432,35 @@ mod tests {
     }
 
     #[test]
+    fn tasks_of_a_script_with_a_header_find_what_slurm_would_tell_them() {
+        let text = "#!/bin/sh\n#SBATCH --array=1-8:3\n#SBATCH -p night\n";
+        let (mut draft, _) = read_text(text).unwrap();
+        draft.env.insert("SLURM_ARRAY_TASK_STEP".to_owned(), "mine".to_owned());
+        add_variables(&mut draft);
+        for (name, value) in [
+            ("SLURM_CLUSTER_NAME", "era"),
+            ("SLURM_ARRAY_TASK_MIN", "1"),
+            ("SLURM_ARRAY_TASK_MAX", "7"),
+            ("SLURM_ARRAY_TASK_STEP", "mine"),
+            ("SLURM_JOB_PARTITION", "night"),
+        ] {
+            assert_eq!(draft.env[name], value, "{name}");
+        }
+        let (mut plain, _) = read_text("#!/bin/sh\nsrun true\n").unwrap();
+        add_variables(&mut plain);
+        assert!(plain.env.is_empty(), "a script without a header is no script of Slurm's");
+    }
+
+    #[test]
     fn mistakes_are_told_with_their_line() {
         for (line, expected) in [
             ("--time=soon", "train.sh:2: --time: `soon` is no length of time"),
             ("--mem=lots", "train.sh:2: --mem: `lots` is no amount of memory"),
-            ("--gres=fpga:1", "train.sh:2: --gres: `fpga:1` is no GPU"),
+            ("--gres=fpga:some", "train.sh:2: --gres: `fpga:some` is no device"),
+            ("--gres=gpu:2,", "train.sh:2: --gres: `` is no device"),
+            ("--gres=gpu:a100:1,gpu:v100:1", "train.sh:2: --gres: `gpu:a100:1,gpu:v100:1` asks"),
+            ("--array=1,2,4-7", "train.sh:2: --array: the indices `1,2,4-7` are not evenly"),
+            ("--dependency=singleton", "train.sh:2: --dependency: `singleton` is a kind of"),
             ("--array=9-1", "train.sh:2: --array: `9-1` is no array"),
             ("--nodes=0", "train.sh:2: --nodes: `0` is no number above 0"),
         ] {

@@ -1,5 +1,6 @@
 //! TLS: the command line over a certificate that it was told to trust, and over none other.
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -28,12 +29,13 @@ fn what_is_encrypted_is_trusted_only_when_it_was_said_whom_to_trust() {
         return;
     }
     let address = crate::harness::free_address();
+    let said = std::fs::File::create(path.join("said")).unwrap();
     let mut server = Command::new(env!("CARGO_BIN_EXE_era"))
         .args(["up", "--listen", &address, "--tls-cert", "cert.pem", "--tls-key", "key.pem"])
         .args(["--data", "data"])
         .current_dir(path)
         .env("ERA_CONFIG", path.join("config"))
-        .stdout(Stdio::null())
+        .stdout(said)
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
@@ -50,8 +52,30 @@ fn what_is_encrypted_is_trusted_only_when_it_was_said_whom_to_trust() {
         command.output().unwrap()
     };
     let (known, unknown) = (era(Some("cert.pem")), era(None));
+    let greeting = std::fs::read_to_string(path.join("said")).unwrap();
+    let one_time = greeting.lines().find_map(|line| line.strip_prefix("one-time password: "));
+    let log_in = |typed: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_era"));
+        command.args([
+            "login",
+            "admin",
+            "--ca",
+            "cert.pem",
+            "--url",
+            &format!("https://{address}"),
+        ]);
+        command.env_remove("ERA_TOKEN").env("ERA_CONFIG", path.join("third")).current_dir(path);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let changed = log_in(&format!("{}\nof my own choosing\n", one_time.unwrap()));
+    let after = log_in("of my own choosing\n");
     let _ = Command::new("kill").args(["-TERM", &server.id().to_string()]).status();
     server.wait().unwrap();
+    assert!(changed.status.success(), "the one-time password is changed: {changed:?}");
+    assert!(after.status.success(), "and the new one is good: {after:?}");
     let said = String::from_utf8_lossy(&known.stdout);
     assert!(known.status.success() && said.contains("\"admin\""), "{known:?}");
     let said = String::from_utf8_lossy(&unknown.stderr);

@@ -168,6 +168,9 @@ impl Platform {
     /// Asks the server to stop, and waits until it has. Asked, it takes its idle supervisor along;
     /// killed, it would leave it behind.
     pub(crate) fn stop(&mut self) -> bool {
+        if matches!(self.server.try_wait(), Ok(Some(_))) {
+            return true;
+        }
         let id = self.server.id().to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status();
         let until = Instant::now() + STOP_MAX;
@@ -264,6 +267,33 @@ impl Platform {
     pub(crate) fn fails(&self, arguments: &[&str]) -> (i32, String) {
         let Output { status, stderr, .. } = self.era().args(arguments).output().unwrap();
         (status.code().unwrap_or(-1), String::from_utf8_lossy(&stderr).into_owned())
+    }
+
+    /// Runs a command line at a terminal, where this is typed: its code and what the terminal
+    /// showed. `None` where there is no `script` to make a terminal.
+    pub(crate) fn at_a_terminal(&self, line: &str, typed: &str) -> Option<(i32, String)> {
+        let era = self.era();
+        let mut command = Command::new("script");
+        command
+            .args(["-qec", &format!("{} {line}", env!("CARGO_BIN_EXE_era")), "/dev/null"])
+            .current_dir(self.home())
+            .env("SHELL", "/bin/sh")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        for (name, value) in era.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let mut child = command.spawn().ok()?;
+        // Kept open: a keyboard does not end.
+        let mut keyboard = child.stdin.take().unwrap();
+        keyboard.write_all(typed.as_bytes()).unwrap();
+        let mut shown = String::new();
+        std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut shown).unwrap();
+        let code = child.wait().unwrap().code().unwrap_or(-1);
+        Some((code, shown))
     }
 
     fn wait_until_ready(&mut self, address: &str) {

@@ -4,7 +4,9 @@
 #![allow(clippy::print_stderr)] // some say what they found
 
 mod accounts;
+mod buying;
 mod clock;
+mod commands;
 mod crash;
 mod databases;
 mod disk;
@@ -17,8 +19,10 @@ mod laboratory;
 mod layers;
 mod learning;
 mod promises;
+mod scripts;
 mod simulated;
 #[path = "../../../skipped.rs"]
 mod skipped;
 mod story;
+mod trial;
 mod webhooks;

@@ -59,7 +59,8 @@ impl ConfigCommand {
             }
             ConfigCommand::Set { changes, common } => {
                 let changes = Settings(changes.into_iter().collect());
-                Ok(common.client()?.change_settings(&changes)?)
+                common.client()?.change_settings(&changes)?;
+                look::print(common.output, &changes, |changes| lines(&changes.0))
             }
             ConfigCommand::Watch { common } => watch(&common),
         }

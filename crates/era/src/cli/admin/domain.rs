@@ -1,9 +1,10 @@
 //! `era admin domain`: named parts of the cluster.
 
 use era_api::cluster::Domain;
+use serde_json::json;
 
 use crate::cli::connection::Common;
-use crate::cli::look::{self, Look, right, say};
+use crate::cli::look::{self, Look, right};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum DomainCommand {
@@ -62,11 +63,15 @@ impl DomainCommand {
                     nodes: Vec::new(),
                 };
                 put.common.client()?.put_domain(&domain)?;
-                say(&format!("Domain {} is drawn.", domain.name))
+                look::print(put.common.output, &domain, |domain| {
+                    format!("Domain {} is drawn.\n", domain.name)
+                })
             }
             DomainCommand::Remove(Remove { name, common }) => {
                 common.client()?.remove_domain(&name)?;
-                say(&format!("Domain {name} is gone; its nodes stay."))
+                look::print(common.output, &json!({ "removed": name }), |_| {
+                    format!("Domain {name} is gone; its nodes stay.\n")
+                })
             }
         }
     }

@@ -93,7 +93,8 @@ impl NodeCommand {
         let (client, look) = (common.client()?, common.look());
         client.edit_node(&name, &edit)?;
         if edit.action == Some(NodeAction::Leave) {
-            return look::say(&format!("Node {name} is gone."));
+            let told = serde_json::json!({ "removed": name });
+            return look::print(common.output, &told, |_| format!("Node {name} is gone.\n"));
         }
         let node = client.node(&name)?;
         look::print(common.output, &node, |node| {

@@ -4,7 +4,7 @@ use era_api::Credits;
 use era_api::cluster::Pool;
 
 use crate::cli::connection::Common;
-use crate::cli::look::{self, Look, right, say};
+use crate::cli::look::{self, Look, right};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum PoolCommand {
@@ -58,7 +58,9 @@ impl PoolCommand {
                     nodes: 0,
                 };
                 put.common.client()?.put_pool(&pool)?;
-                say(&format!("Pool {} costs {} a GPU-hour.", pool.name, pool.gpu_rate))
+                look::print(put.common.output, &pool, |pool| {
+                    format!("Pool {} costs {} a GPU-hour.\n", pool.name, pool.gpu_rate)
+                })
             }
         }
     }

@@ -1,9 +1,10 @@
 //! `era admin queue`: makes, changes and removes queues.
 
 use era_api::queue::Queue;
+use serde_json::json;
 
 use crate::cli::connection::Common;
-use crate::cli::look::say;
+use crate::cli::look;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum QueueCommand {
@@ -75,11 +76,15 @@ impl QueueCommand {
                     running: 0,
                 };
                 put.common.client()?.put_queue(&queue)?;
-                say(&format!("Queue {} is ordered by {}.", queue.name, queue.policy))
+                look::print(put.common.output, &queue, |queue| {
+                    format!("Queue {} is ordered by {}.\n", queue.name, queue.policy)
+                })
             }
             QueueCommand::Remove(Remove { name, common }) => {
                 common.client()?.remove_queue(&name)?;
-                say(&format!("Queue {name} is gone."))
+                look::print(common.output, &json!({ "removed": name }), |_| {
+                    format!("Queue {name} is gone.\n")
+                })
             }
         }
     }

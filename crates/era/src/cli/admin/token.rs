@@ -2,10 +2,11 @@
 
 use clap::ValueEnum;
 use era_api::account::{NewToken, Scope, TokenInfo};
+use serde_json::json;
 
 use super::every;
 use crate::cli::connection::Common;
-use crate::cli::look::{self, Look, say};
+use crate::cli::look::{self, Look};
 use crate::job::Span;
 
 #[derive(Debug, clap::Subcommand)]
@@ -88,7 +89,9 @@ impl TokenCommand {
             }
             TokenCommand::Revoke(Revoke { id, common }) => {
                 common.client()?.revoke_token(&id)?;
-                say(&format!("Token {id} is good for nothing now."))
+                look::print(common.output, &json!({ "revoked": id }), |_| {
+                    format!("Token {id} is good for nothing now.\n")
+                })
             }
         }
     }

@@ -2,11 +2,12 @@
 
 use era_api::Credits;
 use era_api::account::{NewWebhook, Webhook, WebhookEvent};
+use serde_json::json;
 
 use super::every;
 use crate::cli::connection::Common;
 use crate::cli::failure::BadUsage;
-use crate::cli::look::{self, Look, right, say};
+use crate::cli::look::{self, Look, right};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum WebhookCommand {
@@ -84,7 +85,9 @@ impl WebhookCommand {
             }
             WebhookCommand::Remove(Remove { id, common }) => {
                 common.client()?.remove_webhook(id)?;
-                say(&format!("Webhook {id} is gone."))
+                look::print(common.output, &json!({ "removed": id }), |_| {
+                    format!("Webhook {id} is gone.\n")
+                })
             }
         }
     }

@@ -12,7 +12,7 @@ use blake3::Hash;
 
 use super::{About, Source};
 use crate::cli::connection::Common;
-use crate::cli::look::{self, say};
+use crate::cli::look;
 use crate::data::local;
 
 /// How often a folder is looked at for changes, and for how long it must be still before it is
@@ -37,11 +37,10 @@ pub(super) fn watch(source: &Source, about: &About, common: &Common) -> anyhow::
                 .and_then(|built| Ok(client.publish_image(&about.entry(name.clone(), built))?));
             match published {
                 Ok(image) => {
-                    say(&format!(
-                        "Published {} as {}.",
-                        image.digest.as_deref().unwrap_or(&image.reference),
-                        image.name
-                    ))?;
+                    look::print(common.output, &image, |image| {
+                        let built = image.digest.as_deref().unwrap_or(&image.reference);
+                        format!("Published {built} as {}.\n", image.name)
+                    })?;
                     course.succeeded(tree);
                 }
                 Err(error) => {

@@ -27,6 +27,12 @@ fn the_line_of_the_guide_is_understood() {
 }
 
 #[test]
+fn a_total_of_gpus_is_of_whole_ones() {
+    let ask = written("--gpus 6 -- true").unwrap().draft.ask();
+    assert_eq!((ask.gpus, ask.resources["gpu"].to_string()), (Some(6), "1".to_owned()));
+}
+
+#[test]
 fn options_behind_the_command_belong_to_it() {
     let draft = written("--gpu 1 python train.py --time 3").unwrap().draft;
     assert_eq!(draft.command, ["python", "train.py", "--time", "3"]);

@@ -1,0 +1,169 @@
+//! Jobs that are handed in again do the same work on terms that hold now, and arrays end as one.
+
+use std::time::Duration;
+
+use era_core::units::JobId;
+
+use super::*;
+
+/// A house with one node of eight cores, and a token of its administrator.
+async fn with_a_node() -> (House, String) {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let rule = json!({ "order": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
+    let queue = json!({ "name": "default", "policy": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/queues/default", Some(queue)).await.status, 204);
+    let pool = json!({ "name": "main", "cpu_rate": "1", "memory_rate": "0", "gpu_rate": "0",
+        "closed_share": 0 });
+    assert_eq!(house.ask(&admin, "PUT", "/pools/main", Some(pool)).await.status, 204);
+    let node = json!({ "type": "join", "nodes": [{ "name": "n", "pool": "main",
+        "capacity": { "cpu": 8000, "memory": 1024, "gpus": [] } }] });
+    house.app.driver.ask(serde_json::from_value(node).unwrap(), None).await.unwrap();
+    (house, admin)
+}
+
+/// The same, where everything has to wait.
+async fn where_all_wait() -> (House, String) {
+    let (house, admin) = with_a_node().await;
+    let cordon = json!({ "action": "cordon" });
+    assert_eq!(house.ask(&admin, "PATCH", "/nodes/n", Some(cordon)).await.status, 204);
+    (house, admin)
+}
+
+fn ask() -> Value {
+    json!({ "resources": { "cpu": "1" }, "duration_s": 60 })
+}
+
+fn in_seconds(seconds: i64) -> String {
+    let at = era_api::Timestamp::now().as_millisecond() + seconds * 1000;
+    era_api::Timestamp::from_millisecond(at).unwrap().to_string()
+}
+
+impl House {
+    /// Hands in a job; its number.
+    async fn submit(&self, token: &str, job: Value) -> u64 {
+        let made = self.ask(token, "POST", "/jobs", Some(job)).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        made.body["job"].as_u64().unwrap()
+    }
+
+    async fn cancel(&self, token: &str, job: u64) {
+        let done = self.ask(token, "POST", &format!("/jobs/{job}/cancel"), None).await;
+        assert_eq!(done.status, 204, "{}", done.body);
+    }
+
+    /// Hands a job in again; what the new one was handed in as.
+    async fn again(&self, token: &str, job: u64) -> Value {
+        let made = self.ask(token, "POST", &format!("/jobs/{job}/retry"), None).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        self.ask(token, "GET", &format!("/jobs/{}", made.body["job"]), None).await.body
+    }
+}
+
+#[tokio::test]
+async fn a_job_of_an_array_keeps_its_index_when_it_is_handed_in_again() {
+    let (house, admin) = where_all_wait().await;
+    let array = json!({ "work": { "command": ["true"] }, "ask": ask(),
+        "array": { "from": 10, "to": 30, "step": 10 } });
+    let first = house.submit(&admin, array).await;
+    house.cancel(&admin, first + 1).await;
+    let again = house.again(&admin, first + 1).await;
+    assert_eq!(again["array"]["index"], 20, "{again}");
+    assert_eq!(again["spec"]["array"], json!({ "from": 20, "to": 20, "step": 1 }));
+    let alone = json!({ "work": { "command": ["true"] }, "ask": ask() });
+    let alone = house.submit(&admin, alone).await;
+    house.cancel(&admin, alone).await;
+    assert_eq!(house.again(&admin, alone).await["spec"].get("array"), None);
+}
+
+#[tokio::test]
+async fn a_window_that_has_passed_is_moved_and_one_that_has_not_stays() {
+    let (house, admin) = with_a_node().await;
+    let bid = |deadline: &str| {
+        json!({ "work": { "command": ["true"] }, "value": "900",
+            "ask": { "resources": { "cpu": "1" }, "duration_s": 2, "deadline": deadline } })
+    };
+    let deadline = |job: &Value| -> era_api::Timestamp {
+        job["spec"]["ask"]["deadline"].as_str().unwrap().parse().unwrap()
+    };
+    let (soon, late) = (in_seconds(10), in_seconds(36_000));
+    let passes = house.submit(&admin, bid(&soon)).await;
+    let stays = house.submit(&admin, bid(&late)).await;
+    house.cancel(&admin, passes).await;
+    house.cancel(&admin, stays).await;
+    assert_eq!(deadline(&house.again(&admin, stays).await), late.parse().unwrap());
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    let moved = deadline(&house.again(&admin, passes).await);
+    let before: era_api::Timestamp = soon.parse().unwrap();
+    assert!(moved.as_second() - before.as_second() >= 8, "{moved} is hardly after {before}");
+}
+
+#[tokio::test]
+async fn a_job_that_took_a_hold_is_a_bid_again() {
+    let (house, admin) = with_a_node().await;
+    for (value, worth) in [(json!("7"), Some("7.00")), (Value::Null, None)] {
+        let mut asked = json!({ "ask": ask(), "hold": true });
+        if !value.is_null() {
+            asked["value"] = value;
+        }
+        let quoted = house.ask(&admin, "POST", "/quotes", Some(asked)).await;
+        assert!(quoted.status.is_success(), "{}", quoted.body);
+        let taken = json!({ "work": { "command": ["true"] }, "ask": ask(),
+            "hold": quoted.body["hold"]["id"] });
+        let job = house.submit(&admin, taken).await;
+        house.cancel(&admin, job).await;
+        let again = house.again(&admin, job).await;
+        assert_eq!(again["spec"].get("hold"), None, "{again}");
+        assert_eq!(again["queue"], Value::Null, "a promise waits in no queue: {again}");
+        let price = quoted.body["quote"]["price"].as_str().unwrap();
+        assert_eq!(again["spec"]["value"], worth.unwrap_or(price), "{again}");
+        house.cancel(&admin, again["id"].as_u64().unwrap()).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_job_waited_for_and_is_long_over_does_not_keep_it_from_being_handed_in_again() {
+    let (house, admin) = where_all_wait().await;
+    let job =
+        |after: Value| json!({ "work": { "command": ["true"] }, "ask": ask(), "after": after });
+    let before = house.submit(&admin, job(json!([]))).await;
+    let any = house.submit(&admin, job(json!([{ "job": before, "when": "any" }]))).await;
+    let ok = house.submit(&admin, job(json!([{ "job": before, "when": "ok" }]))).await;
+    house.cancel(&admin, any).await;
+    house.cancel(&admin, ok).await;
+    house.cancel(&admin, before).await;
+    // The core says why it would never start.
+    let path = format!("/jobs/{ok}/retry");
+    let refused = house.ask(&admin, "POST", &path, None).await;
+    assert_eq!(refused.body["code"], "failed_before", "{}", refused.body);
+    let short = json!({ "remember": 1 });
+    assert_eq!(house.ask(&admin, "PATCH", "/settings", Some(short)).await.status, 204);
+    let until = Instant::now() + Duration::from_secs(60);
+    while house.app.driver.snapshot().job(JobId(before)).is_ok() {
+        assert!(Instant::now() < until, "it is never forgotten");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(house.again(&admin, any).await["spec"].get("after"), None);
+    let refused = house.ask(&admin, "POST", &path, None).await;
+    assert_eq!(refused.body["code"], "unknown_before", "{}", refused.body);
+}
+
+#[tokio::test]
+async fn an_array_is_cancelled_whole_where_that_is_asked_for() {
+    let (house, admin) = where_all_wait().await;
+    let array = json!({ "work": { "command": ["true"] }, "ask": ask(),
+        "array": { "from": 0, "to": 4 } });
+    let first = house.submit(&admin, array).await;
+    house.cancel(&admin, first).await;
+    let path = format!("/jobs/{}/cancel?array=true", first + 3);
+    let bob = house.user(&admin, "bob", "user").await;
+    assert_eq!(house.ask(&bob, "POST", &path, None).await.status, 404, "not his");
+    assert_eq!(house.ask(&admin, "POST", &path, None).await.status, 204);
+    let left = house.ask(&admin, "GET", "/jobs?state=active", None).await.body;
+    assert_eq!(left["items"], json!([]), "{left}");
+    let alone =
+        house.submit(&admin, json!({ "work": { "command": ["true"] }, "ask": ask() })).await;
+    let path = format!("/jobs/{alone}/cancel?array=true");
+    assert_eq!(house.ask(&admin, "POST", &path, None).await.body["code"], "no_array");
+}

@@ -1,0 +1,114 @@
+//! What work for a queue can cost at most: the rates of the dearest pool that it may run in, times
+//! what queues pay of them, for all of its time. The server charges what was used, by the same
+//! rates.
+
+use era_api::Credits;
+use era_api::client::Client;
+use era_api::cluster::Pool;
+use era_api::job::{Ask, NewJob, Quantity, Replicas};
+
+/// The setting that says which part of a pool's rates work for a queue pays.
+const DENSITY: &str = "queue_density";
+
+/// The most that a job can cost; `None` where the server does not tell its rates.
+pub(crate) fn at_most(client: &Client, job: &NewJob) -> Option<Credits> {
+    let density = client.settings().ok()?.0.get(DENSITY)?.as_f64()?;
+    let jobs = job.array.and_then(|array| array.count()).unwrap_or(1);
+    most(&job.ask, jobs, &client.pools().ok()?, density)
+}
+
+fn most(ask: &Ask, jobs: u32, pools: &[Pool], density: f64) -> Option<Credits> {
+    let amount = |name: &str| ask.resources.get(name).map_or(Some(0.0), number);
+    let (cpu, gpu) = (amount("cpu")?, amount("gpu")?);
+    let memory = amount("memory")? / f64::from(1 << 30);
+    let replicas = match (ask.replicas, ask.gpus) {
+        (_, Some(total)) => total,
+        (Some(Replicas::Fixed(n)), _) => n,
+        (Some(Replicas::Range { max, .. }), _) => max,
+        (None, None) => 1,
+    };
+    let only = ask.constraints.as_ref().and_then(|constraints| constraints.pool.as_deref());
+    let hourly = |pool: &Pool| {
+        let rate = |credits: Credits| credits.0 as f64;
+        cpu * rate(pool.cpu_rate) + memory * rate(pool.memory_rate) + gpu * rate(pool.gpu_rate)
+    };
+    let open = pools.iter().filter(|pool| only.is_none_or(|only| pool.name == only));
+    let hourly = open.map(hourly).reduce(f64::max)?;
+    let hours = ask.duration_s as f64 / 3600.0;
+    let millionths = hourly * hours * density * f64::from(replicas) * f64::from(jobs);
+    // To the next cent: a bound that is rounded down is none.
+    let cents = (millionths / 10_000.0).ceil();
+    (0.0..1e12).contains(&cents).then(|| Credits(cents as i64 * 10_000))
+}
+
+/// A quantity as Kubernetes writes it, in its plain unit.
+fn number(quantity: &Quantity) -> Option<f64> {
+    let text = match quantity {
+        Quantity::Number(number) => return Some(*number),
+        Quantity::Text(text) => text.trim(),
+    };
+    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(at);
+    let power = |base: f64, unit: &str| {
+        ["K", "M", "G", "T", "P"]
+            .iter()
+            .position(|known| unit.eq_ignore_ascii_case(known))
+            .and_then(|at| i32::try_from(at + 1).ok())
+            .map(|power| base.powi(power))
+    };
+    let times = match unit {
+        "" => 1.0,
+        "m" => 0.001,
+        unit => match unit.strip_suffix('i') {
+            Some(binary) => power(1024.0, binary)?,
+            None => power(1000.0, unit)?,
+        },
+    };
+    Some(digits.parse::<f64>().ok()? * times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(name: &str, gpu_rate: i64) -> Pool {
+        let text = format!(
+            r#"{{"name": "{name}", "cpu_rate": "0.10", "memory_rate": "0.01",
+            "gpu_rate": "{gpu_rate}", "closed_share": 0, "nodes": 1}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn ask(text: &str) -> Ask {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn the_dearest_pool_that_is_open_bounds_the_price() {
+        let pools = [pool("slow", 1), pool("fast", 4)];
+        let plain = ask(r#"{"resources": {"cpu": "4", "memory": "16Gi", "gpu": "1"},
+            "duration_s": 7200}"#);
+        let credits = |text: &str| Some(text.parse::<Credits>().unwrap());
+        // (4 × 0.10 + 16 × 0.01 + 4) × 2 hours, of which queues pay half.
+        assert_eq!(most(&plain, 1, &pools, 0.5), credits("4.56"));
+        assert_eq!(most(&plain, 10, &pools, 0.5), credits("45.60"));
+        let mut slow = plain.clone();
+        slow.constraints = Some(serde_json::from_str(r#"{"pool": "slow"}"#).unwrap());
+        slow.replicas = Some(Replicas::Range { min: 1, max: 3 });
+        assert_eq!(most(&slow, 1, &pools, 0.5), credits("4.68"));
+        slow.constraints = Some(serde_json::from_str(r#"{"pool": "away"}"#).unwrap());
+        assert_eq!(most(&slow, 1, &pools, 0.5), None);
+    }
+
+    #[test]
+    fn quantities_are_read_as_the_server_reads_them() {
+        let read = |text: &str| number(&Quantity::Text(text.to_owned()));
+        for (text, expected) in
+            [("4", 4.0), ("500m", 0.5), ("0.5", 0.5), ("16Gi", 17_179_869_184.0), ("2G", 2e9)]
+        {
+            assert_eq!(read(text), Some(expected), "{text}");
+        }
+        assert_eq!(read("lots"), None);
+        assert_eq!(read("3x"), None);
+    }
+}
