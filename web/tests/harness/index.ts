@@ -8,7 +8,7 @@ import { seed, NODES, PASSWORD, USER, type Seeded } from './seed';
 import { Server } from './server';
 
 export { expect } from '@playwright/test';
-export { ADMIN, PASSWORD, TIGHT, until, USER } from './seed';
+export { ADMIN, PASSWORD, takeNodes, TIGHT, tokenOf, until, USER } from './seed';
 export { findings } from './axe';
 
 interface PerWorker {
