@@ -1,5 +1,5 @@
 /** The cluster: the map with who holds what, promises over time, domains, and administering nodes. */
-import { ADMIN, expect, findings, PASSWORD, test, THEMES, until, USER } from './harness';
+import { ADMIN, expect, findings, PASSWORD, takeNodes, test, THEMES, until, USER } from './harness';
 
 interface WireNode {
   name: string;
@@ -51,6 +51,32 @@ test('what holds a node is named on the map and beside it, and colours it', asyn
   } finally {
     await server.ask('POST', `/jobs/${job}/cancel`);
   }
+});
+
+test('what others promise is seen by whoever looks, without a reload, and not whose it is', async ({ page, server }) => {
+  const panel = page.getByRole('complementary', { name: 'Node l4-1' });
+  const next = panel.locator('section').filter({ hasText: 'Promised next' }).getByRole('listitem');
+  const ahead = async () => {
+    const to = new Date(Date.now() + 30 * 86_400_000).toISOString();
+    return (await server.ask<{ kind: string }[]>('GET', `/nodes/l4-1/bookings?to=${to}`)).filter(({ kind }) => kind !== 'running').length;
+  };
+  await page.goto('/cluster?view=promises&pool=inference&node=l4-1');
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  const chart = page.getByRole('application');
+  await expect(chart).toContainText(/3 rows, \d+ bars/);
+  await expect(next).toHaveCount(await ahead());
+  const bars = async () => Number(/3 rows, (\d+) bars/.exec((await chart.textContent()) ?? '')?.[1]);
+  const before = await bars();
+  const job = await takeNodes(server, 'inference', 3, [500, 501]);
+  try {
+    await expect.poll(bars, { timeout: 20_000 }).toBeGreaterThanOrEqual(before + 3);
+    await expect(next).toHaveCount(await ahead());
+    await expect(panel.getByText('Promise', { exact: true })).toBeVisible();
+    await expect(page.getByText('of-somebody-else')).toBeHidden();
+  } finally {
+    await server.ask('POST', `/jobs/${job}/cancel`);
+  }
+  await expect.poll(bars, { timeout: 20_000 }).toBe(before);
 });
 
 test('the keyboard walks over the map, opens a node and comes back', async ({ page }) => {

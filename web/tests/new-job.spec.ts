@@ -73,6 +73,19 @@ async function openWindow(page: Page, from: number): Promise<void> {
   await expect(priceOn(page)).toBeVisible();
 }
 
+test('what others book changes price and menu on the screen, and nothing is held back', async ({ page, server }) => {
+  await openWindow(page, 400);
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  const before = (await priceOn(page).textContent()) ?? '';
+  const menu = page.getByRole('slider', { name: 'Deadline' });
+  const asked = await menu.getAttribute('aria-valuetext');
+  const job = await takeNodes(server, 'training', 3, [395, 410]);
+  await expect(priceOn(page)).not.toHaveText(before, { timeout: 15_000 });
+  await expect(menu).not.toHaveAttribute('aria-valuetext', asked ?? '', { timeout: 15_000 });
+  await server.ask('POST', `/jobs/${job}/cancel`);
+  await expect(priceOn(page)).toHaveText(before, { timeout: 15_000 });
+});
+
 test('the flexibility menu is back when what was impossible is taken back', async ({ page }) => {
   await page.goto('/jobs/new?template=gpu');
   const point = page.getByRole('slider', { name: 'Deadline' });

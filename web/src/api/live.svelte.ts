@@ -25,6 +25,14 @@ export function retryAfterMs(tries: number, spread: number): number {
   return base * (0.75 + spread * 0.5);
 }
 
+/**
+ * Whether calendars, prices, machines or queues are no longer as they were, whoever changed them.
+ * Of what others do, most readers hear no more than this; it comes every two seconds at most.
+ */
+export function clusterChanged(event: Event): boolean {
+  return event.event === 'cluster_changed';
+}
+
 type Listener = (event: Event) => void;
 
 /** What the window that holds the stream tells the others, and what a new one asks. */

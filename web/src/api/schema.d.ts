@@ -199,7 +199,14 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Events that the caller may see, as they happen. */
+        /**
+         * Events that the caller may see, as they happen.
+         * @description Some are not in the journal and only say that a look is worth while: `account_changed`,
+         *     `data_changed`, `lab_changed`, and for everybody `cluster_changed`, when the calendar, prices,
+         *     machines or queues are no longer as they were, whoever changed them. That one says neither what
+         *     nor whose, and comes every two seconds at most. They have no `id`; whoever was away has missed
+         *     them.
+         */
         get: operations["get_events_stream"];
         put?: never;
         post?: never;
