@@ -546,6 +546,9 @@ pub struct JobFilter {
     /// Of this array.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub array: Option<u64>,
+    /// One of these, by number and comma; at most 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ids: Option<String>,
     /// Submitted at or after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,

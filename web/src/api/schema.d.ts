@@ -5599,6 +5599,8 @@ export interface operations {
                 name?: string;
                 /** @description Of this array. */
                 array?: number;
+                /** @description One of these, by number and comma; at most 100. */
+                ids?: string;
                 /** @description Submitted at or after. */
                 since?: string;
                 /** @description Submitted before. */

@@ -70,6 +70,7 @@ impl Jobs {
             project: self.project,
             name: self.name,
             array: self.array,
+            ids: None,
             since: time("--since", &self.since)?,
             until: time("--until", &self.until)?,
             cursor: self.cursor,

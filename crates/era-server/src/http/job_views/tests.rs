@@ -1,5 +1,6 @@
 use era_api::account::{Role, Scope};
 use era_core::units::{GroupId, UserId};
+use era_store::Note;
 
 use super::*;
 use crate::feed::tests::Site;
@@ -50,6 +51,31 @@ async fn a_user_sees_own_jobs_and_an_administrator_all_and_foreign_ones_do_not_e
     ] {
         assert_eq!(refused.unwrap().0.status, 404);
     }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn jobs_are_asked_for_by_number_and_those_that_left_the_filter_or_are_others_do_not_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    let (first, _) = site.submit(1).await;
+    let (second, _) = site.submit(1).await;
+    let (bobs, _) = site.submit(2).await;
+    let ids = async |caller: Caller, state: Option<&str>| {
+        let ids = Some(format!("{first},{second},{bobs},99999"));
+        let filter = JobFilter { ids, state: state.map(str::to_owned), ..JobFilter::default() };
+        let page = listed(&site, caller, filter).await.unwrap();
+        page.items.iter().map(|job| job.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(caller(1, Role::User), Some("waiting")).await, [second, first]);
+    assert_eq!(ids(caller(1, Role::Administrator), None).await, [bobs, second, first]);
+    let cancel = serde_json::json!({"type": "cancel", "job": first, "by": {"user": 1}});
+    site.done(cancel, Note::default()).await;
+    assert_eq!(ids(caller(1, Role::User), Some("waiting")).await, [second]);
+    let many = Some(vec!["1"; 101].join(","));
+    let refused =
+        listed(&site, caller(1, Role::User), JobFilter { ids: many, ..JobFilter::default() });
+    assert_eq!(refused.await.unwrap_err().0.field.as_deref(), Some("ids"));
     site.stop().await;
 }
 
