@@ -79,6 +79,30 @@ test('what others promise is seen by whoever looks, without a reload, and not wh
   await expect.poll(bars, { timeout: 20_000 }).toBe(before);
 });
 
+test('jobs are named though more hold the cluster than are listed', async ({ page, seeded }) => {
+  // Of those who hold the cluster the first pages are given back empty, as if all were others.
+  const asked: string[] = [];
+  await page.route('**/api/v1/jobs?*', async (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    if (query.has('ids')) asked.push(query.get('ids') ?? '');
+    if (query.has('ids')) return route.continue();
+    return route.fulfill({ json: { items: [], next: 'there-are-more' } });
+  });
+  await page.goto('/cluster?view=promises&pool=training');
+  const chart = page.getByRole('application');
+  await expect(chart).toContainText(/4 rows, [1-9]\d* bars/);
+  await expect.poll(() => asked.join(',').split(',')).toContain(String(seeded.promised));
+  await chart.focus();
+  const said = chart.getByRole('status');
+  for (let row = 0; row < 4; row += 1) {
+    await page.keyboard.press('Shift+ArrowDown');
+    await expect(said).not.toBeEmpty();
+    for (let bar = 0; bar < 8 && !/resnet-sweep/.test((await said.textContent()) ?? ''); bar += 1) await page.keyboard.press('Shift+ArrowRight');
+    if (/resnet-sweep/.test((await said.textContent()) ?? '')) break;
+  }
+  await expect(said).toContainText('resnet-sweep');
+});
+
 test('the keyboard walks over the map, opens a node and comes back', async ({ page }) => {
   await page.goto('/cluster?pool=training');
   const tiles = page.getByRole('region', { name: 'training' }).getByRole('button');
@@ -147,6 +171,25 @@ test.describe('for administrators', () => {
   test.use({ account: ADMIN });
   const node = 'l4-2';
   const state = (server: { ask<T>(method: string, path: string): Promise<T> }) => server.ask<WireNode>('GET', `/nodes/${node}`);
+
+  test('a bar leads to its job, also where its name is not known', async ({ page, seeded }) => {
+    await page.route('**/api/v1/jobs?*', (route) => route.fulfill({ json: { items: [], next: null } }));
+    await page.goto('/cluster?view=promises&pool=training');
+    const chart = page.getByRole('application');
+    await expect(chart).toContainText(/4 rows, [1-9]\d* bars/);
+    await chart.focus();
+    const said = chart.getByRole('status');
+    const mine = new RegExp(`#${seeded.promised}(?!\\d)`);
+    for (let row = 0; row < 4; row += 1) {
+      await page.keyboard.press('Shift+ArrowDown');
+      await expect(said).not.toBeEmpty();
+      for (let bar = 0; bar < 8 && !mine.test((await said.textContent()) ?? ''); bar += 1) await page.keyboard.press('Shift+ArrowRight');
+      if (mine.test((await said.textContent()) ?? '')) break;
+    }
+    await expect(said).toContainText(mine);
+    await page.keyboard.press('Enter');
+    await expect(page).toHaveURL(new RegExp(`/jobs/${seeded.promised}$`));
+  });
 
   test('a node is drained, which can be undone', async ({ page, server }) => {
     await page.goto(`/cluster?node=${node}`);
