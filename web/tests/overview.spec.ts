@@ -1,5 +1,5 @@
 /** The overview: how the cluster stands, what of it is mine, and what it costs; live. */
-import { expect, findings, PASSWORD, test, THEMES, tokenOf, USER } from './harness';
+import { expect, findings, PASSWORD, test, THEMES, tokenOf, until, USER } from './harness';
 import { Server } from './harness/server';
 
 test('shows utilisation, balance, the record of promises, prices and my jobs with countdowns', async ({ page, seeded }) => {
@@ -26,6 +26,26 @@ test('a job that is handed in elsewhere appears by itself', async ({ page, serve
   const ask = { resources: { gpu: '1', cpu: '1', memory: '1Gi' }, duration_s: 600, earliest: new Date(Date.now() + 7_200_000).toISOString() };
   await server.ask('POST', '/jobs', { name, work: { command: ['true'] }, ask, value: '500' }, login.token);
   await expect(page.getByRole('link', { name: new RegExp(name) })).toBeVisible();
+});
+
+test('a job that waits says when it is likely to start', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  const nodes = await server.ask<{ name: string; pool: string; capacity: Record<string, string> }[]>('GET', '/nodes');
+  const own = nodes.find(({ pool }) => pool === 'default');
+  // Each takes all cores of this machine, so the second one waits for the first.
+  const job = (name: string) => ({ name, work: { command: ['sleep', '500'] }, ask: { resources: { cpu: own?.capacity['cpu'], memory: '64Mi' }, duration_s: 5400, constraints: { pool: 'default' } } });
+  const first = (await server.ask<{ job: number }>('POST', '/jobs', job('holds-the-machine'), token)).job;
+  await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${first}`)).state === 'running');
+  const second = (await server.ask<{ job: number }>('POST', '/jobs', job('waits-for-it'), token)).job;
+  try {
+    await page.goto('/');
+    const line = page.getByRole('listitem').filter({ hasText: new RegExp(`#${second}(?!\\d)`) });
+    await expect(line).toContainText(/likely starts in\s+\d/);
+    const { explanation } = await server.ask<{ explanation: { start: string } }>('GET', `/jobs/${second}`);
+    expect(Date.parse((await line.locator('time').getAttribute('datetime')) ?? '')).toBeCloseTo(Date.parse(explanation.start), -5);
+  } finally {
+    for (const id of [second, first]) await server.ask('POST', `/jobs/${id}/cancel`);
+  }
 });
 
 test('many pools and many jobs are counted, and all of them can be seen', async ({ browser }) => {

@@ -2176,6 +2176,11 @@ export interface components {
              * @description Its number.
              */
             id: number;
+            /**
+             * Format: date-time
+             * @description When it is likely to start, of one that waits, where that was asked for.
+             */
+            likely_start?: string | null;
             /** @description What people call it. */
             name?: string | null;
             /** @description What it was promised for, or has paid so far. */
@@ -2999,6 +3004,11 @@ export interface components {
                  * @description Its number.
                  */
                 id: number;
+                /**
+                 * Format: date-time
+                 * @description When it is likely to start, of one that waits, where that was asked for.
+                 */
+                likely_start?: string | null;
                 /** @description What people call it. */
                 name?: string | null;
                 /** @description What it was promised for, or has paid so far. */
@@ -5601,6 +5611,8 @@ export interface operations {
                 array?: number;
                 /** @description One of these, by number and comma; at most 100. */
                 ids?: string;
+                /** @description Also say when those that wait are likely to start: dearer, for it plans them on paper. */
+                likely?: boolean;
                 /** @description Submitted at or after. */
                 since?: string;
                 /** @description Submitted before. */

@@ -109,6 +109,7 @@ pub fn summary(row: &JobRow) -> JobSummary {
         submitted: stamp(row.submitted),
         promised_start: row.promised_start.map(stamp),
         promised_finish: row.promised_finish.map(stamp),
+        likely_start: None,
         started: row.started.map(stamp),
         ended: row.ended.map(stamp),
         exit_code: row.exit_code,

@@ -71,6 +71,7 @@ impl Jobs {
             name: self.name,
             array: self.array,
             ids: None,
+            likely: None,
             since: time("--since", &self.since)?,
             until: time("--until", &self.until)?,
             cursor: self.cursor,

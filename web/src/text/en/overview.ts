@@ -19,6 +19,8 @@ export default {
   endsIn: 'ends in',
   startsIn: 'starts in',
   waitsSince: 'waits since',
+  likelyIn: 'likely starts in',
+  soon: 'soon',
   allActive: (count: string) => `All ${count} jobs that run, are promised or wait`,
   noJobs: 'Nothing of yours runs or waits',
   noJobsText: 'A quote is free: describe a job and see what it would cost now, tonight or tomorrow.',

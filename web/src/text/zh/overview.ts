@@ -22,6 +22,8 @@ export default {
   endsIn: '距结束',
   startsIn: '距开始',
   waitsSince: '排队始于',
+  likelyIn: '预计距开始',
+  soon: '即将',
   allActive: (count: string) => `查看全部 ${count} 个运行中、已承诺和排队的作业`,
   noJobs: '您没有正在运行或排队的作业',
   noJobsText: '询价免费：描述一个作业，看看现在、今晚或明天的价格。',

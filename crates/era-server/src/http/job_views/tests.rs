@@ -96,6 +96,35 @@ async fn a_waiting_job_says_why_and_who_is_ahead() {
 }
 
 #[tokio::test]
+async fn a_list_says_when_those_that_wait_are_likely_to_start_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    // Each takes the whole node, and is never told to run: the second one waits for the first.
+    for name in ["first", "second"] {
+        let request = serde_json::json!({
+            "shape": {"replicas": {"min": 1, "max": 1}},
+            "each": {"cpu": "8", "memory": "1Gi"},
+            "duration": 60_000,
+            "window": {"earliest": 0, "deadline": 253_402_300_799_000_i64},
+        });
+        let terms =
+            serde_json::json!({"queue": {"request": request, "queue": {"queue": "default"}}});
+        let job = serde_json::json!({"user": 1, "name": name, "terms": terms});
+        site.done(serde_json::json!({"type": "submit", "job": job}), Note::default()).await;
+    }
+    site.done(serde_json::json!({"type": "pass"}), Note::default()).await;
+    let ask = |likely| JobFilter { likely, ..JobFilter::default() };
+    let page = listed(&site, caller(1, Role::User), ask(Some(true))).await.unwrap();
+    let [second, first] = &page.items[..] else { panic!("{page:?}") };
+    assert_eq!((first.state, first.likely_start), (JobState::Starting, None));
+    assert_eq!(second.state, JobState::Waiting);
+    assert!(second.likely_start.is_some_and(|start| start > first.submitted), "{second:?}");
+    let plain = listed(&site, caller(1, Role::User), ask(None)).await.unwrap();
+    assert_eq!(plain.items[0].likely_start, None, "it is not worked out unasked");
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_page_goes_on_where_the_one_before_ended_and_bad_cursors_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let site = Site::new(folder.path()).await;
