@@ -1,0 +1,1 @@
+import{An as e,Sn as t,bn as n,en as r,g as i,kn as a,nn as o,rt as s}from"./ui-bDWPa48K.js";import{n as c,r as l,t as u}from"./TokenList-DKpctfZp.js";var d=o(`<!> <!>`,1);function f(o,f){e(f,!0);let p=s(l,c);var m=d(),h=n(m);i(h,{get title(){return p.title},get text(){return p.text}});var g=t(h,2);u(g,{}),r(o,m),a()}export{f as default};

@@ -1,1 +1,0 @@
-import{$t as e,On as t,g as n,kn as r,rt as i,tn as a,xn as o,yn as s}from"./ui-BlYeYsoV.js";import{n as c,r as l,t as u}from"./TokenList-DdFE1_8H.js";var d=a(`<!> <!>`,1);function f(a,f){r(f,!0);let p=i(l,c);var m=d(),h=s(m);n(h,{get title(){return p.title},get text(){return p.text}});var g=o(h,2);u(g,{}),e(a,m),t()}export{f as default};

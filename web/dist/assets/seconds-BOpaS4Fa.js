@@ -1,1 +1,0 @@
-import{ct as e,ft as t}from"./ui-BlYeYsoV.js";function n(n){return n===0?`0 s`:n<.001?`${t(n*1e6)} µs`:n<1?`${t(n*1e3,+(n<.1))} ms`:n<60?`${t(n,1)} s`:e(n)}export{n as t};
