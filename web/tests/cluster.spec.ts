@@ -1,5 +1,5 @@
 /** The cluster: the map with who holds what, promises over time, domains, and administering nodes. */
-import { ADMIN, expect, findings, PASSWORD, test, THEMES, until, USER } from './harness';
+import { ADMIN, expect, findings, PASSWORD, takeNodes, test, THEMES, until, USER } from './harness';
 
 interface WireNode {
   name: string;
@@ -51,6 +51,56 @@ test('what holds a node is named on the map and beside it, and colours it', asyn
   } finally {
     await server.ask('POST', `/jobs/${job}/cancel`);
   }
+});
+
+test('what others promise is seen by whoever looks, without a reload, and not whose it is', async ({ page, server }) => {
+  const panel = page.getByRole('complementary', { name: 'Node l4-1' });
+  const next = panel.locator('section').filter({ hasText: 'Promised next' }).getByRole('listitem');
+  const ahead = async () => {
+    const to = new Date(Date.now() + 30 * 86_400_000).toISOString();
+    return (await server.ask<{ kind: string }[]>('GET', `/nodes/l4-1/bookings?to=${to}`)).filter(({ kind }) => kind !== 'running').length;
+  };
+  await page.goto('/cluster?view=promises&pool=inference&node=l4-1');
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  const chart = page.getByRole('application');
+  await expect(chart).toContainText(/3 rows, \d+ bars/);
+  await expect(next).toHaveCount(await ahead());
+  const bars = async () => Number(/3 rows, (\d+) bars/.exec((await chart.textContent()) ?? '')?.[1]);
+  const before = await bars();
+  const job = await takeNodes(server, 'inference', 3, [500, 501]);
+  try {
+    await expect.poll(bars, { timeout: 20_000 }).toBeGreaterThanOrEqual(before + 3);
+    await expect(next).toHaveCount(await ahead());
+    await expect(panel.getByText('Promise', { exact: true })).toBeVisible();
+    await expect(page.getByText('of-somebody-else')).toBeHidden();
+  } finally {
+    await server.ask('POST', `/jobs/${job}/cancel`);
+  }
+  await expect.poll(bars, { timeout: 20_000 }).toBe(before);
+});
+
+test('jobs are named though more hold the cluster than are listed', async ({ page, seeded }) => {
+  // Of those who hold the cluster the first pages are given back empty, as if all were others.
+  const asked: string[] = [];
+  await page.route('**/api/v1/jobs?*', async (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    if (query.has('ids')) asked.push(query.get('ids') ?? '');
+    if (query.has('ids')) return route.continue();
+    return route.fulfill({ json: { items: [], next: 'there-are-more' } });
+  });
+  await page.goto('/cluster?view=promises&pool=training');
+  const chart = page.getByRole('application');
+  await expect(chart).toContainText(/4 rows, [1-9]\d* bars/);
+  await expect.poll(() => asked.join(',').split(',')).toContain(String(seeded.promised));
+  await chart.focus();
+  const said = chart.getByRole('status');
+  for (let row = 0; row < 4; row += 1) {
+    await page.keyboard.press('Shift+ArrowDown');
+    await expect(said).not.toBeEmpty();
+    for (let bar = 0; bar < 8 && !/resnet-sweep/.test((await said.textContent()) ?? ''); bar += 1) await page.keyboard.press('Shift+ArrowRight');
+    if (/resnet-sweep/.test((await said.textContent()) ?? '')) break;
+  }
+  await expect(said).toContainText('resnet-sweep');
 });
 
 test('the keyboard walks over the map, opens a node and comes back', async ({ page }) => {
@@ -214,6 +264,25 @@ test.describe('for administrators', () => {
     await expect(undo).toBeVisible();
     await page.keyboard.press('Enter');
     await until(async () => (await state(server)).health === 'up');
+  });
+
+  test('a bar leads to its job, also where its name is not known', async ({ page, seeded }) => {
+    await page.route('**/api/v1/jobs?*', (route) => route.fulfill({ json: { items: [], next: null } }));
+    await page.goto('/cluster?view=promises&pool=training');
+    const chart = page.getByRole('application');
+    await expect(chart).toContainText(/4 rows, [1-9]\d* bars/);
+    await chart.focus();
+    const said = chart.getByRole('status');
+    const mine = new RegExp(`#${seeded.promised}(?!\\d)`);
+    for (let row = 0; row < 4; row += 1) {
+      await page.keyboard.press('Shift+ArrowDown');
+      await expect(said).not.toBeEmpty();
+      for (let bar = 0; bar < 8 && !mine.test((await said.textContent()) ?? ''); bar += 1) await page.keyboard.press('Shift+ArrowRight');
+      if (mine.test((await said.textContent()) ?? '')) break;
+    }
+    await expect(said).toContainText(mine);
+    await page.keyboard.press('Enter');
+    await expect(page).toHaveURL(new RegExp(`/jobs/${seeded.promised}$`));
   });
 
   test('a node is drained, which can be undone', async ({ page, server }) => {

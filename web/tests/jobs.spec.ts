@@ -1,5 +1,5 @@
 /** The list of jobs: filters that a link carries, order, many at a time, alive. */
-import { ADMIN, expect, findings, test, THEMES, until } from './harness';
+import { ADMIN, expect, findings, test, THEMES, tokenOf, until, USER } from './harness';
 
 test('filters by state and name, and the address says so', async ({ page, seeded }) => {
   // Only rows in sight exist, and others' tests have left jobs: a screen with room for all of them.
@@ -45,6 +45,30 @@ test('cancels several at once after asking, and they change by themselves', asyn
   await page.getByRole('button', { name: 'Cancel 2 jobs' }).click();
   await expect(page.getByRole('table').getByText('Cancelled')).toHaveCount(2);
   await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${ids[0]}`)).state === 'cancelled');
+});
+
+test('many that leave the filter at once are gone from it', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  const ask = { resources: { cpu: '1', memory: '1Gi' }, duration_s: 60 };
+  for (let index = 0; index < 20; index += 1) await server.ask('POST', '/jobs', { name: `crowd-${index}`, work: { command: ['true'] }, ask, after: [{ job: 2 }] }, token);
+  await page.goto('/jobs?state=waiting&name=crowd');
+  await expect(page.getByText('20 jobs', { exact: true })).toBeVisible();
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  await page.getByRole('checkbox', { name: 'Select all' }).check();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Cancel 20 jobs' }).click();
+  await expect(page.getByText('No job is like that')).toBeVisible({ timeout: 15_000 });
+});
+
+test('all jobs of an array that is handed in elsewhere appear by themselves', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  await page.goto('/jobs?name=array-live');
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  await expect(page.getByText('No job is like that')).toBeVisible();
+  const job = { name: 'array-live', work: { command: ['true'] }, ask: { resources: { cpu: '1', memory: '1Gi' }, duration_s: 60 }, after: [{ job: 2 }], array: { from: 0, to: 11 } };
+  const { job: first } = await server.ask<{ job: number }>('POST', '/jobs', job, token);
+  await expect(page.getByText('12 jobs', { exact: true })).toBeVisible();
+  for (let index = 0; index < 12; index += 1) await server.ask('POST', `/jobs/${first + index}/cancel`, undefined, token);
 });
 
 for (const theme of THEMES) {

@@ -1,5 +1,5 @@
 /** The market: fares by the hour, demand, prices ahead, and alerts. */
-import { expect, findings, test, THEMES, USER } from './harness';
+import { expect, findings, takeNodes, test, THEMES, USER } from './harness';
 
 interface Point {
   from: string;
@@ -74,6 +74,18 @@ test('Tab enters the calendar at its first hour, and arrows go on from there', a
   await expect(grid.getByRole('row').nth(1).locator(':focus')).toHaveCount(1);
   await page.keyboard.press('Enter');
   await expect(page).toHaveURL(/\/jobs\/new\?pool=training&at=/);
+});
+
+test('what others book is on the calendar without a reload', async ({ page, server }) => {
+  await page.goto('/market?pool=inference&days=14');
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  // The last but one of the days, at noon: nothing else is booked there.
+  const cell = page.getByRole('grid', { name: /pool inference/ }).getByRole('row').nth(13).getByRole('gridcell').nth(12).getByRole('button');
+  await expect(cell).toHaveAttribute('aria-label', /, 0% promised/);
+  const noon = (new Date(new Date().setUTCHours(12, 0, 0, 0)).getTime() + 12 * 86_400_000 - Date.now()) / 3_600_000;
+  const job = await takeNodes(server, 'inference', 3, [noon - 3, noon + 3]);
+  await expect(cell).toHaveAttribute('aria-label', /, 100% promised/, { timeout: 20_000 });
+  await server.ask('POST', `/jobs/${job}/cancel`);
 });
 
 test('the keyboard walks over the hours and books by Enter', async ({ page }) => {

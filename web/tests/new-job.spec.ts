@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Page } from '@playwright/test';
-import { binary, expect, findings, PASSWORD, test, THEMES, TIGHT, USER } from './harness';
+import { binary, expect, findings, PASSWORD, takeNodes, test, THEMES, TIGHT, tokenOf, USER } from './harness';
 import { allowed, median } from './harness/speed';
 
 /** The price that is shown; the balance at the side reads alike. */
@@ -115,6 +115,88 @@ test('a refusal offers what would be possible, and a button takes it', async ({ 
   await page.getByRole('button', { name: /^Value it at/ }).click();
   await expect(priceOn(page)).toBeVisible();
   await expect(page.getByRole('textbox', { name: 'Worth to you' })).not.toHaveValue('0.01');
+});
+
+/** A window of its own, so many hours from now, on which nothing else is booked; by the clock of London. */
+async function openWindow(page: Page, from: number): Promise<void> {
+  const local = (hours: number) => new Date(Date.now() + hours * 3_600_000).toLocaleString('sv-SE', { timeZone: 'Europe/London' }).slice(0, 16).replace(' ', 'T');
+  await page.goto('/jobs/new?template=gpu');
+  await page.getByLabel('Pool').selectOption('training');
+  await page.getByLabel('Not before').fill(local(from));
+  await page.getByLabel('Finished by').fill(local(from + 3));
+  await expect(page.getByText(/^priced in [\d,]+ ms$/)).toBeVisible();
+  await expect(priceOn(page)).toBeVisible();
+}
+
+test('what others book changes price and menu on the screen, and nothing is held back', async ({ page, server }) => {
+  await openWindow(page, 400);
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  const before = (await priceOn(page).textContent()) ?? '';
+  const menu = page.getByRole('slider', { name: 'Deadline' });
+  const asked = await menu.getAttribute('aria-valuetext');
+  const job = await takeNodes(server, 'training', 3, [395, 410]);
+  await expect(priceOn(page)).not.toHaveText(before, { timeout: 15_000 });
+  await expect(menu).not.toHaveAttribute('aria-valuetext', asked ?? '', { timeout: 15_000 });
+  await server.ask('POST', `/jobs/${job}/cancel`);
+  await expect(priceOn(page)).toHaveText(before, { timeout: 15_000 });
+});
+
+test('the flexibility menu is back when what was impossible is taken back', async ({ page }) => {
+  await page.goto('/jobs/new?template=gpu');
+  const point = page.getByRole('slider', { name: 'Deadline' });
+  await expect(point).toBeVisible();
+  await box(page, 'GPUs').fill('9999');
+  await expect(point).toBeHidden();
+  await box(page, 'GPUs').fill('1');
+  await expect(point).toBeVisible();
+});
+
+test.describe('on a page that does not hear of it', () => {
+  test.beforeEach(({ page }) => page.route('**/api/v1/events/stream', (route) => route.abort()));
+
+  test('a price that rose before it was booked is told, with the new one, which can be booked', async ({ page, server }) => {
+    await openWindow(page, 420);
+    await page.getByRole('textbox', { name: 'Worth to you' }).fill('100000');
+    await page.getByRole('textbox', { name: 'Name' }).fill('at-the-new-price');
+    await expect(page.getByRole('button', { name: 'Book now' })).toBeEnabled();
+    const before = (await priceOn(page).textContent()) ?? '';
+    const job = await takeNodes(server, 'training', 3, [415, 430]);
+    await page.getByRole('button', { name: 'Book now' }).click();
+    await expect(page.getByRole('alert').getByText('Refused as it stands')).toBeVisible();
+    await expect(page.getByRole('alert')).toContainText(/rose|above|more than/i);
+    await expect(priceOn(page)).not.toHaveText(before);
+    expect(await findings(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Book now' }).click();
+    await expect(page).toHaveURL(/\/jobs\/\d+$/);
+    await server.ask('POST', `/jobs/${job}/cancel`);
+    await server.ask('POST', `/jobs/${/\d+$/.exec(page.url())?.[0]}/cancel`);
+  });
+
+  test('a hold that the price has outgrown is refused in sight, with what would be possible', async ({ page, server }) => {
+    await openWindow(page, 440);
+    const price = Number(/[\d.]+/.exec((await priceOn(page).textContent()) ?? '')?.[0]);
+    await page.getByRole('textbox', { name: 'Worth to you' }).fill(String(price * 1.05));
+    await expect(priceOn(page)).toBeVisible();
+    const job = await takeNodes(server, 'training', 3, [435, 450]);
+    await page.getByRole('button', { name: 'Hold this price' }).click();
+    await expect(page.getByRole('alert').getByText('Refused as it stands')).toBeVisible();
+    await expect(page.getByRole('button', { name: /^Value it at/ })).toBeVisible();
+    await expect(page.getByText('Held for you')).toBeHidden();
+    await server.ask('POST', `/jobs/${job}/cancel`);
+  });
+
+  test('a hold that is gone is told when it is confirmed, and let go of', async ({ page, server }) => {
+    await openWindow(page, 460);
+    const answered = page.waitForResponse((response) => (response.request().postData() ?? '').includes('"hold":true'));
+    await page.getByRole('button', { name: 'Hold this price' }).click();
+    const { hold } = (await (await answered).json()) as { hold: { id: number } };
+    await expect(page.getByText('Held for you')).toBeVisible();
+    await server.ask('DELETE', `/holds/${hold.id}`, undefined, await tokenOf(server, USER));
+    await page.getByRole('button', { name: 'Confirm' }).click();
+    await expect(page.getByRole('alert').getByText('Refused as it stands')).toBeVisible();
+    await expect(page.getByText('Held for you')).toBeHidden();
+    await expect(page.getByRole('button', { name: 'Hold this price' })).toBeVisible();
+  });
 });
 
 test('a held price counts down, and confirming it books the job', async ({ page }) => {

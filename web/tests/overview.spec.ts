@@ -1,5 +1,6 @@
 /** The overview: how the cluster stands, what of it is mine, and what it costs; live. */
-import { expect, findings, test, THEMES, USER } from './harness';
+import { expect, findings, PASSWORD, test, THEMES, tokenOf, until, USER } from './harness';
+import { Server } from './harness/server';
 
 test('shows utilisation, balance, the record of promises, prices and my jobs with countdowns', async ({ page, seeded }) => {
   await page.goto('/');
@@ -54,6 +55,56 @@ test('a job that is handed in elsewhere appears by itself', async ({ page, serve
   const ask = { resources: { gpu: '1', cpu: '1', memory: '1Gi' }, duration_s: 600, earliest: new Date(Date.now() + 7_200_000).toISOString() };
   await server.ask('POST', '/jobs', { name, work: { command: ['true'] }, ask, value: '500' }, login.token);
   await expect(page.getByRole('link', { name: new RegExp(name) })).toBeVisible();
+});
+
+test('a job that waits says when it is likely to start', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  const nodes = await server.ask<{ name: string; pool: string; capacity: Record<string, string> }[]>('GET', '/nodes');
+  const own = nodes.find(({ pool }) => pool === 'default');
+  // Each takes all cores of this machine, so the second one waits for the first.
+  const job = (name: string) => ({ name, work: { command: ['sleep', '500'] }, ask: { resources: { cpu: own?.capacity['cpu'], memory: '64Mi' }, duration_s: 5400, constraints: { pool: 'default' } } });
+  const first = (await server.ask<{ job: number }>('POST', '/jobs', job('holds-the-machine'), token)).job;
+  await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${first}`)).state === 'running');
+  const second = (await server.ask<{ job: number }>('POST', '/jobs', job('waits-for-it'), token)).job;
+  try {
+    await page.goto('/');
+    const line = page.getByRole('listitem').filter({ hasText: new RegExp(`#${second}(?!\\d)`) });
+    await expect(line).toContainText(/likely starts in\s+\d/);
+    const { explanation } = await server.ask<{ explanation: { start: string } }>('GET', `/jobs/${second}`);
+    expect(Date.parse((await line.locator('time').getAttribute('datetime')) ?? '')).toBeCloseTo(Date.parse(explanation.start), -5);
+  } finally {
+    for (const id of [second, first]) await server.ask('POST', `/jobs/${id}/cancel`);
+  }
+});
+
+test('many pools and many jobs are counted, and all of them can be seen', async ({ browser }) => {
+  test.setTimeout(120_000);
+  const one = (index: number) => `  - { name: n${index}, pool: pool-${index}, capacity: { cpu: 8, memory: 32Gi } }\n`;
+  const server = await Server.start(`nodes:\n${Array.from({ length: 10 }, (_, index) => one(index)).join('')}`);
+  try {
+    await server.ask('POST', '/users', { name: USER, group: 'vision', credits: '1000', password: PASSWORD });
+    await server.ask('PUT', '/queues/closed', { name: 'closed', level: 1, policy: 'fifo', running_max: 0 });
+    const token = await tokenOf(server, USER);
+    const ask = { resources: { cpu: '1', memory: '1Gi' }, duration_s: 60 };
+    for (let index = 0; index < 14; index += 1) await server.ask('POST', '/jobs', { name: `many-${index}`, work: { command: ['true'] }, queue: 'closed', ask }, token);
+    const context = await browser.newContext({ baseURL: server.url, locale: 'en-GB' });
+    const page = await context.newPage();
+    await page.goto('/');
+    await page.getByLabel('Account').fill(USER);
+    await page.getByLabel('Password').fill(PASSWORD);
+    await page.keyboard.press('Enter');
+    const prices = page.getByRole('img', { name: /^Price in pool/ });
+    await expect(prices).toHaveCount(8);
+    await page.getByRole('button', { name: /^All 1[01] pools$/ }).click();
+    await expect(prices.nth(9)).toBeVisible();
+    expect(await findings(page)).toEqual([]);
+    await page.getByRole('link', { name: 'All 14 jobs that run, are promised or wait' }).click();
+    await expect(page).toHaveURL(/\/jobs\?state=active/);
+    await expect(page.getByText('14 jobs', { exact: true })).toBeVisible();
+    await context.close();
+  } finally {
+    await server.stop();
+  }
 });
 
 for (const theme of THEMES) {

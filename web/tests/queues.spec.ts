@@ -24,6 +24,17 @@ test('others’ jobs have their places in the line and no names', async ({ page,
   await expect(page.getByText('secret-plan')).toBeHidden();
 });
 
+test('who joins a line is seen by others who look at it, without a reload', async ({ page, server }) => {
+  await server.ask('PUT', '/queues/watched', { name: 'watched', level: 4, policy: 'fifo', running_max: 0 });
+  await page.goto('/queues?queue=watched');
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  await expect(page.getByText('Somebody else’s job')).toBeHidden();
+  const ask = { resources: { cpu: '1', memory: '1Gi' }, duration_s: 600 };
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'unseen', work: { command: ['true'] }, queue: 'watched', ask });
+  await expect(page.getByRole('listitem').filter({ hasText: `#${job}` })).toContainText('Somebody else’s job', { timeout: 15_000 });
+  await expect(page.getByText('unseen')).toBeHidden();
+});
+
 test.describe('for administrators', () => {
   test.use({ account: ADMIN });
   interface Policy {

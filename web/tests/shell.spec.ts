@@ -1,5 +1,5 @@
 /** What surrounds every page: language, theme, palette, keyboard, phone, lost connections, policy. */
-import { ADMIN, expect, findings, test } from './harness';
+import { ADMIN, expect, findings, test, tokenOf, USER } from './harness';
 
 test('speaks Chinese to a Chinese browser, and the reader can change that for good', async ({ browser, page, server }) => {
   const cookies = await page.context().cookies();
@@ -91,6 +91,27 @@ test('on a phone the navigation is a drawer and nothing is wider than the screen
   await expect(page.getByRole('heading', { name: 'Welcome to ERA' })).toBeVisible();
   await expect(page.getByRole('navigation')).toBeHidden();
   expect(await findings(page)).toEqual([]);
+});
+
+test('the balance in the frame is the one of now: after a gift, and after a promise', async ({ page, server }) => {
+  const written = (amount: number) => new Intl.NumberFormat('en-GB', { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format(amount);
+  const balance = async () => Number((await server.ask<{ balance: string }>('GET', `/users/${USER}/wallet`)).balance);
+  await page.goto('/');
+  const frame = page.getByRole('complementary').getByTitle(/ credits$/);
+  const card = page.getByRole('main').locator('.stats');
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  const before = await balance();
+  await expect(frame).toContainText(written(before));
+  await server.ask('POST', `/users/${USER}/grants`, { amount: '77' });
+  expect(await balance()).toBeCloseTo(before + 77, 2);
+  await expect(frame).toContainText(written(before + 77));
+  await expect(card).toContainText(written(before + 77));
+  const ask = { resources: { gpu: '1', cpu: '1', memory: '1Gi' }, duration_s: 600, earliest: new Date(Date.now() + 90 * 3_600_000).toISOString() };
+  await server.ask('POST', '/jobs', { name: 'is-charged', work: { command: ['true'] }, ask, value: '500' }, await tokenOf(server, USER));
+  const after = await balance();
+  expect(after).toBeLessThan(before + 77);
+  await expect(frame).toContainText(written(after));
+  await expect(card).toContainText(written(after));
 });
 
 test('a server that goes away is told, and its return is noticed without a reload', async ({ page, server }) => {

@@ -46,6 +46,15 @@ test('shows balance, what is set aside, spending by project and the statement', 
   await expect(page.getByText('2 jobs', { exact: true })).toBeVisible();
 });
 
+test('what is given elsewhere is on the statement without a reload', async ({ page, server }) => {
+  await page.goto('/wallet?kind=in');
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  const given = page.getByRole('table', { name: 'Statement' }).getByText('Given by an administrator');
+  await expect(given).toHaveCount(1);
+  await server.ask('POST', `/users/${OWNER}/grants`, { amount: '5' });
+  await expect(given).toHaveCount(2);
+});
+
 test('the budget that ends first is told with what is left, its own or its group’s, and what exceeds it is refused', async ({ page, server }) => {
   const left = page.getByRole('main').locator('.stats');
   const least = async () => {

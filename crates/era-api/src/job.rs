@@ -363,6 +363,9 @@ pub struct JobSummary {
     pub promised_start: Option<Timestamp>,
     /// The end that was promised.
     pub promised_finish: Option<Timestamp>,
+    /// When it is likely to start, of one that waits, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likely_start: Option<Timestamp>,
     /// When its newest attempt ran.
     pub started: Option<Timestamp>,
     /// When it was over.
@@ -546,6 +549,12 @@ pub struct JobFilter {
     /// Of this array.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub array: Option<u64>,
+    /// One of these, by number and comma; at most 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ids: Option<String>,
+    /// Also say when those that wait are likely to start: dearer, for it plans them on paper.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub likely: Option<bool>,
     /// Submitted at or after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,

@@ -1,5 +1,6 @@
 //! Why a job waits, where it stands, and when it is likely to start: typed, and readable.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -132,7 +133,8 @@ pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
     let Some(terms) = job.queue() else {
         return Ok(Explanation::Waiting { position: 0, start: None, reason: Reason::NextPass });
     };
-    let paper = Paper::of(state, state.queue(&terms.queue)?);
+    let plans = Plans::of(state);
+    let paper = Paper::of(state, state.queue(&terms.queue)?, &plans);
     let place = paper.order.iter().position(|other| *other == id);
     paper.waiting(state, job, place.map_or(0, |n| n as u32 + 1))
 }
@@ -147,7 +149,8 @@ pub fn explain_queue(
     take: usize,
 ) -> Result<Vec<(JobId, Explanation)>, Refusal> {
     let queue = state.queue(queue)?;
-    let paper = Paper::of(state, queue);
+    let plans = Plans::of(state);
+    let paper = Paper::of(state, queue, &plans);
     let mut told = Vec::new();
     for (place, id) in paper.order.iter().enumerate().skip(skip).take(take) {
         let job = state.job(*id)?;
@@ -164,6 +167,30 @@ pub fn explain_queue(
         told.push((job.id, explain(state, job.id)?));
     }
     Ok(told)
+}
+
+/// When those of these jobs that wait in a queue are likely to start, as [`explain`] says it; the
+/// others are left out. What is worked out about the cluster and about each queue is worked out
+/// once, so that it costs what the explanation of one job of each queue does.
+pub fn likely_starts(state: &State, jobs: &[JobId]) -> Vec<(JobId, Estimate)> {
+    let waits = |id: &JobId| state.job(*id).ok().filter(|job| job.is_waiting());
+    let mut of_queue: BTreeMap<&Name, Vec<&Arc<Job>>> = BTreeMap::new();
+    for job in jobs.iter().filter_map(waits).filter(|job| job.after.is_empty()) {
+        let Some(terms) = job.queue() else { continue };
+        of_queue.entry(&terms.queue).or_default().push(job);
+    }
+    if of_queue.is_empty() {
+        return Vec::new();
+    }
+    let plans = Plans::of(state);
+    let mut starts = Vec::new();
+    for (queue, jobs) in of_queue {
+        let Ok(queue) = state.queue(queue) else { continue };
+        let paper = Paper::of(state, queue, &plans);
+        let start = |job: &Arc<Job>| Some((job.id, paper.start(state, job)?));
+        starts.extend(jobs.into_iter().filter_map(start));
+    }
+    starts
 }
 
 /// The waiting jobs of a queue in the order of service; under another rule than its own where one
@@ -184,10 +211,8 @@ pub fn queue_order(
     Ok(ranks.into_iter().map(|rank| rank.job).collect())
 }
 
-/// A queue on paper: its order, and when its first jobs would start if all went as planned.
-struct Paper<'a> {
-    queue: &'a Queue,
-    order: Vec<JobId>,
+/// When the first of all who wait would start if all went as planned.
+struct Plans {
     /// If runs take as long as such runs usually take, if they are all short, and if they all
     /// last until their limits.
     likely: Planned,
@@ -197,25 +222,41 @@ struct Paper<'a> {
 
 type Planned = Vec<(JobId, Option<Time>)>;
 
-impl Paper<'_> {
-    fn of<'a>(state: &State, queue: &'a Queue) -> Paper<'a> {
+impl Plans {
+    fn of(state: &State) -> Plans {
         let estimates = &state.estimates;
-        Paper {
-            queue,
-            order: ranked(state, queue).into_iter().map(|rank| rank.job).collect(),
+        Plans {
             likely: estimated_starts(state, DEPTH, |j| estimates.expected_of(j).0),
             earliest: estimated_starts(state, DEPTH, |j| estimates.expected_of(j).1),
             latest: estimated_starts(state, DEPTH, |j| j.parts[0].remaining()),
         }
     }
+}
+
+/// A queue on paper: its order, and the plans.
+struct Paper<'a> {
+    queue: &'a Queue,
+    order: Vec<JobId>,
+    plans: &'a Plans,
+}
+
+impl Paper<'_> {
+    fn of<'a>(state: &State, queue: &'a Queue, plans: &'a Plans) -> Paper<'a> {
+        let order = ranked(state, queue).into_iter().map(|rank| rank.job).collect();
+        Paper { queue, order, plans }
+    }
 
     fn waiting(&self, state: &State, job: &Job, position: u32) -> Result<Explanation, Refusal> {
         Ok(Explanation::Waiting {
             position,
-            // A queue that runs nothing has no start to tell, however much room there is.
-            start: if self.queue.running_max == 0 { None } else { self.estimate(state, job) },
+            start: self.start(state, job),
             reason: self.reason(state, job, position),
         })
+    }
+
+    /// A queue that runs nothing has no start to tell, however much room there is.
+    fn start(&self, state: &State, job: &Job) -> Option<Estimate> {
+        if self.queue.running_max == 0 { None } else { self.estimate(state, job) }
     }
 
     fn reason(&self, state: &State, job: &Job, position: u32) -> Reason {
@@ -250,7 +291,8 @@ impl Paper<'_> {
                 return Reason::Short { resource, free, needed };
             }
         }
-        let start = self.latest.iter().find(|(id, _)| *id == job.id).and_then(|(_, start)| *start);
+        let start =
+            self.plans.latest.iter().find(|(id, _)| *id == job.id).and_then(|(_, start)| *start);
         if start.is_some_and(|start| start <= state.now) {
             // There is room, though perhaps in a pool that is dearer than wallet or quota allow.
             let needed = prices().max().unwrap_or(Money::ZERO);
@@ -271,10 +313,11 @@ impl Paper<'_> {
     /// When a waiting job is likely to start: by planning those ahead of it on paper, three times.
     fn estimate(&self, state: &State, job: &Job) -> Option<Estimate> {
         let estimates = &state.estimates;
-        let likely = self.start_of(state, job, &self.likely, &|j| estimates.expected_of(j).0)?;
+        let likely =
+            self.start_of(state, job, &self.plans.likely, &|j| estimates.expected_of(j).0)?;
         let earliest =
-            self.start_of(state, job, &self.earliest, &|j| estimates.expected_of(j).1)?;
-        let latest = self.start_of(state, job, &self.latest, &|j| j.parts[0].remaining())?;
+            self.start_of(state, job, &self.plans.earliest, &|j| estimates.expected_of(j).1)?;
+        let latest = self.start_of(state, job, &self.plans.latest, &|j| j.parts[0].remaining())?;
         // Shorter runs need not mean an earlier start for everyone: order the three.
         let mut ordered = [earliest, likely, latest];
         ordered.sort_unstable();

@@ -40,7 +40,7 @@ mod waiting;
 pub mod wire;
 
 pub use check::check;
-pub use explain::{explain, explain_queue};
+pub use explain::{explain, explain_queue, likely_starts};
 pub use input::{Command, Input};
 pub use output::{Effect, Event, Output, Reply};
 pub use quote::quote;

@@ -1,5 +1,5 @@
 export { api, call, changeHeaders, idempotencyKey } from './client';
-export { live } from './live.svelte';
+export { clusterChanged, live } from './live.svelte';
 export { asProblem, ProblemError, problemOf, UNREACHABLE } from './problem';
 export { resource, type Resource } from './resource.svelte';
 export { session } from './session.svelte';

@@ -16,19 +16,30 @@ const SILENCE_MS = 40_000;
 const RETRY_MS_MIN = 500;
 const RETRY_MS_MAX = 15_000;
 
+/** A stream that ended after this much was ended by the server, which does so every hour: no loss. */
+const LASTED_MS = 5_000;
+
 /** How long to wait before try number `tries` (from 0), spread so that pages do not come back at once. */
 export function retryAfterMs(tries: number, spread: number): number {
   const base = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(tries, 10));
   return base * (0.75 + spread * 0.5);
 }
 
+/**
+ * Whether calendars, prices, machines or queues are no longer as they were, whoever changed them.
+ * Of what others do, most readers hear no more than this; it comes every two seconds at most.
+ */
+export function clusterChanged(event: Event): boolean {
+  return event.event === 'cluster_changed';
+}
+
 type Listener = (event: Event) => void;
 
 /** What the window that holds the stream tells the others, and what a new one asks. */
-type Word = { event: Event; id: string | undefined } | { state: LiveState } | { hello: true };
+type Word = { event: Event; id: string | undefined } | { state: LiveState } | { hello: true } | { back: true };
 const SHARED = 'era.live';
 
-class Live {
+export class Live {
   /** `stale`: what is shown may be older than the server's. */
   state = $state<LiveState>('off');
   /** When something last came, for whoever shows how old things are. */
@@ -81,7 +92,7 @@ class Live {
     return () => this.listeners.delete(listener);
   }
 
-  /** Calls when a connection that was lost is there again. */
+  /** Calls when a connection that ended is there again: what is not in the journal may have been missed. */
   onComeback(again: () => void): () => void {
     this.comeback.add(again);
     return () => this.comeback.delete(again);
@@ -98,6 +109,7 @@ class Live {
     clearTimeout(this.silence);
     this.silence = setTimeout(() => !this.leads && this.become('stale'), SILENCE_MS);
     if ('state' in word) this.become(word.state);
+    else if ('back' in word) this.isBack();
     else this.tell(word.id, word.event);
   }
 
@@ -105,24 +117,44 @@ class Live {
     const back = this.state === 'stale' && state === 'live';
     this.state = state;
     if (this.leads) this.others?.postMessage({ state } satisfies Word);
-    if (back) for (const again of this.comeback) again();
+    if (back) this.isBack();
+  }
+
+  private isBack(): void {
+    for (const again of this.comeback) again();
   }
 
   private async run(signal: AbortSignal): Promise<void> {
     clearTimeout(this.silence);
     let tries = 0;
+    let ended = false;
     while (!signal.aborted) {
+      const began = Date.now();
+      const again = ended;
+      ended = false;
       try {
-        await this.listenOnce(signal, () => (tries = 0));
-        // The server ends a stream after an hour; coming back at once is what it expects.
+        await this.listenOnce(signal, () => {
+          tries = 0;
+          if (again) this.wentOn();
+        });
+        // The server ends a stream after an hour; coming back at once is what it expects, and only
+        // where that fails is anything lost.
+        ended = Date.now() - began >= LASTED_MS;
       } catch {
         // Whatever it was, the state says so and the next try tells more.
       }
       if (signal.aborted) return;
+      if (ended) continue;
       this.become('stale');
       await pause(retryAfterMs(tries, Math.random()), signal);
       tries += 1;
     }
+  }
+
+  /** The next stream follows the one that ended: looked at again is what may have changed between. */
+  private wentOn(): void {
+    if (this.leads) this.others?.postMessage({ back: true } satisfies Word);
+    this.isBack();
   }
 
   private async listenOnce(signal: AbortSignal, opened: () => void): Promise<void> {
@@ -172,11 +204,13 @@ class Live {
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
+    const over = () => {
       clearTimeout(timer);
+      signal.removeEventListener('abort', over);
       resolve();
-    });
+    };
+    const timer = setTimeout(over, ms);
+    signal.addEventListener('abort', over);
   });
 }
 

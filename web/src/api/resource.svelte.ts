@@ -77,8 +77,11 @@ export function resource<T>(load: (signal: AbortSignal) => Promise<T>, options: 
   $effect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let last = 0;
+    let unseen = false;
     const soon = () => {
-      if (timer !== undefined) return;
+      // Nobody looks: it is loaded when somebody does.
+      if (document.visibilityState === 'hidden') unseen = true;
+      if (unseen || timer !== undefined) return;
       const wait = Math.max(60, last + (options.burstMs ?? BURST_MS) - Date.now());
       timer = setTimeout(() => {
         timer = undefined;
@@ -89,12 +92,19 @@ export function resource<T>(load: (signal: AbortSignal) => Promise<T>, options: 
     const { on, everyMs } = options;
     const quiet = on ? live.listen((event) => on(event) && soon()) : () => {};
     const back = live.onComeback(soon);
-    const beat = everyMs ? setInterval(() => document.visibilityState === 'visible' && soon(), everyMs) : undefined;
+    const beat = everyMs ? setInterval(soon, everyMs) : undefined;
+    const seen = () => {
+      if (!unseen || document.visibilityState === 'hidden') return;
+      unseen = false;
+      soon();
+    };
+    document.addEventListener('visibilitychange', seen);
     return () => {
       quiet();
       back();
       clearTimeout(timer);
       clearInterval(beat);
+      document.removeEventListener('visibilitychange', seen);
     };
   });
 

@@ -199,7 +199,14 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Events that the caller may see, as they happen. */
+        /**
+         * Events that the caller may see, as they happen.
+         * @description Some are not in the journal and only say that a look is worth while: `account_changed`,
+         *     `data_changed`, `lab_changed`, and for everybody `cluster_changed`, when the calendar, prices,
+         *     machines or queues are no longer as they were, whoever changed them. That one says neither what
+         *     nor whose, and comes every two seconds at most. They have no `id`; whoever was away has missed
+         *     them.
+         */
         get: operations["get_events_stream"];
         put?: never;
         post?: never;
@@ -2169,6 +2176,11 @@ export interface components {
              * @description Its number.
              */
             id: number;
+            /**
+             * Format: date-time
+             * @description When it is likely to start, of one that waits, where that was asked for.
+             */
+            likely_start?: string | null;
             /** @description What people call it. */
             name?: string | null;
             /** @description What it was promised for, or has paid so far. */
@@ -2992,6 +3004,11 @@ export interface components {
                  * @description Its number.
                  */
                 id: number;
+                /**
+                 * Format: date-time
+                 * @description When it is likely to start, of one that waits, where that was asked for.
+                 */
+                likely_start?: string | null;
                 /** @description What people call it. */
                 name?: string | null;
                 /** @description What it was promised for, or has paid so far. */
@@ -5592,6 +5609,10 @@ export interface operations {
                 name?: string;
                 /** @description Of this array. */
                 array?: number;
+                /** @description One of these, by number and comma; at most 100. */
+                ids?: string;
+                /** @description Also say when those that wait are likely to start: dearer, for it plans them on paper. */
+                likely?: boolean;
                 /** @description Submitted at or after. */
                 since?: string;
                 /** @description Submitted before. */

@@ -7,6 +7,9 @@ import { live } from './live.svelte';
 import { asProblem, type ProblemError } from './problem';
 import type { Me } from './types';
 
+/** What a job of one's own does comes in bursts, and so do the charges for it. */
+const AGAIN_MS = 1000;
+
 class Session {
   /** `undefined` while it is not known, `null` for nobody. */
   me = $state<Me | null | undefined>(undefined);
@@ -22,6 +25,38 @@ class Session {
       const problem = asProblem(thrown);
       if (problem.status === 401) this.leave();
       else this.problem = problem;
+    }
+  }
+
+  /** Keeps balance and rights true until the returned function is called. */
+  follow(): () => void {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const soon = () => {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        void this.renew();
+      }, AGAIN_MS);
+    };
+    const quiet = live.listen((event) => {
+      if (event.event === 'account_changed' || event.user === this.me?.name) soon();
+    });
+    const back = live.onComeback(soon);
+    return () => {
+      quiet();
+      back();
+      clearTimeout(timer);
+    };
+  }
+
+  /** Asks again who this is; where no answer comes, what is shown stays. */
+  private async renew(): Promise<void> {
+    const asked = this.me;
+    try {
+      const fresh = await call(api.GET('/api/v1/sessions'));
+      // Field by field: what did not change makes nothing load again.
+      if (this.me && this.me === asked) Object.assign(this.me, fresh);
+    } catch (thrown) {
+      if (asProblem(thrown).status === 401) this.leave();
     }
   }
 

@@ -9,7 +9,7 @@ import { Server } from './server';
 import { signIn } from './sign-in';
 
 export { expect } from '@playwright/test';
-export { ADMIN, PASSWORD, TIGHT, until, USER } from './seed';
+export { ADMIN, PASSWORD, takeNodes, TIGHT, tokenOf, until, USER } from './seed';
 export { findings } from './axe';
 export { binary } from './server';
 

@@ -92,6 +92,20 @@ export async function seed(server: Server): Promise<Seeded> {
   return { done, promised, waiting };
 }
 
+/** A token of one of the accounts. */
+export async function tokenOf(server: Server, user: string): Promise<string> {
+  return (await server.ask<{ token: string }>('POST', '/sessions', { user, password: PASSWORD, label: 'test' })).token;
+}
+
+/** A promise of an administrator over whole nodes of a pool, so many hours from now. */
+export async function takeNodes(server: Server, pool: 'training' | 'inference', nodes: number, [from, to]: readonly [number, number]): Promise<number> {
+  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  const gpus = pool === 'training' ? 8 : 4;
+  const ask = { resources: { cpu: '8', memory: '8Gi', gpu: String(gpus) }, replicas: nodes, duration_s: (to - from) * 3600, earliest: at(from), deadline: at(to + 0.1), constraints: { pool } };
+  const token = await tokenOf(server, ADMIN);
+  return (await server.ask<Submitted>('POST', '/jobs', { name: 'of-somebody-else', work: { command: ['true'] }, ask, value: '1000000' }, token)).job;
+}
+
 /** Waits until something is so. */
 export async function until(so: () => Promise<boolean>, limitMs = 30_000): Promise<void> {
   const deadline = Date.now() + limitMs;

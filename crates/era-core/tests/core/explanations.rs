@@ -8,7 +8,7 @@ use era_core::explain::{Estimate, Explanation, Reason};
 use era_core::quota::Quota;
 use era_core::resources::Resource;
 use era_core::units::{JobId, Milli, Money, Span};
-use era_core::{Command, Refusal, explain, explain_queue};
+use era_core::{Command, Refusal, explain, explain_queue, likely_starts};
 
 use crate::bed::{ALICE, BOB, Bed, gang, min};
 use crate::verbs::{credits, gpu_quota};
@@ -221,4 +221,20 @@ fn a_queue_is_explained_as_its_jobs_are_one_by_one() {
     assert_eq!(explain_queue(&bed.state, &default, 68, 1).unwrap(), all[68..69]);
     assert_eq!(explain_queue(&bed.state, &default, 99, 5).unwrap(), []);
     assert!(explain_queue(&bed.state, &crate::bed::name("none"), 0, 1).is_err());
+}
+
+#[test]
+fn likely_starts_are_those_that_the_jobs_are_told_one_by_one() {
+    let mut bed = Bed::new(1);
+    let running = wait(&mut bed, "gpu=8", 60);
+    bed.pass();
+    bed.run(running);
+    let jobs: Vec<JobId> = (0..70).map(|n| wait(&mut bed, "gpu=2", 10 + n)).collect();
+    let asked: Vec<JobId> = jobs.iter().copied().step_by(9).collect();
+    let told = likely_starts(&bed.state, &asked);
+    assert_eq!(told.iter().map(|(job, _)| *job).collect::<Vec<_>>(), asked);
+    for (job, estimate) in told {
+        assert_eq!(estimate, start(&bed, job), "{job}");
+    }
+    assert_eq!(likely_starts(&bed.state, &[running, JobId(9_999)]), [], "neither waits");
 }

@@ -1,8 +1,41 @@
-//! News that are not in the journal: accounts, data sets and the laboratory. They are told to
-//! whoever listens at that moment, and kept for nobody: they only say that a look is worth while.
+//! News that are not in the journal: accounts, data sets and the laboratory; and that what everybody
+//! may look at is no longer as it was, without what happened. They are told to whoever listens at
+//! that moment, and kept for nobody: they only say that a look is worth while.
 
+use std::time::Duration;
+
+use era_api::event::Event;
 use era_core::units::{GroupId, UserId};
 use era_store::tables::Seen;
+use tokio::time::Instant;
+
+/// A listener hears of the cluster no more often than this: each of them looks again then.
+const CLUSTER_EVERY: Duration = Duration::from_secs(2);
+/// Events after which calendars, prices, machines or queues look otherwise to everybody. What is
+/// not here (credits, checkpoints, refusals) can be seen by nobody else, so nobody else hears it.
+const CLUSTER: [&str; 19] = [
+    "promised",
+    "queued",
+    "ready",
+    "held",
+    "hold_ended",
+    "moved",
+    "hold_moved",
+    "launched",
+    "running",
+    "stopping",
+    "part_done",
+    "requeued",
+    "replanned",
+    "broken",
+    "extended",
+    "resized",
+    "ended",
+    "edited",
+    "nodes_changed",
+];
+/// What `changed` is said of that is nobody else's.
+const PRIVATE: [&str; 3] = ["user", "group", "quota"];
 
 /// What changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,26 +46,31 @@ pub enum House {
     Account(Option<UserId>, Option<GroupId>),
     /// A run of the laboratory, which is for administrators.
     Lab,
+    /// What is booked, priced, running or waiting. Everybody hears that, and neither what nor whose.
+    Cluster,
 }
 
 impl House {
     /// Whether somebody who may see so much hears of it.
     pub fn is_for(self, seen: Seen) -> bool {
         match self {
-            House::Data => true,
+            House::Data | House::Cluster => true,
             House::Account(account, team) => seen.allows(account, team),
             House::Lab => seen == Seen::All,
         }
     }
 
     /// As it is told.
-    pub fn event(self) -> era_api::event::Event {
+    pub fn event(self) -> Event {
         let (kind, sentence) = match self {
             House::Data => ("data_changed", "Data sets changed."),
             House::Account(..) => ("account_changed", "Accounts or groups changed."),
             House::Lab => ("lab_changed", "The laboratory got on."),
+            House::Cluster => {
+                ("cluster_changed", "The calendar, the cluster or the queues changed.")
+            }
         };
-        era_api::event::Event {
+        Event {
             id: String::new(),
             at: era_api::Timestamp::now(),
             event: kind.to_owned(),
@@ -41,5 +79,95 @@ impl House {
             sentence: sentence.to_owned(),
             parameters: era_api::Parameters::new(),
         }
+    }
+}
+
+/// When a listener is told next that the cluster changed: at once after a pause, and no change is
+/// left untold.
+#[derive(Debug, Default)]
+pub struct Pulse {
+    changed: bool,
+    last: Option<Instant>,
+}
+
+impl Pulse {
+    /// Takes note of an event of the journal.
+    pub fn note(&mut self, event: &Event) {
+        self.changed |= CLUSTER.contains(&event.event.as_str())
+            || event.event == "changed" && !is_private(event);
+    }
+
+    /// Takes note that something may have been missed.
+    pub fn missed(&mut self) {
+        self.changed = true;
+    }
+
+    /// When it is to be told; `None` while there is nothing to tell.
+    pub fn due(&self) -> Option<Instant> {
+        let pause = |last: Instant| last + CLUSTER_EVERY;
+        self.changed.then(|| self.last.map_or_else(Instant::now, pause))
+    }
+
+    /// It is told.
+    pub fn told(&mut self) {
+        *self = Pulse { changed: false, last: Some(Instant::now()) };
+    }
+}
+
+fn is_private(event: &Event) -> bool {
+    let what = event.parameters.get("what").and_then(|what| what.as_str());
+    what.is_none_or(|what| PRIVATE.contains(&what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: &str, what: Option<&str>) -> Event {
+        let parameters = what.map(|what| ("what".to_owned(), what.into())).into_iter().collect();
+        Event { event: kind.to_owned(), parameters, ..House::Cluster.event() }
+    }
+
+    #[test]
+    fn everybody_hears_that_the_cluster_changed_and_nothing_else_of_it() {
+        assert!(House::Cluster.is_for(Seen::Own(UserId(1))) && House::Cluster.is_for(Seen::All));
+        let told = House::Cluster.event();
+        assert_eq!((told.event.as_str(), told.job, told.user), ("cluster_changed", None, None));
+        assert!(told.id.is_empty() && told.parameters.is_empty());
+    }
+
+    #[test]
+    fn what_nobody_else_can_see_is_not_told() {
+        let stirs = |kind: &str, what: Option<&str>| {
+            let mut pulse = Pulse::default();
+            pulse.note(&event(kind, what));
+            pulse.due().is_some()
+        };
+        for kind in CLUSTER {
+            assert!(stirs(kind, None), "{kind}");
+        }
+        assert!(stirs("changed", Some("queue")) && stirs("changed", Some("market")));
+        for what in PRIVATE {
+            assert!(!stirs("changed", Some(what)), "{what}");
+        }
+        for kind in ["posted", "refused", "bid_declined", "checkpointed", "forgotten"] {
+            assert!(!stirs(kind, None), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_burst_is_told_at_once_and_once_more_after_it() {
+        let mut pulse = Pulse::default();
+        assert_eq!(pulse.due(), None);
+        pulse.note(&event("promised", None));
+        assert!(pulse.due().is_some_and(|due| due <= Instant::now()), "at once");
+        let before = Instant::now();
+        pulse.told();
+        assert_eq!(pulse.due(), None, "nothing new");
+        for _ in 0..100 {
+            pulse.note(&event("ended", None));
+        }
+        let due = pulse.due().unwrap();
+        assert!(due >= before + CLUSTER_EVERY && due <= Instant::now() + CLUSTER_EVERY);
     }
 }

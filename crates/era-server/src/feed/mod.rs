@@ -31,7 +31,7 @@ use tokio::task::JoinHandle;
 
 use crate::gather::Gathering;
 
-pub use house::House;
+pub use house::{House, Pulse};
 pub use names::Names;
 pub use particulars::outcome;
 pub use sentence::sentence;

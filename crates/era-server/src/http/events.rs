@@ -21,7 +21,7 @@ use era_store::tables::{EventQuery, Seen};
 use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -29,7 +29,7 @@ use super::lasting::Lasting;
 use super::seen::{event_place, page_size, seen_by};
 use super::{Caller, Failure, Query, Session};
 use crate::App;
-use crate::feed::{Feed, House, Told};
+use crate::feed::{Feed, House, Pulse, Told};
 use crate::wire::Wrong;
 
 /// How often an idle stream says that it is alive.
@@ -68,6 +68,12 @@ async fn list(
 }
 
 /// Events that the caller may see, as they happen.
+///
+/// Some are not in the journal and only say that a look is worth while: `account_changed`,
+/// `data_changed`, `lab_changed`, and for everybody `cluster_changed`, when the calendar, prices,
+/// machines or queues are no longer as they were, whoever changed them. That one says neither what
+/// nor whose, and comes every two seconds at most. They have no `id`; whoever was away has missed
+/// them.
 #[utoipa::path(get, path = "/events/stream", tag = "events",
     params(("last-event-id" = Option<String>, Header, description = "Go on after this event")),
     responses(
@@ -113,6 +119,14 @@ fn message(event: &Event) -> sse::Event {
     told.json_data(event).unwrap_or_default()
 }
 
+/// Waits until then; for ever where it is not known.
+async fn reached(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Somebody who listens, at a place in the stream.
 struct Listener {
     feed: Feed,
@@ -123,6 +137,8 @@ struct Listener {
     last: (u64, u32),
     /// Whether there may be events in the tables that were not passed on.
     behind: bool,
+    /// What others do, as far as everybody hears of it.
+    pulse: Pulse,
     ready: VecDeque<Told>,
     until: Instant,
     _seat: OwnedSemaphorePermit,
@@ -137,7 +153,12 @@ impl Listener {
     ) -> Listener {
         // First listen, then look where the tables are: what comes between is in both.
         let live = feed.listen();
+        let mut pulse = Pulse::default();
+        if last.is_some() {
+            pulse.missed();
+        }
         Listener {
+            pulse,
             seen,
             live,
             house: feed.listen_to_house(),
@@ -169,14 +190,22 @@ impl Listener {
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
                     Err(broadcast::error::RecvError::Closed) => return None,
                 },
+                () = reached(self.pulse.due()) => {
+                    self.pulse.told();
+                    return Some(House::Cluster.event());
+                }
             };
             match live {
                 Ok(Ok(batch)) => {
                     let new = |told: &&Told| told.place > self.last;
+                    batch.iter().filter(new).for_each(|told| self.pulse.note(&told.event));
                     let seen = |told: &&Told| self.seen.allows(told.account, told.team);
                     self.ready.extend(batch.iter().filter(new).filter(seen).cloned());
                 }
-                Ok(Err(broadcast::error::RecvError::Lagged(_))) => self.behind = true,
+                Ok(Err(broadcast::error::RecvError::Lagged(_))) => {
+                    self.behind = true;
+                    self.pulse.missed();
+                }
                 // The feed has ended, or the stream has lasted long enough.
                 Ok(Err(broadcast::error::RecvError::Closed)) | Err(_) => return None,
             }
@@ -197,5 +226,40 @@ impl Listener {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use era_core::units::UserId;
+
+    use super::*;
+    use crate::feed::tests::Site;
+
+    #[tokio::test]
+    async fn whoever_sees_only_own_jobs_hears_that_another_one_came_and_nothing_about_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site::new(folder.path()).await;
+        let last = site.app.driver.snapshot().seq();
+        assert!(site.app.wait_for(last).await);
+        let feed = &site.app.feed;
+        let mut ada = Listener::new(feed, Seen::Own(UserId(1)), None, feed.seat().unwrap());
+        let (theirs, _) = site.submit(2).await;
+        let told = tokio::time::timeout(Duration::from_secs(10), ada.next()).await;
+        let told = told.unwrap().unwrap();
+        assert_eq!((told.event.as_str(), told.job), ("cluster_changed", None));
+        let written = serde_json::to_string(&told).unwrap();
+        assert!(!written.contains("bob") && !written.contains(&format!("job-of-{theirs}")));
+        // Her own comes as it is, and the cluster's once more, but not at once.
+        let (hers, _) = site.submit(1).await;
+        let wanted = [("queued".to_owned(), Some(hers)), ("cluster_changed".to_owned(), None)];
+        let mut heard = Vec::new();
+        while !wanted.iter().all(|news| heard.contains(news)) {
+            let told = tokio::time::timeout(Duration::from_secs(10), ada.next()).await;
+            let told = told.unwrap().unwrap();
+            heard.push((told.event, told.job));
+        }
+        assert!(heard.iter().all(|(_, job)| *job != Some(theirs)), "{heard:?}");
+        site.stop().await;
     }
 }

@@ -3,14 +3,17 @@
 //! All of it comes from the tables, but for the explanation, which the newest snapshot gives.
 //! A job that the caller may not see does not exist for it.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use era_api::Page;
-use era_api::job::{Explanation, Job, JobFilter, JobSummary, TimelineLine};
+use era_api::job::{Explanation, Job, JobFilter, JobState, JobSummary, TimelineLine};
 use era_api::page::PageAsk;
-use era_core::explain::queue_order;
+use era_core::explain::{Estimate, queue_order};
+use era_core::likely_starts;
 use era_core::units::JobId;
 use era_store::tables::{JobCursor, JobRow};
 use utoipa_axum::router::OpenApiRouter;
@@ -20,7 +23,7 @@ use super::reading_jobs::{self, query, summary};
 use super::seen::{self, event_place, page_size, seen_by, tagged};
 use super::{Caller, Failure, Path, Query};
 use crate::App;
-use crate::wire::Wrong;
+use crate::wire::{Wrong, stamp};
 
 /// Most tasks that one job shows.
 const TASKS_MAX: u32 = 4096;
@@ -54,7 +57,25 @@ async fn list(
     app.wait_for(app.driver.snapshot().seq()).await;
     let page = app.feed.tables().jobs(&query, after).await?;
     let next = page.next.map(|next| next.write(&query));
-    tagged(&headers, &Page { items: page.rows.iter().map(summary).collect(), next })
+    let mut items: Vec<JobSummary> = page.rows.iter().map(summary).collect();
+    if filter.likely == Some(true) {
+        say_starts(&app, &mut items).await?;
+    }
+    tagged(&headers, &Page { items, next })
+}
+
+/// Says when those that wait are likely to start; off the runtime, since it plans on paper.
+async fn say_starts(app: &App, jobs: &mut [JobSummary]) -> Result<(), Failure> {
+    let waits = jobs.iter().filter(|job| job.state == JobState::Waiting);
+    let waiting: Vec<JobId> = waits.map(|job| JobId(job.id)).collect();
+    let snapshot = app.driver.snapshot();
+    let starts = tokio::task::spawn_blocking(move || likely_starts(&snapshot, &waiting));
+    let starts: BTreeMap<JobId, Estimate> =
+        starts.await.map_err(|e| Failure::internal(&e))?.into_iter().collect();
+    for job in jobs {
+        job.likely_start = starts.get(&JobId(job.id)).map(|start| stamp(start.likely));
+    }
+    Ok(())
 }
 
 /// One job with all that is known of it.

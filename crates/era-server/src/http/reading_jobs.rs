@@ -9,7 +9,7 @@ use era_api::job::{
 };
 use era_core::Event;
 use era_core::units::{JobId, Time};
-use era_store::tables::{self, EventRow, JobQuery, JobRow, Seen, TaskRow};
+use era_store::tables::{self, EventRow, IDS_MAX, JobQuery, JobRow, Seen, TaskRow};
 
 use super::Failure;
 use super::seen::page_size;
@@ -59,6 +59,20 @@ fn no_state(word: &str) -> Failure {
     Failure::bad_field("state", Wrong::Unknown { given, meant: None, known })
 }
 
+/// Jobs by number and comma.
+fn ids(text: &str) -> Result<Vec<JobId>, Failure> {
+    let mut ids = Vec::new();
+    for word in text.split(',').map(str::trim) {
+        if ids.len() == IDS_MAX {
+            let wrong = Wrong::TooMany { most: IDS_MAX, what: "jobs" };
+            return Err(Failure::bad_field("ids", wrong));
+        }
+        let id = word.parse().ok().filter(|id| i64::try_from(*id).is_ok());
+        ids.push(id.map(JobId).ok_or_else(|| Failure::bad_field("ids", Wrong::NoJob))?);
+    }
+    Ok(ids)
+}
+
 /// Which jobs are asked for.
 pub fn query(filter: &JobFilter, seen: Seen) -> Result<JobQuery, Failure> {
     let states = filter.state.as_deref().map(states).transpose()?.unwrap_or_default();
@@ -76,6 +90,7 @@ pub fn query(filter: &JobFilter, seen: Seen) -> Result<JobQuery, Failure> {
         project: filter.project.clone(),
         name: filter.name.clone(),
         array: array.transpose()?,
+        ids: filter.ids.as_deref().map(ids).transpose()?.unwrap_or_default(),
         since: at(&filter.since),
         until: at(&filter.until),
         limit: page_size(filter.limit)?,
@@ -94,6 +109,7 @@ pub fn summary(row: &JobRow) -> JobSummary {
         submitted: stamp(row.submitted),
         promised_start: row.promised_start.map(stamp),
         promised_finish: row.promised_finish.map(stamp),
+        likely_start: None,
         started: row.started.map(stamp),
         ended: row.ended.map(stamp),
         exit_code: row.exit_code,
@@ -201,5 +217,15 @@ mod tests {
         let refused = states("done").unwrap_err().0;
         assert_eq!(refused.field.as_deref(), Some("state"));
         assert!(refused.detail.contains("limit_reached"), "{}", refused.detail);
+    }
+
+    #[test]
+    fn numbers_of_jobs_are_read_by_comma_and_are_not_too_many() {
+        assert_eq!(ids("7, 12").unwrap(), [JobId(7), JobId(12)]);
+        let many = |count: usize| vec!["1"; count].join(",");
+        assert_eq!(ids(&many(IDS_MAX)).unwrap().len(), IDS_MAX);
+        for bad in ["", "7,", "x", "-1", "9223372036854775808", &many(IDS_MAX + 1)] {
+            assert_eq!(ids(bad).unwrap_err().0.field.as_deref(), Some("ids"), "{bad}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A list is in the order of job numbers, newest first, and each page begins where the one before
 //! ended. Whatever is asked for, a page is the merge of one short walk along an index for each
-//! state that is wanted, or for each name, so its cost does not grow with the number of jobs. Since
+//! state that is wanted, for each name or for each number, so its cost does not grow with the number of jobs. Since
 //! jobs are numbered in the order of their submission, limits in time become limits of numbers.
 
 use std::fmt::Write;
@@ -21,6 +21,9 @@ const NAMED_FEW: i64 = 2000;
 /// Most names with a wanted beginning that are walked along; with more, jobs are looked at one by
 /// one.
 const NAMES_MAX: usize = 100;
+
+/// Most jobs that are asked for by their numbers at a time.
+pub const IDS_MAX: usize = 100;
 
 /// Whose jobs a caller may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,8 @@ pub struct JobQuery {
     pub name: Option<String>,
     /// Of this array.
     pub array: Option<JobId>,
+    /// One of these, at most [`IDS_MAX`]; any where none is given.
+    pub ids: Vec<JobId>,
     /// Submitted at or after.
     pub since: Option<Time>,
     /// Submitted before.
@@ -83,6 +88,7 @@ impl JobQuery {
             project: None,
             name: None,
             array: None,
+            ids: Vec::new(),
             since: None,
             until: None,
             limit,
@@ -244,7 +250,16 @@ impl Tables {
                 (None, _) => {}
             }
         }
-        if let Some(name) = &query.name {
+        if !query.ids.is_empty() {
+            let mut ids = query.ids.clone();
+            ids.sort_unstable();
+            ids.dedup();
+            walk.along = Along::Ids(ids);
+            if let Some(name) = &query.name {
+                walk.and("name >= ? AND name < ?", name.clone());
+                walk.values.push(after_all(name).into());
+            }
+        } else if let Some(name) = &query.name {
             self.by_name(&mut walk, name).await?;
         }
         Ok(Some(walk))
@@ -322,6 +337,8 @@ enum Along {
     Jobs,
     /// One walk for each of these names.
     Names(Vec<String>),
+    /// One step for each of these numbers.
+    Ids(Vec<JobId>),
 }
 
 /// Walks along an index.
@@ -364,6 +381,7 @@ impl Walk {
                 self.states.iter().map(|state| state.number().into()).collect()
             }
             Along::Names(names) => names.iter().map(|name| name.clone().into()).collect(),
+            Along::Ids(ids) => ids.iter().map(|id| id.0.into()).collect(),
         }
     }
 
@@ -380,10 +398,11 @@ impl Walk {
         let mut conditions = match &self.along {
             Along::States => vec!["state = ?".to_owned()],
             Along::Jobs => vec![format!("{unindexed} = ?")],
-            Along::Names(_) => {
+            Along::Names(_) | Along::Ids(_) => {
                 let states: Vec<String> =
                     self.states.iter().map(|state| state.number().to_string()).collect();
-                vec!["name = ?".to_owned(), format!("{unindexed} IN ({})", states.join(", "))]
+                let one = if matches!(self.along, Along::Ids(_)) { "id = ?" } else { "name = ?" };
+                vec![one.to_owned(), format!("{unindexed} IN ({})", states.join(", "))]
             }
         };
         conditions.extend(self.conditions.iter().cloned());

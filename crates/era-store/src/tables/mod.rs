@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use era_core::units::NodeId;
 use sqlx::Row;
 
-pub use jobs::{BadCursor, JobCursor, JobQuery, Jobs, Seen};
+pub use jobs::{BadCursor, IDS_MAX, JobCursor, JobQuery, Jobs, Seen};
 pub use log::{EventQuery, StatementPage};
 pub use measure::{NodeUse, Open};
 pub use project::{Fact, HOUR_MS, hour_of, hours, job_of};

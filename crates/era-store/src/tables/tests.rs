@@ -307,6 +307,20 @@ async fn a_list_is_newest_first_in_pages_that_meet_and_never_overlap() {
     assert_eq!(pages(unknown).await, []);
     let begins = JobQuery { name: Some("que".into()), ..JobQuery::all(Seen::All, 9) };
     assert_eq!(pages(begins).await, newest_first);
+    let [first, .., last] = jobs[..] else { panic!("{jobs:?}") };
+    let some =
+        JobQuery { ids: vec![first, last, first, JobId(9_999)], ..JobQuery::all(Seen::All, 9) };
+    assert_eq!(pages(some.clone()).await, [last, first]);
+    let started = JobQuery { states: vec![JobState::Waiting], ..some.clone() };
+    let still: Vec<JobId> = [last, first].into_iter().filter(|id| waiting.contains(id)).collect();
+    assert_eq!(pages(started).await, still);
+    let other = JobQuery { name: Some("other".into()), ..some.clone() };
+    assert_eq!(pages(other).await, []);
+    let named = JobQuery { name: Some("que".into()), ..some.clone() };
+    assert_eq!(pages(named).await, [last, first]);
+    let hers = JobQuery { seen: Seen::Own(ADA), ..some };
+    let seen: Vec<JobId> = [last, first].into_iter().filter(|id| ada.contains(id)).collect();
+    assert_eq!(pages(hers).await, seen);
     let later = JobQuery { since: Some(world.now + Span(1)), ..JobQuery::all(Seen::All, 9) };
     assert_eq!(pages(later).await, []);
     let until = JobQuery { until: Some(world.now + Span(1)), ..JobQuery::all(Seen::All, 9) };

@@ -70,6 +70,8 @@ impl Jobs {
             project: self.project,
             name: self.name,
             array: self.array,
+            ids: None,
+            likely: None,
             since: time("--since", &self.since)?,
             until: time("--until", &self.until)?,
             cursor: self.cursor,

@@ -3,17 +3,13 @@
  * for when it first comes into sight, a few at a time; what was loaded is asked for again when
  * something changed and it is seen, so that a cluster of thousands costs what is looked at.
  */
-import { api, call, live, type Booking, type Event } from '../../api';
+import { api, call, clusterChanged, live, type Booking } from '../../api';
 import { asProblem, type ProblemError } from '../../api/problem';
 
 /** Questions under way at a time: a browser opens no more connections to one server. */
 const AT_ONCE = 5;
 /** Promises come in bursts: what is seen is asked for again no more often than this. */
 const REFRESH_MS = 2500;
-/** What changes a calendar, as the journal calls it. */
-const CHANGES: ReadonlySet<string> = new Set([
-  'promised', 'held', 'hold_ended', 'hold_moved', 'moved', 'launched', 'running', 'ended', 'part_done', 'requeued', 'replanned', 'broken', 'extended', 'resized', 'nodes_changed',
-]);
 
 export interface Period {
   from: number;
@@ -46,7 +42,7 @@ export class Bookings {
         this.refresh();
       }, REFRESH_MS);
     };
-    const quiet = live.listen((event: Event) => CHANGES.has(event.event) && changed());
+    const quiet = live.listen((event) => clusterChanged(event) && changed());
     const back = live.onComeback(changed);
     return () => {
       quiet();

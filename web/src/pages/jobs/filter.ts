@@ -1,4 +1,4 @@
-/** Which jobs are shown: read from the address, asked of the server, and checked again on live changes. */
+/** Which jobs are shown: read from the address, and asked of the server. */
 import type { JobState, JobSummary } from '../../api/types';
 import { isOver } from '../../ui/job-states';
 
@@ -44,18 +44,6 @@ export function toServer(filter: Filter): Record<string, string> {
     ...(filter.queue !== '' && { queue: filter.queue }),
     ...(filter.project !== '' && { project: filter.project }),
   };
-}
-
-/** Whether a job that has just changed still belongs here. */
-export function fits(job: JobSummary, filter: Filter): boolean {
-  const states = STATES[filter.which];
-  return (
-    (!states || states.includes(job.state)) &&
-    (filter.name === '' || (job.name ?? '').startsWith(filter.name)) &&
-    (filter.user === '' || job.user === filter.user) &&
-    (filter.queue === '' || job.queue === filter.queue) &&
-    (filter.project === '' || job.project === filter.project)
-  );
 }
 
 export function canCancel(job: JobSummary): boolean {

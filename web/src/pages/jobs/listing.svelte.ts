@@ -1,12 +1,13 @@
 /**
  * A long list of jobs: the first page at once, the others behind it while the first is read, then
- * kept alive by events. Filters are the server's; a change is asked for by its id.
+ * kept alive by events. Filters are the server's: jobs that changed are asked for by their numbers
+ * under the filter, and those that do not come have left it.
  */
 import { api, call } from '../../api/client';
 import { live } from '../../api/live.svelte';
 import { asProblem, type ProblemError } from '../../api/problem';
 import type { JobSummary } from '../../api/types';
-import { fits, toServer, type Filter } from './filter';
+import { toServer, type Filter } from './filter';
 import { merged } from './rows';
 
 const PAGE = 1000;
@@ -14,8 +15,10 @@ const PAGE = 1000;
 export const ROWS_MAX = 100_000;
 /** Changes are gathered for a moment. */
 const GATHER_MS = 500;
-/** Up to so many changed jobs are asked for one by one; more make the newest page load again. */
-const SINGLE_MAX = 8;
+/** So many are asked for by their numbers at a time; the server takes no more. */
+const IDS_MAX = 100;
+/** So many jobs of an array that was just handed in are shown at once; the others as they change. */
+const ARRAY_MAX = 1000;
 /** Pages between two redraws while the rest comes in. */
 const PAGES_AT_ONCE = 10;
 
@@ -29,14 +32,21 @@ export class Listing {
   private filter: Filter = { which: 'all', name: '', user: '', queue: '', project: '' };
   private current: AbortController | undefined;
   private changed = new Set<number>();
+  /** What changed while pages came in: they may have been read before. */
+  private during: Set<number> | undefined;
+  /** One question after the other, so that no older answer is laid over a newer one. */
+  private renewing: Promise<void> = Promise.resolve();
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Keeps it alive until the returned function is called. */
   follow(): () => void {
     const quiet = live.listen((event) => {
-      if (event.job !== undefined && event.job !== null) this.note(event.job);
+      if (event.job === undefined || event.job === null) return;
+      // An array is one event, and its jobs have numbers that follow one another.
+      const count = event.event === 'queued' ? Math.min(ARRAY_MAX, Number(event.parameters?.['count'] ?? 1)) : 1;
+      for (let index = 0; index < count; index += 1) this.note(event.job + index);
     });
-    const back = live.onComeback(() => void this.newest());
+    const back = live.onComeback(() => void this.reload());
     return () => {
       quiet();
       back();
@@ -52,17 +62,34 @@ export class Listing {
     this.current = controller;
     this.loading = true;
     this.complete = false;
-    try {
-      await this.pages(controller.signal);
-      this.problem = undefined;
-    } catch (thrown) {
-      if (controller.signal.aborted) return;
-      this.problem = asProblem(thrown);
-    }
-    this.loading = false;
+    await this.take(controller.signal, true);
+    if (!controller.signal.aborted) this.loading = false;
   }
 
-  private async pages(signal: AbortSignal): Promise<void> {
+  /** All of it again, without taking away what is shown until it is there. */
+  private async reload(): Promise<void> {
+    if (this.rows.length === 0) return this.load(this.filter);
+    this.current?.abort();
+    const controller = new AbortController();
+    this.current = controller;
+    await this.take(controller.signal, false);
+  }
+
+  private async take(signal: AbortSignal, early: boolean): Promise<void> {
+    const during = new Set<number>();
+    this.during = during;
+    try {
+      await this.pages(signal, early);
+      if (!signal.aborted) this.problem = undefined;
+    } catch (thrown) {
+      if (!signal.aborted) this.problem = asProblem(thrown);
+    }
+    if (signal.aborted) return;
+    this.during = undefined;
+    for (const id of during) this.note(id);
+  }
+
+  private async pages(signal: AbortSignal, early: boolean): Promise<void> {
     let cursor: string | undefined;
     let rows: JobSummary[] = [];
     for (let page = 0; rows.length < ROWS_MAX; page += 1) {
@@ -72,7 +99,7 @@ export class Listing {
       rows = rows.concat(answer.items);
       cursor = answer.next ?? undefined;
       const last = cursor === undefined;
-      if (page === 0 || last || page % PAGES_AT_ONCE === 0) {
+      if (last || (early && page % PAGES_AT_ONCE === 0)) {
         this.rows = rows;
         this.loading = false;
       }
@@ -86,37 +113,36 @@ export class Listing {
     this.rows = rows;
   }
 
-  private page(limit: number, cursor: string | undefined, signal?: AbortSignal) {
+  private page(limit: number, cursor: string | undefined, signal: AbortSignal) {
     const query = { ...toServer(this.filter), limit, ...(cursor !== undefined && { cursor }) };
-    return call(api.GET('/api/v1/jobs', { params: { query }, ...(signal && { signal }) }));
+    return call(api.GET('/api/v1/jobs', { params: { query }, signal }));
   }
 
   private note(id: number): void {
     this.changed.add(id);
+    this.during?.add(id);
     this.timer ??= setTimeout(() => {
       this.timer = undefined;
       const ids = [...this.changed];
       this.changed.clear();
-      void (ids.length > SINGLE_MAX ? this.newest() : this.single(ids));
+      this.renewing = this.renewing.then(() => this.renew(ids));
     }, GATHER_MS);
   }
 
-  private async single(ids: readonly number[]): Promise<void> {
-    const asked = ids.map((id) => call(api.GET('/api/v1/jobs/{id}', { params: { path: { id } } })).catch(() => undefined));
-    const found = (await Promise.all(asked)).filter((job) => job !== undefined);
-    this.merge(found);
-  }
-
-  private async newest(): Promise<void> {
+  /** Asks for jobs that changed, a part of them at a time. */
+  private async renew(ids: readonly number[]): Promise<void> {
+    const signal = this.current?.signal;
     try {
-      this.merge((await this.page(PAGE, undefined)).items);
+      for (let from = 0; from < ids.length; from += IDS_MAX) {
+        const asked = ids.slice(from, from + IDS_MAX);
+        const query = { ...toServer(this.filter), ids: asked.join(','), limit: IDS_MAX };
+        const answer = await call(api.GET('/api/v1/jobs', { params: { query }, ...(signal && { signal }) }));
+        // Another filter was chosen meanwhile: what belongs to it is loaded anyway.
+        if (signal?.aborted) return;
+        this.rows = merged(this.rows, asked, answer.items);
+      }
     } catch (thrown) {
-      this.problem = asProblem(thrown);
+      if (!signal?.aborted) this.problem = asProblem(thrown);
     }
-  }
-
-  private merge(changed: readonly JobSummary[]): void {
-    const { filter } = this;
-    this.rows = merged(this.rows, changed, (job) => fits(job, filter));
   }
 }

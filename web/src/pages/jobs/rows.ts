@@ -1,17 +1,17 @@
 /** Rows by id, newest first, with changes laid over them: pure, and quick for 100,000. */
 import type { JobSummary } from '../../api/types';
 
-/** Both lists as one, newest first; of the same job the later list's counts. */
-export function merged(rows: readonly JobSummary[], changed: readonly JobSummary[], keeps: (job: JobSummary) => boolean): JobSummary[] {
-  const byId = new Map(changed.map((job) => [job.id, job]));
+/** The rows once some of them were asked for again: as they came, and without those that did not. */
+export function merged(rows: readonly JobSummary[], asked: readonly number[], found: readonly JobSummary[]): JobSummary[] {
+  const byId = new Map(found.map((job) => [job.id, job]));
+  const gone = new Set(asked.filter((id) => !byId.has(id)));
   const out: JobSummary[] = [];
   for (const row of rows) {
-    const next = byId.get(row.id) ?? row;
+    if (gone.has(row.id)) continue;
+    out.push(byId.get(row.id) ?? row);
     byId.delete(row.id);
-    if (keeps(next)) out.push(next);
   }
-  const fresh = [...byId.values()].filter(keeps);
-  if (fresh.length === 0) return out;
+  if (byId.size === 0) return out;
   // Ids rise with time: what is new is almost always in front of everything.
-  return [...fresh, ...out].sort((a, b) => b.id - a.id);
+  return [...byId.values(), ...out].sort((a, b) => b.id - a.id);
 }

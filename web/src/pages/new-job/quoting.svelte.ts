@@ -1,6 +1,7 @@
 /**
- * The live quote of a draft: asked anew a moment after the last change, the older question dropped.
- * The flexibility menu is asked without deadline and value, because it shows what others would give.
+ * The live quote of a draft: asked anew a moment after the last change, the older question dropped,
+ * and once more without a word when others booked. The flexibility menu is asked without deadline
+ * and value, because it shows what others would give.
  */
 import { api, call } from '../../api/client';
 import { asProblem, type ProblemError } from '../../api/problem';
@@ -16,15 +17,20 @@ export class Quoting {
   asking = $state(false);
   /** From the last change to the answer, in milliseconds. */
   took = $state(0);
+  /** While a price is held, what is shown is what was held, whatever others do. */
+  held = false;
 
   private timer: ReturnType<typeof setTimeout> | undefined;
   private current: AbortController | undefined;
+  private question: QuoteAsk | undefined;
+  /** What the menu is of; nothing where it has to be asked for in any case. */
   private menuKey = '';
 
   /** Asks soon; nothing where the draft cannot be priced. */
   ask(question: QuoteAsk | undefined): void {
     clearTimeout(this.timer);
     this.current?.abort();
+    this.question = question;
     if (!question) {
       this.quote = undefined;
       this.refusal = undefined;
@@ -36,12 +42,21 @@ export class Quoting {
     this.timer = setTimeout(() => void this.send(question, changed), PAUSE_MS);
   }
 
+  /** Asks the same again: what others booked may have changed the answer, and the menu. */
+  again(): void {
+    // An answer that is on its way is new enough, and the reader's question comes first.
+    if (!this.question || this.asking || this.held) return;
+    this.current?.abort();
+    this.menuKey = '';
+    void this.send(this.question);
+  }
+
   stop(): void {
     clearTimeout(this.timer);
     this.current?.abort();
   }
 
-  private async send(question: QuoteAsk, changed: number): Promise<void> {
+  private async send(question: QuoteAsk, changed?: number): Promise<void> {
     const controller = new AbortController();
     this.current = controller;
     const { signal } = controller;
@@ -56,7 +71,7 @@ export class Quoting {
       this.quote = undefined;
       this.refusal = asProblem(thrown);
     }
-    this.took = performance.now() - changed;
+    if (changed !== undefined) this.took = performance.now() - changed;
     this.asking = false;
   }
 
@@ -70,8 +85,10 @@ export class Quoting {
       this.menu = answer.menu ?? [];
       this.menuKey = key;
     } catch {
-      // The quote itself says what is wrong.
-      if (!signal.aborted) this.menu = [];
+      if (signal.aborted) return;
+      // The quote itself says what is wrong. Whoever comes back to what was asked before asks again.
+      this.menu = [];
+      this.menuKey = '';
     }
   }
 }

@@ -1,5 +1,5 @@
 /** Who waits in a queue, in the order of service: in full where the reader may see it. */
-import { api, call, resource, type Schemas } from '../../api';
+import { api, call, clusterChanged, resource, type Schemas } from '../../api';
 
 export interface Waiters {
   list: Schemas['Waiter'][];
@@ -13,6 +13,6 @@ export function waiters(queue: () => string, shown: () => number) {
       const page = await call(api.GET('/api/v1/queues/{name}/waiting', { params: { path: { name: queue() }, query: { limit: Math.min(1000, shown()) } }, signal }));
       return { list: page.items, more: page.next != null };
     },
-    { on: (event) => ['queued', 'ready', 'running', 'ended', 'requeued', 'edited', 'changed'].includes(event.event), everyMs: 30_000, burstMs: 2500 },
+    { on: clusterChanged, everyMs: 30_000, burstMs: 2500 },
   );
 }

@@ -1,5 +1,6 @@
 use era_api::account::{Role, Scope};
 use era_core::units::{GroupId, UserId};
+use era_store::Note;
 
 use super::*;
 use crate::feed::tests::Site;
@@ -54,6 +55,31 @@ async fn a_user_sees_own_jobs_and_an_administrator_all_and_foreign_ones_do_not_e
 }
 
 #[tokio::test]
+async fn jobs_are_asked_for_by_number_and_those_that_left_the_filter_or_are_others_do_not_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    let (first, _) = site.submit(1).await;
+    let (second, _) = site.submit(1).await;
+    let (bobs, _) = site.submit(2).await;
+    let ids = async |caller: Caller, state: Option<&str>| {
+        let ids = Some(format!("{first},{second},{bobs},99999"));
+        let filter = JobFilter { ids, state: state.map(str::to_owned), ..JobFilter::default() };
+        let page = listed(&site, caller, filter).await.unwrap();
+        page.items.iter().map(|job| job.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(caller(1, Role::User), Some("waiting")).await, [second, first]);
+    assert_eq!(ids(caller(1, Role::Administrator), None).await, [bobs, second, first]);
+    let cancel = serde_json::json!({"type": "cancel", "job": first, "by": {"user": 1}});
+    site.done(cancel, Note::default()).await;
+    assert_eq!(ids(caller(1, Role::User), Some("waiting")).await, [second]);
+    let many = Some(vec!["1"; 101].join(","));
+    let refused =
+        listed(&site, caller(1, Role::User), JobFilter { ids: many, ..JobFilter::default() });
+    assert_eq!(refused.await.unwrap_err().0.field.as_deref(), Some("ids"));
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_waiting_job_says_why_and_who_is_ahead() {
     let folder = tempfile::tempdir().unwrap();
     let site = Site::new(folder.path()).await;
@@ -66,6 +92,35 @@ async fn a_waiting_job_says_why_and_who_is_ahead() {
     let lines = timeline(app(), caller(1, Role::User), Path(second), Query(PageAsk::default()));
     let lines = lines.await.unwrap().0.items;
     assert_eq!(lines[0].sentence, "waits in queue default");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_list_says_when_those_that_wait_are_likely_to_start_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    // Each takes the whole node, and is never told to run: the second one waits for the first.
+    for name in ["first", "second"] {
+        let request = serde_json::json!({
+            "shape": {"replicas": {"min": 1, "max": 1}},
+            "each": {"cpu": "8", "memory": "1Gi"},
+            "duration": 60_000,
+            "window": {"earliest": 0, "deadline": 253_402_300_799_000_i64},
+        });
+        let terms =
+            serde_json::json!({"queue": {"request": request, "queue": {"queue": "default"}}});
+        let job = serde_json::json!({"user": 1, "name": name, "terms": terms});
+        site.done(serde_json::json!({"type": "submit", "job": job}), Note::default()).await;
+    }
+    site.done(serde_json::json!({"type": "pass"}), Note::default()).await;
+    let ask = |likely| JobFilter { likely, ..JobFilter::default() };
+    let page = listed(&site, caller(1, Role::User), ask(Some(true))).await.unwrap();
+    let [second, first] = &page.items[..] else { panic!("{page:?}") };
+    assert_eq!((first.state, first.likely_start), (JobState::Starting, None));
+    assert_eq!(second.state, JobState::Waiting);
+    assert!(second.likely_start.is_some_and(|start| start > first.submitted), "{second:?}");
+    let plain = listed(&site, caller(1, Role::User), ask(None)).await.unwrap();
+    assert_eq!(plain.items[0].likely_start, None, "it is not worked out unasked");
     site.stop().await;
 }
 

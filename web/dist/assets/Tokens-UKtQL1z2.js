@@ -1,1 +1,0 @@
-import{Mn as e,Sn as t,g as n,in as r,jn as i,nn as a,rt as o,wn as s}from"./ui-5oBvB-Sa.js";import{n as c,r as l,t as u}from"./TokenList-BgzrZJYU.js";var d=r(`<!> <!>`,1);function f(r,f){e(f,!0);let p=o(l,c);var m=d(),h=t(m);n(h,{get title(){return p.title},get text(){return p.text}});var g=s(h,2);u(g,{}),a(r,m),i()}export{f as default};
