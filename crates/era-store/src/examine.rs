@@ -73,7 +73,9 @@ async fn of_files(folder: &Path) -> Found {
 async fn whole(file: PathBuf) -> Result<Database, StoreError> {
     let absent = |source| StoreError::File { path: file.clone(), source };
     std::fs::metadata(&file).map_err(absent)?;
-    let database = Database::open(&file, Durability::Rebuildable).await?;
+    let damaged = |problem| StoreError::Damaged { what: file.display().to_string(), problem };
+    let opened = Database::open(&file, Durability::Rebuildable).await;
+    let database = opened.map_err(|error| damaged(error.to_string()))?;
     let checked: Result<String, sqlx::Error> =
         sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(database.readers()).await;
     let problem = match checked {
@@ -82,7 +84,7 @@ async fn whole(file: PathBuf) -> Result<Database, StoreError> {
         Err(error) => error.to_string(),
     };
     database.close().await;
-    Err(StoreError::Damaged { what: file.display().to_string(), problem })
+    Err(damaged(problem))
 }
 
 async fn of_server(place: &Place) -> Found {

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::Migrator;
-use sqlx::{AnyConnection, AnyPool, AssertSqlSafe};
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection as _};
 
 use crate::StoreError;
 
@@ -62,6 +62,12 @@ impl Database {
     pub async fn open(file: &Path, durability: Durability) -> Result<Database, StoreError> {
         sqlx::any::install_default_drivers();
         let url = format!("sqlite://{}?mode=rwc", file.display());
+        // Of a damaged file a pool would only say, after a while, that it could not wait longer.
+        let mut first = AnyConnection::connect(&url).await?;
+        for statement in connect::set_up(Dialect::Sqlite, durability) {
+            sqlx::raw_sql(*statement).execute(&mut first).await?;
+        }
+        first.close().await?;
         Database::connect(&url, Dialect::Sqlite, durability).await
     }
 

@@ -73,7 +73,9 @@ impl TokenCommand {
         match self {
             TokenCommand::List(List { common }) => {
                 let client = common.client()?;
-                let tokens = every(|page| client.tokens(page))?;
+                let mut tokens = every(|page| client.tokens(page))?;
+                // Their names are drawn at random, which is no order for people.
+                tokens.sort_by_key(|token| token.created);
                 look::print(common.output, &tokens, |tokens| render(tokens, &common.look()))
             }
             TokenCommand::Make(make) => {
