@@ -71,7 +71,7 @@ test('what others promise is seen by whoever looks, without a reload, and not wh
   try {
     await expect.poll(bars, { timeout: 20_000 }).toBeGreaterThanOrEqual(before + 3);
     await expect(next).toHaveCount(await ahead());
-    await expect(panel.getByText('Promise', { exact: true })).toBeVisible();
+    await expect(panel.getByText('promised', { exact: true })).toBeVisible();
     await expect(page.getByText('of-somebody-else')).toBeHidden();
   } finally {
     await server.ask('POST', `/jobs/${job}/cancel`);

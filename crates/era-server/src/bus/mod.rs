@@ -3,7 +3,7 @@
 //!
 //! All are made from what is durable, and only follow it: Redis may be away, and what it missed
 //! is told when it is back. Nothing here is asked by the scheduler. Whoever leads writes, and
-//! nobody else can ([`fence`]).
+//! nobody else can (`fence`).
 
 pub mod accepted;
 pub mod catalogue;

@@ -296,7 +296,7 @@ impl Reading<'_> {
 
     /// What each task of a node has of what the node is asked for.
     fn share(&self, count: u32, per_node: u32, what: &str) -> Result<u32, JobError> {
-        if count % per_node == 0 {
+        if per_node > 0 && count.is_multiple_of(per_node) {
             return Ok(count / per_node);
         }
         let what = format!("{count} {what} of a node cannot be divided by {per_node} tasks");
