@@ -18,8 +18,8 @@ test: export PROPTEST_RNG_SEED ?= 1
 
 # Python and the page are tried with the program that the tests are built with, and come before
 # them, so that the summary of all others is what is seen last. Python's tests wait more than they
-# work, so made-up requests are sent meanwhile; and for the same reason there is one more of the
-# others at a time than there are cores.
+# work, so the others are built meanwhile, and made-up requests sent; and for the same reason there
+# is one more of the others at a time than there are cores.
 test: export ERA_BINARY ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/era
 test: setup-test ## Run every test
 	cargo test --workspace --locked --doc
@@ -28,9 +28,10 @@ test: setup-test ## Run every test
 	else \
 		set -- cargo test --workspace --locked --lib --bins --tests; \
 	fi; \
-	echo "$$*"; "$$@" --no-run \
-		&& { scripts/test-python & python=$$!; fuzz=0; scripts/fuzz-api || fuzz=$$?; \
-			wait $$python && [ $$fuzz = 0 ]; } \
+	echo "$$*"; "$$@" --no-run --test client \
+		&& { scripts/test-python & python=$$!; rest=0; \
+			{ "$$@" --no-run && scripts/fuzz-api; } || rest=$$?; \
+			wait $$python && [ $$rest = 0 ]; } \
 		&& scripts/page test \
 		&& NEXTEST_TEST_THREADS=$$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) "$$@"
 
