@@ -337,7 +337,7 @@ pub(crate) fn launch(data: &Path, node: &str, job: u64, script: &str) -> Launch 
             inputs: Vec::new(),
             image: None,
             folder: data.join("jobs").join(job.to_string()),
-            alone: false,
+            alone: true,
             array: None,
             limits: Limits::default(),
         }),

@@ -23,15 +23,18 @@ use crate::bed::{Daemon, IMAGE, PATIENCE, data, log};
 const NODE: &str = "boxes";
 /// Short, so that what its end does is seen soon.
 const LEASE_S: u64 = 3;
+/// Long enough for a worker to come back on a machine that has much to do.
+const LONG_LEASE_S: u64 = 30;
 
 /// A server of the test's own.
 struct Redis {
     process: Child,
     port: u16,
+    lease_s: u64,
 }
 
 impl Redis {
-    async fn start(folder: &Path) -> Redis {
+    async fn start(folder: &Path, lease_s: u64) -> Redis {
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = free.local_addr().expect("its number").port();
         drop(free);
@@ -42,7 +45,7 @@ impl Redis {
             .stderr(Stdio::null())
             .spawn()
             .expect("redis-server is installed");
-        let redis = Redis { process, port };
+        let redis = Redis { process, port, lease_s };
         while Bus::connect(&redis.address()).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -50,8 +53,8 @@ impl Redis {
     }
 
     fn address(&self) -> Address {
-        let port = self.port;
-        Address::read(&format!("redis://127.0.0.1:{port}/0?lease={LEASE_S}")).expect("an address")
+        let Redis { port, lease_s, .. } = self;
+        Address::read(&format!("redis://127.0.0.1:{port}/0?lease={lease_s}")).expect("an address")
     }
 }
 
@@ -130,7 +133,7 @@ fn running(daemon: &Daemon) -> String {
 async fn a_job_with_an_image_runs_in_a_container_behind_a_worker_and_outlives_its_restart() {
     let Some(daemon) = Daemon::alone() else { return };
     let (data, own) = (data(), crate::bed::data());
-    let redis = Redis::start(own.path()).await;
+    let redis = Redis::start(own.path(), LONG_LEASE_S).await;
     let serving = worker(&daemon, &redis, own.path()).await;
     let mut server = Server::start(&redis, data.path()).await;
     // Nothing but the image is there: this machine has more than busybox.
@@ -186,7 +189,7 @@ async fn a_job_with_an_image_runs_in_a_container_behind_a_worker_and_outlives_it
 async fn a_container_whose_worker_died_is_gone_before_its_node_is_given_up() {
     let Some(daemon) = Daemon::alone() else { return };
     let (data, own) = (data(), crate::bed::data());
-    let redis = Redis::start(own.path()).await;
+    let redis = Redis::start(own.path(), LEASE_S).await;
     let serving = worker(&daemon, &redis, own.path()).await;
     let mut server = Server::start(&redis, data.path()).await;
     let endless = launch(data.path(), 1, "trap '' TERM; while :; do sleep 0.1; done");
