@@ -44,8 +44,8 @@ pub struct Driver {
 
 impl Driver {
     /// Loads the newest state, brought to this version where an older one closed it, replays what
-    /// came after it, and goes on from there; begins with `fresh` where nothing was ever written. The first thing released is what was sent out
-    /// before and not confirmed.
+    /// came after it, and goes on from there; begins with `fresh` where nothing was ever written.
+    /// The first thing released is what was sent out before and not confirmed.
     pub async fn start(
         journal: Journal,
         clock: Arc<dyn Clock>,

@@ -2,8 +2,9 @@
 //!
 //! A list is in the order of job numbers, newest first, and each page begins where the one before
 //! ended. Whatever is asked for, a page is the merge of one short walk along an index for each
-//! state that is wanted, for each name or for each number, so its cost does not grow with the number of jobs. Since
-//! jobs are numbered in the order of their submission, limits in time become limits of numbers.
+//! state that is wanted, for each name or for each number, so its cost does not grow with the
+//! number of jobs. Since jobs are numbered in the order of their submission, limits in time become
+//! limits of numbers.
 
 use std::fmt::Write;
 
