@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use crate::{Place, Store};
+use crate::database::Pool;
+use crate::{Dialect, Place, Store};
 
 /// What names the server: a URL without the name of a database.
 pub(crate) const SERVER: &str = "ERA_TEST_DATABASE";
@@ -20,4 +21,16 @@ pub(crate) async fn place(folder: &Path) -> Place {
     let name = format!("era_{}", &hash[..16]);
     crate::trial::make_database(&server, &name).await.unwrap();
     format!("{server}/{name}").parse().unwrap()
+}
+
+/// How many rows the one connection of a pool has read, where that can be asked: on MariaDB, which
+/// plans some statements so that they read all that is there.
+pub(crate) async fn rows_read(pool: &Pool) -> Option<i64> {
+    let sql = "SELECT CAST(SUM(VARIABLE_VALUE) AS SIGNED) FROM information_schema.SESSION_STATUS \
+               WHERE VARIABLE_NAME LIKE 'HANDLER_READ%' AND VARIABLE_NAME NOT LIKE '%TMP%'";
+    let is_mariadb = pool.dialect() == Dialect::MySql;
+    if !is_mariadb {
+        return None;
+    }
+    Some(sqlx::query_scalar(sql).fetch_one(pool).await.unwrap())
 }

@@ -21,6 +21,12 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// Which database it leads to.
+    #[cfg(test)]
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
     /// Begins a transaction. It is undone unless it is committed.
     pub async fn begin(&self) -> Result<Transaction, Error> {
         let inner = self.connections.begin().await?;

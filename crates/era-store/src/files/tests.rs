@@ -81,6 +81,41 @@ fn key(owner: u32, name: &str) -> DataSetKey {
 }
 
 #[tokio::test]
+async fn what_is_put_and_what_is_counted_reads_what_it_is_about_and_not_all_that_is_there() {
+    let world = world().await;
+    let (files, ada) = (&world.files, viewer(1));
+    files.create_data_set(&ada, "many", Visibility::Private).await.unwrap();
+    // Every file makes a tree with those before: 820 rows in all.
+    for nth in 0..40 {
+        let (path, content) = (format!("{nth}.txt"), format!("content {nth}"));
+        send(files, 1, content.as_bytes()).await.unwrap();
+        let edit = put(&[(path.as_str(), content.as_bytes())]);
+        files.edit_data_set(&ada, &key(1, "many"), edit, None).await.unwrap();
+    }
+    let code = files.data_set(&ada, &key(1, "many")).await.unwrap().tree.unwrap();
+    for job in 0..200 {
+        files.pin(JobId(job), UserId(1), code, true).await.unwrap();
+    }
+    let before = crate::testing::rows_read(files.writer()).await;
+    send(files, 1, b"one more").await.unwrap();
+    let edit = put(&[("more.txt", b"one more".as_slice())]);
+    files.edit_data_set(&ada, &key(1, "many"), edit, None).await.unwrap();
+    let after = crate::testing::rows_read(files.writer()).await;
+    if let (Some(before), Some(after)) = (before, after) {
+        assert!(after - before < 200, "{} rows were read to put one tree", after - before);
+    }
+
+    let before = crate::testing::rows_read(files.readers()).await;
+    files.forget_used(UserId(1));
+    let used = (0..40).map(|nth| format!("content {nth}").len()).sum::<usize>() + 8;
+    assert_eq!(files.used(UserId(1)).await.unwrap(), used as u64);
+    let after = crate::testing::rows_read(files.readers()).await;
+    if let (Some(before), Some(after)) = (before, after) {
+        assert!(after - before < 1500, "{} rows were read to count", after - before);
+    }
+}
+
+#[tokio::test]
 async fn the_same_content_is_kept_once_and_read_only() {
     let world = world().await;
     let hash = send(&world.files, 1, b"hello").await.unwrap();

@@ -117,11 +117,6 @@ impl Files {
     /// Writes the rows of a tree, some at a time; it counts once the last one is there.
     async fn insert_tree(&self, hash: Hash, tree: &Tree) -> Result<i64, FilesError> {
         let text = hash.to_string();
-        // What a crash left of an earlier try.
-        sqlx::query("DELETE FROM tree_files WHERE tree IN (SELECT id FROM trees WHERE hash = ?)")
-            .bind(&text)
-            .execute(self.writer())
-            .await?;
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         sqlx::query(
             "INSERT INTO trees (hash, files, bytes, complete) VALUES (?, ?, ?, 0) \
@@ -135,6 +130,11 @@ impl Files {
         let id: i64 = sqlx::query_scalar("SELECT id FROM trees WHERE hash = ?")
             .bind(&text)
             .fetch_one(self.writer())
+            .await?;
+        // What a crash left of an earlier try.
+        sqlx::query("DELETE FROM tree_files WHERE tree = ?")
+            .bind(id)
+            .execute(self.writer())
             .await?;
         for commit in tree.files().chunks(COMMIT_ROWS_MAX) {
             let mut transaction = self.writer().begin().await?;

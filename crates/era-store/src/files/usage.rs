@@ -38,13 +38,14 @@ impl Files {
             return Ok(known.bytes);
         }
         let id = i64::from(account.0);
+        // Joined, and each tree once: MariaDB would ask `hash IN (...)` of all jobs for each blob.
         let (bytes,): (i64,) = sqlx::query_as(
-            "SELECT CAST(COALESCE((SELECT SUM(bytes) FROM blobs WHERE hash IN ( \
+            "SELECT CAST(COALESCE((SELECT SUM(b.bytes) FROM ( \
                  SELECT hash FROM blob_claims WHERE account = ? \
-                 UNION SELECT f.hash FROM data_sets d JOIN tree_files f ON f.tree = d.tree \
-                     WHERE d.owner = ? \
-                 UNION SELECT f.hash FROM job_trees j JOIN tree_files f ON f.tree = j.tree \
-                     WHERE j.account = ? AND j.code = 1)), 0) \
+                 UNION SELECT f.hash FROM tree_files f JOIN ( \
+                     SELECT tree FROM data_sets WHERE owner = ? \
+                     UNION SELECT tree FROM job_trees WHERE account = ? AND code = 1 \
+                 ) own ON own.tree = f.tree) kept JOIN blobs b ON b.hash = kept.hash), 0) \
                  + COALESCE((SELECT SUM(bytes) FROM job_outputs WHERE account = ?), 0) AS BIGINT)",
         )
         .bind(id)

@@ -9,10 +9,17 @@ impl Samples {
     /// Forgets all values of a job.
     pub async fn forget(&self, job: JobId) -> Result<(), StoreError> {
         let mut transaction = self.database.writer().begin().await?;
-        sqlx::query("DELETE FROM samples WHERE series IN (SELECT id FROM series WHERE job = ?)")
+        let series: Vec<i64> = sqlx::query_scalar("SELECT id FROM series WHERE job = ?")
             .bind(stored(job.0))
-            .execute(&mut *transaction)
+            .fetch_all(&mut *transaction)
             .await?;
+        // One by one: where a DELETE has a SELECT in it, MariaDB reads the whole table.
+        for series in series {
+            sqlx::query("DELETE FROM samples WHERE series = ?")
+                .bind(series)
+                .execute(&mut *transaction)
+                .await?;
+        }
         sqlx::query("DELETE FROM series WHERE job = ?")
             .bind(stored(job.0))
             .execute(&mut *transaction)

@@ -153,7 +153,13 @@ async fn what_is_forgotten_is_the_longest_silent() {
     assert_eq!(jobs().await, [2, 3, 4]);
     assert_eq!(bed.samples.keep_at_most(70).await.unwrap(), 1);
     assert_eq!(jobs().await, [3, 4]);
+    let writer = bed.samples.database.writer();
+    let before = crate::testing::rows_read(writer).await;
     bed.samples.forget(JobId(4)).await.unwrap();
+    let after = crate::testing::rows_read(writer).await;
+    if let (Some(before), Some(after)) = (before, after) {
+        assert!(after - before < 60, "{} rows were read to forget 40", after - before);
+    }
     assert_eq!(jobs().await, [3]);
     assert_eq!(bed.samples.keep_at_most(1000).await.unwrap(), 0);
 }

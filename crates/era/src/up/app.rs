@@ -104,10 +104,8 @@ async fn serve(
         told = told_to_stop() => return told,
     };
     let url = encryption.url(answering.address);
-    // Several may share the folder: none ends the token of another.
-    let label = format!("{}, by {url}", local::LABEL);
-    if introduces && let Err(error) = local::introduce(&answering.app, &label, &folder, &url).await
-    {
+    // Several may share the folder, and the token in it.
+    if introduces && let Err(error) = local::introduce(&answering.app, &folder, &url, false).await {
         // Logging in works all the same.
         tracing::warn!(%error, "this user's commands must log in");
     }

@@ -2,25 +2,33 @@
 //! this user can read, and the user's own configuration says where.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 use era_api::account::Role;
+use era_core::units::UserId;
 use era_server::App;
 use era_server::auth::sessions::{NewSession, scopes_of};
+use era_server::auth::token::Live;
+use era_server::auth::{Auth, now_ms};
 
 use crate::cli::config;
 
 /// What the token is for, as lists of tokens show it.
-pub(super) const LABEL: &str = "commands on the server's own machine";
-/// A new one is made at every start.
+const LABEL: &str = "commands on the server's own machine";
+/// For how long it is good. A server that is alone makes a new one at every start; several that
+/// share the folder, when half of it is over.
 const VALID_MS: i64 = 365 * 24 * 3_600_000;
+/// For how long a token stays good that another one took the place of. Several servers may start
+/// at once, each leave a token, and a command hold the one that was overwritten.
+const SETTLING_MS: i64 = 3_600_000;
 
-/// Leaves a fresh token for this user's own commands, and ends the one of the last start.
+/// Leaves a token for this user's own commands, and ends those that it takes the place of.
 pub(super) async fn introduce(
     app: &App,
-    label: &str,
     data: &Path,
     url: &str,
+    is_alone: bool,
 ) -> anyhow::Result<()> {
     let auth = &app.auth;
     let directory = auth.directory();
@@ -29,18 +37,36 @@ pub(super) async fn introduce(
     else {
         return Ok(());
     };
-    for old in auth.tokens_of(account.id).iter().filter(|token| token.label == label) {
+    let file = data.join("local-token");
+    let kept = if is_alone { None } else { kept(auth, account.id, &file).await? };
+    let good = match kept {
+        Some(live) => live.id.clone(),
+        None => {
+            let wanted = NewSession {
+                label: LABEL.to_owned(),
+                scopes: scopes_of(account.role),
+                valid_ms: VALID_MS,
+                cookie: false,
+                limited: false,
+            };
+            let issued = auth.issue(account, wanted).await?;
+            config::write_private(&file, issued.secret.as_bytes())?;
+            issued.live.id.clone()
+        }
+    };
+    let before = if is_alone { i64::MAX } else { now_ms() - SETTLING_MS };
+    let is_old = |live: &Live| live.label == LABEL && live.id != good && live.created < before;
+    for old in auth.tokens_of(account.id).iter().filter(|live| is_old(live)) {
         auth.end(old).await?;
     }
-    let wanted = NewSession {
-        label: label.to_owned(),
-        scopes: scopes_of(account.role),
-        valid_ms: VALID_MS,
-        cookie: false,
-        limited: false,
-    };
-    let issued = auth.issue(account, wanted).await?;
-    let file = data.join("local-token");
-    config::write_private(&file, issued.secret.as_bytes())?;
     config::record_local(url, &file).context("this user's commands cannot be told where it runs")
+}
+
+/// The token that another server left there, where it goes on being good.
+async fn kept(auth: &Auth, account: UserId, file: &Path) -> anyhow::Result<Option<Arc<Live>>> {
+    let Ok(secret) = std::fs::read_to_string(file) else { return Ok(None) };
+    let found = auth.session_looked_up(secret.trim()).await?;
+    let lasts = |live: &Live| live.expires - now_ms() > VALID_MS / 2;
+    let is_ours = |live: &Live| live.user == account && live.label == LABEL && lasts(live);
+    Ok(found.map(|(_, live)| live).filter(|live| is_ours(live)))
 }

@@ -62,8 +62,11 @@ fn what_one_application_was_told_the_other_knows_and_a_job_runs() {
     let mut cloud = bed.cloud();
     let mut cores = [bed.core(1), bed.core(2)];
     first.wait_until_ready();
+    let token = bed.token();
     let mut second = bed.app();
     second.wait_until_ready();
+    // The folder is both applications', and so is the token in it.
+    assert_eq!(bed.token(), token, "the second application took the first one's token away");
     cloud.wait_until_ready();
     let (leads, stands_by) = leader(&cores);
     let (status, said) = wait("a standby", MINUTE, || cores[stands_by].readiness());
@@ -74,7 +77,6 @@ fn what_one_application_was_told_the_other_knows_and_a_job_runs() {
     assert_eq!(told, 1, "the first account is made once");
 
     // Whoever writes reads, and so does whoever asks elsewhere.
-    let token = bed.token();
     wait("a node", MINUTE, || first.get(&token, "/nodes").as_array()?.first().cloned());
     let number = submit(&first, &token, &job("echo once >> outputs/ran"));
     assert_eq!(first.get(&token, &format!("/jobs/{number}"))["id"], number);
