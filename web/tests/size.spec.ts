@@ -1,8 +1,8 @@
 /**
  * The page at the size that is promised: 1,000 nodes, 20,000 promises on them, and 100,000 jobs
- * in a queue. The first content comes within a second, of a few loads the quickest, since others' work
- * on the machine is not the page's; the first of them, in a browser that has nothing of the page yet,
- * is told apart. While the calendar is panned, zoomed and scrolled and the jobs scroll, two things are measured. No task of the
+ * in a queue. The first content comes within a second in a browser that has nothing of the page yet:
+ * of a few such browsers the quickest, since others' work on the machine is not the page's. While the
+ * calendar is panned, zoomed and scrolled and the jobs scroll, two things are measured. No task of the
  * page's main thread takes more than 50 ms of its processor time, so that a busy machine makes the
  * test slow but not wrong. And no frame comes more than 50 ms after the one before, in the middle one
  * of several runs: where the machine is so busy that the same deed over a page of known work is slower
@@ -70,26 +70,29 @@ interface TraceEvent {
 }
 
 interface Loads {
-  /** In a browser that has nothing of the page yet. */
-  cold: number;
-  /** Again in the same one, until one was quick enough. */
-  warm: number[];
+  /** Each in a browser that has nothing of the page yet, until one was quick enough. */
+  cold: number[];
+  /** Again in the last of them. */
+  warm: number;
 }
 
 /** How long a page takes from the navigation's beginning until something of it is there, in ms. */
 async function firstContent(open: () => Promise<BrowserContext>, path: string, there: string): Promise<Loads> {
-  const context = await open();
-  const page = await context.newPage();
-  const load = async () => {
+  const load = async (page: Page) => {
     await page.goto(path);
     await page.locator(there).first().waitFor();
     return Math.round(await page.evaluate(() => performance.now()));
   };
-  const cold = await load();
-  const warm = [await load()];
-  while (warm.length < LOADS && Math.min(cold, ...warm) >= FIRST_MS) warm.push(await load());
-  await context.close();
-  return { cold, warm };
+  const cold: number[] = [];
+  for (;;) {
+    const context = await open();
+    const page = await context.newPage();
+    const took = await load(page);
+    cold.push(took);
+    const warm = await load(page);
+    await context.close();
+    if (took < FIRST_MS || cold.length === LOADS) return { cold, warm };
+  }
 }
 
 /** The longest frame of each run of a deed, in ms. */
@@ -141,7 +144,7 @@ test(`${NODES} nodes with ${PROMISES} promises and ${JOBS} jobs come within a se
       cluster: await firstContent(open, '/cluster', '[data-node]'),
     };
     console.log(JSON.stringify({ nodes: NODES, promises: PROMISES, jobs: JOBS, first_content_ms }));
-    for (const [name, { cold, warm }] of Object.entries(first_content_ms)) expect(Math.min(cold, ...warm), name).toBeLessThan(FIRST_MS);
+    for (const [name, { cold }] of Object.entries(first_content_ms)) expect(Math.min(...cold), name).toBeLessThan(FIRST_MS);
 
     const context = await open();
     const page = await context.newPage();
@@ -167,6 +170,9 @@ test(`${NODES} nodes with ${PROMISES} promises and ${JOBS} jobs come within a se
       await page.bringToFront();
       return longest;
     };
+    // That is asked only where frames were too long.
+    const limit = async (longest: number[], deed: (page: Page) => Promise<void>) =>
+      median(longest) <= FRAME_MS ? FRAME_MS : Math.round(allowed(FRAME_MS, median(await known(deed)), KNOWN_FRAME_MS));
     await page.bringToFront();
 
     await page.goto('/jobs');
@@ -181,7 +187,7 @@ test(`${NODES} nodes with ${PROMISES} promises and ${JOBS} jobs come within a se
     });
     await jobs.evaluate((box) => box.scrollTo(0, 0));
     const tableFrames = await longestFrames(page, wheel);
-    const tableKnown = await known(wheel);
+    const tableLimit = await limit(tableFrames, wheel);
 
     await page.goto('/cluster');
     await expect(page.locator('[data-node]')).toHaveCount(NODES + 1);
@@ -204,10 +210,8 @@ test(`${NODES} nodes with ${PROMISES} promises and ${JOBS} jobs come within a se
     });
     const longest_ms = { table, panning, zooming, scrolling };
     const frames_ms = { table: tableFrames, panning: await longestFrames(page, pan), scrolling: await longestFrames(page, wheel) };
-    const known_ms = { table: tableKnown, panning: await known(pan), scrolling: await known(wheel) };
-    const limit = (longest: number[]) => Math.round(allowed(FRAME_MS, median(longest), KNOWN_FRAME_MS));
-    const limits_ms = { table: limit(known_ms.table), panning: limit(known_ms.panning), scrolling: limit(known_ms.scrolling) };
-    console.log(JSON.stringify({ longest_task_ms: longest_ms, longest_frames_ms: frames_ms, known_work_frames_ms: known_ms, frame_limits_ms: limits_ms }));
+    const limits_ms = { table: tableLimit, panning: await limit(frames_ms.panning, pan), scrolling: await limit(frames_ms.scrolling, wheel) };
+    console.log(JSON.stringify({ longest_task_ms: longest_ms, longest_frames_ms: frames_ms, frame_limits_ms: limits_ms }));
     for (const [name, ms] of Object.entries(longest_ms)) expect(ms, name).toBeLessThan(FRAME_MS);
     for (const name of ['table', 'panning', 'scrolling'] as const) expect(median(frames_ms[name]), `longest frame, ${name}`).toBeLessThanOrEqual(limits_ms[name]);
     // What comes into sight is loaded: rows in the middle, on which promises lie.
