@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+import subprocess
 import time
 import uuid
 
@@ -10,7 +13,7 @@ import pytest
 from celery import chain, chord, group
 from celery.exceptions import ChordError
 from celery.result import AsyncResult
-from conftest import LEASE_S, eventually
+from conftest import LEASE_S, eventually, program
 
 SMALL = {"cpu": "100m", "memory": "64Mi"}
 both_kinds = pytest.mark.parametrize("kind", ["rust", "celery"])
@@ -73,6 +76,20 @@ def test_our_worker_answers_commands_of_celery(redis, workers, app):
 
 
 @both_kinds
+def test_a_node_has_its_labels_and_hides_what_it_is_told_to(redis, workers, app, folder, kind):
+    hidden = folder / "hidden"
+    hidden.mkdir()
+    (hidden / "file").write_text("secret")
+    told = ("--label", "rack=a,b", "--label", "kind=big", "--hide", str(hidden))
+    workers(kind, arguments=told)
+    described = b" ".join(redis.client().hvals("era:node:one")).decode()
+    assert '"rack":"a,b"' in described and '"kind":"big"' in described, described
+    look = ["sh", "-c", f"cat {hidden}/file || echo nothing"]
+    seen = app.send_task("era.exec", args=[look], queue="eracompute").get(timeout=30)
+    assert "secret" not in seen["output"] and "nothing" in seen["output"], seen
+
+
+@both_kinds
 def test_urgent_messages_are_taken_first(redis, workers, app, kind):
     order = []
     sent = {}
@@ -114,31 +131,107 @@ def test_eta_expiry_limits_and_revocation_count(redis, workers, app, kind):
     assert stopped.get(timeout=30)["ending"] == "stopped"
 
 
-def test_what_cannot_be_served_is_kept_with_the_reason_and_its_sender_is_told(redis, workers, app):
+def wrapped(task: object, id: object, body: bytes, **headers) -> str:
+    """A message by hand, for what no client of Celery would send."""
+    return json.dumps(
+        {
+            "body": base64.b64encode(body).decode(),
+            "content-encoding": "utf-8",
+            "content-type": "application/json",
+            "headers": {"task": task, "id": id, **headers},
+            "properties": {
+                "delivery_info": {"exchange": "", "routing_key": "eracompute"},
+                "body_encoding": "base64",
+                "delivery_tag": str(uuid.uuid4()),
+            },
+        }
+    )
+
+
+@both_kinds
+def test_what_cannot_be_served_is_kept_with_the_reason_and_its_sender_is_told(
+    redis, workers, app, kind
+):
     client = redis.client()
-    client.lpush("eracompute", b"this is no message", b"\xff\xfe", b"[]", b'{"properties": 7}')
-    foreign = app.send_task("tasks.add", args=[1, 2], queue="eracompute")
+    no_messages = [b"this is no message", b"\xff\xfe", b"[]", b'{"properties": 7}']
+    client.lpush("eracompute", *no_messages)
+    told = command(app, "redis-cli", "-p", str(redis.port), "incr", "told")
+    foreign = app.send_task("tasks.add", args=[1, 2], queue="eracompute", link_error=told)
     wrong = app.send_task("era.exec", args=["rm -rf /"], queue="eracompute")
     nested = chord([app.signature("x"), app.signature("y")], app.signature("z"))
     chained = app.send_task("era.exec", args=[["true"]], queue="eracompute", link=nested)
     app.conf.accept_content = ["json", "pickle"]
     pickled = app.send_task("era.exec", args=[["true"]], queue="eracompute", serializer="pickle")
-    good = None
-    workers("rust")
-    for refused, words in [
-        (foreign, "tasks.add"),
+    workers(kind)
+    refusals = [
+        (foreign, "no task is called `tasks.add` here"),
         (wrong, "era.exec cannot read its arguments"),
-        (chained, "taken apart by Celery workers only"),
         (pickled, "pickle runs code"),
-    ]:
+    ]
+    if kind == "rust":
+        refusals.append((chained, "taken apart by Celery workers only"))
+    else:
+        assert chained.get(timeout=30)["code"] == 0
+    for refused, words in refusals:
         with pytest.raises(Exception, match=words):
             refused.get(timeout=30)
     good = app.send_task("era.exec", args=[["true"]], queue="eracompute")
     assert good.get(timeout=30)["code"] == 0
+    eventually(lambda: len(dead(redis)) >= len(no_messages) + len(refusals))
     whys = dead(redis)
-    assert len(whys) == 8, whys
-    assert sum("not wrapped as Celery wraps" in why for why in whys) == 4
+    assert len(whys) == len(no_messages) + len(refusals), whys
+    assert sum("not wrapped as Celery wraps" in why for why in whys) == len(no_messages)
+    for _, words in refusals:
+        assert sum(words in why for why in whys) == 1, whys
+    # As they lay there, so that they can be sent again.
+    kept = [fields for _, fields in client.xrange("era:dead")]
+    assert all(fields.keys() == {b"queue", b"at", b"why", b"message"} for fields in kept)
+    assert {fields[b"queue"] for fields in kept} == {b"eracompute"}
+    assert set(no_messages) <= {fields[b"message"] for fields in kept}
+    eventually(lambda: client.get("told") == b"1")
     eventually(lambda: nothing_is_held(redis))
+
+
+# Each would end a Celery worker that knows nothing of it, and then the next that has the message.
+MALFORMED = {
+    "no-task": {"task": 7},
+    "no-list": {"body": b"7"},
+    "no-embed": {"body": b'[[["true"]], {}]'},
+    "no-calls": {"body": b'[[["true"]], {}, {"callbacks": 7}]'},
+    "no-json": {"body": b"[["},
+    "no-instant": {"eta": "tomorrow"},
+    "no-limits": {"timelimit": 7},
+    "no-stamps": {"stamped_headers": 7},
+    "no-launch": {"task": "era.run", "body": b"[[], {}, {}]"},
+    "no-options": {"body": b'[[["true"]], {"shell": true}, {}]'},
+}
+
+
+@both_kinds
+def test_a_malformed_message_ends_no_worker(redis, workers, app, kind):
+    workers(kind, autoscale="1,1")
+    usual = {"task": "era.exec", "body": b'[[["true"]], {}, {}]'}
+    for id, wrong in MALFORMED.items():
+        redis.client().lpush("eracompute", wrapped(id=id, **{**usual, **wrong}))
+    for id in MALFORMED:
+        eventually(lambda: AsyncResult(id, app=app).state == "FAILURE")
+    redis.client().lpush("eraeagerjob", b"no message here either")
+    # What comes after them is served, in the one place that there is.
+    for queue in ("eracompute", "eraeagerjob"):
+        good = app.send_task("era.exec", args=[["true"]], queue=queue)
+        assert good.get(timeout=30)["code"] == 0
+    eventually(lambda: len(dead(redis)) == len(MALFORMED) + 1)
+    eventually(lambda: nothing_is_held(redis))
+    # One that was mended may be sent again, as the command line does it.
+    number, fields = redis.client().xrange("era:dead")[0]
+    environment = {**os.environ, "ERA_BROKER": redis.broker}
+    again = [program(), "worker", "dead", "--again", number.decode()]
+    subprocess.run(again, env=environment, check=True, capture_output=True)
+
+    def buried() -> dict[bytes, bytes]:
+        return {entry: kept[b"message"] for entry, kept in redis.client().xrange("era:dead")}
+
+    eventually(lambda: number not in buried() and fields[b"message"] in buried().values())
 
 
 @pytest.mark.parametrize("kinds", [("rust", "rust"), ("celery", "celery"), ("rust", "celery")])
@@ -232,8 +325,11 @@ def command(app, *words, **options):
     return app.signature("era.exec", args=[list(words)], queue="eracompute", immutable=True, **options)
 
 
-def test_a_chain_goes_on_from_our_worker_to_a_celery_worker_and_back(redis, workers, plain, app):
-    workers("rust")
+@both_kinds
+def test_a_chain_goes_on_from_our_worker_to_a_celery_worker_and_back(
+    redis, workers, plain, app, kind
+):
+    workers(kind)
     last = chain(
         command(app, "echo", "one"), app.signature("plain.where"), command(app, "echo", "two")
     ).apply_async()

@@ -1,6 +1,7 @@
 """What needs no server."""
 
 import datetime as dt
+import ssl
 import subprocess
 import sys
 from decimal import Decimal
@@ -73,19 +74,51 @@ def test_a_server_that_is_not_there_is_told():
         client.me()
 
 
-def test_a_celery_worker_reads_what_stands_behind_its_broker_s_address():
+@pytest.fixture
+def used():
+    """Takes its messages elsewhere, and is put back."""
     from era import worker
 
+    before = worker.broker
+    yield worker
+    worker.use(before)
+
+
+def test_a_celery_worker_reads_what_stands_behind_its_broker_s_address(used):
     for given, url, visibility_s in [
         ("celery://localhost:1/2?lease=5&visibility=60", "redis://localhost:1/2", 60),
-        ("rediss://:secret@host/0", "rediss://:secret@host/0", worker.VISIBILITY_S),
+        ("rediss://:secret@host/0", "rediss://:secret@host/0", used.VISIBILITY_S),
     ]:
-        worker.use(given)
-        conf = worker.app.conf
+        used.use(given)
+        conf = used.app.conf
         assert (conf.broker_url, conf.result_backend) == (url, url)
         assert conf.broker_transport_options["visibility_timeout"] == visibility_s
     with pytest.raises(SystemExit):
-        worker.main(["--broker", "redis://localhost/0?visibility=long"])
+        used.main(["--broker", "redis://localhost/0?visibility=long"])
+
+
+def test_a_celery_worker_encrypts_where_its_address_says_so(used):
+    import redis
+
+    for url, encrypted in [("rediss://:secret@host:1/2", True), ("redis://host:1/2", False)]:
+        used.use(url + "?lease=5")
+        pool = used.app._get_backend().client.connection_pool
+        assert issubclass(pool.connection_class, redis.SSLConnection) == encrypted
+        assert (pool.connection_kwargs["host"], pool.connection_kwargs["db"]) == ("host", 2)
+        for asked in (pool.connection_kwargs, used.app.connection_for_read().ssl or {}):
+            assert asked.get("ssl_cert_reqs") == (ssl.CERT_REQUIRED if encrypted else None)
+
+
+def test_a_celery_worker_passes_on_what_its_node_is_told(used, monkeypatch):
+    monkeypatch.setattr(used, "_labels", [])
+    monkeypatch.setattr(used, "_hidden", [])
+    assert used._described() == ([], [])
+    monkeypatch.setenv("ERA_WORKER_LABELS", "rack=a,kind=big")
+    monkeypatch.setenv("ERA_WORKER_HIDE", "/shared/era:/srv")
+    assert used._described() == (["rack=a", "kind=big"], ["/shared/era", "/srv"])
+    monkeypatch.setattr(used.app, "worker_main", lambda _: None)
+    used.main(["--label", "rack=b,c", "--label", "x=y", "--hide", "/a:b"])
+    assert used._described() == (["rack=b,c", "x=y"], ["/a:b"])
 
 
 def test_the_installed_package_brings_the_command_line():

@@ -1,5 +1,5 @@
 /** Administration: accounts, quotas, credits, the market's rules, tokens, the trail, health. */
-import { ADMIN, expect, findings, PASSWORD, test, THEMES, USER } from './harness';
+import { ADMIN, expect, findings, OVERLOADED, PASSWORD, test, THEMES, USER } from './harness';
 
 test.describe('for administrators', () => {
   test.use({ account: ADMIN });
@@ -92,6 +92,66 @@ test.describe('for administrators', () => {
     await expect.poll(rules).toEqual(before);
   });
 
+  test('a pool gets other rates, shares and caps, and the old ones back', async ({ page, server }) => {
+    interface Pool {
+      name: string;
+      gpu_rate: string;
+      level_caps?: Record<string, number>;
+    }
+    const pool = async () => (await server.ask<Pool[]>('GET', '/pools')).find(({ name }) => name === 'inference');
+    const before = await pool();
+    await page.goto('/administration?tab=market');
+    await page.getByRole('button', { name: 'Rates and shares of inference' }).click();
+    const dialog = page.getByRole('dialog');
+    const save = dialog.getByRole('button', { name: 'Save' });
+    await dialog.getByLabel('Credits a GPU-hour').fill('dear');
+    await expect(dialog.getByText(/^Give credits of 0 or more/)).toBeVisible();
+    await expect(save).toBeDisabled();
+    await dialog.getByLabel('Credits a GPU-hour').fill('2.25');
+    await dialog.getByLabel('Closed to promises, %').fill('12.5');
+    await dialog.getByRole('button', { name: 'Add a cap' }).click();
+    await expect(save).toBeDisabled();
+    await dialog.getByLabel('Level, 0 to 255').fill('3');
+    await dialog.getByLabel('Share, %', { exact: true }).fill('40');
+    expect(await findings(page)).toEqual([]);
+    // What the server refuses is told in the dialog.
+    await page.route('**/api/v1/pools/inference', (route) => route.fulfill(OVERLOADED), { times: 1 });
+    await save.click();
+    await expect(dialog.getByRole('alert')).toContainText('busy');
+    await save.click();
+    await expect.poll(async () => ({ ...(await pool()), gpu_rate: Number((await pool())?.gpu_rate) })).toMatchObject({ gpu_rate: 2.25, closed_share: 0.125, level_caps: { 3: 0.4 } });
+    await expect(page.getByRole('table', { name: 'Pools' }).getByRole('row').filter({ hasText: 'inference' })).toContainText('2.25');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await expect.poll(pool).toEqual(before);
+  });
+
+  test('the house gets other rules, and the old ones back', async ({ page, server }) => {
+    const rules = () => server.ask<Record<string, unknown>>('GET', '/settings');
+    const before = await rules();
+    await page.goto('/administration?tab=market');
+    const [held, set] = [page.getByLabel('A held price binds for'), page.getByRole('button', { name: 'Set the rules' })];
+    await expect(held).toHaveValue('1m');
+    await expect(set).toBeDisabled();
+    await held.fill('30');
+    await expect(page.getByText('Give a length of time such as 30s, 5m, 2h or 7d.')).toBeVisible();
+    await expect(set).toBeDisabled();
+    // The server's own bound, told at the field.
+    await held.fill('2d');
+    await set.click();
+    await expect(held).toHaveAttribute('aria-invalid', 'true');
+    await held.fill('1m30s');
+    await page.getByLabel('Refund of unused time, %').fill('55');
+    await page.getByLabel('Backfill').selectOption('conservative');
+    // No more is sent than was changed.
+    const sent = page.waitForRequest((request) => request.method() === 'PATCH');
+    await set.click();
+    expect((await sent).postDataJSON()).toEqual({ hold_for: 90, refund_unused: 0.55, backfill: 'conservative' });
+    await expect.poll(rules).toEqual({ ...before, hold_for: 90, refund_unused: 0.55, backfill: 'conservative' });
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await expect.poll(rules).toEqual(before);
+    await expect(held).toHaveValue('1m');
+  });
+
   test('the tokens of another account are seen and revoked', async ({ page, server }) => {
     await server.ask('POST', '/users', { name: 'tokenia', group: 'vision', password: PASSWORD });
     const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: 'tokenia', password: PASSWORD, label: 'laptop' });
@@ -161,6 +221,11 @@ test('others are told that it is not for them, and the server agrees', async ({ 
 });
 
 test('a token is made, shown once, works, and is revoked', async ({ page, server }) => {
+  // As over plain HTTP: no clipboard but by a selection, of which the page of this test keeps what it was.
+  await page.addInitScript(() => {
+    Object.defineProperty(navigator, 'clipboard', { value: undefined });
+    document.addEventListener('copy', () => (document.documentElement.dataset.copied = getSelection()?.toString()));
+  });
   await page.goto('/tokens');
   await page.getByRole('button', { name: 'New token' }).click();
   await page.getByLabel('What it is for').fill('notebook');
@@ -169,6 +234,16 @@ test('a token is made, shown once, works, and is revoked', async ({ page, server
   await page.getByRole('button', { name: 'Make the token' }).click();
   await expect(page.getByRole('heading', { name: 'Your token' })).toBeVisible();
   const token = (await page.getByRole('dialog').locator('code').first().textContent()) ?? '';
+  const copy = page.getByRole('dialog').getByRole('button', { name: 'Copy' }).first();
+  await copy.click();
+  await expect(page.getByText('Copied', { exact: true })).toBeAttached();
+  await expect(page.locator('html')).toHaveAttribute('data-copied', token);
+  await expect(copy).toBeFocused();
+  // Where not even that is allowed it says so, and the text is selected.
+  await page.evaluate(() => (document.execCommand = () => false));
+  await copy.click();
+  await expect(page.getByRole('dialog').getByText(/copy it by hand/)).toBeVisible();
+  expect(await page.evaluate(() => getSelection()?.toString())).toBe(token);
   expect((await server.ask<{ name: string }>('GET', '/sessions', undefined, token)).name).toBe(USER);
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Revoke notebook' }).click();

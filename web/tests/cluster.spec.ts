@@ -1,5 +1,5 @@
 /** The cluster: the map with who holds what, promises over time, domains, and administering nodes. */
-import { ADMIN, expect, findings, PASSWORD, takeNodes, test, THEMES, until, USER } from './harness';
+import { ADMIN, expect, findings, OVERLOADED, PASSWORD, takeNodes, test, THEMES, until, USER } from './harness';
 
 interface WireNode {
   name: string;
@@ -125,6 +125,13 @@ test('promises over time are drawn, zoomed, moved, and lead to a job', async ({ 
   await chart.focus();
   for (const key of ['+', '+', 'ArrowRight', 'ArrowLeft', '-']) await page.keyboard.press(key);
   await page.getByText('1 day', { exact: true }).click();
+  // Whoever cannot drag moves it by buttons.
+  const drawn = () => chart.locator('canvas').evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+  for (const name of ['Later', 'Earlier']) {
+    const before = await drawn();
+    await page.getByRole('button', { name }).click();
+    await expect.poll(drawn).not.toBe(before);
+  }
   await page.getByRole('button', { name: 'Now' }).click();
 
   // The researcher's own promise is clicked where the server says that it lies.
@@ -290,10 +297,15 @@ test.describe('for administrators', () => {
     const panel = page.getByRole('complementary', { name: `Node ${node}` });
     await panel.getByRole('button', { name: 'Drain' }).click();
     const dialog = page.getByRole('dialog', { name: `Drain ${node}` });
+    // What is refused is told where it can be read: in the dialog.
+    await page.route(`**/api/v1/nodes/${node}`, (route) => route.fulfill(OVERLOADED), { times: 1 });
+    await dialog.getByRole('button', { name: 'Drain' }).click();
+    await expect(dialog.getByRole('alert')).toContainText('busy');
     await dialog.getByRole('button', { name: 'Drain' }).click();
     await expect(page.getByText(`${node} drains: it takes nothing new`)).toBeVisible();
     expect((await state(server)).health).toBe('draining');
     await expect(page.locator(`[data-node="${node}"]`)).toContainText('draining');
+    await expect(panel.getByRole('button', { name: 'Drain otherwise' })).toBeFocused();
     await page.getByRole('button', { name: 'Undo' }).click();
     await until(async () => (await state(server)).health === 'up');
     await expect(panel.getByRole('button', { name: 'Drain' })).toBeVisible();
@@ -376,13 +388,15 @@ test.describe('for administrators', () => {
 
   test('a domain is made, nodes are moved into it, and it goes when it is empty', async ({ page, server }) => {
     await page.goto('/cluster?view=domains');
-    await page.getByRole('button', { name: 'New domain' }).click();
+    const make = page.getByRole('button', { name: 'New domain' });
+    await make.click();
     await page.getByLabel('Name').fill('lab');
     await page.getByLabel(/Kept share/).fill('25');
     await page.getByLabel(/at least so many GPUs/).fill('8');
     await page.getByRole('button', { name: 'Save' }).click();
     const area = page.getByRole('region', { name: 'lab' });
     await expect(area).toContainText('Keeps 25% for jobs of 8 or more GPUs');
+    await expect(make).toBeFocused();
 
     const none = page.getByRole('region', { name: 'No domain' });
     await none.getByRole('button', { name: 'l4-0' }).click();

@@ -1,5 +1,5 @@
 /** Data sets: made, filled by an upload that is cut and goes on, browsed, previewed, shared. */
-import { expect, findings, PASSWORD, test, THEMES, USER } from './harness';
+import { expect, findings, OVERLOADED, PASSWORD, test, THEMES, USER } from './harness';
 import type { Server } from './harness/server';
 
 async function asUser(server: Server): Promise<string> {
@@ -217,6 +217,13 @@ test('what was removed comes back by one click', async ({ page, server }) => {
 test('who may see it is changed, and a stranger’s name is refused', async ({ page, server }) => {
   await filled(server, 'shared');
   await page.goto(`/data/${USER}/shared`);
+  // What the server did not do is not shown as done.
+  const set = `**/api/v1/data/${USER}/shared`;
+  await page.route(set, (route) => (route.request().method() === 'PATCH' ? route.fulfill(OVERLOADED) : route.continue()));
+  await page.getByText('Everyone', { exact: true }).click();
+  await expect(page.getByRole('alert')).toContainText('busy');
+  await expect(page.getByRole('radio', { name: /Only me/ })).toBeChecked();
+  await page.unroute(set);
   await page.getByRole('radio', { name: /Everyone/ }).check();
   await expect(page.getByText('Who may see it is changed.')).toBeVisible();
   await page.getByPlaceholder('Account').fill('nobody');
@@ -224,6 +231,11 @@ test('who may see it is changed, and a stranger’s name is refused', async ({ p
   await expect(page.getByText('there is no account `nobody`')).toBeVisible();
   await page.getByPlaceholder('Account').fill('root');
   await page.getByRole('button', { name: 'Add' }).click();
+  await expect(page.getByRole('button', { name: 'No longer share with root' })).toBeVisible();
+  await page.getByRole('button', { name: 'No longer share with root' }).click();
+  await expect(page.getByText('No longer shared with root.')).toBeVisible();
+  await expect(page.getByRole('button', { name: 'No longer share with root' })).toBeHidden();
+  await page.getByRole('button', { name: 'Undo' }).click();
   await expect(page.getByRole('button', { name: 'No longer share with root' })).toBeVisible();
   await expect.poll(async () => (await server.ask<{ visibility: string }>('GET', `/data/${USER}/shared`)).visibility).toBe('public');
 });
@@ -243,10 +255,11 @@ for (const theme of THEMES) {
 
 test('on a phone nothing is wider than the screen', async ({ page, server }) => {
   await filled(server, 'phone');
-  await page.setViewportSize({ width: 375, height: 740 });
+  await page.setViewportSize({ width: 320, height: 740 });
   for (const address of ['/data', `/data/${USER}/phone`]) {
     await page.goto(address);
     await expect(page.getByText('phone', { exact: true }).first()).toBeVisible();
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
+    await expect(page.locator('.skeleton')).toHaveCount(0);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth), address).toBeLessThanOrEqual(320);
   }
 });

@@ -130,6 +130,35 @@ test('the keyboard reads a chart value by value, and zooms it', async ({ page, s
   expect(await findings(page)).toEqual([]);
 });
 
+test('a chart that was zoomed stays so while the job tells more', async ({ page, seeded }) => {
+  const tell: ((from: number, to: number) => void)[] = [];
+  await page.routeWebSocket(/\/metrics\/ws/, (socket) => {
+    const steps = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => ({ at: new Date(1e12 + (from + at) * 1000).toISOString(), name: 'loss', rank: 0, step: from + at, value: from + at }));
+    tell.push((from, to) => socket.send(JSON.stringify(steps(from, to))));
+    tell[0]?.(1, 100);
+  });
+  await page.goto(`/jobs/${seeded.promised}?tab=metrics`);
+  const chart = page.locator('figure').filter({ has: page.getByRole('img', { name: 'loss' }) });
+  await expect(chart.locator('canvas')).toBeVisible();
+  /** The step at the left edge. */
+  const left = async () => {
+    await chart.locator('.u-over').hover({ position: { x: 200, y: 40 } });
+    await chart.locator('.u-over').hover({ position: { x: 1, y: 40 } });
+    return Number(await chart.locator('.u-legend .u-series').first().locator('.u-value').textContent());
+  };
+  expect(await left()).toBe(1);
+  await chart.getByRole('slider').focus();
+  for (let press = 0; press < 3; press += 1) await page.keyboard.press('+');
+  await expect.poll(left).toBeGreaterThan(80);
+  const before = await left();
+  tell[0]?.(101, 200);
+  await expect(chart.locator('figcaption')).toContainText('loss 200');
+  expect(await left()).toBe(before);
+  await chart.getByRole('slider').focus();
+  await page.keyboard.press('Escape');
+  await expect.poll(left).toBe(1);
+});
+
 test('what it used is drawn: cores and memory as they were measured', async ({ page, server }) => {
   test.setTimeout(90_000);
   const work = 'import time\nkeep = bytearray(200 * 1024 * 1024)\nend = time.time() + 12\nwhile time.time() < end:\n    sum(range(20_000))\n';
@@ -224,6 +253,10 @@ test('says when it is likely to start, and how sure that is', async ({ page, ser
 test('metrics are drawn, outputs can be fetched, and the bill is line by line', async ({ page, seeded }) => {
   await page.goto(`/jobs/${seeded.done}`);
   await expect(page.getByText('Line by line')).toBeVisible();
+  // From what was handed in to what was paid for it.
+  const steps = page.getByRole('region', { name: 'Timeline' }).getByRole('listitem');
+  await expect(steps.first()).toContainText('Handed in without a bid');
+  await expect(steps.last()).toContainText(/: [\d.]+ credits/);
   await expect(page.getByText('Succeeded: every task exited with code 0.').first()).toBeVisible();
   await page.getByRole('tab', { name: 'Metrics' }).click();
   await expect(page.getByRole('img', { name: 'loss' }).locator('canvas')).toBeVisible();
@@ -249,22 +282,30 @@ test('says why it waits', async ({ page, seeded }) => {
 test('says its place in the line and who is ahead', async ({ page, server }) => {
   await server.ask('PUT', '/queues/line', { name: 'line', level: 5, policy: 'fifo', running_max: 0 });
   const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'line' });
-  const hand = async (name: string) => {
+  const hand = async (name: string, by = token) => {
     const ask = { resources: { cpu: '1', memory: '1Gi' }, duration_s: 600 };
-    return (await server.ask<{ job: number }>('POST', '/jobs', { name, work: { command: ['true'] }, queue: 'line', ask }, token)).job;
+    return (await server.ask<{ job: number }>('POST', '/jobs', { name, work: { command: ['true'] }, queue: 'line', ask }, by)).job;
   };
-  const [first, second] = [await hand('first-in-line'), await hand('second-in-line')];
+  const [hidden, first, second] = [await hand('secret-plan', server.token), await hand('first-in-line'), await hand('second-in-line')];
   await page.goto(`/jobs/${second}`);
-  await expect(page.getByText(/^It waits at position 2 of its queue: /)).toBeVisible();
-  await expect(page.getByText(/^Just ahead/)).toContainText(`#${first}`);
-  for (const job of [first, second]) await server.ask('POST', `/jobs/${job}/cancel`);
+  await expect(page.getByText(/^It waits at position 3 of its queue: /)).toBeVisible();
+  const ahead = page.getByText(/^Just ahead/);
+  await expect(ahead).toContainText(`first-in-line #${first} (${USER})`);
+  // Of others' jobs no more than the number, and no link to a page that is not for this reader.
+  await expect(ahead).toContainText(`somebody else’s job #${hidden}`);
+  await expect(ahead.getByRole('link')).toHaveCount(1);
+  for (const job of [hidden, first, second]) await server.ask('POST', `/jobs/${job}/cancel`);
 });
 
 test('a copy of it can be changed and handed in', async ({ page, seeded }) => {
   await page.goto(`/jobs/${seeded.promised}`);
   await page.getByRole('link', { name: 'Clone' }).click();
   await expect(page.getByRole('textbox', { name: 'GPUs', exact: true })).toHaveValue('4');
-  await expect(page.getByRole('textbox', { name: 'Name' })).toHaveValue('resnet-sweep');
+  const name = page.getByRole('textbox', { name: 'Name' });
+  await expect(name).toHaveValue('resnet-sweep');
+  // A new one from here is no copy.
+  await page.getByRole('navigation').getByRole('link', { name: 'New job' }).click();
+  await expect(name).toHaveValue('');
 });
 
 test('a running promise can be given more time, and what is left of it can be given back', async ({ page, server }) => {
@@ -278,6 +319,10 @@ test('a running promise can be given more time, and what is left of it can be gi
   await page.getByRole('button', { name: 'More' }).click();
   await page.getByRole('menuitem', { name: 'Extend' }).click();
   await page.getByRole('textbox', { name: 'By how much' }).fill('2m');
+  // What is refused is told where it can be read: in the dialog.
+  await page.getByRole('textbox', { name: 'At most for' }).fill('0.000001');
+  await page.getByRole('button', { name: 'Extend' }).click();
+  await expect(page.getByRole('dialog').getByRole('alert')).toBeVisible();
   await page.getByRole('textbox', { name: 'At most for' }).fill('50');
   expect(await findings(page)).toEqual([]);
   await page.getByRole('button', { name: 'Extend' }).click();
@@ -287,7 +332,10 @@ test('a running promise can be given more time, and what is left of it can be gi
   await page.getByRole('menuitem', { name: 'Release the rest' }).click();
   await page.getByRole('button', { name: 'Stop and give back' }).click();
   await expect(page.getByText('Released', { exact: true })).toBeVisible({ timeout: 20_000 });
-  await expect(page.getByText('Refund for unused time')).toBeVisible();
+  await expect(page.getByRole('region', { name: 'Cost' }).getByText('Refund for unused time')).toBeVisible();
+  const steps = page.getByRole('region', { name: 'Timeline' }).getByRole('listitem');
+  await expect(steps.first()).toContainText(/^Bid: worth 100.00 credits, finished by /);
+  await expect(steps.last()).toContainText(/^Refund for unused time: [\d.]+ credits/);
 });
 
 test('one that is not there is said to be missing', async ({ page }) => {

@@ -29,6 +29,46 @@ test('sorts by a column, both ways', async ({ page }) => {
   await expect.poll(async () => (await names())[0]).toBe('pretrain-5');
 });
 
+test('another filter lets go of what was chosen', async ({ page }) => {
+  await page.goto('/jobs?name=pretrain');
+  await page.getByRole('checkbox', { name: 'Select all' }).check();
+  await expect(page.getByText('6 selected')).toBeVisible();
+  await page.getByRole('searchbox', { name: 'Name begins with' }).fill('pretrain-1');
+  await expect(page.getByText('1 jobs', { exact: true })).toBeVisible();
+  await expect(page.getByRole('checkbox', { name: /^Select #/ })).not.toBeChecked();
+});
+
+test('the focus stays with its job when another comes in above it', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  const hand = async (name: string) => (await server.ask<{ job: number }>('POST', '/jobs', { name, work: { command: ['true'] }, ask: { resources: { cpu: '1', memory: '1Gi' }, duration_s: 60 }, after: [{ job: 2 }] }, token)).job;
+  const ids = [await hand('focus-0'), await hand('focus-1')];
+  await page.goto('/jobs?name=focus');
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  const link = (name: string) => page.getByRole('link', { name });
+  const tick = (at: number) => page.getByRole('checkbox', { name: `Select #${ids[at]}`, exact: true });
+  await link('focus-0').focus();
+  ids.push(await hand('focus-2'));
+  await expect(link('focus-2')).toBeVisible();
+  await expect(link('focus-0')).toBeFocused();
+  await tick(1).focus();
+  ids.push(await hand('focus-3'));
+  await expect(link('focus-3')).toBeVisible();
+  await expect(tick(1)).toBeFocused();
+  await page.keyboard.press('Space');
+  await expect(tick(1)).toBeChecked();
+  await expect(page.getByText('1 selected')).toBeVisible();
+  // Pushed out of sight it is followed; where the reader scrolls away, the table has the focus and no other job.
+  await page.setViewportSize({ width: 1280, height: 420 });
+  const { job: first } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'focus-many', work: { command: ['true'] }, ask: { resources: { cpu: '1', memory: '1Gi' }, duration_s: 60 }, after: [{ job: 2 }], array: { from: 0, to: 39 } }, token);
+  await expect(page.getByText('1 selected')).toBeVisible();
+  await expect(page.getByRole('table')).toHaveAttribute('aria-rowcount', '45');
+  await expect(tick(1)).toBeFocused();
+  await expect(tick(1)).toBeInViewport();
+  await page.getByRole('table').evaluate((table) => (table.scrollTop = 0));
+  await expect(page.getByRole('table')).toBeFocused();
+  for (const id of [...ids, ...Array.from({ length: 40 }, (_, at) => first + at)]) await server.ask('POST', `/jobs/${id}/cancel`, undefined, token);
+});
+
 test('cancels several at once after asking, and they change by themselves', async ({ page, server }) => {
   const login = await server.ask<{ token: string }>('POST', '/sessions', { user: 'ada', password: 'correct horse battery', label: 'bulk' });
   const after = [{ job: 2 }];
@@ -86,6 +126,15 @@ test.describe('for administrators', () => {
     await page.goto('/jobs?name=mnist');
     await expect(page.getByRole('link', { name: 'mnist-baseline' })).toBeVisible();
     await page.getByRole('checkbox', { name: 'Only mine' }).check();
+    await expect(page.getByText('No job is like that')).toBeVisible();
+    // Another's are not one's own, and are named.
+    await page.goto(`/jobs?name=mnist&user=${USER}`);
+    await expect(page.getByRole('link', { name: 'mnist-baseline' })).toBeVisible();
+    await expect(page.getByRole('checkbox', { name: 'Only mine' })).not.toBeChecked();
+    const owner = page.getByRole('combobox', { name: 'Owner' });
+    await expect(owner).toHaveValue(USER);
+    await owner.selectOption('theo');
+    await expect(page).toHaveURL(/user=theo/);
     await expect(page.getByText('No job is like that')).toBeVisible();
   });
 });

@@ -163,6 +163,7 @@ test('an alert in the browser tells at once when the price is below, and survive
 });
 
 test('a program is called by the server, and its secret is told once', async ({ page, server }) => {
+  await page.clock.install();
   await page.goto('/market?pool=training');
   await page.getByRole('button', { name: 'Call a program' }).click();
   const dialog = page.getByRole('dialog');
@@ -182,6 +183,27 @@ test('a program is called by the server, and its secret is told once', async ({ 
   await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
   await expect(page.getByText('No alert is set.')).toBeVisible();
   expect(await hooks()).toEqual([]);
+  // What is set up elsewhere comes by itself, a little later.
+  const { webhook } = await server.ask<{ webhook: { id: number } }>('POST', '/webhooks', { url: 'https://example.org/elsewhere', events: ['price_below'], pool: 'training', below: '3' }, login.token);
+  await page.clock.fastForward(20_000);
+  await expect(page.getByText('https://example.org/elsewhere')).toBeVisible();
+  await server.ask('DELETE', `/webhooks/${webhook.id}`, undefined, login.token);
+});
+
+test('hours are written by the reader’s clock, and fit', async ({ browser, page, server }) => {
+  const context = await browser.newContext({ locale: 'en-US', baseURL: server.url, viewport: { width: 1280, height: 800 } });
+  await context.addCookies(await page.context().cookies());
+  const there = await context.newPage();
+  await there.goto('/market?pool=training');
+  const heads = there.getByRole('grid').getByRole('columnheader');
+  await expect(heads.first()).toHaveText('12 AM');
+  await expect(heads.nth(18)).toHaveText('6 PM');
+  for (const width of [1280, 375]) {
+    await there.setViewportSize({ width, height: 800 });
+    const edges = await heads.evaluateAll((all) => all.map((head) => head.getBoundingClientRect()).flatMap(({ left, right }) => [left, right]));
+    expect(edges).toEqual([...edges].sort((a, b) => a - b));
+  }
+  await context.close();
 });
 
 for (const theme of THEMES) {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Page } from '@playwright/test';
-import { binary, expect, findings, PASSWORD, takeNodes, test, THEMES, TIGHT, tokenOf, USER } from './harness';
+import { binary, expect, findings, OVERLOADED, PASSWORD, takeNodes, test, THEMES, TIGHT, tokenOf, USER } from './harness';
 import { allowed, median } from './harness/speed';
 
 /** The price that is shown; the balance at the side reads alike. */
@@ -226,10 +226,29 @@ test('form, YAML and command line say the same, whichever is written', async ({ 
   await expect(box(page, 'Cores')).toHaveValue('6');
   await expect(page.getByRole('textbox', { name: 'Worth to you' })).toHaveValue('30');
   await yaml.fill('command: x\ntimes: 45m\n');
-  await expect(page.getByText(/^Line 2, column 1: there is no key `times`/)).toBeVisible();
+  const mistake = page.getByText(/^Line 2, column 1: there is no key `times`/);
+  await expect(mistake).toBeVisible();
+  // The form is newer than what was left in the text with a mistake.
+  await box(page, 'Cores').fill('3');
+  await expect(yaml).toHaveValue(/cpu: 3/);
+  await expect(mistake).toBeHidden();
   await yaml.fill('command: python train.py\ntime: 45m\nresources: {cpu: 1, memory: 1Gi}\n');
   await page.getByRole('tab', { name: 'Command line' }).click();
   await expect(page.getByText('era run --cpu 1 --memory 1Gi --time 45m -- python train.py')).toBeVisible();
+});
+
+test('another template replaces what was written, which can be undone', async ({ page }) => {
+  await page.goto('/jobs/new');
+  await box(page, 'Command').fill('python mine.py');
+  const name = page.getByRole('textbox', { name: 'Name' });
+  await name.fill('mine');
+  const template = page.getByRole('radiogroup', { name: 'Start from' });
+  await template.getByRole('radio', { name: 'Training on a GPU' }).check();
+  await expect(box(page, 'Command')).toHaveValue('python train.py');
+  await expect(name).toHaveValue('mine');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await expect(box(page, 'Command')).toHaveValue('python mine.py');
+  await expect(template.getByRole('radio', { name: 'Blank' })).toBeChecked();
 });
 
 test('the YAML and the line of a promise are promised by the command line too, not queued', async ({ page, server }) => {
@@ -345,6 +364,28 @@ test('a real folder that is dropped is sent, without what no job needs', async (
   expect(server.url).toBeTruthy();
 });
 
+test('what could not be had is told once, with another try; all data sets can be picked, also those made elsewhere', async ({ page, server }) => {
+  const lists = /\/api\/v1\/(data|images|pools)(\?|$)/;
+  await page.route(lists, (route) => route.fulfill(OVERLOADED));
+  await page.goto('/jobs/new?template=cpu');
+  await expect(page.getByRole('alert').filter({ hasText: 'busy' })).toHaveCount(1);
+  await page.unroute(lists);
+  // A list of more than one page.
+  const sets = /\/api\/v1\/data\?/;
+  await page.route(sets, (route) => {
+    const [name, more] = route.request().url().includes('cursor=') ? ['the-last', {}] : ['the-first', { next: 'x' }];
+    return route.fulfill({ json: { items: [{ owner: USER, name }], ...more } });
+  });
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await expect(page.getByRole('alert').filter({ hasText: 'busy' })).toBeHidden();
+  await expect(page.getByLabel('Data sets').getByRole('option', { name: 'the-last' })).toBeAttached();
+  await expect(page.getByLabel('Pool').getByRole('option', { name: 'training' })).toBeAttached();
+  await page.unroute(sets);
+  await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+  await server.ask('POST', '/data', { name: 'made-elsewhere' }, await tokenOf(server, USER));
+  await expect(page.getByLabel('Data sets').getByRole('option', { name: 'made-elsewhere' })).toBeAttached();
+});
+
 test('a data set and an image are picked, and go with the job', async ({ page, server }) => {
   const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: PASSWORD, label: 'pick' });
   await server.ask('POST', '/data', { name: 'digits', visibility: 'private' }, token);
@@ -379,6 +420,18 @@ test('fits a phone', async ({ page }) => {
   await page.goto('/jobs/new?template=gpu');
   await expect(priceOn(page)).toBeVisible();
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
+  // What the keyboard reaches, forwards and back, is not under the bars at the top and the bottom.
+  const covered = await page.evaluate(() => {
+    const bars = ['header.top', '.gist'].map((bar) => document.querySelector(bar)).filter((bar) => bar !== null);
+    const fields = [...document.querySelectorAll<HTMLElement>('main :is(a, button, input, select, textarea):not(:disabled, .gist, [tabindex="-1"], [type=file])')];
+    const under = (field: HTMLElement) => {
+      field.focus();
+      const { top, bottom } = field.getBoundingClientRect();
+      return bars.some((bar) => top >= bar.getBoundingClientRect().top - 1 && bottom <= bar.getBoundingClientRect().bottom + 1);
+    };
+    return bars.length === 2 ? [...fields, ...fields.toReversed()].filter(under).map((field) => field.outerHTML.slice(0, 120)) : ['no bars'];
+  });
+  expect(covered).toEqual([]);
 });
 
 test.describe('for whoever has a quota', () => {

@@ -1,4 +1,5 @@
 /** Queues and policies: who waits and why; a formula with an error, a preview, versions. */
+import type { Page } from '@playwright/test';
 import { ADMIN, expect, findings, test, THEMES, USER } from './harness';
 
 test('who waits is told, with why, and nothing can be changed by whoever may not', async ({ page, seeded }) => {
@@ -59,18 +60,34 @@ test.describe('for administrators', () => {
     return jobs;
   }
 
+  /** Somebody hands something in, and the page has looked at the policies again. */
+  async function refreshed(page: Page, server: Asker): Promise<void> {
+    await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+    const again = page.waitForResponse((response) => response.url().endsWith('/api/v1/policies'));
+    const ask = { resources: { cpu: '100m', memory: '64Mi' }, duration_s: 60 };
+    await server.ask('POST', '/jobs', { name: 'is-news', work: { command: ['true'] }, ask });
+    await (await again).finished();
+  }
+
   test('a queue is made, changed and removed', async ({ page, server }) => {
     await page.goto('/queues');
-    await page.getByRole('button', { name: 'New queue' }).click();
+    const make = page.getByRole('button', { name: 'New queue' });
+    await make.click();
     const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await expect(make).toBeFocused();
+    await make.click();
     await dialog.getByRole('button', { name: 'Save' }).click();
     await expect(dialog.getByText('Give it a name.')).toBeVisible();
     await dialog.getByLabel('Name').fill('night');
     await dialog.getByLabel('Level').fill('2');
+    await refreshed(page, server);
+    await expect(dialog.getByLabel('Name')).toHaveValue('night');
     await dialog.getByLabel(/Share of the cluster/).fill('30');
     await dialog.getByLabel('Most jobs that run').fill('7');
     await dialog.getByRole('button', { name: 'Save' }).click();
     await expect(page.getByText('runs at most 7')).toBeVisible();
+    await expect(make).toBeFocused();
     const made = (await server.ask<{ name: string; level: number; share: number }[]>('GET', '/queues')).find(({ name }) => name === 'night');
     expect(made).toMatchObject({ level: 2, share: 0.3, running_max: 7, borrows: true });
     await page.getByRole('button', { name: 'Change queue night' }).click();
@@ -128,6 +145,27 @@ test.describe('for administrators', () => {
     await page.goto('/queues?queue=held');
     await expect(page.locator(`a[href="/jobs/${one}"]`)).toBeVisible();
     await expect(page.getByText('its queue is full').first()).toBeVisible();
+  });
+
+  test('a proposal is taken once: what is changed in it stays, and what is discarded does not come back', async ({ page, server }) => {
+    const proposal = { id: 1, policy: 'priority', at: new Date().toISOString(), rule: { order: 'priority', formula: 'wait * 5' }, gain_train: 0.1, gain_test: 0.1 };
+    await page.route('**/api/v1/policies/proposals?*', (route) => route.fulfill({ json: { items: [proposal], next: null } }));
+    await page.goto('/queues?view=policies&policy=priority');
+    const formula = page.getByLabel('Formula');
+    const before = await formula.inputValue();
+    const take = page.getByRole('button', { name: /priority #1$/ });
+    await take.click();
+    await expect(formula).toHaveValue('wait * 5');
+    await formula.fill('wait * 6');
+    await refreshed(page, server);
+    await expect(formula).toHaveValue('wait * 6');
+    await page.getByRole('button', { name: 'Discard' }).click();
+    await page.getByRole('link', { name: /^fifo/ }).click();
+    await expect(formula).toBeHidden();
+    await page.getByRole('link', { name: /^priority/ }).click();
+    await expect(formula).toHaveValue(before);
+    await take.click();
+    await expect(formula).toHaveValue('wait * 5');
   });
 
   test('jobs from far back in a long line are named in the preview', async ({ page, server }) => {

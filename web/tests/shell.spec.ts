@@ -80,6 +80,20 @@ test('the keyboard alone reaches the content and the menus', async ({ page }) =>
   await expect(page.getByRole('button', { name: 'Theme' })).toBeFocused();
 });
 
+test('whoever follows a link is at the heading of what it leads to, and the first page keeps out of the way', async ({ page, seeded }) => {
+  await page.goto('/jobs');
+  const list = page.getByRole('heading', { name: 'Jobs', level: 1 });
+  await expect(list).toBeVisible();
+  await expect(list).not.toBeFocused();
+  await page.getByRole('main').locator(`a[href="/jobs/${seeded.done}"]`).first().press('Enter');
+  // Also once what it is about has been loaded.
+  await expect(page.getByRole('heading', { name: 'mnist-baseline', level: 1 })).toBeFocused();
+  await page.getByRole('navigation').getByRole('link', { name: 'Market' }).click();
+  await expect(page.getByRole('heading', { name: 'Market', level: 1 })).toBeFocused();
+  await page.goBack();
+  await expect(page.getByRole('heading', { name: 'mnist-baseline', level: 1 })).toBeFocused();
+});
+
 test('on a phone the navigation is a drawer and nothing is wider than the screen', async ({ page }) => {
   await page.setViewportSize({ width: 375, height: 740 });
   await page.goto('/');

@@ -140,7 +140,7 @@ pub struct NewDataSet {
 /// Which data sets are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct DataSetFilter {
     /// Of this account.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,7 +159,7 @@ pub struct DataSetFilter {
 /// Which files are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct FileFilter {
     /// Whose path begins so.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -526,7 +526,7 @@ pub struct TimelineLine {
 /// Which jobs are listed. Every field narrows the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct JobFilter {
     /// In one of these states, by comma; `active` stands for all that are not over.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,6 +20,7 @@ pub struct Page<T> {
 /// Which page is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct PageAsk {
     /// `next` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Purpose;
-use crate::job::{Deal, Job, Phase, When};
+use crate::job::{Deal, Job, Phase, Task, When};
 use crate::ledger::Account;
 use crate::market::fixed_price;
 use crate::queue::{PolicyRule, Queue};
@@ -30,12 +30,14 @@ pub enum Explanation {
         /// The end that was promised.
         finish: Time,
     },
-    /// It runs.
+    /// It was sent out, or runs.
     Running {
         /// Since when.
         since: Time,
         /// Until when at most.
         until: Time,
+        /// Whether anything of it has begun, as far as is known.
+        begun: bool,
     },
     /// It waits.
     Waiting {
@@ -114,11 +116,14 @@ pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
         return Ok(Explanation::Ended { at: ended.at });
     }
     let running = job.parts.iter().find_map(|p| match (p.phase, &p.plan) {
-        (Phase::Active { since }, Some(plan)) => Some((since, plan.to)),
+        (Phase::Active { since }, Some(plan)) => {
+            let begun = p.tasks.iter().any(|task| *task != Task::Launching);
+            Some(Explanation::Running { since, until: plan.to, begun })
+        }
         _ => None,
     });
-    if let Some((since, until)) = running {
-        return Ok(Explanation::Running { since, until });
+    if let Some(running) = running {
+        return Ok(running);
     }
     if let Deal::Promise(_) = job.deal {
         let plans = || job.parts.iter().filter_map(|p| p.plan.as_ref());

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use era_core::bid::Bid;
 use era_core::units::{Money, Span, Time};
@@ -34,32 +35,37 @@ struct Recent {
     at: Time,
     bid: Bid,
     price: Option<Money>,
+    took: Duration,
 }
 
 impl Asking {
-    /// A quote was asked, and this price was told, or none.
-    pub fn asked(&self, bid: &Bid, at: Time, price: Option<Money>) {
+    /// A quote was asked, and this price was told, or none, after so long.
+    pub fn asked(&self, bid: &Bid, at: Time, price: Option<Money>, took: Duration) {
         let recent = &mut self.known.lock().unwrap_or_else(PoisonError::into_inner).recent;
         let key = key(bid);
         let full = recent.len() >= MOST;
         match recent.get_mut(&key) {
-            Some(known) if known.bid == *bid => (known.at, known.price) = (at, price),
-            Some(known) => *known = Recent { at, bid: bid.clone(), price },
+            Some(known) if known.bid == *bid => {
+                (known.at, known.price, known.took) = (at, price, took);
+            }
+            Some(known) => *known = Recent { at, bid: bid.clone(), price, took },
             None if full => {}
             None => {
-                recent.insert(key, Recent { at, bid: bid.clone(), price });
+                recent.insert(key, Recent { at, bid: bid.clone(), price, took });
             }
         }
     }
 
-    /// A bid was handed in, whatever came of it: its question was taken.
-    pub fn taken(&self, bid: &Bid, at: Time) {
+    /// A bid was handed in, whatever came of it: its question was taken. Gives how long that
+    /// question took to be answered, where there was one.
+    pub fn taken(&self, bid: &Bid, at: Time) -> Option<Duration> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let question = known.recent.remove(&key(bid));
         if known.handed_in.len() < MOST {
-            let price = question.and_then(|question| question.price);
+            let price = question.as_ref().and_then(|question| question.price);
             known.handed_in.push(Asked::new(at, bid, price));
         }
+        question.map(|question| question.took)
     }
 
     /// Writes what was handed in, and the questions that were left alone; says how many.
@@ -107,6 +113,8 @@ mod tests {
 
     use super::*;
 
+    const TOOK: Duration = Duration::from_micros(40);
+
     fn bid(user: u32, cpu: u32, deadline: i64) -> Bid {
         let request = Request {
             shape: Shape::gang(1),
@@ -123,9 +131,9 @@ mod tests {
     fn many_questions_for_one_thing_count_once_and_only_when_left_alone() {
         let asking = Asking::default();
         for second in 0..100 {
-            asking.asked(&bid(1, 1000, 9000 + second), Time::from_s(second), None);
+            asking.asked(&bid(1, 1000, 9000 + second), Time::from_s(second), None, TOOK);
         }
-        asking.asked(&bid(2, 1000, 9000), Time::from_s(0), Some(Money::credits(2)));
+        asking.asked(&bid(2, 1000, 9000), Time::from_s(0), Some(Money::credits(2)), TOOK);
         assert_eq!(asking.left_alone(Time::from_s(119)).len(), 0);
         let first = asking.left_alone(Time::from_s(120));
         assert_eq!(first.len(), 1);
@@ -139,10 +147,10 @@ mod tests {
     #[test]
     fn what_is_handed_in_counts_each_time_and_in_place_of_its_question() {
         let asking = Asking::default();
-        asking.asked(&bid(1, 1000, 9000), Time::from_s(0), Some(Money::credits(3)));
-        asking.asked(&bid(1, 2000, 9000), Time::from_s(0), None);
-        asking.taken(&bid(1, 1000, 7777), Time::from_s(5));
-        asking.taken(&bid(1, 1000, 7777), Time::from_s(6));
+        asking.asked(&bid(1, 1000, 9000), Time::from_s(0), Some(Money::credits(3)), TOOK);
+        asking.asked(&bid(1, 2000, 9000), Time::from_s(0), None, TOOK);
+        assert_eq!(asking.taken(&bid(1, 1000, 7777), Time::from_s(5)), Some(TOOK));
+        assert_eq!(asking.taken(&bid(1, 1000, 7777), Time::from_s(6)), None);
         let told = asking.left_alone(Time::from_s(999));
         let handed_in: Vec<_> = told.iter().filter(|a| a.at > Time::from_s(0)).collect();
         assert_eq!((told.len(), handed_in.len()), (3, 2));

@@ -111,13 +111,15 @@ pub(crate) fn command() -> clap::Command {
 
 fn main() -> ExitCode {
     let command = alone::read(std::env::args_os());
-    match command.unwrap_or_else(|| Arguments::parse().command).run() {
+    match command.unwrap_or_else(read).run() {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads us has seen enough, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if let Some(verdict) = cli::verdict(&error) => {
-            let mut text =
-                if verdict.silent { String::new() } else { format!("error: {error:#}\n") };
+            let mut text = match verdict.silent {
+                true => String::new(),
+                false => format!("error: {}\n", cli::told(&error)),
+            };
             verdict.hints.iter().for_each(|hint| text += &format!("{hint}\n"));
             // If even standard error is closed, the exit code has to do.
             let _ = std::io::stderr().write_all(text.as_bytes());
@@ -127,7 +129,7 @@ fn main() -> ExitCode {
             let hint =
                 "hint: `era --help` lists the commands, `era <COMMAND> --help` their options";
             // If even standard error is closed, the exit code has to do.
-            let _ = writeln!(std::io::stderr(), "error: {error:#}\n{hint}");
+            let _ = writeln!(std::io::stderr(), "error: {}\n{hint}", cli::told(&error));
             let bad_input = error.downcast_ref::<era_sim::BadInput>().is_some();
             #[cfg(unix)]
             if up::is_deposed(&error) {
@@ -138,6 +140,46 @@ fn main() -> ExitCode {
     }
 }
 
+fn read() -> Command {
+    match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(error) => without_secrets(error).exit(),
+    }
+}
+
+/// An address may have a password in it, and what is said of a wrong one ends in a log.
+fn without_secrets(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    let is_address = matches!(
+        error.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(argument)) if argument.contains("<URL>")
+    );
+    if is_address && error.get(ContextKind::InvalidValue).is_some() {
+        error.insert(ContextKind::InvalidValue, ContextValue::String("***".to_owned()));
+    }
+    error
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_wrong_address_is_refused_without_its_password() {
+        for words in [
+            ["up", "--database", "mysql://era:s3cret@host:99999/era"],
+            ["up", "--database", "mysql//era:s3cret@host/era"],
+            ["up", "--influx", "http://era:s3cret@host:8086?token=s3cret"],
+            ["app", "--database-replica", "foo://era:s3cret@host/era"],
+        ] {
+            let error = Arguments::try_parse_from(["era"].iter().chain(&words)).err().unwrap();
+            let said = without_secrets(error).to_string();
+            assert!(said.contains(words[1]) && !said.contains("s3cret"), "{said}");
+        }
+    }
 }

@@ -72,6 +72,12 @@ fn a_time_that_is_none_names_its_flag() {
 }
 
 #[test]
+fn a_terminal_does_not_obey_what_an_error_repeats() {
+    let text = era(&["submit", "--by", "a\x1b[31mb", "--", "true"], &[]);
+    assert!(text.contains(r"a\u{1b}[31mb") && !text.contains('\x1b'), "{text}");
+}
+
+#[test]
 fn a_mistake_in_a_jobs_file_is_told_with_its_place() {
     let file = ("job.yaml", "command: [true]\nresorces: {gpu: 1}\n");
     insta::assert_snapshot!(era(&["submit", "job.yaml"], &[file]));
@@ -92,6 +98,14 @@ fn a_bid_cannot_be_an_array() {
 #[test]
 fn nobody_buys_by_being_out_of_reach() {
     insta::assert_snapshot!(era(&["run", "--url", NOBODY, "--by", "now+2h", "--", "true"], &[]));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_bad_file_of_nodes_is_bad_input() {
+    let text = era(&["up", "--nodes", "nodes.yaml"], &[("nodes.yaml", "- name: a\n")]);
+    assert!(text.starts_with("exit code: 2\n"), "{text}");
+    assert!(text.contains("nodes.yaml: ") && text.contains("\nnodes:\n- name: a100\n"), "{text}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,22 @@ def program() -> str:
 class Node:
     """A node that this process starts and others ask."""
 
-    def __init__(self, broker: str, name: str, data: str | os.PathLike[str]):
+    def __init__(
+        self,
+        broker: str,
+        name: str,
+        data: str | os.PathLike[str],
+        labels: Sequence[str] = (),
+        hidden: Sequence[str] = (),
+    ):
         self.name = name
         # Short: a socket's path may not be long.
         self.folder = tempfile.mkdtemp(prefix="era-")
         self.path = os.path.join(self.folder, "node")
         command = [program(), "worker", "--broker", broker, "--node", name]
         command += ["--data", os.fspath(data), "--socket", self.path]
+        command += [f"--label={label}" for label in labels]
+        command += [f"--hide={folder}" for folder in hidden]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE)
         self._wait()
 

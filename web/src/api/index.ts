@@ -1,3 +1,4 @@
+export { all } from './all';
 export { api, call, changeHeaders, idempotencyKey } from './client';
 export { clusterChanged, live } from './live.svelte';
 export { asProblem, ProblemError, problemOf, UNREACHABLE } from './problem';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readingAt, zoomed } from './reading';
+import { readingAt, stays, zoomed } from './reading';
 
 const lines = [{ name: 'loss', values: [1, null, 0.25] }, { name: 'accuracy', values: [null, null, 0.9] }];
 
@@ -17,4 +17,15 @@ it('zooming keeps the place in sight and never shows more than there is', () => 
   expect(zoomed(x, 90, 100, 99, 2)).toEqual([80, 100]);
   const [from, to] = zoomed(x, 40, 41, 40.5, 1e-6);
   expect(to - from).toBeCloseTo(0.2);
+});
+
+it('what was zoomed to stays when values are added, and not when others are asked for', () => {
+  const before = [10, 20, 30, 40];
+  expect(stays(before, [10, 20, 30, 40, 50], 20, 30)).toBe(true);
+  expect(stays(before, [20, 30, 40, 50], 25, 30)).toBe(true);
+  // All of it was shown: all of it is shown.
+  expect(stays(before, [10, 20, 30, 40, 50], 10, 40)).toBe(false);
+  expect(stays(before, [0, 10, 20, 30, 40], 20, 30)).toBe(false);
+  expect(stays(before, [50, 60], 20, 30)).toBe(false);
+  expect(stays([], [1, 2], 0, 1)).toBe(false);
 });

@@ -13,6 +13,17 @@ export function readingAt(where: string, lines: readonly Read[], at: number, for
   return `${where}: ${said.length > 0 ? said.join(', ') : nothing}`;
 }
 
+/**
+ * Whether the stretch that is shown stays when new values come: the reader has chosen it, and it is
+ * still there. Where the values now begin earlier, more was asked for.
+ */
+export function stays(before: ArrayLike<number>, next: ArrayLike<number>, from: number, to: number): boolean {
+  const [first, last, newFirst, newLast] = [before[0], before[before.length - 1], next[0], next[next.length - 1]];
+  if (first === undefined || last === undefined || newFirst === undefined || newLast === undefined) return false;
+  const chosen = from > first || to < last;
+  return chosen && newFirst >= first && to > newFirst && from < newLast;
+}
+
 /** A stretch of the axis around a place, so many times as long, within all there is. */
 export function zoomed(x: readonly number[], from: number, to: number, at: number, factor: number): [number, number] {
   const [first, last] = [x[0] ?? 0, x.at(-1) ?? 1];

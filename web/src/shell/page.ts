@@ -23,6 +23,8 @@ export interface Page {
   load: () => Promise<{ default: Component<PageProps> | Component<Record<string, never>> }>;
   /** Its place in the navigation; absent where it is reached from another page. */
   menu?: { section: Section; order: number; icon: IconNode };
+  /** Whether another query is another page, begun anew, as another path is. Elsewhere it is a filter. */
+  anewByQuery?: boolean;
   /** Who may see it; everybody who is signed in where nothing is said. */
   allows?: (me: Me) => boolean;
   /** More words by which the command palette finds it. */

@@ -2,6 +2,7 @@
  * Where the reader is: the address bar is the state. Links are plain `<a href>`; a click on one of
  * ours changes the page without loading the document again.
  */
+import { step } from '../ui/arrival';
 import type { Page } from './page';
 import { match, type Names } from './paths';
 
@@ -48,6 +49,7 @@ class Router {
   }
 
   private read(): void {
+    step(this.path !== location.pathname);
     this.path = location.pathname;
     this.query = new URLSearchParams(location.search);
   }

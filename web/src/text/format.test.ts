@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { bytesIn, clock, creditsIn, durationIn, momentIn, percentIn, relativeIn, stretchIn, valueIn } from './format';
-import { formatTag, preferred } from './locale.svelte';
+import { bytesIn, clock, creditsIn, durationIn, hourIn, momentIn, percentIn, relativeIn, stretchIn, valueIn } from './format';
+import { formatTag, preferred, wordTag } from './locale.svelte';
 
 describe('formats', () => {
   it('write credits to the hundredth, and tiny ones so that something is seen', () => {
@@ -36,6 +36,11 @@ describe('formats', () => {
     expect(momentIn('en-GB', new Date(2027, 0, 2, 9, 5), now)).toContain('2027');
   });
 
+  it('write an hour by the clock of the place', () => {
+    expect([0, 6, 18].map((hour) => hourIn('en-US', hour))).toEqual(['12 AM', '6 AM', '6 PM']);
+    for (const tag of ['en-GB', 'de-DE', 'zh-CN']) expect([0, 6, 18].map((hour) => hourIn(tag, hour))).toEqual(['00', '06', '18']);
+  });
+
   it('say how far away a time is', () => {
     expect(relativeIn('en', 300_000, 0)).toBe('in 5 min.');
     expect(relativeIn('zh-CN', -7_200_000, 0)).toBe('2小时前');
@@ -58,6 +63,15 @@ describe('the language', () => {
   it('leaves dates to the reader’s own country', () => {
     expect(formatTag('en', ['zh-CN', 'en-GB'])).toBe('en-GB');
     expect(formatTag('zh', ['en-GB'])).toBe('zh-CN');
+  });
+
+  it('leaves dates, numbers and the clock to readers of a third language, and its own words in one', () => {
+    expect(formatTag('en', ['de-DE'])).toBe('de-DE');
+    expect(formatTag('en', ['de-DE', 'de', 'en-US', 'en'])).toBe('de-DE');
+    expect(formatTag('en', ['en-GB', 'de'])).toBe('en-GB');
+    expect(formatTag('zh', ['de-DE', 'en'])).toBe('zh-CN');
+    expect(wordTag('en', ['de-DE'])).toBe('en');
+    expect(wordTag('en', ['de-DE', 'en-GB'])).toBe('en-GB');
   });
 });
 

@@ -127,6 +127,14 @@ export function timeIn(tag: string, at: Moment): string {
   return dates(tag, { hour: '2-digit', minute: '2-digit' }).format(new Date(at));
 }
 
+/** An hour of the day alone, by the clock of the place: `18`, or `6 PM`. */
+export function hourIn(tag: string, hour: number): string {
+  const parts = dates(tag, { hour: '2-digit' }).formatToParts(new Date(2001, 0, 1, hour));
+  const half = parts.some(({ type }) => type === 'dayPeriod');
+  const said = parts.flatMap(({ type, value }) => (type === 'hour' && half ? [value.replace(/^0(?=.)/, '')] : type === 'hour' || type === 'dayPeriod' ? [value] : []));
+  return said.join(' ');
+}
+
 /** A time of day to the second. */
 export function secondIn(tag: string, at: Moment): string {
   return dates(tag, { hour: '2-digit', minute: '2-digit', second: '2-digit' }).format(new Date(at));
@@ -167,9 +175,10 @@ export const bytes = (count: number) => bytesIn(locale.tag, count);
 export const duration = (seconds: number) => durationIn(locale.tag, seconds);
 export const moment = (at: Moment) => momentIn(locale.tag, at);
 export const stretch = (from: Moment, to: Moment) => stretchIn(locale.tag, from, to);
+export const hour = (of: number) => hourIn(locale.tag, of);
 export const time = (at: Moment) => timeIn(locale.tag, at);
 export const second = (at: Moment) => secondIn(locale.tag, at);
 export const fullMoment = (at: Moment) => fullMomentIn(locale.tag, at);
 export const day = (at: Moment) => dayIn(locale.tag, at);
 export const dayShort = (at: Moment) => dayShortIn(locale.tag, at);
-export const relative = (at: Moment, now?: Moment) => relativeIn(locale.tag, at, now);
+export const relative = (at: Moment, now?: Moment) => relativeIn(locale.wordTag, at, now);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { seenRows, sorted, type Column } from './table';
+import { placed, seenRows, sorted, type Column } from './table';
 
 describe('a virtual table', () => {
   it('draws what is seen and a little more, whatever the number of rows', () => {
@@ -21,5 +21,16 @@ describe('a virtual table', () => {
     expect(names(true)).toBe('acbd');
     expect(sorted(rows, columns, undefined)).toBe(rows);
     expect(sorted(rows, columns, { column: 'gone', down: true })).toBe(rows);
+  });
+
+  it('keeps each row where it is while it is seen, and gives what comes the place of what left', () => {
+    const first = placed([1, 2, 3], new Map());
+    expect(first.places).toEqual([0, 1, 2]);
+    // Scrolled by one, pushed aside by one, one that goes, and one more than before.
+    expect(placed([2, 3, 4], first.kept).places).toEqual([1, 2, 0]);
+    expect(placed([9, 1, 2], first.kept).places).toEqual([2, 0, 1]);
+    expect(placed([1, 3], first.kept).places).toEqual([0, 2]);
+    expect(placed([1, 2, 3, 4], first.kept).places).toEqual([0, 1, 2, 3]);
+    expect(new Set(placed([5, 5, 6], first.kept).places).size).toBe(3);
   });
 });

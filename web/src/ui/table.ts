@@ -27,6 +27,31 @@ export function seenRows(top: number, height: number, rowHeight: number, count: 
   return [first, Math.max(first, last)];
 }
 
+/**
+ * Which of the rows that exist shows which row: what is seen again stays where it is, with its focus
+ * and its open menu, and what comes into sight takes the place of what left it.
+ */
+export function placed<K>(keys: readonly K[], before: ReadonlyMap<K, number>): { places: number[]; kept: Map<K, number> } {
+  const wanted = new Set(keys);
+  const kept = new Map<K, number>();
+  for (const [key, place] of before) if (wanted.has(key)) kept.set(key, place);
+  const taken = new Set(kept.values());
+  const free = [...before.values()].filter((place) => !taken.has(place));
+  let next = Math.max(-1, ...before.values()) + 1;
+  const used = new Set<number>();
+  const places = keys.map((key) => {
+    let place = kept.get(key);
+    // A key that comes twice is no key: the second gets a place of its own.
+    if (place === undefined || used.has(place)) {
+      place = free.shift() ?? next++;
+      if (!kept.has(key)) kept.set(key, place);
+    }
+    used.add(place);
+    return place;
+  });
+  return { places, kept };
+}
+
 /** The rows in order. Equal ones stay as they were, so that a table does not jump. */
 export function sorted<T>(rows: readonly T[], columns: readonly Column<T>[], by: Sorting | undefined): readonly T[] {
   const key = columns.find((column) => column.id === by?.column)?.sort;

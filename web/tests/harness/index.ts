@@ -77,6 +77,13 @@ export const test = plain.extend<PerTest, PerWorker>({
   },
 });
 
+/** What a server says that has too much to do, for `route.fulfill`. */
+export const OVERLOADED = {
+  status: 503,
+  contentType: 'application/problem+json',
+  body: JSON.stringify({ type: 'urn:era:overloaded', title: 'overloaded', status: 503, code: 'overloaded', detail: 'The server is busy: try again in a moment.' }),
+};
+
 /** The account of tests that begin at the door. */
 export const NOBODY = '';
 

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use ureq::Body;
 use ureq::http::{Method, Request, Response, StatusCode, header};
 
-use super::{ANSWER_BYTES_MAX, Client, ClientError, key};
+use super::{ANSWER_BYTES_MAX, Client, ClientError, SLOW_ANSWER_MAX, key};
 use crate::{PREFIX, Problem};
 
 /// How often a request is tried in all.
@@ -28,6 +28,18 @@ impl Client {
     /// What is at this path, below the prefix.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.read(path, self.send(Method::GET, path, None, None)?)
+    }
+
+    /// The same where the server works for long before it answers. It is never repeated: it would
+    /// work for as long again.
+    pub fn get_slow<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        let request = self.request(Method::GET, path).header(header::ACCEPT, "application/json");
+        let request = request.body(()).map_err(|_| self.bad_address(path))?;
+        let agent = self.agent()?;
+        let patient = agent.configure_request(request);
+        let patient = patient.timeout_recv_response(Some(SLOW_ANSWER_MAX)).build();
+        let answer = agent.run(patient).map_err(|e| ClientError::of(&self.url, e))?;
+        self.read(path, self.judge(path, answer)?)
     }
 
     /// Creates something, with a key of its own.

@@ -167,7 +167,7 @@ impl Client {
         serde_json::from_slice(&bytes).map_err(|error| not_understood(error.to_string()))
     }
 
-    fn request(&self, method: Method, path: &str) -> ureq::http::request::Builder {
+    pub(super) fn request(&self, method: Method, path: &str) -> ureq::http::request::Builder {
         let request =
             Request::builder().method(method).uri(format!("{}{PREFIX}{path}", self.url()));
         match self.token() {
@@ -176,7 +176,7 @@ impl Client {
         }
     }
 
-    fn bad_address(&self, path: &str) -> ClientError {
+    pub(super) fn bad_address(&self, path: &str) -> ClientError {
         ClientError::BadAddress { url: format!("{}{PREFIX}{path}", self.url()) }
     }
 }

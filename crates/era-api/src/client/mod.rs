@@ -42,6 +42,8 @@ const BUFFER: usize = 16 * 1024;
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// How long an answer may take to begin.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// How long one may that the server has to work out first.
+const SLOW_ANSWER_MAX: Duration = Duration::from_secs(1800);
 /// Most bytes of a JSON answer.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 

@@ -21,6 +21,18 @@ impl Client {
         self.get(&format!("/report{}", query(period)))
     }
 
+    /// The same, beside the same work without ERA. The server replays it, which takes a while.
+    pub fn report_beside(&self, period: &Period) -> Result<Report, ClientError> {
+        /// The period, and that the other side is wanted too.
+        #[derive(serde::Serialize)]
+        struct Beside<'a> {
+            #[serde(flatten)]
+            period: &'a Period,
+            without: bool,
+        }
+        self.get_slow(&format!("/report{}", query(&Beside { period, without: true })))
+    }
+
     /// The journal as `era replay` reads it.
     pub fn journal(&self) -> Result<impl Read + use<>, ClientError> {
         self.download("/journal")

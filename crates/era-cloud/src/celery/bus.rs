@@ -28,27 +28,39 @@ const DEAD_MAX: usize = 10_000;
 
 /// Why Redis did not do something.
 #[derive(Debug, thiserror::Error)]
-#[error("Redis at {address} did not {doing}: {source}: {}", self.advice())]
+#[error("Redis at {address} did not {doing}: {answer}: {}", self.advice())]
 pub struct BusError {
     /// Where it is, without its password.
     pub address: String,
     /// What was asked of it.
     pub doing: &'static str,
-    /// What it said.
-    pub source: RedisError,
+    /// What it said. Not its source: the sentence has it already.
+    pub answer: RedisError,
 }
 
 impl BusError {
     /// What to do about it.
     fn advice(&self) -> &'static str {
-        let refused = self.source.kind() == ErrorKind::AuthenticationFailed
-            || matches!(self.source.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
-        match refused {
-            true => "write its password into the address: redis://:PASSWORD@HOST:PORT/DATABASE",
-            false => "is it running, and is this its address?",
+        if self.answer.kind() == ErrorKind::AuthenticationFailed {
+            return PASSWORD;
+        }
+        match self.answer.code() {
+            Some("NOAUTH" | "WRONGPASS" | "NOPERM") => PASSWORD,
+            Some("OOM") => "its memory is full: raise its maxmemory, or remove what nobody needs",
+            Some("MISCONF") => {
+                "it cannot write to its disk: make room on that machine, and see its log"
+            }
+            Some("READONLY") => "it is a replica: give the address of the one that is written to",
+            Some("LOADING") => "it is starting: try again in a moment",
+            _ if self.answer.to_string().contains("DB index") => {
+                "it has fewer databases: give a smaller number after the last slash"
+            }
+            _ => "is it running, and is this its address?",
         }
     }
 }
+
+const PASSWORD: &str = "write its password into the address: redis://:PASSWORD@HOST:PORT/DATABASE";
 
 /// A connection that mends itself, and what is needed for more of them. A clone shares.
 #[derive(Clone)]
@@ -121,7 +133,7 @@ pub fn random_hex<const N: usize>() -> String {
 impl Bus {
     /// Connects, and says what is wrong if that is not possible.
     pub async fn connect(address: &Address) -> Result<Bus, BusError> {
-        let failed = |source| BusError { address: address.shown(), doing: "answer", source };
+        let failed = |answer| BusError { address: address.shown(), doing: "answer", answer };
         let client = redis::Client::open(address.url.as_str()).map_err(failed)?;
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(ANSWER_TIME))
@@ -146,7 +158,7 @@ impl Bus {
     }
 
     fn failed(&self, doing: &'static str) -> impl FnOnce(RedisError) -> BusError + use<'_> {
-        move |source| BusError { address: self.address.shown(), doing, source }
+        move |answer| BusError { address: self.address.shown(), doing, answer }
     }
 
     /// One command.
@@ -194,8 +206,8 @@ impl Bus {
     }
 
     /// An error of a connection of its own.
-    pub fn broken(&self, doing: &'static str, source: RedisError) -> BusError {
-        self.failed(doing)(source)
+    pub fn broken(&self, doing: &'static str, answer: RedisError) -> BusError {
+        self.failed(doing)(answer)
     }
 
     /// Puts messages into their queues, each at the place of its priority.

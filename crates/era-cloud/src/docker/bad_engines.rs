@@ -45,7 +45,11 @@ async fn said_of_a_start(fake: &Fake) -> String {
     };
     let ended = tokio::time::timeout(Duration::from_secs(60), ended).await.expect("in time");
     assert_eq!(ended, Ending::NotStarted);
-    let mut log = LogReader::open(&data.join("jobs/7/logs"), Only::default()).expect("a log");
+    said_in(&data.join("jobs/7/logs"))
+}
+
+fn said_in(logs: &std::path::Path) -> String {
+    let mut log = LogReader::open(logs, Only::default()).expect("a log");
     let lines = log.read(100, 1 << 20, era_core::units::Time::MAX).expect("lines");
     let text = lines.iter().map(|line| String::from_utf8_lossy(&line.text).into_owned());
     text.collect::<Vec<_>>().join("\n")
@@ -67,6 +71,55 @@ async fn an_engine_that_is_full_is_named_with_what_it_answered_and_what_to_do() 
         place.as_str(),
         "refused to make a container: mkdir /var/lib/docker/x: no space left on device",
         "its disk is full: make room on that machine",
+    ] {
+        assert!(log.contains(words), "{words}: {log}");
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_goes_away_is_a_lost_node_and_what_waits_for_it_is_given_up() {
+    let fake = Fake::start(|_| None);
+    let (tell, mut reports) = tokio::sync::mpsc::channel(64);
+    let data = fake.data();
+    std::fs::create_dir_all(&data).expect("a folder");
+    let options =
+        DockerOptions { address: fake.address(), data: data.clone(), fence: Span::from_s(30) };
+    let place = fake.address().endpoint.to_string();
+    let docker = Docker::start(options, tell).await.expect("an executor");
+    let of = |job| {
+        let mut launch = launch(job, &["true"]);
+        launch.task.job = era_core::units::JobId(job);
+        std::sync::Arc::make_mut(&mut launch.spec).folder = data.join(format!("jobs/{job}"));
+        launch
+    };
+    assert!(matches!(reports.recv().await, Some(Report::Node(_))));
+    fake.stop_listening();
+    let (waits, cancelled) = (of(1), of(2));
+    docker.carry_out(Order::Launch(waits.clone()));
+    docker.carry_out(Order::Launch(cancelled.clone()));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let until = crate::task::now() + Span::from_s(600);
+    docker.carry_out(Order::Stop { task: cancelled.task, until });
+    // What is called off is over at once, and nobody waits for the engine to say so.
+    let first = tokio::time::timeout(Duration::from_secs(10), reports.recv()).await;
+    let Ok(Some(Report::Exited { task, ending, .. })) = first else { panic!("{first:?}") };
+    assert_eq!((task, ending), (cancelled.task, Ending::Stopped));
+    let mut lost = Vec::new();
+    while lost.len() < 2 {
+        let next = tokio::time::timeout(Duration::from_secs(120), reports.recv()).await;
+        match next.expect("in time").expect("a report") {
+            Report::NodeLost { name } => lost.push(name),
+            Report::Lost { task, reason } => lost.push(format!("{} {reason}", task.job.0)),
+            _ => {}
+        }
+    }
+    lost.sort();
+    assert_eq!(lost, ["1 its-engine-went-away", "machine"]);
+    let log = said_in(&data.join("jobs/1/logs"));
+    for words in [
+        format!("the task waits to be started: the engine at {place} cannot be reached").as_str(),
+        "the task was not started",
+        "is it running, and is the address right?",
     ] {
         assert!(log.contains(words), "{words}: {log}");
     }

@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 
 use super::engine::Engine;
 use super::failure::DockerError;
+use super::follow::LogTail;
+use super::held::AWAY_PATIENCE;
 use super::images::{Build, Context};
 use super::task::{self, Chosen, House};
 use crate::executor::{Launch, Staged};
@@ -21,7 +23,7 @@ use crate::task::Unready;
 const DOCKERFILE: &str = "./";
 /// How long to wait before an engine that does not answer is asked again.
 const AGAIN: Duration = Duration::from_millis(500);
-const AGAIN_MAX: Duration = Duration::from_secs(10);
+const AGAIN_MAX: Duration = Duration::from_secs(5);
 /// Most lines of a build that wait to be written.
 const LINES_MAX: usize = 64;
 
@@ -36,6 +38,9 @@ pub(super) enum Problem {
     NoImage,
     #[error("`{0}` is not among the job's files: name the Dockerfile as `./PATH` in its code")]
     NoDockerfile(String),
+    /// It could not be reached for longer than a start waits.
+    #[error(transparent)]
+    Away(DockerError),
     #[error("node `{0}` is no longer known to the engine")]
     NoNode(String),
     #[error("something went wrong in the server: {0}")]
@@ -60,13 +65,23 @@ pub(super) struct Hand {
 pub(super) type Laying = Arc<[tokio::sync::Mutex<()>; 16]>;
 
 impl Hand {
-    /// Carries out a launch, trying again while the engine cannot be reached.
+    /// Carries out a launch, trying again while the engine cannot be reached, for as long as an
+    /// engine may be away. That it waits is in the task's log.
     pub(super) async fn begin(self, launch: Launch) -> Result<(), Problem> {
         let mut pause = AGAIN;
+        let mut since = None;
         loop {
             match self.try_to(&launch).await {
                 Err(Problem::Engine(error)) if error.is_passing() => {
                     tracing::warn!(task = %launch.task, %error, "a start is tried again");
+                    if since.is_none() {
+                        let tail = LogTail::new(self.engine.clone(), &launch);
+                        tail.note(&format!("the task waits to be started: {error}"));
+                    }
+                    let since = *since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= AWAY_PATIENCE {
+                        return Err(Problem::Away(error));
+                    }
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(AGAIN_MAX);
                 }

@@ -49,6 +49,12 @@ impl Fake {
         Engine::connect(&self.address(), site).await.map_err(|error| error.to_string())
     }
 
+    /// From now on it cannot be reached.
+    pub(super) fn stop_listening(&self) {
+        self.listening.abort();
+        std::fs::remove_file(self.folder.path().join("s")).expect("its socket");
+    }
+
     /// What it was asked so far.
     pub(super) fn asked(&self) -> Vec<String> {
         self.asked.lock().expect("a list").clone()

@@ -1,6 +1,7 @@
 //! What a running task prints and uses, taken from the engine and the guard into the same logs and
 //! samples as those of every other executor.
 
+use std::cmp::Ordering;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,8 +39,31 @@ pub(super) struct LogTail {
 struct Inner {
     log: LogWriter,
     cursor: std::path::PathBuf,
-    /// The engine's time of the last line taken, of each stream: nanoseconds.
-    last_ns: [i128; 2],
+    /// How far each stream was taken.
+    taken: [Taken; 2],
+}
+
+/// How far a stream was taken: the engine's time of the last piece, in nanoseconds, and how many
+/// of that time. A long line comes in pieces that all have the time of the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Taken {
+    ns: i128,
+    count: u32,
+}
+
+impl Taken {
+    /// Whether a piece is new. An engine tells whole seconds again, so what has been taken comes
+    /// first; `again` counts what one answer has of the last time.
+    fn is_new(&mut self, ns: i128, again: &mut u32) -> bool {
+        match ns.cmp(&self.ns) {
+            Ordering::Less => return false,
+            Ordering::Equal => *again += 1,
+            Ordering::Greater => (*self, *again) = (Taken { ns, count: 0 }, 1),
+        }
+        let new = *again > self.count;
+        self.count = self.count.max(*again);
+        new
+    }
 }
 
 impl LogTail {
@@ -50,7 +74,7 @@ impl LogTail {
         let cursor = shared.folder.join("log-at");
         let inner = Inner {
             log: LogWriter::open(&spec.folder.join("logs"), launch.task, spec.limits.log_bytes),
-            last_ns: read_cursor(&cursor),
+            taken: read_cursor(&cursor),
             cursor,
         };
         LogTail { engine, task: launch.task, inner: Arc::new(Mutex::new(inner)) }
@@ -97,8 +121,10 @@ impl LogTail {
 
     async fn take(&self, follow: bool, reports: &Reports) -> Result<(), super::DockerError> {
         let since =
-            self.with(|inner| inner.last_ns.iter().min().map_or(0, |ns| ns / 1_000_000_000));
-        let lines = self.engine.logs(self.task, i64::try_from(since).unwrap_or(0), follow);
+            self.with(|inner| inner.taken.map(|taken| taken.ns).into_iter().min().unwrap_or(0));
+        let since = i64::try_from(since / 1_000_000_000).unwrap_or(0);
+        let lines = self.engine.logs(self.task, since, follow);
+        let mut again = [0; 2];
         let mut batches = lines.ready_chunks(LINES_MAX);
         while let Some(batch) = batches.next().await {
             let mut failed = None;
@@ -109,7 +135,7 @@ impl LogTail {
                     Err(error) => failed = Some(error),
                 }
             }
-            let told = self.with(|inner| inner.write(&lines));
+            let told = self.with(|inner| inner.write(&lines, &mut again));
             for told in told {
                 let task = self.task;
                 let report = match told {
@@ -127,22 +153,21 @@ impl LogTail {
 }
 
 impl Inner {
-    fn write(&mut self, lines: &[(bool, Vec<u8>)]) -> Vec<Told> {
+    fn write(&mut self, lines: &[(bool, Vec<u8>)], again: &mut [u32; 2]) -> Vec<Told> {
         let mut told = Vec::new();
         let mut new = false;
         for (is_error, line) in lines {
             let Some((ns, text)) = split_time(line) else { continue };
-            let last = &mut self.last_ns[usize::from(*is_error)];
-            // An engine tells whole seconds again.
-            if ns <= *last {
+            let which = usize::from(*is_error);
+            if !self.taken[which].is_new(ns, &mut again[which]) {
                 continue;
             }
-            (*last, new) = (ns, true);
+            new = true;
             let stream = if *is_error { Stream::Err } else { Stream::Out };
             let at = Time(i64::try_from(ns / 1_000_000).unwrap_or(i64::MAX));
             told.extend(self.log.write(stream, text, at));
         }
-        if new && let Err(error) = write_cursor(&self.cursor, self.last_ns) {
+        if new && let Err(error) = write_cursor(&self.cursor, self.taken) {
             tracing::debug!(%error, "lines may be repeated in a log after a restart");
         }
         told
@@ -157,14 +182,17 @@ fn split_time(line: &[u8]) -> Option<(i128, &[u8])> {
     Some((time.as_nanosecond(), &line[space + 1..]))
 }
 
-fn read_cursor(path: &Path) -> [i128; 2] {
+fn read_cursor(path: &Path) -> [Taken; 2] {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let mut numbers = text.split_ascii_whitespace().filter_map(|word| word.parse().ok());
-    [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)]
+    let mut next = |or| numbers.next().unwrap_or(or);
+    let (out, err) = (next(0), next(0));
+    let mut count = || u32::try_from(next(1)).unwrap_or(1);
+    [Taken { ns: out, count: count() }, Taken { ns: err, count: count() }]
 }
 
-fn write_cursor(path: &Path, [out, err]: [i128; 2]) -> io::Result<()> {
-    std::fs::write(path, format!("{out} {err}\n"))
+fn write_cursor(path: &Path, [out, err]: [Taken; 2]) -> io::Result<()> {
+    std::fs::write(path, format!("{} {} {} {}\n", out.ns, err.ns, out.count, err.count))
 }
 
 /// Looks every second at what a task uses and writes, until it is dropped. A task that fills more
@@ -288,17 +316,37 @@ mod tests {
         let open = || Inner {
             log: LogWriter::open(&logs, launch.task, 1 << 20),
             cursor: cursor.clone(),
-            last_ns: read_cursor(&cursor),
+            taken: read_cursor(&cursor),
         };
         let mut first = open();
-        assert_eq!(first.write(&lines).len(), 1, "the metric");
-        assert_eq!(first.write(&lines).len(), 0);
+        assert_eq!(first.write(&lines, &mut [0; 2]).len(), 1, "the metric");
+        assert_eq!(first.write(&lines, &mut [0; 2]).len(), 0);
         drop(first);
-        assert_eq!(open().write(&lines).len(), 0, "nor after a restart");
+        assert_eq!(open().write(&lines, &mut [0; 2]).len(), 0, "nor after a restart");
         let mut text = String::new();
         for file in std::fs::read_dir(&logs).expect("logs") {
             text += &std::fs::read_to_string(file.expect("a file").path()).expect("read");
         }
         assert_eq!(text.lines().count(), 3, "{text}");
+    }
+
+    #[test]
+    fn pieces_of_a_line_have_one_time_and_each_is_taken_once() {
+        let (mut taken, mut again) = (Taken::default(), 0);
+        let tell = |taken: &mut Taken, again: &mut u32, times: &[i128]| -> Vec<bool> {
+            times.iter().map(|ns| taken.is_new(*ns, again)).collect()
+        };
+        assert_eq!(tell(&mut taken, &mut again, &[5, 5]), [true, true]);
+        assert_eq!(tell(&mut taken, &mut again, &[5]), [true], "the same answer goes on");
+        again = 0;
+        let told = tell(&mut taken, &mut again, &[4, 5, 5, 5, 5, 6, 6]);
+        assert_eq!(told, [false, false, false, false, true, true, true], "asked anew");
+        again = 0;
+        assert_eq!(tell(&mut taken, &mut again, &[6, 6, 7]), [false, false, true]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log-at");
+        let both = [taken, Taken { ns: 9, count: 3 }];
+        write_cursor(&path, both).expect("written");
+        assert_eq!(read_cursor(&path), both);
     }
 }

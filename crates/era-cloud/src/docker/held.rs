@@ -11,8 +11,11 @@ use crate::executor::{Ending, Launch, Report};
 
 /// The exit code of what could not be started, as shells have it.
 const NOT_STARTED: i32 = 126;
-/// Why a task is lost that its engine ended as it came back.
+/// Why a task is lost that its engine ended as it came back, or never started.
 pub(super) const ENGINE_AWAY: &str = "its-engine-went-away";
+/// How long an engine may be away, as it is while it is upgraded, before what was to start on it is
+/// given up; and where the engine is the machine, the machine too.
+pub(super) const AWAY_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 30 });
 /// The exit code of what was killed.
 const KILLED: i32 = 128 + 9;
 /// How long a killed task may be seen to run before its instance is removed.

@@ -1,14 +1,7 @@
 //! Simulated nodes from a file, YAML or JSON:
 //!
 //! ```yaml
-//! task_s: 600
-//! nodes:
-//!   - name: a100
-//!     count: 4
-//!     pool: training
-//!     rack: r1
-//!     labels: { disk: ssd }
-//!     capacity: { cpu: 64, memory: 512Gi, gpu: 8, gpu.model: a100, gpu.memory: 80Gi }
+#![doc = include_str!("example.yaml")]
 //! ```
 //!
 //! Where a count is given, the nodes are called `a100-0`, `a100-1`, and so on. `pool` and `rack`
@@ -20,9 +13,13 @@ use std::time::Duration;
 use era_core::resources::{Capacity, GPUS_PER_NODE_MAX, Gpu, Resources, WHOLE_GPU};
 use era_core::units::Name;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::{SLEEP_MAX, SimulatedNodes};
 use crate::executor::FoundNode;
+
+/// What such a file looks like, for help and errors.
+pub const EXAMPLE: &str = include_str!("example.yaml");
 
 /// No file makes more nodes than this.
 const NODES_MAX: usize = 100_000;
@@ -34,7 +31,14 @@ const GPU_MEMORY: u32 = 16 << 10;
 /// What is wrong with a file of nodes.
 #[derive(Debug, thiserror::Error)]
 pub enum BadNodes {
-    /// It cannot be read as YAML or JSON, or a field is unknown, missing or of the wrong type.
+    /// It is neither YAML nor JSON, or not `nodes` with at most `task_s` beside it: whoever wrote
+    /// it meant something else, and is shown the whole.
+    #[error(
+        "this is no file of nodes: {0}\nIt looks like this:\n\n{example}",
+        example = EXAMPLE.trim_end()
+    )]
+    Shape(String),
+    /// A field is unknown, missing or of the wrong type.
     #[error("the file of nodes cannot be read: {0}")]
     Unreadable(String),
     /// An amount or a name is wrong.
@@ -55,6 +59,16 @@ pub enum BadNodes {
 struct File {
     task_s: Option<u32>,
     nodes: Vec<Entry>,
+}
+
+/// The same without what is in it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Outline {
+    #[serde(rename = "task_s")]
+    _task_s: Option<IgnoredAny>,
+    #[serde(rename = "nodes")]
+    _nodes: Vec<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -91,8 +105,13 @@ impl std::fmt::Display for Amount {
 /// The nodes of a file.
 pub fn read(text: &str) -> Result<SimulatedNodes, BadNodes> {
     // JSON is YAML too.
-    let file: File =
-        serde_saphyr::from_str(text).map_err(|error| BadNodes::Unreadable(error.to_string()))?;
+    let file: File = serde_saphyr::from_str(text).map_err(|error| {
+        let outline: Result<Outline, _> = serde_saphyr::from_str(text);
+        outline.map_or_else(
+            |bad| BadNodes::Shape(bad.to_string()),
+            |_| BadNodes::Unreadable(error.to_string()),
+        )
+    })?;
     let (mut nodes, mut names) = (Vec::new(), BTreeSet::new());
     for entry in &file.nodes {
         let found = one_kind(entry)?;
@@ -183,6 +202,32 @@ mod tests {
         let SimulatedNodes { nodes, sleep_max } = read(text).expect("good");
         assert_eq!(nodes[0].capacity.gpus[0].model.as_str(), GPU_MODEL);
         assert_eq!(sleep_max, Duration::from_secs(90));
+    }
+
+    #[test]
+    fn the_example_is_a_good_one() {
+        let SimulatedNodes { nodes, sleep_max } = read(EXAMPLE).expect("good");
+        assert_eq!((nodes.len(), sleep_max), (4, Duration::from_secs(600)));
+        assert_eq!((nodes[3].name.as_str(), nodes[3].labels["rack"].as_str()), ("a100-3", "r1"));
+        assert_eq!(nodes[0].capacity.gpus[7].memory, 80 << 10);
+    }
+
+    #[test]
+    fn a_file_of_something_else_is_told_what_one_of_nodes_looks_like() {
+        for text in [
+            "",
+            "3",
+            "- name: a\n  capacity: {cpu: 1, memory: 1Gi}",
+            "node: []",
+            "a: [",
+            "nodes: 3",
+        ] {
+            let error = read(text).expect_err(text);
+            assert!(matches!(error, BadNodes::Shape(_)), "{text:?}: {error}");
+            assert!(error.to_string().ends_with(EXAMPLE.trim_end()), "{error}");
+        }
+        let within = read("nodes:\n- name: a").expect_err("no capacity");
+        assert!(matches!(within, BadNodes::Unreadable(_)), "{within}");
     }
 
     #[test]

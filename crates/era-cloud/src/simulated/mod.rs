@@ -7,7 +7,7 @@
 
 mod file;
 
-pub use file::{BadNodes, read};
+pub use file::{BadNodes, EXAMPLE, read};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};

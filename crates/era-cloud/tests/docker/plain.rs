@@ -28,7 +28,8 @@ async fn a_task_sees_its_code_inputs_and_outputs_and_what_it_prints_is_kept() {
         1,
         "cat code.txt inputs/data/n; echo $HF_TOKEN $ERA_RANK $(id -u) >&2; \
          echo 'era: metric loss=0.5 step=3'; echo model > $ERA_OUTPUTS/model; \
-         echo x > inputs/data/n || echo read-only; touch $TMPDIR/t",
+         echo x > inputs/data/n || echo read-only; touch $TMPDIR/t; \
+         printf '%050000d\\nafter a long line\\n' 0",
     );
     let spec = Arc::make_mut(&mut launch.spec);
     let staged = |to: &str| Staged { from: kept.clone(), to: to.into(), executable: false };
@@ -60,6 +61,9 @@ async fn a_task_sees_its_code_inputs_and_outputs_and_what_it_prints_is_kept() {
         assert!(log.contains(line), "{line}: {log}");
     }
     assert_eq!(log.matches("it's secret").count(), 1, "it ran once: {log}");
+    // An engine tells a long line in pieces, and none is lost.
+    assert!(log.lines().any(|line| line.bytes().filter(|byte| *byte == b'0').count() == 50_000));
+    assert!(log.contains("0\nafter a long line\n"));
     let model = data.path().join("jobs/1/outputs/model");
     assert_eq!(std::fs::read_to_string(model).expect("kept"), "model\n");
     assert_eq!(std::fs::read_to_string(&kept).expect("kept"), "42\n", "inputs stay as they are");
@@ -259,5 +263,8 @@ async fn a_task_whose_engine_dies_under_it_is_lost_and_the_next_one_runs_once_it
     let place = place.split('?').next().expect("an address");
     assert!(log.contains("began") && log.contains(&format!("{place} went away")), "{log}");
     assert_eq!(exited(&bed.over(next.task).await), (0, Ending::Itself), "{}", bed.log(2));
-    assert_eq!(bed.log(2), "after\n");
+    let log = bed.log(2);
+    let (waited, said) = log.split_once('\n').expect("lines");
+    assert!(waited.contains("the task waits to be started") && waited.contains(place), "{log}");
+    assert_eq!(said, "after\n");
 }

@@ -24,9 +24,10 @@ fn a_job_is_promised_then_runs_then_has_ended() {
     let promised = Explanation::Promised { start: min(10), finish: min(70) };
     assert_eq!(explain(&bed.state, job), Ok(promised));
     bed.until(min(10));
+    let running = |begun| Explanation::Running { since: min(10), until: min(70), begun };
+    assert_eq!(explain(&bed.state, job), Ok(running(false)));
     bed.run(job);
-    let running = Explanation::Running { since: min(10), until: min(70) };
-    assert_eq!(explain(&bed.state, job), Ok(running));
+    assert_eq!(explain(&bed.state, job), Ok(running(true)));
     bed.until(min(20));
     bed.finish(job);
     assert_eq!(explain(&bed.state, job), Ok(Explanation::Ended { at: min(20) }));

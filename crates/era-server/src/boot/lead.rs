@@ -5,6 +5,8 @@
 //! another one took its place finds out at its next renewal, and a scheduler at its next append at
 //! the latest, which the journal refuses.
 
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -53,6 +55,30 @@ impl Candidate {
 
 fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Keeps other servers out of a folder for as long as the file is open: the lease takes one that is
+/// started there for this one after a restart. The system lets go of it however a process ends.
+pub(super) fn occupy(folder: &Path) -> Result<File, BootError> {
+    let failed = |source| StoreError::Folder { folder: folder.to_owned(), source };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let path = folder.join("server.lock");
+    let open = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = open.map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let process = std::fs::read_to_string(&path).unwrap_or_default().trim().to_owned();
+            return Err(BootError::Occupied { folder: folder.to_owned(), process });
+        }
+        // Some file systems have no locks; the lease is there all the same.
+        Err(TryLockError::Error(error)) => {
+            tracing::warn!(%error, "this folder cannot be locked: start no second server on it");
+        }
+    }
+    file.set_len(0).map_err(failed)?;
+    writeln!(file, "{}", std::process::id()).map_err(failed)?;
+    Ok(file)
 }
 
 impl Lead {

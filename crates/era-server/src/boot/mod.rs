@@ -17,6 +17,7 @@ mod first;
 mod lead;
 mod staging;
 
+use std::fs::File;
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -121,6 +122,17 @@ pub enum BootError {
         /// How long at least.
         left_s: u64,
     },
+    /// A server is at work in the same folder.
+    #[error(
+        "{}: a server is at work there already, process {process}: stop it, or give another folder",
+        folder.display()
+    )]
+    Occupied {
+        /// Which folder.
+        folder: PathBuf,
+        /// The other server, as it says itself.
+        process: String,
+    },
     /// Somebody else has taken the place of this server.
     #[error("{0}; start this server again, so that it stands by")]
     Deposed(String),
@@ -172,6 +184,7 @@ pub struct Running {
     /// The account that was made, at the first start.
     pub first: Option<FirstAccount>,
     store: Store,
+    _occupied: File,
     lead: Lead,
     driver: Driver,
     launcher: Launcher,
@@ -200,6 +213,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         }
         None => None,
     };
+    let occupied = lead::occupy(&settings.folder)?;
     let database = settings.database.unwrap_or_else(|| Place::folder(&settings.folder));
     let store = Store::open_at(&settings.folder, &database, settings.replica.as_ref()).await?;
     let lead = Lead::take(&store).await?;
@@ -287,6 +301,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         tcp,
         first,
         store,
+        _occupied: occupied,
         lead,
         driver,
         launcher,

@@ -126,7 +126,7 @@ async fn make_group(bus: &Bus) -> Result<(), BusError> {
     let mut create = redis::cmd("XGROUP");
     create.arg("CREATE").arg(KEY).arg(GROUP).arg("0").arg("MKSTREAM");
     match bus.run::<()>("make a consumer group", &create).await {
-        Err(error) if error.source.code() == Some("BUSYGROUP") => Ok(()),
+        Err(error) if error.answer.code() == Some("BUSYGROUP") => Ok(()),
         made => made,
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Which lines are listed. Every field narrows the list.
 #[derive(Clone, Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct AuditFilter {
     /// By this account.
     who: Option<String>,

@@ -109,6 +109,7 @@ fn changes(node: NodeId, edit: &NodeEdit) -> Result<Vec<(&'static str, Command)>
 /// Which stretch of time is wanted.
 #[derive(Clone, Copy, Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 struct Stretch {
     /// From; now where nothing is said.
     from: Option<Timestamp>,

@@ -94,7 +94,16 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 fn bad_query(rejection: QueryRejection) -> Failure {
     let sentence = rejection.body_text();
     let problem = sentence.strip_prefix("Failed to deserialize query string: ");
-    let problem = problem.unwrap_or(&sentence);
+    told_of_query(problem.unwrap_or(&sentence))
+}
+
+/// A query where none is read, as a parser would say it of a value without fields.
+pub(super) fn unread_query(name: &str) -> Failure {
+    let name: String = name.chars().take(80).collect();
+    told_of_query(&format!("{name}: unknown field `{name}`, there are no fields"))
+}
+
+fn told_of_query(problem: &str) -> Failure {
     let detail = format!("in the query: {}", reading::meant(problem));
     let failure = Failure::new(StatusCode::BAD_REQUEST, "bad_query", detail);
     match problem.split_once(": ") {

@@ -10,12 +10,12 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use era_api::Page;
-use era_api::job::{Explanation, Job, JobFilter, JobState, JobSummary, TimelineLine};
+use era_api::job::{Explanation, Job, JobFilter, JobState, JobSummary, Outcome, TimelineLine};
 use era_api::page::PageAsk;
 use era_core::explain::{Estimate, queue_order};
 use era_core::likely_starts;
 use era_core::units::JobId;
-use era_store::tables::{JobCursor, JobRow};
+use era_store::tables::{JobCursor, JobRow, TaskRow};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -95,12 +95,25 @@ async fn get(
     let tasks = tables.tasks(row.id, TASKS_MAX).await?;
     let mut job = reading_jobs::job(&row, spec.as_deref(), &tasks, &app.feed.names());
     if row.state.is_over() {
-        let end = tables.end_of(row.id).await?;
-        job.outcome = end.and_then(|end| reading_jobs::outcome(&end, &tasks));
+        job.outcome = ending(&app, &row, &tasks).await?;
     } else {
         job.explanation = Some(explained(&app, &row).await?);
     }
     tagged(&headers, &job)
+}
+
+/// How a job ended; nothing before it has.
+pub(crate) async fn outcome(app: &App, row: &JobRow) -> Result<Option<Outcome>, Failure> {
+    if !row.state.is_over() {
+        return Ok(None);
+    }
+    let tasks = app.feed.tables().tasks(row.id, TASKS_MAX).await?;
+    ending(app, row, &tasks).await
+}
+
+async fn ending(app: &App, row: &JobRow, tasks: &[TaskRow]) -> Result<Option<Outcome>, Failure> {
+    let end = app.feed.tables().end_of(row.id).await?;
+    Ok(end.and_then(|end| reading_jobs::outcome(&end, tasks)))
 }
 
 /// What happened to a job, oldest first.
@@ -146,7 +159,7 @@ async fn explain(
 }
 
 /// The newest snapshot's word on a job, worked out off the runtime: it plans those ahead on paper.
-async fn explained(app: &App, row: &JobRow) -> Result<Explanation, Failure> {
+pub(crate) async fn explained(app: &App, row: &JobRow) -> Result<Explanation, Failure> {
     let (snapshot, id) = (app.driver.snapshot(), row.id);
     let told = tokio::task::spawn_blocking(move || {
         let told = era_core::explain(&snapshot, id).ok()?;

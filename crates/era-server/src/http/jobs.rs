@@ -84,6 +84,7 @@ async fn edit(
 /// How much is given up.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 struct Extent {
     /// Whether all that is left of its array is given up, rather than the job alone.
     array: Option<bool>,

@@ -53,6 +53,7 @@ async fn market(State(app): State<App>, _caller: Caller) -> Result<Json<Market>,
 /// Which part of the calendar is wanted.
 #[derive(Clone, Copy, Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 struct Stretch {
     /// From; now where nothing is said.
     from: Option<Timestamp>,
@@ -89,6 +90,7 @@ const POINTS_MAX: usize = 2000;
 /// Which part of the past is wanted.
 #[derive(Clone, Copy, Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 struct Past {
     /// From; a week ago where nothing is said.
     from: Option<Timestamp>,

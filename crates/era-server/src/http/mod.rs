@@ -31,6 +31,7 @@ pub mod middleware;
 pub mod openapi;
 pub mod paging;
 mod proxy;
+mod queries;
 mod queues;
 mod quota;
 mod quotes;
@@ -51,6 +52,8 @@ pub use caller::{Caller, Session};
 pub use extract::{Body, From, Path, Query};
 pub use failure::Failure;
 pub use serve::Serving;
+
+use std::sync::Arc;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -108,6 +111,7 @@ pub fn service(app: App, doors: Doors) -> axum::Router {
     // Measures are gathered from the first request on.
     health::recorder();
     let document = all().to_openapi();
+    let queries = Arc::new(openapi::with_query(document.clone()));
     let routes = match doors {
         Doors::All => routes(),
         Doors::Files => data::routes(),
@@ -123,9 +127,11 @@ pub fn service(app: App, doors: Doors) -> axum::Router {
     };
     let keep = axum::middleware::from_fn_with_state(app.clone(), idempotency::keep);
     let house = axum::middleware::from_fn_with_state(app.clone(), house::tell);
+    let queries = axum::middleware::from_fn_with_state(queries, queries::refuse_unread);
     routes
         .route_layer(keep)
         .route_layer(house)
+        .route_layer(queries)
         .route("/api/v1/openapi.json", axum::routing::get(told))
         .merge(health::routes().split_for_parts().0)
         .fallback(crate::page::or_nowhere)

@@ -1,6 +1,8 @@
 //! The OpenAPI document: what handlers declare, and what is the same for all of them: problem
 //! details for every failure, how to authenticate, and idempotency keys on creations.
 
+use std::collections::BTreeSet;
+
 use utoipa::openapi::path::{HttpMethod, Operation, Parameter, ParameterIn};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
@@ -72,7 +74,14 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
 
 /// `get_jobs_id_logs` for `GET /api/v1/jobs/{id}/logs`.
 fn operation_name(method: &HttpMethod, path: &str) -> String {
-    let method = match method {
+    let method = method_name(method);
+    let path = path.strip_prefix(era_api::PREFIX).unwrap_or(path);
+    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(method.to_owned(), |name, word| format!("{name}_{word}"))
+}
+
+fn method_name(method: &HttpMethod) -> &'static str {
+    match method {
         HttpMethod::Get => "get",
         HttpMethod::Put => "put",
         HttpMethod::Post => "post",
@@ -81,10 +90,24 @@ fn operation_name(method: &HttpMethod, path: &str) -> String {
         HttpMethod::Patch => "patch",
         HttpMethod::Options => "options",
         HttpMethod::Trace => "trace",
+    }
+}
+
+/// The operations that read a query, such as `GET /api/v1/jobs`, with paths as the router has them.
+pub(super) fn with_query(mut document: OpenApi) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let in_query = |one: &RefOr<Parameter>| match one {
+        RefOr::T(parameter) => parameter.parameter_in == ParameterIn::Query,
+        RefOr::Ref(_) => false,
     };
-    let path = path.strip_prefix(era_api::PREFIX).unwrap_or(path);
-    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.fold(method.to_owned(), |name, word| format!("{name}_{word}"))
+    for (path, item) in &mut document.paths.paths {
+        each_operation(item, |method, operation| {
+            if operation.parameters.iter().flatten().any(in_query) {
+                found.insert(format!("{} {path}", method_name(&method).to_uppercase()));
+            }
+        });
+    }
+    found
 }
 
 fn each_operation(item: &mut PathItem, mut act: impl FnMut(HttpMethod, &mut Operation)) {
@@ -165,7 +188,7 @@ mod tests {
     #[test]
     fn every_operation_has_a_name_of_its_own() {
         let mut document = document();
-        let mut names = std::collections::BTreeSet::new();
+        let mut names = BTreeSet::new();
         for (path, item) in &mut document.paths.paths {
             each_operation(item, |_, operation| {
                 let name = operation.operation_id.clone().unwrap_or_default();

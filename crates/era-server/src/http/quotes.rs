@@ -1,5 +1,7 @@
 //! Quotes: what a bid would get, with its menu, counter-offers and holds.
 
+use std::time::Instant;
+
 use axum::Json;
 use axum::extract::State;
 use era_api::account::Scope;
@@ -36,6 +38,7 @@ async fn ask(
     key: Option<Key>,
     Body(asked): Body<QuoteAsk>,
 ) -> Result<Json<Quoted>, Failure> {
+    let begun = Instant::now();
     let snapshot = app.driver.snapshot();
     let now = SystemClock.now().max(snapshot.now());
     let bid = wire::bid(caller.user, &asked)?;
@@ -49,13 +52,15 @@ async fn ask(
             Reply::Held { hold, expires, quote } => Ok((hold, expires, quote)),
             other => Err(refused(other)),
         };
-        app.asks.asked(&bid, now, held.as_ref().ok().map(|(_, _, quote)| quote.price));
+        let price = held.as_ref().ok().map(|(_, _, quote)| quote.price);
+        app.asks.asked(&bid, now, price, begun.elapsed());
         let (hold, expires, quote) = held?;
         let hold = Some(Hold { id: hold.0, expires: wire::stamp(expires) });
         return Ok(Json(Quoted { quote: wire::quote(&quote), hold, menu }));
     }
     let answer = quote(&snapshot, &bid, now);
-    app.asks.asked(&bid, now, answer.as_ref().ok().map(|found| found.price));
+    let price = answer.as_ref().ok().map(|found| found.price);
+    app.asks.asked(&bid, now, price, begun.elapsed());
     let found = answer?;
     let menu = if asked.menu { wire::menu(&menu(&snapshot, &bid, now)?) } else { Vec::new() };
     Ok(Json(Quoted { quote: wire::quote(&found), hold: None, menu }))

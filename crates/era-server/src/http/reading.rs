@@ -103,6 +103,13 @@ impl<'a> UnknownWord<'a> {
     }
 }
 
+/// A word that is none of those known here, with the one that was probably meant.
+pub fn unknown_word(given: &str, known: &[&str]) -> Wrong {
+    let given: String = given.chars().take(40).collect();
+    let meant = nearest(&given, known).map(str::to_owned);
+    Wrong::Unknown { given, meant, known: known.iter().map(|&word| word.to_owned()).collect() }
+}
+
 /// The known word that is most likely meant, where one is near enough.
 pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |word: &&&str| strsim::damerau_levenshtein(given, word);

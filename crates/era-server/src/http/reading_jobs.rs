@@ -12,6 +12,7 @@ use era_core::units::{JobId, Time};
 use era_store::tables::{self, EventRow, IDS_MAX, JobQuery, JobRow, Seen, TaskRow};
 
 use super::Failure;
+use super::reading::unknown_word;
 use super::seen::page_size;
 use crate::feed::Names;
 use crate::wire::{Wrong, stamp};
@@ -54,9 +55,8 @@ pub fn states(text: &str) -> Result<Vec<tables::JobState>, Failure> {
 
 fn no_state(word: &str) -> Failure {
     let states = tables::JobState::ALL.map(|known| state(known).as_str());
-    let known = std::iter::once("active").chain(states).map(str::to_owned).collect();
-    let given = word.chars().take(40).collect();
-    Failure::bad_field("state", Wrong::Unknown { given, meant: None, known })
+    let known: Vec<&str> = std::iter::once("active").chain(states).collect();
+    Failure::bad_field("state", unknown_word(word, &known))
 }
 
 /// Jobs by number and comma.
@@ -217,6 +217,10 @@ mod tests {
         let refused = states("done").unwrap_err().0;
         assert_eq!(refused.field.as_deref(), Some("state"));
         assert!(refused.detail.contains("limit_reached"), "{}", refused.detail);
+        let near = states("running,runing").unwrap_err().0;
+        assert_eq!(near.parameters["given"], "runing");
+        assert_eq!(near.parameters["meant"], "running");
+        assert!(near.detail.contains("did you mean `running`?"), "{}", near.detail);
     }
 
     #[test]

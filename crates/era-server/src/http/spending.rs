@@ -31,7 +31,7 @@ pub fn routes() -> OpenApiRouter<App> {
 /// Which period is wanted.
 #[derive(Clone, Copy, Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Period {
     /// From; 30 days ago where nothing is said. Counted in whole hours.
     from: Option<Timestamp>,

@@ -5,6 +5,7 @@ mod again;
 mod holds;
 mod hooks;
 mod oversight;
+mod queries;
 mod reports;
 mod sockets;
 

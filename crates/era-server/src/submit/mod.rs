@@ -46,9 +46,14 @@ pub async fn submit(
     let code = usable_code(app, owner, &job.work).await?;
     let asked = wire::new_job(owner.user, &job)?;
     let project = wire::optional_name("project", job.project.as_deref())?;
-    if let Terms::Bid { bid, .. } = &asked.terms {
-        app.asks.taken(bid, received);
-    }
+    let quoted = match &asked.terms {
+        Terms::Bid { bid, .. } => app.asks.taken(bid, received),
+        Terms::Hold { hold, .. } => {
+            let snapshot = app.driver.snapshot();
+            snapshot.hold(*hold).ok().and_then(|hold| app.asks.taken(&hold.bid, received))
+        }
+        _ => None,
+    };
     let note = Note {
         user: Some(owner.name.clone()),
         group: Some(owner.group.clone()),
@@ -56,6 +61,7 @@ pub async fn submit(
         project: project.map(|name| name.to_string()),
         array: job.array.map(|array| Indices { from: array.from, step: array.step }),
         received_ms: Some(received.0),
+        quote_us: quoted.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX)),
         ..Note::default()
     };
     let answer = app.driver.ask(Command::Submit { key, job: asked }, note.write()).await?;

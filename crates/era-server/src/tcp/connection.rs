@@ -17,11 +17,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use super::line::{Line, Moment, answer, new_job, unreadable};
-use super::{LINE_MAX, OUTSTANDING_MAX};
+use super::line::{Line, Moment, Standing, answer, new_job, over, unreadable};
+use super::{CONNECTIONS_MAX, LINE_MAX, OUTSTANDING_MAX};
 use crate::App;
 use crate::clock::{Clock, SystemClock};
 use crate::http::idempotency::{KEY_MAX, core_key};
+use crate::http::reading::unknown_word;
 use crate::http::{Caller, Failure};
 use crate::submit::{Owner, submit};
 use crate::wire::Wrong;
@@ -36,8 +37,12 @@ const AUTH_TRIES: u32 = 5;
 const BELIEVE: Duration = Duration::from_secs(1);
 /// How long a peer may take to read its answers.
 const WRITE_TIME: Duration = Duration::from_secs(30);
+/// How long one for whom there is no place may take to hear so.
+const TURN_AWAY_TIME: Duration = Duration::from_secs(1);
+/// What may be asked.
+const OPS: [&str; 5] = ["auth", "quote", "submit", "cancel", "status"];
 
-/// An answer that waits for the scheduler, as the line it will be.
+/// An answer that waits for the scheduler or the tables, as the line it will be.
 type Pending = Pin<Box<dyn Future<Output = Vec<u8>> + Send>>;
 
 /// Why a connection is over.
@@ -129,6 +134,27 @@ pub(super) async fn serve(
     }
 }
 
+/// Tells a peer that there is no place for it, and hangs up.
+pub(super) async fn turn_away(mut stream: TcpStream) {
+    let detail = format!(
+        "{CONNECTIONS_MAX} connections are open, as many as there may be: close one, or try again"
+    );
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let failure = Failure::new(status, "too_many_connections", detail).after(1);
+    let mut line = Vec::new();
+    answer(&mut line, 0, &Err::<(), _>(failure));
+    let told = async {
+        stream.write_all(&line).await?;
+        stream.shutdown().await?;
+        // Until it hangs up: what it sent and nobody read would break the connection off, and the
+        // line would be lost.
+        while stream.read(&mut [0; 4096]).await? > 0 {}
+        io::Result::Ok(())
+    };
+    // Whoever does not take it within a moment is not worth waiting for.
+    let _ = tokio::time::timeout(TURN_AWAY_TIME, told).await;
+}
+
 async fn write(stream: &mut TcpStream, out: &mut Vec<u8>) -> Result<(), Ended> {
     if out.is_empty() {
         return Ok(());
@@ -189,7 +215,14 @@ impl Connection {
         };
         match &*line.op {
             "quote" => answer(&mut self.out, id, &moment.quote(caller, line.ask)),
-            "status" => answer(&mut self.out, id, &moment.status(caller, line.job)),
+            "status" => match moment.status(caller, line.job) {
+                Ok(Standing::Told(status)) => answer(&mut self.out, id, &Ok(status)),
+                Ok(Standing::Over(job)) => {
+                    let (app, caller) = (self.app.clone(), caller.clone());
+                    self.answer_later(id, async move { over(&app, &caller, job).await });
+                }
+                Err(failure) => answer(&mut self.out, id, &Err::<(), _>(failure)),
+            },
             "submit" => match submission(caller, &line) {
                 Ok((job, key)) => {
                     let (app, owner) = (self.app.clone(), Owner::of(&self.app, caller));
@@ -207,13 +240,9 @@ impl Connection {
                 }
                 Err(failure) => answer(&mut self.out, id, &Err::<(), _>(failure)),
             },
-            _ => {
-                let detail = "give `auth`, `quote`, `submit`, `cancel` or `status`";
-                answer(
-                    &mut self.out,
-                    id,
-                    &Err::<(), _>(Failure::bad_field("op", Wrong::said(detail))),
-                );
+            unknown => {
+                let failure = Failure::bad_field("op", unknown_word(unknown, &OPS));
+                answer(&mut self.out, id, &Err::<(), _>(failure));
             }
         }
     }
@@ -242,7 +271,7 @@ impl Connection {
         }
     }
 
-    /// Answers once the scheduler has, which is when it is durable.
+    /// Answers once the scheduler has, which is when it is durable, or the tables.
     fn answer_later<T: Serialize + 'static>(
         &mut self,
         id: u64,

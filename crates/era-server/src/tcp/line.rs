@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::App;
 use crate::http::reading::json;
-use crate::http::{Caller, Failure};
+use crate::http::{Caller, Failure, job_views, seen};
 use crate::wire::{self, Wrong};
 
 /// A line, before its body is looked at.
@@ -73,9 +73,11 @@ impl Moment<'_> {
             let detail = "a hold is asked for over REST: `POST /api/v1/quotes`";
             return Err(Failure::bad_field("ask.hold", Wrong::said(detail)));
         }
+        let begun = std::time::Instant::now();
         let bid = wire::bid(caller.user, &asked)?;
         let found = quote(self.snapshot, &bid, self.now);
-        self.app.asks.asked(&bid, self.now, found.as_ref().ok().map(|quote| quote.price));
+        let price = found.as_ref().ok().map(|quote| quote.price);
+        self.app.asks.asked(&bid, self.now, price, begun.elapsed());
         let found: Quote =
             found.map_err(|declined| Failure::refused(&declined.refusal, &declined.counter))?;
         let lines = match asked.menu {
@@ -86,21 +88,31 @@ impl Moment<'_> {
         Ok(Quoted { quote: wire::quote(&found), hold: None, menu: wire::menu(&lines) })
     }
 
-    /// Where a job stands.
+    /// Where a job stands, or that the tables have to say it.
     pub(super) fn status(
         &self,
         caller: &Caller,
         job: Option<&RawValue>,
-    ) -> Result<Status, Failure> {
+    ) -> Result<Standing, Failure> {
         caller.may(Scope::Read)?;
-        let id = self.seen(caller, job)?;
+        let id = JobId(body("job", job)?);
+        // What has ended is forgotten after a while.
+        if self.snapshot.job(id).map_or(true, |job| job.ended.is_some()) {
+            return Ok(Standing::Over(id));
+        }
+        self.visible(caller, id)?;
         let explanation = explain(self.snapshot, id).map_err(|refusal| Failure::from(&refusal))?;
-        Ok(Status { job: id.0, explanation: wire::explanation(&explanation) })
+        let explanation = wire::explanation(&explanation);
+        let status = Status { job: id.0, explanation, outcome: None, exit_code: None };
+        Ok(Standing::Told(Box::new(status)))
     }
 
     /// A job that the caller may see; a foreign one is as if it were not there.
     pub(super) fn seen(&self, caller: &Caller, job: Option<&RawValue>) -> Result<JobId, Failure> {
-        let id = JobId(body("job", job)?);
+        self.visible(caller, JobId(body("job", job)?))
+    }
+
+    fn visible(&self, caller: &Caller, id: JobId) -> Result<JobId, Failure> {
         let found = self.snapshot.job(id).map_err(|refusal| Failure::from(&refusal))?;
         if !caller.sees(found.user, found.group) {
             return Err(Failure::from(&Refusal::UnknownJob { job: id }));
@@ -109,12 +121,36 @@ impl Moment<'_> {
     }
 }
 
+/// What a snapshot has to say of a job.
+pub(super) enum Standing {
+    /// Where it stands.
+    Told(Box<Status>),
+    /// It has ended, if it ever was.
+    Over(JobId),
+}
+
 /// Where a job stands.
 #[derive(Debug, Serialize)]
 pub(super) struct Status {
     job: u64,
     #[serde(flatten)]
     explanation: era_api::job::Explanation,
+    /// How it ended, and with which code, once it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<era_api::job::Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+}
+
+/// Where a job stands that is over, by the tables.
+pub(super) async fn over(app: &App, caller: &Caller, id: JobId) -> Result<Status, Failure> {
+    let row = seen::job(app, caller, id.0).await.map_err(|failure| match failure.0.status {
+        404 => Failure::from(&Refusal::UnknownJob { job: id }),
+        _ => failure,
+    })?;
+    let outcome = job_views::outcome(app, &row).await?;
+    let explanation = job_views::explained(app, &row).await?;
+    Ok(Status { job: id.0, explanation, outcome, exit_code: row.exit_code })
 }
 
 /// A job that is handed in.

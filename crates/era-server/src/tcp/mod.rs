@@ -7,14 +7,17 @@
 //! > {"id":3,"op":"submit","key":"k1","job":{"work":{"command":["true"]},"ask":{…}}}
 //! > {"id":4,"op":"cancel","job":17}
 //! > {"id":5,"op":"status","job":17}
+//! > {"id":6,"op":"status","job":16}
 //! < {"id":2,"ok":{"quote":{"price":…}}}
 //! < {"id":4,"error":{"code":"unknown_job",…}}
+//! < {"id":6,"ok":{"job":16,"state":"ended",…,"outcome":{"code":"failed",…},"exit_code":7}}
 //! ```
 //!
 //! Bodies are those of REST: `QuoteAsk`, `NewJob`; errors are its problem details. Answers carry
 //! the id of their question and come as they are ready, quotes in the order in which they were
 //! asked. What is read together is answered together: a quote is computed in place, on one
-//! snapshot for all that were read at once.
+//! snapshot for all that were read at once. Whoever finds no place is told so in a line of the
+//! id 0.
 
 mod connection;
 mod line;
@@ -36,10 +39,13 @@ pub const CONNECTIONS_MAX: usize = 256;
 /// Most questions of a connection that wait for the scheduler; further ones are read when some
 /// are answered.
 pub const OUTSTANDING_MAX: usize = 1024;
+/// Most of those without a place that are told so at a time; further ones are just closed.
+const TOLD_MAX: usize = 64;
 
 /// Serves until it is told to stop, and then until every connection has noticed.
 pub async fn serve(listener: TcpListener, app: App, stop: CancellationToken) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let turned_away = Arc::new(Semaphore::new(TOLD_MAX));
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -59,6 +65,12 @@ pub async fn serve(listener: TcpListener, app: App, stop: CancellationToken) {
         // Who finds no place is turned away, so that those inside are served.
         let Ok(place) = places.clone().try_acquire_owned() else {
             tracing::warn!(%from, "turned away: {CONNECTIONS_MAX} connections are open");
+            if let Ok(told) = turned_away.clone().try_acquire_owned() {
+                connections.spawn(async move {
+                    let _told = told;
+                    connection::turn_away(stream).await;
+                });
+            }
             continue;
         };
         let (app, stop) = (app.clone(), stop.clone());

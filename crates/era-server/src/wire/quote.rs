@@ -99,11 +99,19 @@ pub fn explanation(explanation: &Explanation) -> wire_job::Explanation {
             told.sentence =
                 format!("It has a promise: from {} to {}.", stamp(*start), stamp(*finish));
         }
-        Explanation::Running { since, until } => {
+        Explanation::Running { since, until, begun } => {
             told.state = "running".into();
             told.start = Some(stamp(*since));
-            told.sentence =
-                format!("It runs since {}, until {} at most.", stamp(*since), stamp(*until));
+            told.sentence = match begun {
+                true => {
+                    format!("It runs since {}, until {} at most.", stamp(*since), stamp(*until))
+                }
+                false => format!(
+                    "It was sent to its nodes at {}, and has not begun there yet: its log says \
+                     what it waits for.",
+                    stamp(*since)
+                ),
+            };
         }
         Explanation::Waiting { position, start, reason } => {
             told.state = "waiting".into();

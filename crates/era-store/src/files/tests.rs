@@ -111,7 +111,8 @@ async fn what_is_put_and_what_is_counted_reads_what_it_is_about_and_not_all_that
     assert_eq!(files.used(UserId(1)).await.unwrap(), used as u64);
     let after = crate::testing::rows_read(files.readers()).await;
     if let (Some(before), Some(after)) = (before, after) {
-        assert!(after - before < 1500, "{} rows were read to count", after - before);
+        // Its jobs for each of its blobs would be far more than ten thousand.
+        assert!(after - before < 5000, "{} rows were read to count", after - before);
     }
 }
 

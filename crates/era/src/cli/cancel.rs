@@ -64,8 +64,9 @@ impl Cancel {
                 Err(error) if lone => return Err(error.into()),
                 // The others are still to be given up.
                 Err(error) => {
-                    note(&format!("error: job {id}: {error}"));
-                    failed = super::verdict(&error.into()).map(|verdict| verdict.code);
+                    let error = error.into();
+                    note(&format!("error: job {id}: {}", super::told(&error)));
+                    failed = super::verdict(&error).map(|verdict| verdict.code);
                 }
             }
         }

@@ -24,7 +24,7 @@ impl Explain {
 }
 
 fn render(explanation: &Explanation, look: &Look) -> String {
-    let mut text = format!("{}\n", explanation.sentence);
+    let mut text = format!("{}\n", look.sentence(&explanation.sentence));
     if let Some(position) = explanation.position {
         text += &format!("  position   {position}\n");
     }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_waiting_job_is_explained() {
-        let text = r#"{"state": "waiting", "sentence": "Two jobs are ahead of it.",
+        let text = r#"{"state": "waiting", "sentence": "It may not start before 2026-11-15T14:00:00Z.",
             "position": 3, "why": "behind_others", "start": "2026-11-15T15:00:00Z",
             "earliest": "2026-11-15T14:00:00Z", "latest": "2026-11-15T18:00:00Z",
             "ahead": [4, 5]}"#;

@@ -69,7 +69,7 @@ fn render(job: &Job, timeline: &[TimelineLine], look: &Look) -> String {
         text += &format!(", exit code {code}");
     }
     if let Some(reason) = &job.reason {
-        text += &format!(": {reason}");
+        text += &format!(": {}", look.sentence(reason));
     }
     if summary.simulated {
         text += " (simulated)";
@@ -94,7 +94,7 @@ fn render(job: &Job, timeline: &[TimelineLine], look: &Look) -> String {
     let cost = job.cost;
     fact("cost", format!("{} ({} charged, {} back)", cost.net, cost.charged, cost.refunded));
     if let Some(explanation) = &job.explanation {
-        fact("outlook", explanation.sentence.clone());
+        fact("outlook", look.sentence(&explanation.sentence));
     }
     if !job.tasks.is_empty() {
         text += &format!("\n{}", tasks(job, look));
@@ -102,7 +102,8 @@ fn render(job: &Job, timeline: &[TimelineLine], look: &Look) -> String {
     if !timeline.is_empty() {
         text.push('\n');
         for line in timeline {
-            text += &format!("  {:<16}  {}\n", look.time(line.at), line.sentence);
+            let sentence = look.sentence(&line.sentence);
+            text += &format!("  {:<16}  {sentence}\n", look.time(line.at));
         }
     }
     text
@@ -173,10 +174,14 @@ pub(crate) mod tests {
             seq: 4,
             at: "2026-11-15T08:00:00Z".parse().unwrap(),
             event: "promised".to_owned(),
-            sentence: "It was promised a slot at 10:00.".to_owned(),
+            sentence: "promised for 12.50 credits: 2026-11-15 09:00–11:00 on node-1".to_owned(),
             parameters: era_api::Parameters::new(),
         };
-        insta::assert_snapshot!(render(&example(), &[line], &look::plain()));
+        let explanation =
+            r#"{"state": "ended", "sentence": "It ended at 2026-11-15T10:30:30.182Z."}"#;
+        let explanation = serde_json::from_str(explanation).unwrap();
+        let job = Job { explanation: Some(explanation), ..example() };
+        insta::assert_snapshot!(render(&job, &[line], &look::plain()));
     }
 
     #[test]

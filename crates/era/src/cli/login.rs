@@ -71,7 +71,7 @@ fn change_password(client: &Client, old: &str) -> anyhow::Result<()> {
         match client.change_password(&PasswordChange { old: old.to_owned(), new }) {
             Ok(()) => return Ok(()),
             Err(error) if error.problem().is_some_and(|p| p.status == 422 || p.status == 400) => {
-                note(&error.to_string());
+                note(&super::told(&error.into()));
             }
             Err(error) => return Err(error.into()),
         }

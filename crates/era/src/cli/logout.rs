@@ -19,7 +19,8 @@ impl LogOut {
         let url = client.url().to_owned();
         if let Err(error) = client.log_out() {
             // Forgotten in any case: whoever logs out wants no token lying about.
-            note(&format!("The server could not revoke the token: {error}"));
+            let why = super::told(&error.into());
+            note(&format!("The server could not revoke the token: {why}"));
         }
         let mut config = Config::load()?;
         config.tokens.remove(&url);

@@ -2,6 +2,8 @@
 //! YAML for programs. A renderer is a function of a value and a [`Look`], so that it can be
 //! tested without a terminal.
 
+pub(crate) mod stamps;
+
 use std::io::Write;
 
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
@@ -36,6 +38,11 @@ impl Look {
     /// The same, or a dash.
     pub(crate) fn time_or_dash(&self, at: Option<Timestamp>) -> String {
         at.map_or_else(|| "–".to_owned(), |at| self.time(at))
+    }
+
+    /// What a server says, with its times as its reader says them.
+    pub(crate) fn sentence(&self, told: &str) -> String {
+        stamps::local(told, &self.now)
     }
 
     /// A table with these headings.

@@ -7,7 +7,7 @@
 mod accept;
 mod admin;
 mod cancel;
-mod clock;
+pub(crate) mod clock;
 mod completions;
 pub(crate) mod config;
 pub(crate) mod connection;
@@ -39,7 +39,7 @@ mod top;
 mod wallet;
 mod whoami;
 
-pub(crate) use failure::{BadUsage, verdict};
+pub(crate) use failure::{BadUsage, told, verdict};
 
 /// Each command is a type of arguments with a `run` of its own.
 #[derive(clap::Subcommand)]

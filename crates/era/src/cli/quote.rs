@@ -89,7 +89,7 @@ fn fares(client: &Client, quote: &Quote, look: &Look) -> Option<FareCalendar> {
     match client.fares(pool, &period) {
         Ok(fares) => Some(fares),
         Err(error) => {
-            note(&format!("The fare calendar is missing: {error}"));
+            note(&format!("The fare calendar is missing: {}", super::told(&error.into())));
             None
         }
     }

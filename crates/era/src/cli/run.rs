@@ -251,7 +251,7 @@ fn ending(job: &Job, look: &Look) -> String {
     }
     text += &format!(", for {} credits", job.cost.net);
     if let Some(reason) = &job.reason {
-        text += &format!(": {reason}");
+        text += &format!(": {}", look.sentence(reason));
     }
     text
 }

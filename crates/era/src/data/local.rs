@@ -47,10 +47,10 @@ pub(crate) fn files(root: &Path, kind: Kind) -> anyhow::Result<Vec<Local>> {
         if kind.is_file() {
             found.push(local(path, path.strip_prefix(root)?)?);
         } else if !kind.is_dir() {
-            bail!(
+            bail!(BadUsage(format!(
                 "{} is neither file nor folder: remove it, or name it in .eraignore",
                 path.display()
-            );
+            )));
         }
     }
     found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -117,6 +117,15 @@ mod tests {
             [".env", ".eraignore", ".git/HEAD", ".gitignore", "keep/y", "run.log", "train.py"];
         assert_eq!(paths(root, Kind::Data), data);
         assert_eq!(paths(&root.join("train.py"), Kind::Data), ["train.py"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_neither_file_nor_folder_is_bad_input() {
+        let folder = tempfile::tempdir().unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("s")).unwrap();
+        let refused = files(folder.path(), Kind::Data).unwrap_err();
+        assert!(refused.downcast_ref::<BadUsage>().is_some(), "{refused}");
     }
 
     #[cfg(unix)]

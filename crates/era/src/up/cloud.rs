@@ -38,8 +38,9 @@ impl Cloud {
              could read and change what all others have: start as root, give an executor that \
              keeps them apart, or, if all of them may, add --insecure-shared-user"
         );
+        let simulated = self.tasks.simulated()?;
         let folder = self.kept.folder()?;
-        let engines = self.tasks.engines(&folder)?;
+        let engines = self.tasks.engines(&folder, simulated)?;
         let settings = Settings {
             database: self.kept.place(&folder),
             folder,

@@ -60,8 +60,9 @@ impl Up {
     }
 
     async fn serve(self) -> anyhow::Result<()> {
+        let simulated = self.tasks.simulated()?;
         let data = self.kept.folder()?;
-        let engines = self.tasks.engines(&data)?;
+        let engines = self.tasks.engines(&data, simulated)?;
         let running = boot::start(self.settings(data.clone())?, engines).await?;
         let url = self.encryption.url(running.address);
         if let Err(error) = local::introduce(&running.app, &data, &url, true).await {
@@ -180,7 +181,8 @@ pub(crate) async fn told_to_stop() -> anyhow::Result<()> {
 mod tests {
     use std::time::Duration;
 
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
+    use era_cloud::simulated::EXAMPLE;
 
     use super::*;
 
@@ -193,6 +195,30 @@ mod tests {
     fn settings(words: &[&str]) -> Settings {
         let line = Line::try_parse_from([&["up"], words].concat()).unwrap();
         line.up.settings("data".into()).unwrap()
+    }
+
+    #[test]
+    fn a_bad_file_of_nodes_is_bad_input_and_shows_what_a_good_one_looks_like() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("nodes.yaml");
+        let refused = || {
+            let line = Line::try_parse_from(["up", "--nodes", file.to_str().unwrap()]).unwrap();
+            let error = anyhow::Error::from(line.up.tasks.simulated().unwrap_err());
+            (crate::cli::verdict(&error).map(|verdict| verdict.code), error.to_string())
+        };
+        let (code, told) = refused();
+        assert!(code == Some(2) && told.contains("cannot be read"), "{told}");
+        std::fs::write(&file, "- name: a\n").unwrap();
+        let (code, told) = refused();
+        assert!(code == Some(2) && told.contains(EXAMPLE.trim_end()), "{told}");
+    }
+
+    #[test]
+    fn all_of_the_help_shows_a_file_of_nodes() {
+        let help = Line::command().render_long_help().to_string();
+        for line in EXAMPLE.lines() {
+            assert!(help.contains(line), "{line:?} in {help}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use era_cloud::celery::names::Address;
-use era_cloud::simulated::SimulatedNodes;
+use era_cloud::simulated::{EXAMPLE, SimulatedNodes};
 use era_server::boot::{self, StartEngines};
 use era_server::http::Serving;
 use era_server::influx;
@@ -14,6 +14,7 @@ use era_server::tend::{Retention, Tuning};
 use era_server::webhook::address::Reach;
 use era_store::Place;
 
+use crate::cli::BadUsage;
 use crate::logging::Logging;
 use crate::upkeep::Rows;
 
@@ -161,7 +162,7 @@ pub(super) struct Tasks {
     )]
     executor: String,
     /// Simulated nodes to add, whose tasks only sleep
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", long_help = nodes_help())]
     nodes: Option<PathBuf>,
     /// InfluxDB for what jobs tell and use: http://USER:PASSWORD@HOST:8086/DATABASE (version 1) or
     /// http://HOST:8086?org=ORG&bucket=BUCKET&token=TOKEN (version 2)
@@ -177,8 +178,12 @@ pub(super) struct Tasks {
 
 impl Tasks {
     /// What starts the executor that was named.
-    pub(super) fn engines(&self, data: &Path) -> anyhow::Result<StartEngines> {
-        let (here, simulated) = (data.to_owned(), self.simulated()?);
+    pub(super) fn engines(
+        &self,
+        data: &Path,
+        simulated: SimulatedNodes,
+    ) -> anyhow::Result<StartEngines> {
+        let here = data.to_owned();
         match self.executor.as_str() {
             "local" => Ok(boot::executors::here(here, simulated)),
             url if url.starts_with("celery://") => {
@@ -212,12 +217,26 @@ impl Tasks {
         Some(self.executor.as_str()).filter(|url| url.starts_with("celery://"))
     }
 
-    fn simulated(&self) -> anyhow::Result<SimulatedNodes> {
+    /// The nodes of the file that was named. It is read before anything is made, so that a bad one
+    /// leaves nothing behind.
+    pub(super) fn simulated(&self) -> Result<SimulatedNodes, BadUsage> {
         let Some(file) = &self.nodes else { return Ok(SimulatedNodes::default()) };
         let text = std::fs::read_to_string(file)
-            .with_context(|| format!("{} cannot be read", file.display()))?;
-        era_cloud::simulated::read(&text).with_context(|| file.display().to_string())
+            .map_err(|why| BadUsage(format!("{} cannot be read: {why}", file.display())))?;
+        era_cloud::simulated::read(&text)
+            .map_err(|bad| BadUsage(format!("{}: {bad}", file.display())))
     }
+}
+
+/// What a file of nodes looks like, where somebody asks for all of the help.
+fn nodes_help() -> String {
+    format!(
+        "Simulated nodes to add, whose tasks only sleep: a file of YAML or JSON such as\n\n\
+         {EXAMPLE}\n\
+         makes four nodes, a100-0 to a100-3; without a count, one with the name as it is. Of these, \
+         only name and capacity with cpu and memory must be there. Tasks sleep for task_s seconds \
+         at most, 2 where it is not given"
+    )
 }
 
 /// At least a minute: a search takes its time.

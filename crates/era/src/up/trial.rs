@@ -9,12 +9,17 @@ use anyhow::{Context, bail};
 use era_api::job::{Ask, NewJob, Quantity, Work};
 use era_api::quote::{QuoteAsk, Value};
 use era_core::job::Outcome;
-use era_core::units::JobId;
+use era_core::units::{JobId, Time};
 use era_server::boot::Running;
 use era_server::clock::{Clock, SystemClock};
 use era_server::submit::{Owner, submit};
 use era_server::wire;
 use era_store::samples::SeriesAsk;
+use jiff::Zoned;
+
+use crate::cli::clock;
+use crate::cli::look::stamps;
+use crate::job::when;
 
 /// What is run.
 const SCRIPT: &str = include_str!("train.py");
@@ -44,12 +49,15 @@ pub(super) async fn run(running: &Running, data: &Path) -> anyhow::Result<()> {
     let snapshot = app.driver.snapshot();
     let now = SystemClock.now().max(snapshot.now());
     let bid = wire::bid(owner.user, &asked)?;
-    let quote = era_core::quote(&snapshot, &bid, now)
-        .map_err(|declined| anyhow::anyhow!("the bid was refused: {}", declined.refusal))?;
+    let here = clock::now();
+    let quote = era_core::quote(&snapshot, &bid, now).map_err(|declined| {
+        let why = stamps::local(&declined.refusal.to_string(), &here);
+        anyhow::anyhow!("the bid was refused: {why}")
+    })?;
     let mut out = std::io::stdout();
     writeln!(out, "\na small training: one core, 256 MiB, at most a minute")?;
     writeln!(out, "  price  {} credits", quote.price)?;
-    writeln!(out, "  slot   {} to {}", quote.start, quote.finish)?;
+    writeln!(out, "  slot   {}", slot(quote.start, quote.finish, &here))?;
     let price = wire::credits(quote.price);
     let job = NewJob {
         name: Some("first-training".to_owned()),
@@ -79,6 +87,12 @@ pub(super) async fn run(running: &Running, data: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(model.is_file(), "the job left no model in {}", outputs.display());
     writeln!(out, "outputs: {}", model.display())?;
     Ok(())
+}
+
+/// From when to when, as somebody at `now` says it.
+fn slot(start: Time, finish: Time, now: &Zoned) -> String {
+    let [start, finish] = [start, finish].map(|at| when::show(wire::stamp(at), now));
+    format!("{start} to {finish}")
 }
 
 fn ask() -> Ask {
@@ -175,4 +189,16 @@ fn curve(losses: &[f64]) -> String {
         let _ = write!(text, "\n  step {:>3}  {loss:.4}  {bar}", index + 1);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slot_is_told_in_the_readers_zone() {
+        let now = "2027-01-15T16:00:00+08:00[Asia/Shanghai]".parse().unwrap();
+        let told = slot(Time(1_800_000_000_000), Time(1_800_000_060_000), &now);
+        assert_eq!(told, "today 16:00 to today 16:01");
+    }
 }

@@ -187,6 +187,34 @@ fn what_commands_say_about_logins_and_jobs() {
 }
 
 #[test]
+fn what_a_server_says_is_wrong_with_a_job_is_bad_input() {
+    let platform = Platform::start();
+    let file = "command: [true]\nresources: {memry: 1Gi}\n";
+    platform.ok(&["whoami"]);
+    std::fs::write(platform.home().join("job.yaml"), file).unwrap();
+    for line in
+        [&["-n", "a\x1bb", "--", "true"][..], &["--by", "2020-01-01", "--", "true"], &["job.yaml"]]
+    {
+        let (code, said) = platform.fails(&[&["submit", "--no-code"], line].concat());
+        assert_eq!(code, 2, "{line:?}: {said}");
+    }
+}
+
+#[test]
+fn what_a_server_says_is_told_in_the_readers_zone() {
+    let platform = Platform::start();
+    let told = Told::new(&platform);
+    let job = told.job(&["--", "true"]);
+    let ended = platform.ended(job.parse().unwrap());
+    let ended: jiff::Timestamp = ended["ended"].as_str().unwrap().parse().unwrap();
+    let there = ended.to_zoned(jiff::tz::TimeZone::fixed(jiff::tz::offset(8)));
+    let explained = platform.era().env("TZ", "CST-8").args(["explain", &job]).output().unwrap();
+    let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+    let clock = there.strftime(" %H:%M").to_string();
+    assert!(explained.starts_with("It ended at ") && explained.contains(&clock), "{explained}");
+}
+
+#[test]
 fn what_commands_say_about_data() {
     let platform = Platform::start();
     let mut told = Told::new(&platform);

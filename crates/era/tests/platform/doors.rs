@@ -32,6 +32,25 @@ fn a_key_stands_for_one_job_and_no_other() {
 }
 
 #[test]
+fn a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on() {
+    let mut platform = Platform::start();
+    let data = platform.data();
+    let mut second = platform.era();
+    second.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(&data);
+    let second = second.output().unwrap();
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    assert!(said.contains("a server is at work there already, process "), "{said}");
+    assert!(said.contains("stop it, or give another folder"), "{said}");
+    let job = platform.submit(&job("true"));
+    assert_eq!(platform.ended(job)["state"], "succeeded");
+    // However it ends, the next one may start.
+    platform.kill();
+    platform.restart();
+    assert_eq!(platform.get(&format!("/jobs/{job}"))["state"], "succeeded");
+}
+
+#[test]
 fn lines_are_answered_by_their_number_and_only_to_those_who_are_known() {
     let platform = Platform::start();
     let mut lines = Lines::to(platform.tcp());
@@ -51,6 +70,9 @@ fn lines_are_answered_by_their_number_and_only_to_those_who_are_known() {
     let wrong = lines.ask(&json!({"id": 6, "op": "dance"}));
     assert_eq!(wrong["id"], 6);
     assert!(wrong["error"]["detail"].is_string(), "{wrong}");
+    let near = lines.ask(&json!({"id": 6, "op": "statu", "job": 1}));
+    assert_eq!(near["error"]["field"], "op", "{near}");
+    assert_eq!(near["error"]["parameters"]["meant"], "status", "{near}");
     lines.write.write_all(b"this is no line\n").unwrap();
     assert!(lines.read()["error"].is_object(), "nonsense is refused, and the door stays open");
     assert!(lines.ask(&json!({"id": 7, "op": "quote", "ask": ask}))["ok"].is_object());
@@ -87,6 +109,48 @@ fn lines_are_pipelined_and_a_job_is_cancelled_by_one() {
     assert_eq!(platform.ended(id)["state"], "cancelled");
     let nobody = lines.ask(&json!({"id": 3, "op": "cancel", "job": 999_999}));
     assert_eq!(nobody["error"]["status"], 404, "{nobody}");
+}
+
+#[test]
+fn a_line_tells_how_a_job_ended_even_when_the_scheduler_has_forgotten_it() {
+    let platform = Platform::start();
+    let mut lines = Lines::known(&platform);
+    let job = platform.submit(&job("false"));
+    let ended = platform.ended(job);
+    assert_eq!((&ended["outcome"]["code"], &ended["exit_code"]), (&json!("failed"), &json!(1)));
+    let ask = |lines: &mut Lines, op: &str| lines.ask(&json!({"id": 1, "op": op, "job": job}));
+    let told = ask(&mut lines, "status")["ok"].clone();
+    assert_eq!(told["state"], "ended", "{told}");
+    for field in ["outcome", "exit_code"] {
+        assert_eq!(told[field], ended[field], "as REST has it: {told}");
+    }
+    let (status, refused) = platform.send("PATCH", "/settings", &json!({"remember": 1}));
+    assert!(status < 300, "{refused}");
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while ask(&mut lines, "cancel")["error"]["code"] != "unknown_job" {
+        assert!(std::time::Instant::now() < until, "it is not forgotten");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let told = ask(&mut lines, "status")["ok"].clone();
+    assert_eq!(told["state"], "ended", "{told}");
+    for field in ["outcome", "exit_code"] {
+        assert_eq!(told[field], ended[field], "as REST has it: {told}");
+    }
+}
+
+#[test]
+fn whoever_finds_no_place_is_told_so() {
+    let platform = Platform::start();
+    let open = |_| TcpStream::connect(platform.tcp()).unwrap();
+    let inside: Vec<TcpStream> = (0..era_server::tcp::CONNECTIONS_MAX).map(open).collect();
+    let mut late = Lines::to(platform.tcp());
+    // Whatever it says meanwhile must not keep it from hearing that.
+    let refused = late.ask(&json!({"id": 1, "op": "auth", "token": platform.token()}));
+    let told = (&refused["id"], &refused["error"]["status"], &refused["error"]["code"]);
+    assert_eq!(told, (&json!(0), &json!(503), &json!("too_many_connections")), "{refused}");
+    let mut rest = String::new();
+    assert_eq!(late.read.read_line(&mut rest).unwrap(), 0, "and it hangs up: {rest}");
+    drop(inside);
 }
 
 #[test]

@@ -12,7 +12,9 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -24,7 +26,7 @@ from celery.worker.request import Request
 
 from ..errors import EraError
 from ..node import AGAIN_S, Link, Node, NodeGone, ask, outcome
-from . import urgent
+from . import dead, urgent
 
 RESULT_EXPIRES_S = 7 * 86_400
 VISIBILITY_S = 3600
@@ -40,14 +42,29 @@ app.conf.update(
     task_reject_on_worker_lost=True,
     task_track_started=False,
     task_default_queue="eracompute",
+    # What follows a task of ours and is somebody else's goes to where that is looked for.
+    task_routes={re.compile(r"(?!era\.)"): {"queue": "celery"}},
     worker_prefetch_multiplier=1,
     result_expires=RESULT_EXPIRES_S,
     broker_connection_retry_on_startup=True,
+    worker_consumer=f"{dead.__name__}:Consumer",
 )
 
 
 def node_name() -> str:
     return os.environ.get("ERA_NODE") or socket.gethostname()
+
+
+# What the command line said of the node; where it is Celery's own, variables do.
+_labels: list[str] = []
+_hidden: list[str] = []
+
+
+def _described() -> tuple[list[str], list[str]]:
+    """The labels of this node, and the folders that no task may see."""
+    labels = _labels or os.environ.get("ERA_WORKER_LABELS", "").split(",")
+    hidden = _hidden or os.environ.get("ERA_WORKER_HIDE", "").split(os.pathsep)
+    return [label for label in labels if label], [folder for folder in hidden if folder]
 
 
 def _redis(broker: str) -> tuple[str, dict[str, str]]:
@@ -62,9 +79,13 @@ def use(address: str) -> None:
     """Has this worker take its messages there."""
     global broker
     url, options = _redis(address)
+    # By the system's certificates, or those of SSL_CERT_FILE: nothing less is asked of a server.
+    encrypted = {"ssl_cert_reqs": ssl.CERT_REQUIRED} if url.startswith("rediss://") else None
     app.conf.update(
         broker_url=url,
         result_backend=url,
+        broker_use_ssl=encrypted or False,
+        redis_backend_use_ssl=encrypted,
         broker_transport_options={
             "visibility_timeout": int(options.get("visibility", VISIBILITY_S)),
             # The transport looks for abandoned messages at every tick, and not at every tenth.
@@ -78,7 +99,18 @@ broker = ""
 use(os.environ.get("ERA_BROKER", "redis://127.0.0.1:6379/0"))
 
 
-class Minded(Request):
+class Refusing(Request):
+    """A task of ours, which is with the dead if its arguments are none."""
+
+    def on_failure(self, exc_info: Any, *args: Any, **kwargs: Any) -> Any:
+        # Celery wraps it where it comes from another process.
+        error = getattr(exc_info.exception, "exc", exc_info.exception)
+        if isinstance(error, TypeError):
+            self.message.bury(app.backend.client, dead.first_line(error))
+        return super().on_failure(exc_info, *args, **kwargs)
+
+
+class Minded(Refusing):
     """A command whose limits and revocation are the node's to mind: the pool would kill the process
     that waits for it, and not the command."""
 
@@ -96,9 +128,11 @@ class Minded(Request):
             log.warning("%s could not be told to end: %s", self.id, error)
 
 
-@app.task(name="era.run", bind=True, ignore_result=False)
+@app.task(name="era.run", bind=True, Request=Refusing, ignore_result=False)
 def run(self, id: str):
     """Runs a launch by its id: fetches its description, runs it, reports how it ended."""
+    if not isinstance(id, str):
+        raise TypeError("era.run needs the id of a launch as its first argument")
     try:
         ended = outcome(ask(os.environ[NODE_PATH], {"run": id}))
     except NodeGone as error:
@@ -118,6 +152,8 @@ _served = threading.local()
 @app.task(name="era.exec", bind=True, Request=Minded)
 def execute(self, command: list[str], env: dict[str, str] | None = None, **limits):
     """Runs a command: `{"code": 0, "ending": "itself", "output": "…"}`."""
+    if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
+        raise TypeError("era.exec cannot read its arguments: the command is a list of words")
     hard, soft = self.request.timelimit or (None, None)
     question = {"id": self.request.id, "exec": {"command": command, "env": env or {}, **limits}}
     question["ignored"] = bool(self.request.ignore_result)
@@ -133,6 +169,8 @@ def execute(self, command: list[str], env: dict[str, str] | None = None, **limit
         _let_go()
         time.sleep(AGAIN_S)
         raise Reject(str(error), requeue=True) from error
+    except ValueError as error:
+        raise TypeError(f"era.exec cannot read its arguments: {error}") from error
     if ended is None:
         # Another message of the same task was served, with all that follows.
         raise Ignore()
@@ -176,7 +214,7 @@ def begin(sender: Any, **_: Any) -> None:
         return urgent.end_with(pid)
     data = os.environ.get("ERA_WORKER_DATA", "era-worker")
     try:
-        _node = Node(broker, node_name(), data)
+        _node = Node(broker, node_name(), data, *_described())
     except EraError as error:
         # Celery would go on without it.
         raise SystemExit(f"error: {error}") from error
@@ -213,6 +251,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--node", help="what this node is called; the machine's name by default")
     parser.add_argument("--data", help="where this worker keeps its own things")
     parser.add_argument("--executor", help="local, or docker://SOCKET for containers")
+    parser.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        help="a label of the node, as KEY=VALUE; may be given several times",
+    )
+    parser.add_argument(
+        "--hide",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder that no task may see, such as the site's data folder; several times too",
+    )
     parser.add_argument("--autoscale", default="50,3", help="MAX,MIN processes, one for each task")
     parser.add_argument("--loglevel", default="WARNING")
     given = parser.parse_args(arguments)
@@ -222,6 +273,8 @@ def main(arguments: list[str] | None = None) -> None:
         os.environ["ERA_WORKER_DATA"] = given.data
     if given.executor:
         os.environ["ERA_WORKER_EXECUTOR"] = given.executor
+    _labels.extend(given.label)
+    _hidden.extend(given.hide)
     if given.broker:
         try:
             use(given.broker)

@@ -18,12 +18,12 @@ export function edit(name: string, body: NodeEdit): Promise<unknown> {
   return call(api.PATCH('/api/v1/nodes/{name}', { params: { path: { name } }, body }));
 }
 
-/** Does it, tells it with a way back, and says whether it was done. */
-export async function change(name: string, body: NodeEdit, said: string, back?: { text: string; body: NodeEdit; said: string }): Promise<boolean> {
+/** Does it, tells it with a way back, and says whether it was done. A dialog hears of a refusal itself: news lie under it. */
+export async function change(name: string, body: NodeEdit, said: string, back?: { text: string; body: NodeEdit; said: string }, refused: (thrown: unknown) => void = failed): Promise<boolean> {
   try {
     await edit(name, body);
   } catch (thrown) {
-    failed(thrown);
+    refused(thrown);
     return false;
   }
   told(said, back && { text: back.text, run: () => void change(name, back.body, back.said) });

@@ -124,6 +124,8 @@ export default {
   oneDay: '1 day',
   oneWeek: '7 days',
   thirtyDays: '30 days',
+  earlier: 'Earlier',
+  later: 'Later',
   zoomIn: 'Zoom in',
   zoomOut: 'Zoom out',
   toNow: 'Now',

@@ -96,6 +96,8 @@ export default {
   addAccount: 'Account',
   add: 'Add',
   unshare: (name: string) => `No longer share with ${name}`,
+  unshared: (name: string) => `No longer shared with ${name}.`,
+  sharedAgain: (name: string) => `Shared with ${name} again.`,
   permissionsSaved: 'Who may see it is changed.',
   preview: (name: string) => `Preview of ${name}`,
   previewPart: (size: string) => `The first ${size} of it.`,

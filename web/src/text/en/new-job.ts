@@ -20,6 +20,8 @@ export default {
   gpu: 'Training on a GPU',
   gang: 'Two nodes of 8 GPUs',
   cpu: 'Evaluation on cores',
+  templateTaken: 'The template has replaced what was written, except name and code.',
+  undo: 'Undo',
   what: 'What runs',
   name: 'Name',
   optional: 'optional',

@@ -3,6 +3,7 @@ export default {
   cancel: 'Cancel',
   copy: 'Copy',
   copied: 'Copied',
+  copyByHand: 'The browser does not let this page copy: select the text and copy it by hand.',
   tryAgain: 'Try again',
   unreachable: 'The server does not answer. Check that it runs and that you are connected; this page tries again by itself.',
   requestId: (id: string) => `Request ${id}`,

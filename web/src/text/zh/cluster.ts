@@ -124,6 +124,8 @@ export default {
   oneDay: '1 天',
   oneWeek: '7 天',
   thirtyDays: '30 天',
+  earlier: '更早',
+  later: '更晚',
   zoomIn: '放大',
   zoomOut: '缩小',
   toNow: '现在',

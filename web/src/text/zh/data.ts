@@ -98,6 +98,8 @@ export default {
   addAccount: '账户',
   add: '添加',
   unshare: (name: string) => `不再与 ${name} 共享`,
+  unshared: (name: string) => `已不再与 ${name} 共享。`,
+  sharedAgain: (name: string) => `已恢复与 ${name} 的共享。`,
   permissionsSaved: '可见范围已修改。',
   preview: (name: string) => `预览 ${name}`,
   previewPart: (size: string) => `仅显示前 ${size}。`,

@@ -35,6 +35,8 @@ export default {
   gpu: '单 GPU 训练',
   gang: '两节点各 8 GPU',
   cpu: 'CPU 评估',
+  templateTaken: '模板已替换填写的内容，名称和代码除外。',
+  undo: '撤销',
   what: '运行什么',
   name: '名称',
   optional: '可选',

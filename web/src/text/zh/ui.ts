@@ -6,6 +6,7 @@ export default {
   cancel: '取消',
   copy: '复制',
   copied: '已复制',
+  copyByHand: '浏览器不允许本页复制：请选中文本后手动复制。',
   tryAgain: '重试',
   unreachable: '服务器没有应答。请确认服务器正在运行且网络可用；本页会自动重试。',
   requestId: (id: string) => `请求编号 ${id}`,

@@ -68,6 +68,20 @@ fn a_creation_that_was_cut_is_repeated_with_the_same_key() {
 }
 
 #[test]
+fn a_report_beside_another_asks_for_both_once() {
+    let period = crate::client::Period {
+        to: Some("2026-11-16T00:00:00Z".parse().unwrap()),
+        ..Default::default()
+    };
+    let (url, worker) = serve(vec![String::new()]);
+    let cut = Client::new(&url, None).unwrap().report_beside(&period).unwrap_err();
+    assert!(matches!(cut, ClientError::Broken { .. }), "it is not repeated: {cut}");
+    let request = worker.join().unwrap().remove(0);
+    let line = "GET /api/v1/report?to=2026-11-16T00%3A00%3A00Z&without=true HTTP/1.1";
+    assert!(request.starts_with(line), "{request}");
+}
+
+#[test]
 fn a_refusal_comes_as_the_servers_own_problem() {
     let problem = crate::Problem::new(404, "unknown_job", "There is no job 7.").about("job");
     let body = serde_json::to_string(&problem).unwrap();

@@ -24,8 +24,14 @@ impl Tender {
                 let report = report.clone();
                 return self.report(report).await;
             }
-            // Nothing of it runs yet, and nothing will.
-            Phase::Blocked => {
+            // Nothing of it runs yet, and nothing will: what is made of it all the same finds that
+            // its lease is over.
+            Phase::Blocked | Phase::Beginning => {
+                if let Some(start) = self.starts.remove(&task) {
+                    start.abort();
+                    self.revoke(task).await;
+                    self.delete(task);
+                }
                 let at = now();
                 let report = Report::Exited { task, at, code: 128 + 15, ending: Ending::Stopped };
                 return self.end(task, report).await;

@@ -83,7 +83,13 @@ impl Tender {
     }
 
     pub(super) async fn saw(&mut self, task: TaskId, state: Seen) {
-        let Some(held) = self.tasks.get(&task) else { return };
+        let Some(held) = self.tasks.get(&task) else {
+            // It could not be removed while the engine was away.
+            if state.is_over() {
+                self.delete(task);
+            }
+            return;
+        };
         if !matches!(held.phase, Phase::Waits | Phase::Runs(_)) {
             return;
         }

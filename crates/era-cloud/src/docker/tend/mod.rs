@@ -21,7 +21,7 @@ use super::begin::{Hand, Laying, Problem};
 use super::engine::Engine;
 use super::failure::DockerError;
 use super::follow::LogTail;
-use super::held::{Held, Phase};
+use super::held::{AWAY_PATIENCE, ENGINE_AWAY, Held, Phase};
 use super::instance::{EngineNode, Seen, Sighting};
 use super::lease::{Shared, Word};
 use super::nodes::Nodes;
@@ -72,6 +72,8 @@ pub(super) struct Tender {
     reports: Reports,
     known: Known,
     tasks: BTreeMap<TaskId, Held>,
+    /// Starts under way.
+    starts: BTreeMap<TaskId, AbortHandle>,
     tails: BTreeMap<TaskId, (LogTail, Vec<AbortHandle>)>,
     nodes: Nodes,
     news: (mpsc::UnboundedSender<News>, Option<mpsc::UnboundedReceiver<News>>),
@@ -80,7 +82,8 @@ pub(super) struct Tender {
     laying: Laying,
     looking: bool,
     look_due: Instant,
-    unreachable: bool,
+    /// Since when the engine does not answer.
+    away: Option<Instant>,
 }
 
 impl Tender {
@@ -111,6 +114,7 @@ impl Tender {
             reports,
             known,
             tasks: BTreeMap::new(),
+            starts: BTreeMap::new(),
             tails: BTreeMap::new(),
             nodes: Nodes::default(),
             news: (news, Some(heard)),
@@ -119,7 +123,7 @@ impl Tender {
             laying: Laying::default(),
             looking: false,
             look_due: Instant::now(),
-            unreachable: false,
+            away: None,
         }
     }
 
@@ -188,6 +192,7 @@ impl Tender {
                 break;
             }
         }
+        self.starts.values().for_each(AbortHandle::abort);
         for (_, (_, handles)) in std::mem::take(&mut self.tails) {
             handles.iter().for_each(AbortHandle::abort);
         }
@@ -294,7 +299,7 @@ impl Tender {
             held.generation = generation;
             held.renewed = Some(Instant::now());
         }
-        tokio::spawn(async move {
+        let start = tokio::spawn(async move {
             let begun = match known {
                 true => begin(hand, launch, shared, generation, word).await,
                 false => Err(Problem::NoNode(node)),
@@ -302,6 +307,7 @@ impl Tender {
             // The loop may be gone, and the next one finds the launch outstanding.
             let _ = tell.send(News::Begun(task, begun));
         });
+        self.starts.insert(task, start.abort_handle());
     }
 
     fn hand(&self, launch: &Launch) -> Hand {
@@ -319,22 +325,33 @@ impl Tender {
 
     async fn hear(&mut self, news: News) {
         match news {
-            News::Begun(task, Ok(())) => self.begun(task).await,
-            News::Begun(task, Err(problem)) => self.not_started(task, &problem.to_string()).await,
+            News::Begun(task, begun) => {
+                self.starts.remove(&task);
+                match begun {
+                    Ok(()) => self.begun(task).await,
+                    Err(Problem::Away(error)) => self.given_up(task, &error).await,
+                    Err(problem) => self.not_started(task, &problem.to_string()).await,
+                }
+            }
             News::Looked(Ok((nodes, sightings)), begun) => {
-                self.unreachable = false;
+                self.away = None;
                 self.looked(begun);
                 self.see_nodes(&nodes).await;
                 self.see(sightings, begun).await;
             }
             News::Looked(Err(error), begun) => {
-                if !std::mem::replace(&mut self.unreachable, true) {
+                if self.away.is_none() {
                     tracing::warn!(%error, "the engine does not say how its tasks are");
                 }
+                let away = *self.away.get_or_insert(begun);
                 for held in self.tasks.values_mut().filter(|held| held.runs()) {
                     held.engine_away = true;
                 }
                 self.looked(begun);
+                // Of a Swarm only its manager is away: its nodes go on.
+                if !self.engine.is_swarm() && away.elapsed() >= AWAY_PATIENCE {
+                    self.see_nodes(&[]).await;
+                }
             }
             News::Drained(task, report) => self.end(task, *report).await,
         }
@@ -343,7 +360,8 @@ impl Tender {
     /// An instance was made. What was said of its task meanwhile is said again: a start may have
     /// overtaken it.
     async fn begun(&mut self, task: TaskId) {
-        let Some(held) = self.tasks.get_mut(&task) else { return };
+        // It was told to stop meanwhile.
+        let Some(held) = self.tasks.get_mut(&task) else { return self.delete(task) };
         held.made = Some(Instant::now());
         if held.phase == Phase::Beginning {
             held.phase = Phase::Waits;
@@ -357,6 +375,16 @@ impl Tender {
         } else if let Some(until) = stop {
             self.stop(task, until).await;
         }
+    }
+
+    /// A task waited for its engine in vain. Whatever of it was made all the same ends by itself:
+    /// its lease is over.
+    async fn given_up(&mut self, task: TaskId, why: &DockerError) {
+        let Some(held) = self.tasks.get(&task) else { return };
+        let tail = LogTail::new(self.engine.clone(), &held.launch);
+        tail.note(&format!("the task was not started: {why}"));
+        self.revoke(task).await;
+        self.lost(task, ENGINE_AWAY).await;
     }
 
     /// A task could not be started: why is in its log.

@@ -63,6 +63,7 @@ pub(super) async fn state(
 /// Where an upload goes on.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct From {
     /// The offset; what is there up to it stays.
     offset: Option<u64>,

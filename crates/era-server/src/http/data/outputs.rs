@@ -16,6 +16,7 @@ use crate::http::{Caller, Failure, Path, Query};
 /// Which outputs are wanted, and how.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Asked {
     /// `tar`: all of them as one stream.
     archive: Option<String>,

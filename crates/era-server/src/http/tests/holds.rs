@@ -70,3 +70,20 @@ async fn what_is_held_counts_as_asked_for_once() {
     let told = house.app.store.asks().read(Time(0), Time::LATEST, 10).await.unwrap();
     assert_eq!((told.len(), told[1].price), (2, None));
 }
+
+#[tokio::test]
+async fn a_hold_that_is_taken_was_no_question_left_alone_and_its_job_knows_how_long_the_quote_took()
+{
+    let (house, admin) = with_a_node().await;
+    let held = house.hold(&admin, "k1", wish("1")).await;
+    let mut job = wish("1");
+    job["work"] = json!({ "command": ["true"] });
+    job["hold"] = held.body["hold"]["id"].clone();
+    let made = house.ask(&admin, "POST", "/jobs", Some(job)).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert_eq!(house.asked_for().await, 1);
+    let job = era_core::units::JobId(made.body["job"].as_u64().unwrap());
+    let (_, first) = house.app.store.journal().submission(job).await.unwrap().unwrap();
+    let note = era_store::Note::read(first.note.as_deref().unwrap()).unwrap();
+    assert!(note.quote_us.is_some_and(|us| us > 0), "{note:?}");
+}

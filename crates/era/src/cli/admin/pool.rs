@@ -48,16 +48,19 @@ impl PoolCommand {
                 look::print(common.output, &pools, |pools| render(pools, &common.look()))
             }
             PoolCommand::Put(put) => {
+                let client = put.common.client()?;
+                // What this command does not say stays as it is.
+                let known = client.pools()?.into_iter().find(|pool| pool.name == put.name);
                 let pool = Pool {
                     name: put.name,
                     cpu_rate: put.cpu_rate,
                     memory_rate: put.memory_rate,
                     gpu_rate: put.gpu_rate,
                     closed_share: put.closed_share,
-                    level_caps: std::collections::BTreeMap::new(),
+                    level_caps: known.map(|pool| pool.level_caps).unwrap_or_default(),
                     nodes: 0,
                 };
-                put.common.client()?.put_pool(&pool)?;
+                client.put_pool(&pool)?;
                 look::print(put.common.output, &pool, |pool| {
                     format!("Pool {} costs {} a GPU-hour.\n", pool.name, pool.gpu_rate)
                 })

@@ -17,6 +17,9 @@ pub(crate) struct ReportCommand {
     /// Until when
     #[arg(long, value_name = "WHEN")]
     to: Option<String>,
+    /// Leave out the same work without ERA, whose replay takes a while
+    #[arg(long)]
+    no_replay: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -33,7 +36,9 @@ impl ReportCommand {
         };
         let period =
             Period { from: time("--from", &self.from)?, to: time("--to", &self.to)?, step_s: None };
-        let report = self.common.client()?.report(&period)?;
+        let client = self.common.client()?;
+        let report =
+            if self.no_replay { client.report(&period)? } else { client.report_beside(&period)? };
         look::print(self.common.output, &report, |report| render(report, &look))
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn watch(source: &Source, about: &About, common: &Common) -> anyhow::
                 Err(error) => {
                     let wait = course.failed(tree, Instant::now()).as_secs();
                     let again = format!("trying again in {wait} s, or at the next change");
-                    look::note(&format!("{error:#}\n{again}"));
+                    look::note(&format!("{}\n{again}", crate::cli::told(&error)));
                 }
             }
         }

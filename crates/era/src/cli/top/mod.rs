@@ -54,7 +54,7 @@ fn watcher(client: Client) -> (Sender<()>, Receiver<Result<Picture, String>>) {
     let (sender, pictures) = channel();
     std::thread::spawn(move || {
         for () in asked {
-            let picture = ask(&client).map_err(|error| error.to_string());
+            let picture = ask(&client).map_err(|error| crate::cli::told(&error));
             if sender.send(picture).is_err() {
                 return;
             }

@@ -43,6 +43,37 @@ fn nginx_understands_its_configuration() {
 }
 
 #[test]
+fn nginx_leads_every_address_of_a_file_to_those_who_keep_files() {
+    let conf = std::fs::read_to_string(deploy().join("nginx/era.conf")).unwrap();
+    let (mut location, mut of_files) = ("", Vec::new());
+    for line in conf.lines().map(str::trim) {
+        if let Some(pattern) = line.strip_prefix("location ~ ^/api/v1/") {
+            location = pattern.trim_end_matches("(/|$) {");
+        } else if line.contains("http://era_files") {
+            of_files.push(location);
+        }
+    }
+    let [first, "jobs/[0-9]+/outputs"] = of_files[..] else { panic!("{of_files:?}") };
+    let first: Vec<&str> = first.trim_matches(['(', ')']).split('|').collect();
+    let api = std::fs::read_to_string(deploy().join("../docs/openapi.json")).unwrap();
+    let api: serde_json::Value = serde_json::from_str(&api).unwrap();
+    let is_of_files = |methods: &serde_json::Value| {
+        let mut methods = methods.as_object().unwrap().values();
+        methods.any(|method| method["tags"][0] == "data")
+    };
+    let paths = api["paths"].as_object().unwrap();
+    let mut count = 0;
+    for (path, methods) in paths {
+        let path = path.trim_start_matches("/api/v1/");
+        let led = first.contains(&path.split('/').next().unwrap())
+            || path.starts_with("jobs/{id}/outputs");
+        assert_eq!(led, is_of_files(methods), "{path}");
+        count += usize::from(led);
+    }
+    assert!(count > 8, "{count}");
+}
+
+#[test]
 fn systemd_understands_its_units_and_era_their_commands() {
     if missing("systemd-analyze") {
         return;

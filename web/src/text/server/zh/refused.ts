@@ -118,6 +118,7 @@ export const REFUSED: Sayings = {
   no_engine: () => '没有可构建镜像的引擎：请联系管理员',
   engine_away: () => '构建镜像的引擎目前无法连接：请稍后再试，或联系管理员',
   no_registry: () => '没有可用的镜像仓库：请联系管理员',
+  too_many_connections: () => '连接过多：请关闭一个，或稍后再试',
   too_many_followers: () => '查看者过多：请稍后再试',
   unreachable: () => '服务器没有应答：请检查网络，然后重试',
   internal: () => '服务器内部出错：其日志中有此请求的编号',

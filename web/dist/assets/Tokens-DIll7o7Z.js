@@ -1,1 +1,0 @@
-import{Cn as e,Mn as t,Nn as n,Tn as r,an as i,g as a,rn as o,rt as s}from"./ui-DyyrRCLC.js";import{n as c,r as l,t as u}from"./TokenList-CC5v8n-w.js";var d=i(`<!> <!>`,1);function f(i,f){n(f,!0);let p=s(l,c);var m=d(),h=e(m);a(h,{get title(){return p.title},get text(){return p.text}});var g=r(h,2);u(g,{}),o(i,m),t()}export{f as default};

@@ -1,1 +1,0 @@
-import{lt as e,mt as t,xt as n}from"./ui-DyyrRCLC.js";var r={en:{micro:` µs`,milli:` ms`,whole:` s`},zh:{micro:`微秒`,milli:`毫秒`,whole:`秒`}};function i(n,i){let a=n.startsWith(`zh`)?r.zh:r.en;return i===0?`0${a.whole}`:i<.001?`${t(n,i*1e6)}${a.micro}`:i<1?`${t(n,i*1e3,+(i<.1))}${a.milli}`:i<60?`${t(n,i,1)}${a.whole}`:e(n,i)}var a=e=>i(n.tag,e);export{a as t};
