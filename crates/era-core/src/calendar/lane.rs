@@ -183,9 +183,27 @@ impl Lane {
         GPU0 + self.node.capacity.gpus.len() + index
     }
 
-    /// What a replica that sits on these GPUs takes here. Devices that the node does not have
-    /// are left out: whoever asks has checked that it fits.
+    /// Whether the node has these GPUs, and devices of every kind that such a replica takes.
+    pub fn has(&self, each: &Resources, gpus: u64) -> bool {
+        let capacity = &self.node.capacity;
+        gpus & !mask_of(capacity.gpus.len()) == 0
+            && each.devices.iter().all(|(kind, n)| *n == 0 || capacity.devices.contains_key(kind))
+    }
+
+    /// Adds a replica on these GPUs to what is taken, if the node has them and room for it beside
+    /// the rest; says whether it has.
+    pub fn seat_beside(&self, taken: &mut Row, each: &Resources, gpus: u64) -> bool {
+        if !self.has(each, gpus) {
+            return false;
+        }
+        taken.add(&self.take(each, gpus));
+        self.within_capacity(taken)
+    }
+
+    /// What a replica that sits on these GPUs takes here. Whoever asks has checked that the node
+    /// has them.
     pub fn take(&self, each: &Resources, gpus: u64) -> Take {
+        debug_assert!(self.has(each, gpus), "a seat on what {} does not have", self.node.id);
         let kinds = self.node.capacity.devices.keys().enumerate();
         let devices = kinds.filter_map(|(index, kind)| {
             each.devices.get(kind).map(|count| (self.device_column(index), *count))
@@ -269,12 +287,15 @@ impl Lane {
         self.firm.only_falls_after(now) && self.soft.only_falls_after(now)
     }
 
-    /// Tells how many whole GPUs are free from when on: at `now`, and after each change.
-    pub(super) fn whole_gpus_over_time(&self, now: Time, mut tell: impl FnMut(Time, usize)) {
-        let whole = |row: &[u32]| row[GPU0..][..self.gate.gpus].iter().filter(|u| **u == 0).count();
+    /// Tells which whole GPUs are free from when on, one bit each: at `now`, and after each change.
+    pub(super) fn whole_gpus_over_time(&self, now: Time, mut tell: impl FnMut(Time, u64)) {
+        let whole = |row: &[u32]| {
+            let gpus = row[GPU0..][..self.gate.gpus].iter().enumerate();
+            gpus.filter(|(_, used)| **used == 0).fold(0, |free, (index, _)| free | 1 << index)
+        };
         if self.soft.is_empty() {
             for (from, _, row) in self.firm.steps(now, Time::MAX) {
-                tell(from.max(now), row.map_or(self.gate.gpus, whole));
+                tell(from.max(now), row.map_or(mask_of(self.gate.gpus), whole));
             }
             return;
         }

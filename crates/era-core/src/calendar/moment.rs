@@ -72,8 +72,8 @@ pub(crate) struct Moment {
     /// When something last changed: it is as true until the next change.
     now: Time,
     nodes: Vec<FreeNow>,
-    /// When each node has so many whole GPUs free at once, from 1: never, if at no time; at once,
-    /// if nothing is known because more is taken there later than now.
+    /// When each node has so many whole GPUs free at once, and from then on, from 1: never, if at
+    /// no time; at once, if nothing is known because what is free there does not stay free.
     frees: Vec<Vec<Time>>,
     /// How many nodes nothing is known of.
     unknown: usize,
@@ -116,20 +116,23 @@ impl Moment {
         self.changes[place] = lane.next_change(self.now);
         let was_unknown = self.frees.first().is_some_and(|times| times[place] == Time::MIN);
         self.unknown -= usize::from(was_unknown);
-        let up = lane.node.health == Health::Up;
-        if up && !free.steady {
-            self.unknown += usize::from(!self.frees.is_empty());
-            self.frees.iter_mut().for_each(|times| times[place] = Time::MIN);
+        self.frees.iter_mut().for_each(|times| times[place] = Time::MAX);
+        if lane.node.health != Health::Up {
             return;
         }
-        self.frees.iter_mut().for_each(|times| times[place] = Time::MAX);
-        if up {
-            let mut known = 0;
+        // That no more is taken later than now is not enough: what comes free may be taken again.
+        let (mut before, mut stays) = (0u64, free.steady);
+        if stays {
             lane.whole_gpus_over_time(self.now, |time, gpus| {
-                let times = self.frees.iter_mut().take(gpus).skip(known);
-                times.for_each(|times| times[place] = time);
-                known = known.max(gpus);
+                let (had, has) = (before.count_ones() as usize, gpus.count_ones() as usize);
+                self.frees.iter_mut().take(has).skip(had).for_each(|times| times[place] = time);
+                stays &= before & !gpus == 0;
+                before = gpus;
             });
+        }
+        if !stays {
+            self.unknown += usize::from(!self.frees.is_empty());
+            self.frees.iter_mut().for_each(|times| times[place] = Time::MIN);
         }
     }
 
@@ -180,5 +183,103 @@ impl Moment {
             && self.unknown == fresh.unknown
             && times(self) == times(&fresh)
             && fresh.due >= self.due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::calendar::{Booking, Holder, Layer, Take};
+    use crate::cluster::Node;
+    use crate::resources::{Capacity, Gpu};
+    use crate::units::{HoldId, Name, NodeId};
+
+    const GPUS: usize = 3;
+
+    /// A node with bookings: of these GPUs, from when, until when.
+    fn lane(bookings: &[(Layer, u64, i64, i64)]) -> Lane {
+        let gpu = Gpu { model: Name::new("g").unwrap(), memory: 1 };
+        let mut lane = Lane::new(Arc::new(Node {
+            id: NodeId(0),
+            name: Name::new("n").unwrap(),
+            pool: Name::new("p").unwrap(),
+            capacity: Capacity { cpu: 0, memory: 0, gpus: vec![gpu; GPUS], ..Default::default() },
+            labels: Default::default(),
+            rack: None,
+            domain: None,
+            health: Health::Up,
+            maintenance: Vec::new(),
+            stop_at: None,
+            kept: None,
+            closed: false,
+        }));
+        for (rank, (layer, gpus, from, to)) in bookings.iter().enumerate() {
+            let holder = Holder::Hold { hold: HoldId(1), part: 0, rank: rank as u32 };
+            let take = Take { gpus: *gpus, gpu_share: WHOLE_GPU, ..Default::default() };
+            let (from, to) = (Time(*from), Time(*to));
+            lane.add(Booking { holder, from, to, layer: *layer, take });
+        }
+        lane
+    }
+
+    /// When so many GPUs have come free, as it is known at `now`.
+    fn known(lane: &Lane, now: Time, gpus: usize) -> Option<Time> {
+        let moment = Moment::new(now, &[Arc::new(lane.clone())]);
+        moment.knows_all().then(|| moment.frees[gpus - 1][0])
+    }
+
+    #[test]
+    fn gpus_that_come_free_and_stay_free_are_known() {
+        let both = lane(&[(Layer::Firm, 0b011, 0, 10), (Layer::Soft, 0b100, 0, 20)]);
+        let times = [1, 2, 3].map(|gpus| known(&both, Time(0), gpus));
+        assert_eq!(times, [Some(Time(10)), Some(Time(10)), Some(Time(20))]);
+    }
+
+    #[test]
+    fn gpus_that_are_free_only_for_a_while_are_not_known_as_free() {
+        // No more is taken later than now, but what comes free at 10 is taken again at 20.
+        let again = lane(&[(Layer::Firm, 0b111, 0, 10), (Layer::Firm, 0b111, 20, 30)]);
+        assert!(again.only_frees_after(Time(0)));
+        assert_eq!(known(&again, Time(0), 1), None);
+        assert_eq!(known(&again, Time(20), 1), Some(Time(30)));
+    }
+
+    #[test]
+    fn as_many_free_gpus_need_not_be_the_same_ones() {
+        let turns = lane(&[
+            (Layer::Firm, 0b111, 0, 10),
+            (Layer::Firm, 0b110, 10, 20),
+            (Layer::Firm, 0b101, 20, 30),
+        ]);
+        assert!(turns.only_frees_after(Time(0)));
+        assert_eq!(known(&turns, Time(0), 1), None);
+    }
+
+    fn bookings() -> impl Strategy<Value = Vec<(Layer, u64, i64, i64)>> {
+        let layer = prop_oneof![Just(Layer::Firm), Just(Layer::Soft)];
+        // Half of them have begun.
+        let from = prop_oneof![Just(0i64), 0i64..30];
+        let one = (layer, 0u64..1 << GPUS, from, 1i64..20)
+            .prop_map(|(layer, gpus, from, len)| (layer, gpus, from, from + len));
+        proptest::collection::vec(one, 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_known_is_the_first_instant_with_room_however_long_it_is_for(
+            bookings in bookings(), now in 0i64..30, gpus in 1..=GPUS, lasting in 1i64..40,
+        ) {
+            let lane = lane(&bookings);
+            let has_room = |from: &i64| {
+                let (from, to) = (Time(*from), Time(*from + lasting));
+                let taken = lane.peak(from, to, to);
+                taken[GPU0..][..GPUS].iter().filter(|used| **used == 0).count() >= gpus
+            };
+            if let Some(known) = known(&lane, Time(now), gpus) {
+                prop_assert_eq!(Some(known.0), (now..60).find(has_room));
+            }
+        }
     }
 }

@@ -70,10 +70,11 @@ impl Row {
         self.columns[..width].fill(0);
     }
 
-    /// Adds a take, as if it were there the whole time.
+    /// Adds a take of the same node, as if it were there the whole time.
     pub fn add(&mut self, take: &Take) {
+        let columns = &mut self.columns[..self.width];
         for (column, amount) in take.columns() {
-            self.columns[column] += amount;
+            columns[column] += amount;
         }
     }
 
@@ -205,9 +206,9 @@ impl Profile {
         }
         let first = self.split(from);
         let last = self.split(to);
-        for row in first..last {
+        for row in self.rows.chunks_mut(self.width).take(last).skip(first) {
             for (column, amount) in take.columns() {
-                apply(&mut self.rows[row * self.width + column], amount);
+                apply(&mut row[column], amount);
             }
         }
         // Only the edges can have become equal to their neighbours.

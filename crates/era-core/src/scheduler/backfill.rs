@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::order::service_order;
 use super::pass::cheapest_run;
 use crate::bid::Request;
-use crate::calendar::{Calendar, Holder, Layer, PoolCalendar};
-use crate::cluster::{Health, Purpose};
-use crate::job::{Job, Phase, Plan, each_of};
+use crate::calendar::{Calendar, Holder, Layer, PoolCalendar, Seat};
+use crate::cluster::Purpose;
+use crate::job::{Job, Part, Phase, Plan, each_of};
 use crate::ledger::Account;
 use crate::market::fixed_price;
 use crate::placement::Gang;
@@ -110,9 +110,10 @@ pub(super) fn queue_search<'a>(
     }
 }
 
-/// Whether a hole that was kept is still free, and not in the past.
+/// Whether a hole that was kept is still there for its job, and not in the past.
 pub(super) fn hole_is_free(state: &State, job: &Job, hole: &Plan) -> bool {
     let request = &job.parts[0].request;
+    let eligible = state.eligibility(request, job.user, Purpose::Queue);
     let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Row> = BTreeMap::new();
     hole.from >= state.now
         && hole.seats.iter().enumerate().all(|(rank, seat)| {
@@ -120,8 +121,7 @@ pub(super) fn hole_is_free(state: &State, job: &Job, hole: &Plan) -> bool {
             let each = each_of(request, hole.gpus_per_node, rank as u32);
             let row =
                 rows.entry(seat.node).or_insert_with(|| lane.peak(hole.from, hole.to, hole.to));
-            row.add(&lane.take(&each, seat.gpus));
-            lane.node.health == Health::Up && lane.within_capacity(row)
+            eligible.allows(&lane.node) && lane.seat_beside(row, &each, seat.gpus)
         })
 }
 
@@ -133,24 +133,30 @@ pub(super) fn unseat(calendar: &mut Calendar, job: &Job) {
     }
 }
 
+/// The seats that a run still holds, by rank: what has exited needs none, and its node may have
+/// lost it since.
+fn held_seats<'a>(part: &'a Part, plan: &'a Plan) -> impl Iterator<Item = (u32, Seat)> + 'a {
+    let seats = (0u32..).zip(&plan.seats).zip(&part.tasks);
+    seats.filter(|(_, task)| task.is_live()).map(|((rank, seat), _)| (rank, *seat))
+}
+
 /// Seats a running job where it was, if nobody took its place.
 pub(super) fn reseat(calendar: &mut Calendar, job: &Job, now: Time) -> bool {
     let part = &job.parts[0];
     let Some(plan) = &part.plan else { return false };
     let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Row> = BTreeMap::new();
     let after = now + Span(1);
-    let free = plan.seats.iter().enumerate().all(|(rank, seat)| {
+    let free = held_seats(part, plan).all(|(rank, seat)| {
         let Some(lane) = calendar.lane(seat.node) else { return false };
         let row = rows.entry(seat.node).or_insert_with(|| lane.peak(now, after, after));
-        row.add(&lane.take(&part.each_of(plan, rank as u32), seat.gpus));
-        lane.within_capacity(row)
+        lane.seat_beside(row, &part.each_of(plan, rank), seat.gpus)
     });
     if free {
-        for (rank, seat) in plan.seats.iter().enumerate() {
-            let each = part.each_of(plan, rank as u32);
-            let (job, attempt, rank) = (job.id, part.attempt, rank as u32);
+        for (rank, seat) in held_seats(part, plan) {
+            let each = part.each_of(plan, rank);
+            let (job, attempt) = (job.id, part.attempt);
             let holder = Holder::Job { job, part: 0, attempt, rank };
-            calendar.book(holder, *seat, &each, Layer::Soft, plan.from, plan.to);
+            calendar.book(holder, seat, &each, Layer::Soft, plan.from, plan.to);
         }
     }
     free
@@ -165,11 +171,10 @@ pub(super) fn shorten(calendar: &mut Calendar, job: &Job, lasting: Span, now: Ti
         return;
     }
     unseat(calendar, job);
-    for (rank, seat) in plan.seats.iter().enumerate() {
-        let each = part.each_of(plan, rank as u32);
-        let (id, attempt, rank) = (job.id, part.attempt, rank as u32);
-        let holder = Holder::Job { job: id, part: 0, attempt, rank };
-        calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, to);
+    for (rank, seat) in held_seats(part, plan) {
+        let each = part.each_of(plan, rank);
+        let holder = Holder::Job { job: job.id, part: 0, attempt: part.attempt, rank };
+        calendar.book(holder, seat, &each, layer_of(&job.deal), plan.from, to);
     }
 }
 

@@ -185,9 +185,13 @@ impl Step<'_> {
         for (rank, seat) in plan.seats.iter().enumerate() {
             let Some(lane) = self.state.calendar.lane(seat.node) else { return false };
             let each = part.each_of(plan, rank as u32);
+            // What has exited needs no seat that its node has lost since.
+            let over = part.tasks.get(rank).is_some_and(|task| !task.is_live());
+            if over && !lane.has(&each, seat.gpus) {
+                continue;
+            }
             let row = rows.entry(seat.node).or_insert_with(|| lane.peak(from, to, soft_to));
-            row.add(&lane.take(&each, seat.gpus));
-            if !lane.within_capacity(row) {
+            if !lane.seat_beside(row, &each, seat.gpus) {
                 return false;
             }
         }

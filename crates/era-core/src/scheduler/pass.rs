@@ -111,8 +111,16 @@ impl Step<'_> {
         }
         match admission(self.state, queue, &job, &pass.running[index]) {
             Err(Reason::ShareUsed { .. }) if of == Share::Borrowed || aged => {}
-            Err(Reason::ShareUsed { .. }) => return Tried::BeyondShare,
-            Err(_) => return Tried::NotNow,
+            Err(Reason::ShareUsed { .. }) => {
+                if !queue.borrows {
+                    self.give_up_hole(&job);
+                }
+                return Tried::BeyondShare;
+            }
+            Err(_) => {
+                self.give_up_hole(&job);
+                return Tried::NotNow;
+            }
             Ok(()) => {}
         }
         let mut room = self.room_now(pass, &job);
@@ -126,6 +134,7 @@ impl Step<'_> {
                 self.start_queued(Job::clone(&job), plan);
                 return Tried::Started;
             }
+            self.give_up_hole(&job);
             return Tried::NotNow;
         }
         pass.failed(self.state, &job);
@@ -256,6 +265,19 @@ impl Step<'_> {
         }
         if let Some(plan) = plan {
             self.add_shadow(pass, job, plan);
+        }
+    }
+
+    /// A job does not start, and not for want of room alone. If its place is free already, it
+    /// waits for something else that no time need bring, and lets the others have the place.
+    fn give_up_hole(&mut self, job: &Arc<Job>) {
+        let Some(hole) = job.parts[0].hole.clone() else { return };
+        let now = self.state.now;
+        let at_once = Plan { from: now, to: now + hole.to.since(hole.from), ..hole };
+        if hole_is_free(self.state, job, &at_once) {
+            let mut changed = Job::clone(job);
+            changed.parts[0].hole = None;
+            self.state.put_job(changed);
         }
     }
 

@@ -75,6 +75,18 @@ fn a_conservative_place_is_kept_until_something_comes_free() {
 }
 
 #[test]
+fn a_gap_between_promises_is_a_place_only_for_what_ends_in_it() {
+    let mut bed = Bed::new(1);
+    bed.set(|s| s.backfill = Backfill::Conservative);
+    bed.promise(gang(1, "gpu=8", 60, (0, 60)));
+    bed.promise(gang(1, "gpu=8", 60, (90, 150)));
+    let jobs = [wait(&mut bed, 1, "gpu=8", 31), wait(&mut bed, 1, "gpu=8", 30)];
+    bed.pass();
+    let hole = |job| bed.state.job(job).unwrap().parts[0].hole.as_ref().map(|h| h.from);
+    assert_eq!(jobs.map(hole), [Some(min(150)), Some(min(60))]);
+}
+
+#[test]
 fn enforced_limits_decide_what_runs_ahead_of_a_promise_and_predictions_do_not() {
     let mut bed = Bed::new(1);
     let ratio = era_core::estimate::Ratio {

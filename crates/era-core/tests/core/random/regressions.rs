@@ -1,13 +1,18 @@
 //! Stories that random inputs have told once, kept in words.
 
-use era_core::cluster::Pool;
+use era_core::accounts::User;
+use era_core::cluster::{Domain, DomainKeep, Keep, Pool};
+use era_core::estimate::{Estimates, Ratio};
+use era_core::explain::Reason;
 use era_core::job::StopReason;
 use era_core::market::MarketRules;
-use era_core::settings::Settings;
-use era_core::units::{Milli, NodeId, Span, Time};
+use era_core::resources::Capacity;
+use era_core::settings::{Backfill, Settings};
+use era_core::units::{JobId, Milli, NodeId, Span, Time};
 use era_core::{Command, Effect, Event, Input, Reply, next_wakeup, outstanding};
 
-use crate::bed::{ALICE, BOB, Bed, bid, by, gang, min, name, new_job, pool};
+use crate::bed::{ALICE, BOB, Bed, OTHER_LAB, bid, by, gang, min, name, new_job, node, pool};
+use crate::verbs::{credits, gpu_quota, user};
 use era_core::bid::{Alternative, Bid, Shape, Value};
 use era_core::input::Terms;
 use era_core::job::Overrun;
@@ -305,4 +310,152 @@ fn a_queued_job_starts_in_the_pool_that_its_owner_can_pay_for() {
     let job = bed.enqueue(ALICE, gang(1, "gpu=1", 10, (0, 1)), false);
     bed.pass();
     assert_eq!(bed.run(job).len(), 1);
+}
+
+/// A bench where every waiting job keeps a place, and the shortest goes first.
+fn conservative(nodes: usize) -> Bed {
+    let mut bed = Bed::new(nodes);
+    bed.set(|s| s.backfill = Backfill::Conservative);
+    bed.queue("default", "sjf", |_| ());
+    bed
+}
+
+/// The first node loses its GPUs.
+fn without_gpus() -> Command {
+    let capacity = Capacity { gpus: Vec::new(), ..node(0).capacity };
+    Command::SetCapacity { node: NodeId(0), capacity }
+}
+
+fn hole_of(bed: &Bed, job: JobId) -> Option<Time> {
+    bed.state.job(job).unwrap().parts[0].hole.as_ref().map(|hole| hole.from)
+}
+
+#[test]
+fn a_place_on_gpus_that_are_gone_is_no_longer_kept() {
+    let mut bed = conservative(1);
+    let runs = bed.enqueue(ALICE, gang(1, "gpu=1", 60, (0, 1)), false);
+    bed.pass();
+    bed.run(runs);
+    let waits = bed.enqueue(BOB, gang(1, "gpu=8", 90, (0, 1)), false);
+    bed.pass();
+    assert_eq!(hole_of(&bed, waits), Some(min(60)));
+    bed.done(without_gpus());
+    bed.pass();
+    assert_eq!((bed.is(waits), hole_of(&bed, waits)), ("waiting", None));
+}
+
+#[test]
+fn a_place_that_its_job_may_no_longer_have_is_no_longer_kept() {
+    let mut bed = conservative(1);
+    let keep = DomainKeep { share: Milli(1000), keep: Keep { gpus_min: 9000, level_min: 1 } };
+    let domain = Domain { name: name("east"), keep: Some(keep) };
+    bed.done(Command::PutDomain { domain });
+    bed.done(Command::SetDomain { node: NodeId(0), domain: Some(name("east")) });
+    let runs = bed.enqueue(ALICE, gang(1, "gpu=1", 60, (0, 1)), false);
+    bed.pass();
+    bed.run(runs);
+    let waits = bed.enqueue(BOB, gang(1, "gpu=8", 90, (0, 1)), false);
+    bed.pass();
+    assert_eq!(hole_of(&bed, waits), Some(min(60)));
+    bed.done(Command::PutUser { user: User { level: 0, ..user(BOB, OTHER_LAB) } });
+    bed.pass();
+    assert_eq!(hole_of(&bed, waits), None);
+}
+
+/// Bob waits for the node, and before he could have it something else keeps him; Alice waits
+/// behind the place that is kept for him, though the node is free.
+fn behind_a_place_that_is_free(keep_him: impl FnOnce(&mut Bed)) {
+    let mut bed = conservative(1);
+    let runs = bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), false);
+    bed.pass();
+    bed.run(runs);
+    let his = bed.enqueue(BOB, gang(1, "gpu=8", 120, (0, 1)), false);
+    bed.pass();
+    assert_eq!(hole_of(&bed, his), Some(min(60)));
+    let hers = bed.enqueue(ALICE, gang(1, "gpu=8", 100, (0, 1)), false);
+    keep_him(&mut bed);
+    bed.until(min(30));
+    bed.finish(runs);
+    bed.pass();
+    assert_eq!((bed.is(hers), bed.is(his)), ("waiting", "waiting"));
+    // No time passes: what keeps them is not for time to end.
+    assert_eq!(hole_of(&bed, his), None);
+    bed.pass();
+    assert_eq!((bed.is(hers), bed.is(his)), ("running", "waiting"));
+}
+
+#[test]
+fn whoever_cannot_pay_for_room_that_is_there_keeps_no_place() {
+    behind_a_place_that_is_free(|bed| {
+        bed.done(Command::Withdraw { user: BOB, amount: bed.wallet(BOB) });
+    });
+}
+
+#[test]
+fn whoever_may_not_have_room_that_is_there_keeps_no_place() {
+    behind_a_place_that_is_free(|bed| {
+        bed.done(Command::PutUser { user: User { quota: gpu_quota(7), ..user(BOB, OTHER_LAB) } });
+    });
+}
+
+#[test]
+fn whoever_lacks_room_and_more_still_keeps_a_place() {
+    let mut bed = conservative(1);
+    let runs = bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), false);
+    bed.pass();
+    bed.run(runs);
+    let his = bed.enqueue(BOB, gang(1, "gpu=8", 120, (0, 1)), false);
+    bed.pass();
+    bed.done(Command::PutUser { user: User { quota: gpu_quota(7), ..user(BOB, OTHER_LAB) } });
+    bed.pass();
+    assert_eq!(hole_of(&bed, his), Some(min(60)));
+}
+
+/// A gang of two on two nodes, of which the rank on the first node is done; then that node loses
+/// its GPUs.
+fn half_done_on_a_node_that_shrank(bed: &mut Bed) -> JobId {
+    let job = bed.enqueue(ALICE, gang(2, "gpu=8", 300, (0, 1)), true);
+    bed.pass();
+    bed.run(job);
+    let rank = bed.nodes_of(job).iter().position(|node| *node == 0).unwrap();
+    bed.done(Command::Exited { task: bed.task(job, rank as u32), code: 0 });
+    bed.done(without_gpus());
+    job
+}
+
+#[test]
+fn a_rank_that_is_done_needs_no_seat_when_others_ask_for_its_gangs_room() {
+    let mut bed = Bed::new(2);
+    bed.queue("default", "priority", |q| q.preempts = true);
+    let job = half_done_on_a_node_that_shrank(&mut bed);
+    bed.enqueue(BOB, gang(1, "gpu=8", 60, (0, 1)), true);
+    bed.pass();
+    assert_eq!(bed.is(job), "running");
+    bed.assert_quiet();
+}
+
+#[test]
+fn a_rank_that_is_done_needs_no_seat_on_paper() {
+    let mut bed = Bed::new(2);
+    let job = half_done_on_a_node_that_shrank(&mut bed);
+    let ratio = Ratio { low: Milli(1), middle: Milli(10), high: Milli(20) };
+    let users = std::collections::BTreeMap::from([(ALICE, ratio)]);
+    let estimates = std::sync::Arc::new(Estimates { users, ..Default::default() });
+    bed.done(Command::PublishEstimates { estimates });
+    let waits = bed.enqueue(BOB, gang(1, "gpu=8", 60, (0, 1)), true);
+    assert!(matches!(bed.reason(waits), Reason::Short { .. }), "{}", bed.reason(waits));
+    assert_eq!(bed.is(job), "running");
+}
+
+#[test]
+fn a_rank_that_is_done_needs_no_seat_for_its_gang_to_go_on_for_longer() {
+    let mut bed = Bed::new(2);
+    let job = bed.promise(gang(2, "gpu=8", 60, (0, 60)));
+    bed.run(job);
+    let rank = bed.nodes_of(job).iter().position(|node| *node == 0).unwrap();
+    bed.done(Command::Exited { task: bed.task(job, rank as u32), code: 0 });
+    bed.done(without_gpus());
+    let most = credits(1_000_000);
+    let reply = bed.send(Command::Extend { job, by: by(ALICE), span: Span::from_min(10), most });
+    assert!(!matches!(reply, Reply::Refused { .. }), "{reply:?}");
 }
