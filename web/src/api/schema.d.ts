@@ -720,9 +720,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The page of charts of a simulation. It has its scripts within, so it is shown apart from
+         * The page of charts of a simulation. It has its script within, so it is shown apart from
          *     everything else, also in a frame of our page: it can neither read nor call anything of this
-         *     origin.
+         *     origin, and no other script runs in it.
          */
         get: operations["get_lab_runs_id_report"];
         put?: never;
