@@ -161,9 +161,18 @@ test.describe('for administrators', () => {
     const dialog = page.getByRole('dialog', { name: 'What tokenia is signed in with' });
     await expect(dialog.getByText('laptop')).toBeVisible();
     expect(await findings(page)).toEqual([]);
-    await dialog.getByRole('button', { name: 'Revoke laptop' }).click();
-    await page.getByRole('button', { name: 'Revoke', exact: true }).last().click();
+    const revoke = async () => {
+      await dialog.getByRole('button', { name: 'Revoke laptop' }).click();
+      await page.getByRole('button', { name: 'Revoke', exact: true }).last().click();
+    };
+    // A refusal is told in the dialog, and not under it.
+    await page.route('**/users/tokenia/tokens/*', (route) => route.fulfill(OVERLOADED));
+    await revoke();
+    await expect(dialog.getByRole('alert')).toContainText('try again in a moment');
+    await page.unroute('**/users/tokenia/tokens/*');
+    await revoke();
     await expect(dialog.getByText('No token yet')).toBeVisible();
+    await expect(dialog.getByRole('alert')).toHaveCount(0);
     await expect(server.ask('GET', '/sessions', undefined, token)).rejects.toThrow('401');
   });
 

@@ -49,6 +49,14 @@ test('is light or dark as the reader chooses, also after a reload', async ({ pag
 test('Ctrl-K goes anywhere by a few letters, and to a job by its number', async ({ page, seeded }) => {
   await page.goto('/');
   await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  // The same keys close it again, and the focus is where it was.
+  const before = page.getByRole('link', { name: 'New job' }).first();
+  await before.focus();
+  await page.keyboard.press('Control+k');
+  await expect(page.getByRole('combobox')).toBeFocused();
+  await page.keyboard.press('Control+k');
+  await expect(page.getByRole('combobox')).toHaveCount(0);
+  await expect(before).toBeFocused();
   await page.keyboard.press('Control+k');
   await expect(page.getByRole('combobox')).toBeFocused();
   await page.keyboard.type('welc');
