@@ -262,8 +262,9 @@ fn promised(state: &State, pool: &Name, resource: Resource, slot: Time) -> u64 {
 
 /// Whether the request has room in a pool from `start` on.
 fn fits(state: &State, pool: &Name, request: &Request, level: u8, start: Time, now: Time) -> bool {
-    // What runs at this very moment is in the way even where it gets no grace.
-    let soft_to = now + state.settings().grace.max(Span(1));
+    // Preemptible work needs its grace to be gone, and who starts right after that has made its
+    // room already.
+    let soft_to = now + state.settings().grace + Span(1);
     let mut groups: BTreeMap<Group<'_>, Vec<Free<'_>>> = BTreeMap::new();
     for node in state.cluster().nodes().filter(|node| node.pool == *pool) {
         let Some(lane) = state.calendar().lane(node.id) else { continue };

@@ -423,10 +423,11 @@ impl State {
         self.accounts.user(user).map_or(GroupId(0), |u| u.group)
     }
 
-    /// Until when preemptible work is in the way of a promise: it needs its grace to be gone, and
-    /// what runs at this very moment is in the way even where there is none.
+    /// Until when preemptible work is in the way of a promise: it needs its grace to be gone. Who
+    /// starts when that is over has cleared its seats by now, and does not do so again for another
+    /// that lasts longer; so that instant is not free either.
     pub(crate) fn soft_to(&self, now: Time) -> Time {
-        now + self.settings.grace.max(Span(1))
+        now + self.settings.grace + Span(1)
     }
 
     /// For less than this, preemptible work is not started ahead of a promise. More than a grace

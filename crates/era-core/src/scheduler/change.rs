@@ -179,7 +179,7 @@ impl Step<'_> {
     /// Whether the very seats of a plan are free for longer.
     fn seats_are_free(&self, part: &crate::job::Part, plan: &Plan, from: Time, to: Time) -> bool {
         // What starts within the grace period has made its room already.
-        let soft_to = self.state.now + self.state.settings.grace + Span(1);
+        let soft_to = self.state.soft_to(self.state.now);
         let mut rows: std::collections::BTreeMap<crate::units::NodeId, crate::calendar::Row> =
             Default::default();
         for (rank, seat) in plan.seats.iter().enumerate() {

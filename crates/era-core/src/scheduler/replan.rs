@@ -25,6 +25,15 @@ pub(super) enum Effort {
     },
 }
 
+/// The end of a promise that was stopped for this and has nowhere to go on.
+pub(super) fn broken_by(why: StopReason) -> Outcome {
+    let what = match why {
+        StopReason::Drained => "its node was drained",
+        _ => "hardware was lost",
+    };
+    Outcome::Broken { reason: format!("{what} and no room was left in the window") }
+}
+
 impl Step<'_> {
     /// A running gang is lost: the rest of it is stopped until `fence`, and it goes on after
     /// that: a promise at once and within its window, queue work in its queue.
@@ -44,6 +53,7 @@ impl Step<'_> {
         self.close_books(&job, index);
         job.parts[index].stop = Some(Stop { why, until: fence });
         self.state.reseat_run(&job, index);
+        let mut broken = false;
         if is_promise {
             let request = Request::clone(&job.parts[index].request);
             let remaining = Request { duration: job.parts[index].remaining(), ..request };
@@ -58,12 +68,16 @@ impl Step<'_> {
                 self.effects.push(Effect::Notify { user, job: id, news: News::Replanned });
             } else {
                 self.events.push(Event::Broken { job: id, reason: reason.to_owned() });
+                broken = true;
             }
             job.parts[index].next = next;
             job.parts[index].cleared = false;
         }
         self.open_books(&job, index);
         self.stop_part_until(&mut job, index, why, fence);
+        if broken && job.parts[index].has_live_tasks() {
+            return self.end_job(job, broken_by(why));
+        }
         self.finish_if_quiet(job, index);
     }
 
@@ -286,15 +300,16 @@ impl Step<'_> {
             (None, false) => {}
         }
         self.open_books(&job, index);
-        if new.is_some() || was_next {
-            if new.is_none() {
-                self.events.push(Event::Broken { job: id, reason });
-            }
+        if new.is_some() {
             self.state.put_job(job);
             return;
         }
-        self.state.seat_plan(&job, index, request, plan, attempt);
         self.events.push(Event::Broken { job: id, reason: reason.clone() });
+        if was_next {
+            // Its old attempt may still stop; the other parts need not run on until it has.
+            return self.end_job(job, Outcome::Broken { reason });
+        }
+        self.state.seat_plan(&job, index, request, plan, attempt);
         self.finish(job, index, Outcome::Broken { reason });
     }
 

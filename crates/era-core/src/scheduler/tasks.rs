@@ -2,7 +2,7 @@
 
 use super::Step;
 use super::grow::size;
-use super::replan::Effort;
+use super::replan::{Effort, broken_by};
 use super::settle::Settlement;
 use crate::calendar::Holder;
 use crate::input::Threshold;
@@ -466,10 +466,8 @@ impl Step<'_> {
             return self.requeue(job, index);
         }
         if job.parts[index].next.is_none() {
-            let drained = job.parts[index].stop.is_some_and(|s| s.why == StopReason::Drained);
-            let what = if drained { "its node was drained" } else { "hardware was lost" };
-            let reason = format!("{what} and no room was left in the window");
-            return self.finish(job, index, Outcome::Broken { reason });
+            let why = job.parts[index].stop.map_or(StopReason::Lost, |stop| stop.why);
+            return self.finish(job, index, broken_by(why));
         }
         self.close_run(&mut job, index, Settlement::Used);
         let part = &mut job.parts[index];

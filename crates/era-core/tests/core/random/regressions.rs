@@ -4,7 +4,7 @@ use era_core::accounts::User;
 use era_core::cluster::{Domain, DomainKeep, Keep, Pool};
 use era_core::estimate::{Estimates, Ratio};
 use era_core::explain::Reason;
-use era_core::job::StopReason;
+use era_core::job::{Outcome, StopReason};
 use era_core::market::MarketRules;
 use era_core::resources::Capacity;
 use era_core::settings::{Backfill, Settings};
@@ -41,6 +41,42 @@ fn preemptible_work_does_not_start_where_a_promise_has_just_been_cleared() {
     bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), true);
     bed.pass();
     bed.until(min(1));
+}
+
+#[test]
+fn a_promise_does_not_start_beside_one_that_has_cleared_its_seats_for_itself_alone() {
+    let mut bed = Bed::with(1, Settings::default(), MarketRules::default());
+    bed.enqueue(ALICE, gang(1, "gpu=4", 60, (0, 1)), true);
+    bed.pass();
+    bed.promise(gang(1, "gpu=4", 10, (1, 20)));
+    // One grace period before it starts: both fit, nobody has to go.
+    bed.until(min(1) - Span::from_s(30));
+    let mut at_once = gang(1, "gpu=1", 10, (0, 20));
+    at_once.window.deadline = bed.at + at_once.duration;
+    assert!(matches!(bed.submit(bid(at_once)), Reply::Refused { .. }));
+    bed.until(min(2));
+}
+
+#[test]
+fn the_parts_of_a_broken_promise_do_not_run_on_until_the_lost_node_is_certainly_silent() {
+    let settings = Settings { lease: Span::from_min(5), ..Settings::default() };
+    let mut bed = Bed::with(2, settings, MarketRules::default());
+    let mut both = bid(gang(1, "gpu=8", 20, (0, 20)));
+    both.one_of[0].all_of.push(gang(1, "gpu=8", 60, (0, 300)));
+    let Reply::Accepted { job, .. } = bed.submit(both) else { panic!("refused") };
+    let (_, lost) = bed.take_launch();
+    let (other, _) = bed.take_launch();
+    bed.until(min(10));
+    bed.done(Command::Lost { node: lost });
+    // There is no time left for the first: it is broken now, and the second is told so.
+    assert!(bed.events.iter().any(|e| matches!(e, Event::Broken { .. })));
+    let mut stopped = vec![bed.take_stop(), bed.take_stop()];
+    stopped.sort_unstable_by_key(|(task, ..)| task.part);
+    assert_eq!((stopped[1].0, stopped[1].1), (other, StopReason::Cancelled));
+    assert!(stopped[1].2 <= min(11));
+    bed.until(min(15));
+    let outcome = bed.state.job(job).unwrap().ended.as_ref().unwrap().outcome.clone();
+    assert!(matches!(outcome, Outcome::Broken { .. }), "{outcome:?}");
 }
 
 #[test]
