@@ -57,8 +57,11 @@ test('this site’s history is replayed under another rule', async ({ page }) =>
   await expect(page.getByText(/The record replays exactly/)).toBeVisible();
 });
 
-test('a better formula is searched, and what was found is told', async ({ page }) => {
+test('a better formula is searched, and what was found is told', async ({ page, server }) => {
   test.setTimeout(120_000);
+  // A history that is long enough to be cut in two.
+  const ask = { resources: { cpu: '250m', memory: '64Mi' }, duration_s: 60 };
+  for (let made = 0; made < 40; made++) await server.ask('POST', '/jobs', { name: 'history', work: { command: ['true'] }, ask });
   await page.goto('/lab');
   await page.getByRole('button', { name: 'New run' }).first().click();
   await page.getByRole('radio', { name: 'Tuning' }).check({ force: true });
