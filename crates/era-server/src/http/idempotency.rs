@@ -8,7 +8,7 @@
 
 use axum::extract::{MatchedPath, OptionalFromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use era_core::units::{Name, UserId};
@@ -101,7 +101,7 @@ async fn kept(app: &App, request: Request, next: Next) -> Result<Response, Failu
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let (parts, body) = request.into_parts();
     let bytes = extract::whole(Request::new(body)).await?;
-    let fingerprint = fingerprint(&method, uri.path(), &bytes);
+    let fingerprint = fingerprint(&method, &uri, &bytes);
     let name = hex(blake3::hash(key.as_bytes()).as_bytes());
     let rows = app.auth.rows();
     match rows.claim_key(caller.user.0, &name, &fingerprint, now_ms()).await? {
@@ -174,7 +174,9 @@ fn again(answer: KeyedAnswer) -> Response {
     response
 }
 
-fn fingerprint(method: &Method, path: &str, body: &[u8]) -> String {
+/// What makes a request another one: its query does as well, which says how much is meant.
+fn fingerprint(method: &Method, uri: &Uri, body: &[u8]) -> String {
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let mut hasher = blake3::Hasher::new();
     hasher.update(method.as_str().as_bytes()).update(b"\n");
     hasher.update(path.as_bytes()).update(b"\n").update(body);
@@ -215,10 +217,16 @@ mod tests {
     }
 
     #[test]
-    fn another_body_path_or_method_is_another_request() {
-        let print = |path, body: &[u8]| fingerprint(&Method::POST, path, body);
-        assert_eq!(print("/a", b"x"), print("/a", b"x"));
-        assert_ne!(print("/a", b"x"), print("/b", b"x"));
-        assert_ne!(print("/a", b"x"), print("/a", b"y"));
+    fn another_body_path_query_or_method_is_another_request() {
+        let print = |method: Method, uri: &str, body: &[u8]| {
+            fingerprint(&method, &uri.parse().unwrap(), body)
+        };
+        let first = print(Method::POST, "/a?b=1", b"x");
+        assert_eq!(print(Method::POST, "/a?b=1", b"x"), first);
+        for uri in ["/b?b=1", "/a?b=2", "/a"] {
+            assert_ne!(print(Method::POST, uri, b"x"), first, "{uri}");
+        }
+        assert_ne!(print(Method::POST, "/a?b=1", b"y"), first);
+        assert_ne!(print(Method::PUT, "/a?b=1", b"x"), first);
     }
 }

@@ -150,6 +150,27 @@ async fn what_a_job_waited_for_and_is_long_over_does_not_keep_it_from_being_hand
 }
 
 #[tokio::test]
+async fn a_key_that_cancelled_one_job_does_not_stand_for_its_array() {
+    let (house, admin) = where_all_wait().await;
+    let array = json!({ "work": { "command": ["true"] }, "ask": ask(),
+        "array": { "from": 0, "to": 2 } });
+    let first = house.submit(&admin, array).await;
+    let cancel = async |query: &str| {
+        let path = format!("/jobs/{first}/cancel{query}");
+        let asked = request(&admin, "POST", &path, None).header(idempotency::HEADER, "k");
+        house.send(asked.body_or_empty()).await
+    };
+    assert_eq!(cancel("").await.status, 204);
+    let again = cancel("").await;
+    assert_eq!(again.status, 204);
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    let other = cancel("?array=true").await;
+    assert_eq!((other.status.as_u16(), &other.body["code"]), (422, &json!("key_reused")));
+    let left = house.ask(&admin, "GET", "/jobs?state=active", None).await.body;
+    assert_eq!(left["items"].as_array().map(Vec::len), Some(2), "{left}");
+}
+
+#[tokio::test]
 async fn an_array_is_cancelled_whole_where_that_is_asked_for() {
     let (house, admin) = where_all_wait().await;
     let array = json!({ "work": { "command": ["true"] }, "ask": ask(),
