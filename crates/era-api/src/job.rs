@@ -14,7 +14,7 @@ pub type Resources = BTreeMap<String, Quantity>;
 
 /// An amount: a string such as `16Gi`, or a plain number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "an amount such as 2 or \"16Gi\"")]
 pub enum Quantity {
     /// As text.
     Text(String),
@@ -36,6 +36,7 @@ impl std::fmt::Display for Quantity {
 #[serde(deny_unknown_fields)]
 pub struct Ask {
     /// What each replica needs.
+    #[serde(deserialize_with = "crate::reading::resources")]
     pub resources: Resources,
     /// How many replicas start together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +66,7 @@ impl Ask {
 }
 
 /// A fixed number of replicas, or a range: `min` are promised, `max` is the limit of growth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Replicas {
     /// So many.

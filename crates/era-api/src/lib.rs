@@ -19,6 +19,7 @@ pub mod page;
 pub mod problem;
 pub mod queue;
 pub mod quote;
+pub mod reading;
 pub mod report;
 pub mod settings;
 

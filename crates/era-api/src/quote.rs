@@ -7,7 +7,7 @@ use crate::Credits;
 use crate::job::Ask;
 
 /// What a bid is worth: one amount, or steps that fall with the time of finishing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Value {
     /// The same whenever it finishes within its window.

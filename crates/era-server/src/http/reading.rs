@@ -148,6 +148,22 @@ mod tests {
     }
 
     #[test]
+    fn an_unknown_field_deep_within_a_job_is_told_like_any_other() {
+        let job = |ask: &str| format!("{{\"work\": {{}},\n \"ask\": {{{ask}}}}}");
+        let cases = [
+            (r#""resources": {"memry": "16Gi"}"#, "ask.resources.memry", "memory"),
+            (r#""resources": {}, "replicas": {"min": 1, "mx": 2}"#, "ask.replicas.mx", "max"),
+            (r#""resources": {}, "constraints": {"poool": "a"}"#, "ask.constraints.poool", "pool"),
+        ];
+        for (ask, field, meant) in cases {
+            let problem = refused::<era_api::job::NewJob>(&job(ask));
+            assert_eq!(problem.field.as_deref(), Some(field), "{}", problem.detail);
+            assert_eq!(problem.parameters["meant"], meant, "{}", problem.detail);
+            assert_eq!(problem.parameters["line"], 2, "{}", problem.detail);
+        }
+    }
+
+    #[test]
     fn a_wrong_type_is_told_with_its_field_line_and_column() {
         let problem = refused::<NewUser>("{\n  \"name\": 7\n}");
         assert_eq!(problem.field.as_deref(), Some("name"));

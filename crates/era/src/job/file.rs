@@ -29,6 +29,7 @@ struct JobFile {
     env: BTreeMap<String, String>,
     inputs: Vec<Input>,
     image: Option<String>,
+    #[serde(deserialize_with = "era_api::reading::resources")]
     resources: BTreeMap<String, String>,
     replicas: Option<Spanned<ReplicasText>>,
     gpus: Option<u32>,

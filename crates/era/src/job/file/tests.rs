@@ -55,6 +55,12 @@ fn mistakes_are_told_with_line_and_column_and_what_was_meant() {
     let cases = [
         ("comand: x\n", "an unknown key"),
         ("name: a\nresources:\n  gpu: 1\nconstraints:\n  poool: a\n", "an unknown key inside"),
+        ("name: a\nresources:\n  cpu: 2\n  memry: 16Gi\n", "an unknown resource"),
+        ("{\n  \"resources\": {\"gup\": 1}\n}\n", "an unknown resource in JSON"),
+        ("command: a\nreplicas: {min: 1, mx: 2}\n", "an unknown end of a range"),
+        ("value:\n  - {by: 23:00, wort: 3}\n", "an unknown part of a step"),
+        ("inputs:\n  - {dta: imagenet}\n", "an unknown part of an input"),
+        ("attributes: {netwrk: resnet}\n", "an unknown attribute"),
         ("xyzzy: 1\n", "a key like no other"),
         ("name: a\ntime: soon\n", "no length of time"),
         ("by: whenever\n", "no point in time"),
