@@ -98,7 +98,7 @@ test.describe('for administrators', () => {
       gpu_rate: string;
       level_caps?: Record<string, number>;
     }
-    const pool = async () => (await server.ask<Pool[]>('GET', '/pools')).find(({ name }) => name === 'inference');
+    const pool = async () => (await server.list<Pool>('/pools')).find(({ name }) => name === 'inference');
     const before = await pool();
     await page.goto('/administration?tab=market');
     await page.getByRole('button', { name: 'Rates and shares of inference' }).click();

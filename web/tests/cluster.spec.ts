@@ -136,7 +136,7 @@ test('promises over time are drawn, zoomed, moved, and lead to a job', async ({ 
 
   // The researcher's own promise is clicked where the server says that it lies.
   const job = await server.ask<{ promised_start: string; promised_finish: string }>('GET', `/jobs/${seeded.promised}`);
-  const nodes = await server.ask<WireNode[]>('GET', '/nodes');
+  const nodes = await server.list<WireNode>('/nodes');
   const training = nodes.filter(({ name }) => name.startsWith('h100')).map(({ name }) => name).sort();
   let at: { row: number; gpu: number } | undefined;
   for (const [row, name] of training.entries()) {

@@ -30,6 +30,23 @@ test('the log comes while it runs, can be searched, and cancelling stops it', as
   await expect(page.getByText('Cancelled', { exact: true })).toBeVisible();
 });
 
+test('what only slept on simulated nodes is marked in its tasks, its history and the wallet', async ({ page, server, seeded }) => {
+  const login = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'asleep' });
+  const ask = { resources: { cpu: '1', memory: '1Gi', gpu: '1' }, duration_s: 60, constraints: { pool: 'inference' } };
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'asleep', work: { command: ['true'] }, ask, value: '500' }, login.token);
+  await page.goto(`/jobs/${job}`);
+  await expect(page.getByText('Succeeded', { exact: true })).toBeVisible({ timeout: 30_000 });
+  await expect(page.getByRole('cell', { name: /^l4-\d simulated$/ })).toBeVisible();
+  const history = page.getByRole('listitem');
+  await expect(history.filter({ hasText: 'simulated' })).not.toHaveCount(0);
+  await expect(history.first()).not.toContainText('simulated');
+  await page.goto('/wallet');
+  await expect(page.getByRole('row').filter({ has: page.getByRole('link', { name: `#${job}` }) }).first()).toContainText('simulated');
+  // What ran for real is not.
+  await page.goto(`/jobs/${seeded.done}`);
+  await expect(page.getByRole('cell', { name: /simulated/ })).toHaveCount(0);
+});
+
 test('what it printed is shown in colour and never as markup', async ({ page, seeded }) => {
   await page.goto(`/jobs/${seeded.done}?tab=logs`);
   const log = page.getByRole('log');
@@ -206,7 +223,7 @@ test('all outputs are there, a thousand and more, folder by folder', async ({ pa
 
 test('says when it is likely to start, and how sure that is', async ({ page, server }) => {
   const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'likely' });
-  const [local] = (await server.ask<{ name: string; pool: string; capacity?: Record<string, unknown> }[]>('GET', '/nodes')).filter(({ pool }) => pool === 'default');
+  const [local] = (await server.list<{ name: string; pool: string; capacity?: Record<string, unknown> }>('/nodes')).filter(({ pool }) => pool === 'default');
   expect(local).toBeDefined();
   const hand = async (name: string, more: object) => {
     const ask = { resources: { cpu: '1', memory: '64Mi' }, duration_s: 900, constraints: { pool: 'default' }, ...more };

@@ -59,7 +59,7 @@ test('a job that is handed in elsewhere appears by itself', async ({ page, serve
 
 test('a job that waits says when it is likely to start', async ({ page, server }) => {
   const token = await tokenOf(server, USER);
-  const nodes = await server.ask<{ name: string; pool: string; capacity: Record<string, string> }[]>('GET', '/nodes');
+  const nodes = await server.list<{ name: string; pool: string; capacity: Record<string, string> }>('/nodes');
   const own = nodes.find(({ pool }) => pool === 'default');
   // Each takes all cores of this machine, so the second one waits for the first.
   const job = (name: string) => ({ name, work: { command: ['sleep', '500'] }, ask: { resources: { cpu: own?.capacity['cpu'], memory: '64Mi' }, duration_s: 5400, constraints: { pool: 'default' } } });

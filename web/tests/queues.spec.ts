@@ -45,8 +45,9 @@ test.describe('for administrators', () => {
   }
   interface Asker {
     ask<T>(method: string, path: string, body?: unknown, token?: string): Promise<T>;
+    list<T>(path: string): Promise<T[]>;
   }
-  const policy = async (server: Asker, name: string) => (await server.ask<Policy[]>('GET', '/policies')).find((one) => one.name === name);
+  const policy = async (server: Asker, name: string) => (await server.list<Policy>('/policies')).find((one) => one.name === name);
 
   /** A queue in which jobs wait because none may run. */
   async function waitingQueue(server: Asker): Promise<number[]> {
@@ -63,7 +64,7 @@ test.describe('for administrators', () => {
   /** Somebody hands something in, and the page has looked at the policies again. */
   async function refreshed(page: Page, server: Asker): Promise<void> {
     await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
-    const again = page.waitForResponse((response) => response.url().endsWith('/api/v1/policies'));
+    const again = page.waitForResponse((response) => new URL(response.url()).pathname === '/api/v1/policies');
     const ask = { resources: { cpu: '100m', memory: '64Mi' }, duration_s: 60 };
     await server.ask('POST', '/jobs', { name: 'is-news', work: { command: ['true'] }, ask });
     await (await again).finished();
@@ -88,7 +89,7 @@ test.describe('for administrators', () => {
     await dialog.getByRole('button', { name: 'Save' }).click();
     await expect(page.getByText('runs at most 7')).toBeVisible();
     await expect(make).toBeFocused();
-    const made = (await server.ask<{ name: string; level: number; share: number }[]>('GET', '/queues')).find(({ name }) => name === 'night');
+    const made = (await server.list<{ name: string; level: number; share: number }>('/queues')).find(({ name }) => name === 'night');
     expect(made).toMatchObject({ level: 2, share: 0.3, running_max: 7, borrows: true });
     await page.getByRole('button', { name: 'Change queue night' }).click();
     await dialog.getByLabel('Most jobs that run').fill('');

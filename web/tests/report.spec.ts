@@ -1,5 +1,5 @@
 /** The report: five measures over a period, with and without ERA, on the screen and on paper. */
-import { ADMIN, expect, findings, test, THEMES } from './harness';
+import { ADMIN, expect, findings, test, THEMES, until } from './harness';
 
 test.use({ account: ADMIN });
 const FIVE = ['Start-up time', 'Starts that succeed', 'Runs that succeed', 'Utilisation', 'Unit cost'];
@@ -14,6 +14,17 @@ test('has the five measures, then the same period without ERA beside them', asyn
   await expect(runs.getByText('Without')).toBeVisible({ timeout: 30_000 });
   await expect(page.getByText(`Without: ${report.without.refusals}`, { exact: true }).first()).toBeVisible();
   await expect(page.getByRole('row', { name: /In all/ })).toBeVisible();
+});
+
+test('says how much of the period was only simulated', async ({ page, server }) => {
+  const ask = { resources: { cpu: '1', memory: '1Gi', gpu: '1' }, duration_s: 60, constraints: { pool: 'inference' } };
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { work: { command: ['true'] }, ask });
+  await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${job}`)).state === 'succeeded', 30_000);
+  const { simulated } = await server.ask<{ simulated: { jobs: number; nodes: number } }>('GET', '/report');
+  expect(simulated.nodes).toBe(7);
+  expect(simulated.jobs).toBeGreaterThan(0);
+  await page.goto('/report');
+  await expect(page.getByText(/^Of these jobs [1-9]\d* ran on simulated nodes, where tasks only sleep: 7 nodes,/)).toBeVisible();
 });
 
 test('another period is in the address, and one that ends before it begins is told', async ({ page }) => {

@@ -123,7 +123,7 @@ test(`${NODES} nodes with ${PROMISES} promises and ${JOBS} jobs come within a se
   try {
     await server.ask('POST', '/users', { name: 'big', role: 'administrator', group: 'g', credits: '100000000', password: PASSWORD });
     const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: 'big', password: PASSWORD, label: 'size' });
-    await until(async () => (await server.ask<unknown[]>('GET', '/nodes')).length > NODES, 900_000);
+    await until(async () => (await server.list<unknown>('/nodes')).length > NODES, 900_000);
     const first = await promise(server, token);
     const small = { resources: { cpu: '1', memory: '1Gi', gpu: '1' }, duration_s: 3600 };
     await server.ask('POST', '/jobs', { name: 'sweep', work: { command: ['true'] }, ask: small, array: { from: 1, to: JOBS }, after: [{ job: first }] }, token);

@@ -462,6 +462,9 @@ pub struct Task {
     /// `lost`, `drained`, `limit`, `not_started`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// Whether it only slept, on a simulated node.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
 }
 
 /// What a job paid and got back.
@@ -522,6 +525,25 @@ pub struct TimelineLine {
     #[serde(default, skip_serializing_if = "crate::Parameters::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
     pub parameters: crate::Parameters,
+    /// Whether its tasks only slept from then on, on simulated nodes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
+}
+
+/// Which lines of a timeline are listed. Every field narrows the list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct TimelineFilter {
+    /// Of one of these kinds, by comma, such as `promised` or `running`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// `next` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Most items, up to 1000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
 }
 
 /// Which jobs are listed. Every field narrows the list.

@@ -14,12 +14,26 @@ pub struct Report {
     pub to: Timestamp,
     /// What happened.
     pub with: Measures,
+    /// How much of it was only simulated; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Simulated>,
     /// The same work first come first served on demand, replayed on the laboratory's core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without: Option<Measures>,
     /// `with` divided by `without`, measure by measure, where both are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Ratios>,
+}
+
+/// How much of a period was only simulated. The measures have it in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Simulated {
+    /// Jobs that were submitted in the period and whose tasks only slept.
+    pub jobs: u64,
+    /// Simulated nodes that were there.
+    pub nodes: u64,
+    /// The share that they had in all core-hours given out, 0 to 1.
+    pub share: Option<f64>,
 }
 
 /// The five measures.

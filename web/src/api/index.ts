@@ -1,5 +1,6 @@
 export { all } from './all';
 export { api, call, changeHeaders, idempotencyKey } from './client';
+export { allDomains, allNodes, allPolicies, allPools, allQueues } from './lists';
 export { clusterChanged, live } from './live.svelte';
 export { asProblem, ProblemError, problemOf, UNREACHABLE } from './problem';
 export { resource, type Resource } from './resource.svelte';

@@ -147,7 +147,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All domains. */
+        /** Domains, by name. */
         get: operations["get_domains"];
         put?: never;
         post?: never;
@@ -808,7 +808,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All nodes, with the jobs that hold each of them and each GPU now. */
+        /** Nodes, in the order in which they came, with the jobs that hold each of them and each GPU now. */
         get: operations["get_nodes"];
         put?: never;
         post?: never;
@@ -877,7 +877,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All policies. */
+        /** Policies, by name. */
         get: operations["get_policies"];
         put?: never;
         post?: never;
@@ -996,7 +996,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All pools. */
+        /** Pools, by name. */
         get: operations["get_pools"];
         put?: never;
         post?: never;
@@ -1030,7 +1030,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All queues, in the order of service. */
+        /** Queues, in the order of service. */
         get: operations["get_queues"];
         put?: never;
         post?: never;
@@ -2860,6 +2860,33 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_Domain: {
+            /** @description The items. */
+            items: {
+                /**
+                 * Format: int64
+                 * @description For jobs of at least so many GPUs.
+                 */
+                keep_gpus_min?: number;
+                /**
+                 * Format: int32
+                 * @description Or users of at least this level.
+                 */
+                keep_level_min?: number;
+                /**
+                 * Format: double
+                 * @description The share of its nodes that is kept for large or high-level jobs, 0 to 1.
+                 */
+                keep_share?: number;
+                /** @description Its name. */
+                name: string;
+                /** @description Its nodes, by name. Ignored when a domain is put: nodes name their domain. */
+                nodes?: string[];
+            }[];
+            /** @description Where the next page begins; absent on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_Event: {
             /** @description The items. */
             items: {
@@ -3167,6 +3194,54 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_Node: {
+            /** @description The items. */
+            items: {
+                /** @description What is given out now. */
+                allocated: {
+                    [key: string]: string;
+                };
+                /** @description What it has, as resources are written. */
+                capacity: {
+                    [key: string]: string;
+                };
+                /** @description Its domain. */
+                domain?: string | null;
+                /** @description Its GPUs, each with who holds it. */
+                gpus: components["schemas"]["Gpu"][];
+                /** @description `up`, `cordoned`, `draining` or `lost`. */
+                health: string;
+                /**
+                 * Format: int32
+                 * @description Its number.
+                 */
+                id: number;
+                /** @description Jobs that hold any of it now. */
+                jobs: number[];
+                /** @description Its labels. */
+                labels: {
+                    [key: string]: string;
+                };
+                /** @description Announced absences. */
+                maintenance: components["schemas"]["Absence"][];
+                /** @description Its name. */
+                name: string;
+                /** @description Its pool. */
+                pool: string;
+                /** @description Its rack. */
+                rack?: string | null;
+                /** @description Whether its tasks only sleep. */
+                simulated?: boolean;
+                /**
+                 * Format: date-time
+                 * @description While it drains: when what is still there is told to stop and goes on elsewhere.
+                 */
+                stop_at?: string | null;
+            }[];
+            /** @description Where the next page begins; absent on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_OutputFile: {
             /** @description The items. */
             items: {
@@ -3189,6 +3264,25 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_Policy: {
+            /** @description The items. */
+            items: {
+                /** @description Its name. */
+                name: string;
+                /** @description What it says. */
+                rule: components["schemas"]["Rule"];
+                /**
+                 * Format: int32
+                 * @description The version in force.
+                 */
+                version: number;
+                /** @description Versions that can be gone back to. */
+                versions: number[];
+            }[];
+            /** @description Where the next page begins; absent on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_PolicyVersion: {
             /** @description The items. */
             items: {
@@ -3201,6 +3295,36 @@ export interface components {
                  * @description Its number, from 1.
                  */
                 version: number;
+            }[];
+            /** @description Where the next page begins; absent on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_Pool: {
+            /** @description The items. */
+            items: {
+                /**
+                 * Format: double
+                 * @description The share of its nodes that promises never use, 0 to 1.
+                 */
+                closed_share: number;
+                /** @description Credits for a core-hour at density 1. */
+                cpu_rate: components["schemas"]["Credits"];
+                /** @description Credits for a GPU-hour at density 1. */
+                gpu_rate: components["schemas"]["Credits"];
+                /** @description The largest share that a level may have promised at a time, by level. */
+                level_caps?: {
+                    [key: string]: number;
+                };
+                /** @description Credits for a GiB-hour at density 1. */
+                memory_rate: components["schemas"]["Credits"];
+                /** @description Its name. */
+                name: string;
+                /**
+                 * Format: int32
+                 * @description How many nodes it has. Ignored when a pool is put.
+                 */
+                nodes?: number;
             }[];
             /** @description Where the next page begins; absent on the last. */
             next?: string | null;
@@ -3240,6 +3364,59 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_Queue: {
+            /** @description The items. */
+            items: {
+                /** @description Whether a job that has waited for long goes ahead of all others. */
+                ages?: boolean;
+                /** @description Whether it may use more than that while nobody else wants it. */
+                borrows?: boolean;
+                /**
+                 * Format: double
+                 * @description Most GPUs that its jobs may hold at a time.
+                 */
+                gpus_max?: number | null;
+                /**
+                 * Format: int32
+                 * @description Its level: lower ones are served first.
+                 */
+                level?: number;
+                /** @description Its name. */
+                name: string;
+                /** @description The policy that orders it. */
+                policy: string;
+                /** @description Whether jobs that it ranks higher may preempt those that allow it. */
+                preempts?: boolean;
+                /**
+                 * Format: int32
+                 * @description How many run. Ignored when a queue is put.
+                 */
+                running?: number;
+                /**
+                 * Format: int32
+                 * @description Most jobs that may run.
+                 */
+                running_max?: number;
+                /**
+                 * Format: double
+                 * @description The part of the cluster that it may use while others wait, 0 to 1.
+                 */
+                share?: number;
+                /**
+                 * Format: int32
+                 * @description How many wait. Ignored when a queue is put.
+                 */
+                waiting?: number;
+                /**
+                 * Format: int32
+                 * @description Most jobs that may wait.
+                 */
+                waiting_max?: number;
+            }[];
+            /** @description Where the next page begins; absent on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_StatementLine: {
             /** @description The items. */
             items: {
@@ -3264,6 +3441,8 @@ export interface components {
                  * @description The journal's number of the input that it follows from.
                  */
                 seq: number;
+                /** @description Whether the job's tasks only slept, on simulated nodes. */
+                simulated?: boolean;
             }[];
             /** @description Where the next page begins; absent on the last. */
             next?: string | null;
@@ -3293,6 +3472,8 @@ export interface components {
                  * @description The journal's number of the input that it follows from.
                  */
                 seq: number;
+                /** @description Whether its tasks only slept from then on, on simulated nodes. */
+                simulated?: boolean;
             }[];
             /** @description Where the next page begins; absent on the last. */
             next?: string | null;
@@ -3850,6 +4031,7 @@ export interface components {
              */
             from: string;
             ratio?: components["schemas"]["Ratios"] | null;
+            simulated?: components["schemas"]["Simulated"] | null;
             /**
              * Format: date-time
              * @description Until.
@@ -3922,6 +4104,24 @@ export interface components {
         /** @description Settings by name. Lengths of time are seconds. */
         Settings: {
             [key: string]: unknown;
+        };
+        /** @description How much of a period was only simulated. The measures have it in them. */
+        Simulated: {
+            /**
+             * Format: int64
+             * @description Jobs that were submitted in the period and whose tasks only slept.
+             */
+            jobs: number;
+            /**
+             * Format: int64
+             * @description Simulated nodes that were there.
+             */
+            nodes: number;
+            /**
+             * Format: double
+             * @description The share that they had in all core-hours given out, 0 to 1.
+             */
+            share?: number | null;
         };
         /** @description A smaller run. */
         SizeOffer: {
@@ -4053,6 +4253,8 @@ export interface components {
              * @description The journal's number of the input that it follows from.
              */
             seq: number;
+            /** @description Whether the job's tasks only slept, on simulated nodes. */
+            simulated?: boolean;
         };
         /** @description The answer to a submission. */
         Submitted: {
@@ -4109,6 +4311,8 @@ export interface components {
              * @description Which replica.
              */
             rank: number;
+            /** @description Whether it only slept, on a simulated node. */
+            simulated?: boolean;
             /**
              * Format: date-time
              * @description When its first instruction ran.
@@ -4138,6 +4342,8 @@ export interface components {
              * @description The journal's number of the input that it follows from.
              */
             seq: number;
+            /** @description Whether its tasks only slept from then on, on simulated nodes. */
+            simulated?: boolean;
         };
         /** @description A token as lists show it. */
         TokenInfo: {
@@ -5018,7 +5224,14 @@ export interface operations {
     };
     get_domains: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whose name has this in it. */
+                search?: string;
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -5030,7 +5243,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Domain"][];
+                    "application/json": components["schemas"]["Page_Domain"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -5109,6 +5322,10 @@ export interface operations {
     get_events: {
         parameters: {
             query?: {
+                /** @description Of one of these kinds, by comma, such as `promised` or `running`. */
+                event?: string;
+                /** @description About this job. */
+                job?: number;
                 /** @description `next` of the page before. */
                 cursor?: string;
                 /** @description Most items, up to 1000. */
@@ -5201,6 +5418,8 @@ export interface operations {
     get_groups: {
         parameters: {
             query?: {
+                /** @description Whose name has this in it. */
+                search?: string;
                 /** @description `next` of the page before. */
                 cursor?: string;
                 /** @description Most items, up to 1000. */
@@ -5399,6 +5618,8 @@ export interface operations {
     get_images: {
         parameters: {
             query?: {
+                /** @description Whose name has this in it. */
+                search?: string;
                 /** @description `next` of the page before. */
                 cursor?: string;
                 /** @description Most items, up to 1000. */
@@ -6231,6 +6452,8 @@ export interface operations {
     get_jobs_id_timeline: {
         parameters: {
             query?: {
+                /** @description Of one of these kinds, by comma, such as `promised` or `running`. */
+                event?: string;
                 /** @description `next` of the page before. */
                 cursor?: string;
                 /** @description Most items, up to 1000. */
@@ -6589,7 +6812,24 @@ export interface operations {
     };
     get_nodes: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Of this pool. */
+                pool?: string;
+                /** @description Of this domain; an empty string stands for those of none. */
+                domain?: string;
+                /** @description In one of these states, by comma: `up`, `cordoned`, `draining` or `lost`. */
+                health?: string;
+                /** @description With a GPU of this model. */
+                gpu_model?: string;
+                /** @description Whose name has this in it. */
+                search?: string;
+                /** @description Whether their tasks only sleep. */
+                simulated?: boolean;
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6601,7 +6841,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Node"][];
+                    "application/json": components["schemas"]["Page_Node"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -6747,7 +6987,14 @@ export interface operations {
     };
     get_policies: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whose name has this in it. */
+                search?: string;
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6759,7 +7006,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Policy"][];
+                    "application/json": components["schemas"]["Page_Policy"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -6985,7 +7232,14 @@ export interface operations {
     };
     get_pools: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whose name has this in it. */
+                search?: string;
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6997,7 +7251,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Pool"][];
+                    "application/json": components["schemas"]["Page_Pool"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -7046,7 +7300,16 @@ export interface operations {
     };
     get_queues: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whose name has this in it. */
+                search?: string;
+                /** @description Ordered by this policy. */
+                policy?: string;
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -7058,7 +7321,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Queue"][];
+                    "application/json": components["schemas"]["Page_Queue"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -7548,6 +7811,14 @@ export interface operations {
     get_users: {
         parameters: {
             query?: {
+                /** @description Whose name has this in it. */
+                search?: string;
+                /** @description With this role. */
+                role?: components["schemas"]["Role"];
+                /** @description Of this group. */
+                group?: string;
+                /** @description Whether they may log in and submit. */
+                enabled?: boolean;
                 /** @description `next` of the page before. */
                 cursor?: string;
                 /** @description Most items, up to 1000. */
@@ -7917,6 +8188,14 @@ export interface operations {
     get_wallets_user_statement: {
         parameters: {
             query?: {
+                /** @description For one of these reasons, by comma, such as `charge` or `refund_unused`. */
+                reason?: string;
+                /** @description About this job. */
+                job?: number;
+                /** @description At or after. */
+                since?: string;
+                /** @description Before. */
+                until?: string;
                 /** @description `next` of the page before. */
                 cursor?: string;
                 /** @description Most items, up to 1000. */

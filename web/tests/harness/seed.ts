@@ -54,7 +54,7 @@ export async function seed(server: Server): Promise<Seeded> {
   await server.ask('PUT', `/users/${TIGHT}/quota`, { cpu: '1' });
   const login = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: PASSWORD, label: 'seed' });
   const submit = async (job: object) => (await server.ask<Submitted>('POST', '/jobs', job, login.token)).job;
-  await until(async () => (await server.ask<unknown[]>('GET', '/nodes')).length >= 8);
+  await until(async () => (await server.list<unknown>('/nodes')).length >= 8);
 
   const local = { constraints: { pool: 'default' } };
   const done = await submit({

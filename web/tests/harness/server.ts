@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { HttpProxy } from 'vite';
+import { all } from '../../src/api/all';
 
 /** How long a server may take to be ready on a busy machine. */
 const READY_MS = 60_000;
@@ -73,6 +74,11 @@ export class Server {
     const text = await response.text();
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
     return (text === '' ? undefined : JSON.parse(text)) as T;
+  }
+
+  /** All of a list, page by page. */
+  list<T>(path: string): Promise<T[]> {
+    return all((query) => this.ask('GET', `${path}?${new URLSearchParams({ ...query, limit: String(query.limit) })}`));
   }
 
   /** Ends the process, as a crash of the machine would look to a page; `restart` brings it back. */

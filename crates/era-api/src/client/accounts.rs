@@ -4,11 +4,11 @@ use super::path::{encode, query};
 use super::{Client, ClientError};
 use crate::account::{
     AuditLine, Grant, Group, LoggedIn, Login, Me, NewGroup, NewToken, NewUser, NewWebhook,
-    PasswordChange, Quota, StatementLine, TokenInfo, TokenMade, User, UserEdit, UserMade, Wallet,
-    Webhook, WebhookMade,
+    PasswordChange, Quota, StatementFilter, StatementLine, TokenInfo, TokenMade, User, UserEdit,
+    UserFilter, UserMade, Wallet, Webhook, WebhookMade,
 };
 use crate::image::{BuildImage, Image, ImageNews, NewImage, PushImage};
-use crate::page::{Page, PageAsk};
+use crate::page::{NameFilter, Page, PageAsk};
 
 impl Client {
     /// Logs in with a name and a password.
@@ -46,9 +46,9 @@ impl Client {
         self.delete(&format!("/tokens/{}", encode(id)))
     }
 
-    /// The accounts.
-    pub fn users(&self, page: &PageAsk) -> Result<Page<User>, ClientError> {
-        self.get(&format!("/users{}", query(page)))
+    /// The accounts that a filter lets through.
+    pub fn users(&self, filter: &UserFilter) -> Result<Page<User>, ClientError> {
+        self.get(&format!("/users{}", query(filter)))
     }
 
     /// Makes an account.
@@ -85,14 +85,14 @@ impl Client {
     pub fn statement(
         &self,
         name: &str,
-        page: &PageAsk,
+        filter: &StatementFilter,
     ) -> Result<Page<StatementLine>, ClientError> {
-        self.get(&format!("/wallets/{}/statement{}", encode(name), query(page)))
+        self.get(&format!("/wallets/{}/statement{}", encode(name), query(filter)))
     }
 
-    /// The groups.
-    pub fn groups(&self, page: &PageAsk) -> Result<Page<Group>, ClientError> {
-        self.get(&format!("/groups{}", query(page)))
+    /// The groups that a filter lets through.
+    pub fn groups(&self, filter: &NameFilter) -> Result<Page<Group>, ClientError> {
+        self.get(&format!("/groups{}", query(filter)))
     }
 
     /// Makes a group.

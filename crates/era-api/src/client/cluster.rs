@@ -4,7 +4,8 @@ use jiff::Timestamp;
 
 use super::path::{encode, query};
 use super::{Client, ClientError};
-use crate::cluster::{Booking, Domain, Node, NodeEdit, Pool};
+use crate::cluster::{Booking, Domain, Node, NodeEdit, NodeFilter, Pool};
+use crate::page::{PageAsk, every};
 
 /// Which stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -21,9 +22,12 @@ pub struct Period {
 }
 
 impl Client {
-    /// The nodes, and who holds them.
-    pub fn nodes(&self) -> Result<Vec<Node>, ClientError> {
-        self.get("/nodes")
+    /// All nodes that a filter lets through, and who holds them.
+    pub fn nodes(&self, filter: &NodeFilter) -> Result<Vec<Node>, ClientError> {
+        every(|PageAsk { cursor, limit }| {
+            let page = NodeFilter { cursor: cursor.clone(), limit: *limit, ..filter.clone() };
+            self.get(&format!("/nodes{}", query(&page)))
+        })
     }
 
     /// One node.
@@ -43,7 +47,7 @@ impl Client {
 
     /// The pools.
     pub fn pools(&self) -> Result<Vec<Pool>, ClientError> {
-        self.get("/pools")
+        every(|page| self.get(&format!("/pools{}", query(page))))
     }
 
     /// Makes or changes a pool.
@@ -53,7 +57,7 @@ impl Client {
 
     /// The domains.
     pub fn domains(&self) -> Result<Vec<Domain>, ClientError> {
-        self.get("/domains")
+        every(|page| self.get(&format!("/domains{}", query(page))))
     }
 
     /// Makes or changes a domain.

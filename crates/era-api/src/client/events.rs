@@ -8,13 +8,13 @@ use super::path::query;
 use super::sse::{self, Frame};
 use super::{Client, ClientError};
 use crate::PREFIX;
-use crate::event::Event;
-use crate::page::{Page, PageAsk};
+use crate::event::{Event, EventFilter};
+use crate::page::Page;
 
 impl Client {
-    /// What changed, newest first.
-    pub fn events(&self, page: &PageAsk) -> Result<Page<Event>, ClientError> {
-        self.get(&format!("/events{}", query(page)))
+    /// What changed, oldest first.
+    pub fn events(&self, filter: &EventFilter) -> Result<Page<Event>, ClientError> {
+        self.get(&format!("/events{}", query(filter)))
     }
 
     /// What changes from now on, or after the event of this id.

@@ -2,13 +2,13 @@
 
 use super::path::{encode, query};
 use super::{Client, ClientError};
-use crate::page::{Page, PageAsk};
+use crate::page::{Page, PageAsk, every};
 use crate::queue::{Policy, Proposal, Queue, RollBack, Rule, RuleCheck, RuleChecked};
 
 impl Client {
     /// The queues.
     pub fn queues(&self) -> Result<Vec<Queue>, ClientError> {
-        self.get("/queues")
+        every(|page| self.get(&format!("/queues{}", query(page))))
     }
 
     /// Makes or changes a queue.
@@ -23,7 +23,7 @@ impl Client {
 
     /// The policies.
     pub fn policies(&self) -> Result<Vec<Policy>, ClientError> {
-        self.get("/policies")
+        every(|page| self.get(&format!("/policies{}", query(page))))
     }
 
     /// Publishes the next version of a policy.

@@ -61,7 +61,7 @@ impl Reader {
         }
         let mut after = (before, u32::MAX);
         loop {
-            let query = EventQuery { seen: Seen::All, after, limit: PAGE };
+            let query = EventQuery::all(Seen::All, after, PAGE);
             let mut events = self.feed.tables.events(&query).await?;
             let full = events.len() == PAGE as usize;
             events.retain(|event| event.seq <= cursor);

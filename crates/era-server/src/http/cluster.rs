@@ -3,8 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use era_api::Timestamp;
-use era_api::cluster::{Booking, Domain, Node, NodeAction, NodeEdit, Pool};
+use era_api::cluster::{Booking, Domain, Node, NodeAction, NodeEdit, NodeFilter, Pool};
+use era_api::page::{NameFilter, PageAsk};
+use era_api::{Page, Timestamp};
+use era_core::cluster::{Health, Node as CoreNode};
 use era_core::units::{NodeId, Span};
 use era_core::{Command, Snapshot};
 use serde::Deserialize;
@@ -15,6 +17,7 @@ use super::caller::Caller;
 use super::extract::{Body, From, Path, Query};
 use super::failure::Failure;
 use super::reply::audited;
+use super::{paging, reading};
 use crate::App;
 use crate::wire::{self, Wrong};
 
@@ -30,14 +33,41 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(put_domain, remove_domain))
 }
 
-/// All nodes, with the jobs that hold each of them and each GPU now.
+/// Nodes, in the order in which they came, with the jobs that hold each of them and each GPU now.
 #[utoipa::path(
-    get, path = "/nodes", tag = "cluster",
-    responses((status = 200, body = Vec<Node>))
+    get, path = "/nodes", tag = "cluster", params(NodeFilter),
+    responses((status = 200, body = Page<Node>))
 )]
-async fn nodes(State(app): State<App>, _caller: Caller) -> Json<Vec<Node>> {
+async fn nodes(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(filter): Query<NodeFilter>,
+) -> Result<Json<Page<Node>>, Failure> {
+    let ask = PageAsk { cursor: filter.cursor.clone(), limit: filter.limit };
+    let (size, after) = (paging::size(&ask)?, paging::number(&ask, 0)?);
     let state = app.driver.snapshot();
-    Json(state.cluster().nodes().map(|node| wire::node(&state, node)).collect())
+    let wanted = wanted(&filter)?;
+    let rest = |node: &CoreNode| ask.cursor.is_none() || u64::from(node.id.0) > after;
+    let some = state.cluster().nodes().filter(|node| rest(node) && wanted(node)).take(size + 1);
+    let page = paging::page(some.collect(), size, |node| node.id.0.to_string());
+    Ok(Json(page.map(|node| wire::node(&state, node))))
+}
+
+/// Whether a node is one of those that a filter lets through.
+fn wanted(filter: &NodeFilter) -> Result<impl Fn(&CoreNode) -> bool, Failure> {
+    let health: Option<Vec<Health>> =
+        filter.health.as_deref().map(|text| reading::words("health", text)).transpose()?;
+    let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|w| w == found);
+    Ok(move |node: &CoreNode| {
+        let domain = node.domain.as_ref().map_or("", |name| name.as_str());
+        let model = filter.gpu_model.as_deref();
+        is(&filter.pool, node.pool.as_str())
+            && is(&filter.domain, domain)
+            && health.as_ref().is_none_or(|some| some.contains(&node.health))
+            && model.is_none_or(|m| node.capacity.gpus.iter().any(|gpu| gpu.model.as_str() == m))
+            && paging::has(node.name.as_str(), filter.search.as_deref())
+            && filter.simulated.is_none_or(|simulated| wire::is_simulated(node) == simulated)
+    })
 }
 
 /// A node.
@@ -137,14 +167,19 @@ async fn bookings(
     Ok(Json(wire::bookings(&state, node, from, to, may_see)))
 }
 
-/// All pools.
+/// Pools, by name.
 #[utoipa::path(
-    get, path = "/pools", tag = "cluster",
-    responses((status = 200, body = Vec<Pool>))
+    get, path = "/pools", tag = "cluster", params(NameFilter),
+    responses((status = 200, body = Page<Pool>))
 )]
-async fn pools(State(app): State<App>, _caller: Caller) -> Json<Vec<Pool>> {
+async fn pools(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(filter): Query<NameFilter>,
+) -> Result<Json<Page<Pool>>, Failure> {
     let state = app.driver.snapshot();
-    Json(state.cluster().pools().map(|pool| wire::pool(&state, pool)).collect())
+    let page = paging::named(&filter, state.cluster().pools(), |pool| pool.name.as_str())?;
+    Ok(Json(page.map(|pool| wire::pool(&state, pool))))
 }
 
 /// Makes or changes a pool.
@@ -167,14 +202,19 @@ async fn put_pool(
     audited(&app, &caller, from, "pool.put", &pool.name, command).await
 }
 
-/// All domains.
+/// Domains, by name.
 #[utoipa::path(
-    get, path = "/domains", tag = "cluster",
-    responses((status = 200, body = Vec<Domain>))
+    get, path = "/domains", tag = "cluster", params(NameFilter),
+    responses((status = 200, body = Page<Domain>))
 )]
-async fn domains(State(app): State<App>, _caller: Caller) -> Json<Vec<Domain>> {
+async fn domains(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(filter): Query<NameFilter>,
+) -> Result<Json<Page<Domain>>, Failure> {
     let state = app.driver.snapshot();
-    Json(state.cluster().domains().map(|domain| wire::domain(&state, domain)).collect())
+    let page = paging::named(&filter, state.cluster().domains(), |domain| domain.name.as_str())?;
+    Ok(Json(page.map(|domain| wire::domain(&state, domain))))
 }
 
 /// Makes or changes a domain.

@@ -15,8 +15,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use era_api::Page;
-use era_api::event::Event;
-use era_api::page::PageAsk;
+use era_api::event::{Event, EventFilter};
 use era_store::tables::{EventQuery, Seen};
 use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt};
@@ -26,7 +25,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::lasting::Lasting;
-use super::seen::{event_place, page_size, seen_by};
+use super::reading::kinds;
+use super::seen::{event_place, job_id, page_size, seen_by};
 use super::{Caller, Failure, Query, Session};
 use crate::App;
 use crate::feed::{Feed, House, Pulse, Told};
@@ -45,19 +45,24 @@ pub fn routes() -> OpenApiRouter<App> {
 }
 
 /// Events that the caller may see, oldest first; `cursor` may be the id of any event.
-#[utoipa::path(get, path = "/events", tag = "events", params(PageAsk), responses(
+#[utoipa::path(get, path = "/events", tag = "events", params(EventFilter), responses(
     (status = 200, body = Page<Event>),
 ))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(page): Query<PageAsk>,
+    Query(filter): Query<EventFilter>,
 ) -> Result<Json<Page<Event>>, Failure> {
-    let limit = page_size(page.limit)?;
+    let limit = page_size(filter.limit)?;
     let bad = || Failure::bad_field("cursor", Wrong::EventId);
-    let after = page.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
-    let after = after.transpose()?.unwrap_or((0, 0));
-    let query = EventQuery { seen: seen_by(&caller), after, limit: limit.saturating_add(1) };
+    let after = filter.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
+    let query = EventQuery {
+        seen: seen_by(&caller),
+        after: after.transpose()?.unwrap_or((0, 0)),
+        kinds: filter.event.as_deref().map(kinds).transpose()?.unwrap_or_default(),
+        job: filter.job.map(job_id).transpose()?,
+        limit: limit.saturating_add(1),
+    };
     app.wait_for(app.driver.snapshot().seq()).await;
     let mut rows = app.feed.tables().events(&query).await?;
     let more = rows.len() > limit as usize;
@@ -214,7 +219,7 @@ impl Listener {
 
     /// Reads on in the tables.
     async fn catch_up(&mut self) -> Option<()> {
-        let query = EventQuery { seen: self.seen, after: self.last, limit: READ_AT_ONCE };
+        let query = EventQuery::all(self.seen, self.last, READ_AT_ONCE);
         match self.feed.tables().events(&query).await {
             Ok(rows) => {
                 self.behind = rows.len() == READ_AT_ONCE as usize;

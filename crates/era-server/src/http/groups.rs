@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Page;
 use era_api::account::{Group, NewGroup, Quota};
-use era_api::page::PageAsk;
+use era_api::page::NameFilter;
 use era_core::refusal::Scope;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -42,22 +42,22 @@ fn sees(caller: &Caller, group: &GroupEntry) -> bool {
 }
 
 /// Groups by name: all for administrators, else one's own.
-#[utoipa::path(get, path = "/groups", tag = "groups", params(PageAsk),
+#[utoipa::path(get, path = "/groups", tag = "groups", params(NameFilter),
     responses((status = 200, body = Page<Group>)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(ask): Query<PageAsk>,
+    Query(filter): Query<NameFilter>,
 ) -> Result<Json<Page<Group>>, Failure> {
-    let size = paging::size(&ask)?;
     let directory = app.auth.directory();
-    let after = ask.cursor.unwrap_or_default();
-    let seen = directory.groups_after(&after).filter(|group| sees(&caller, group));
-    let mut groups = Vec::new();
-    for group in seen.take(size + 1) {
-        groups.push(describe(&app, group).await?);
+    let after = filter.cursor.as_deref().unwrap_or_default();
+    let seen = directory.groups_after(after).filter(|group| sees(&caller, group));
+    let page = paging::named(&filter, seen, |group| group.name.as_str())?;
+    let mut items = Vec::new();
+    for group in page.items {
+        items.push(describe(&app, group).await?);
     }
-    Ok(Json(paging::page(groups, size, |group: &Group| group.name.clone())))
+    Ok(Json(Page { items, next: page.next }))
 }
 
 /// Make a group. For administrators.

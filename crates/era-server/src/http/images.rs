@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Page;
 use era_api::image::{Image, NewImage};
-use era_api::page::PageAsk;
+use era_api::page::{NameFilter, PageAsk};
 use era_store::StoreError;
 use era_store::accounts::ImageRow;
 use utoipa_axum::router::OpenApiRouter;
@@ -49,16 +49,16 @@ pub(crate) fn image(row: ImageRow) -> Result<Image, StoreError> {
 }
 
 /// Images by name.
-#[utoipa::path(get, path = "/images", tag = "images", params(PageAsk),
+#[utoipa::path(get, path = "/images", tag = "images", params(NameFilter),
     responses((status = 200, body = Page<Image>)))]
 async fn list(
     State(app): State<App>,
     _caller: Caller,
-    Query(ask): Query<PageAsk>,
+    Query(NameFilter { search, cursor, limit }): Query<NameFilter>,
 ) -> Result<Json<Page<Image>>, Failure> {
-    let size = paging::size(&ask)?;
-    let after = ask.cursor.unwrap_or_default();
-    let rows = app.auth.rows().images_after(&after, size as u32 + 1).await?;
+    let size = paging::size(&PageAsk { cursor: None, limit })?;
+    let (text, after) = (search.unwrap_or_default(), cursor.unwrap_or_default());
+    let rows = app.auth.rows().images_with(&text, &after, size as u32 + 1).await?;
     let images = rows.into_iter().map(image).collect::<Result<Vec<_>, _>>()?;
     Ok(Json(paging::page(images, size, |image: &Image| image.name.clone())))
 }

@@ -10,15 +10,17 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use era_api::Page;
-use era_api::job::{Explanation, Job, JobFilter, JobState, JobSummary, Outcome, TimelineLine};
-use era_api::page::PageAsk;
+use era_api::job::{
+    Explanation, Job, JobFilter, JobState, JobSummary, Outcome, TimelineFilter, TimelineLine,
+};
 use era_core::explain::{Estimate, queue_order};
 use era_core::likely_starts;
 use era_core::units::JobId;
-use era_store::tables::{JobCursor, JobRow, TaskRow};
+use era_store::tables::{EventRow, JobCursor, JobRow, TaskRow};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::reading::kinds;
 use super::reading_jobs::{self, query, summary};
 use super::seen::{self, event_place, page_size, seen_by, tagged};
 use super::{Caller, Failure, Path, Query};
@@ -118,28 +120,32 @@ async fn ending(app: &App, row: &JobRow, tasks: &[TaskRow]) -> Result<Option<Out
 
 /// What happened to a job, oldest first.
 #[utoipa::path(get, path = "/jobs/{id}/timeline", tag = "jobs",
-    params(("id" = u64, Path), PageAsk), responses(
+    params(("id" = u64, Path), TimelineFilter), responses(
     (status = 200, body = Page<TimelineLine>),
 ))]
 async fn timeline(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<u64>,
-    Query(page): Query<PageAsk>,
+    Query(filter): Query<TimelineFilter>,
 ) -> Result<Json<Page<TimelineLine>>, Failure> {
-    let limit = page_size(page.limit)?;
+    let limit = page_size(filter.limit)?;
     let bad = || Failure::bad_field("cursor", Wrong::Cursor);
-    let after = page.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
+    let kinds = filter.event.as_deref().map(kinds).transpose()?.unwrap_or_default();
+    let after = filter.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
     let row = seen::job(&app, &caller, id).await?;
     let after = after.transpose()?.unwrap_or((0, 0));
-    let mut rows = app.feed.tables().timeline(&row, after, limit.saturating_add(1)).await?;
+    let tables = app.feed.tables();
+    let mut rows = tables.timeline(&row, after, &kinds, limit.saturating_add(1)).await?;
+    let asleep = if row.simulated { tables.simulated_since(row.id).await? } else { None };
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
     let next = rows.last().filter(|_| more).map(|row| format!("{}.{}", row.seq, row.place));
-    let line = |row| {
+    let line = |row: EventRow| {
+        let simulated = asleep.is_some_and(|since| (row.seq, row.place) >= since);
         let told = app.feed.told(row);
         let era_api::event::Event { at, event, sentence, parameters, .. } = told.event;
-        TimelineLine { seq: told.place.0, at, event, sentence, parameters }
+        TimelineLine { seq: told.place.0, at, event, sentence, parameters, simulated }
     };
     Ok(Json(Page { items: rows.into_iter().map(line).collect(), next }))
 }

@@ -6,11 +6,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Page;
-use era_api::page::PageAsk;
+use era_api::page::{NameFilter, PageAsk};
 use era_api::queue::{
-    Policy, PolicyVersion, Queue, RollBack, Rule, RuleCheck, RuleChecked, Waiter,
+    Policy, PolicyVersion, Queue, QueueFilter, RollBack, Rule, RuleCheck, RuleChecked, Waiter,
 };
 use era_core::explain::{Explanation, queue_order};
+use era_core::queue::Queue as CoreQueue;
 use era_core::queue::formula::{Formula, Var};
 use era_core::units::JobId;
 use era_core::{Command, Refusal, explain_queue};
@@ -42,14 +43,33 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(check))
 }
 
-/// All queues, in the order of service.
+/// Queues, in the order of service.
 #[utoipa::path(
-    get, path = "/queues", tag = "queues",
-    responses((status = 200, body = Vec<Queue>))
+    get, path = "/queues", tag = "queues", params(QueueFilter),
+    responses((status = 200, body = Page<Queue>))
 )]
-async fn queues(State(app): State<App>, _caller: Caller) -> Json<Vec<Queue>> {
+async fn queues(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(filter): Query<QueueFilter>,
+) -> Result<Json<Page<Queue>>, Failure> {
+    let size = paging::size(&PageAsk { cursor: None, limit: filter.limit })?;
+    let after = filter.cursor.as_deref().map(place_in_service).transpose()?;
     let state = app.driver.snapshot();
-    Json(state.queues().iter().map(|queue| wire::queue(&state, queue)).collect())
+    let wanted = |queue: &&CoreQueue| {
+        after.is_none_or(|after| (queue.level, queue.name.as_str()) > after)
+            && filter.policy.as_deref().is_none_or(|policy| queue.policy.as_str() == policy)
+            && paging::has(queue.name.as_str(), filter.search.as_deref())
+    };
+    let some = state.queues().iter().filter(wanted).take(size + 1).collect();
+    let place = |queue: &&CoreQueue| format!("{}/{}", queue.level, queue.name);
+    Ok(Json(paging::page(some, size, place).map(|queue| wire::queue(&state, queue))))
+}
+
+/// Where a page of queues ended: at a level, with a name.
+fn place_in_service(cursor: &str) -> Result<(u8, &str), Failure> {
+    let place = cursor.split_once('/').and_then(|(level, name)| Some((level.parse().ok()?, name)));
+    place.ok_or_else(paging::no_cursor)
 }
 
 /// Makes or changes a queue.
@@ -129,15 +149,21 @@ async fn waiting(
     Ok(Json(Page { items, next: more.then(|| (skip + size).to_string()) }))
 }
 
-/// All policies.
+/// Policies, by name.
 #[utoipa::path(
-    get, path = "/policies", tag = "queues",
-    responses((status = 200, body = Vec<Policy>))
+    get, path = "/policies", tag = "queues", params(NameFilter),
+    responses((status = 200, body = Page<Policy>))
 )]
-async fn policies(State(app): State<App>, _caller: Caller) -> Result<Json<Vec<Policy>>, Failure> {
+async fn policies(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(filter): Query<NameFilter>,
+) -> Result<Json<Page<Policy>>, Failure> {
     let state = app.driver.snapshot();
-    let all = state.policies().names().map(|name| wire::policy(&state, name));
-    Ok(Json(all.collect::<Result<_, Refusal>>()?))
+    let Page { items, next } =
+        paging::named(&filter, state.policies().names(), |name| name.as_str())?;
+    let all = items.into_iter().map(|name| wire::policy(&state, name));
+    Ok(Json(Page { items: all.collect::<Result<_, Refusal>>()?, next }))
 }
 
 /// Publishes a version of a policy, which is in force at once.

@@ -110,6 +110,39 @@ pub fn unknown_word(given: &str, known: &[&str]) -> Wrong {
     Wrong::Unknown { given, meant, known: known.iter().map(|&word| word.to_owned()).collect() }
 }
 
+/// Words by comma, each of which a value of this type is written as.
+pub fn words<T: DeserializeOwned>(field: &str, text: &str) -> Result<Vec<T>, Failure> {
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, StrDeserializer};
+    let read = |word: &str| {
+        let word: StrDeserializer<'_, Error> = word.trim().into_deserializer();
+        T::deserialize(word).map_err(|error| unread_word(field, &error.to_string()))
+    };
+    text.split(',').map(read).collect()
+}
+
+/// Kinds of events by comma.
+pub fn kinds(text: &str) -> Result<Vec<String>, Failure> {
+    let read = |word: &str| {
+        let bare = serde_json::json!({ "type": word.trim() });
+        // Of a kind that is known it says at most that something is missing.
+        match serde_json::from_value::<era_core::Event>(bare) {
+            Err(error) if error.to_string().starts_with("unknown variant") => {
+                Err(unread_word("event", &error.to_string()))
+            }
+            _ => Ok(word.trim().to_owned()),
+        }
+    };
+    let kinds: std::collections::BTreeSet<_> =
+        text.split(',').map(read).collect::<Result<_, _>>()?;
+    Ok(kinds.into_iter().collect())
+}
+
+fn unread_word(field: &str, problem: &str) -> Failure {
+    let wrong = UnknownWord::of(problem).map(|word| unknown_word(&word.given, &word.known));
+    Failure::bad_field(field, wrong.unwrap_or(Wrong::Word))
+}
+
 /// The known word that is most likely meant, where one is near enough.
 pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |word: &&&str| strsim::damerau_levenshtein(given, word);
@@ -186,6 +219,23 @@ mod tests {
         let deep = format!("{{\"name\":{}", "[".repeat(100_000));
         let problem = refused::<serde_json::Value>(&deep);
         assert_eq!(problem.code, "too_deep");
+    }
+
+    #[test]
+    fn words_are_read_by_comma_and_an_unknown_one_is_told_with_the_nearest() {
+        use era_core::cluster::Health;
+        assert_eq!(words::<Health>("health", "up, lost").unwrap(), [Health::Up, Health::Lost]);
+        assert_eq!(kinds("running,ended, running").unwrap(), ["ended", "running"]);
+        for (told, field, given, meant) in [
+            (words::<Health>("health", "lots").unwrap_err(), "health", "lots", "lost"),
+            (kinds("ended,runing").unwrap_err(), "event", "runing", "running"),
+        ] {
+            assert_eq!(told.0.field.as_deref(), Some(field));
+            assert_eq!(
+                (&told.0.parameters["given"], &told.0.parameters["meant"]),
+                (&given.into(), &meant.into())
+            );
+        }
     }
 
     #[test]

@@ -202,6 +202,7 @@ fn task(row: &TaskRow, names: &Names) -> Task {
         ended: row.ended.map(stamp),
         exit_code: row.exit_code,
         cause: row.cause.clone(),
+        simulated: row.node.is_some_and(|node| names.is_simulated(node)),
     }
 }
 

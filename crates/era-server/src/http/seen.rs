@@ -31,6 +31,12 @@ pub async fn job(app: &App, caller: &Caller, id: u64) -> Result<JobRow, Failure>
         .ok_or_else(|| Failure::not_found("job", id))
 }
 
+/// A job to filter by, of those that there can be.
+pub fn job_id(id: u64) -> Result<JobId, Failure> {
+    let known = i64::try_from(id).is_ok();
+    known.then_some(JobId(id)).ok_or_else(|| Failure::bad_field("job", Wrong::NoJob))
+}
+
 /// How many items a page has.
 pub fn page_size(limit: Option<u32>) -> Result<u32, Failure> {
     let limit = limit.unwrap_or(PAGE_DEFAULT);

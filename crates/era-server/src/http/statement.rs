@@ -1,20 +1,24 @@
 //! Wallets' statements.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
 use axum::extract::State;
-use era_api::account::StatementLine;
-use era_api::page::PageAsk;
+use era_api::account::{StatementFilter, StatementLine};
 use era_api::{Credits, Page};
-use era_store::tables::StatementRow;
+use era_core::ledger::Reason;
+use era_core::units::UserId;
+use era_store::tables::{StatementQuery, StatementRow};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::seen::{event_place, page_size};
+use super::reading::words;
+use super::seen::{event_place, job_id, page_size};
 use super::spending::seen_account;
 use super::watched::may_watch;
 use super::{Caller, Failure, Path, Query};
 use crate::App;
-use crate::wire::{Wrong, stamp};
+use crate::wire::{Wrong, stamp, time};
 
 /// Statements.
 pub fn routes() -> OpenApiRouter<App> {
@@ -23,23 +27,31 @@ pub fn routes() -> OpenApiRouter<App> {
 
 /// What came into a wallet and went out of it, newest first.
 #[utoipa::path(get, path = "/wallets/{user}/statement", tag = "wallets",
-    params(("user" = String, Path), PageAsk), responses(
+    params(("user" = String, Path), StatementFilter), responses(
     (status = 200, body = Page<StatementLine>),
 ))]
 async fn statement(
     State(app): State<App>,
     caller: Caller,
     Path(user): Path<String>,
-    Query(page): Query<PageAsk>,
+    Query(filter): Query<StatementFilter>,
 ) -> Result<Json<Page<StatementLine>>, Failure> {
-    let limit = page_size(page.limit)?;
     let bad = || Failure::bad_field("cursor", Wrong::Cursor);
-    let before = page.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
-    let before = before.transpose()?;
+    let before = filter.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
+    let reasons = filter.reason.as_deref().map(|text| words::<Reason>("reason", text));
+    let reasons: BTreeSet<Reason> = reasons.transpose()?.unwrap_or_default().into_iter().collect();
+    let mut query = StatementQuery {
+        before: before.transpose()?,
+        reasons: reasons.into_iter().filter_map(written).collect(),
+        job: filter.job.map(job_id).transpose()?,
+        since: filter.since.map(time),
+        until: filter.until.map(time),
+        ..StatementQuery::all(UserId(0), page_size(filter.limit)?)
+    };
     // A grant that was just given is on it.
     app.wait_for(app.driver.snapshot().seq()).await;
-    let account = seen_account(&app, &caller, &user).await?;
-    let found = app.feed.tables().statement(account, before, limit).await?;
+    query.account = seen_account(&app, &caller, &user).await?;
+    let found = app.feed.tables().statement(&query).await?;
     let next = found.rows.last().filter(|_| found.more);
     let next = next.map(|row| format!("{}.{}", row.seq, row.place));
     Ok(Json(Page { items: found.rows.iter().map(line).collect(), next }))
@@ -65,6 +77,11 @@ async fn of_job(
     Ok(Json(rows.iter().map(line).collect()))
 }
 
+/// A reason as the tables write it.
+fn written(reason: Reason) -> Option<String> {
+    serde_json::to_value(reason).ok()?.as_str().map(str::to_owned)
+}
+
 fn line(row: &StatementRow) -> StatementLine {
     StatementLine {
         seq: row.seq,
@@ -73,5 +90,6 @@ fn line(row: &StatementRow) -> StatementLine {
         reason: row.reason.clone(),
         amount: Credits(row.amount),
         balance: Credits(row.balance),
+        simulated: row.simulated,
     }
 }

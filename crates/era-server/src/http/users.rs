@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Page;
-use era_api::account::{Grant, NewUser, Quota, Role, User, UserEdit, UserMade, Wallet};
-use era_api::page::PageAsk;
+use era_api::account::{Grant, NewUser, Quota, Role, User, UserEdit, UserFilter, UserMade, Wallet};
+use era_api::page::NameFilter;
 use era_core::ledger::Account;
 use era_core::refusal::Scope;
 use utoipa_axum::router::OpenApiRouter;
@@ -50,22 +50,29 @@ fn seen(app: &App, caller: &Caller, name: &str) -> Result<std::sync::Arc<UserEnt
 }
 
 /// Accounts by name: all for administrators, the group's for its administrators, else one's own.
-#[utoipa::path(get, path = "/users", tag = "users", params(PageAsk),
+#[utoipa::path(get, path = "/users", tag = "users", params(UserFilter),
     responses((status = 200, body = Page<User>)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(ask): Query<PageAsk>,
+    Query(filter): Query<UserFilter>,
 ) -> Result<Json<Page<User>>, Failure> {
-    let size = paging::size(&ask)?;
+    let UserFilter { search, role, group, enabled, cursor, limit } = filter;
     let directory = app.auth.directory();
-    let after = ask.cursor.unwrap_or_default();
-    let seen = directory.users_after(&after).filter(|user| caller.sees(user.id, user.group));
-    let mut users = Vec::new();
-    for user in seen.take(size + 1) {
-        users.push(describe(&app, user).await?);
+    let after = cursor.as_deref().unwrap_or_default();
+    let seen = directory.users_after(after).filter(|user| caller.sees(user.id, user.group));
+    let wanted = seen.filter(|user| {
+        role.is_none_or(|role| user.role == role)
+            && enabled.is_none_or(|enabled| user.enabled == enabled)
+            && group.as_ref().is_none_or(|group| directory.group_name(user.group) == *group)
+    });
+    let names = NameFilter { search, cursor: None, limit };
+    let page = paging::named(&names, wanted, |user| user.name.as_str())?;
+    let mut items = Vec::new();
+    for user in page.items {
+        items.push(describe(&app, user).await?);
     }
-    Ok(Json(paging::page(users, size, |user: &User| user.name.clone())))
+    Ok(Json(Page { items, next: page.next }))
 }
 
 /// Make an account. For administrators.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use era_api::Credits;
-use era_api::report::{Measures, Ratios, Report, Stages};
+use era_api::report::{Measures, Ratios, Report, Simulated, Stages};
 
 use era_store::tables::{HOUR_MS, NodeSpan, NodeUse};
 
@@ -140,7 +140,7 @@ pub fn ratios(with: &Measures, without: &Measures) -> Ratios {
 /// The whole report. The machines are those that were there, whatever was done with them.
 pub fn report(
     period: Period,
-    with: Measures,
+    (with, simulated): (Measures, Option<Simulated>),
     without: Option<Counterfactual>,
     machines: Vec<NodeSpan>,
 ) -> Report {
@@ -153,6 +153,7 @@ pub fn report(
         to: stamp(period.to),
         ratio: without.as_ref().map(|without| ratios(&with, without)),
         with,
+        simulated,
         without,
     }
 }
@@ -237,7 +238,7 @@ mod tests {
         let period = Period { from: Time(0), to: Time(3_600_000) };
         let machine =
             NodeSpan { node: NodeId(1), since: Time(0), until: None, units: [3000, 0, 0] };
-        let told = report(period, with.clone(), Some(found), vec![machine]);
+        let told = report(period, (with.clone(), None), Some(found), vec![machine]);
         let ratio = told.ratio.unwrap();
         assert_eq!(ratio.utilisation, Some(2.0));
         assert_eq!(ratio.run_success, Some(0.8 / 0.5));
@@ -246,6 +247,6 @@ mod tests {
         let models = models.map(|(model, micro)| (model.to_owned(), Credits(micro)));
         assert_eq!(told.without.unwrap().unit_cost_by_model, models);
         assert!(ratio.start_up.unwrap() < 1.0);
-        assert_eq!(report(period, with, None, Vec::new()).ratio, None);
+        assert_eq!(report(period, (with, None), None, Vec::new()).ratio, None);
     }
 }

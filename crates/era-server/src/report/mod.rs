@@ -8,6 +8,7 @@ mod laboratory;
 mod measures;
 mod usage;
 
+use era_api::report::{Measures, Simulated};
 use era_core::units::Time;
 use era_store::StoreError;
 use era_store::tables::{HOUR_MS, Tables};
@@ -43,12 +44,15 @@ pub async fn gathered(tables: &Tables, period: Period) -> Result<Usage, StoreErr
     })
 }
 
-/// The five measures as they were.
+/// The five measures as they were, and how much of them was only simulated.
 pub async fn measured(
     tables: &Tables,
     period: Period,
-) -> Result<era_api::report::Measures, StoreError> {
+) -> Result<(Measures, Option<Simulated>), StoreError> {
     let sums = Sums(tables.tallies(period.from, period.to).await?);
     let usage = gathered(tables, period).await?;
-    Ok(measures(&sums, usage.over(period).map(|shares| shares.value)))
+    let asleep = tables.simulated_nodes().await?;
+    let jobs = tables.simulated_jobs(period.from, period.to).await?;
+    let with = measures(&sums, usage.over(period).map(|shares| shares.value));
+    Ok((with, usage.simulated(&asleep, jobs)))
 }

@@ -4,9 +4,10 @@
 //! given out, weighted by ratios that add up to one over the resources that the machine has. The
 //! platform's is the mean over machines, each counted for as long as it was there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use era_api::cluster::{Utilisation, UtilisationPoint};
+use era_api::report::Simulated;
 use era_core::units::{NodeId, Time};
 use era_store::tables::{HOUR_MS, NodeSpan, NodeUse, TaskRow};
 
@@ -49,6 +50,26 @@ struct Machine {
 impl Usage {
     /// Over a part of the period, in whole hours; `None` where no machine was there.
     pub fn over(&self, part: Period) -> Option<Shares> {
+        shares(self.machines(part).into_values())
+    }
+
+    /// How much of the period was only simulated; `None` where nothing was.
+    pub fn simulated(&self, asleep: &BTreeSet<NodeId>, jobs: u64) -> Option<Simulated> {
+        let mut nodes = 0;
+        let [mut slept, mut all] = [0.0; 2];
+        for (node, machine) in self.machines(self.period) {
+            let cores = machine.gave[0];
+            all += cores;
+            if asleep.contains(&node) {
+                slept += cores;
+                nodes += u64::from(machine.there_ms > 0.0);
+            }
+        }
+        (nodes > 0 || jobs > 0).then(|| Simulated { jobs, nodes, share: share(slept, all) })
+    }
+
+    /// What each machine had and gave out in a part of the period.
+    fn machines(&self, part: Period) -> BTreeMap<NodeId, Machine> {
         let mut machines: BTreeMap<NodeId, Machine> = BTreeMap::new();
         for span in &self.spans {
             let ms = overlap(span.since, span.until, part);
@@ -67,7 +88,7 @@ impl Usage {
             let machine = machines.entry(node).or_default();
             add(&mut machine.gave, task.units.map(|units| units as f64 * ms));
         }
-        shares(machines.values().copied())
+        machines
     }
 
     /// At this moment.
@@ -203,6 +224,15 @@ mod tests {
         });
         assert!((usage.over(HOURS).unwrap().value - 0.25).abs() < 1e-9);
         assert!((usage.now(Time(2 * HOUR_MS)).now - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_simulated_nodes_gave_out_is_told_apart() {
+        let spans = vec![machine(1, [4000, 0, 0]), machine(2, [4000, 0, 0])];
+        let usage = usage(vec![used(0, 1, [1000, 0, 0]), used(1, 2, [3000, 0, 0])], spans);
+        let told = usage.simulated(&[NodeId(2), NodeId(9)].into(), 5);
+        assert_eq!(told, Some(Simulated { jobs: 5, nodes: 1, share: Some(0.75) }));
+        assert_eq!(usage.simulated(&BTreeSet::new(), 0), None, "all of it was real");
     }
 
     #[test]

@@ -47,8 +47,13 @@ pub fn node(state: &State, node: &Node) -> wire::Node {
             .map(|(from, to)| wire::Absence { from: stamp(*from), to: stamp(*to) })
             .collect(),
         stop_at: node.stop_at.map(stamp),
-        simulated: node.labels.keys().any(|key| key.as_str() == SIMULATED),
+        simulated: is_simulated(node),
     }
+}
+
+/// Whether a node's tasks only sleep.
+pub fn is_simulated(node: &Node) -> bool {
+    node.labels.keys().any(|key| key.as_str() == SIMULATED)
 }
 
 /// The label of nodes whose tasks only sleep.

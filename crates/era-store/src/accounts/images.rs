@@ -5,6 +5,7 @@ use sqlx::Row;
 use super::Accounts;
 use super::revision::{Counted, changed};
 use crate::StoreError;
+use crate::files::contains;
 
 /// An image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +23,21 @@ pub struct ImageRow {
 impl Accounts {
     /// Images after a name, in order.
     pub async fn images_after(&self, after: &str, most: u32) -> Result<Vec<ImageRow>, StoreError> {
-        let rows = sqlx::query("SELECT * FROM images WHERE name > ? ORDER BY name LIMIT ?")
+        self.images_with("", after, most).await
+    }
+
+    /// Images after a name, in order, whose own has a text in it.
+    pub async fn images_with(
+        &self,
+        text: &str,
+        after: &str,
+        most: u32,
+    ) -> Result<Vec<ImageRow>, StoreError> {
+        let sql = "SELECT * FROM images WHERE name > ? AND lower(name) LIKE lower(?) ESCAPE '!' \
+                   ORDER BY name LIMIT ?";
+        let rows = sqlx::query(sql)
             .bind(after)
+            .bind(contains(text))
             .bind(i64::from(most))
             .fetch_all(self.database.readers())
             .await?;

@@ -224,6 +224,8 @@ async fn an_image_is_replaced_by_its_name() {
     let before = accounts.images_revision().await.unwrap();
     assert_eq!(accounts.images_after("", 9).await.unwrap(), [image("a", "1"), image("b", "2")]);
     assert_eq!(accounts.images_after("a", 9).await.unwrap(), [image("b", "2")]);
+    assert_eq!(accounts.images_with("B", "", 9).await.unwrap(), [image("b", "2")]);
+    assert_eq!(accounts.images_with("%", "", 9).await.unwrap(), []);
     accounts.remove_image("a").await.unwrap();
     assert_eq!(accounts.image("a").await.unwrap(), None);
     assert!(accounts.images_revision().await.unwrap() > before);

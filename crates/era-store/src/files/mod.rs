@@ -41,6 +41,7 @@ pub use path::{BadPath, DEPTH_MAX, PATH_BYTES_MAX, check_path};
 pub use reach::Viewer;
 pub use set::{DataSet, DataSetKey, Visibility};
 pub use tree::{Edit, TREE_FILES_MAX, Tree, TreeFile};
+pub(crate) use tree_rows::contains;
 pub use tree_rows::{FilesAsked, Listed, StagedFile};
 pub use upload::{BLOB_BYTES_MAX, UPLOADS_MAX, Upload};
 pub use usage::Outputs;

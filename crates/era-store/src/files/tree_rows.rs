@@ -329,7 +329,7 @@ impl Files {
 }
 
 /// A pattern that finds this text anywhere.
-pub(super) fn contains(text: &str) -> String {
+pub(crate) fn contains(text: &str) -> String {
     let plain = text.replace('!', "!!").replace('%', "!%").replace('_', "!_");
     format!("%{plain}%")
 }

@@ -1,23 +1,69 @@
 //! Events and statements, in pages.
 
-use era_core::units::{JobId, UserId};
+use era_core::units::{JobId, Time, UserId};
 use sqlx::AssertSqlSafe;
 
 use super::Tables;
 use super::jobs::Seen;
-use super::read::{self, EVENT_COLUMNS};
+use super::read::{self, EVENT_COLUMNS, STATEMENT_COLUMNS};
 use super::rows::{EventRow, JobRow, StatementRow};
 use crate::StoreError;
 
 /// Which events are wanted, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventQuery {
     /// Whose events may be seen.
     pub seen: Seen,
     /// After this one: the journal's number of its input, and its place there.
     pub after: (u64, u32),
+    /// Of one of these kinds; of any where none is given.
+    pub kinds: Vec<String>,
+    /// About this job.
+    pub job: Option<JobId>,
     /// Most of them.
     pub limit: u32,
+}
+
+impl EventQuery {
+    /// All that may be seen.
+    pub fn all(seen: Seen, after: (u64, u32), limit: u32) -> EventQuery {
+        EventQuery { seen, after, kinds: Vec::new(), job: None, limit }
+    }
+}
+
+/// Which lines of a wallet's statement are wanted, newest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatementQuery {
+    /// Whose wallet.
+    pub account: UserId,
+    /// Before this one: the journal's number of its input, and its place there.
+    pub before: Option<(u64, u32)>,
+    /// For one of these reasons; for any where none is given.
+    pub reasons: Vec<String>,
+    /// About this job.
+    pub job: Option<JobId>,
+    /// At or after.
+    pub since: Option<Time>,
+    /// Before.
+    pub until: Option<Time>,
+    /// Most of them.
+    pub limit: u32,
+}
+
+impl StatementQuery {
+    /// All of a wallet.
+    pub fn all(account: UserId, limit: u32) -> StatementQuery {
+        let (reasons, job, since, until) = (Vec::new(), None, None, None);
+        StatementQuery { account, before: None, reasons, job, since, until, limit }
+    }
+}
+
+/// A condition that a column has one of so many values; none where there are none.
+fn one_of(column: &str, values: &[String]) -> String {
+    match values.len() {
+        0 => String::new(),
+        many => format!(" AND {column} IN ({})", vec!["?"; many].join(", ")),
+    }
 }
 
 /// A page of a statement, newest first.
@@ -37,9 +83,11 @@ impl Tables {
             Seen::Team(..) => " AND (team = ? OR account = ?)",
             Seen::Own(_) => " AND account = ?",
         };
+        let kinds = one_of("kind", &query.kinds);
+        let job = if query.job.is_some() { " AND job = ?" } else { "" };
         let sql = format!(
             "SELECT {EVENT_COLUMNS} FROM events WHERE (seq > ? OR (seq = ? AND place > ?)) \
-             AND seq >= ?{seen} ORDER BY seq, place LIMIT ?"
+             AND seq >= ?{seen}{kinds}{job} ORDER BY seq, place LIMIT ?"
         );
         let (seq, place) = query.after;
         let seq = seq.cast_signed();
@@ -51,6 +99,12 @@ impl Tables {
             Seen::Team(team, own) => question.bind(i64::from(team.0)).bind(i64::from(own.0)),
             Seen::Own(own) => question.bind(i64::from(own.0)),
         };
+        for kind in &query.kinds {
+            question = question.bind(kind);
+        }
+        if let Some(job) = query.job {
+            question = question.bind(job.0.cast_signed());
+        }
         let question = question.bind(i64::from(query.limit));
         let rows = question.fetch_all(self.database.readers()).await?;
         rows.iter().map(read::event).collect()
@@ -84,29 +138,34 @@ impl Tables {
             .collect())
     }
 
-    /// The history of a job, oldest first, after one of its events; a job of an array was
-    /// submitted with its first.
+    /// The history of a job, oldest first, after one of its events and of these kinds, or of any
+    /// where none is given; a job of an array was submitted with its first.
     pub async fn timeline(
         &self,
         job: &JobRow,
         after: (u64, u32),
+        kinds: &[String],
         limit: u32,
     ) -> Result<Vec<EventRow>, StoreError> {
         let sql = format!(
             "SELECT {EVENT_COLUMNS} FROM events \
              WHERE (job = ? OR (job = ? AND kind = 'queued')) \
-             AND (seq > ? OR (seq = ? AND place > ?)) ORDER BY seq, place LIMIT ?"
+             AND (seq > ? OR (seq = ? AND place > ?)){} ORDER BY seq, place LIMIT ?",
+            one_of("kind", kinds)
         );
         let first = job.array.map_or(job.id, |(first, _)| first);
         let seq = after.0.cast_signed();
         // Made of constants alone; what the caller gave is bound.
-        let question = sqlx::query(AssertSqlSafe(sql))
+        let mut question = sqlx::query(AssertSqlSafe(sql))
             .bind(job.id.0.cast_signed())
             .bind(first.0.cast_signed())
             .bind(seq)
             .bind(seq)
-            .bind(i64::from(after.1))
-            .bind(i64::from(limit));
+            .bind(i64::from(after.1));
+        for kind in kinds {
+            question = question.bind(kind);
+        }
+        let question = question.bind(i64::from(limit));
         let rows = question.fetch_all(self.database.replica()).await?;
         rows.iter().map(read::event).collect()
     }
@@ -123,30 +182,49 @@ impl Tables {
         row.as_ref().map(read::event).transpose()
     }
 
-    /// A wallet's lines before one (its input and its place there), newest first.
-    pub async fn statement(
-        &self,
-        account: UserId,
-        before: Option<(u64, u32)>,
-        limit: u32,
-    ) -> Result<StatementPage, StoreError> {
-        let (seq, place) = before.unwrap_or((i64::MAX.unsigned_abs(), u32::MAX));
+    /// The event by which a job was first given a simulated node.
+    pub async fn simulated_since(&self, job: JobId) -> Result<Option<(u64, u32)>, StoreError> {
+        let sql = "SELECT seq, place FROM events WHERE job = ? AND kind = 'launched' AND at >= \
+                   (SELECT MIN(tasks.launched) FROM tasks JOIN nodes ON nodes.id = tasks.node \
+                   WHERE tasks.job = ? AND nodes.simulated <> 0) ORDER BY seq, place LIMIT 1";
+        let job = job.0.cast_signed();
+        let row = sqlx::query(sql).bind(job).bind(job);
+        let row = row.fetch_optional(self.database.replica()).await?;
+        row.map(|row| Ok((read::unsigned(&row, 0)?, read::id32(&row, 1)?))).transpose()
+    }
+
+    /// A page of a wallet's lines, newest first.
+    pub async fn statement(&self, query: &StatementQuery) -> Result<StatementPage, StoreError> {
+        let (seq, place) = query.before.unwrap_or((i64::MAX.unsigned_abs(), u32::MAX));
         let seq = seq.cast_signed();
-        let sql = "SELECT account, seq, place, at, job, reason, amount, balance \
-                   FROM statement_lines WHERE account = ? \
-                   AND (seq < ? OR (seq = ? AND place < ?)) \
-                   ORDER BY seq DESC, place DESC LIMIT ?";
-        let rows = sqlx::query(sql)
-            .bind(i64::from(account.0))
+        let mut limits: Vec<(&str, i64)> = Vec::new();
+        limits.extend(query.job.map(|job| (" AND line.job = ?", job.0.cast_signed())));
+        limits.extend(query.since.map(|at| (" AND line.at >= ?", at.0)));
+        limits.extend(query.until.map(|at| (" AND line.at < ?", at.0)));
+        let sql = format!(
+            "SELECT {STATEMENT_COLUMNS} WHERE line.account = ? \
+             AND (line.seq < ? OR (line.seq = ? AND line.place < ?)){}{} \
+             ORDER BY line.seq DESC, line.place DESC LIMIT ?",
+            limits.iter().map(|(limit, _)| *limit).collect::<String>(),
+            one_of("line.reason", &query.reasons),
+        );
+        // Made of constants alone; what the caller gave is bound.
+        let mut question = sqlx::query(AssertSqlSafe(sql))
+            .bind(i64::from(query.account.0))
             .bind(seq)
             .bind(seq)
-            .bind(i64::from(place))
-            .bind(i64::from(limit) + 1)
-            .fetch_all(self.database.replica())
-            .await?;
+            .bind(i64::from(place));
+        for (_, value) in limits {
+            question = question.bind(value);
+        }
+        for reason in &query.reasons {
+            question = question.bind(reason);
+        }
+        let question = question.bind(i64::from(query.limit) + 1);
+        let rows = question.fetch_all(self.database.replica()).await?;
         let mut rows = rows.iter().map(read::statement).collect::<Result<Vec<_>, _>>()?;
-        let more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
+        let more = rows.len() > query.limit as usize;
+        rows.truncate(query.limit as usize);
         Ok(StatementPage { rows, more })
     }
 
@@ -157,10 +235,12 @@ impl Tables {
         job: JobId,
         limit: u32,
     ) -> Result<Vec<StatementRow>, StoreError> {
-        let sql = "SELECT account, seq, place, at, job, reason, amount, balance \
-                   FROM statement_lines WHERE account = ? AND job = ? \
-                   ORDER BY seq, place LIMIT ?";
-        let rows = sqlx::query(sql)
+        let sql = format!(
+            "SELECT {STATEMENT_COLUMNS} WHERE line.account = ? AND line.job = ? \
+             ORDER BY line.seq, line.place LIMIT ?"
+        );
+        // Made of constants alone; what the caller gave is bound.
+        let rows = sqlx::query(AssertSqlSafe(sql))
             .bind(i64::from(account.0))
             .bind(job.0.cast_signed())
             .bind(i64::from(limit))

@@ -82,6 +82,18 @@ impl Tables {
         rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
     }
 
+    /// Jobs that were submitted in a period and ran on simulated nodes.
+    pub async fn simulated_jobs(&self, from: Time, to: Time) -> Result<u64, StoreError> {
+        let sql = "SELECT COUNT(*) FROM jobs \
+                   WHERE submitted >= ? AND submitted < ? AND simulated <> 0";
+        let count: i64 = sqlx::query_scalar(sql)
+            .bind(from.0)
+            .bind(to.0)
+            .fetch_one(self.database.replica())
+            .await?;
+        read::narrow(count)
+    }
+
     /// Promises that were ever due, and how many of them were kept.
     pub async fn promises(&self) -> Result<(u64, u64), StoreError> {
         let sums = self.tallies(Time(0), Time::LATEST).await?;

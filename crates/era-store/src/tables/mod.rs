@@ -22,13 +22,13 @@ mod upsert;
 mod world;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use era_core::units::NodeId;
 use sqlx::Row;
 
 pub use jobs::{BadCursor, IDS_MAX, JobCursor, JobQuery, Jobs, Seen};
-pub use log::{EventQuery, StatementPage};
+pub use log::{EventQuery, StatementPage, StatementQuery};
 pub use measure::{NodeUse, Open};
 pub use project::{Fact, HOUR_MS, hour_of, hours, job_of};
 pub use rows::{EventRow, JobRow, JobState, NodeRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
@@ -84,6 +84,13 @@ impl Tables {
         let rows = sqlx::query("SELECT id, name FROM nodes");
         let rows = rows.fetch_all(self.database.readers()).await?;
         rows.iter().map(|row| Ok((NodeId(read::id32(row, 0)?), row.try_get(1)?))).collect()
+    }
+
+    /// Machines whose tasks only sleep.
+    pub async fn simulated_nodes(&self) -> Result<BTreeSet<NodeId>, StoreError> {
+        let rows = sqlx::query("SELECT id FROM nodes WHERE simulated <> 0");
+        let rows = rows.fetch_all(self.database.readers()).await?;
+        rows.iter().map(|row| Ok(NodeId(read::id32(row, 0)?))).collect()
     }
 }
 

@@ -14,6 +14,10 @@ pub(super) const JOB_COLUMNS: &str = "id, name, account, account_name, team, tea
 pub(super) const TASK_COLUMNS: &str = "job, part, attempt, replica, node, gpus, cpu, memory, gpu, \
     launched, started, ended, exit_code, cause, prepared_ms";
 pub(super) const EVENT_COLUMNS: &str = "seq, place, at, kind, job, account, team, body";
+/// With the tables that they are of: whether it was simulated is the job's to tell.
+pub(super) const STATEMENT_COLUMNS: &str = "line.account, line.seq, line.place, line.at, line.job, \
+    line.reason, line.amount, line.balance, COALESCE(jobs.simulated, 0) \
+    FROM statement_lines AS line LEFT JOIN jobs ON jobs.id = line.job";
 
 fn damaged(found: i64) -> StoreError {
     StoreError::Damaged {
@@ -120,5 +124,6 @@ pub(super) fn statement(row: &AnyRow) -> Result<StatementRow, StoreError> {
         reason: row.try_get(5)?,
         amount: row.try_get(6)?,
         balance: row.try_get(7)?,
+        simulated: flag(row, 8)?,
     })
 }

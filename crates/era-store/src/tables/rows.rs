@@ -192,6 +192,8 @@ pub struct StatementRow {
     pub amount: i64,
     /// What the wallet held then.
     pub balance: i64,
+    /// Whether the job ran on simulated nodes.
+    pub simulated: bool,
 }
 
 /// A bid or submission that was refused.

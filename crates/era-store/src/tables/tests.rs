@@ -10,7 +10,8 @@ use era_core::{Command, Reply};
 
 use super::world::{ADA, BOB, START, World, gang};
 use super::{
-    BadCursor, EventQuery, HOUR_MS, JobCursor, JobQuery, JobState, Projector, Seen, Tables, hour_of,
+    BadCursor, EventQuery, HOUR_MS, JobCursor, JobQuery, JobState, Projector, Seen, StatementQuery,
+    Tables, hour_of,
 };
 use crate::copy::{Part, TABLES, read_all};
 use crate::{Note, Store};
@@ -94,16 +95,35 @@ async fn a_job_that_ran_tells_its_times_its_tasks_and_its_money() {
     assert_eq!(tasks.iter().map(|task| task.rank).collect::<Vec<_>>(), [0, 1]);
     assert!(tasks.iter().all(|task| task.exit_code == Some(0) && task.prepared_ms == Some(40)));
     assert!(tables.spec(&row).await.unwrap().unwrap().contains("\"command\""));
-    let kinds = tables.timeline(&row, (0, 0), 100).await.unwrap();
+    let kinds = tables.timeline(&row, (0, 0), &[], 100).await.unwrap();
     let kinds: Vec<&str> = kinds.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["promised", "launched", "running", "task_ended", "task_ended", "ended"]);
-    let statement = tables.statement(ADA, None, 10).await.unwrap();
+    let statement = tables.statement(&StatementQuery::all(ADA, 10)).await.unwrap();
     let lines: Vec<(&str, i64)> =
         statement.rows.iter().map(|line| (line.reason.as_str(), line.amount)).collect();
     assert_eq!(lines[0], ("refund_unused", row.refunded));
     assert_eq!(lines[1], ("charge", -row.charged));
     assert_eq!(lines[2], ("grant", 1_000_000_000));
     assert_eq!(statement.rows[0].balance, 1_000_000_000 - row.charged + row.refunded);
+    let some = [String::from("running"), String::from("ended")];
+    let some = tables.timeline(&row, (0, 0), &some, 100).await.unwrap();
+    assert_eq!(
+        some.iter().map(|event| event.kind.as_str()).collect::<Vec<_>>(),
+        ["running", "ended"]
+    );
+    let reasons = async |query: StatementQuery| {
+        let rows = tables.statement(&query).await.unwrap().rows;
+        rows.into_iter().map(|line| line.reason).collect::<Vec<_>>()
+    };
+    let all = StatementQuery::all(ADA, 10);
+    let of_job = StatementQuery { job: Some(job), ..all.clone() };
+    assert_eq!(reasons(of_job.clone()).await, ["refund_unused", "charge"]);
+    let charge = StatementQuery { reasons: vec!["charge".to_owned()], ..of_job };
+    assert_eq!(reasons(charge).await, ["charge"]);
+    let late = StatementQuery { since: Some(world.now), ..all.clone() };
+    assert_eq!(reasons(late).await, ["refund_unused"]);
+    let early = StatementQuery { until: Some(world.now), ..all };
+    assert_eq!(reasons(early).await, ["charge", "grant"]);
     let of_job = tables.statement_of_job(ADA, job, 10).await.unwrap();
     let of_job: Vec<&str> = of_job.iter().map(|line| line.reason.as_str()).collect();
     assert_eq!(of_job, ["charge", "refund_unused"], "its own lines, oldest first");
@@ -245,7 +265,7 @@ async fn what_could_neither_be_written_nor_read_again_is_counted_once_in_the_end
     while projector.advance().await.unwrap().is_some() {}
     let tables = Tables::new(&world.store);
     for user in [ADA, BOB] {
-        let newest = tables.statement(user, None, 1).await.unwrap().rows.remove(0);
+        let newest = tables.statement(&StatementQuery::all(user, 1)).await.unwrap().rows.remove(0);
         assert_eq!(newest.balance, world.balance(user).0, "{user}");
     }
     let after = dump(&world.store).await;
@@ -260,7 +280,7 @@ async fn the_wallet_of_the_tables_is_the_wallet_of_the_core() {
     mixed_day(&mut world);
     let tables = world.project().await;
     for user in [ADA, BOB] {
-        let newest = tables.statement(user, None, 1).await.unwrap().rows.remove(0);
+        let newest = tables.statement(&StatementQuery::all(user, 1)).await.unwrap().rows.remove(0);
         assert_eq!(newest.balance, world.balance(user).0, "{user}");
     }
 }
@@ -409,7 +429,7 @@ async fn events_are_seen_by_their_owner_their_group_and_administrators() {
     world.enqueue(BOB, gang(1, 9, soon(&world, 2)));
     let tables: Tables = world.project().await;
     let seen = async |seen: Seen| {
-        let query = EventQuery { seen, after: (0, 0), limit: 100 };
+        let query = EventQuery::all(seen, (0, 0), 100);
         let events = tables.events(&query).await.unwrap();
         events.iter().filter(|event| event.kind == "queued").count()
     };
@@ -417,6 +437,15 @@ async fn events_are_seen_by_their_owner_their_group_and_administrators() {
     assert_eq!(seen(Seen::Team(era_core::units::GroupId(7), ADA)).await, 2);
     assert_eq!(seen(Seen::Team(era_core::units::GroupId(8), ADA)).await, 1);
     assert_eq!(seen(Seen::All).await, 2);
+    let kinds = vec!["queued".to_owned()];
+    let all = EventQuery { kinds, ..EventQuery::all(Seen::All, (0, 0), 100) };
+    let queued = tables.events(&all).await.unwrap();
+    assert_eq!(
+        queued.iter().map(|event| event.account).collect::<Vec<_>>(),
+        [Some(ADA), Some(BOB)]
+    );
+    let of_one = EventQuery { job: queued[1].job, ..all };
+    assert_eq!(tables.events(&of_one).await.unwrap(), queued[1..]);
 }
 
 #[tokio::test]
@@ -453,7 +482,7 @@ async fn spending_by_project_adds_up_to_the_statements_and_to_what_nodes_gave_ou
     assert_eq!(named, [(ADA, Some("thesis")), (BOB, None)], "whoever spent most first");
     let mut given_out = [0; 3];
     for (account, by) in [ADA, BOB].iter().zip(&by) {
-        let lines = tables.statement(*account, None, 1000).await.unwrap().rows;
+        let lines = tables.statement(&StatementQuery::all(*account, 1000)).await.unwrap().rows;
         let of_jobs = lines.iter().filter(|line| line.job.is_some());
         let paid: i64 = of_jobs.map(|line| -line.amount).sum();
         assert!(by.spent.charged > 0);

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use era_api::client::Client;
 use era_api::image::{BuildImage, BuiltImage, Image, ImageNews, NewImage, PushImage};
-use era_api::page::{PAGE_MAX, PageAsk};
+use era_api::page::every;
 use serde_json::json;
 
 use super::connection::Common;
@@ -191,16 +191,7 @@ impl Images {
 fn list(common: &Common) -> anyhow::Result<()> {
     let look = common.look();
     let client = common.client()?;
-    let mut ask = PageAsk { cursor: None, limit: Some(PAGE_MAX) };
-    let mut images = Vec::new();
-    loop {
-        let page = client.images(&ask)?;
-        images.extend(page.items);
-        match page.next {
-            Some(next) => ask.cursor = Some(next),
-            None => break,
-        }
-    }
+    let images = every(|page| client.images(page))?;
     look::print(common.output, &images, |images| render(images, &look))
 }
 

@@ -102,7 +102,10 @@ fn render(job: &Job, timeline: &[TimelineLine], look: &Look) -> String {
     if !timeline.is_empty() {
         text.push('\n');
         for line in timeline {
-            let sentence = look.sentence(&line.sentence);
+            let mut sentence = look.sentence(&line.sentence);
+            if line.simulated {
+                sentence += " (simulated)";
+            }
             text += &format!("  {:<16}  {sentence}\n", look.time(line.at));
         }
     }
@@ -114,10 +117,14 @@ fn tasks(job: &Job, look: &Look) -> String {
     let mut table = look.table(&headings);
     for task in &job.tasks {
         let gpus: Vec<String> = task.gpus.iter().map(u8::to_string).collect();
+        let mut node = task.node.clone();
+        if task.simulated {
+            node += " (simulated)";
+        }
         table.add_row(vec![
             right(task.attempt),
             right(task.rank),
-            task.node.clone().into(),
+            node.into(),
             gpus.join(",").into(),
             look.time_or_dash(task.started).into(),
             look.time_or_dash(task.ended).into(),
@@ -176,12 +183,19 @@ pub(crate) mod tests {
             event: "promised".to_owned(),
             sentence: "promised for 12.50 credits: 2026-11-15 09:00–11:00 on node-1".to_owned(),
             parameters: era_api::Parameters::new(),
+            simulated: false,
         };
         let explanation =
             r#"{"state": "ended", "sentence": "It ended at 2026-11-15T10:30:30.182Z."}"#;
         let explanation = serde_json::from_str(explanation).unwrap();
         let job = Job { explanation: Some(explanation), ..example() };
-        insta::assert_snapshot!(render(&job, &[line], &look::plain()));
+        insta::assert_snapshot!(render(&job, std::slice::from_ref(&line), &look::plain()));
+        let mut job = example();
+        job.summary.simulated = true;
+        job.tasks[0].simulated = true;
+        let launched = "launched on node-1".to_owned();
+        let later = TimelineLine { sentence: launched, simulated: true, ..line.clone() };
+        insta::assert_snapshot!(render(&job, &[line, later], &look::plain()));
     }
 
     #[test]

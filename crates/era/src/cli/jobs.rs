@@ -5,7 +5,7 @@ use era_api::page::Page;
 
 use super::connection::Common;
 use super::look::{self, Look, right, span};
-use crate::job::{JobError, when};
+use crate::job::when;
 
 /// List jobs, newest first
 #[derive(Debug, clap::Args)]
@@ -53,13 +53,6 @@ pub(crate) struct Jobs {
 impl Jobs {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let look = self.common.look();
-        let time = |flag: &'static str, text: &Option<String>| {
-            let read = |text: &String| {
-                when::read(text, &look.now)
-                    .map_err(|e| JobError::Flag { flag, what: e.to_string() })
-            };
-            text.as_ref().map(read).transpose()
-        };
         // Who asks for an array or for a time wants all of it.
         let whole = self.all || self.array.is_some() || self.since.is_some();
         let filter = JobFilter {
@@ -72,8 +65,8 @@ impl Jobs {
             array: self.array,
             ids: None,
             likely: None,
-            since: time("--since", &self.since)?,
-            until: time("--until", &self.until)?,
+            since: when::flag("--since", self.since.as_deref(), &look.now)?,
+            until: when::flag("--until", self.until.as_deref(), &look.now)?,
             cursor: self.cursor,
             limit: Some(self.limit),
         };

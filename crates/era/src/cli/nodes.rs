@@ -3,21 +3,49 @@
 use std::collections::BTreeMap;
 
 use era_api::client::Period;
-use era_api::cluster::{Booking, Node};
+use era_api::cluster::{Booking, Node, NodeFilter};
 use jiff::ToSpan;
 use serde::Serialize;
 
 use super::connection::Common;
 use super::look::{self, Look, right};
 
+/// What is said where there are nodes, but none that is wanted.
+const NONE: &str = "No node is like that; `era nodes` lists all.\n";
+
 /// List nodes, or show one with its GPUs and what is promised on it
 #[derive(Debug, clap::Args)]
 pub(crate) struct Nodes {
     /// Show this node
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", conflicts_with = "Which")]
     name: Option<String>,
     #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
     common: Common,
+}
+
+/// Which nodes are listed.
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// Of this pool
+    #[arg(short, long)]
+    pool: Option<String>,
+    /// Of this domain; '' stands for those of none
+    #[arg(short, long)]
+    domain: Option<String>,
+    /// In one of these states, by comma: up, cordoned, draining, lost
+    #[arg(long, visible_alias = "state")]
+    health: Option<String>,
+    /// With a GPU of this model
+    #[arg(long, value_name = "MODEL")]
+    gpu_model: Option<String>,
+    /// Whose name has this in it
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Only those that are simulated, or with `=false` only those that are not
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    simulated: Option<bool>,
 }
 
 /// A node with its promises.
@@ -33,7 +61,21 @@ impl Nodes {
         let client = self.common.client()?;
         let look = self.common.look();
         let Some(name) = &self.name else {
-            return look::print(self.common.output, &client.nodes()?, |nodes| render(nodes, &look));
+            let Which { pool, domain, health, gpu_model, search, simulated } = self.which;
+            let filter = NodeFilter {
+                pool,
+                domain,
+                health,
+                gpu_model,
+                search,
+                simulated,
+                ..NodeFilter::default()
+            };
+            let some = filter != NodeFilter::default();
+            let nodes = client.nodes(&filter)?;
+            return look::print(self.common.output, &nodes, |nodes| {
+                if nodes.is_empty() && some { NONE.to_owned() } else { render(nodes, &look) }
+            });
         };
         let node = client.node(name)?;
         let from = look.now.timestamp();

@@ -1,11 +1,11 @@
 //! `era wallet`: credits, and where they went.
 
-use era_api::account::{BudgetOf, StatementLine, Wallet};
-use era_api::page::PageAsk;
+use era_api::account::{BudgetOf, StatementFilter, StatementLine, Wallet};
 use serde::Serialize;
 
 use super::connection::Common;
 use super::look::{self, Look, right};
+use crate::job::when;
 
 /// Show what you have, and what came in and went out
 #[derive(Debug, clap::Args)]
@@ -17,6 +17,18 @@ pub(crate) struct WalletCommand {
     /// At most so many lines of the statement
     #[arg(short, long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=1000))]
     limit: u32,
+    /// Lines for one of these reasons, by comma, such as charge,refund_unused
+    #[arg(long, value_name = "WHY")]
+    reason: Option<String>,
+    /// Lines about this job
+    #[arg(short, long, value_name = "JOB")]
+    job: Option<u64>,
+    /// Lines at or after
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Lines before
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -32,15 +44,22 @@ struct Whole {
 impl WalletCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = self.common.client()?;
+        let look = self.common.look();
         let user = match self.user {
             Some(user) => user,
             None => client.me()?.name,
         };
         let wallet = client.wallet(&user)?;
-        let page = PageAsk { cursor: None, limit: Some(self.limit) };
+        let filter = StatementFilter {
+            reason: self.reason,
+            job: self.job,
+            since: when::flag("--since", self.since.as_deref(), &look.now)?,
+            until: when::flag("--until", self.until.as_deref(), &look.now)?,
+            cursor: None,
+            limit: Some(self.limit),
+        };
         let statement =
-            if self.limit == 0 { Vec::new() } else { client.statement(&user, &page)?.items };
-        let look = self.common.look();
+            if self.limit == 0 { Vec::new() } else { client.statement(&user, &filter)?.items };
         look::print(self.common.output, &Whole { wallet, statement }, |whole| {
             render(&whole.wallet, &whole.statement, &look)
         })
@@ -66,9 +85,13 @@ fn render(wallet: &Wallet, statement: &[StatementLine], look: &Look) -> String {
     }
     let mut table = look.table(&["WHEN", "WHAT", "JOB", "AMOUNT", "BALANCE"]);
     for line in statement {
+        let mut what = line.reason.replace('_', " ");
+        if line.simulated {
+            what += " (simulated)";
+        }
         table.add_row(vec![
             look.time(line.at).into(),
-            line.reason.replace('_', " ").into(),
+            what.into(),
             right(line.job.map_or_else(String::new, |job| job.to_string())),
             right(line.amount),
             right(line.balance),
@@ -109,7 +132,9 @@ mod tests {
             reason: "refund_unused".to_owned(),
             amount: Credits(-12_500_000),
             balance: Credits(87_500_000),
+            simulated: false,
         };
-        insta::assert_snapshot!(render(&wallet, &[line], &look::plain()));
+        let other = StatementLine { job: Some(8), simulated: true, ..line.clone() };
+        insta::assert_snapshot!(render(&wallet, &[line, other], &look::plain()));
     }
 }

@@ -5,6 +5,7 @@ use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 
+use super::JobError;
 use super::span::Span;
 
 /// What is no point in time.
@@ -16,6 +17,16 @@ pub(crate) enum BadTime {
     NotRead(String),
     #[error("`{0}` lies outside the times that can be told")]
     OutOfRange(String),
+}
+
+/// The point in time that a flag is given, where it is.
+pub(crate) fn flag(
+    flag: &'static str,
+    text: Option<&str>,
+    now: &Zoned,
+) -> Result<Option<Timestamp>, JobError> {
+    let read = |text| read(text, now).map_err(|e| JobError::Flag { flag, what: e.to_string() });
+    text.map(read).transpose()
 }
 
 /// The point in time that a text means to somebody at `now`. A time of day without a date is the

@@ -71,8 +71,9 @@ struct Told<'a> {
 impl<'a> Told<'a> {
     fn new(platform: &'a Platform) -> Told<'a> {
         let folder = platform.home().parent().unwrap().display().to_string();
-        let node = platform
-            .wait_for("a node", "/nodes", |nodes| Some(nodes[0]["name"].as_str()?.to_owned()));
+        let node = platform.wait_for("a node", "/nodes", |nodes| {
+            Some(nodes["items"][0]["name"].as_str()?.to_owned())
+        });
         let hidden =
             vec![(folder, "FOLDER"), (platform.address().to_owned(), "ADDRESS"), (node, "NODE")];
         Told { platform, text: String::new(), hidden }

@@ -121,7 +121,7 @@ impl Drop for Fragile {
 /// Nothing is launched any more, so that nothing is written but what is handed in.
 fn cordon(platform: &Platform) {
     let name = platform.wait_for("a node", "/nodes", |nodes| {
-        nodes.as_array()?.first()?["name"].as_str().map(str::to_owned)
+        nodes["items"].as_array()?.first()?["name"].as_str().map(str::to_owned)
     });
     let (status, answer) =
         platform.send("PATCH", &format!("/nodes/{name}"), &json!({"action": "cordon"}));

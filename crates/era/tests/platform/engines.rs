@@ -39,7 +39,7 @@ fn a_promised_gang_is_planned_anew_when_its_node_is_cut_off_and_nothing_runs_twi
     let address = swarm.address();
     let platform = Platform::start_with(&["--executor", &address]);
     let names = platform.wait_for("three nodes", "/nodes", |answer| {
-        let items = answer.as_array()?;
+        let items = answer["items"].as_array()?;
         let name = |node: &Value| node["name"].as_str().map(str::to_owned);
         (items.len() == 3).then(|| items.iter().filter_map(name).collect::<Vec<_>>())
     });
@@ -77,7 +77,7 @@ fn a_promised_gang_is_planned_anew_when_its_node_is_cut_off_and_nothing_runs_twi
     swarm.cut(place + 1, true);
     let lost = swarm.name(place, &names);
     platform.wait_for("the loss is known", "/nodes", |answer| {
-        let node = answer.as_array()?.iter().find(|node| node["name"] == lost.as_str())?;
+        let node = answer["items"].as_array()?.iter().find(|node| node["name"] == lost.as_str())?;
         (node["health"] == "lost").then_some(())
     });
     wait("the gang goes on elsewhere", Duration::from_secs(120), || {
@@ -88,7 +88,7 @@ fn a_promised_gang_is_planned_anew_when_its_node_is_cut_off_and_nothing_runs_twi
     assert!(silent.last().unwrap() <= &first, "the old attempt ended before the new one began");
     swarm.cut(place + 1, false);
     platform.wait_for("it is back", "/nodes", |answer| {
-        let node = answer.as_array()?.iter().find(|node| node["name"] == lost.as_str())?;
+        let node = answer["items"].as_array()?.iter().find(|node| node["name"] == lost.as_str())?;
         (node["health"] == "up").then_some(())
     });
     std::fs::write(platform.outputs(job).join("go"), "").unwrap();
@@ -180,7 +180,9 @@ fn the_image_of_a_promised_job_is_on_its_node_before_the_start() {
     assert!(!there());
 
     let platform = Platform::start_with(&["--executor", &registry.address(&daemon, &auth)]);
-    platform.wait_for("a node", "/nodes", |nodes| (nodes.as_array()?.len() == 1).then_some(()));
+    platform.wait_for("a node", "/nodes", |nodes| {
+        (nodes["items"].as_array()?.len() == 1).then_some(())
+    });
     let from = |minutes| jiff::Timestamp::now() + jiff::SignedDuration::from_mins(minutes);
     let job = platform.submit(&json!({
         "work": {"command": ["true"], "image": image},

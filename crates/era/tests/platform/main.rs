@@ -18,6 +18,7 @@ mod keeping;
 mod laboratory;
 mod layers;
 mod learning;
+mod marked;
 mod promises;
 mod scripts;
 mod simulated;

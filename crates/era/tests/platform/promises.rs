@@ -88,7 +88,7 @@ fn what_was_promised_is_what_ran() {
     let text = "nodes:\n- name: gpu\n  count: 2\n  capacity: {cpu: 16, memory: 64Gi, gpu: 4}\n";
     std::fs::write(&nodes, text).unwrap();
     let platform = Platform::start_in(folder, &["--nodes", nodes.to_str().unwrap()]);
-    let nodes = |nodes: &Value| (nodes.as_array()?.len() == 3).then_some(());
+    let nodes = |nodes: &Value| (nodes["items"].as_array()?.len() == 3).then_some(());
     platform.wait_for("all nodes", "/nodes", nodes);
     let (mut limited, mut here) = (0, 0);
     for asked in hand_in(&platform) {

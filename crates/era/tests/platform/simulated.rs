@@ -87,7 +87,7 @@ fn run() -> Vec<f64> {
     let (status, answer) = platform.send("PUT", "/queues/default", &queue);
     assert_eq!(status, 204, "{answer}");
     let cores: u64 =
-        platform.get("/nodes")[0]["capacity"]["cpu"].as_str().unwrap().parse().unwrap();
+        platform.get("/nodes")["items"][0]["capacity"]["cpu"].as_str().unwrap().parse().unwrap();
     let begun = Instant::now();
     let zero = jiff::Timestamp::now();
     let mut jobs = Vec::new();

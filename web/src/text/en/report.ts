@@ -43,5 +43,6 @@ export default {
   noGpu: 'No GPU-hour was delivered in this period.',
   noJobs: 'Nothing was submitted in this period',
   noJobsText: 'Choose a longer one, or come back when jobs have run.',
+  simulated: (jobs: string, nodes: string, share: string) => `Of these jobs ${jobs} ran on simulated nodes, where tasks only sleep: ${nodes} nodes, with ${share} of the core-hours given out. The measures include them.`,
   badPeriod: 'The end must be after the beginning.',
 };

@@ -31,6 +31,7 @@ export default {
   job: 'Job',
   amount: 'Amount',
   balanceThen: 'Balance',
+  simulated: 'simulated',
   kind: 'Kind',
   allKinds: 'All',
   out: 'Out',

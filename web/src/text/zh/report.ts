@@ -46,5 +46,6 @@ export default {
   noGpu: '这段时间没有交付 GPU 小时。',
   noJobs: '这段时间没有提交作业',
   noJobsText: '选择更长的时间段，或等作业运行后再来。',
+  simulated: (jobs: string, nodes: string, share: string) => `其中有 ${jobs} 个作业运行在模拟节点上（任务只是休眠）；模拟节点 ${nodes} 个，占已分配核时的 ${share}。各项指标包含这些作业。`,
   badPeriod: '结束必须晚于开始。',
 } satisfies Translation<typeof en>;

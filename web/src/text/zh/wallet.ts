@@ -34,6 +34,7 @@ export default {
   job: '作业',
   amount: '金额',
   balanceThen: '余额',
+  simulated: '模拟',
   kind: '类别',
   allKinds: '全部',
   out: '支出',

@@ -46,7 +46,9 @@ async fn a_user_sees_own_jobs_and_an_administrator_all_and_foreign_ones_do_not_e
         assert_eq!(refused.unwrap_err().0.status, 404);
     }
     for refused in [
-        timeline(app(), caller(1, Role::User), Path(bobs), Query(PageAsk::default())).await.err(),
+        timeline(app(), caller(1, Role::User), Path(bobs), Query(TimelineFilter::default()))
+            .await
+            .err(),
         explain(app(), caller(1, Role::User), Path(bobs)).await.err(),
     ] {
         assert_eq!(refused.unwrap().0.status, 404);
@@ -89,7 +91,8 @@ async fn a_waiting_job_says_why_and_who_is_ahead() {
     let told = explain(app(), caller(1, Role::User), Path(second)).await.unwrap().0;
     assert_eq!((told.state.as_str(), told.position), ("waiting", Some(2)));
     assert_eq!(told.ahead, [first]);
-    let lines = timeline(app(), caller(1, Role::User), Path(second), Query(PageAsk::default()));
+    let lines =
+        timeline(app(), caller(1, Role::User), Path(second), Query(TimelineFilter::default()));
     let lines = lines.await.unwrap().0.items;
     assert_eq!(lines[0].sentence, "waits in queue default");
     site.stop().await;

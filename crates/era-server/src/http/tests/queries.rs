@@ -37,6 +37,9 @@ async fn a_misspelt_parameter_is_told_with_the_nearest_known_one() {
         ("GET", "/data?serch=mnist", "serch", "search"),
         ("GET", "/data/ada/mnist/files?prefx=a", "prefx", "prefix"),
         ("GET", "/users?limt=5", "limt", "limit"),
+        ("GET", "/nodes?pol=main", "pol", "pool"),
+        ("GET", "/queues?polcy=fifo", "polcy", "policy"),
+        ("GET", "/events?evnt=ended", "evnt", "event"),
         ("GET", "/audit?wo=ada", "wo", "who"),
         ("GET", "/wallets/admin/spending?step=3600", "step", "step_s"),
         ("GET", "/market/main/calendar?form=2026-01-01T00:00:00Z", "form", "from"),
@@ -50,7 +53,7 @@ async fn a_misspelt_parameter_is_told_with_the_nearest_known_one() {
         let told = format!("in the query: unknown field `{given}`: did you mean `{meant}`?");
         assert_eq!(refused.body["detail"], told, "{path}");
     }
-    let refused = house.ask(&admin, "GET", "/nodes?pool=main", None).await;
+    let refused = house.ask(&admin, "GET", "/nodes/n?pool=main", None).await;
     assert_eq!((refused.status.as_u16(), &refused.body["field"]), (400, &json!("pool")));
     let told = "in the query: unknown field `pool`: none is known here";
     assert_eq!(refused.body["detail"], told);

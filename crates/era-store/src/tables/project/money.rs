@@ -45,7 +45,10 @@ impl Projection<'_> {
         wallet.balance = wallet.balance.saturating_add(amount);
         let balance = wallet.balance;
         let reason = word(reason).to_owned();
-        let line = StatementRow { account, seq, place, at, job, reason, amount, balance };
+        // Whether it was simulated is not written with it: the job tells that.
+        let simulated = false;
+        let line =
+            StatementRow { account, seq, place, at, job, reason, amount, balance, simulated };
         self.changes.statement.push(line);
     }
 }

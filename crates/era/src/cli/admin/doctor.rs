@@ -6,7 +6,7 @@ mod folder;
 
 use era_api::account::{Me, Role};
 use era_api::client::{Client, ClientError, Health};
-use era_api::cluster::Node;
+use era_api::cluster::{Node, NodeFilter};
 use era_api::market::Market;
 use era_api::queue::Queue;
 use jiff::Timestamp;
@@ -99,7 +99,7 @@ fn examine(client: &Client, now: Timestamp) -> Seen {
     if matches!(seen.me, Some(Err(_))) {
         return seen;
     }
-    seen.nodes = said(client.nodes());
+    seen.nodes = said(client.nodes(&NodeFilter::default()));
     seen.queues = said(client.queues());
     seen.market = said(client.market());
     seen

@@ -1,8 +1,8 @@
 //! `era admin group`: groups.
 
 use era_api::account::{Group, NewGroup, Quota};
+use era_api::page::{NameFilter, PageAsk, every};
 
-use super::every;
 use crate::cli::connection::Common;
 use crate::cli::look::{self, Look, right};
 
@@ -15,6 +15,9 @@ pub(crate) enum GroupCommand {
 /// List groups
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
+    /// Whose name has this in it
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -34,9 +37,12 @@ pub(crate) struct Add {
 impl GroupCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
-            GroupCommand::List(List { common }) => {
+            GroupCommand::List(List { search, common }) => {
                 let client = common.client()?;
-                let groups = every(|page| client.groups(page))?;
+                let groups = every(|PageAsk { cursor, limit }| {
+                    let (search, cursor) = (search.clone(), cursor.clone());
+                    client.groups(&NameFilter { search, cursor, limit: *limit })
+                })?;
                 look::print(common.output, &groups, |groups| render(groups, &common.look()))
             }
             GroupCommand::Add(Add { name, level, common }) => {

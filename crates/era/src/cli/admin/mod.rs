@@ -98,21 +98,3 @@ impl Admin {
         }
     }
 }
-
-/// All of a list, page by page.
-fn every<T>(
-    mut page: impl FnMut(
-        &era_api::page::PageAsk,
-    ) -> Result<era_api::Page<T>, era_api::client::ClientError>,
-) -> anyhow::Result<Vec<T>> {
-    let mut all = Vec::new();
-    let mut ask = era_api::page::PageAsk { cursor: None, limit: Some(1000) };
-    loop {
-        let next = page(&ask)?;
-        all.extend(next.items);
-        ask.cursor = next.next;
-        if ask.cursor.is_none() {
-            return Ok(all);
-        }
-    }
-}

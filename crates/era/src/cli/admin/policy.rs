@@ -100,7 +100,7 @@ impl PolicyCommand {
             }
             PolicyCommand::Proposals(Proposals { common }) => {
                 let client = common.client()?;
-                let proposals = super::every(|page| client.proposals(page))?;
+                let proposals = era_api::page::every(|page| client.proposals(page))?;
                 let look = common.look();
                 look::print(common.output, &proposals, |proposals| {
                     let mut table = look.table(&["PROPOSAL", "POLICY", "MADE", "RULE", "GAIN"]);

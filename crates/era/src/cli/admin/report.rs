@@ -1,13 +1,16 @@
 //! `era admin report`: the five measures, with and without ERA.
 
 use era_api::client::Period;
-use era_api::report::{Measures, Ratios, Report};
+use era_api::report::{Measures, Ratios, Report, Simulated};
 
 use crate::cli::connection::Common;
 use crate::cli::look::{self, Look, right};
-use crate::job::{JobError, when};
+use crate::job::when;
 
 /// Show the five measures over a period, beside the same work without ERA
+///
+/// What ran on simulated nodes counts like everything else, so that a trial of a cluster has its
+/// report; how much of the period that was is told above the measures.
 #[derive(Debug, clap::Args)]
 #[command(name = "report")]
 pub(crate) struct ReportCommand {
@@ -27,15 +30,11 @@ pub(crate) struct ReportCommand {
 impl ReportCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let look = self.common.look();
-        let time = |flag: &'static str, text: &Option<String>| {
-            let read = |text: &String| {
-                when::read(text, &look.now)
-                    .map_err(|e| JobError::Flag { flag, what: e.to_string() })
-            };
-            text.as_ref().map(read).transpose()
+        let period = Period {
+            from: when::flag("--from", self.from.as_deref(), &look.now)?,
+            to: when::flag("--to", self.to.as_deref(), &look.now)?,
+            step_s: None,
         };
-        let period =
-            Period { from: time("--from", &self.from)?, to: time("--to", &self.to)?, step_s: None };
         let client = self.common.client()?;
         let report =
             if self.no_replay { client.report(&period)? } else { client.report_beside(&period)? };
@@ -80,6 +79,13 @@ const ROWS: [Row; 12] = [
 fn render(report: &Report, look: &Look) -> String {
     let (from, to) = (look.time(report.from), look.time(report.to));
     let mut text = format!("{} jobs from {from} to {to}\n", report.with.jobs);
+    if let Some(Simulated { jobs, nodes, share }) = report.simulated {
+        let share = share.unwrap_or(0.0) * 100.0;
+        text += &format!(
+            "{jobs} of them ran on simulated nodes, where tasks only sleep: {nodes} nodes, with \
+             {share:.1} % of the core-hours given out\n"
+        );
+    }
     let mut table = look.table(&["MEASURE", "WITH ERA", "WITHOUT", "RATIO"]);
     let dash = || "–".to_owned();
     for (name, value, ratio) in ROWS {
@@ -121,6 +127,7 @@ mod tests {
                 "unit_cost_by_model": [["h100", "2.5"]]},
             "without": {"jobs": 120, "start_up": {"total_s": 5.0}, "start_second": 0.8,
                 "utilisation": 0.4, "unit_cost_by_model": [["h100", "5"]]},
+            "simulated": {"jobs": 90, "nodes": 8, "share": 0.75},
             "ratio": {"start_up": 0.25, "start_second": 1.25, "utilisation": 2.0}}"#;
         let report: Report = serde_json::from_str(text).unwrap();
         insta::assert_snapshot!(render(&report, &look::plain()));

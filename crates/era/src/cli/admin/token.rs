@@ -4,7 +4,6 @@ use clap::ValueEnum;
 use era_api::account::{NewToken, Scope, TokenInfo};
 use serde_json::json;
 
-use super::every;
 use crate::cli::connection::Common;
 use crate::cli::look::{self, Look};
 use crate::job::Span;
@@ -73,7 +72,7 @@ impl TokenCommand {
         match self {
             TokenCommand::List(List { common }) => {
                 let client = common.client()?;
-                let mut tokens = every(|page| client.tokens(page))?;
+                let mut tokens = era_api::page::every(|page| client.tokens(page))?;
                 // Their names are drawn at random, which is no order for people.
                 tokens.sort_by_key(|token| token.created);
                 look::print(common.output, &tokens, |tokens| render(tokens, &common.look()))

@@ -2,9 +2,9 @@
 
 use clap::ValueEnum;
 use era_api::Credits;
-use era_api::account::{NewUser, Role, User, UserEdit, UserMade};
+use era_api::account::{NewUser, Role, User, UserEdit, UserFilter, UserMade};
+use era_api::page::{PageAsk, every};
 
-use super::every;
 use crate::cli::connection::Common;
 use crate::cli::look::{self, Look, right};
 use crate::cli::whoami::role;
@@ -20,6 +20,15 @@ pub(crate) enum UserCommand {
 /// List accounts
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
+    /// Whose name has this in it
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// With this role
+    #[arg(short, long, value_enum)]
+    role: Option<RoleName>,
+    /// Of this group
+    #[arg(short, long)]
+    group: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -105,9 +114,14 @@ impl From<RoleName> for Role {
 impl UserCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
-            UserCommand::List(List { common }) => {
+            UserCommand::List(List { search, role, group, common }) => {
                 let client = common.client()?;
-                let users = every(|page| client.users(page))?;
+                let filter =
+                    UserFilter { search, role: role.map(Role::from), group, ..Default::default() };
+                let users = every(|PageAsk { cursor, limit }| {
+                    let (cursor, limit) = (cursor.clone(), *limit);
+                    client.users(&UserFilter { cursor, limit, ..filter.clone() })
+                })?;
                 look::print(common.output, &users, |users| render(users, &common.look()))
             }
             UserCommand::Show(Show { name, common }) => {

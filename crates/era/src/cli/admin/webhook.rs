@@ -4,7 +4,6 @@ use era_api::Credits;
 use era_api::account::{NewWebhook, Webhook, WebhookEvent};
 use serde_json::json;
 
-use super::every;
 use crate::cli::connection::Common;
 use crate::cli::failure::BadUsage;
 use crate::cli::look::{self, Look, right};
@@ -68,7 +67,7 @@ impl WebhookCommand {
         match self {
             WebhookCommand::List(List { common }) => {
                 let client = common.client()?;
-                let webhooks = every(|page| client.webhooks(page))?;
+                let webhooks = era_api::page::every(|page| client.webhooks(page))?;
                 look::print(common.output, &webhooks, |hooks| render(hooks, &common.look()))
             }
             WebhookCommand::Add(add) => {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use era_api::client::Client;
+use era_api::cluster::NodeFilter;
 use era_api::job::JobFilter;
 
 use super::connection::Common;
@@ -70,7 +71,7 @@ fn ask(client: &Client) -> anyhow::Result<Picture> {
         client.jobs(&filter).map(|page| page.items)
     };
     Ok(Picture {
-        nodes: client.nodes()?,
+        nodes: client.nodes(&NodeFilter::default())?,
         running: jobs("running,starting,stopping")?,
         waiting: jobs("waiting,promised")?,
         market: client.market()?,

@@ -365,7 +365,9 @@ fn a_site_of_two_of_each_survives_what_happens_to_it() {
     let (status, made) = layers[2].ask(&token, "POST", "/tokens", &made).unwrap();
     assert_eq!(status, 201, "{made}");
     let token = made["token"].as_str().unwrap().to_owned();
-    wait("a node", SETTLED_MAX, || layers[2].get(&token, "/nodes").as_array()?.first().cloned());
+    wait("a node", SETTLED_MAX, || {
+        layers[2].get(&token, "/nodes")["items"].as_array()?.first().cloned()
+    });
 
     let code = furnish(&layers[5], &token);
     let uploads = Uploads::to(&layers[5], &token, SETTLED_MAX);

@@ -77,7 +77,7 @@ fn what_one_application_was_told_the_other_knows_and_a_job_runs() {
     assert_eq!(told, 1, "the first account is made once");
 
     // Whoever writes reads, and so does whoever asks elsewhere.
-    wait("a node", MINUTE, || first.get(&token, "/nodes").as_array()?.first().cloned());
+    wait("a node", MINUTE, || first.get(&token, "/nodes")["items"].as_array()?.first().cloned());
     let number = submit(&first, &token, &job("echo once >> outputs/ran"));
     assert_eq!(first.get(&token, &format!("/jobs/{number}"))["id"], number);
     assert_eq!(ended(&second, &token, number)["state"], "succeeded");
@@ -157,7 +157,7 @@ fn takes_over(dialect: Dialect) {
     app.wait_until_ready();
     cloud.wait_until_ready();
     let token = bed.token();
-    wait("a node", MINUTE, || app.get(&token, "/nodes").as_array()?.first().cloned());
+    wait("a node", MINUTE, || app.get(&token, "/nodes")["items"].as_array()?.first().cloned());
     let stop = AtomicBool::new(false);
     let jobs = std::thread::scope(|scope| {
         let (app, token, stop) = (&app, &token, &stop);

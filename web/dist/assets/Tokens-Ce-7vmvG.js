@@ -1,1 +1,0 @@
-import{Dn as e,Fn as t,Pn as n,Tn as r,an as i,g as a,it as o,sn as s}from"./ui-DDwAWgFq.js";import{n as c,r as l,t as u}from"./TokenList-CGuRyj7Y.js";var d=s(`<!> <!>`,1);function f(s,f){t(f,!0);let p=o(l,c);var m=d(),h=r(m);a(h,{get title(){return p.title},get text(){return p.text}});var g=e(h,2);u(g,{}),i(s,m),n()}export{f as default};

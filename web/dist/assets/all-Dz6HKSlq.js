@@ -1,1 +1,0 @@
-async function e(e){let t=[],n;do{let r=await e({limit:1e3,...n!==void 0&&{cursor:n}});t.push(...r.items),n=r.next??void 0}while(n!==void 0);return t}export{e as t};
