@@ -1,6 +1,6 @@
 //! Whole stories through the core, the journal and the tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use era_core::accounts::Actor;
 use era_core::bid::Shape;
@@ -127,6 +127,23 @@ async fn a_job_that_ran_tells_its_times_its_tasks_and_its_money() {
     let of_job = tables.statement_of_job(ADA, job, 10).await.unwrap();
     let of_job: Vec<&str> = of_job.iter().map(|line| line.reason.as_str()).collect();
     assert_eq!(of_job, ["charge", "refund_unused"], "its own lines, oldest first");
+
+    // Had its nodes been simulated, all that came of them would say so.
+    let (from, to) = (START, world.now + Span::from_h(1));
+    assert_eq!(tables.simulated_since(job).await.unwrap(), None);
+    assert_eq!(tables.simulated_jobs(from, to).await.unwrap(), 0);
+    for sql in ["UPDATE nodes SET simulated = 1", "UPDATE jobs SET simulated = 1"] {
+        sqlx::query(sql).execute(world.store.tables().writer()).await.unwrap();
+    }
+    let launched = tables.timeline(&row, (0, 0), &["launched".to_owned()], 1).await.unwrap();
+    let launched = Some((launched[0].seq, launched[0].place));
+    assert_eq!(tables.simulated_since(job).await.unwrap(), launched);
+    assert_eq!(tables.simulated_jobs(from, to).await.unwrap(), 1);
+    let seats: BTreeSet<_> = tasks.iter().filter_map(|task| task.node).collect();
+    assert!(tables.simulated_nodes().await.unwrap().is_superset(&seats));
+    let marked = tables.statement(&StatementQuery::all(ADA, 10)).await.unwrap().rows;
+    let marked: Vec<bool> = marked.iter().map(|line| line.simulated).collect();
+    assert_eq!(marked, [true, true, false], "a grant is about no job");
 }
 
 #[tokio::test]
