@@ -26,6 +26,11 @@ pub trait Executor: Send + Sync {
     /// the scheduler believes to run and is not in this list is lost.
     fn known(&self) -> Vec<TaskId>;
 
+    /// Whether the instants that it reports are by the server's own clock.
+    fn shares_clock(&self) -> bool {
+        false
+    }
+
     /// Whether it makes use of [`Order::Stage`].
     fn stages(&self) -> bool {
         false

@@ -120,6 +120,10 @@ pub enum Command {
         task: TaskId,
         /// With this code.
         code: i32,
+        /// When, as its executor knows it: the word may come much later. It counts from the launch
+        /// of its attempt until this input; outside of that, and without it, this input does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Time>,
     },
     /// A task is gone through no fault of its own, and certainly runs no more.
     TaskLost {

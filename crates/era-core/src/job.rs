@@ -243,6 +243,9 @@ pub struct Part {
     /// that a task is launched once under its name and a late report is about no other.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub grown: u32,
+    /// When the last of its tasks that have exited did, as executors know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exited_at: Option<Time>,
     /// Whether its run was extended beyond what its launch said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prolonged: bool,
@@ -417,6 +420,7 @@ impl Part {
             tasks: Vec::new(),
             extras: Vec::new(),
             grown: 0,
+            exited_at: None,
             prolonged: false,
             cleared: false,
             stop: None,
@@ -442,6 +446,30 @@ impl Part {
     /// Whether it is over.
     pub fn is_done(&self) -> bool {
         matches!(self.phase, Phase::Done { .. })
+    }
+
+    /// When it was over.
+    pub fn done_at(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Done { at } => Some(at),
+            _ => None,
+        }
+    }
+
+    /// A task of it exited, at an instant that its executor may know better than `now`.
+    pub(crate) fn note_exit(&mut self, at: Option<Time>, now: Time) {
+        let Phase::Active { since } = self.phase else { return };
+        if let Some(at) = at {
+            self.exited_at = self.exited_at.max(Some(at.clamp(since, now)));
+        } else if self.exited_at.is_some() {
+            self.exited_at = Some(now);
+        }
+    }
+
+    /// Since when nothing of it runs, if nothing does: the last exit, where every task's is known.
+    pub(crate) fn quiet_since(&self, now: Time) -> Time {
+        let exited = self.tasks.iter().all(|task| matches!(task, Task::Exited(_)));
+        self.exited_at.filter(|_| exited).unwrap_or(now)
     }
 
     /// Whether any of its tasks, growth included, may still be running.

@@ -121,7 +121,13 @@ pub enum Event {
     /// An elastic job has another number of replicas.
     Resized { job: JobId, part: u16, replicas: u32 },
     /// A job is over.
-    Ended { job: JobId, outcome: Outcome },
+    Ended {
+        job: JobId,
+        outcome: Outcome,
+        /// When, where that was before anybody could tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Time>,
+    },
     /// Credits moved.
     Posted { job: Option<JobId>, posting: Posting },
     /// A job or hold was changed by its owner.

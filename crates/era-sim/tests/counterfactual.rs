@@ -117,7 +117,7 @@ impl Day {
 
     fn exit(&mut self, second: i64, job: JobId) {
         let task = *self.launched.iter().rfind(|task| task.job == job).expect("it runs");
-        self.send(second, Command::Exited { task, code: 0 });
+        self.send(second, Command::Exited { task, code: 0, at: None });
         self.send(second, Command::Pass);
     }
 
@@ -208,13 +208,13 @@ fn two_bids(value_1: Value, value_2: Value) -> History {
     let mut day = Day::new(1, market);
     let a = day.submit(0, 1, bid(1, request(3600, 7200), value_1)).expect("accepted");
     let b = day.submit(1, 2, bid(2, request(3600, 14_400), value_2));
-    day.send(3500, Command::Exited { task: day.launched[0], code: 0 });
+    day.send(3500, Command::Exited { task: day.launched[0], code: 0, at: None });
     assert_eq!(day.launched[0].job, a);
     if b.is_some() {
         day.send(3600, Command::Tick);
         let task = *day.launched.last().expect("it was launched");
         assert_eq!(Some(task.job), b);
-        day.send(7000, Command::Exited { task, code: 0 });
+        day.send(7000, Command::Exited { task, code: 0, at: None });
     }
     day.send(9_000, Command::Tick);
     day.history()

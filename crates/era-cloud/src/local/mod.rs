@@ -124,6 +124,10 @@ impl Local {
 }
 
 impl Executor for Local {
+    fn shares_clock(&self) -> bool {
+        true
+    }
+
     fn carry_out(&self, order: Order) {
         if let Order::Launch(launch) = &order {
             lock(&self.known).insert(launch.task);

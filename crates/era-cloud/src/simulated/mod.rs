@@ -66,6 +66,10 @@ impl Simulated {
 }
 
 impl Executor for Simulated {
+    fn shares_clock(&self) -> bool {
+        true
+    }
+
     fn carry_out(&self, order: Order) {
         // The other end is gone only when nobody takes reports any more.
         let _ = self.says.send(Say::Order(order));

@@ -119,7 +119,7 @@ impl<'a> Step<'a> {
                 done(self.edit(job, by, priority, limit, queue))
             }
             Command::Started { task } => Ok(self.started(task)),
-            Command::Exited { task, code } => Ok(self.exited(task, code)),
+            Command::Exited { task, code, at } => Ok(self.exited(task, code, at)),
             Command::TaskLost { task, reason } => Ok(self.task_lost(task, &reason)),
             Command::Checkpointed { task, done } => Ok(self.checkpointed(task, done)),
             Command::UsageCrossed { task, threshold } => Ok(self.usage_crossed(task, threshold)),

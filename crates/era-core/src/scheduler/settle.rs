@@ -41,13 +41,18 @@ impl Step<'_> {
     }
 
     /// Settles a part of a promise at the end of its run, or without one.
-    pub(super) fn settle_promise(&mut self, job: &mut Job, part: usize, how: Settlement) {
-        let now = self.state.now;
+    pub(super) fn settle_promise(
+        &mut self,
+        job: &mut Job,
+        part: usize,
+        how: Settlement,
+        end: Time,
+    ) {
         let settings = self.state.settings.clone();
         let escrow = std::mem::take(&mut job.parts[part].escrow);
         let Some(plan) = job.parts[part].plan.clone() else { return };
         let whole = plan.to.since(plan.from).0.max(1);
-        let unused = plan.to.since(now.clamp(plan.from, plan.to)).0;
+        let unused = plan.to.since(end.clamp(plan.from, plan.to)).0;
         let (refund, reason) = match how {
             Settlement::Used => (
                 escrow.part(unused, whole).part(i64::from(settings.refund_unused.0), 1000),
@@ -118,17 +123,24 @@ impl Step<'_> {
         self.count_use(job, pool, units, used);
     }
 
-    /// Settles the run of queue work that started at `since`.
-    pub(super) fn settle_queue(&mut self, job: &mut Job, plan: &Plan, since: Time) {
+    /// Settles the run of queue work that started at `since` and was over at `end`.
+    pub(super) fn settle_queue(&mut self, job: &mut Job, plan: &Plan, since: Time, end: Time) {
         let escrow = std::mem::take(&mut job.parts[0].escrow);
-        let used = self.state.now.min(plan.to).since(since);
+        let used = end.min(plan.to).since(since);
         let units = job.parts[0].request.units();
         self.settle_use(job, &plan.pool, &units, (since, plan.to), used, escrow);
     }
 
-    /// Settles a replica beyond the promise.
-    pub(super) fn settle_extra(&mut self, job: &Job, part: usize, plan: &Plan, extra: &Extra) {
-        let used = self.state.now.min(plan.to).since(extra.since);
+    /// Settles a replica beyond the promise that was gone at `end`.
+    pub(super) fn settle_extra(
+        &mut self,
+        job: &Job,
+        part: usize,
+        plan: &Plan,
+        extra: &Extra,
+        end: Time,
+    ) {
+        let used = end.min(plan.to).since(extra.since);
         let units = job.parts[part].request.each.units(1);
         self.settle_use(job, &plan.pool, &units, (extra.since, extra.to), used, extra.escrow);
     }

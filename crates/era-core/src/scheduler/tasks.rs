@@ -97,6 +97,7 @@ impl Step<'_> {
         part.cleared = false;
         part.prolonged = false;
         part.grown = 0;
+        part.exited_at = None;
         for rank in 0..plan.seats.len() as u32 {
             self.effects.push(launch_effect(job.id, index, part, &plan, rank));
         }
@@ -157,17 +158,18 @@ impl Step<'_> {
         Reply::Done
     }
 
-    pub(super) fn exited(&mut self, task: TaskId, code: i32) -> Reply {
+    pub(super) fn exited(&mut self, task: TaskId, code: i32, at: Option<Time>) -> Reply {
         let Some((job, index)) = self.reported(task) else { return self.ignore(task) };
         let mut job = Job::clone(&job);
         let part = &mut job.parts[index];
         let Some(state) = part.tasks.get_mut(task.rank as usize) else {
-            return self.extra_exited(job, index, task, Some(code));
+            return self.extra_exited(job, index, task, Some(code), at);
         };
         if !state.is_live() {
             return self.ignore(task);
         }
         *state = Task::Exited(code);
+        part.note_exit(at, self.state.now);
         self.events.push(Event::TaskEnded { task, code: Some(code) });
         if part.stop.is_none() && code != 0 {
             self.stop_part(&mut job, index, StopReason::Failed { code });
@@ -186,7 +188,7 @@ impl Step<'_> {
         let mut job = Job::clone(&job);
         let part = &mut job.parts[index];
         let Some(state) = part.tasks.get_mut(task.rank as usize) else {
-            return self.extra_exited(job, index, task, None);
+            return self.extra_exited(job, index, task, None, None);
         };
         if !state.is_live() {
             return self.ignore(task);
@@ -213,13 +215,18 @@ impl Step<'_> {
         index: usize,
         task: TaskId,
         code: Option<i32>,
+        at: Option<Time>,
     ) -> Reply {
         let live = job.parts[index].extras.iter().any(|e| e.rank == task.rank && e.task.is_live());
         if !live {
             return self.ignore(task);
         }
         self.events.push(Event::TaskEnded { task, code });
-        self.remove_extra(&mut job, index, task.rank);
+        let at = at.unwrap_or(self.state.now);
+        if job.parts[index].exited_at.is_some() {
+            job.parts[index].note_exit(Some(at), self.state.now);
+        }
+        self.remove_extra_at(&mut job, index, task.rank, at);
         self.finish_if_quiet(job, index);
         Reply::Done
     }
@@ -333,12 +340,12 @@ impl Step<'_> {
 
     /// Takes a part's run off the calendar and settles it. The part is left without a plan.
     fn close_run(&mut self, job: &mut Job, index: usize, how: Settlement) {
-        let now = self.state.now;
+        let end = job.parts[index].quiet_since(self.state.now);
         let Some(plan) = job.parts[index].plan.clone() else { return };
         let attempt = job.parts[index].attempt_of_plan();
         let since = match job.parts[index].phase {
             Phase::Active { since } => since,
-            _ => now,
+            _ => end,
         };
         self.state.unseat_plan(job.id, index, &plan, attempt);
         let request = job.parts[index].request.clone();
@@ -348,25 +355,26 @@ impl Step<'_> {
         if job.promise().is_some() {
             if job.parts[index].next.is_none() {
                 self.state.count_promise(job.user, &request, &plan, true);
-                self.settle_promise(job, index, how);
+                self.settle_promise(job, index, how, end);
             }
         } else {
-            self.settle_queue(job, &plan, since);
+            self.settle_queue(job, &plan, since, end);
         }
         let part = &mut job.parts[index];
-        part.attained = part.attained(now);
+        part.attained = part.attained(end);
         part.plan = None;
         part.tasks.clear();
+        part.exited_at = None;
         part.stop = None;
     }
 
     /// A part is over. So is the job, if it was the last one or failed. A part whose time is up
     /// takes those with it that were to follow it; the others have their own time, and go on.
     pub(super) fn finish(&mut self, mut job: Job, index: usize, outcome: Outcome) {
-        let now = self.state.now;
+        let end = job.parts[index].quiet_since(self.state.now);
         if let (Phase::Active { .. }, Outcome::Succeeded) = (job.parts[index].phase, &outcome) {
             let (stated, took) =
-                (job.parts[index].request.duration, job.parts[index].progress(now));
+                (job.parts[index].request.duration, job.parts[index].progress(end));
             self.note_duration(&job, stated, took);
             self.note_run(&job, took);
         }
@@ -375,7 +383,7 @@ impl Step<'_> {
             _ => Settlement::Used,
         };
         self.close_run(&mut job, index, how);
-        job.parts[index].phase = Phase::Done { at: now };
+        job.parts[index].phase = Phase::Done { at: end };
         self.events.push(Event::PartDone { job: job.id, part: index as u16 });
         if outcome == Outcome::LimitReached {
             self.give_back_followers(&mut job, index);
@@ -440,11 +448,13 @@ impl Step<'_> {
             self.state.put_job(job);
             return;
         }
-        self.events.push(Event::Ended { job: job.id, outcome: outcome.clone() });
+        let at = job.parts.iter().filter_map(Part::done_at).max().unwrap_or(now);
+        let told = (at != now).then_some(at);
+        self.events.push(Event::Ended { job: job.id, outcome: outcome.clone(), at: told });
         let news = if broken { News::Broken } else { News::Ended };
         self.effects.push(Effect::Notify { user: job.user, job: job.id, news });
         job.verdict = None;
-        job.ended = Some(Ended { at: now, outcome });
+        job.ended = Some(Ended { at, outcome });
         self.over.push(job.id);
         self.state.put_job(job);
     }
@@ -479,6 +489,11 @@ impl Step<'_> {
 
     /// A replica beyond the promise is gone: it is settled and its seat is free.
     pub(super) fn remove_extra(&mut self, job: &mut Job, index: usize, rank: u32) {
+        self.remove_extra_at(job, index, rank, self.state.now);
+    }
+
+    /// One that was gone at an instant, as its executor knows it.
+    fn remove_extra_at(&mut self, job: &mut Job, index: usize, rank: u32, gone: Time) {
         let part = &mut job.parts[index];
         let Some(at) = part.extras.iter().position(|e| e.rank == rank) else { return };
         let extra: Extra = part.extras.remove(at);
@@ -489,7 +504,8 @@ impl Step<'_> {
         let units = job.parts[index].request.each.units(1);
         self.state.usage.release(job.user, job.group, extra.since, extra.to, units);
         if let Some(plan) = job.parts[index].plan.clone() {
-            self.settle_extra(job, index, &plan, &extra);
+            let end = gone.clamp(extra.since, self.state.now);
+            self.settle_extra(job, index, &plan, &extra, end);
         }
         // Whoever was told to go is no longer counted.
         if extra.stop_until.is_none() && job.parts[index].stop.is_none() {

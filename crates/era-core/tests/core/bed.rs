@@ -260,7 +260,7 @@ impl Bed {
 
     pub fn exit(&mut self, tasks: &[TaskId], code: i32) {
         for task in tasks {
-            self.done(Command::Exited { task: *task, code });
+            self.done(Command::Exited { task: *task, code, at: None });
         }
     }
 

@@ -137,7 +137,7 @@ fn a_failed_rank_takes_its_growth_with_it() {
     bed.run(job);
     bed.effects.clear();
     let task = bed.task(job, 0);
-    bed.done(Command::Exited { task, code: 1 });
+    bed.done(Command::Exited { task, code: 1, at: None });
     let stops: Vec<StopReason> = bed.take_stops().iter().map(|(_, why)| *why).collect();
     assert_eq!(stops, [StopReason::Failed { code: 1 }; 3]);
     bed.until(min(1));

@@ -347,5 +347,5 @@ fn a_broken_promise_says_why_and_a_late_report_of_it_changes_nothing() {
     bed.until(min(30) + Span::from_s(30));
     assert!(matches!(bed.outcome(job), Some(Outcome::Broken { .. })));
     assert_eq!(bed.wallet(ALICE), before, "all of it comes back");
-    assert_eq!(bed.send(Command::Exited { task: tasks[0], code: 0 }), Reply::Ignored);
+    assert_eq!(bed.send(Command::Exited { task: tasks[0], code: 0, at: None }), Reply::Ignored);
 }

@@ -25,7 +25,7 @@ fn a_bid_becomes_a_promise_that_starts_when_it_was_told_and_is_paid() {
     // Half of the hour was not used: 80 % of half the price comes back.
     let refund = told.price.part(400, 1000);
     assert_eq!(bed.wallet(ALICE), before.minus(told.price).unwrap().plus(refund).unwrap());
-    assert!(bed.events.contains(&Event::Ended { job, outcome: Outcome::Succeeded }));
+    assert!(bed.events.contains(&Event::Ended { job, outcome: Outcome::Succeeded, at: None }));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_lost_node_re_plans_its_gang_after_the_lease() {
     let (again, elsewhere) = bed.take_launch();
     assert_eq!((again.job, again.attempt), (job, 2));
     assert_ne!(elsewhere, node);
-    assert_eq!(bed.send(Command::Exited { task, code: 0 }), Reply::Ignored);
+    assert_eq!(bed.send(Command::Exited { task, code: 0, at: None }), Reply::Ignored);
     bed.assert_quiet();
 }
 
@@ -67,7 +67,7 @@ fn a_broken_promise_is_refunded_whole() {
     assert!(bed.wallet(ALICE) < before);
     bed.done(Command::Lost { node: NodeId(0) });
     assert_eq!(bed.wallet(ALICE), before);
-    let broken = |e: &Event| matches!(e, Event::Ended { job: j, outcome: Outcome::Broken { .. } } if *j == job);
+    let broken = |e: &Event| matches!(e, Event::Ended { job: j, outcome: Outcome::Broken { .. }, .. } if *j == job);
     assert!(bed.events.iter().any(broken));
 }
 

@@ -31,10 +31,10 @@ fn what_is_said_twice_or_of_nothing_known_changes_nothing() {
     let before = bed.state.clone();
     let wrong = [
         Command::Started { task },
-        Command::Exited { task: TaskId { attempt: 0, ..task }, code: 0 },
-        Command::Exited { task: TaskId { rank: 1, ..task }, code: 0 },
-        Command::Exited { task: TaskId { part: 1, ..task }, code: 0 },
-        Command::Exited { task: TaskId { job: JobId(9), ..task }, code: 0 },
+        Command::Exited { task: TaskId { attempt: 0, ..task }, code: 0, at: None },
+        Command::Exited { task: TaskId { rank: 1, ..task }, code: 0, at: None },
+        Command::Exited { task: TaskId { part: 1, ..task }, code: 0, at: None },
+        Command::Exited { task: TaskId { job: JobId(9), ..task }, code: 0, at: None },
         Command::TaskLost { task: TaskId { attempt: 2, ..task }, reason: name("gone") },
         Command::Checkpointed { task, done: Span::from_min(60) },
         Command::Checkpointed { task, done: Span(0) },
@@ -57,12 +57,68 @@ fn a_task_that_fails_stops_its_gang_and_the_job_has_failed() {
     let mut bed = Bed::new(2);
     let job = bed.promise(gang(2, "gpu=8", 60, (0, 100)));
     let tasks = bed.run(job);
-    bed.done(Command::Exited { task: tasks[1], code: 3 });
+    bed.done(Command::Exited { task: tasks[1], code: 3, at: None });
     let (task, why, _) = bed.take_stop();
     assert_eq!((task, why), (tasks[0], StopReason::Failed { code: 3 }));
     assert_eq!(bed.outcome(job), None);
-    bed.done(Command::Exited { task: tasks[0], code: 143 });
+    bed.done(Command::Exited { task: tasks[0], code: 143, at: None });
     assert_eq!(bed.outcome(job), Some(Outcome::Failed { code: 3 }));
+}
+
+#[test]
+fn an_end_that_is_told_late_is_dated_and_settled_as_it_was() {
+    let used = |at: Option<i64>, told: i64| {
+        let mut bed = Bed::new(2);
+        let before = bed.wallet(ALICE);
+        let job = bed.promise(gang(2, "gpu=8", 60, (0, 100)));
+        let paid = before.0 - bed.wallet(ALICE).0;
+        let tasks = bed.run(job);
+        bed.until(min(told));
+        // The other one was over before.
+        let early = Command::Exited { task: tasks[0], code: 0, at: at.map(|at| min(at - 1)) };
+        bed.done(early);
+        bed.done(Command::Exited { task: tasks[1], code: 0, at: at.map(min) });
+        let ended = bed.state.job(job).unwrap().ended.clone().unwrap();
+        assert_eq!(ended.outcome, Outcome::Succeeded);
+        assert_eq!(bed.state.now(), min(told), "the core's own time goes on");
+        // Four fifths of what was not used come back.
+        let back = bed.wallet(ALICE).0 - (before.0 - paid);
+        (ended.at, 60 - (back * 75 + paid / 2) / paid)
+    };
+    assert_eq!(used(None, 40), (min(40), 40));
+    assert_eq!(used(Some(10), 40), (min(10), 10));
+    assert_eq!(used(Some(-99), 40), (min(0), 0), "nothing is over before it was launched");
+    assert_eq!(used(Some(50), 40), (min(40), 40), "nor later than it is told");
+}
+
+#[test]
+fn queue_work_pays_until_its_end_and_not_until_that_is_told() {
+    let paid = |at: Option<i64>| {
+        let mut bed = Bed::new(1);
+        let before = bed.wallet(ALICE);
+        let job = bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 100)), false);
+        bed.pass();
+        let tasks = bed.run(job);
+        bed.until(min(40));
+        bed.done(Command::Exited { task: tasks[0], code: 0, at: at.map(min) });
+        assert!(bed.saw(|e| matches!(e, Event::Ended { at: told, .. } if *told == at.map(min))));
+        before.0 - bed.wallet(ALICE).0
+    };
+    assert!(paid(None) > 0);
+    // A run's price is rounded up once.
+    assert!((paid(None) - 4 * paid(Some(10))).abs() < 4);
+}
+
+#[test]
+fn of_a_gang_that_lost_a_task_nobody_knows_when_it_was_over() {
+    let mut bed = Bed::new(2);
+    let job = bed.enqueue(ALICE, gang(2, "gpu=8", 60, (0, 100)), false);
+    bed.pass();
+    let tasks = bed.run(job);
+    bed.until(min(40));
+    bed.done(Command::Exited { task: tasks[0], code: 3, at: Some(min(10)) });
+    bed.done(Command::TaskLost { task: tasks[1], reason: name("gone") });
+    assert_eq!(bed.state.job(job).unwrap().ended.as_ref().map(|e| e.at), Some(min(40)));
 }
 
 #[test]
@@ -185,7 +241,7 @@ fn effects_that_nobody_confirmed_are_found_again_in_the_state() {
     let stops: Vec<Effect> = bed.effects.drain(..).collect();
     assert_eq!(stops.len(), 2);
     assert_eq!(outstanding(&bed.state), stops);
-    bed.done(Command::Exited { task, code: 0 });
+    bed.done(Command::Exited { task, code: 0, at: None });
     assert_eq!(outstanding(&bed.state), stops[1..]);
     bed.until(min(2));
     assert_eq!(outstanding(&bed.state), []);

@@ -95,7 +95,7 @@ fn event(event: &Event) -> Option<String> {
             format!("{job} lasts until {} for {price} more", at(*to))
         }
         Event::Resized { job, replicas, .. } => format!("{job} has {replicas} replicas"),
-        Event::Ended { job, outcome: o } => format!("{job} has ended: {}", outcome(o)),
+        Event::Ended { job, outcome: o, .. } => format!("{job} has ended: {}", outcome(o)),
         Event::Posted { posting: Posting { from, to, amount, reason }, .. } => {
             format!("{amount} from {from} to {to} ({reason:?})")
         }
@@ -215,7 +215,10 @@ impl Script {
         let attempt = part.attempt;
         for rank in ranks {
             let task = TaskId { job, part: 0, attempt, rank };
-            self.then(&format!("{task} exits with {code}"), Command::Exited { task, code });
+            self.then(
+                &format!("{task} exits with {code}"),
+                Command::Exited { task, code, at: None },
+            );
         }
     }
 
@@ -307,7 +310,10 @@ fn a_node_is_lost_and_its_work_goes_on() {
     script.until(min(31));
     script.started(job);
     let late = TaskId { attempt: 1, rank: 1, ..task };
-    script.then("n1 was only cut off: a late word", Command::Exited { task: late, code: 0 });
+    script.then(
+        "n1 was only cut off: a late word",
+        Command::Exited { task: late, code: 0, at: None },
+    );
     script.then("n1 is back", Command::Resume { node: n(1) });
     script.until(min(70));
     script.exited(job, 0);

@@ -183,7 +183,7 @@ impl Bed {
         let ranks = self.state.job(job).unwrap().parts[0].tasks.len() as u32;
         for rank in 0..ranks {
             let task = self.task(job, rank);
-            self.done(Command::Exited { task, code: 0 });
+            self.done(Command::Exited { task, code: 0, at: None });
         }
     }
 

@@ -459,7 +459,7 @@ impl Bed {
                 if let Some((_, tasks)) = pick(live_tasks(&self.state), *index) {
                     for task in tasks {
                         self.send(Command::Started { task });
-                        self.send(Command::Exited { task, code: 0 });
+                        self.send(Command::Exited { task, code: 0, at: None });
                     }
                 }
             }

@@ -234,7 +234,7 @@ impl Orders {
         let cause = Some(format!("not_started: {problem}"));
         let seen = Seen { at_ms, cause, ..Seen::default() };
         let note = Note { task: Some(seen), ..Note::default() }.write();
-        let command = Command::Exited { task, code: NOT_STARTED };
+        let command = Command::Exited { task, code: NOT_STARTED, at: None };
         if let Err(error) = self.driver.hand_in_patiently(command, note).await {
             // The next start finds the launch outstanding, and tries again.
             tracing::warn!(%task, %error, "its end could not be handed in");

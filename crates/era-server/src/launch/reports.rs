@@ -90,7 +90,7 @@ impl Taker {
                     self.hand_in(&mut inputs, &mut waiting).await?;
                     surely(|| nodes::resumed(&self.driver, &name)).await?;
                 }
-                report => inputs.extend(input(report, &self.driver.snapshot())),
+                report => inputs.extend(self.input(report)),
             }
         }
         if !found.is_empty() {
@@ -105,6 +105,25 @@ impl Taker {
             }
         }
         Ok(())
+    }
+
+    /// What a report says to the core. When a task was over is what its executor says only where
+    /// both read the same clock: one that is behind would make every run shorter than it was.
+    fn input(&self, report: Report) -> Option<Became> {
+        let snapshot = self.driver.snapshot();
+        let known = match &report {
+            Report::Exited { task, at, .. } => {
+                let node =
+                    node_of(&snapshot, *task).and_then(|id| snapshot.cluster().node(id).ok());
+                node.filter(|node| self.engines.of(node).shares_clock()).map(|_| *at)
+            }
+            _ => None,
+        };
+        let (mut command, note, ended) = input(report, &snapshot)?;
+        if let Command::Exited { at, .. } = &mut command {
+            *at = known;
+        }
+        Some((command, note, ended))
     }
 
     async fn hand_in(
@@ -148,7 +167,7 @@ fn input(report: Report, snapshot: &Snapshot) -> Option<Became> {
         }
         Report::Exited { task, at, code, ending } => {
             let seen = Seen { cause: cause(ending).map(str::to_owned), ..seen(at.0) };
-            (Command::Exited { task, code }, note(seen), Some(task))
+            (Command::Exited { task, code, at: None }, note(seen), Some(task))
         }
         Report::Lost { task, reason } => {
             let seen = Seen { cause: Some("lost".to_owned()), ..Seen::default() };
@@ -164,6 +183,13 @@ fn input(report: Report, snapshot: &Snapshot) -> Option<Became> {
         | Report::NodeDrained { .. }
         | Report::NodeResumed { .. } => return None,
     })
+}
+
+/// The node that a task is on.
+fn node_of(snapshot: &Snapshot, task: TaskId) -> Option<NodeId> {
+    let part = snapshot.job(task.job).ok()?.parts.get(usize::from(task.part))?;
+    let planned = part.plan.as_ref()?.seats.get(usize::try_from(task.rank).ok()?);
+    planned.copied().or_else(|| growth_seat(snapshot, task)).map(|seat| seat.node)
 }
 
 /// Where a task sits that is growth beyond a promise.

@@ -32,7 +32,7 @@ pub fn news(event: &Event, promised: &[Plan]) -> Vec<News> {
         }
         Event::Running { job, .. } => one(WebhookEvent::JobStarted, job),
         Event::Broken { job, .. } => one(WebhookEvent::ReservationBroken, job),
-        Event::Ended { job, outcome } => match outcome {
+        Event::Ended { job, outcome, .. } => match outcome {
             Outcome::Succeeded | Outcome::Released => one(WebhookEvent::JobFinished, job),
             Outcome::Cancelled => Vec::new(),
             _ => one(WebhookEvent::JobFailed, job),
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn starts_ends_and_broken_promises_are_told() {
         let job = JobId(1);
-        let ended = |outcome| told(Event::Ended { job, outcome });
+        let ended = |outcome| told(Event::Ended { job, outcome, at: None });
         assert_eq!(ended(Outcome::Succeeded), [WebhookEvent::JobFinished]);
         assert_eq!(ended(Outcome::Failed { code: 1 }), [WebhookEvent::JobFailed]);
         assert_eq!(ended(Outcome::Cancelled), []);

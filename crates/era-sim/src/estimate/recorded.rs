@@ -108,7 +108,7 @@ impl Lessons<'_> {
                     open.attempt = None;
                 }
             }
-            Event::Ended { job, outcome } => self.ended(*job, outcome, state.now()),
+            Event::Ended { job, outcome, .. } => self.ended(*job, outcome, state.now()),
             _ => {}
         }
     }

@@ -200,7 +200,7 @@ impl Driver {
                 Some((at, task)) => {
                     self.exits.remove(&(at, task));
                     self.pause(task.job);
-                    self.send(Command::Exited { task, code: 0 });
+                    self.send(Command::Exited { task, code: 0, at: None });
                 }
                 None => {
                     self.send(Command::Tick);
@@ -224,7 +224,7 @@ impl Driver {
         let input = Input { seq: self.state.seq() + 1, at: self.now, command };
         let output = step(&mut self.state, input);
         for event in &output.events {
-            if let Event::Ended { job, outcome } = event {
+            if let Event::Ended { job, outcome, .. } = event {
                 self.filling.remove(job);
                 self.ended(*job, outcome);
             }
@@ -255,7 +255,7 @@ impl Driver {
         if let Some(done) = self.pause(task.job).filter(|done| *done > Span::ZERO) {
             self.send(Command::Checkpointed { task, done });
         }
-        self.send(Command::Exited { task, code: 143 });
+        self.send(Command::Exited { task, code: 143, at: None });
     }
 
     /// Compares what a promise came to with what was told.

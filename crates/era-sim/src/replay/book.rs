@@ -196,7 +196,7 @@ impl Book {
                     }
                 }
                 Event::Replanned { job, part, .. } => self.stops(*job, *part, now),
-                Event::Ended { job, outcome } => {
+                Event::Ended { job, outcome, .. } => {
                     let parts: Vec<u16> =
                         self.running.keys().filter(|(id, _)| id == job).map(|(_, p)| *p).collect();
                     for part in parts {

@@ -192,7 +192,7 @@ impl Executor {
                 let before = run.tasks.len();
                 run.tasks.retain(|(known, _)| *known != task);
                 let ran = run.tasks.len() < before;
-                ran.then_some(Command::Exited { task, code: 143 }).into_iter().collect()
+                ran.then_some(Command::Exited { task, code: 143, at: None }).into_iter().collect()
             }
             Due::Exits { job, part, attempt } => {
                 let current = self.runs.get(&(job, part)).is_some_and(|run| run.attempt == attempt);
@@ -200,7 +200,10 @@ impl Executor {
                     return Vec::new();
                 };
                 let code = run.conduct.code;
-                run.tasks.into_iter().map(|(task, _)| Command::Exited { task, code }).collect()
+                run.tasks
+                    .into_iter()
+                    .map(|(task, _)| Command::Exited { task, code, at: None })
+                    .collect()
             }
             Due::Reports { job, part, attempt, report } => {
                 let run = self.runs.get(&(job, part)).filter(|run| run.attempt == attempt);

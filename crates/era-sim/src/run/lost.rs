@@ -44,7 +44,7 @@ impl Driver<'_> {
         }
         self.send(at, Command::Lost { node });
         for task in stopped {
-            self.send(at, Command::Exited { task, code: 143 });
+            self.send(at, Command::Exited { task, code: 143, at: None });
         }
     }
 

@@ -293,7 +293,7 @@ impl Driver<'_> {
         self.run.jobs[index].end_s = Some(second);
         self.note_end(index);
         for task in tasks {
-            self.send(at, Command::Exited { task, code: 0 });
+            self.send(at, Command::Exited { task, code: 0, at: None });
         }
     }
 
@@ -352,7 +352,7 @@ impl Driver<'_> {
             if rank == 0 && done > Span::ZERO {
                 self.send(instant(second), Command::Checkpointed { task, done });
             }
-            self.send(instant(second), Command::Exited { task, code: 143 });
+            self.send(instant(second), Command::Exited { task, code: 143, at: None });
         }
     }
 

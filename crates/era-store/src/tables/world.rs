@@ -219,7 +219,7 @@ impl World {
         let cause = cause.map(str::to_owned);
         let seen = Seen { at_ms: self.now.0, cause, ..Seen::default() };
         let note = Note { task: Some(seen), ..Note::default() };
-        self.send(Command::Exited { task, code }, note);
+        self.send(Command::Exited { task, code, at: None }, note);
     }
 
     /// What a wallet holds by the core.

@@ -106,7 +106,7 @@ fn cycle_10k_ms(seed: u64) -> f64 {
         for _ in 0..8 {
             let at = seeded.range(0, running.len() as i64) as usize;
             let task = running.swap_remove(at);
-            send(&mut state, Command::Exited { task, code: 0 });
+            send(&mut state, Command::Exited { task, code: 0, at: None });
         }
         while state.waiting_in_line(&name("default")) < 10_000 {
             enqueue(&mut state, &mut seeded);
@@ -136,7 +136,7 @@ fn drain_10k_per_second() -> f64 {
     loop {
         for task in running.drain(..) {
             send(&mut state, Command::Started { task });
-            send(&mut state, Command::Exited { task, code: 0 });
+            send(&mut state, Command::Exited { task, code: 0, at: None });
             ended += 1;
         }
         for effect in send(&mut state, Command::Pass).effects {

@@ -76,7 +76,7 @@ fn entry(world: &World, news: &News, event: &Event) -> Option<(JobId, Mark, Stri
             let (when, where_) = (stretch(plan.from, plan.to), nodes(world, plan));
             (*job, Mark::Moves, format!("re-planned inside its window: {when} on {where_}"))
         }
-        Event::Ended { job, outcome } => ended(world, news, *job, outcome),
+        Event::Ended { job, outcome, .. } => ended(world, news, *job, outcome),
         _ => return None,
     })
 }

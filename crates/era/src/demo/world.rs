@@ -211,7 +211,7 @@ impl World {
     fn exited(&mut self, task: TaskId, code: i32) -> anyhow::Result<()> {
         let Some(stint) = self.running.remove(&task) else { return Ok(()) };
         self.stints.push(Stint { to: self.now, ..stint });
-        self.send(Command::Exited { task, code })?;
+        self.send(Command::Exited { task, code, at: None })?;
         self.pass()
     }
 

@@ -156,6 +156,59 @@ fn settled(platform: &Platform) -> BTreeMap<u64, Value> {
     }
 }
 
+#[test]
+fn what_ends_while_the_server_is_away_is_dated_and_billed_as_it_ended() {
+    let mut platform = Platform::start();
+    let job = |value: Option<&str>| {
+        let script =
+            "until test -e $ERA_OUTPUTS/go; do sleep 0.05; done; date +%s%3N > $ERA_OUTPUTS/end";
+        let mut job = json!({
+            "work": {"command": ["/bin/sh", "-c", script]},
+            "ask": {"resources": {"cpu": "100m", "memory": "32Mi"}, "duration_s": 100},
+        });
+        if let Some(value) = value {
+            job["value"] = json!(value);
+            let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(5);
+            job["ask"]["deadline"] = json!(deadline.to_string());
+        }
+        platform.submit(&job)
+    };
+    let jobs = [job(None), job(Some("1000"))];
+    for job in jobs {
+        let runs = |job: &Value| (job["state"] == "running").then_some(());
+        platform.wait_for("a job that runs", &format!("/jobs/{job}"), runs);
+    }
+    platform.kill();
+    for job in jobs {
+        std::fs::write(platform.outputs(job).join("go"), "").unwrap();
+    }
+    let away = Duration::from_secs(20);
+    std::thread::sleep(away);
+    platform.restart();
+    for job in jobs {
+        let ended = platform.ended(job);
+        assert_eq!(ended["state"], "succeeded", "{ended}");
+        let said = std::fs::read_to_string(platform.outputs(job).join("end")).unwrap();
+        let said: i64 = said.trim().parse().unwrap();
+        let at = |what: &str| {
+            let at: jiff::Timestamp = ended[what].as_str().unwrap().parse().unwrap();
+            at.as_millisecond()
+        };
+        assert!((0..2000).contains(&(at("ended") - said)), "it ended at {said}: {ended}");
+        // What it paid is for what it ran, a fifth of the rest of a promise's time included.
+        let micro = |what: &str| {
+            ended["cost"][what].as_str().unwrap().parse::<era_api::Credits>().unwrap().0
+        };
+        let ran_ms = at("ended") - at("submitted");
+        assert!(ran_ms < 15_000, "it was over long before the server was back: {ended}");
+        let most = match job == jobs[0] {
+            true => micro("charged") * (ran_ms + 500) / 100_000,
+            false => micro("charged") * (ran_ms + 500 + (100_000 - ran_ms) / 5) / 100_000,
+        };
+        assert!((1..=most).contains(&micro("net")), "at most {most}: {ended}");
+    }
+}
+
 /// What the wallet holds and what the jobs have cost is what was granted.
 fn money_balances(platform: &Platform, jobs: &BTreeMap<u64, Value>) {
     let micro = |amount: &Value| {

@@ -125,7 +125,7 @@ impl Triplets {
                 if !self.live.is_empty() {
                     let task = self.live.swap_remove(dice.below(self.live.len()));
                     let code = dice.one_of(&[0, 0, 1]);
-                    self.each(Command::Exited { task, code });
+                    self.each(Command::Exited { task, code, at: None });
                 }
             }
             7 => {

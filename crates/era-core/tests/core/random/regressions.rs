@@ -70,7 +70,7 @@ fn the_parts_of_a_broken_promise_do_not_run_on_until_the_lost_node_is_certainly_
     bed.done(Command::Lost { node: lost });
     // There is no time left for the first: it is broken now, and the second is told so.
     assert!(bed.events.iter().any(|e| matches!(e, Event::Broken { .. })));
-    let mut stopped = vec![bed.take_stop(), bed.take_stop()];
+    let mut stopped = [bed.take_stop(), bed.take_stop()];
     stopped.sort_unstable_by_key(|(task, ..)| task.part);
     assert_eq!((stopped[1].0, stopped[1].1), (other, StopReason::Cancelled));
     assert!(stopped[1].2 <= min(11));
@@ -164,7 +164,7 @@ fn a_rank_of_growth_is_never_used_twice_in_an_attempt() {
     bed.run(job);
     bed.pass();
     let (first, _) = bed.take_launch();
-    bed.done(Command::Exited { task: first, code: 1 });
+    bed.done(Command::Exited { task: first, code: 1, at: None });
     bed.effects.clear();
     bed.pass();
     let (second, _) = bed.take_launch();
@@ -182,7 +182,7 @@ fn a_gang_is_told_when_growth_ends_by_itself() {
     bed.pass();
     let (grown, _) = bed.take_launch();
     bed.effects.clear();
-    bed.done(Command::Exited { task: grown, code: 1 });
+    bed.done(Command::Exited { task: grown, code: 1, at: None });
     let told = |e: &Effect| matches!(e, Effect::Resize { replicas: 1, .. });
     assert!(bed.effects.iter().any(told), "{:?}", bed.effects);
 }
@@ -454,7 +454,7 @@ fn half_done_on_a_node_that_shrank(bed: &mut Bed) -> JobId {
     bed.pass();
     bed.run(job);
     let rank = bed.nodes_of(job).iter().position(|node| *node == 0).unwrap();
-    bed.done(Command::Exited { task: bed.task(job, rank as u32), code: 0 });
+    bed.done(Command::Exited { task: bed.task(job, rank as u32), code: 0, at: None });
     bed.done(without_gpus());
     job
 }
@@ -489,7 +489,7 @@ fn a_rank_that_is_done_needs_no_seat_for_its_gang_to_go_on_for_longer() {
     let job = bed.promise(gang(2, "gpu=8", 60, (0, 60)));
     bed.run(job);
     let rank = bed.nodes_of(job).iter().position(|node| *node == 0).unwrap();
-    bed.done(Command::Exited { task: bed.task(job, rank as u32), code: 0 });
+    bed.done(Command::Exited { task: bed.task(job, rank as u32), code: 0, at: None });
     bed.done(without_gpus());
     let most = credits(1_000_000);
     let reply = bed.send(Command::Extend { job, by: by(ALICE), span: Span::from_min(10), most });

@@ -142,7 +142,7 @@ impl Rig {
             self.send(Command::Pass);
             for task in self.executor.reachable(&self.bed.state) {
                 self.send(Command::Started { task });
-                self.send(Command::Exited { task, code: 0 });
+                self.send(Command::Exited { task, code: 0, at: None });
             }
             let Some(wakeup) = next_wakeup(&self.bed.state) else { continue };
             self.bed.at = self.bed.at.max(wakeup);

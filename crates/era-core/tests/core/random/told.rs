@@ -197,7 +197,7 @@ impl Book {
                     told.over = true;
                 }
             }
-            Event::Ended { job, outcome } => return self.note_end(*job, outcome, now),
+            Event::Ended { job, outcome, .. } => return self.note_end(*job, outcome, now),
             _ => {}
         }
         Ok(())

@@ -228,14 +228,14 @@ impl Projection<'_> {
         });
     }
 
-    pub(super) fn ended(&mut self, id: JobId, outcome: &Outcome) {
+    pub(super) fn ended(&mut self, id: JobId, outcome: &Outcome, before: Option<Time>) {
         let parts = self.memory.job(id).map_or(0, |live| live.parts.len());
         for part in 0..parts {
             self.close_attempt(id, u16::try_from(part).unwrap_or(u16::MAX));
         }
         let at = self.at();
         self.change(id, |live, changes| {
-            live.row.ended = Some(at);
+            live.row.ended = Some(before.unwrap_or(at));
             live.row.state = over(outcome);
             live.row.exit_code = match outcome {
                 Outcome::Succeeded => Some(0),

@@ -114,7 +114,7 @@ impl Projection<'_> {
             Event::Replanned { job, plan, .. } => self.replanned(*job, plan.to),
             Event::Broken { job, reason } => self.broken(*job, reason),
             Event::Extended { job, to, .. } => self.extended(*job, *to),
-            Event::Ended { job, outcome } => self.ended(*job, outcome),
+            Event::Ended { job, outcome, at } => self.ended(*job, outcome, *at),
             Event::Posted { job, posting } => self.posted(*job, posting),
             Event::Edited { job } => self.edited(*job),
             Event::Promised { .. }

@@ -240,7 +240,7 @@ impl Past {
             self.clock.pass(Span::from_s(1));
             for task in &tasks {
                 let code = i32::from(task.job.0 % FAILS == 0);
-                let command = Command::Exited { task: *task, code };
+                let command = Command::Exited { task: *task, code, at: None };
                 answers.push(self.driver.hand_in_patiently(command, self.seen(None)).await?);
             }
             for answer in answers {
