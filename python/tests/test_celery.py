@@ -8,6 +8,7 @@ import os
 import subprocess
 import time
 import uuid
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from celery import chain, chord, group
@@ -232,6 +233,33 @@ def test_a_malformed_message_ends_no_worker(redis, workers, app, kind):
         return {entry: kept[b"message"] for entry, kept in redis.client().xrange("era:dead")}
 
     eventually(lambda: number not in buried() and fields[b"message"] in buried().values())
+
+
+@both_kinds
+def test_a_command_that_is_none_ends_no_worker(redis, workers, app, kind):
+    worker = workers(kind)
+    no_dict = json.loads(wrapped(id="x", task="", body=b"[7]"))
+    for nothing in ("no message", "7", "[]", "{}", '{"body": 7}', json.dumps(no_dict), "\x00"):
+        assert redis.client().publish("/0.celery.pidbox", nothing) > 0
+    # Nobody is told what became of a command, so the next one shows that it was passed over.
+    answers = eventually(lambda: app.control.ping(destination=[worker.called], timeout=5))
+    assert answers == [{worker.called: {"ok": "pong"}}]
+    good = app.send_task("era.exec", args=[["true"]], queue="eraeagerjob")
+    assert good.get(timeout=30)["code"] == 0
+
+
+@both_kinds
+def test_a_command_that_is_none_ends_no_worker(redis, workers, app, kind):
+    worker = workers(kind)
+    no_command = wrapped(id="x", task="", body=b"[7]")
+    for nothing in ("no message", "7", "[]", "{}", '{"body": 7}', no_command, "\x00"):
+        assert redis.client().publish("/0.celery.pidbox", nothing) > 0
+    # Nobody is told what became of a command: the next one shows that it was passed over.
+    answers = eventually(lambda: app.control.ping(destination=[worker.called], timeout=5))
+    assert answers == [{worker.called: {"ok": "pong"}}]
+    good = app.send_task("era.exec", args=[["true"]], queue="eraeagerjob")
+    assert good.get(timeout=30)["code"] == 0
+    assert worker.server.process.poll() is None
 
 
 @pytest.mark.parametrize("kinds", [("rust", "rust"), ("celery", "celery"), ("rust", "celery")])
@@ -485,6 +513,32 @@ def test_a_redis_that_goes_away_and_comes_back_loses_nothing(site, redis, worker
     assert (job.state, job.attempts) == ("succeeded", 1)
     assert len(lines(client, job.id)) == 40
     assert client.wait(waiting.job, 60).state == "succeeded"
+
+
+def test_what_a_redis_that_stays_away_keeps_from_starting_costs_nothing(site, redis, workers):
+    workers("rust")
+    client = site.client()
+    eventually(lambda: site.health("one") == "up")
+    redis.stop()
+    soon = datetime.now(timezone.utc) + timedelta(seconds=25)
+    promised = client.submit(["true"], SMALL, 10, 1000, deadline=soon.isoformat())
+    waiting = client.submit(ticking(3), SMALL, 600)
+    cancelled = client.submit(["sleep", "600"], SMALL, 900)
+    begun = time.monotonic()
+    client.cancel(cancelled.job)
+    assert client.wait(cancelled.job, 60).state == "cancelled"
+    assert time.monotonic() - begun < 15, "nobody waits for Redis to call it off"
+    eventually(lambda: site.health("one") == "lost")
+    job = client.wait(promised.job, 60)
+    assert job.state == "broken", job
+    assert job.cost.charged > 0 and job.cost.net == 0, "a promise that was broken is refunded"
+    said = " ".join(line.text for line in client.logs(waiting.job).items)
+    assert f"the task waits to be started: Redis at {redis.url} did not" in said
+    assert "the task was not started" in said
+    redis.start()
+    job = client.wait(waiting.job, 60)
+    assert (job.state, job.attempts) == ("succeeded", 2)
+    assert len(lines(client, job.id)) == 3, "it ran once"
 
 
 def test_a_server_that_is_killed_finds_its_tasks_again(site, redis, workers):

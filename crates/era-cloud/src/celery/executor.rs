@@ -2,26 +2,28 @@
 //! back as results.
 //!
 //! It knows which launches are out ([`known`]), gives them to Redis ([`orders`]), reads what became
-//! of them ([`results`]) and follows the nodes and their leases ([`nodes`]). How a node runs a task
-//! is the node's to know.
+//! of them ([`results`]), gives up what nobody takes ([`waiting`]) and follows the nodes and their
+//! leases ([`nodes`]). How a node runs a task is the node's to know.
 
 mod known;
 mod nodes;
 mod orders;
 mod results;
+mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use era_core::job::TaskId;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use super::bus::{self, Bus, BusError};
 use super::names::{self, Address, BadAddress, CeleryId};
 use crate::executor::{Executor, Order, Reports};
 use known::Known;
+use waiting::Away;
 
 /// How long it is until something that Redis refused is tried again.
 const AGAIN: Duration = Duration::from_millis(300);
@@ -80,6 +82,10 @@ struct Shared {
     bus: Bus,
     site: String,
     known: Mutex<Known>,
+    /// Redis, while it is away.
+    away: Mutex<Option<Away>>,
+    /// Something that waits is to stop.
+    stops: Notify,
     reports: Reports,
 }
 
@@ -120,7 +126,8 @@ impl Celery {
         settle_in(&bus, &site).await?;
         let known = orders::out(&bus, &site).await?;
         let known = Mutex::new(known);
-        let shared = Arc::new(Shared { bus, site, known, reports });
+        let (away, stops) = (Mutex::default(), Notify::new());
+        let shared = Arc::new(Shared { bus, site, known, away, stops, reports });
         let (says, heard) = mpsc::unbounded_channel();
         let tasks = vec![
             tokio::spawn(orders::carry_out(Arc::clone(&shared), heard)),
@@ -128,6 +135,7 @@ impl Celery {
             tokio::spawn(results::look(Arc::clone(&shared))),
             tokio::spawn(results::hear_reports(Arc::clone(&shared))),
             tokio::spawn(nodes::follow(Arc::clone(&shared))),
+            tokio::spawn(waiting::watch(Arc::clone(&shared))),
         ];
         Ok(Celery { shared, says, tasks })
     }
@@ -152,6 +160,20 @@ impl Drop for Celery {
 
 impl Executor for Celery {
     fn carry_out(&self, order: Order) {
+        // What is out is known at once, also while orders wait for Redis.
+        match &order {
+            Order::Launch(launch) => {
+                if !self.shared.known().insert(launch.clone(), Instant::now()) {
+                    return;
+                }
+            }
+            Order::Stop { task, .. } => {
+                if self.shared.known().stop(*task) {
+                    self.shared.stops.notify_one();
+                }
+            }
+            Order::Prolong { .. } | Order::Resize { .. } | Order::Stage(_) => {}
+        }
         self.say(Say::Order(Box::new(order)));
     }
 

@@ -12,6 +12,8 @@ use super::result::State;
 pub const SITE: &str = "era:site";
 /// The names of nodes that have a worker.
 pub const NODES: &str = "era:nodes";
+/// The names of nodes that were sent something and do not take it.
+pub const UNTAKEN: &str = "era:untaken";
 /// Launches by task: what is to be run. What is not in it must not start.
 pub const LAUNCHES: &str = "era:launches";
 /// Which worker has taken which launch.

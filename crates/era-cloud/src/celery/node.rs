@@ -26,8 +26,9 @@ use tokio::task::JoinHandle;
 use super::bus::{self, Bus, BusError};
 use super::names::{self, CeleryId};
 use super::outcome::{Ended, started_meta};
+use super::verdict;
 use crate::docker::DockerError;
-use crate::executor::{FoundNode, Launch, Order, Report};
+use crate::executor::{Ending, FoundNode, Launch, Order, Report};
 use crate::local::LocalError;
 use behind::Behind;
 pub use behind::Runs;
@@ -239,10 +240,24 @@ impl Node {
                 return self.end_of(ended).await;
             }
             match self.claim(id).await {
-                Ok(Claim::Run(launch)) => {
-                    self.begin(*launch);
-                    return self.end_of(ended).await;
-                }
+                Ok(Claim::Run(launch)) => match self.may_begin(&launch).await {
+                    Ok(true) => {
+                        self.begin(*launch);
+                        return self.end_of(ended).await;
+                    }
+                    Ok(false) => {
+                        tracing::info!(id, "a launch was given up before it began");
+                        self.running().forget(celery.task);
+                        return Run::Over;
+                    }
+                    Err(error) => {
+                        tracing::error!(%error, id, "a launch cannot begin in its job's folder");
+                        let (code, ending) = (126, Ending::NotStarted);
+                        let outcome = self.running().outcome(celery.task, bus::now(), code, ending);
+                        settle(self.clone(), celery.task, outcome).await;
+                        return self.end_of(ended).await;
+                    }
+                },
                 Ok(Claim::Over) => {
                     self.running().forget(celery.task);
                     return Run::Over;
@@ -289,6 +304,13 @@ impl Node {
             [word] if word == b"lost" => Claim::NoLease,
             _ => Claim::Over,
         })
+    }
+
+    /// Whether the server has not given a launch up meanwhile; from here on it cannot.
+    async fn may_begin(&self, launch: &Launch) -> std::io::Result<bool> {
+        let (launch, worker) = (launch.clone(), format!("{} {}", self.name(), self.generation()));
+        let decided = tokio::task::spawn_blocking(move || verdict::begin(&launch, &worker));
+        decided.await.map_err(std::io::Error::other)?
     }
 
     /// Has the supervisor start a task, for as long as the lease lasts.

@@ -124,6 +124,22 @@ class Channel(redis.Channel):
             return False
         return all(isinstance(info.get(name), str) for name in ("exchange", "routing_key"))
 
+    def _handle_message(self, client: Any, response: Any) -> Any:
+        """What was published. A command to workers that is none is passed over: nobody holds it,
+        and the transport would end the worker."""
+        payload = super()._handle_message(client, response)
+        data = payload.get("data")
+        if isinstance(data, bytes) and data and not self._is_command(data):
+            log.warning("a command to workers cannot be read: %r", data[:WHY_CHARS_MAX])
+            payload["data"] = b""
+        return payload
+
+    def _is_command(self, raw: bytes) -> bool:
+        try:
+            return isinstance(self.Message(loads(bytes_to_str(raw)), channel=self).decode(), dict)
+        except Exception:
+            return False
+
     def decode_body(self, body: Any, encoding: Any = None) -> Any:
         """A body that is not in base64, as its properties say, is none: its sender can be told."""
         try:

@@ -14,10 +14,29 @@ pub(super) struct Known {
     tasks: BTreeMap<TaskId, Out>,
 }
 
+/// A launch whose start nobody has told.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Waiting {
+    pub(super) launch: Launch,
+    /// For how long.
+    pub(super) waited: Duration,
+    /// Whether it is to stop.
+    pub(super) stop: bool,
+    /// Whether its log says that it waits.
+    pub(super) noted: bool,
+}
+
 #[derive(Debug)]
 struct Out {
     launch: Launch,
+    /// Since when it could have been taken.
+    since: Instant,
+    /// When its message was last sent.
     sent: Instant,
+    /// Whether it is to stop.
+    stop: bool,
+    /// Whether its log says that it waits.
+    noted: bool,
     /// Whether its start was told.
     started: bool,
     /// Whether its end was told.
@@ -33,7 +52,9 @@ impl Known {
             (out.started, out.ended) = (false, false);
             return false;
         }
-        self.tasks.insert(task, Out { launch, sent: now, started: false, ended: false });
+        let (since, sent) = (now, now);
+        let (stop, noted, started, ended) = (false, false, false, false);
+        self.tasks.insert(task, Out { launch, since, sent, stop, noted, started, ended });
         true
     }
 
@@ -88,12 +109,44 @@ impl Known {
         Some(out.launch.clone())
     }
 
-    /// Launches that were sent so long ago that their message may be lost, and that never started.
-    pub(super) fn unheard(&self, after: Duration, now: Instant) -> Vec<Launch> {
-        let silent = |out: &&Out| {
-            !out.started && !out.ended && now.saturating_duration_since(out.sent) >= after
+    /// A task is to stop. Says whether its start was not told.
+    pub(super) fn stop(&mut self, task: TaskId) -> bool {
+        let Some(out) = self.tasks.get_mut(&task) else { return false };
+        out.stop = true;
+        !out.started && !out.ended
+    }
+
+    /// Launches whose start nobody has told.
+    pub(super) fn waiting(&self, now: Instant) -> Vec<Waiting> {
+        self.waiting_if(now, |_| true)
+    }
+
+    /// Those that were sent so long ago that their message may be lost.
+    pub(super) fn unheard(&self, after: Duration, now: Instant) -> Vec<Waiting> {
+        self.waiting_if(now, |out| now.saturating_duration_since(out.sent) >= after)
+    }
+
+    fn waiting_if(&self, now: Instant, which: impl Fn(&Out) -> bool) -> Vec<Waiting> {
+        let waits = self.tasks.values().filter(|out| !out.started && !out.ended && which(out));
+        let waiting = |out: &Out| Waiting {
+            launch: out.launch.clone(),
+            waited: now.saturating_duration_since(out.since),
+            stop: out.stop,
+            noted: out.noted,
         };
-        self.tasks.values().filter(silent).map(|out| out.launch.clone()).collect()
+        waits.map(waiting).collect()
+    }
+
+    /// Its log says that it waits.
+    pub(super) fn noted(&mut self, task: TaskId) {
+        if let Some(out) = self.tasks.get_mut(&task) {
+            out.noted = true;
+        }
+    }
+
+    /// From now on they can be taken: Redis is back.
+    pub(super) fn begin_anew(&mut self, now: Instant) {
+        self.tasks.values_mut().for_each(|out| (out.since, out.sent) = (now, now));
     }
 
     /// It was sent again.
@@ -171,5 +224,27 @@ mod tests {
         known.sent(task, now);
         known.news(vec![started(task)]);
         assert_eq!(known.unheard(Duration::from_secs(20), later).len(), 0);
+    }
+
+    #[test]
+    fn what_waits_is_what_neither_started_nor_ended() {
+        let (mut known, now) = (Known::default(), Instant::now());
+        for job in 1..=3 {
+            known.insert(launch(job, &["true"]), now);
+        }
+        let of = |job| launch(job, &["true"]).task;
+        known.news(vec![started(of(1)), lost(of(2))]);
+        assert!(!known.stop(of(1)) && !known.stop(of(2)) && known.stop(of(3)));
+        known.noted(of(3));
+        let later = now + Duration::from_secs(7);
+        let waits = Waiting {
+            launch: launch(3, &["true"]),
+            waited: Duration::from_secs(7),
+            stop: true,
+            noted: true,
+        };
+        assert_eq!(known.waiting(later), [waits]);
+        known.begin_anew(later);
+        assert_eq!(known.waiting(later)[0].waited, Duration::ZERO);
     }
 }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Shared;
+use super::waiting::AWAY_PATIENCE;
 use crate::celery::bus::{self, BusError};
-use crate::celery::names;
+use crate::celery::{names, queue};
 use crate::executor::{FoundNode, Report};
 
 /// How often nodes are looked at.
@@ -84,11 +85,34 @@ impl Nodes {
 pub(super) async fn follow(shared: Arc<Shared>) {
     let mut nodes = Nodes::default();
     loop {
-        if let Err(error) = look(&shared, &mut nodes).await {
-            tracing::warn!(%error, "nodes cannot be looked at");
-            nodes.begin_anew(Instant::now());
+        match look(&shared, &mut nodes).await {
+            Ok(()) => shared.is_back(Instant::now()),
+            Err(error) => {
+                let away = shared.is_away(&error, Instant::now());
+                if away >= AWAY_PATIENCE {
+                    without_redis(&shared, &mut nodes, &error.to_string()).await;
+                }
+                nodes.begin_anew(Instant::now());
+            }
         }
         tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Nothing can be started without Redis. A node on which nothing of ours may run is lost, before
+/// what was to start there, so that nothing is planned there anew. What runs goes on for as long as
+/// its worker reaches Redis, and nobody here can know for how long that is.
+async fn without_redis(shared: &Shared, nodes: &mut Nodes, why: &str) {
+    for (name, seen) in &mut nodes.all {
+        let given_up = shared.give_up_waiting(name, why).await;
+        let empty = shared.known().on_node(name).len() == given_up.len();
+        if empty && seen.told {
+            tracing::warn!(node = name, "a node cannot be reached without Redis");
+            shared.report([Report::NodeLost { name: name.clone() }]).await;
+            seen.told = false;
+        }
+        let lost = |task| Report::Lost { task, reason: "its-redis-went-away".to_owned() };
+        shared.tell(given_up.into_iter().map(lost).collect()).await;
     }
 }
 
@@ -100,10 +124,28 @@ async fn look(shared: &Shared, nodes: &mut Nodes) -> Result<(), BusError> {
             shared.report([Report::Node(found)]).await;
         }
     }
+    resume(shared).await?;
     for (name, beat) in nodes.lapsed(now) {
         if give_up(shared, &name, &beat).await? {
             nodes.all.remove(&name);
         }
+    }
+    Ok(())
+}
+
+/// Nodes whose queue is empty again take what they are sent.
+async fn resume(shared: &Shared) -> Result<(), BusError> {
+    let members = redis::cmd("SMEMBERS").arg(names::UNTAKEN).clone();
+    let silent: Vec<String> = shared.bus.run("show nodes that take nothing", &members).await?;
+    for name in silent {
+        let mut length = redis::cmd("LLEN");
+        length.arg(queue::of_node(&name));
+        if shared.bus.run::<u64>("count messages", &length).await? > 0 {
+            continue;
+        }
+        shared.report([Report::NodeResumed { name: name.clone() }]).await;
+        let forget = redis::cmd("SREM").arg(names::UNTAKEN).arg(&name).clone();
+        shared.bus.run::<i64>("forget a node that took nothing", &forget).await?;
     }
     Ok(())
 }
@@ -166,6 +208,13 @@ async fn give_up(shared: &Shared, name: &str, beat: &str) -> Result<bool, BusErr
     }
     tracing::warn!(node = name, tasks = tasks.len(), "a node's lease has lapsed");
     shared.report([Report::NodeLost { name: name.to_owned() }]).await;
+    let waiting = shared.known().waiting(Instant::now());
+    for waits in waiting {
+        if waits.launch.node_name == name {
+            let silent = "its worker was not heard of for longer than its lease";
+            shared.note(&waits.launch, &format!("the task was not started: {silent}"));
+        }
+    }
     let lost = |task| Report::Lost { task, reason: "lease-lapsed".to_owned() };
     shared.tell(tasks.into_iter().map(lost).collect()).await;
     Ok(true)

@@ -9,6 +9,7 @@ use era_core::units::Time;
 use serde_json::Map;
 use tokio::sync::mpsc;
 
+use super::known::Waiting;
 use super::{AGAIN, Known, Say, Shared};
 use crate::celery::body::Format;
 use crate::celery::bus::{self, Bus, BusError, add_publish};
@@ -86,9 +87,6 @@ impl Shared {
     /// Adds what makes a launch known and sends its message. Says whether anything was added.
     async fn add_launch(&self, all: &mut redis::Pipeline, launch: Launch) -> bool {
         let task = launch.task;
-        if !self.known().insert(launch.clone(), Instant::now()) {
-            return false;
-        }
         let (id, text) = (self.id(task), serde_json::to_string(&launch));
         match (message(&id, &launch, self.bus.tag()), text) {
             (Ok(envelope), Ok(text)) => {
@@ -148,6 +146,15 @@ impl Shared {
             self.report([Report::Lost { task, reason }]).await;
             return Ok(());
         };
+        if !self.call_off(task).await? {
+            return self.send(&node, order).await;
+        }
+        self.tell_stopped(task).await;
+        Ok(())
+    }
+
+    /// Says whether nobody has claimed a launch, and nobody can from now on.
+    pub(super) async fn call_off(&self, task: TaskId) -> Result<bool, BusError> {
         let id = self.id(task);
         let called_off: u8 = self
             .bus
@@ -156,12 +163,13 @@ impl Shared {
             })
             .await?;
         self.bus.command(&control::Command::revoke(&[id])).await?;
-        if called_off == 0 {
-            return self.send(&node, order).await;
-        }
+        Ok(called_off == 1)
+    }
+
+    /// It was told to stop before it began.
+    pub(super) async fn tell_stopped(&self, task: TaskId) {
         let (code, ending) = (TERMINATED, Ending::Stopped);
         self.tell(vec![Report::Exited { task, at: bus::now(), code, ending }]).await;
-        Ok(())
     }
 
     async fn prolong(&self, task: TaskId, until: Time, order: &Order) -> Result<(), BusError> {
@@ -183,16 +191,21 @@ impl Shared {
         self.bus.run::<String>("take an order", &add).await.map(drop)
     }
 
-    /// Sends the messages of launches again whose first may be lost: nobody has claimed them.
-    pub(super) async fn send_again(&self, launches: Vec<Launch>) -> Result<(), BusError> {
-        for launch in launches {
-            let (task, id) = (launch.task, self.id(launch.task));
+    /// Sends the messages of launches again whose first may be lost: nobody has claimed them. What
+    /// nobody claims for long is given up.
+    pub(super) async fn send_again(&self, unheard: Vec<Waiting>) -> Result<(), BusError> {
+        for waits in unheard {
+            let (task, id) = (waits.launch.task, self.id(waits.launch.task));
             let mut claimed = redis::cmd("HEXISTS");
             claimed.arg(names::CLAIMS).arg(&id);
             self.known().sent(task, Instant::now());
-            if self.bus.run::<i64>("say what is claimed", &claimed).await? == 0
-                && let Ok(envelope) = message(&id, &launch, self.bus.tag())
-            {
+            if self.bus.run::<i64>("say what is claimed", &claimed).await? == 1 {
+                continue;
+            }
+            if self.is_untaken(&waits).await? {
+                continue;
+            }
+            if let Ok(envelope) = message(&id, &waits.launch, self.bus.tag()) {
                 tracing::warn!(id, "a launch that nobody took is sent again");
                 self.bus.publish(&[envelope]).await?;
             }

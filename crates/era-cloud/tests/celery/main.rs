@@ -1,0 +1,255 @@
+//! The Celery executor on a real Redis that stands still, and on a node that takes nothing: what
+//! was not begun is given up with a word in its log, and never starts afterwards.
+
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use era_cloud::celery::bus::Bus;
+use era_cloud::celery::names::Address;
+use era_cloud::celery::node::{Node, NodeOptions, Runs};
+use era_cloud::celery::worker::Worker;
+use era_cloud::celery::{Celery, CeleryOptions};
+use era_cloud::local::LocalOptions;
+use era_cloud::log::{LogReader, Only};
+use era_cloud::task::{Settings, now};
+use era_cloud::{Ending, Executor, FoundNode, Launch, Limits, Order, Report, TaskSpec};
+use era_core::job::TaskId;
+use era_core::resources::{Capacity, Resources};
+use era_core::units::{JobId, NodeId, Span, Time, UserId};
+use tokio::sync::mpsc;
+
+/// Far more than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// Longer than Redis stands still, so that what runs meanwhile goes on.
+const LEASE_S: u64 = 120;
+
+/// A site with nodes, in a folder that all of them see.
+struct Bed {
+    folder: tempfile::TempDir,
+    redis: Child,
+    port: u16,
+    executor: Celery,
+    reports: mpsc::Receiver<Report>,
+}
+
+impl Bed {
+    /// `None` where there is no Redis and need not be.
+    async fn start() -> Option<Bed> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("its number").port();
+        drop(free);
+        let redis = Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let redis = match redis {
+            Ok(redis) => redis,
+            Err(why) if std::env::var_os("ERA_ENGINES_NEEDED").is_some() => panic!("{why}"),
+            Err(why) => {
+                let told = format_args!("skipped: redis-server: {why}\n");
+                let _ = std::io::Write::write_fmt(&mut std::io::stderr(), told);
+                return None;
+            }
+        };
+        while Bus::connect(&address(port)).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let (tell, reports) = mpsc::channel(1024);
+        let options = CeleryOptions { address: address(port), site: folder.path().join("site") };
+        let executor = Celery::start(options, tell).await.expect("an executor");
+        Some(Bed { folder, redis, port, executor, reports })
+    }
+
+    /// A node that holds a lease. What it is sent is taken by a worker, where it has one.
+    async fn node(&mut self, name: &str) -> Node {
+        let folder = self.folder.path().join(name);
+        let runs = Runs::Processes(LocalOptions {
+            folder: folder.join("shim"),
+            program: env!("CARGO_BIN_EXE_era-cloud-test-shim").into(),
+            arguments: Vec::new(),
+            settings: Settings::default(),
+        });
+        let capacity = Capacity { cpu: 4000, memory: 4096, ..Capacity::default() };
+        let (name, labels) = (name.to_owned(), BTreeMap::new());
+        let found = FoundNode { name: name.clone(), capacity, labels, simulated: false };
+        let bus = Bus::connect(&address(self.port)).await.expect("Redis");
+        let node = Node::start(NodeOptions { found, folder, runs }, bus).await.expect("a node");
+        self.find(|report| matches!(report, Report::Node(found) if found.name == name)).await;
+        node
+    }
+
+    fn stand_still(&self, still: bool) {
+        let signal = if still { "-STOP" } else { "-CONT" };
+        let done = Command::new("kill").args([signal, &self.redis.id().to_string()]).status();
+        assert!(done.expect("a signal").success());
+    }
+
+    /// A shell's words on a node.
+    fn launch(&self, node: &str, job: u64, script: &str) -> Launch {
+        let launch = Launch {
+            task: TaskId { job: JobId(job), part: 0, attempt: 1, rank: 0 },
+            node: NodeId(0),
+            node_name: node.into(),
+            gpus: Vec::new(),
+            each: Resources { cpu: 500, memory: 128, ..Resources::default() },
+            replicas: 1,
+            until: now() + Span::from_s(900),
+            master: "127.0.0.1".into(),
+            local_rank: 0,
+            spec: Arc::new(TaskSpec {
+                user: UserId(1),
+                user_name: "ada".into(),
+                job_name: None,
+                command: ["/bin/sh", "-c", script].map(Into::into).into(),
+                env: BTreeMap::new(),
+                code: Vec::new(),
+                inputs: Vec::new(),
+                image: None,
+                folder: self.job(job),
+                alone: true,
+                array: None,
+                limits: Limits::default(),
+            }),
+        };
+        self.executor.carry_out(Order::Launch(launch.clone()));
+        launch
+    }
+
+    fn job(&self, job: u64) -> PathBuf {
+        self.folder.path().join("jobs").join(job.to_string())
+    }
+
+    /// How often a job has said that it runs.
+    fn runs(&self, job: u64) -> usize {
+        let said = std::fs::read_to_string(self.job(job).join("outputs/ran"));
+        said.map_or(0, |said| said.lines().count())
+    }
+
+    async fn find(&mut self, wanted: impl Fn(&Report) -> bool) -> Report {
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.reports.recv()).await;
+            let report = next.expect("a report in time").expect("an executor");
+            if wanted(&report) {
+                return report;
+            }
+        }
+    }
+
+    async fn over(&mut self, launch: &Launch) -> Report {
+        let task = launch.task;
+        let over = self
+            .find(|report| {
+                matches!(report, Report::Exited { task: t, .. } | Report::Lost { task: t, .. }
+                    if *t == task)
+            })
+            .await;
+        self.executor.acknowledge(task);
+        over
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.stand_still(false);
+        let _ = self.redis.kill();
+        let _ = self.redis.wait();
+    }
+}
+
+fn address(port: u16) -> Address {
+    Address::read(&format!("redis://127.0.0.1:{port}/0?lease={LEASE_S}")).expect("an address")
+}
+
+fn log(job: &Path) -> String {
+    let mut log = LogReader::open(&job.join("logs"), Only::default()).expect("a log");
+    let lines = log.read(100, 1 << 20, Time::MAX).expect("lines");
+    lines.iter().map(|line| String::from_utf8_lossy(&line.text) + "\n").collect()
+}
+
+/// Says that it runs, and goes on until it may end.
+const BUSY: &str = "echo x >> $ERA_OUTPUTS/ran; until test -e $ERA_OUTPUTS/go; do sleep 0.1; done";
+/// Says that it runs.
+const BRIEF: &str = "echo x >> $ERA_OUTPUTS/ran";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_redis_keeps_from_starting_is_given_up_and_never_starts_though_its_message_arrives() {
+    let Some(mut bed) = Bed::start().await else { return };
+    let places = || "4,2".parse().expect("bounds");
+    let workers = [
+        Worker::start(bed.node("busy").await, places()),
+        Worker::start(bed.node("idle").await, places()),
+    ];
+    let busy = bed.launch("busy", 1, BUSY);
+    bed.find(|r| matches!(r, Report::Started { task, .. } if *task == busy.task)).await;
+
+    // Whatever is written to it from here on lies in its buffers, and is read in the end.
+    bed.stand_still(true);
+    let begun = Instant::now();
+    let (waits, cancelled) = (bed.launch("idle", 2, BRIEF), bed.launch("idle", 3, BRIEF));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let until = now() + Span::from_s(600);
+    bed.executor.carry_out(Order::Stop { task: cancelled.task, until });
+    let over = bed.over(&cancelled).await;
+    assert!(matches!(over, Report::Exited { ending: Ending::Stopped, .. }), "{over:?}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "it is over at once");
+    // Before what was to start there, so that nothing is planned there anew.
+    let lost = bed.find(|report| matches!(report, Report::NodeLost { .. })).await;
+    assert_eq!(lost, Report::NodeLost { name: "idle".to_owned() }, "what runs is nobody's to end");
+    let over = bed.over(&waits).await;
+    let reason = "its-redis-went-away".to_owned();
+    assert_eq!(over, Report::Lost { task: waits.task, reason });
+    let said = log(&bed.job(2));
+    for words in [
+        format!("the task waits to be started: Redis at redis://127.0.0.1:{}/0", bed.port).as_str(),
+        "the task was not started: Redis at",
+        "is it running, and is this its address?",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+
+    bed.stand_still(false);
+    bed.find(|report| matches!(report, Report::Node(found) if found.name == "idle")).await;
+    let last = bed.launch("idle", 4, BRIEF);
+    let over = bed.over(&last).await;
+    assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}");
+    std::fs::write(bed.job(1).join("outputs/go"), "").expect("written");
+    let over = bed.over(&busy).await;
+    assert!(matches!(over, Report::Exited { code: 0, .. }), "it went on: {over:?}");
+    assert_eq!([1, 2, 3, 4].map(|job| bed.runs(job)), [1, 0, 0, 1]);
+    for worker in &workers {
+        worker.node().leave().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_takes_nothing_is_drained_until_its_queue_is_empty() {
+    let Some(mut bed) = Bed::start().await else { return };
+    let node = bed.node("silent").await;
+    let untaken = bed.launch("silent", 1, BRIEF);
+    let drained = bed.find(|report| matches!(report, Report::NodeDrained { .. })).await;
+    assert_eq!(drained, Report::NodeDrained { name: "silent".to_owned() });
+    let over = bed.over(&untaken).await;
+    let reason = "its-worker-did-not-take-it".to_owned();
+    assert_eq!(over, Report::Lost { task: untaken.task, reason });
+    let said = log(&bed.job(1));
+    for words in ["the task waits to be started", "the task was not started", "eracompute.silent"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+
+    let worker = Worker::start(node, "4,2".parse().expect("bounds"));
+    let resumed = bed.find(|report| matches!(report, Report::NodeResumed { .. })).await;
+    assert_eq!(resumed, Report::NodeResumed { name: "silent".to_owned() });
+    let next = bed.launch("silent", 2, BRIEF);
+    let over = bed.over(&next).await;
+    assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}");
+    assert_eq!([1, 2].map(|job| bed.runs(job)), [0, 1], "what was called off was not run");
+    worker.node().leave().await;
+}
