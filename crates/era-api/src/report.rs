@@ -17,6 +17,10 @@ pub struct Report {
     /// How much of it was only simulated; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<Simulated>,
+    /// The same period replayed on the laboratory's core as it was. How far it is from `with` is
+    /// the error of the method, by which `without` may be off, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Measures>,
     /// The same work first come first served on demand, replayed on the laboratory's core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without: Option<Measures>,

@@ -1,35 +1,58 @@
-//! The laboratory that the server's reports ask: the same journal first come first served and on
-//! demand.
+//! The laboratory that the server's reports ask: the same journal as it was, and first come first
+//! served and on demand.
 
 use std::path::Path;
 
-use era_core::Command;
 use era_core::job::Outcome;
 use era_core::market::MechanismChoice;
 use era_core::queue::PolicyRule;
 use era_core::units::{Name, Time};
-use era_server::report::{Counterfactual, Laboratory};
+use era_core::{Command, State};
+use era_server::report::{Counterfactual, Laboratory, Replays};
 use era_sim::journal::Reader;
-use era_sim::replay::{Book, Rules, Story, learn, rerun};
+use era_sim::replay::{Ask, Book, History, Rules, Story, learn, rerun};
 
 /// Replays on the simulator's core.
 pub(crate) struct Simulator;
 
 impl Laboratory for Simulator {
-    fn without(&self, journal: &Path, from: Time, to: Time) -> Result<Counterfactual, String> {
+    fn replay(&self, journal: &Path, from: Time, to: Time) -> Result<Replays, String> {
         let reader = Reader::open(journal).map_err(|e| e.to_string())?;
         let (history, _) = learn(reader, &|_| ()).map_err(|e| e.to_string())?;
         let first = history.asks.partition_point(|ask| ask.at < from);
         let last = history.asks.partition_point(|ask| ask.at < to);
         let (mark, state) = history.mark_before(first);
-        let asks = &history.asks[mark..last.max(mark)];
+        let period = Excerpt {
+            history: &history,
+            state,
+            asks: &history.asks[mark..last.max(mark)],
+            from,
+            to,
+        };
         let on_demand = Name::new("on-demand").map_err(|e| e.to_string())?;
         let rules = Rules {
             policy: Some(PolicyRule::Fifo),
             mechanism: Some(MechanismChoice::named(&on_demand).map_err(|e| e.to_string())?),
             ..Rules::default()
         };
-        let again = rerun(&history, state, asks, &rules, &|_| ()).map_err(|e| e.to_string())?;
+        Ok(Replays { with: period.under(&Rules::default())?, without: period.under(&rules)? })
+    }
+}
+
+/// A period of a journal, to be replayed under other rules.
+struct Excerpt<'a> {
+    history: &'a History,
+    /// What was there before the asks.
+    state: &'a State,
+    asks: &'a [Ask],
+    from: Time,
+    to: Time,
+}
+
+impl Excerpt<'_> {
+    fn under(&self, rules: &Rules) -> Result<Counterfactual, String> {
+        let Excerpt { history, state, asks, from, to } = *self;
+        let again = rerun(history, state, asks, rules, &|_| ()).map_err(|e| e.to_string())?;
         let submitted = asks
             .iter()
             .filter(|ask| ask.at >= from && matches!(ask.command, Command::Submit { .. }));

@@ -4031,6 +4031,7 @@ export interface components {
              */
             from: string;
             ratio?: components["schemas"]["Ratios"] | null;
+            replayed?: components["schemas"]["Measures"] | null;
             simulated?: components["schemas"]["Simulated"] | null;
             /**
              * Format: date-time

@@ -83,10 +83,10 @@ async fn measures(
     app.wait_for(app.driver.snapshot().seq()).await;
     let tables = app.feed.tables();
     let with = report::measured(tables, period).await?;
-    let without = match asked.without.unwrap_or(false) {
-        true => report::without(&app, period).await?,
+    let replays = match asked.without.unwrap_or(false) {
+        true => report::replays(&app, period).await?,
         false => None,
     };
     let machines = tables.node_spans(period.from, period.to).await?;
-    Ok(Json(report::report(period, with, without, machines)))
+    Ok(Json(report::report(period, with, replays, &machines)))
 }

@@ -9,7 +9,7 @@ use era_store::StoreError;
 use super::Period;
 use crate::App;
 
-/// What came of a period without ERA.
+/// What came of a period in a replay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counterfactual {
     /// Jobs that were accepted.
@@ -32,15 +32,24 @@ pub struct Counterfactual {
     pub by_model: BTreeMap<String, (i64, u128)>,
 }
 
-/// Replays a journal first come first served and on demand.
+/// A period, replayed twice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Replays {
+    /// Under the rules that it had: what this lacks of what happened is the method's own error.
+    pub with: Counterfactual,
+    /// First come first served and on demand.
+    pub without: Counterfactual,
+}
+
+/// Replays a journal, as it was and without ERA.
 pub trait Laboratory: Send + Sync {
     /// What came of the jobs that were handed in in `[from, to)`. The journal is a file as
     /// `era replay` reads it. Takes as long as it takes, and may block.
-    fn without(&self, journal: &Path, from: Time, to: Time) -> Result<Counterfactual, String>;
+    fn replay(&self, journal: &Path, from: Time, to: Time) -> Result<Replays, String>;
 }
 
-/// The period without ERA; `None` where there is no laboratory.
-pub async fn without(app: &App, period: Period) -> Result<Option<Counterfactual>, StoreError> {
+/// The period replayed; `None` where there is no laboratory.
+pub async fn replays(app: &App, period: Period) -> Result<Option<Replays>, StoreError> {
     if app.laboratory.is_none() {
         return Ok(None);
     }
@@ -51,7 +60,7 @@ pub async fn without(app: &App, period: Period) -> Result<Option<Counterfactual>
     let app = app.clone();
     let replayed = tokio::task::spawn_blocking(move || {
         let laboratory = app.laboratory.as_ref()?;
-        Some(laboratory.without(file.path(), period.from, period.to))
+        Some(laboratory.replay(file.path(), period.from, period.to))
     });
     let damaged = |problem: String| StoreError::Damaged { what: "the journal".to_owned(), problem };
     let replayed = replayed.await.map_err(|e| damaged(e.to_string()))?;

@@ -7,7 +7,7 @@ use era_api::report::{Measures, Ratios, Report, Simulated, Stages};
 
 use era_store::tables::{HOUR_MS, NodeSpan, NodeUse};
 
-use super::{Counterfactual, Period, Usage};
+use super::{Counterfactual, Period, Replays, Usage};
 use crate::wire::stamp;
 
 /// Thousandths of a GPU times milliseconds in a GPU-hour.
@@ -84,9 +84,8 @@ fn share(part: i64, whole: i64) -> Option<f64> {
     (whole > 0).then(|| part.max(0) as f64 / whole as f64)
 }
 
-/// What the laboratory found, as measures. It knows no stages, and no faults but those of the
-/// record.
-fn counterfactual(found: &Counterfactual, with: &Measures, utilisation: Option<f64>) -> Measures {
+/// What a replay found, as measures. It knows no stages, and no faults but those of the record.
+fn replayed(found: &Counterfactual, with: &Measures, utilisation: Option<f64>) -> Measures {
     let asked = i64::try_from(found.jobs + found.refusals).unwrap_or(i64::MAX);
     let started = i64::try_from(found.started).unwrap_or(i64::MAX);
     let runs = i64::try_from(found.runs).unwrap_or(i64::MAX);
@@ -141,19 +140,22 @@ pub fn ratios(with: &Measures, without: &Measures) -> Ratios {
 pub fn report(
     period: Period,
     (with, simulated): (Measures, Option<Simulated>),
-    without: Option<Counterfactual>,
-    machines: Vec<NodeSpan>,
+    replays: Option<Replays>,
+    machines: &[NodeSpan],
 ) -> Report {
-    let without = without.map(|found| {
-        let utilisation = given_out(&found, period, machines);
-        counterfactual(&found, &with, utilisation)
-    });
+    let measured = |found: &Counterfactual| {
+        let utilisation = given_out(found, period, machines.to_vec());
+        replayed(found, &with, utilisation)
+    };
+    let (again, without) =
+        replays.map(|found| (measured(&found.with), measured(&found.without))).unzip();
     Report {
         from: stamp(period.from),
         to: stamp(period.to),
         ratio: without.as_ref().map(|without| ratios(&with, without)),
         with,
         simulated,
+        replayed: again,
         without,
     }
 }
@@ -238,7 +240,10 @@ mod tests {
         let period = Period { from: Time(0), to: Time(3_600_000) };
         let machine =
             NodeSpan { node: NodeId(1), since: Time(0), until: None, units: [3000, 0, 0] };
-        let told = report(period, (with.clone(), None), Some(found), vec![machine]);
+        let again = Counterfactual { wait_s: Some(2.5), ..found.clone() };
+        let replays = Replays { with: again, without: found };
+        let told = report(period, (with.clone(), None), Some(replays), &[machine]);
+        assert_eq!(told.replayed.unwrap().start_up.queue_s, Some(2.5), "of what was 2.0");
         let ratio = told.ratio.unwrap();
         assert_eq!(ratio.utilisation, Some(2.0));
         assert_eq!(ratio.run_success, Some(0.8 / 0.5));
@@ -247,6 +252,6 @@ mod tests {
         let models = models.map(|(model, micro)| (model.to_owned(), Credits(micro)));
         assert_eq!(told.without.unwrap().unit_cost_by_model, models);
         assert!(ratio.start_up.unwrap() < 1.0);
-        assert_eq!(report(period, (with, None), None, Vec::new()).ratio, None);
+        assert_eq!(report(period, (with, None), None, &[]).ratio, None);
     }
 }

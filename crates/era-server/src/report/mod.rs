@@ -2,7 +2,7 @@
 //!
 //! What happened is summed up in the tables; here it becomes shares, means and ratios, by pure
 //! functions. What would have happened is asked of a [`Laboratory`], which replays the journal
-//! first come first served and on demand: this crate knows that there is one, not how it works.
+//! as it was, and first come first served and on demand: this crate knows that there is one, not how it works.
 
 mod laboratory;
 mod measures;
@@ -13,7 +13,7 @@ use era_core::units::Time;
 use era_store::StoreError;
 use era_store::tables::{HOUR_MS, Tables};
 
-pub use laboratory::{Counterfactual, Laboratory, without};
+pub use laboratory::{Counterfactual, Laboratory, Replays, replays};
 pub use measures::{Sums, measures, ratios, report};
 pub use usage::{Shares, Usage};
 

@@ -5,7 +5,7 @@ const of = (total_s: number | null, start_first: number, unit_cost: string | nul
   ({ jobs: 3, start_up: { total_s }, start_first, start_second: 1, system_faults: 0, refusals: 0, run_success: 0.8, utilisation: 0.5, unit_cost, unit_cost_by_model: [] }) as unknown as Measures;
 
 it('less time and money are better, and so is more of all else', () => {
-  const all = pairs(of(2, 0.9, '3.00'), of(8, 0.6, '2.00'));
+  const all = pairs(of(2, 0.9, '3.00'), of(8, 0.6, '2.00'), of(3, 0.9, '3.00'));
   expect(all.map(({ measure, verdict }) => [measure, verdict])).toEqual([
     ['startUp', 'better'],
     ['startFirst', 'better'],
@@ -17,7 +17,7 @@ it('less time and money are better, and so is more of all else', () => {
 });
 
 it('what is not known is not judged', () => {
-  expect(pairs(of(null, 0.9, null), undefined).every(({ verdict }) => verdict === undefined)).toBe(true);
+  expect(pairs(of(null, 0.9, null), undefined, undefined).every(({ verdict }) => verdict === undefined)).toBe(true);
   expect(verdictOf('utilisation', Number.NaN)).toBeUndefined();
 });
 

@@ -13,6 +13,8 @@ const SAME = 0.005;
 export interface Pair {
   measure: Measure;
   with: number | undefined;
+  /** What a replay makes of the rules that were in force: how far it is off is the method's error. */
+  replayed: number | undefined;
   without: number | undefined;
   ratio: number | undefined;
   verdict: 'better' | 'worse' | 'same' | undefined;
@@ -40,12 +42,12 @@ export function verdictOf(measure: Measure, ratio: number | undefined): Pair['ve
   return ratio < 1 === LESS.has(measure) ? 'better' : 'worse';
 }
 
-/** Each measure with ERA and without it. */
-export function pairs(withEra: Measures, without: Measures | null | undefined): Pair[] {
+/** Each measure with ERA and without it, and as a replay has it with ERA. */
+export function pairs(withEra: Measures, without: Measures | null | undefined, replayed: Measures | null | undefined): Pair[] {
   return FIVE.map((measure) => {
     const [ours, theirs] = [valueOf(measure, withEra), valueOf(measure, without)];
     const ratio = ours === undefined || theirs === undefined || theirs === 0 ? undefined : ours / theirs;
-    return { measure, with: ours, without: theirs, ratio, verdict: verdictOf(measure, ratio) };
+    return { measure, with: ours, replayed: valueOf(measure, replayed), without: theirs, ratio, verdict: verdictOf(measure, ratio) };
   });
 }
 

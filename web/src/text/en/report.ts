@@ -9,6 +9,8 @@ export default {
   between: (from: string, to: string) => `${from} to ${to}`,
   with: 'With ERA',
   without: 'Without',
+  replayed: 'Replayed',
+  replayedNote: 'Without ERA is a replay of the same work, and no replay is exact: “replayed” is what it makes of the rules that were in force. By as much as that is off what happened, the other may be off, too.',
   replaying: 'Replaying the period without ERA…',
   noWithout: 'The period cannot be replayed: no job was submitted in it, or this server has no laboratory.',
   startUp: 'Start-up time',

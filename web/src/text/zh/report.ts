@@ -12,6 +12,8 @@ export default {
   between: (from: string, to: string) => `${from} 至 ${to}`,
   with: '使用 ERA',
   without: '不使用',
+  replayed: '重放',
+  replayedNote: '“不使用”是对同样的工作所做的重放，而任何重放都不完全准确：“重放”一行是在当时所用规则下重放的结果。它与实际相差多少，“不使用”的数值也可能相差多少。',
   replaying: '正在重放没有 ERA 的这段时间…',
   noWithout: '无法重放这段时间：期间没有提交作业，或此服务器没有实验室。',
   startUp: '启动时间',

@@ -6,7 +6,7 @@ use std::sync::{Barrier, Mutex};
 use era_core::units::Time;
 
 use super::*;
-use crate::report::Counterfactual;
+use crate::report::Replays;
 
 /// Lets nobody go before two are there, and looks at both files then.
 #[derive(Clone)]
@@ -16,13 +16,13 @@ struct Two {
 }
 
 impl Laboratory for Two {
-    fn without(&self, journal: &Path, _: Time, _: Time) -> Result<Counterfactual, String> {
+    fn replay(&self, journal: &Path, _: Time, _: Time) -> Result<Replays, String> {
         self.met.wait();
         let text = std::fs::read_to_string(journal).map_err(|e| e.to_string())?;
         self.seen.lock().unwrap().push((journal.to_owned(), text));
         // Nobody's file goes before both were read.
         self.met.wait();
-        Ok(Counterfactual::default())
+        Ok(Replays::default())
     }
 }
 

@@ -9,6 +9,10 @@ use crate::job::when;
 
 /// Show the five measures over a period, beside the same work without ERA
 ///
+/// The work without ERA is a replay: first come first served, on demand. REPLAYED is what the same
+/// replay makes of the rules that were in force; by as much as it is off what happened, the replay
+/// without ERA may be off, too.
+///
 /// What ran on simulated nodes counts like everything else, so that a trial of a cluster has its
 /// report; how much of the period that was is told above the measures.
 #[derive(Debug, clap::Args)]
@@ -86,27 +90,32 @@ fn render(report: &Report, look: &Look) -> String {
              {share:.1} % of the core-hours given out\n"
         );
     }
-    let mut table = look.table(&["MEASURE", "WITH ERA", "WITHOUT", "RATIO"]);
+    let mut table = look.table(&["MEASURE", "WITH ERA", "REPLAYED", "WITHOUT", "RATIO"]);
     let dash = || "–".to_owned();
     for (name, value, ratio) in ROWS {
+        let again = report.replayed.as_ref().and_then(value);
         let without = report.without.as_ref().and_then(value);
         let ratio = ratio(report).map(|r| format!("{r:.2}"));
         table.add_row(vec![
             name.into(),
             right(value(&report.with).unwrap_or_else(dash)),
+            right(again.unwrap_or_else(dash)),
             right(without.unwrap_or_else(dash)),
             right(ratio.unwrap_or_else(dash)),
         ]);
     }
     for (model, cost) in &report.with.unit_cost_by_model {
-        let without = report.without.as_ref().and_then(|without| {
-            without.unit_cost_by_model.iter().find(|(other, _)| other == model).map(|(_, c)| *c)
-        });
+        let of = |measures: &Option<Measures>| {
+            let models = &measures.as_ref()?.unit_cost_by_model;
+            models.iter().find(|(other, _)| other == model).map(|(_, cost)| *cost)
+        };
+        let (again, without) = (of(&report.replayed), of(&report.without));
         let ratio = without.filter(|without| without.0 > 0);
         let ratio = ratio.map(|without| format!("{:.2}", cost.0 as f64 / without.0 as f64));
         table.add_row(vec![
             format!("  of {model}").into(),
             right(cost.to_string()),
+            right(again.map_or_else(dash, |again| again.to_string())),
             right(without.map_or_else(dash, |without| without.to_string())),
             right(ratio.unwrap_or_else(dash)),
         ]);
@@ -124,6 +133,8 @@ mod tests {
         let text = r#"{"from": "2026-11-14T12:00:00Z", "to": "2026-11-15T12:00:00Z",
             "with": {"jobs": 120, "start_up": {"total_s": 1.25, "queue_s": 1.0},
                 "start_first": 0.99, "start_second": 1.0, "utilisation": 0.8, "unit_cost": "1.5",
+                "unit_cost_by_model": [["h100", "2.5"]]},
+            "replayed": {"jobs": 120, "start_up": {"total_s": 1.5}, "utilisation": 0.79,
                 "unit_cost_by_model": [["h100", "2.5"]]},
             "without": {"jobs": 120, "start_up": {"total_s": 5.0}, "start_second": 0.8,
                 "utilisation": 0.4, "unit_cost_by_model": [["h100", "5"]]},
