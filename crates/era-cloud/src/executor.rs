@@ -31,6 +31,12 @@ pub trait Executor: Send + Sync {
         false
     }
 
+    /// What had ended without acknowledgement when it was started, if it can say so before time
+    /// goes on for the scheduler. All of it is reported as well.
+    fn ended_before(&self) -> Vec<Report> {
+        Vec::new()
+    }
+
     /// Whether it makes use of [`Order::Stage`].
     fn stages(&self) -> bool {
         false

@@ -120,8 +120,9 @@ pub enum Command {
         task: TaskId,
         /// With this code.
         code: i32,
-        /// When, as its executor knows it: the word may come much later. It counts from the launch
-        /// of its attempt until this input; outside of that, and without it, this input does.
+        /// When, as its executor knows it: the word may come much later, or before time goes on
+        /// after the scheduler was away. It counts from the launch of its attempt until the end of
+        /// its plan, or until this input; without it, this input does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Time>,
     },

@@ -456,11 +456,13 @@ impl Part {
         }
     }
 
-    /// A task of it exited, at an instant that its executor may know better than `now`.
+    /// A task of it exited, at an instant that its executor may know better than `now`: also
+    /// later, where time has not gone on since the scheduler was away.
     pub(crate) fn note_exit(&mut self, at: Option<Time>, now: Time) {
         let Phase::Active { since } = self.phase else { return };
         if let Some(at) = at {
-            self.exited_at = self.exited_at.max(Some(at.clamp(since, now)));
+            let latest = self.plan.as_ref().map_or(now, |plan| plan.to.max(now));
+            self.exited_at = self.exited_at.max(Some(at.clamp(since, latest)));
         } else if self.exited_at.is_some() {
             self.exited_at = Some(now);
         }

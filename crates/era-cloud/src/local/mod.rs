@@ -20,7 +20,7 @@ use era_core::job::TaskId;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::executor::{Executor, Order, Reports};
+use crate::executor::{Executor, Order, Report, Reports};
 use crate::shim::{self, ShimError};
 use crate::task::Settings;
 
@@ -71,6 +71,7 @@ pub struct Local {
     says: mpsc::UnboundedSender<Say>,
     known: Known,
     notes: Vec<String>,
+    ended: Vec<Report>,
 }
 
 /// Which tasks the supervisor must know.
@@ -100,9 +101,9 @@ impl Local {
         let known = Known::default();
         lock(&known).extend(hello.known);
         let (says, heard) = mpsc::unbounded_channel();
-        let notes = hello.notes;
+        let (notes, ended) = (hello.notes, hello.ended);
         tokio::spawn(talk::go_on(host, talk, heard, reports, Arc::clone(&known)));
-        Ok(Local { says, known, notes })
+        Ok(Local { says, known, notes, ended })
     }
 
     /// What this machine does not permit, in words, to be said once.
@@ -142,6 +143,10 @@ impl Executor for Local {
 
     fn known(&self) -> Vec<TaskId> {
         lock(&self.known).iter().copied().collect()
+    }
+
+    fn ended_before(&self) -> Vec<Report> {
+        self.ended.clone()
     }
 
     fn leave(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -31,6 +31,7 @@ pub(super) struct Talk {
 pub(super) struct Greeting {
     pub(super) known: Vec<TaskId>,
     pub(super) notes: Vec<String>,
+    pub(super) ended: Vec<Report>,
 }
 
 impl Talk {
@@ -47,12 +48,10 @@ impl Talk {
                 talk.hear().await?;
             }
             match talk.heard.remove(0) {
-                FromShim::Hello { hello, known, notes, .. } => {
-                    if hello.version == ours.version || !known.is_empty() {
-                        return Ok((talk, Greeting { known, notes }));
-                    }
-                    if !talk.leave().await? {
-                        return Ok((talk, Greeting { known, notes }));
+                FromShim::Hello { hello, known, notes, ended, .. } => {
+                    let stays = hello.version == ours.version || !known.is_empty();
+                    if stays || !talk.leave().await? {
+                        return Ok((talk, Greeting { known, notes, ended }));
                     }
                 }
                 FromShim::Refused(why) => return Err(LocalError::Refused(why)),

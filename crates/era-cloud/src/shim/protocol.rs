@@ -75,6 +75,9 @@ pub enum FromShim {
         known: Vec<TaskId>,
         /// What this machine does not permit, in words.
         notes: Vec<String>,
+        /// What has ended without acknowledgement; each is also told as a report.
+        #[serde(default)]
+        ended: Vec<Report>,
     },
     /// What happened.
     Report(Box<Report>),

@@ -271,11 +271,12 @@ impl Supervisor {
             let done = about.checkpoint;
             reports.extend(done.map(|done| Report::Checkpointed { task: *task, done }));
         }
-        reports.extend(self.ended.all().values().cloned());
+        let ended: Vec<Report> = self.ended.all().values().cloned().collect();
+        reports.extend(ended.iter().cloned());
         reports.extend(self.samples.drain(..));
         let Some(connection) = self.connections.get_mut(index) else { return };
         connection.greeted = true;
-        connection.tell(&FromShim::Hello { hello, pid, known, notes });
+        connection.tell(&FromShim::Hello { hello, pid, known, notes, ended });
         for report in reports {
             connection.tell(&FromShim::Report(Box::new(report)));
         }

@@ -88,7 +88,8 @@ fn an_end_that_is_told_late_is_dated_and_settled_as_it_was() {
     assert_eq!(used(None, 40), (min(40), 40));
     assert_eq!(used(Some(10), 40), (min(10), 10));
     assert_eq!(used(Some(-99), 40), (min(0), 0), "nothing is over before it was launched");
-    assert_eq!(used(Some(50), 40), (min(40), 40), "nor later than it is told");
+    assert_eq!(used(Some(50), 40), (min(50), 50), "it may be told before time goes on");
+    assert_eq!(used(Some(99), 40), (min(60), 60), "but nothing is over after its plan");
 }
 
 #[test]

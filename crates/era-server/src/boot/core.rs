@@ -120,7 +120,9 @@ impl Scheduler {
             Some(mut follower) => {
                 // What the last leader wrote at the last moment. From here on only this one does.
                 follower.catch_up().await?;
-                Driver::start_from(journal, clock, settings.rules, follower.restored())
+                let restored = follower.restored();
+                // Executors are elsewhere, and tell what ended when they find this one.
+                Driver::start_from(journal, clock, settings.rules, restored, Vec::new())
             }
             None => Driver::start(journal, clock, settings.rules, State::default()).await,
         };

@@ -217,18 +217,20 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let database = settings.database.unwrap_or_else(|| Place::folder(&settings.folder));
     let store = Store::open_at(&settings.folder, &database, settings.replica.as_ref()).await?;
     let lead = Lead::take(&store).await?;
+    let journal = store.journal();
+    let restored = Driver::restore(&journal, State::default()).await?;
+    let (reports, reported) = mpsc::channel(REPORTS_MAX);
+    let rules = restored.state.settings().clone();
+    let engines =
+        engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
+    let ended = engines.ended_before(&restored.state.snapshot());
     let clock = Arc::new(SystemClock);
-    let (driver, releases) =
-        Driver::start(store.journal(), clock, settings.rules, State::default()).await?;
+    let (driver, releases) = Driver::start_from(journal, clock, settings.rules, restored, ended)?;
     let handle = driver.handle();
     first::furnish(&handle).await?;
     let auth = Auth::open(&store).await?;
     let auth = if settings.one_account { auth.for_one()? } else { auth };
     let first = auth.first_start(&handle).await?;
-    let (reports, reported) = mpsc::channel(REPORTS_MAX);
-    let rules = driver.handle().snapshot().settings().clone();
-    let engines =
-        engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
     let runs_images = engines.run_images();
     let files = Files::open(&store, settings.retention.of_files())?;
     let (influx, telling) = settings.influx.map(influx::start).unzip();

@@ -22,10 +22,14 @@ pub(super) struct Engine {
     openings: Openings,
 }
 
+/// The end of a task that is told to a scheduler before it goes on, and its note.
+pub(crate) type Late = (Command, Option<Box<RawValue>>);
+
 /// Who waits for an answer.
 type Caller = oneshot::Sender<Result<Answer, Unanswered>>;
 
 /// What a batch came to. None of it may leave before the batch is in the journal.
+#[derive(Default)]
 pub(super) struct Batch {
     pub(super) entries: Vec<Entry>,
     pub(super) answers: Vec<(Caller, Answer)>,
@@ -54,11 +58,31 @@ impl Engine {
         Some(std::time::Duration::from_millis(ms.unsigned_abs()))
     }
 
+    /// Takes what ended while nobody was here at the last instant that is known, before any limit
+    /// that passed since is judged; then time goes on.
+    pub(super) fn catch_up(&mut self, ended: Vec<Late>) -> Batch {
+        let (then, now) = (self.state.now(), self.now());
+        let mut batch = Batch::default();
+        let mut opened = false;
+        for (command, note) in ended {
+            opened |= self.one(&mut batch, then, command, note).1;
+        }
+        if opened {
+            self.one(&mut batch, now, Command::Pass, None);
+            self.openings.passed(now);
+        }
+        batch
+    }
+
+    /// The core keeps time from running backwards too; here it is kept out of the journal.
+    fn now(&self) -> Time {
+        self.clock.now().clamp(self.state.now().max(Time(0)), Time::LATEST)
+    }
+
     /// Carries out a batch: what was asked, then a pass where one may start something. With
     /// nothing asked, a tick if anything is due.
     pub(super) fn carry_out(&mut self, asked: Vec<Asked>) -> Batch {
-        // The core keeps time from running backwards too; here it is kept out of the journal.
-        let now = self.clock.now().clamp(self.state.now().max(Time(0)), Time::LATEST);
+        let now = self.now();
         let mut batch = Batch {
             entries: Vec::with_capacity(asked.len() + 2),
             answers: Vec::with_capacity(asked.len()),

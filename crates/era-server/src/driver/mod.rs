@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub(crate) use engine::Late;
 pub use thread::{Driver, Rules};
 
 /// Most inputs in one transaction.

@@ -12,7 +12,7 @@ use tokio::runtime;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::engine::{Batch, Engine, outstanding};
+use super::engine::{Batch, Engine, Late, outstanding};
 use super::{Asked, BATCH_MAX, Handle, INBOX_MAX, Released, Releases};
 use crate::clock::Clock;
 
@@ -43,32 +43,36 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Loads the newest state, brought to this version where an older one closed it, replays what
-    /// came after it, and goes on from there; begins with `fresh` where nothing was ever written.
-    /// The first thing released is what was sent out before and not confirmed.
+    /// Loads the newest state, brought to this version where an older one closed it, and replays
+    /// what came after it; `fresh` where nothing was ever written.
+    pub async fn restore(journal: &Journal, fresh: State) -> Result<Restored, StoreError> {
+        journal.migrate().await?;
+        if let Some(restored) = journal.restore().await? {
+            return Ok(restored);
+        }
+        journal.begin_segment(&Segment::of(&fresh)).await?;
+        Ok(Restored { state: Box::new(fresh), replayed: 0 })
+    }
+
+    /// The state after the last entry, from which it goes on.
     pub async fn start(
         journal: Journal,
         clock: Arc<dyn Clock>,
         rules: Rules,
         fresh: State,
     ) -> Result<(Driver, Releases), StoreError> {
-        journal.migrate().await?;
-        let restored = match journal.restore().await? {
-            Some(restored) => restored,
-            None => {
-                journal.begin_segment(&Segment::of(&fresh)).await?;
-                Restored { state: Box::new(fresh), replayed: 0 }
-            }
-        };
-        Driver::start_from(journal, clock, rules, restored)
+        let restored = Driver::restore(&journal, fresh).await?;
+        Driver::start_from(journal, clock, rules, restored, Vec::new())
     }
 
-    /// The same, from the state after the last entry.
+    /// The same, from a state that was restored. What ended while nobody was here comes before
+    /// time goes on. The first thing released is what was sent out before and not confirmed.
     pub fn start_from(
         journal: Journal,
         clock: Arc<dyn Clock>,
         rules: Rules,
         restored: Restored,
+        ended: Vec<Late>,
     ) -> Result<(Driver, Releases), StoreError> {
         let Restored { state, replayed } = restored;
         tracing::info!(seq = state.seq(), replayed, "the journal was read");
@@ -87,6 +91,7 @@ impl Driver {
             rules,
             since_segment: replayed,
             segment: None,
+            ended,
             asked,
             newest,
             release,
@@ -130,6 +135,8 @@ struct Thread {
     since_segment: u64,
     /// A segment that is being written.
     segment: Option<tokio::task::JoinHandle<()>>,
+    /// What ended before it started.
+    ended: Vec<Late>,
     asked: mpsc::Receiver<Asked>,
     newest: Arc<ArcSwap<Snapshot>>,
     release: mpsc::UnboundedSender<Released>,
@@ -140,26 +147,35 @@ struct Thread {
 impl Thread {
     fn run(mut self) -> Result<(), StoreError> {
         let runtime = self.runtime.clone();
+        let ended = std::mem::take(&mut self.ended);
+        let first = self.engine.catch_up(ended);
+        self.commit(first)?;
         let mut asked = Vec::with_capacity(BATCH_MAX);
         while runtime.block_on(self.wait(&mut asked)) {
             let batch = self.engine.carry_out(std::mem::take(&mut asked));
-            if batch.entries.is_empty() {
-                continue;
-            }
-            if let Err(error) = runtime.block_on(self.engine.commit(&batch)) {
-                // The state is ahead of the journal: it is given up with this thread, and whoever
-                // waits is told by the end of his channel.
-                tracing::error!(%error, "the journal cannot be written: the scheduler stops");
-                return Err(error);
-            }
-            self.tell(batch);
-            self.begin_segment_if_due(self.rules.segment_every);
+            self.commit(batch)?;
             asked = Vec::with_capacity(BATCH_MAX);
         }
         // One that is being written has a state of before the last inputs.
         self.wait_for_segment();
         self.begin_segment_if_due(self.rules.segment_at_stop.max(1));
         self.wait_for_segment();
+        Ok(())
+    }
+
+    /// Makes a batch durable, then tells of it.
+    fn commit(&mut self, batch: Batch) -> Result<(), StoreError> {
+        if batch.entries.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = self.runtime.block_on(self.engine.commit(&batch)) {
+            // The state is ahead of the journal: it is given up with this thread, and whoever
+            // waits is told by the end of his channel.
+            tracing::error!(%error, "the journal cannot be written: the scheduler stops");
+            return Err(error);
+        }
+        self.tell(batch);
+        self.begin_segment_if_due(self.rules.segment_every);
         Ok(())
     }
 

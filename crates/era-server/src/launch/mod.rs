@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use era_api::job::Work;
 use era_cloud::{Executor, Report, Sample, Staged};
+use era_core::Snapshot;
 use era_core::cluster::Node;
 use era_core::job::TaskId;
 use era_core::units::UserId;
@@ -31,7 +32,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::boot::Gate;
-use crate::driver::{Handle, Releases};
+use crate::driver::{Handle, Late, Releases};
 use crate::wire::SIMULATED;
 
 /// The executors side by side.
@@ -48,6 +49,16 @@ impl Engines {
     fn of(&self, node: &Node) -> &Arc<dyn Executor> {
         let simulated = node.labels.keys().any(|label| label.as_str() == SIMULATED);
         self.simulated.as_ref().filter(|_| simulated).unwrap_or(&self.local)
+    }
+
+    /// What ended by itself while no scheduler was here, as inputs: whatever time has come for
+    /// since, these ended before it.
+    pub(crate) fn ended_before(&self, snapshot: &Snapshot) -> Vec<Late> {
+        let ended = self.all().flat_map(|engine| {
+            let known = engine.shares_clock();
+            engine.ended_before().into_iter().filter(move |_| known)
+        });
+        ended.filter_map(|report| reports::ended_by_itself(report, snapshot)).collect()
     }
 
     /// Whether a task can run in an image on any of them.

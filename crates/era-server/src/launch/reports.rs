@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use super::{Engines, nodes};
-use crate::driver::{BATCH_MAX, Handle, Pending, Unanswered};
+use crate::driver::{BATCH_MAX, Handle, Late, Pending, Unanswered};
 use crate::gather::Gathering;
 
 pub(super) struct Taker {
@@ -183,6 +183,19 @@ fn input(report: Report, snapshot: &Snapshot) -> Option<Became> {
         | Report::NodeDrained { .. }
         | Report::NodeResumed { .. } => return None,
     })
+}
+
+/// The input that tells an end which no limit, and nobody, had a part in.
+pub(super) fn ended_by_itself(report: Report, snapshot: &Snapshot) -> Option<Late> {
+    let Report::Exited { at: ended, ending, .. } = report else { return None };
+    if matches!(ending, Ending::Stopped | Ending::Limit) {
+        return None;
+    }
+    let (mut command, note, _) = input(report, snapshot)?;
+    if let Command::Exited { at, .. } = &mut command {
+        *at = Some(ended);
+    }
+    Some((command, note))
 }
 
 /// The node that a task is on.

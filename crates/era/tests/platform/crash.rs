@@ -159,33 +159,36 @@ fn settled(platform: &Platform) -> BTreeMap<u64, Value> {
 #[test]
 fn what_ends_while_the_server_is_away_is_dated_and_billed_as_it_ended() {
     let mut platform = Platform::start();
-    let job = |value: Option<&str>| {
+    let job = |value: Option<&str>, limit_s: i64| {
         let script =
             "until test -e $ERA_OUTPUTS/go; do sleep 0.05; done; date +%s%3N > $ERA_OUTPUTS/end";
         let mut job = json!({
             "work": {"command": ["/bin/sh", "-c", script]},
-            "ask": {"resources": {"cpu": "100m", "memory": "32Mi"}, "duration_s": 100},
+            "ask": {"resources": {"cpu": "100m", "memory": "32Mi"}, "duration_s": limit_s},
         });
         if let Some(value) = value {
             job["value"] = json!(value);
-            let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(5);
+            // No later start than now has the time for it.
+            let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(limit_s + 2);
             job["ask"]["deadline"] = json!(deadline.to_string());
         }
         platform.submit(&job)
     };
-    let jobs = [job(None), job(Some("1000"))];
-    for job in jobs {
+    // Of two the limit passes while nobody is there, long after they ended.
+    let jobs = [(None, 100), (Some("1000"), 100), (None, 12), (Some("1000"), 12)];
+    let jobs = jobs.map(|(value, limit_s)| (job(value, limit_s), value.is_some(), limit_s * 1000));
+    for (job, ..) in jobs {
         let runs = |job: &Value| (job["state"] == "running").then_some(());
         platform.wait_for("a job that runs", &format!("/jobs/{job}"), runs);
     }
     platform.kill();
-    for job in jobs {
+    for (job, ..) in jobs {
         std::fs::write(platform.outputs(job).join("go"), "").unwrap();
     }
     let away = Duration::from_secs(20);
     std::thread::sleep(away);
     platform.restart();
-    for job in jobs {
+    for (job, promised, limit_ms) in jobs {
         let ended = platform.ended(job);
         assert_eq!(ended["state"], "succeeded", "{ended}");
         let said = std::fs::read_to_string(platform.outputs(job).join("end")).unwrap();
@@ -201,9 +204,9 @@ fn what_ends_while_the_server_is_away_is_dated_and_billed_as_it_ended() {
         };
         let ran_ms = at("ended") - at("submitted");
         assert!(ran_ms < 15_000, "it was over long before the server was back: {ended}");
-        let most = match job == jobs[0] {
-            true => micro("charged") * (ran_ms + 500) / 100_000,
-            false => micro("charged") * (ran_ms + 500 + (100_000 - ran_ms) / 5) / 100_000,
+        let most = match promised {
+            false => micro("charged") * (ran_ms + 500) / limit_ms,
+            true => micro("charged") * (ran_ms + 500 + (limit_ms - ran_ms) / 5) / limit_ms,
         };
         assert!((1..=most).contains(&micro("net")), "at most {most}: {ended}");
     }
