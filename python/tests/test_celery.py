@@ -238,19 +238,6 @@ def test_a_malformed_message_ends_no_worker(redis, workers, app, kind):
 @both_kinds
 def test_a_command_that_is_none_ends_no_worker(redis, workers, app, kind):
     worker = workers(kind)
-    no_dict = json.loads(wrapped(id="x", task="", body=b"[7]"))
-    for nothing in ("no message", "7", "[]", "{}", '{"body": 7}', json.dumps(no_dict), "\x00"):
-        assert redis.client().publish("/0.celery.pidbox", nothing) > 0
-    # Nobody is told what became of a command, so the next one shows that it was passed over.
-    answers = eventually(lambda: app.control.ping(destination=[worker.called], timeout=5))
-    assert answers == [{worker.called: {"ok": "pong"}}]
-    good = app.send_task("era.exec", args=[["true"]], queue="eraeagerjob")
-    assert good.get(timeout=30)["code"] == 0
-
-
-@both_kinds
-def test_a_command_that_is_none_ends_no_worker(redis, workers, app, kind):
-    worker = workers(kind)
     no_command = wrapped(id="x", task="", body=b"[7]")
     for nothing in ("no message", "7", "[]", "{}", '{"body": 7}', no_command, "\x00"):
         assert redis.client().publish("/0.celery.pidbox", nothing) > 0

@@ -130,7 +130,8 @@ fn part_is_consistent(state: &State, job: &Job, part: &Part) -> Result<(), Strin
         }
         if let Some(promise) = job.promise() {
             let window = part.request.window;
-            let extended = plan.to.since(plan.from) > part.request.duration;
+            // One that goes on from a checkpoint is longer than its rest, not than its request.
+            let extended = part.prolonged || plan.to.since(plan.from) > part.request.duration;
             let lost = part.stop.is_some();
             if plan.from < window.earliest || (plan.to > window.deadline && !extended && !lost) {
                 return Err(format!("is planned outside its window: {:?}", promise.bid.value));

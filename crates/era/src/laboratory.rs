@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
+use era_core::State;
 use era_core::job::Outcome;
 use era_core::market::MechanismChoice;
 use era_core::queue::PolicyRule;
 use era_core::units::{Name, Time};
-use era_core::{Command, State};
 use era_server::report::{Counterfactual, Laboratory, Replays};
 use era_sim::journal::Reader;
 use era_sim::replay::{Ask, Book, History, Rules, Story, learn, rerun};
@@ -53,11 +53,8 @@ impl Excerpt<'_> {
     fn under(&self, rules: &Rules) -> Result<Counterfactual, String> {
         let Excerpt { history, state, asks, from, to } = *self;
         let again = rerun(history, state, asks, rules, &|_| ()).map_err(|e| e.to_string())?;
-        let submitted = asks
-            .iter()
-            .filter(|ask| ask.at >= from && matches!(ask.command, Command::Submit { .. }));
         let mut found = figures(&again.book, from, to);
-        found.refusals = (submitted.count() as u64).saturating_sub(found.jobs);
+        found.refusals = again.refusals.iter().filter(|at| **at >= from).count() as u64;
         for stay in again.book.stays() {
             let ms = stay.to.min(to).since(stay.from.max(from)).0.max(0);
             let given = found.given.entry(stay.node).or_default();

@@ -16,7 +16,7 @@
 //! whatever else happens. The executor gives a node up only after it has seen no renewal for longer
 //! than a lease, and in the same step takes back all that the node could still start. So a message
 //! that comes twice, late, or to a node that was cut off starts nothing a second time. While Redis
-//! itself is away, what nobody has begun is given up by a word in the job's folder ([`verdict`]).
+//! itself is away, what nobody has begun is given up by a word in the job's folder (`verdict`).
 //!
 //! Whoever can write to this Redis can run programs on the workers: keep it private.
 

@@ -239,16 +239,20 @@ impl Node {
             if !first {
                 return self.end_of(ended).await;
             }
-            match self.claim(id).await {
-                Ok(Claim::Run(launch)) => match self.may_begin(&launch).await {
-                    Ok(true) => {
+            let generation = self.generation();
+            match self.claim(id, &generation).await {
+                Ok(Claim::Run(launch)) => match self.may_begin(&launch, &generation).await {
+                    // The folder may have answered only after the lease was gone.
+                    Ok(true) if self.generation() == generation => {
                         self.begin(*launch);
                         return self.end_of(ended).await;
                     }
-                    Ok(false) => {
+                    Ok(_) => {
+                        // Whoever gave it up may not have lived to say so.
                         tracing::info!(id, "a launch was given up before it began");
-                        self.running().forget(celery.task);
-                        return Run::Over;
+                        let lost = Ended::Lost("given-up".to_owned());
+                        settle(self.clone(), celery.task, lost).await;
+                        return self.end_of(ended).await;
                     }
                     Err(error) => {
                         tracing::error!(%error, id, "a launch cannot begin in its job's folder");
@@ -284,13 +288,12 @@ impl Node {
         }
     }
 
-    async fn claim(&self, id: &str) -> Result<Claim, BusError> {
-        let generation = self.generation();
+    async fn claim(&self, id: &str, generation: &str) -> Result<Claim, BusError> {
         let answer: Vec<Vec<u8>> = self
             .bus()
             .script("let us claim a launch", &bus::CLAIM, |call| {
                 call.key(names::node(self.name())).key(names::LAUNCHES).key(names::CLAIMS);
-                call.arg(&generation).arg(id);
+                call.arg(generation).arg(id);
             })
             .await?;
         Ok(match &answer[..] {
@@ -307,8 +310,8 @@ impl Node {
     }
 
     /// Whether the server has not given a launch up meanwhile; from here on it cannot.
-    async fn may_begin(&self, launch: &Launch) -> std::io::Result<bool> {
-        let (launch, worker) = (launch.clone(), format!("{} {}", self.name(), self.generation()));
+    async fn may_begin(&self, launch: &Launch, generation: &str) -> std::io::Result<bool> {
+        let (launch, worker) = (launch.clone(), format!("{} {generation}", self.name()));
         let decided = tokio::task::spawn_blocking(move || verdict::begin(&launch, &worker));
         decided.await.map_err(std::io::Error::other)?
     }

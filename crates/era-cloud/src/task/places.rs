@@ -22,6 +22,9 @@ pub enum Unready {
     /// A path that leaves the working folder.
     #[error("`{0}` leaves the working folder: use a relative path without `..`")]
     Escapes(String),
+    /// An input in a folder that is the task's own, where it could lead anywhere.
+    #[error("`{0}` is the job's own folder: show its inputs elsewhere")]
+    Kept(String),
     /// A file or folder could not be made.
     #[error("could not make {path} ready: {source}")]
     Io {
@@ -128,6 +131,9 @@ impl Places {
         }
         let mut mounts = Vec::new();
         for input in &launch.spec.inputs {
+            if hides(&input.to) {
+                return Err(Unready::Kept(input.to.clone()));
+            }
             // The folders that lead to an input are not the task's, so it cannot rename them.
             let to = self.inside(&input.to, None)?;
             if let Some(mount) = show(input, &to, isolation).map_err(at(&to))? {
@@ -275,6 +281,27 @@ mod tests {
     use super::*;
     use crate::shim::tests::launch;
     use std::sync::Arc;
+
+    #[test]
+    fn an_input_never_goes_where_a_task_may_have_put_a_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("from"), "x").expect("written");
+        std::fs::create_dir(folder.path().join("elsewhere")).expect("made");
+        let mut launch = launch(1, &["true"]);
+        let spec = Arc::make_mut(&mut launch.spec);
+        spec.folder = folder.path().join("1");
+        spec.inputs = vec![crate::executor::Staged {
+            from: folder.path().join("from"),
+            to: "outputs/d/x".to_owned(),
+            executable: false,
+        }];
+        std::fs::create_dir_all(spec.folder.join("outputs")).expect("made");
+        // As an earlier attempt of the same job may have left it.
+        symlink(folder.path().join("elsewhere"), spec.folder.join("outputs/d")).expect("linked");
+        let refused = Places::of(&launch).prepare(&launch, &Isolation::NONE, None);
+        assert!(matches!(refused, Err(Unready::Kept(path)) if path == "outputs/d/x"));
+        assert!(!folder.path().join("elsewhere/x").exists());
+    }
 
     #[test]
     fn a_temporary_folder_is_used_again_only_if_nothing_is_left_in_it() {

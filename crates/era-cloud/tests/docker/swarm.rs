@@ -154,6 +154,18 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     assert_eq!(services.lines().count(), 1, "{services}");
     let all = swarm.nodes[0].docker(&["service", "inspect", services.trim()]).expect("inspected");
     assert!(!all.contains("hush-hush"));
+    let service: serde_json::Value = serde_json::from_str(&all).expect("JSON");
+    let template = &service[0]["Spec"]["TaskTemplate"];
+    assert_eq!(template["RestartPolicy"]["Condition"], "none", "{all}");
+    let (nano, bytes) =
+        (u64::from(launch.each.cpu) * 1_000_000, u64::from(launch.each.memory) << 20);
+    for kind in ["Limits", "Reservations"] {
+        let given = &template["Resources"][kind];
+        assert_eq!(given["NanoCPUs"].as_u64(), Some(nano), "{kind}: {all}");
+        // Its guard needs some memory of its own.
+        let memory = given["MemoryBytes"].as_u64().expect("a number");
+        assert!((bytes..bytes + (16 << 20)).contains(&memory), "{kind}: {all}");
+    }
     std::fs::write(data.path().join("jobs/1/outputs/go"), "").expect("write");
     let over = bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await;
     let ran = matches!(over, Report::Exited { code: 4, ending: Ending::Itself, .. });

@@ -504,7 +504,7 @@ impl Step<'_> {
         let units = job.parts[index].request.each.units(1);
         self.state.usage.release(job.user, job.group, extra.since, extra.to, units);
         if let Some(plan) = job.parts[index].plan.clone() {
-            let end = gone.clamp(extra.since, self.state.now);
+            let end = gone.clamp(extra.since, plan.to.max(self.state.now).max(extra.since));
             self.settle_extra(job, index, &plan, &extra, end);
         }
         // Whoever was told to go is no longer counted.

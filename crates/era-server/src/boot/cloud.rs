@@ -87,6 +87,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working,
         jobs: settings.folder.join("jobs"),
         samples: Some(samples),
         gate: Some(lead.gate()),
+        one_clock: false,
     };
     let (relay, releases) = relay(lead.gate(), releases);
     let launcher = Launcher::start(launching, releases, reported);

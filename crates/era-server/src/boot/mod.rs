@@ -247,6 +247,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         jobs: settings.folder.join("jobs"),
         samples: Some(samples),
         gate: None,
+        one_clock: true,
     };
     let launcher = Launcher::start(launching, releases, reported);
     let (feed, follower) = Feed::start(&store, handle.committed(), UNSEEN_MAX).await?;

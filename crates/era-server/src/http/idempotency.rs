@@ -15,6 +15,7 @@ use era_core::units::{Name, UserId};
 use era_store::accounts::{Claim, KeyedAnswer};
 use tracing::Instrument;
 
+use super::failure::Told;
 use super::{Caller, Failure, extract};
 use crate::App;
 use crate::auth::now_ms;
@@ -127,14 +128,17 @@ async fn kept(app: &App, request: Request, next: Next) -> Result<Response, Failu
 }
 
 /// Keeps what succeeded, and frees the key of what was refused.
-async fn remember(
+pub(super) async fn remember(
     app: &App,
     user: u32,
     name: &str,
     response: Response,
 ) -> Result<Response, Failure> {
     let rows = app.auth.rows();
-    if response.status().is_client_error() {
+    // These say that nothing was done, and ask to come back.
+    let nothing_done = |Told(told): &Told| matches!(told.code.as_str(), "busy" | "no_leader");
+    let refused = response.status().is_client_error();
+    if refused || response.extensions().get().is_some_and(nothing_done) {
         rows.free_key(user, name).await?;
         return Ok(response);
     }

@@ -13,6 +13,7 @@ mod specs;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -53,12 +54,18 @@ impl Engines {
 
     /// What ended by itself while no scheduler was here, as inputs: whatever time has come for
     /// since, these ended before it.
+    ///
+    /// Only of jobs of which nothing is left: what else runs of a job is told to stop by whoever
+    /// knows what time it is, with its grace.
     pub(crate) fn ended_before(&self, snapshot: &Snapshot) -> Vec<Late> {
-        let ended = self.all().flat_map(|engine| {
-            let known = engine.shares_clock();
-            engine.ended_before().into_iter().filter(move |_| known)
-        });
-        ended.filter_map(|report| reports::ended_by_itself(report, snapshot)).collect()
+        let known = self.all().filter(|engine| engine.shares_clock());
+        let ended: Vec<(TaskId, Late)> = known
+            .flat_map(|engine| engine.ended_before())
+            .filter_map(|report| reports::ended_by_itself(report, snapshot))
+            .collect();
+        let over: BTreeSet<TaskId> = ended.iter().map(|(task, _)| *task).collect();
+        let is_over = |job| snapshot.job(job).is_ok_and(|job| reports::nothing_left(job, &over));
+        ended.into_iter().filter(|(task, _)| is_over(task.job)).map(|(_, late)| late).collect()
     }
 
     /// Whether a task can run in an image on any of them.
@@ -138,6 +145,8 @@ pub struct Launching {
     /// Where another server may run tasks instead of this one: what a launch that had to wait
     /// waits for as well, so that it is not launched by both.
     pub gate: Option<Gate>,
+    /// Whether the scheduler reads the clock of this machine.
+    pub one_clock: bool,
 }
 
 /// A launcher at work.
@@ -158,7 +167,8 @@ impl Launcher {
         releases: Releases,
         reports: mpsc::Receiver<Report>,
     ) -> Launcher {
-        let Launching { driver, journal, engines, staging, jobs, samples, gate } = launching;
+        let Launching { driver, journal, engines, staging, jobs, samples, gate, one_clock } =
+            launching;
         let specs = specs::Specs::new(journal, staging, jobs);
         let orders = orders::Orders::new(driver.clone(), engines.clone(), specs, gate);
         let (reconciled, ready) = tokio::sync::oneshot::channel();
@@ -168,7 +178,7 @@ impl Launcher {
             let _ = reconciled.send(());
             orders.run(releases).await;
         });
-        let taker = reports::Taker { driver, engines: engines.clone(), samples };
+        let taker = reports::Taker { driver, engines: engines.clone(), samples, one_clock };
         let reports = tokio::spawn(async move {
             let _ = ready.await;
             taker.run(reports).await;

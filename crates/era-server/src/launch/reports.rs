@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use era_cloud::{Ending, Report};
 use era_core::calendar::Seat;
 use era_core::input::Threshold;
-use era_core::job::{Task, TaskId};
+use era_core::job::{Job, Task, TaskId};
 use era_core::units::{Name, NodeId};
 use era_core::{Command, Snapshot};
 use era_store::note::{Note, Seen};
@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use super::{Engines, nodes};
+use crate::clock::{Clock as _, SystemClock};
 use crate::driver::{BATCH_MAX, Handle, Late, Pending, Unanswered};
 use crate::gather::Gathering;
 
@@ -21,6 +22,8 @@ pub(super) struct Taker {
     pub(super) driver: Handle,
     pub(super) engines: Engines,
     pub(super) samples: Option<mpsc::Sender<(TaskId, Vec<era_cloud::Sample>)>>,
+    /// Whether the scheduler reads the clock of this machine.
+    pub(super) one_clock: bool,
 }
 
 /// So many reports in 50 ms are a load, under which they are gathered for so long.
@@ -112,10 +115,11 @@ impl Taker {
     fn input(&self, report: Report) -> Option<Became> {
         let snapshot = self.driver.snapshot();
         let known = match &report {
-            Report::Exited { task, at, .. } => {
+            Report::Exited { task, at, .. } if self.one_clock => {
                 let node =
                     node_of(&snapshot, *task).and_then(|id| snapshot.cluster().node(id).ok());
-                node.filter(|node| self.engines.of(node).shares_clock()).map(|_| *at)
+                node.filter(|node| self.engines.of(node).shares_clock())
+                    .map(|_| (*at).min(SystemClock.now()))
             }
             _ => None,
         };
@@ -186,16 +190,26 @@ fn input(report: Report, snapshot: &Snapshot) -> Option<Became> {
 }
 
 /// The input that tells an end which no limit, and nobody, had a part in.
-pub(super) fn ended_by_itself(report: Report, snapshot: &Snapshot) -> Option<Late> {
-    let Report::Exited { at: ended, ending, .. } = report else { return None };
+pub(super) fn ended_by_itself(report: Report, snapshot: &Snapshot) -> Option<(TaskId, Late)> {
+    let Report::Exited { task, at: ended, ending, .. } = report else { return None };
     if matches!(ending, Ending::Stopped | Ending::Limit) {
         return None;
     }
     let (mut command, note, _) = input(report, snapshot)?;
     if let Command::Exited { at, .. } = &mut command {
-        *at = Some(ended);
+        *at = Some(ended.min(SystemClock.now()));
     }
-    Some((command, note))
+    Some((task, (command, note)))
+}
+
+/// Whether nothing of a job runs any more once these are over.
+pub(super) fn nothing_left(job: &Job, over: &BTreeSet<TaskId>) -> bool {
+    (0u16..).zip(&job.parts).filter(|(_, part)| part.is_active()).all(|(index, part)| {
+        let task = |rank| TaskId { job: job.id, part: index, attempt: part.attempt, rank };
+        let promised = (0u32..).zip(part.tasks.iter().copied());
+        let grown = part.extras.iter().map(|extra| (extra.rank, extra.task));
+        promised.chain(grown).all(|(rank, state)| !state.is_live() || over.contains(&task(rank)))
+    })
 }
 
 /// The node that a task is on.

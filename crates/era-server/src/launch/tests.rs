@@ -96,6 +96,7 @@ impl Bed {
             jobs: folder.join("jobs"),
             samples: None,
             gate: None,
+            one_clock: true,
         };
         let (_reports, reported) = mpsc::channel(16);
         let launcher = Launcher::start(launching, site.take_releases(), reported);

@@ -86,7 +86,8 @@ fn share(part: i64, whole: i64) -> Option<f64> {
 
 /// What a replay found, as measures. It knows no stages, and no faults but those of the record.
 fn replayed(found: &Counterfactual, with: &Measures, utilisation: Option<f64>) -> Measures {
-    let asked = i64::try_from(found.jobs + found.refusals).unwrap_or(i64::MAX);
+    // As in the record, what was never sent out has not failed to start.
+    let asked = i64::try_from(found.started + found.refusals).unwrap_or(i64::MAX);
     let started = i64::try_from(found.started).unwrap_or(i64::MAX);
     let runs = i64::try_from(found.runs).unwrap_or(i64::MAX);
     let runs_ok = i64::try_from(found.runs_ok).unwrap_or(i64::MAX);

@@ -97,6 +97,10 @@ fn inside(path: &str) -> Result<(), BadField> {
     if path.split('/').any(|step| matches!(step, "" | "." | "..")) {
         return bad(Wrong::PathSteps { given });
     }
+    // They are the task's own: what stands there is not read-only, and leads wherever it says.
+    if matches!(path.split('/').next(), Some("outputs" | "checkpoints")) {
+        return bad(Wrong::PathKept { given });
+    }
     Ok(())
 }
 
@@ -117,6 +121,18 @@ mod tests {
             "inputs": [{"data": "mnist"}, {"data": "ada/cifar", "path": "data/cifar"}],
         }))
         .unwrap();
+    }
+
+    #[test]
+    fn nothing_is_shown_in_the_folders_that_are_the_jobs_own() {
+        for path in ["outputs", "outputs/d", "checkpoints/a/b"] {
+            let inputs = serde_json::json!([{"data": "mnist", "path": path}]);
+            let refused = work(serde_json::json!({"command": ["x"], "inputs": inputs}));
+            let refused = refused.unwrap_err();
+            assert!(refused.contains("are the job's own"), "{refused}");
+        }
+        let inputs = serde_json::json!([{"data": "mnist", "path": "data/outputs"}]);
+        work(serde_json::json!({"command": ["x"], "inputs": inputs})).unwrap();
     }
 
     #[test]

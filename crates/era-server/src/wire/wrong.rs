@@ -113,6 +113,8 @@ pub enum Wrong {
     PathControl { given: String },
     #[error("`{given}` must not contain empty steps, `.` or `..`")]
     PathSteps { given: String },
+    #[error("`{given}`: outputs/ and checkpoints/ are the job's own, give another path")]
+    PathKept { given: String },
     #[error(
         "tasks here are plain processes, so it would run without `{given}`: leave the image out, or \
          ask for a server with `--executor docker://…`"

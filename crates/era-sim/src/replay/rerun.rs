@@ -29,6 +29,8 @@ pub struct Rerun {
     pub accepted_here: Vec<(usize, JobId)>,
     /// Jobs of the record that are refused here.
     pub refused_here: Vec<JobId>,
+    /// When a submission or a bid was refused here.
+    pub refusals: Vec<Time>,
     /// Asks that were granted in the record and cannot be here: the job they are about is not
     /// here, or is in another state by then.
     pub skipped: u64,
@@ -145,8 +147,12 @@ impl Again<'_> {
             self.bids.insert(hold, bid.clone());
         }
         let hands_in = matches!(command, Command::Submit { .. });
+        let asks_for_room = hands_in || matches!(command, Command::Hold { .. });
         self.links.borrow_mut().pending = ask.job;
         let reply = self.world.send(now, command).reply;
+        if asks_for_room && matches!(reply, Reply::Refused { .. }) {
+            self.rerun.refusals.push(now);
+        }
         match (reply, ask.job) {
             (Reply::Accepted { job, count, .. }, recorded) => {
                 // The jobs of an array follow one another, here as in the record.

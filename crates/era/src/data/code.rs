@@ -9,7 +9,8 @@ use era_api::data::Tree;
 use era_api::page::{PAGE_MAX, PageAsk};
 
 use super::{local, pull, push};
-use crate::cli::{BadUsage, look};
+use crate::cli::BadUsage;
+use crate::cli::look::{self, note};
 
 /// Most bytes of code: more is data, or was not meant to be sent.
 const CODE_BYTES_MAX: u64 = 512 << 20;
@@ -21,10 +22,22 @@ pub(crate) fn upload(client: &Client, folder: &Path) -> anyhow::Result<String> {
     if !folder.is_dir() {
         bail!(BadUsage(format!("{} is no folder: --code takes one", folder.display())));
     }
-    let files = local::files(folder, local::Kind::Code)?;
+    let mut files = local::files(folder, local::Kind::Code)?;
+    let before = files.len();
+    files.retain(|file| !is_the_jobs_own(&file.path));
+    if files.len() < before {
+        let stay = before - files.len();
+        note(&format!("{stay} files in outputs/ and checkpoints/ stay here: a job has its own."));
+    }
     check_size(&files)?;
     let files = push::send(client, &files)?;
     Ok(client.put_tree(&Tree { files })?.hash)
+}
+
+/// Whether a file would lie where a job keeps what it makes itself; also what `era run` brought
+/// back from the last one.
+fn is_the_jobs_own(path: &str) -> bool {
+    ["outputs/", "checkpoints/"].iter().any(|own| path.starts_with(own))
 }
 
 fn check_size(files: &[Local]) -> anyhow::Result<()> {
@@ -67,6 +80,16 @@ pub(crate) fn bring_outputs(client: &Client, job: u64, into: &Path) -> anyhow::R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_job_keeps_itself_is_no_code() {
+        for own in ["outputs/3/model.pt", "checkpoints/base.pt"] {
+            assert!(is_the_jobs_own(own));
+        }
+        for code in ["outputs.py", "lib/outputs/a.py", "checkpoints"] {
+            assert!(!is_the_jobs_own(code));
+        }
+    }
 
     #[test]
     fn code_that_is_too_large_is_refused_with_its_largest_files() {

@@ -71,7 +71,15 @@ impl Up {
         }
         self.greet(&running, &data, &url)?;
         if self.trial {
-            let tried = trial::run(&running, &data).await;
+            let tried = tokio::select! {
+                tried = trial::run(&running, &data) => tried,
+                told = told_to_stop() => {
+                    told?;
+                    running.stop().await?;
+                    writeln!(std::io::stdout(), "stopped; what runs goes on, and is found again")?;
+                    return Ok(());
+                }
+            };
             // A script has seen what it wanted; a person may go on.
             if tried.is_err() || !std::io::stdout().is_terminal() {
                 running.stop().await?;

@@ -24,7 +24,7 @@ fn a_day_at_the_command_line() {
     let report = platform.ok(&["admin", "report"]);
     let row = report.lines().find(|line| line.starts_with("run success"));
     let row: Vec<&str> = row.unwrap_or_default().split_whitespace().skip(2).collect();
-    assert_eq!(row, ["50.0", "%", "50.0", "%", "1.00"], "with, without, ratio: {report}");
+    assert_eq!(row, ["50.0", "%", "50.0", "%", "50.0", "%", "1.00"], "{report}");
     let report = platform.ok(&["admin", "report", "--no-replay", "-o", "json"]);
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!((&report["with"]["jobs"], report.get("without")), (&2.into(), None), "{report}");

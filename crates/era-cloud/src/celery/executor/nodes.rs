@@ -212,7 +212,8 @@ async fn give_up(shared: &Shared, name: &str, beat: &str) -> Result<bool, BusErr
     for waits in waiting {
         if waits.launch.node_name == name {
             let silent = "its worker was not heard of for longer than its lease";
-            shared.note(&waits.launch, &format!("the task was not started: {silent}"));
+            // Its worker may have claimed it, and wait for the job's folder.
+            shared.never_starts(&waits.launch, silent).await;
         }
     }
     let lost = |task| Report::Lost { task, reason: "lease-lapsed".to_owned() };

@@ -107,7 +107,7 @@ impl Shared {
     }
 
     /// Gives a launch up without Redis, and says why in its log, unless a worker has begun it.
-    async fn never_starts(&self, launch: &Launch, why: &str) -> bool {
+    pub(super) async fn never_starts(&self, launch: &Launch, why: &str) -> bool {
         let (own, task) = (launch.clone(), launch.task);
         let decided = tokio::task::spawn_blocking(move || verdict::give_up(&own)).await;
         match decided.map_err(std::io::Error::other).flatten() {

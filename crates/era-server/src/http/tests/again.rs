@@ -188,3 +188,23 @@ async fn an_array_is_cancelled_whole_where_that_is_asked_for() {
     let path = format!("/jobs/{alone}/cancel?array=true");
     assert_eq!(house.ask(&admin, "POST", &path, None).await.body["code"], "no_array");
 }
+
+#[tokio::test]
+async fn a_key_under_which_nothing_was_done_may_be_used_again() {
+    use crate::driver::Unanswered;
+    use crate::http::Failure;
+    use axum::response::IntoResponse as _;
+
+    let house = house().await;
+    let rows = house.app.auth.rows();
+    let answers =
+        [(Unanswered::NoLeader, true), (Unanswered::Busy, true), (Unanswered::Unknown, false)];
+    for (index, (unanswered, free)) in answers.into_iter().enumerate() {
+        let name = format!("key-{index}");
+        let claimed = async || rows.claim_key(1, &name, "the same", 1).await.unwrap();
+        assert!(matches!(claimed().await, era_store::accounts::Claim::New));
+        let answer = Failure::from(unanswered).into_response();
+        super::super::idempotency::remember(&house.app, 1, &name, answer).await.unwrap();
+        assert_eq!(matches!(claimed().await, era_store::accounts::Claim::New), free, "{name}");
+    }
+}

@@ -54,6 +54,7 @@ export const WRONG: Sayings = {
   path_absolute: ({ given }) => `${quoted(given)} 须是工作目录下的相对路径，用 “/” 分隔`,
   path_control: ({ given }) => `${quoted(given)} 含有控制字符`,
   path_steps: ({ given }) => `${quoted(given)} 不能含空的一级、“.” 或 “..”`,
+  path_kept: ({ given }) => `${quoted(given)}：outputs/ 和 checkpoints/ 归作业自己使用，请换一个路径`,
   no_images: ({ given }) => `此处的任务是普通进程，不会在镜像 ${quoted(given)} 中运行：请去掉镜像，或改用以 --executor docker://… 启动的服务器`,
   many_tasks: ({ most }) => `日志的任务超过 ${n(most)} 个：请选择一次尝试或一个副本`,
   unreadable: ({ key, text }) => `${called(key)} ${quoted(text)} 不是数量：请填写例如 2、0.5、500m 或 16Gi`,
