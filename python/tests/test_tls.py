@@ -39,5 +39,7 @@ def test_a_celery_worker_is_connected_in_secret_to_a_server_that_it_trusts(secre
     address, certificate = secret
     trusted = asked(address, SSL_CERT_FILE=str(certificate))
     assert trusted.stdout == "True\n", trusted.stderr
+    named = asked(f"{address}?ca={certificate}")
+    assert named.stdout == "True\n", named.stderr
     refused = asked(address)
     assert refused.returncode != 0 and "certificate verify failed" in refused.stderr

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use era_core::units::Time;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection, PubSub};
-use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, RedisError, Script};
+use redis::{
+    AsyncConnectionConfig, ErrorKind, FromRedisValue, RedisError, Script, TlsCertificates,
+};
 
 use super::control;
 use super::envelope::Envelope;
@@ -52,6 +54,10 @@ impl BusError {
             }
             Some("READONLY") => "it is a replica: give the address of the one that is written to",
             Some("LOADING") => "it is starting: try again in a moment",
+            _ if self.answer.to_string().contains("UnknownIssuer") => {
+                "if it has an authority of its own, name that: rediss://HOST:PORT/DATABASE?ca=FILE"
+            }
+            _ if self.doing.contains("authority") => "give a certificate as a PEM file: ?ca=FILE",
             _ if self.answer.to_string().contains("DB index") => {
                 "it has fewer databases: give a smaller number after the last slash"
             }
@@ -134,7 +140,18 @@ impl Bus {
     /// Connects, and says what is wrong if that is not possible.
     pub async fn connect(address: &Address) -> Result<Bus, BusError> {
         let failed = |answer| BusError { address: address.shown(), doing: "answer", answer };
-        let client = redis::Client::open(address.url.as_str()).map_err(failed)?;
+        let client = match &address.authority {
+            None => redis::Client::open(address.url.as_str()).map_err(failed)?,
+            Some(file) => {
+                let unread = |answer: std::io::Error| BusError {
+                    doing: "become trusted, since the file of its authority cannot be read",
+                    ..failed(answer.into())
+                };
+                let root_cert = Some(tokio::fs::read(file).await.map_err(unread)?);
+                let certificates = TlsCertificates { client_tls: None, root_cert };
+                redis::Client::build_with_tls(address.url.as_str(), certificates).map_err(failed)?
+            }
+        };
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(ANSWER_TIME))
             .set_connection_timeout(Some(ANSWER_TIME))

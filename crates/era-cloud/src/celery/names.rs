@@ -1,9 +1,11 @@
 //! What is called how in Redis: keys of our own, ids of tasks, addresses.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use era_core::job::TaskId;
 use era_core::units::JobId;
+use redis::ConnectionAddr;
 
 use super::queue;
 use super::result::State;
@@ -112,6 +114,8 @@ pub struct Address {
     pub lease: Duration,
     /// After how long Celery takes a message for abandoned (its `visibility_timeout`).
     pub visibility: Duration,
+    /// The authority that vouches for it, as a PEM file; the public ones where there is none.
+    pub authority: Option<PathBuf>,
 }
 
 /// Why an address is none.
@@ -126,8 +130,13 @@ pub enum BadAddress {
     #[error("the address of Redis cannot be read: {0}")]
     Url(String),
     /// An option is unknown.
-    #[error("`{0}` is no option of this address: use lease and visibility, in seconds")]
+    #[error(
+        "`{0}` is no option of this address: use lease and visibility, in seconds, and ca, a file"
+    )]
     Option(String),
+    /// There is nothing that an authority could vouch for.
+    #[error("ca is the authority of an encrypted Redis: write rediss://HOST:PORT/DATABASE?ca=FILE")]
+    NothingEncrypted,
     /// An option is out of range.
     #[error("{0} must be {1} to {2} seconds")]
     Range(&'static str, u64, u64),
@@ -140,7 +149,7 @@ const VISIBILITY: Duration = Duration::from_secs(3600);
 
 impl Address {
     /// Reads `celery://…`, with or without the scheme of Redis behind it, or that alone. Options
-    /// stand behind a question mark: `?lease=15&visibility=3600`.
+    /// stand behind a question mark: `?lease=15&visibility=3600&ca=FILE`.
     pub fn read(text: &str) -> Result<Address, BadAddress> {
         let rest = text.strip_prefix("celery://").unwrap_or(text);
         let (url, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -152,13 +161,17 @@ impl Address {
             None if text.starts_with("celery://") => format!("redis://{url}"),
             None => return Err(BadAddress::Scheme(shown(text))),
         };
-        let mut address = Address { url, database: 0, lease: LEASE, visibility: VISIBILITY };
+        let (lease, visibility) = (LEASE, VISIBILITY);
+        let mut address = Address { url, database: 0, lease, visibility, authority: None };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             address.option(pair)?;
         }
         let info = redis::IntoConnectionInfo::into_connection_info(address.url.as_str())
             .map_err(|e| BadAddress::Url(e.to_string()))?;
         address.database = info.redis_settings().db();
+        if address.authority.is_some() && !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+            return Err(BadAddress::NothingEncrypted);
+        }
         Ok(address)
     }
 
@@ -171,6 +184,7 @@ impl Address {
         match name {
             "lease" => self.lease = within("lease", 1, 3600)?,
             "visibility" => self.visibility = within("visibility", 1, 30 * 86_400)?,
+            "ca" if !value.is_empty() => self.authority = Some(value.into()),
             _ => return Err(BadAddress::Option(name.to_owned())),
         }
         Ok(())
@@ -235,6 +249,9 @@ mod tests {
         let nested = nested.expect("read");
         assert_eq!((nested.database, nested.lease), (1, Duration::from_secs(5)));
         assert_eq!(nested.visibility, Duration::from_secs(60));
+        let vouched = Address::read("celery://rediss://localhost/1?ca=/etc/era/ca.pem");
+        let authority = vouched.expect("read").authority;
+        assert_eq!(authority.as_deref(), Some("/etc/era/ca.pem".as_ref()));
     }
 
     #[test]
@@ -245,6 +262,8 @@ mod tests {
         assert!(refused("ada:s3cret@localhost").contains("`***@localhost` is no broker"));
         assert!(refused("celery://localhost?leese=5").contains("`leese` is no option"));
         assert!(refused("celery://localhost?lease=0").contains("1 to 3600"));
+        assert!(refused("celery://localhost?ca=ca.pem").contains("rediss://HOST"));
+        assert!(refused("rediss://localhost?ca=").contains("`ca` is no option"));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 #![cfg(target_os = "linux")]
 
+mod sealed;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -25,7 +25,7 @@ use crate::replica::Replica;
 use crate::report::Laboratory;
 use crate::tend::{Retention, Tuning};
 use crate::webhook::address::Reach;
-use crate::{App, Parts, auth, tcp, tend};
+use crate::{App, Parts, auth, tend};
 
 /// What a server of the application is for.
 pub enum Role {
@@ -94,7 +94,10 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
     let address = local_address(&listener, settings.listen)?;
     let (doors, lines, tending, keep) = match settings.role {
         Role::Requests { tcp, tuning } => {
-            let lines = tcp.map(|address| lines(&settings.serving, address)).transpose()?;
+            let lines = match tcp {
+                Some(address) => Some(super::lines_at(address, &settings.serving).await?),
+                None => None,
+            };
             // Nothing is removed here.
             (Doors::AllButFiles, lines, tend::Of::Requests { tuning }, Keep::default())
         }
@@ -148,9 +151,9 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
     tasks.spawn(auth::keep_fresh(app.clone(), stop.clone()));
     tasks.spawn(tend::run(app.clone(), vec![tending], stop.clone()));
     tasks.spawn(lab.work(store.journal(), stop.clone()));
-    let tcp = lines.as_ref().map(|(_, address)| *address);
-    if let Some((listener, _)) = lines {
-        tasks.spawn(tcp::serve(listener, app.clone(), stop.clone()));
+    let tcp = lines.as_ref().map(|lines| lines.address);
+    if let Some(lines) = lines {
+        tasks.spawn(lines.serve(app.clone(), stop.clone()));
     }
     waits.cancel();
     // Nobody it answered waits for anything.
@@ -161,18 +164,6 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
         serve_routes(listener, routes, &serving, stopped.cancelled_owned()).await
     });
     Ok(Answering { app, address, tcp, store, lead, replica, tasks, http, stop })
-}
-
-/// A place for lines, which are not encrypted, whatever HTTP is.
-fn lines(
-    serving: &Serving,
-    address: SocketAddr,
-) -> Result<(tokio::net::TcpListener, SocketAddr), BootError> {
-    Serving { tls: None, ..serving.clone() }.check(address)?;
-    let listener = listen(address)?;
-    let bound = local_address(&listener, address)?;
-    let listener = tokio::net::TcpListener::from_std(listener);
-    Ok((listener.map_err(|source| BootError::Listen { address, source })?, bound))
 }
 
 impl Answering {

@@ -95,8 +95,6 @@ impl Scheduler {
             return Err(BootError::NoServer(settings.database));
         }
         settings.serving.check(settings.listen)?;
-        // What is asked is not encrypted, whatever HTTP is.
-        Serving { tls: None, ..settings.serving.clone() }.check(settings.inbox)?;
         let listener = listen(settings.listen)?;
         let address = local_address(&listener, settings.listen)?;
         let inbox = listen(settings.inbox)?;

@@ -200,17 +200,22 @@ pub struct Running {
     lab: JoinHandle<()>,
 }
 
+/// A place for lines of JSON, encrypted where HTTP is.
+async fn lines_at(address: SocketAddr, serving: &Serving) -> Result<tcp::Lines, BootError> {
+    serving.check(address)?;
+    let listener = listen(address)?;
+    let encryption = serving.encryption().await?.map(|config| config.get_inner().into());
+    let lines = tcp::Lines::new(listener, encryption);
+    lines.map_err(|source| BootError::Listen { address, source })
+}
+
 /// Starts a server. Addresses are taken first, so that a second server on the same folder or
 /// address is refused before it touches anything.
 pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running, BootError> {
     settings.serving.check(settings.listen)?;
     let listener = listen(settings.listen)?;
     let lines = match settings.tcp {
-        Some(address) => {
-            // Lines are not encrypted, whatever HTTP is.
-            Serving { tls: None, ..settings.serving.clone() }.check(address)?;
-            Some(listen(address)?)
-        }
+        Some(address) => Some(lines_at(address, &settings.serving).await?),
         None => None,
     };
     let occupied = lead::occupy(&settings.folder)?;
@@ -277,12 +282,9 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         })
     };
     let (tcp, lines) = match lines {
-        Some(listener) => {
-            let address = local_address(&listener, settings.listen)?;
-            let listener = tokio::net::TcpListener::from_std(listener)
-                .map_err(|source| BootError::Listen { address, source })?;
-            let lines = tokio::spawn(tcp::serve(listener, app.clone(), stop.clone()));
-            (Some(address), Some(lines))
+        Some(lines) => {
+            let address = lines.address;
+            (Some(address), Some(tokio::spawn(lines.serve(app.clone(), stop.clone()))))
         }
         None => (None, None),
     };

@@ -75,6 +75,13 @@ impl Serving {
         let safe = self.tls.is_some() || self.insecure || address.ip().to_canonical().is_loopback();
         if safe { Ok(()) } else { Err(ServeError::Plain(address)) }
     }
+
+    /// What encrypts connections, where there is a certificate.
+    pub(crate) async fn encryption(&self) -> Result<Option<RustlsConfig>, ServeError> {
+        let Some((cert, key)) = &self.tls else { return Ok(None) };
+        let problem = |problem| ServeError::Tls { cert: cert.clone(), key: key.clone(), problem };
+        Ok(Some(RustlsConfig::from_pem_file(cert, key).await.map_err(problem)?))
+    }
 }
 
 /// Whether this server's connections are encrypted.
@@ -89,6 +96,7 @@ pub async fn serve_routes(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServeError> {
     serving.check(listener.local_addr()?)?;
+    let encryption = serving.encryption().await?;
     listener.set_nonblocking(true)?;
     let handle = Handle::new();
     let (stopping, stop_time) = (handle.clone(), serving.stop_time);
@@ -104,17 +112,14 @@ pub async fn serve_routes(
     let service = routes.into_make_service_with_connect_info::<SocketAddr>();
     let (most, idle) = (serving.connections_max, serving.idle_time);
     let server = axum_server::from_tcp(listener)?.handle(handle);
-    let served = match &serving.tls {
+    let served = match encryption {
         None => {
             let gate = Gate::new(DefaultAcceptor, most, idle, true);
             let mut server = server.acceptor(gate);
             hurry(server.http_builder(), serving.head_time);
             server.serve(service).await
         }
-        Some((cert, key)) => {
-            let problem =
-                |problem| ServeError::Tls { cert: cert.clone(), key: key.clone(), problem };
-            let config = RustlsConfig::from_pem_file(cert, key).await.map_err(problem)?;
+        Some(config) => {
             let gate = Gate::new(DefaultAcceptor, most, idle, false);
             let mut server = server.acceptor(RustlsAcceptor::new(config).acceptor(gate));
             hurry(server.http_builder(), serving.head_time);

@@ -1,9 +1,9 @@
-//! The line between a replica and the leader: JSON objects, one a line, once each end has shown
-//! the other that it knows the leader's secret.
+//! The line between a replica and the leader: JSON objects, one a line, sealed by the leader's
+//! secret ([`super::seal`]).
 //!
-//! The secret is made anew whenever the lead is taken and stands in the database beside the lease:
-//! whoever may read that may ask the scheduler. It never goes over the line, but what is asked
-//! does, unencrypted: the line is for loopback, or for a network that is the site's own.
+//! The secret is made anew by every scheduler that starts and stands in the database beside the
+//! lease: whoever may read that may ask the scheduler, and nobody else. It never goes over the
+//! line.
 
 use std::io;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use era_core::Command;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio_rustls::TlsStream;
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
+use super::seal;
 use crate::auth::token::hex;
 use crate::driver::Answer;
 
-/// Longest line, and longest of one who has not shown yet that it may be here.
+/// Longest line.
 const LINE_MAX: usize = 16 << 20;
-const HELLO_MAX: usize = 1024;
 /// How long each end may take to show what it knows, and to take what it is told.
 const HELLO_TIME: Duration = Duration::from_secs(3);
 const WRITE_TIME: Duration = Duration::from_secs(10);
@@ -53,10 +53,6 @@ impl Contact {
         let (address, secret) = text.split_once(' ')?;
         let secret = *blake3::Hash::from_hex(secret).ok()?.as_bytes();
         Some(Contact { address: address.to_owned(), secret })
-    }
-
-    fn proof(&self, whose: &str, theirs: &str, ours: &str) -> blake3::Hash {
-        blake3::keyed_hash(&self.secret, format!("{whose}\n{theirs}\n{ours}").as_bytes())
     }
 }
 
@@ -89,98 +85,60 @@ pub(super) enum Told {
     Committed(u64),
 }
 
-/// A number that is used once, and what shows that a secret is known.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Hello {
-    nonce: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    proof: Option<String>,
-}
-
 /// A connection whose ends trust each other.
 pub(super) struct Link {
-    lines: FramedRead<OwnedReadHalf, LinesCodec>,
-    out: OwnedWriteHalf,
+    lines: FramedRead<ReadHalf<TlsStream<TcpStream>>, LinesCodec>,
+    out: WriteHalf<TlsStream<TcpStream>>,
 }
 
 impl Link {
     /// Reaches a leader.
     pub(super) async fn connect(contact: &Contact) -> io::Result<Link> {
         let hello = async {
-            let mut link = Link::over(TcpStream::connect(&contact.address).await?)?;
-            let leader: Hello = link.read_hello().await?;
-            let nonce = nonce()?;
-            let proof = contact.proof("replica", &leader.nonce, &nonce);
-            let ours = Hello { nonce: nonce.clone(), proof: Some(proof.to_hex().to_string()) };
-            link.write(&line(&ours)?).await?;
-            let shown: Hello = link.read_hello().await?;
-            expect(&shown, contact.proof("leader", &nonce, &leader.nonce))?;
-            Ok(link.trusted())
+            let stream = TcpStream::connect(&contact.address).await?;
+            stream.set_nodelay(true)?;
+            seal::connect(stream, &contact.secret).await
         };
-        within(HELLO_TIME, hello).await
+        within(HELLO_TIME, hello).await.map(Link::over)
     }
 
     /// Lets a replica in that knows the secret.
     pub(super) async fn accept(stream: TcpStream, contact: &Contact) -> io::Result<Link> {
-        let hello = async {
-            let mut link = Link::over(stream)?;
-            let nonce = nonce()?;
-            link.write(&line(&Hello { nonce: nonce.clone(), proof: None })?).await?;
-            let replica: Hello = link.read_hello().await?;
-            expect(&replica, contact.proof("replica", &nonce, &replica.nonce))?;
-            let proof = contact.proof("leader", &replica.nonce, &nonce);
-            let ours = Hello { nonce, proof: Some(proof.to_hex().to_string()) };
-            link.write(&line(&ours)?).await?;
-            Ok(link.trusted())
-        };
-        within(HELLO_TIME, hello).await
-    }
-
-    fn over(stream: TcpStream) -> io::Result<Link> {
         stream.set_nodelay(true)?;
-        let (read, out) = stream.into_split();
-        Ok(Link { lines: FramedRead::new(read, LinesCodec::new_with_max_length(HELLO_MAX)), out })
+        within(HELLO_TIME, seal::accept(stream, &contact.secret)).await.map(Link::over)
     }
 
-    /// The same, once the other end has shown what it knows.
-    fn trusted(self) -> Link {
-        let lines = self.lines.map_decoder(|_| LinesCodec::new_with_max_length(LINE_MAX));
-        Link { lines, out: self.out }
-    }
-
-    async fn read_hello(&mut self) -> io::Result<Hello> {
-        let text = self.next().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        read(&text)
+    fn over(stream: TlsStream<TcpStream>) -> Link {
+        let (read, out) = tokio::io::split(stream);
+        Link { lines: FramedRead::new(read, LinesCodec::new_with_max_length(LINE_MAX)), out }
     }
 
     /// The next line; `None` where the other end is gone. What is not waited for to its end is
     /// not lost.
     pub(super) async fn next(&mut self) -> io::Result<Option<String>> {
-        self.lines.next().await.transpose().map_err(|error| match error {
-            LinesCodecError::Io(error) => error,
-            LinesCodecError::MaxLineLengthExceeded => io::ErrorKind::InvalidData.into(),
-        })
+        match self.lines.next().await.transpose() {
+            Ok(line) => Ok(line),
+            // Whoever is killed does not take leave; a line that was cut short is none.
+            Err(LinesCodecError::Io(gone)) if gone.kind() == io::ErrorKind::UnexpectedEof => {
+                Ok(None)
+            }
+            Err(LinesCodecError::Io(error)) => Err(error),
+            Err(LinesCodecError::MaxLineLengthExceeded) => Err(io::ErrorKind::InvalidData.into()),
+        }
     }
 
     /// Sends lines. An end that does not take them in time is given up.
     pub(super) async fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        within(WRITE_TIME, self.out.write_all(lines)).await
+        let sent = async {
+            self.out.write_all(lines).await?;
+            self.out.flush().await
+        };
+        within(WRITE_TIME, sent).await
     }
 }
 
 async fn within<T>(time: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     tokio::time::timeout(time, work).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-}
-
-fn nonce() -> io::Result<String> {
-    crate::auth::token::secret().map_err(io::Error::other)
-}
-
-fn expect(shown: &Hello, right: blake3::Hash) -> io::Result<()> {
-    let proof = shown.proof.as_deref().and_then(|proof| blake3::Hash::from_hex(proof).ok());
-    // Hashes are compared in constant time.
-    if proof == Some(right) { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 /// A value as a line.
@@ -197,6 +155,8 @@ pub(super) fn read<'a, T: Deserialize<'a>>(text: &'a str) -> io::Result<T> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt;
+
     use super::*;
 
     async fn meet(replica: &Contact, leader: &Contact) -> (io::Result<Link>, io::Result<Link>) {
@@ -217,15 +177,73 @@ mod tests {
         assert_eq!(leader.next().await.unwrap().as_deref(), Some("{}"));
         let other = Contact::new("here:1").unwrap();
         let (replica, leader) = meet(&other, &contact).await;
-        assert!(replica.is_err());
-        assert_eq!(leader.err().map(|e| e.kind()), Some(io::ErrorKind::PermissionDenied));
+        assert!(replica.is_err() && leader.is_err());
+    }
+
+    /// Whoever takes any key for the leader's, and has another or none of its own.
+    #[tokio::test]
+    async fn a_replica_that_believes_everything_is_not_believed() {
+        for own in [None, Some([7; 32])] {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let contact = Contact::new("here:1").unwrap();
+            let secret = contact.secret;
+            let stranger = tokio::spawn(async move {
+                let stream = TcpStream::connect(address).await?;
+                let mut stream = seal::tests::pretend(stream, &secret, own).await?;
+                stream.write_all(b"{}\n").await
+            });
+            let stream = listener.accept().await.unwrap().0;
+            assert!(Link::accept(stream, &contact).await.is_err(), "{own:?}");
+            let _ = stranger.await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_cannot_be_read_on_the_way() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let between = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let leader = Contact::new(&listener.local_addr().unwrap().to_string()).unwrap();
+        let address = between.local_addr().unwrap().to_string();
+        let replica = Contact { address, ..leader.clone() };
+        // Somebody on the way, who passes everything on and keeps what came from the replica.
+        let tapped = tokio::spawn(async move {
+            let (mut near, _) = between.accept().await.unwrap();
+            let mut far = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let ahead = tokio::spawn(async move {
+                Link::accept(listener.accept().await.unwrap().0, &leader)
+                    .await
+                    .unwrap()
+                    .next()
+                    .await
+            });
+            let (mut seen, mut piece) = (Vec::new(), vec![0; 4096]);
+            let (mut from, mut back) = near.split();
+            let (mut reply, mut on) = far.split();
+            tokio::select! {
+                _ = tokio::io::copy(&mut reply, &mut back) => {}
+                () = async {
+                    while let Ok(count @ 1..) = from.read(&mut piece).await {
+                        seen.extend_from_slice(&piece[..count]);
+                        on.write_all(&piece[..count]).await.unwrap();
+                    }
+                } => {}
+            }
+            (seen, ahead.await.unwrap().unwrap())
+        });
+        let mut link = Link::connect(&replica).await.unwrap();
+        link.write(b"a word that is nobody's business\n").await.unwrap();
+        drop(link);
+        let (seen, got) = tapped.await.unwrap();
+        assert_eq!(got.as_deref(), Some("a word that is nobody's business"));
+        assert!(seen.len() > 100 && !seen.windows(6).any(|part| part == b"nobody"));
     }
 
     #[tokio::test]
     async fn a_stranger_is_not_listened_to_for_long() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut stranger = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        stranger.write_all(&[b'x'; HELLO_MAX + 1]).await.unwrap();
+        stranger.write_all(&[b'x'; 1024]).await.unwrap();
         let contact = Contact::new("here:1").unwrap();
         let refused = Link::accept(listener.accept().await.unwrap().0, &contact).await;
         assert_eq!(refused.err().map(|e| e.kind()), Some(io::ErrorKind::InvalidData));
@@ -236,7 +254,7 @@ mod tests {
         let contact = Contact::new("here:1").unwrap();
         let (replica, leader) = meet(&contact, &contact).await;
         let (mut replica, mut leader) = (replica.unwrap(), leader.unwrap());
-        let long = "x".repeat(HELLO_MAX * 64);
+        let long = "x".repeat(LINE_MAX / 8);
         let text = format!("{long}\n");
         let (sent, got) = tokio::join!(replica.write(text.as_bytes()), leader.next());
         sent.unwrap();

@@ -10,6 +10,7 @@ mod follow;
 mod forward;
 pub(crate) mod inbox;
 pub(crate) mod link;
+mod seal;
 #[cfg(test)]
 mod tests;
 

@@ -14,11 +14,10 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::line::{Line, Moment, Standing, answer, new_job, over, unreadable};
-use super::{CONNECTIONS_MAX, LINE_MAX, OUTSTANDING_MAX};
+use super::{CONNECTIONS_MAX, LINE_MAX, OUTSTANDING_MAX, Stream};
 use crate::App;
 use crate::clock::{Clock, SystemClock};
 use crate::http::idempotency::{KEY_MAX, core_key};
@@ -82,11 +81,10 @@ struct Connection {
 
 /// Serves a connection until it is over.
 pub(super) async fn serve(
-    mut stream: TcpStream,
+    mut stream: impl Stream,
     app: App,
     stop: CancellationToken,
 ) -> Result<(), Ended> {
-    stream.set_nodelay(true)?;
     let begun = Instant::now();
     let mut connection = Connection {
         app,
@@ -135,7 +133,7 @@ pub(super) async fn serve(
 }
 
 /// Tells a peer that there is no place for it, and hangs up.
-pub(super) async fn turn_away(mut stream: TcpStream) {
+pub(super) async fn turn_away(mut stream: impl Stream) {
     let detail = format!(
         "{CONNECTIONS_MAX} connections are open, as many as there may be: close one, or try again"
     );
@@ -155,11 +153,15 @@ pub(super) async fn turn_away(mut stream: TcpStream) {
     let _ = tokio::time::timeout(TURN_AWAY_TIME, told).await;
 }
 
-async fn write(stream: &mut TcpStream, out: &mut Vec<u8>) -> Result<(), Ended> {
+async fn write(stream: &mut impl Stream, out: &mut Vec<u8>) -> Result<(), Ended> {
     if out.is_empty() {
         return Ok(());
     }
-    match tokio::time::timeout(WRITE_TIME, stream.write_all(out)).await {
+    let written = async {
+        stream.write_all(out).await?;
+        stream.flush().await
+    };
+    match tokio::time::timeout(WRITE_TIME, written).await {
         Ok(written) => written?,
         Err(_) => return Err(io::Error::from(io::ErrorKind::TimedOut).into()),
     }

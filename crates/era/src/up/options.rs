@@ -56,7 +56,8 @@ pub(super) struct Doors {
     /// Where HTTP listens
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7632")]
     pub(super) listen: SocketAddr,
-    /// Where lines of JSON are taken, pipelined: quote, submit, cancel, status
+    /// Where lines of JSON are taken, pipelined: quote, submit, cancel, status; encrypted where HTTP
+    /// is
     #[arg(long, value_name = "ADDR")]
     pub(super) tcp: Option<SocketAddr>,
 }

@@ -79,8 +79,11 @@ def use(address: str) -> None:
     """Has this worker take its messages there."""
     global broker
     url, options = _redis(address)
-    # By the system's certificates, or those of SSL_CERT_FILE: nothing less is asked of a server.
+    # By the authority that is named, the system's, or that of SSL_CERT_FILE: nothing less is asked
+    # of a server.
     encrypted = {"ssl_cert_reqs": ssl.CERT_REQUIRED} if url.startswith("rediss://") else None
+    if encrypted and "ca" in options:
+        encrypted["ssl_ca_certs"] = options["ca"]
     app.conf.update(
         broker_url=url,
         result_backend=url,
