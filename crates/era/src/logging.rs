@@ -27,7 +27,11 @@ impl Logging {
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"))
             // What is sent to an engine holds users' secrets: its client shows all of it.
             .add_directive("bollard=warn".parse()?);
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        let log = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            // Nobody wants colours in a file.
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
         match self.log_format {
             Form::Text => log.init(),
             Form::Json => log.json().flatten_event(true).init(),

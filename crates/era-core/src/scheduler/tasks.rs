@@ -147,8 +147,9 @@ impl Step<'_> {
             return self.ignore(task);
         }
         *state = Task::Running;
-        let all_run = part.tasks.iter().all(|t| *t == Task::Running);
-        if all_run && (task.rank as usize) < part.tasks.len() {
+        // One that is over already has run: short ranks end before the last one has begun.
+        let all_began = part.tasks.iter().all(|t| matches!(t, Task::Running | Task::Exited(_)));
+        if all_began && (task.rank as usize) < part.tasks.len() {
             let attempt = part.attempt;
             self.events.push(Event::Running { job: job.id, part: task.part, attempt });
             let (user, job) = (job.user, job.id);

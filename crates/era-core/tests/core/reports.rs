@@ -24,6 +24,20 @@ fn a_gang_runs_when_its_last_task_has_started_and_its_owner_is_told() {
 }
 
 #[test]
+fn a_gang_has_run_though_its_first_task_is_over_before_its_last_begins() {
+    let mut bed = Bed::new(2);
+    let job = bed.promise(gang(2, "gpu=8", 60, (0, 100)));
+    let (first, second) = (bed.take_launch().0, bed.take_launch().0);
+    bed.done(Command::Started { task: first });
+    bed.done(Command::Exited { task: first, code: 0, at: None });
+    assert!(!bed.saw(|e| matches!(e, Event::Running { .. })));
+    bed.done(Command::Started { task: second });
+    assert!(bed.saw(|e| *e == Event::Running { job, part: 0, attempt: 1 }));
+    let news = Effect::Notify { user: ALICE, job, news: News::Started };
+    assert_eq!(bed.effects.pop_front(), Some(news));
+}
+
+#[test]
 fn what_is_said_twice_or_of_nothing_known_changes_nothing() {
     let mut bed = Bed::new(1);
     let job = bed.promise(gang(1, "gpu=8", 60, (0, 100)));

@@ -119,6 +119,7 @@ impl Scheduler {
                 // What the last leader wrote at the last moment. From here on only this one does.
                 follower.catch_up().await?;
                 let restored = follower.restored();
+                clock.not_before(restored.state.now());
                 // Executors are elsewhere, and tell what ended when they find this one.
                 Driver::start_from(journal, clock, settings.rules, restored, Vec::new())
             }

@@ -230,6 +230,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
     let ended = engines.ended_before(&restored.state.snapshot());
     let clock = Arc::new(SystemClock);
+    clock.not_before(restored.state.now());
     let (driver, releases) = Driver::start_from(journal, clock, settings.rules, restored, ended)?;
     let handle = driver.handle();
     first::furnish(&handle).await?;

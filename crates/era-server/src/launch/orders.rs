@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use era_cloud::{Executor, Launch, Order, TaskSpec};
 use era_core::job::{Job, Part, TaskId};
-use era_core::units::{JobId, NodeId, UserId};
+use era_core::units::{JobId, NodeId, Time, UserId};
 use era_core::{Command, Effect, Snapshot};
 use era_store::note::{Note, Seen};
 use tokio::task::JoinSet;
@@ -15,6 +15,7 @@ use super::ahead::{self, Ahead};
 use super::specs::Specs;
 use super::{Engines, Unstaged};
 use crate::boot::Gate;
+use crate::clock::SystemClock;
 use crate::driver::{Handle, Releases};
 
 /// The exit code of what could not be started, as shells have it.
@@ -104,7 +105,7 @@ impl Orders {
             Effect::Stop { task, node, until, .. } => {
                 // Who was not told of it says that it does not run.
                 self.waiting.remove(&task);
-                self.order(snapshot, node, Order::Stop { task, until });
+                self.order(snapshot, node, Order::Stop { task, until: on_their_clock(until) });
             }
             Effect::Prolong { task, node, until } => {
                 if let Some(Wanted::Launch(Effect::Launch { until: waits, .. })) =
@@ -112,7 +113,7 @@ impl Orders {
                 {
                     *waits = until;
                 }
-                self.order(snapshot, node, Order::Prolong { task, until });
+                self.order(snapshot, node, Order::Prolong { task, until: on_their_clock(until) });
             }
             Effect::Resize { job, part, attempt, replicas } => {
                 let first = TaskId { job, part, attempt, rank: 0 };
@@ -168,6 +169,7 @@ impl Orders {
 
     fn launch(&self, snapshot: &Snapshot, job: &Job, effect: Effect, spec: Arc<TaskSpec>) {
         let Effect::Launch { task, node: id, gpus, each, replicas, until } = effect else { return };
+        let until = on_their_clock(until);
         let Ok(node) = snapshot.cluster().node(id) else { return };
         let part = &job.parts[usize::from(task.part)];
         self.engines.of(node).carry_out(Order::Launch(Launch {
@@ -219,7 +221,7 @@ impl Orders {
             gpus: (0..64).filter(|gpu| seat.gpus >> gpu & 1 == 1).collect(),
             each: part.each_of(plan, task.rank),
             replicas: u32::try_from(plan.seats.len()).ok()?,
-            until: plan.to,
+            until: on_their_clock(plan.to),
             master: master(snapshot, part, seat.node),
             local_rank: local_rank(part, task.rank, seat.node),
             spec,
@@ -308,4 +310,10 @@ fn master(snapshot: &Snapshot, part: &Part, here: NodeId) -> String {
 fn local_rank(part: &Part, rank: u32, here: NodeId) -> u32 {
     let before = seats(part).filter(|(other, node)| *other < rank && *node == here).count();
     u32::try_from(before).unwrap_or(u32::MAX)
+}
+
+/// An instant of the scheduler as those count who carry out orders: by the machine's clock, which
+/// may have been set back.
+fn on_their_clock(at: Time) -> Time {
+    at - SystemClock.ahead()
 }

@@ -7,7 +7,7 @@ use era_cloud::{Ending, Report};
 use era_core::calendar::Seat;
 use era_core::input::Threshold;
 use era_core::job::{Job, Task, TaskId};
-use era_core::units::{Name, NodeId};
+use era_core::units::{Name, NodeId, Time};
 use era_core::{Command, Snapshot};
 use era_store::note::{Note, Seen};
 use serde_json::value::RawValue;
@@ -118,8 +118,7 @@ impl Taker {
             Report::Exited { task, at, .. } if self.one_clock => {
                 let node =
                     node_of(&snapshot, *task).and_then(|id| snapshot.cluster().node(id).ok());
-                node.filter(|node| self.engines.of(node).shares_clock())
-                    .map(|_| (*at).min(SystemClock.now()))
+                node.filter(|node| self.engines.of(node).shares_clock()).map(|_| on_our_clock(*at))
             }
             _ => None,
         };
@@ -189,6 +188,11 @@ fn input(report: Report, snapshot: &Snapshot) -> Option<Became> {
     })
 }
 
+/// An instant of the machine's clock as the scheduler counts: the two differ where it was set back.
+fn on_our_clock(at: Time) -> Time {
+    (at + SystemClock.ahead()).min(SystemClock.now())
+}
+
 /// The input that tells an end which no limit, and nobody, had a part in.
 pub(super) fn ended_by_itself(report: Report, snapshot: &Snapshot) -> Option<(TaskId, Late)> {
     let Report::Exited { task, at: ended, ending, .. } = report else { return None };
@@ -197,7 +201,7 @@ pub(super) fn ended_by_itself(report: Report, snapshot: &Snapshot) -> Option<(Ta
     }
     let (mut command, note, _) = input(report, snapshot)?;
     if let Command::Exited { at, .. } = &mut command {
-        *at = Some(ended.min(SystemClock.now()));
+        *at = Some(on_our_clock(ended));
     }
     Some((task, (command, note)))
 }

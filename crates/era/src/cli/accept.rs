@@ -1,6 +1,6 @@
 //! `era accept`: takes a quote that was held. What was quoted is remembered between the two.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use era_api::job::{NewJob, Work};
@@ -10,9 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::config::{folder, write_private};
 use super::connection::Common;
 use super::failure::BadUsage;
-use super::submit;
-use crate::data::code;
-use crate::job::{Code, Draft};
+use super::submit::{self, Along, names_a_file};
+use crate::job::Draft;
 
 /// Take a quote that `era quote --hold` set aside
 ///
@@ -36,7 +35,7 @@ pub(crate) struct Accept {
 #[derive(Debug, Serialize, Deserialize)]
 struct Held {
     job: NewJob,
-    code: Option<PathBuf>,
+    along: Along,
     quote: Quote,
 }
 
@@ -51,16 +50,22 @@ impl Accept {
         })?;
         let mut held: Held = serde_json::from_slice(&held)
             .with_context(|| format!("what was quoted, in {}", path.display()))?;
-        if !self.command.is_empty() {
+        let given = !self.command.is_empty();
+        if given {
             held.job.work.command = self.command;
         }
         if held.job.work.command.is_empty() {
             return Err(crate::job::JobError::NoCommand.into());
         }
         let client = self.common.client()?;
-        if let Some(folder) = self.code.or(held.code) {
-            held.job.work.code = Some(code::upload(&client, &folder)?);
-        }
+        let along = match self.code {
+            Some(folder) => Along::folder(folder),
+            None if given && names_a_file(&held.job.work.command, Path::new(".")) => {
+                Along::folder(".".into())
+            }
+            None => held.along,
+        };
+        held.job.work.code = along.upload(&client)?;
         take(&mut held.job, self.hold);
         let submitted = client.submit(&held.job)?;
         // The hold is used up; a file left behind would only be refused.
@@ -94,10 +99,8 @@ pub(crate) fn remember(hold: u64, draft: &Draft, quote: &Quote) -> anyhow::Resul
         }
         Err(error) => return Err(error.into()),
     };
-    let code = match &draft.code {
-        Some(Code::Folder(folder)) => Some(std::path::absolute(folder)?),
-        _ => None,
-    };
-    let held = Held { job, code, quote: quote.clone() };
+    // What would go along if it were handed in now, from here.
+    let along = Along::of(draft, Path::new(".")).absolute()?;
+    let held = Held { job, along, quote: quote.clone() };
     write_private(&place(hold)?, &serde_json::to_vec_pretty(&held)?)
 }

@@ -10,6 +10,7 @@ use super::clock;
 use super::look::{Look, stamps};
 use super::quote::counter_offers;
 use crate::job::JobError;
+use crate::job::when::BadPast;
 use crate::paint::Paint;
 
 /// Something that is wrong with what was typed or asked for.
@@ -73,7 +74,7 @@ pub(crate) fn verdict(error: &anyhow::Error) -> Option<Verdict> {
     if error.downcast_ref::<JobError>().is_some() {
         return Some(Verdict::of(BAD_INPUT, "`era submit --help` lists what a job can say"));
     }
-    if error.downcast_ref::<BadUsage>().is_some() {
+    if error.downcast_ref::<BadUsage>().is_some() || error.downcast_ref::<BadPast>().is_some() {
         return Some(Verdict::of(BAD_INPUT, ""));
     }
     match error.downcast_ref::<ClientError>()? {

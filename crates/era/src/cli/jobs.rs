@@ -64,9 +64,9 @@ impl Jobs {
             name: self.name,
             array: self.array,
             ids: None,
-            likely: None,
-            since: when::flag("--since", self.since.as_deref(), &look.now)?,
-            until: when::flag("--until", self.until.as_deref(), &look.now)?,
+            likely: (!whole).then_some(true),
+            since: when::flag_past("--since", self.since.as_deref(), &look.now)?,
+            until: when::flag_past("--until", self.until.as_deref(), &look.now)?,
             cursor: self.cursor,
             limit: Some(self.limit),
         };
@@ -83,9 +83,12 @@ pub(crate) fn needs(job: &JobSummary) -> String {
     if job.replicas > 1 { format!("{} × ({text})", job.replicas) } else { text }
 }
 
-/// When it started, will start, or is likely to.
-fn start(job: &JobSummary, look: &Look) -> String {
-    look.time_or_dash(job.started.or(job.promised_start))
+/// When it started, will start, or is likely to (`~`).
+pub(crate) fn start(job: &JobSummary, look: &Look) -> String {
+    match (job.started.or(job.promised_start), job.likely_start) {
+        (None, Some(likely)) => format!("~{}", look.time(likely)),
+        (known, _) => look.time_or_dash(known),
+    }
 }
 
 fn render(page: &Page<JobSummary>, look: &Look) -> String {
@@ -147,6 +150,8 @@ mod tests {
         waiting.queue = Some("default".to_owned());
         waiting.replicas = 4;
         waiting.simulated = true;
+        waiting.promised_start = None;
+        waiting.likely_start = Some("2026-11-15T15:00:00Z".parse().unwrap());
         Page { items: vec![example().summary, waiting], next: Some("abc".to_owned()) }
     }
 

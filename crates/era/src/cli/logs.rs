@@ -1,8 +1,9 @@
 //! `era logs`: what a job printed.
 
+use std::collections::VecDeque;
 use std::io::Write;
 
-use era_api::client::LogAsk;
+use era_api::client::{Client, LogAsk};
 use era_api::job::LogLine;
 
 use super::connection::{Common, Form};
@@ -23,6 +24,9 @@ pub(crate) struct Logs {
     /// Begin at this offset
     #[arg(long, value_name = "OFFSET")]
     from: Option<u64>,
+    /// Only the last so many lines, and what follows them
+    #[arg(short = 'n', long, value_name = "LINES", conflicts_with = "from")]
+    tail: Option<usize>,
     /// Only this attempt
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
@@ -55,20 +59,40 @@ impl Logs {
             }
             Ok(())
         };
-        if self.follow {
-            return follow::lines(&client, self.id, ask, |line| print(&line).map(|()| true));
+        let mut ask = ask;
+        if let Some(count) = self.tail {
+            let mut last = VecDeque::new();
+            all(&client, self.id, &mut ask, |line| {
+                last.push_back(line.clone());
+                if last.len() > count {
+                    last.pop_front();
+                }
+                Ok(())
+            })?;
+            last.iter().try_for_each(&mut print)?;
         }
-        let mut ask = LogAsk { limit: Some(PAGE), ..ask };
-        loop {
-            let page = client.logs(self.id, &ask)?;
-            let Some(last) = page.items.last() else { return Ok(()) };
-            ask.from = Some(last.next);
-            for line in &page.items {
-                print(line)?;
-            }
-            if page.next.is_none() {
-                return Ok(());
-            }
+        match self.follow {
+            true => follow::lines(&client, self.id, ask, |line| print(&line).map(|()| true)),
+            false if self.tail.is_some() => Ok(()),
+            false => all(&client, self.id, &mut ask, print),
+        }
+    }
+}
+
+/// All that is there now, a page at a time; what is asked begins after it then.
+fn all(
+    client: &Client,
+    job: u64,
+    ask: &mut LogAsk,
+    mut take: impl FnMut(&LogLine) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    loop {
+        let page = client.logs(job, &LogAsk { limit: Some(PAGE), ..ask.clone() })?;
+        let Some(last) = page.items.last() else { return Ok(()) };
+        ask.from = Some(last.next);
+        page.items.iter().try_for_each(&mut take)?;
+        if page.next.is_none() {
+            return Ok(());
         }
     }
 }

@@ -66,13 +66,26 @@ impl Look {
     }
 }
 
+/// How much of a line's beginning only says how it looks.
+fn after_colours(line: &str) -> usize {
+    let mut at = 0;
+    while let Some(rest) = line[at..].strip_prefix("\u{1b}[") {
+        match rest.find('m') {
+            Some(end) => at += 2 + end + 1,
+            None => break,
+        }
+    }
+    at
+}
+
 /// A table as text, each line ended.
 pub(crate) fn finish(table: &Table) -> String {
     let mut text = String::new();
     for line in table.to_string().lines() {
-        // The first column needs no margin.
-        let line = line.strip_prefix(' ').unwrap_or(line);
-        text.push_str(line.trim_end());
+        // The first column needs no margin; colours come before it.
+        let (colour, rest) = line.split_at(after_colours(line));
+        text.push_str(colour);
+        text.push_str(rest.strip_prefix(' ').unwrap_or(rest).trim_end());
         text.push('\n');
     }
     text

@@ -27,10 +27,11 @@ mod man;
 mod market;
 mod metrics;
 mod nodes;
+mod outputs;
 mod prompt;
 mod queues;
 mod quote;
-mod reference;
+pub(crate) mod reference;
 mod release;
 mod retry;
 mod run;
@@ -56,6 +57,7 @@ pub(crate) enum ClientCommand {
     Job(job::JobCommand),
     Logs(logs::Logs),
     Metrics(metrics::Metrics),
+    Outputs(outputs::Outputs),
     Explain(explain::Explain),
     Cancel(cancel::Cancel),
     Retry(retry::Retry),
@@ -109,6 +111,7 @@ impl ClientCommand {
             ClientCommand::Job(command) => command.run(),
             ClientCommand::Logs(command) => command.run(),
             ClientCommand::Metrics(command) => command.run(),
+            ClientCommand::Outputs(command) => command.run(),
             ClientCommand::Explain(command) => command.run(),
             ClientCommand::Cancel(command) => command.run(),
             ClientCommand::Retry(command) => command.run(),

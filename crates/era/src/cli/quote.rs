@@ -164,13 +164,39 @@ pub(crate) fn line(quote: &Quote, look: &Look) -> String {
     format!("{price}: {} to {}{place}\n", look.time(quote.start), look.time(quote.finish))
 }
 
+/// Most lines of the menu, unless all are asked for.
+const MENU_LINES_MAX: usize = 10;
+
+/// The lines that are worth telling: each is cheaper than the one before by a tenth of all that
+/// waiting saves, and the last is the least that it can cost.
+fn telling(lines: &[MenuLine]) -> Vec<&MenuLine> {
+    let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Vec::new() };
+    let saves = first.price.0.saturating_sub(last.price.0) / (MENU_LINES_MAX as i64 - 1);
+    let mut told = vec![first];
+    let mut price = first.price.0;
+    for line in &lines[1..] {
+        if price.saturating_sub(line.price.0) > saves.max(1) || std::ptr::eq(line, last) {
+            price = line.price.0;
+            told.push(line);
+        }
+    }
+    told
+}
+
 /// The flexibility menu: later is cheaper, and the bars show by how much.
 fn menu(lines: &[MenuLine], look: &Look) -> String {
+    let all = lines.len();
+    let lines = match look.wide || all <= MENU_LINES_MAX {
+        true => lines.iter().collect(),
+        false => telling(lines),
+    };
     let most = lines.iter().map(|line| line.price.0).max().unwrap_or(0).max(1);
     let when: Vec<String> = lines.iter().map(|line| look.time(line.by)).collect();
     let when_wide = when.iter().map(|text| text.chars().count()).max().unwrap_or(0);
     let price_wide = lines.iter().map(|l| l.price.to_string().len()).max().unwrap_or(0);
-    let room = usize::from(look.width.unwrap_or(80)).saturating_sub(when_wide + price_wide + 30);
+    let starts = lines.iter().map(|line| look.time(line.start).chars().count()).max().unwrap_or(0);
+    let taken = when_wide + price_wide + starts + "  by    starts  ".len();
+    let room = usize::from(look.width.unwrap_or(80)).saturating_sub(taken);
     let room = room.clamp(8, 40);
     let mut text = format!("{}\n", look.paint.tone(Tone::Title, "If it may finish later"));
     for (line, when) in lines.iter().zip(&when) {
@@ -181,6 +207,9 @@ fn menu(lines: &[MenuLine], look: &Look) -> String {
         let start = look.paint.tone(Tone::Quiet, &format!("starts {}", look.time(line.start)));
         let price = line.price.to_string();
         text += &format!("  by {when:<when_wide$}  {price:>price_wide$} {bar}{gap} {start}\n");
+    }
+    if lines.len() < all {
+        text += &format!("  ({} of {all} lines; -o wide has all)\n", lines.len());
     }
     text
 }

@@ -28,6 +28,7 @@ fn markdown() -> String {
     );
     text += &exit_codes();
     text += &variables();
+    text += &job_file();
     text += SLURM;
     let mut command = crate::command().term_width(100);
     command.build();
@@ -38,7 +39,7 @@ fn markdown() -> String {
 }
 
 fn exit_codes() -> String {
-    let codes: [(u8, &str); 10] = [
+    let codes: [(u8, &str); 11] = [
         (0, "done"),
         (1, "failed, for a reason that has no code of its own"),
         (failure::BAD_INPUT, "bad usage or bad input; nothing was done"),
@@ -47,6 +48,7 @@ fn exit_codes() -> String {
         (failure::NOT_THERE, "no such job, account, node, …"),
         (failure::BID_REFUSED, "the bid was refused: the price, or no room; counter-offers follow"),
         (failure::NO_SERVER, "no server answers, it cannot be trusted, or it is not understood"),
+        (75, "a server: another one has taken its lead; start it again and it stands by"),
         (failure::NO_CODE, "`era run`: the job ended without a code of its own"),
         (failure::INTERRUPTED, "interrupted or declined"),
     ];
@@ -68,16 +70,59 @@ fn variables() -> String {
         .to_owned()
 }
 
+/// A job's file in which every key stands.
+pub(crate) const JOB_FILE: &str = "name: resnet
+project: vision
+command: python train.py --epochs 90   # or [python, train.py]; a line is a shell's
+code: .                                # the folder that goes along; `none` for none
+env: {SEED: \"7\"}
+inputs: [imagenet, {data: ada/labels, to: inputs/labels}]
+image: pytorch                         # where the executor has images
+resources: {gpu: 2, cpu: 8, memory: 64Gi, gpu.model: a100}
+replicas: 2..4                         # or 4, or `gpus: 16` in all
+time: 6h
+from: tomorrow 6am                     # from, by, value or most: a bid for a promise
+by: friday noon
+value: 40                              # or [{by: friday, worth: 40}, {by: sunday, worth: 10}]
+most: 30
+overrun: extend                        # or stop
+release_when_idle: true
+attributes: {field: vision, framework: pytorch, network: resnet50}
+constraints: {pool: a100, same: rack}
+";
+
+/// The keys of a job that waits in a queue and not for a promise.
+pub(crate) const QUEUE_JOB_FILE: &str = "command: [python, evaluate.py]
+queue: night
+priority: 5
+preemptible: true
+array: 0-99%10
+after: [\"12\", \"13:any\"]
+";
+
+fn job_file() -> String {
+    format!(
+        "## A job as a file\n\n\
+         `era submit job.yaml`, `era run job.yaml` and `era quote job.yaml` read a job from a YAML \
+         file; flags before or behind it count over it. A key that is not known is refused with \
+         the nearest one that is. All keys of a bid:\n\n```yaml\n{JOB_FILE}```\n\n\
+         And those of a job that waits in a queue, beside what it is and needs:\n\n\
+         ```yaml\n{QUEUE_JOB_FILE}```\n\n"
+    )
+}
+
 /// What is understood of the scripts of those who come from Slurm.
 const SLURM: &str = "## Scripts with an `#SBATCH` header
 
-`era submit train.sh` and `era run train.sh` read the header of a script and run it as it is. \
-Flags before the script count over its header.
+`era submit train.sh` and `era run train.sh` read the header of a script and run it as it is, \
+wherever it lies; `era submit -` reads one from standard input. Flags before the script count over \
+its header.
 
 | option | becomes |
 | --- | --- |
 | `--job-name`, `--time`, `--partition`, `--chdir` | `--name`, `--time`, `--queue`, `--code` |
-| `--cpus-per-task`, `--mem`, `--mem-per-cpu` | `--cpu` and `--memory` of each replica |
+| `--cpus-per-task`, `--cpus-per-gpu`, `--mem`, `--mem-per-cpu`, `--mem-per-gpu` | `--cpu` and \
+`--memory` of each replica |
 | `--nodes`, `--ntasks`, `--ntasks-per-node` | `--replicas`, and where they stand |
 | `--gres=gpu:2`, `--gpus-per-node`, `--gpus-per-task`, `--gpus` | GPUs, with their model |
 | `--gres=gpu:2,fpga:1` | a device by its name beside them; where no node has one, it is refused |
@@ -87,8 +132,11 @@ Flags before the script count over its header.
 | `--begin`, `--deadline` | `--from`, `--by`: a promise, which takes neither an array nor a \
 dependency |
 | `--requeue` | `--preemptible` |
+| `--export=NAME=VALUE` | `--env`; the variables of whoever submits do not come along |
 
-Other options are named and not used. Each replica runs the whole script: there is no `srun`. Its \
+`--output`, `--error`, `--input`, `--open-mode`, `--mail-*`, `--account`, `--qos` and `--comment` \
+mean nothing here (a job's log is kept, and its owner is who submits); all other options are named \
+and not used. Each replica runs the whole script: there is no `srun`. Its \
 tasks find `SLURM_JOB_ID`, `SLURM_JOB_NAME`, `SLURM_PROCID`, `SLURM_LOCALID`, `SLURM_NTASKS`, \
 `SLURM_CPUS_PER_TASK`, `SLURM_SUBMIT_DIR`, `SLURMD_NODENAME` and `SLURM_RESTART_COUNT`, and those \
 of an array `SLURM_ARRAY_JOB_ID`, `SLURM_ARRAY_TASK_ID`, `_COUNT`, `_MIN`, `_MAX` and `_STEP`; \

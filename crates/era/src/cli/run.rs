@@ -2,27 +2,28 @@
 //! outputs down.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use era_api::client::{Client, LogAsk};
-use era_api::job::{Job, JobState, LogLine, NewJob};
+use era_api::job::{Job, JobFilter, JobState, JobSummary, LogLine, NewJob};
 
 use super::connection::{Common, Form};
 use super::failure::{BadUsage, ExitWith, INTERRUPTED, NO_CODE};
 use super::look::{Look, note, span};
 use super::quote::{line, question, understood};
-use super::{accept, cost, follow, look, prompt, submit};
+use super::{accept, cost, follow, look, outputs, prompt, submit};
 use crate::data::code;
-use crate::job::{Code, Draft, JobFlags};
+use crate::job::{Draft, JobFlags};
 
 /// Run a command on the cluster as if it ran here
 ///
 /// Uploads the working folder (respecting .gitignore and .eraignore), shows the price and the
 /// slot, asks, submits, streams the logs, brings the outputs back into outputs/JOB, and exits
 /// with the job's code. Ctrl-C asks whether to cancel the job or to leave it running. Where nobody
-/// can be asked, as in a script, a price is taken only with -y.
+/// can be asked, as in a script, a price is taken only with -y. Of an array all jobs are waited
+/// for, and the code is that of the first that did not succeed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
     /// Take the price without asking; needed where nobody can be asked
@@ -66,13 +67,8 @@ impl Run {
             return Err(BadUsage(what.to_owned()).into());
         }
         let client = self.common.client()?;
-        let folder = match &draft.code {
-            Some(Code::None) => None,
-            Some(Code::Folder(folder)) => Some(folder.as_path()),
-            None => Some(Path::new(".")),
-        };
         note(&understood(&draft, &look));
-        job.work.code = submit::uploaded(&client, folder)?;
+        job.work.code = submit::Along::working(&draft).upload(&client)?;
         self.agree(&client, &draft, &mut job, &look)?;
         let submitted = client.submit(&job)?;
         if self.common.output == Form::Json || self.common.output == Form::Yaml || self.detach {
@@ -80,10 +76,47 @@ impl Run {
         } else {
             note(submit::render(&submitted, &look).trim_end());
         }
-        if self.detach || submitted.count > 1 {
-            return Ok(());
+        match submitted.count {
+            _ if self.detach => Ok(()),
+            0 | 1 => self.watch(&client, submitted.job, &look),
+            count => self.await_array(&client, submitted.job, count),
         }
-        self.watch(&client, submitted.job, &look)
+    }
+
+    /// Until every job of an array is over, then their outputs, then the code of the first that
+    /// has one. Their logs are not mixed: `era logs` shows each.
+    fn await_array(&self, client: &Client, first: u64, count: u32) -> anyhow::Result<()> {
+        let last = first + u64::from(count) - 1;
+        note(&format!("Waiting for jobs {first} to {last}; Ctrl-C leaves them alone."));
+        let active = JobFilter {
+            array: Some(first),
+            state: Some("active".to_owned()),
+            limit: Some(1),
+            ..JobFilter::default()
+        };
+        let mut pause = Duration::from_millis(20);
+        while !client.jobs(&active)?.items.is_empty() {
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_secs(2));
+        }
+        let jobs = outputs::of_array(client, first)?;
+        let failed: Vec<&JobSummary> =
+            jobs.iter().filter(|job| job.state != JobState::Succeeded).collect();
+        note(&told_of_array(jobs.len(), &failed));
+        if !self.no_outputs {
+            let folder = self.outputs.clone().unwrap_or_else(|| PathBuf::from("outputs"));
+            let mut files = 0;
+            for job in &jobs {
+                files += code::bring_outputs(client, job.id, &folder.join(job.id.to_string()))?;
+            }
+            if files > 0 {
+                note(&format!("{files} files in {}", folder.display()));
+            }
+        }
+        match failed.first() {
+            None => Ok(()),
+            Some(job) => Err(ExitWith(exit_code(job)).into()),
+        }
     }
 
     /// Shows what it costs, and asks.
@@ -135,12 +168,15 @@ impl Run {
             let _ = sender.send(Heard::End(end));
         });
         if !self.stream(client, id, &heard)? {
-            note(&format!("Job {id} goes on: `era logs -f {id}` follows it."));
+            note(&format!(
+                "Job {id} goes on: `era logs -f {id}` follows it, `era outputs {id}` brings its \
+                 outputs."
+            ));
             return Err(ExitWith(INTERRUPTED).into());
         }
         let job = settled(client, id)?;
         note(&ending(&job, look));
-        if !self.no_outputs && job.summary.started.is_some() {
+        if !self.no_outputs {
             let into = self.outputs.clone();
             let into = into.unwrap_or_else(|| PathBuf::from("outputs").join(id.to_string()));
             let files = code::bring_outputs(client, id, &into)?;
@@ -148,7 +184,7 @@ impl Run {
                 note(&format!("{files} files in {}", into.display()));
             }
         }
-        match exit_code(&job) {
+        match exit_code(&job.summary) {
             0 => Ok(()),
             code => Err(ExitWith(code).into()),
         }
@@ -228,8 +264,8 @@ fn settled(client: &Client, id: u64) -> anyhow::Result<Job> {
 }
 
 /// The code that the shell gets.
-fn exit_code(job: &Job) -> u8 {
-    match (job.summary.state, job.summary.exit_code) {
+fn exit_code(job: &JobSummary) -> u8 {
+    match (job.state, job.exit_code) {
         (JobState::Succeeded, _) => 0,
         (JobState::Failed, Some(code)) => match u8::try_from(code) {
             Ok(0) | Err(_) => NO_CODE,
@@ -237,6 +273,26 @@ fn exit_code(job: &Job) -> u8 {
         },
         _ => NO_CODE,
     }
+}
+
+/// Most jobs of an array that are named as not having succeeded.
+const NAMED_MAX: usize = 10;
+
+/// How an array ended, in a sentence.
+fn told_of_array(all: usize, failed: &[&JobSummary]) -> String {
+    if failed.is_empty() {
+        return format!("All {all} jobs succeeded.");
+    }
+    let mut named: Vec<String> = failed
+        .iter()
+        .take(NAMED_MAX)
+        .map(|job| format!("{} ({})", job.id, job.state.as_str().replace('_', " ")))
+        .collect();
+    if failed.len() > NAMED_MAX {
+        named.push("…".to_owned());
+    }
+    let succeeded = all - failed.len();
+    format!("{succeeded} of {all} jobs succeeded; not {}", named.join(", "))
 }
 
 /// How it ended, in a sentence.
@@ -266,7 +322,7 @@ mod tests {
         let ended = |state, code| {
             let mut job = example();
             (job.summary.state, job.summary.exit_code) = (state, code);
-            exit_code(&job)
+            exit_code(&job.summary)
         };
         assert_eq!(ended(JobState::Succeeded, Some(0)), 0);
         assert_eq!(ended(JobState::Failed, Some(3)), 3);
@@ -274,6 +330,16 @@ mod tests {
         assert_eq!(ended(JobState::Failed, Some(-9)), NO_CODE);
         assert_eq!(ended(JobState::Cancelled, None), NO_CODE);
         assert_eq!(ended(JobState::LimitReached, Some(0)), NO_CODE);
+    }
+
+    #[test]
+    fn of_an_array_it_is_told_what_did_not_succeed() {
+        let mut job = example().summary;
+        (job.id, job.state) = (9, JobState::LimitReached);
+        assert_eq!(told_of_array(3, &[]), "All 3 jobs succeeded.");
+        assert_eq!(told_of_array(3, &[&job]), "2 of 3 jobs succeeded; not 9 (limit reached)");
+        let many = vec![&job; NAMED_MAX + 1];
+        assert!(told_of_array(20, &many).ends_with("9 (limit reached), …"));
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use era_api::client::Client;
 use era_api::job::{NewJob, Submitted};
 use era_api::quote::Value;
+use serde::{Deserialize, Serialize};
 
 use super::connection::Common;
 use super::look::{self, Look, note};
-use super::quote::{line, question};
+use super::quote::{line, question, understood};
 use crate::data::code;
-use crate::job::{Code, Draft, JobFlags};
+use crate::job::{Code, Draft, JobFlags, Script};
 
 /// Hand a job in, and return at once
 ///
@@ -35,33 +36,83 @@ impl Submit {
         }
         let draft = written.draft;
         let mut job = draft.finish()?;
+        if draft.is_bid() {
+            // Money is spent on it at once.
+            note(&understood(&draft, &look));
+        }
         let client = self.common.client()?;
-        job.work.code = uploaded(&client, code_of(&draft, Path::new(".")).as_deref())?;
+        job.work.code = Along::of(&draft, Path::new(".")).upload(&client)?;
         priced(&client, &draft, &mut job)?;
         let submitted = client.submit(&job)?;
         look::print(self.common.output, &submitted, |submitted| render(submitted, &look))
     }
 }
 
-/// The folder that goes along: the one that was named, else the working folder where the command
-/// names a file in it.
-fn code_of(draft: &Draft, working: &Path) -> Option<PathBuf> {
-    match &draft.code {
-        Some(Code::Folder(folder)) => Some(folder.clone()),
-        Some(Code::None) => None,
-        None => {
-            let named = |word: &String| {
-                let path = Path::new(word);
-                !word.is_empty() && path.is_relative() && working.join(path).is_file()
-            };
-            draft.command.iter().any(named).then(|| working.to_owned())
+/// What goes along as a job's code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Along {
+    folder: Option<PathBuf>,
+    #[serde(default)]
+    script: Option<Script>,
+}
+
+impl Along {
+    /// The folder that was named, else the working folder where the command names a file in it.
+    pub(crate) fn of(draft: &Draft, working: &Path) -> Along {
+        Along::or_else(draft, || names_a_file(&draft.command, working).then(|| working.to_owned()))
+    }
+
+    /// The folder that was named, else the working folder.
+    pub(crate) fn working(draft: &Draft) -> Along {
+        Along::or_else(draft, || Some(".".into()))
+    }
+
+    /// This folder.
+    pub(crate) fn folder(folder: PathBuf) -> Along {
+        Along { folder: Some(folder), script: None }
+    }
+
+    fn or_else(draft: &Draft, unsaid: impl FnOnce() -> Option<PathBuf>) -> Along {
+        let folder = match &draft.code {
+            Some(Code::Folder(folder)) => Some(folder.clone()),
+            Some(Code::None) => None,
+            None => unsaid(),
+        };
+        Along { folder, script: draft.script.clone() }
+    }
+
+    /// The same from wherever it is read later.
+    pub(crate) fn absolute(self) -> std::io::Result<Along> {
+        let folder = self.folder.map(std::path::absolute).transpose()?;
+        let script = match self.script {
+            Some(Script { file, at }) => Some(Script { file: std::path::absolute(file)?, at }),
+            None => None,
+        };
+        Ok(Along { folder, script })
+    }
+
+    /// The code's hash once it is there; `None` where there is none.
+    pub(crate) fn upload(&self, client: &Client) -> anyhow::Result<Option<String>> {
+        if self.folder.is_none() && self.script.is_none() {
+            return Ok(None);
         }
+        code::upload(client, self.folder.as_deref(), self.script.as_ref()).map(Some)
     }
 }
 
-/// The code's hash once it is there.
-pub(crate) fn uploaded(client: &Client, folder: Option<&Path>) -> anyhow::Result<Option<String>> {
-    folder.map(|folder| code::upload(client, folder)).transpose()
+/// Whether a command names a file below a folder; of a line for a shell, one of its words.
+pub(crate) fn names_a_file(command: &[String], folder: &Path) -> bool {
+    let named = |word: &str| {
+        let path = Path::new(word);
+        !word.is_empty() && path.is_relative() && folder.join(path).is_file()
+    };
+    let in_line = |line: &String| {
+        line.split(|c: char| c.is_whitespace() || ";&|<>()\"'=".contains(c)).any(named)
+    };
+    match command {
+        [shell, flag, line, ..] if flag == "-c" && shell.ends_with("sh") => in_line(line),
+        words => words.iter().any(|word| named(word)),
+    }
 }
 
 /// A job that must run at some time, but does not say what that is worth, takes the price.
@@ -108,10 +159,12 @@ mod tests {
             ..Draft::default()
         };
         let here = Some(folder.path().to_owned());
-        assert_eq!(code_of(&draft(&["python", "train.py"], None), folder.path()), here);
-        assert_eq!(code_of(&draft(&["true"], None), folder.path()), None);
-        let none = draft(&["python", "train.py"], Some(Code::None));
-        assert_eq!(code_of(&none, folder.path()), None);
+        let sent = |draft: &Draft| Along::of(draft, folder.path()).folder;
+        assert_eq!(sent(&draft(&["python", "train.py"], None)), here);
+        assert_eq!(sent(&draft(&["sh", "-c", "cd . && python train.py>log"], None)), here);
+        assert_eq!(sent(&draft(&["sh", "-c", "python other.py"], None)), None);
+        assert_eq!(sent(&draft(&["true"], None)), None);
+        assert_eq!(sent(&draft(&["python", "train.py"], Some(Code::None))), None);
     }
 
     #[test]

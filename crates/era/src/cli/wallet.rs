@@ -53,8 +53,8 @@ impl WalletCommand {
         let filter = StatementFilter {
             reason: self.reason,
             job: self.job,
-            since: when::flag("--since", self.since.as_deref(), &look.now)?,
-            until: when::flag("--until", self.until.as_deref(), &look.now)?,
+            since: when::flag_past("--since", self.since.as_deref(), &look.now)?,
+            until: when::flag_past("--until", self.until.as_deref(), &look.now)?,
             cursor: None,
             limit: Some(self.limit),
         };

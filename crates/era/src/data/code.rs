@@ -5,24 +5,38 @@ use std::path::Path;
 use anyhow::bail;
 use era_api::client::Client;
 use era_api::client::transfer::{Local, Remote};
-use era_api::data::Tree;
+use era_api::data::{OutputFile, Tree};
 use era_api::page::{PAGE_MAX, PageAsk};
 
 use super::{local, pull, push};
 use crate::cli::BadUsage;
 use crate::cli::look::{self, note};
+use crate::job::Script;
 
 /// Most bytes of code: more is data, or was not meant to be sent.
 const CODE_BYTES_MAX: u64 = 512 << 20;
 /// Most files of code.
 const CODE_FILES_MAX: usize = 20_000;
 
-/// Uploads a folder as a job's code; the hash of its tree.
-pub(crate) fn upload(client: &Client, folder: &Path) -> anyhow::Result<String> {
-    if !folder.is_dir() {
-        bail!(BadUsage(format!("{} is no folder: --code takes one", folder.display())));
+/// Uploads a folder as a job's code, with a script that need not be in it; the hash of its tree.
+pub(crate) fn upload(
+    client: &Client,
+    folder: Option<&Path>,
+    script: Option<&Script>,
+) -> anyhow::Result<String> {
+    let mut files = match folder {
+        Some(folder) if !folder.is_dir() => {
+            bail!(BadUsage(format!("{} is no folder: --code takes one", folder.display())));
+        }
+        Some(folder) => local::files(folder, local::Kind::Code)?,
+        None => Vec::new(),
+    };
+    if let Some(script) = script
+        && !files.iter().any(|file| file.path == script.at)
+    {
+        files.push(local::one(&script.file, Path::new(&script.at))?);
+        files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     }
-    let mut files = local::files(folder, local::Kind::Code)?;
     let before = files.len();
     files.retain(|file| !is_the_jobs_own(&file.path));
     if files.len() < before {
@@ -59,18 +73,24 @@ fn check_size(files: &[Local]) -> anyhow::Result<()> {
     )))
 }
 
-/// Brings a job's outputs into a folder; how many files.
-pub(crate) fn bring_outputs(client: &Client, job: u64, into: &Path) -> anyhow::Result<u64> {
+/// What a job left.
+pub(crate) fn outputs(client: &Client, job: u64) -> anyhow::Result<Vec<OutputFile>> {
     let mut page = PageAsk { cursor: None, limit: Some(PAGE_MAX) };
     let mut files = Vec::new();
     loop {
         let some = client.outputs(job, &page)?;
-        files.extend(some.items.iter().map(|file| Remote::of_output(job, file)));
+        files.extend(some.items);
         match some.next {
             Some(next) => page.cursor = Some(next),
-            None => break,
+            None => return Ok(files),
         }
     }
+}
+
+/// Brings a job's outputs into a folder; how many files.
+pub(crate) fn bring_outputs(client: &Client, job: u64, into: &Path) -> anyhow::Result<u64> {
+    let files = outputs(client, job)?;
+    let files: Vec<Remote> = files.iter().map(|file| Remote::of_output(job, file)).collect();
     if !files.is_empty() {
         pull::bring(client, &files, into)?;
     }

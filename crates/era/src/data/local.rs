@@ -25,7 +25,7 @@ pub(crate) fn files(root: &Path, kind: Kind) -> anyhow::Result<Vec<Local>> {
     let whole = root.canonicalize().with_context(|| root.display().to_string())?;
     if whole.is_file() {
         let name = root.file_name().or_else(|| whole.file_name()).unwrap_or_default();
-        return Ok(vec![local(root, Path::new(name))?]);
+        return Ok(vec![one(root, Path::new(name))?]);
     }
     let mut walk = WalkBuilder::new(root);
     walk.standard_filters(kind == Kind::Code)
@@ -45,7 +45,7 @@ pub(crate) fn files(root: &Path, kind: Kind) -> anyhow::Result<Vec<Local>> {
         }
         let Some(kind) = entry.file_type() else { continue };
         if kind.is_file() {
-            found.push(local(path, path.strip_prefix(root)?)?);
+            found.push(one(path, path.strip_prefix(root)?)?);
         } else if !kind.is_dir() {
             bail!(BadUsage(format!(
                 "{} is neither file nor folder: remove it, or name it in .eraignore",
@@ -69,7 +69,8 @@ fn stays_inside(link: &Path, whole: &Path) -> anyhow::Result<()> {
     )))
 }
 
-fn local(file: &Path, relative: &Path) -> anyhow::Result<Local> {
+/// One file, and where it is to lie.
+pub(crate) fn one(file: &Path, relative: &Path) -> anyhow::Result<Local> {
     let about = std::fs::metadata(file).with_context(|| file.display().to_string())?;
     let parts: Option<Vec<&str>> = relative.iter().map(|part| part.to_str()).collect();
     let Some(parts) = parts else { bail!("{} is not UTF-8: rename it", file.display()) };

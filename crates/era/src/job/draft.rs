@@ -11,6 +11,7 @@ use era_api::job::{
 };
 use era_api::quote::Value;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::JobError;
 use super::span::Span;
@@ -27,6 +28,15 @@ pub(crate) enum Code {
     Folder(PathBuf),
 }
 
+/// A script that is run, and goes along whether or not it lies in the folder that does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Script {
+    /// Where it is read.
+    pub(crate) file: PathBuf,
+    /// Where it lies in the job's code.
+    pub(crate) at: String,
+}
+
 /// What one source says of a job; what it does not say is absent or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Draft {
@@ -34,6 +44,7 @@ pub(crate) struct Draft {
     pub(crate) project: Option<String>,
     pub(crate) command: Vec<String>,
     pub(crate) code: Option<Code>,
+    pub(crate) script: Option<Script>,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) inputs: Vec<WorkInput>,
     pub(crate) image: Option<String>,
@@ -73,6 +84,7 @@ impl Draft {
             project: self.project.or(below.project),
             command: if self.command.is_empty() { below.command } else { self.command },
             code: self.code.or(below.code),
+            script: self.script.or(below.script),
             env,
             inputs,
             image: self.image.or(below.image),

@@ -96,6 +96,7 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
         name: file.name,
         project: file.project,
         command: file.command.map(|words| words.0).unwrap_or_default(),
+        script: None,
         code: file.code.map(|folder| match folder.as_str() {
             "none" | "false" | "" => Code::None,
             folder => Code::Folder(folder.into()),

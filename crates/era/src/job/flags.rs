@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, FromArgMatches, ValueEnum};
 use era_api::Credits;
 use era_api::job::{Attributes, Constraints, Overrun, Replicas, Topology, WorkInput};
 use era_api::quote::Value;
 use jiff::Zoned;
 
 use super::draft::{Code, Draft};
-use super::{JobError, Span, after, array, file, read_small, script, when};
+use super::{JobError, Span, after, array, file, read_limited, read_small, script, when};
 
 /// What a job is and needs.
 #[derive(Clone, Debug, Default, Args)]
@@ -26,7 +26,7 @@ pub(crate) struct JobFlags {
     /// What it is done for: spending is told by project
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
-    /// GPUs of each replica, such as 1 or 0.5
+    /// GPUs of each replica, such as 1, 0.5 or a100:2
     #[arg(short, long, value_name = "N")]
     gpu: Option<String>,
     /// Cores of each replica, such as 4 or 500m
@@ -107,7 +107,8 @@ pub(crate) struct JobFlags {
     place: PlaceFlags,
     #[command(flatten)]
     facts: FactFlags,
-    /// The command and its arguments, or a job's file, or a script with an #SBATCH header
+    /// The command and its arguments, or a job's file (flags may follow it), or a script, with an
+    /// #SBATCH header or without; `-` reads a script from standard input
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -191,23 +192,27 @@ impl JobFlags {
     pub(crate) fn written(&self, now: &Zoned) -> Result<Written, JobError> {
         let mut flags = self.draft(now)?;
         let mut written = Written::default();
-        let named = self.command.first().map(Path::new);
-        let lone = self.command.len() == 1;
-        match (&self.file, named) {
-            (None, Some(path)) if lone && is_yaml(path) => {
+        let mut script = None;
+        match (&self.file, self.command.split_first()) {
+            (None, Some((named, rest))) if is_yaml(Path::new(named)) => {
                 flags.command = Vec::new();
-                written.draft = read_file(path, now)?;
+                flags = after_file(rest)?.draft(now)?.over(flags);
+                written.draft = read_file(Path::new(named), now)?;
             }
-            (None, Some(path)) if path.is_file() && looks_like_script(path) => {
-                let (draft, notes) = script::read(&read_small(path)?, path, now)?;
-                flags.command = script::command(&read_small(path)?, path);
-                flags.command.extend_from_slice(&self.command[1..]);
+            (None, Some((named, rest))) if named == "-" || is_script(Path::new(named)) => {
+                let (path, text) = script_text(named)?;
+                let (draft, notes) = script::read(&text, &path, now)?;
                 written = Written { draft, notes };
+                flags.command = Vec::new();
+                script = Some((path, text, rest));
             }
             (Some(path), _) => written.draft = read_file(path, now)?,
             (None, _) => {}
         }
         written.draft = flags.over(written.draft);
+        if let Some((path, text, rest)) = script {
+            script::run_along(&mut written.draft, &path, &text, rest);
+        }
         script::add_variables(&mut written.draft);
         Ok(written)
     }
@@ -234,6 +239,7 @@ impl JobFlags {
             project: self.project.clone(),
             command: self.command.clone(),
             code,
+            script: None,
             env: pairs("--env", &self.env)?,
             inputs: self.input.iter().map(|text| input(text)).collect(),
             image: self.image.clone(),
@@ -273,6 +279,11 @@ impl JobFlags {
             if let Some(amount) = amount {
                 resources.insert(name.to_owned(), amount.clone());
             }
+        }
+        // `a100:2`, as others write it.
+        if let Some((model, count)) = self.gpu.as_deref().and_then(|gpu| gpu.split_once(':')) {
+            resources.insert("gpu".to_owned(), count.to_owned());
+            resources.entry("gpu.model".to_owned()).or_insert_with(|| model.to_ascii_lowercase());
         }
         Ok(resources)
     }
@@ -319,9 +330,48 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 
+/// What stands behind a job's file: flags, which count over it.
+fn after_file(words: &[String]) -> Result<JobFlags, JobError> {
+    let wrong = |what: String| JobError::Flag { flag: "after the job's file", what };
+    let command = clap::Command::new("job").no_binary_name(true).disable_help_flag(true);
+    let matches = JobFlags::augment_args(command)
+        .try_get_matches_from(words)
+        .map_err(|error| wrong(first_line(&error)))?;
+    let flags = JobFlags::from_arg_matches(&matches).map_err(|error| wrong(first_line(&error)))?;
+    match flags.command.first() {
+        None => Ok(flags),
+        Some(word) => Err(wrong(format!("`{word}` is no flag: the file says what is run"))),
+    }
+}
+
+/// What is wrong, without how all of it is used.
+fn first_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.trim_start_matches("error: ");
+    format!("{line} (flags that are not the job's own come before the file)")
+}
+
+/// A script's text and where it is: what standard input says is kept in a file for the while.
+fn script_text(named: &str) -> Result<(PathBuf, String), JobError> {
+    if named != "-" {
+        return Ok((named.into(), read_small(Path::new(named))?));
+    }
+    let unreadable =
+        |e: std::io::Error| JobError::Unreadable { path: named.to_owned(), why: e.to_string() };
+    let text = read_limited(std::io::stdin(), "standard input")?;
+    let folder = tempfile::Builder::new().prefix("era-").tempdir().map_err(unreadable)?;
+    let path = folder.keep().join("script");
+    std::fs::write(&path, &text).map_err(unreadable)?;
+    Ok((path, text))
+}
+
 /// Whether a file begins as a script does, or is named like one.
-fn looks_like_script(path: &Path) -> bool {
+fn is_script(path: &Path) -> bool {
     use std::io::Read;
+    if !path.is_file() {
+        return false;
+    }
     let mut head = [0u8; 2];
     let begins = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
     (begins.is_ok() && &head == b"#!") || path.extension().is_some_and(|e| e == "sh")

@@ -13,7 +13,7 @@ pub(crate) mod script;
 pub(crate) mod span;
 pub(crate) mod when;
 
-pub(crate) use draft::{Code, Draft};
+pub(crate) use draft::{Code, Draft, Script};
 pub(crate) use flags::JobFlags;
 pub(crate) use span::Span;
 
@@ -41,14 +41,23 @@ pub(crate) const FILE_BYTES_MAX: u64 = 256 << 10;
 
 /// The text of a small file.
 pub(crate) fn read_small(path: &std::path::Path) -> Result<String, JobError> {
-    use std::io::Read;
-    let named = || path.display().to_string();
-    let unreadable = |e: std::io::Error| JobError::Unreadable { path: named(), why: e.to_string() };
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(JobError::TooLarge { path: named(), limit: FILE_BYTES_MAX >> 10 });
+    let named = path.display().to_string();
+    match std::fs::File::open(path) {
+        Ok(file) => read_limited(file, &named),
+        Err(error) => Err(JobError::Unreadable { path: named, why: error.to_string() }),
     }
-    Ok(text)
+}
+
+/// The text of what is small, or should be.
+pub(crate) fn read_limited(from: impl std::io::Read, named: &str) -> Result<String, JobError> {
+    use std::io::Read;
+    let path = named.to_owned();
+    let mut text = String::new();
+    match from.take(FILE_BYTES_MAX + 1).read_to_string(&mut text) {
+        Err(error) => Err(JobError::Unreadable { path, why: error.to_string() }),
+        Ok(_) if text.len() as u64 > FILE_BYTES_MAX => {
+            Err(JobError::TooLarge { path, limit: FILE_BYTES_MAX >> 10 })
+        }
+        Ok(_) => Ok(text),
+    }
 }

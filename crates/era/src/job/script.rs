@@ -7,18 +7,17 @@ use std::path::Path;
 use era_api::job::{Replicas, Topology};
 use jiff::Zoned;
 
-use super::draft::{Code, Draft};
+use super::draft::{Code, Draft, Script};
 use super::{JobError, Span, after, array, when};
 
 /// Options that say nothing that ERA needs: logs are kept, the owner is who submits.
-const WITHOUT_MEANING: [&str; 12] = [
+const WITHOUT_MEANING: [&str; 11] = [
     "output",
     "error",
     "mail-type",
     "mail-user",
     "account",
     "qos",
-    "export",
     "open-mode",
     "input",
     "comment",
@@ -27,7 +26,13 @@ const WITHOUT_MEANING: [&str; 12] = [
 ];
 
 /// One-letter options by their long names.
-const SHORT: [(char, &str); 14] = [
+const SHORT: [(char, &str); 20] = [
+    ('q', "qos"),
+    ('i', "input"),
+    ('C', "constraint"),
+    ('w', "nodelist"),
+    ('x', "exclude"),
+    ('H', "hold"),
     ('J', "job-name"),
     ('G', "gpus"),
     ('t', "time"),
@@ -97,8 +102,38 @@ fn uses_srun(text: &str) -> bool {
     text.lines().any(|line| line.split_whitespace().next() == Some("srun"))
 }
 
+/// Where a script lies in the code if it does not lie in the folder that is sent.
+const SPOOL: &str = ".era";
+
+/// Makes a job run a script, which goes along wherever it lies: under its own name where that is in
+/// the folder that is sent, beside it otherwise. To be called once it is known which folder that is.
+pub(crate) fn run_along(draft: &mut Draft, path: &Path, text: &str, arguments: &[String]) {
+    let within = match &draft.code {
+        Some(Code::Folder(folder)) => inside(path, folder),
+        Some(Code::None) | None => None,
+    };
+    let at = match within {
+        Some(at) => at,
+        None => {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("script");
+            format!("{SPOOL}/{name}")
+        }
+    };
+    draft.command = command(text, &at);
+    draft.command.extend_from_slice(arguments);
+    draft.script = Some(Script { file: path.to_owned(), at });
+}
+
+/// The way from a folder to a file in it, as it is written in a job's code.
+fn inside(path: &Path, folder: &Path) -> Option<String> {
+    let (path, folder) = (path.canonicalize().ok()?, folder.canonicalize().ok()?);
+    let parts: Option<Vec<&str>> =
+        path.strip_prefix(folder).ok()?.iter().map(|part| part.to_str()).collect();
+    parts.map(|parts| parts.join("/"))
+}
+
 /// How a script is run: by what its first line says, else by the shell.
-pub(crate) fn command(text: &str, path: &Path) -> Vec<String> {
+fn command(text: &str, at: &str) -> Vec<String> {
     let first = text.lines().next().unwrap_or_default();
     let mut words: Vec<String> = match first.strip_prefix("#!") {
         Some(line) => line.split_whitespace().map(str::to_owned).collect(),
@@ -107,7 +142,7 @@ pub(crate) fn command(text: &str, path: &Path) -> Vec<String> {
     if words.is_empty() {
         words.push("sh".to_owned());
     }
-    words.push(path.display().to_string());
+    words.push(at.to_owned());
     words
 }
 
@@ -122,23 +157,39 @@ fn options(text: &str) -> Options {
             }
             break;
         };
-        let rest = rest.split(" #").next().unwrap_or_default();
-        let mut words = rest.split_whitespace().peekable();
+        let mut words = words(rest).into_iter().peekable();
         while let Some(word) = words.next() {
             let (name, value) = match word.strip_prefix("--") {
                 Some(long) => match long.split_once('=') {
                     Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
                     None => (long.to_owned(), None),
                 },
-                None => short(word),
+                None => short(&word),
             };
-            let value =
-                value.or_else(|| words.next_if(|next| !next.starts_with('-')).map(str::to_owned));
-            let value = value.unwrap_or_default().trim_matches(['"', '\'']).to_owned();
-            options.insert(name, (at + 1, value));
+            let value = value.or_else(|| words.next_if(|next| !next.starts_with('-')));
+            options.insert(name, (at + 1, value.unwrap_or_default()));
         }
     }
     options
+}
+
+/// The words of a line, as a shell would split it; what follows a lone `#` is a remark.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in line.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if c == '"' || c == '\'' => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            None if c == '#' && word.is_none() => break,
+            None if c.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
 }
 
 fn short(word: &str) -> (String, Option<String>) {
@@ -194,7 +245,25 @@ impl Reading<'_> {
 
     fn draft(&mut self) -> Result<Draft, JobError> {
         let now = self.now.clone();
-        let time = |text: &str| when::read(&text.replacen('T', " ", 1), &now);
+        let time = |text: &str| {
+            // A number alone is of seconds there.
+            let seconds = text.strip_prefix("now+").and_then(|n| n.parse::<u32>().ok());
+            match seconds {
+                Some(seconds) => when::read(&format!("now+{seconds}s"), &now),
+                None => when::read(&text.replacen('T', " ", 1), &now),
+            }
+        };
+        for (name, unlimited, instead) in [
+            ("time", "UNLIMITED", "say how long"),
+            ("time", "INFINITE", "say how long"),
+            ("mem", "0", "say how much it needs"),
+        ] {
+            if self.options.get(name).is_some_and(|(_, value)| value == unlimited)
+                && let Some((line, value)) = self.take(name)
+            {
+                self.note(line, &format!("--{name}={value} is not used: {instead}"));
+            }
+        }
         let mut draft = Draft {
             name: self.text("job-name"),
             queue: self.text("partition"),
@@ -205,6 +274,7 @@ impl Reading<'_> {
             array: self.read("array", array::read)?,
             after: self.read("dependency", after::read)?.unwrap_or_default(),
             preemptible: self.take("requeue").map(|_| true),
+            env: self.exported(),
             ..Draft::default()
         };
         if (draft.from.is_some() || draft.by.is_some())
@@ -216,9 +286,39 @@ impl Reading<'_> {
         Ok(draft)
     }
 
+    fn note(&mut self, line: usize, what: &str) {
+        self.notes.push(format!("{}:{line}: #SBATCH {what}", self.path));
+    }
+
+    /// The variables that a script sets for itself.
+    fn exported(&mut self) -> BTreeMap<String, String> {
+        let mut env = BTreeMap::new();
+        let Some((line, value)) = self.take("export") else { return env };
+        for item in value.split(',').filter(|item| !["", "ALL", "NONE", "NIL"].contains(item)) {
+            match item.split_once('=') {
+                Some((name, value)) => drop(env.insert(name.to_owned(), value.to_owned())),
+                None => {
+                    self.note(line, &format!("--export: {item} is not taken from here: use --env"));
+                }
+            }
+        }
+        env
+    }
+
+    /// `4`, or the least of `2-4`.
+    fn nodes(&mut self) -> Result<Option<u32>, JobError> {
+        if let Some((line, value)) = self.options.get("nodes").cloned()
+            && let Some((least, _)) = value.split_once('-')
+        {
+            self.note(line, &format!("--nodes={value}: {least} are asked for"));
+            self.options.insert("nodes".to_owned(), (line, least.to_owned()));
+        }
+        self.number("nodes")
+    }
+
     /// Tasks become replicas; what Slurm counts for each node is divided among those of a node.
     fn resources(&mut self, draft: &mut Draft) -> Result<(), JobError> {
-        let nodes = self.number("nodes")?;
+        let nodes = self.nodes()?;
         let tasks = self.number("ntasks")?;
         let per_node = self.number("ntasks-per-node")?;
         let (replicas, per_node) = match (nodes, tasks, per_node) {
@@ -235,13 +335,16 @@ impl Reading<'_> {
                 draft.constraints.per_node_max = Some(per_node);
             }
         }
-        let cores = self.number("cpus-per-task")?;
+        self.gpus(draft, per_node)?;
+        let gpus = draft.resources.get("gpu").and_then(|gpus| gpus.parse::<u32>().ok());
+        let gpus = gpus.or(draft.gpus.map(|_| 1)).unwrap_or(1);
+        let of_gpu = self.number("cpus-per-gpu")?.map(|cores| cores.saturating_mul(gpus));
+        let cores = self.number("cpus-per-task")?.or(of_gpu);
         let resources = &mut draft.resources;
         if let Some(cores) = cores {
             resources.insert("cpu".to_owned(), cores.to_string());
         }
-        self.memory(resources, per_node, cores.unwrap_or(1))?;
-        self.gpus(draft, per_node)
+        self.memory(resources, per_node, cores.unwrap_or(1), gpus)
     }
 
     fn memory(
@@ -249,11 +352,14 @@ impl Reading<'_> {
         resources: &mut BTreeMap<String, String>,
         per_node: u32,
         cores: u32,
+        gpus: u32,
     ) -> Result<(), JobError> {
-        let mebibytes = match self.read("mem", mebibytes)? {
-            Some(of_node) => Some(of_node / u64::from(per_node)),
-            None => self.read("mem-per-cpu", mebibytes)?.map(|of_core| of_core * u64::from(cores)),
-        };
+        let of_node = self.read("mem", mebibytes)?.map(|of_node| of_node / u64::from(per_node));
+        let of_core = self.read("mem-per-cpu", mebibytes)?;
+        let of_gpu = self.read("mem-per-gpu", mebibytes)?;
+        let mebibytes = of_node
+            .or(of_core.map(|of_core| of_core.saturating_mul(u64::from(cores))))
+            .or(of_gpu.map(|of_gpu| of_gpu.saturating_mul(u64::from(gpus))));
         if let Some(mebibytes) = mebibytes {
             let text = match mebibytes % 1024 {
                 0 => format!("{}Gi", mebibytes / 1024),
@@ -307,7 +413,8 @@ impl Reading<'_> {
         let left = std::mem::take(&mut self.options);
         for (name, (line, _)) in left {
             if !WITHOUT_MEANING.contains(&name.as_str()) {
-                self.notes.push(format!("{}:{line}: #SBATCH --{name} is not used", self.path));
+                let dashes = if name.starts_with('-') { "" } else { "--" };
+                self.note(line, &format!("{dashes}{name} is not used"));
             }
         }
     }
@@ -471,9 +578,59 @@ mod tests {
 
     #[test]
     fn a_script_is_run_by_what_its_first_line_says() {
-        let path = Path::new("a.sh");
-        assert_eq!(command("#!/usr/bin/env python3\n", path), ["/usr/bin/env", "python3", "a.sh"]);
-        assert_eq!(command("echo hi\n", path), ["sh", "a.sh"]);
+        let python = command("#!/usr/bin/env python3\n", "a.sh");
+        assert_eq!(python, ["/usr/bin/env", "python3", "a.sh"]);
+        assert_eq!(command("echo hi\n", "a.sh"), ["sh", "a.sh"]);
+    }
+
+    #[test]
+    fn a_script_goes_along_wherever_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sub, beside) = (folder.path().join("sub"), folder.path().join("t.sh"));
+        std::fs::create_dir(&sub).unwrap();
+        std::fs::write(&beside, "#!/bin/sh\n").unwrap();
+        std::fs::write(sub.join("u.sh"), "#!/bin/sh\n").unwrap();
+        let run = |path: &Path, code: Code| {
+            let mut draft = Draft { code: Some(code), ..Draft::default() };
+            run_along(&mut draft, path, "#!/bin/sh\n", &["--fast".to_owned()]);
+            assert_eq!(draft.command[2], "--fast");
+            assert_eq!(draft.script.map(|script| script.at).as_ref(), Some(&draft.command[1]));
+            draft.command[1].clone()
+        };
+        let whole = || Code::Folder(folder.path().to_owned());
+        assert_eq!(run(&beside, whole()), "t.sh");
+        assert_eq!(run(&sub.join("u.sh"), whole()), "sub/u.sh");
+        assert_eq!(run(&sub.join("../t.sh"), whole()), "t.sh");
+        assert_eq!(run(&beside, Code::Folder(sub.clone())), ".era/t.sh", "not in what is sent");
+        assert_eq!(run(&beside, Code::None), ".era/t.sh");
+    }
+
+    #[test]
+    fn what_slurm_writes_in_its_own_way_is_read_so() {
+        let read = |line: &str| read_text(&format!("#!/bin/sh\n#SBATCH {line}\n")).unwrap();
+        let begin = |line: &str| read(line).0.from.unwrap().to_string();
+        assert_eq!(begin("--begin=now+60"), "2026-11-15T13:31:00Z", "seconds");
+        assert_eq!(begin("--begin=now+1hour"), "2026-11-15T14:30:00Z");
+        assert_eq!(read("--job-name=\"my job\"").0.name.as_deref(), Some("my job"));
+        assert_eq!(read("-J 'my job' -c 2").0.resources["cpu"], "2");
+        let (draft, notes) = read("--export=ALL,SEED=7,HOME");
+        assert_eq!(draft.env["SEED"], "7");
+        assert_eq!(notes, ["train.sh:2: #SBATCH --export: HOME is not taken from here: use --env"]);
+        for (line, note) in [
+            ("--mem=0", "train.sh:2: #SBATCH --mem=0 is not used: say how much it needs"),
+            ("--time=UNLIMITED", "train.sh:2: #SBATCH --time=UNLIMITED is not used: say how long"),
+            ("-q high --exclusive", "train.sh:2: #SBATCH --exclusive is not used"),
+            ("-Z 1", "train.sh:2: #SBATCH -Z is not used"),
+        ] {
+            let (draft, notes) = read(line);
+            assert_eq!(notes, [note]);
+            assert!(draft.resources.is_empty() && draft.time.is_none());
+        }
+        let (draft, notes) = read("--nodes=2-4");
+        assert_eq!(draft.replicas, Some(Replicas::Fixed(2)));
+        assert_eq!(notes, ["train.sh:2: #SBATCH --nodes=2-4: 2 are asked for"]);
+        let (draft, _) = read("--gpus-per-node=2 --cpus-per-gpu=4 --mem-per-gpu=8G");
+        assert_eq!((&*draft.resources["cpu"], &*draft.resources["memory"]), ("8", "16Gi"));
     }
 
     proptest::proptest! {

@@ -1,11 +1,11 @@
 //! Points in time as people write them, in the reader's zone: `now+2h`, `18:00`, `tomorrow 6am`,
-//! `friday noon`, `2026-11-20`, `2026-11-20T06:00`. What is shown reads back.
+//! `friday noon`, `2026-11-20`, `2026-11-20T06:00`. What is shown reads back. Where the past is
+//! asked for, the same words mean the last such time, and `2h ago` and `yesterday` are words, too.
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 
-use super::JobError;
 use super::span::Span;
 
 /// What is no point in time.
@@ -15,25 +15,59 @@ pub(crate) enum BadTime {
         "`{0}` is no point in time: write for example now+2h, 18:00, tomorrow 6am, friday noon or 2026-11-20T06:00"
     )]
     NotRead(String),
+    #[error(
+        "`{0}` is no point in the past: write for example 2h ago, 09:00, yesterday 6pm, monday or 2026-11-20T06:00"
+    )]
+    NotPast(String),
     #[error("`{0}` lies outside the times that can be told")]
     OutOfRange(String),
 }
 
-/// The point in time that a flag is given, where it is.
-pub(crate) fn flag(
+/// Which of the times that a word may mean is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tense {
+    /// The next one.
+    Ahead,
+    /// The last one.
+    Back,
+}
+
+/// The point in the past that a flag is given, where it is.
+pub(crate) fn flag_past(
     flag: &'static str,
     text: Option<&str>,
     now: &Zoned,
-) -> Result<Option<Timestamp>, JobError> {
-    let read = |text| read(text, now).map_err(|e| JobError::Flag { flag, what: e.to_string() });
+) -> Result<Option<Timestamp>, BadPast> {
+    let read = |text| read_past(text, now).map_err(|what| BadPast { flag, what });
     text.map(read).transpose()
+}
+
+/// A flag whose value is no point in the past.
+#[derive(Debug, thiserror::Error)]
+#[error("{flag}: {what}")]
+pub(crate) struct BadPast {
+    flag: &'static str,
+    what: BadTime,
 }
 
 /// The point in time that a text means to somebody at `now`. A time of day without a date is the
 /// next one of it; a day without a time is its beginning.
 pub(crate) fn read(text: &str, now: &Zoned) -> Result<Timestamp, BadTime> {
+    read_in(text, now, Tense::Ahead)
+}
+
+/// The point in the past that a text means to somebody at `now`: a time of day without a date is
+/// the last one of it, and a span alone is so long ago.
+pub(crate) fn read_past(text: &str, now: &Zoned) -> Result<Timestamp, BadTime> {
+    read_in(text, now, Tense::Back)
+}
+
+fn read_in(text: &str, now: &Zoned, tense: Tense) -> Result<Timestamp, BadTime> {
     let said = || text.chars().take(60).collect::<String>();
-    let not_read = || BadTime::NotRead(said());
+    let not_read = || match tense {
+        Tense::Ahead => BadTime::NotRead(said()),
+        Tense::Back => BadTime::NotPast(said()),
+    };
     let out_of_range = |_| BadTime::OutOfRange(said());
     let plain = text.trim();
     if plain.len() > 60 {
@@ -44,18 +78,36 @@ pub(crate) fn read(text: &str, now: &Zoned) -> Result<Timestamp, BadTime> {
         return Ok(at);
     }
     let plain = plain.to_ascii_lowercase();
-    if let Some(ahead) = ahead(&plain) {
-        let span: Span = if ahead.is_empty() {
+    let (away, sign) = match tense {
+        Tense::Ahead => (ahead(&plain), 1),
+        Tense::Back => (ago(&plain), -1),
+    };
+    if let Some(away) = away {
+        let span: Span = if away.is_empty() {
             return Ok(now.timestamp());
         } else {
-            ahead.parse().map_err(|_| not_read())?
+            away.parse().map_err(|_| not_read())?
         };
         let seconds = i64::try_from(span.seconds).map_err(|_| not_read())?;
-        return now.timestamp().checked_add(seconds.seconds()).map_err(out_of_range);
+        return now.timestamp().checked_add((sign * seconds).seconds()).map_err(out_of_range);
     }
-    let civil = civil(&plain, now).ok_or_else(not_read)?.map_err(out_of_range)?;
+    let civil = civil(&plain, now, tense).ok_or_else(not_read)?.map_err(out_of_range)?;
     let zoned = now.time_zone().to_zoned(civil).map_err(out_of_range)?;
     Ok(zoned.timestamp())
+}
+
+/// What follows `now-` or `-`, stands before `ago`, or is a span of its own; empty for `now`.
+fn ago(text: &str) -> Option<&str> {
+    if let Some(span) = text.strip_suffix("ago") {
+        return Some(span.trim()).filter(|span| !span.is_empty());
+    }
+    if let Some(rest) = text.strip_prefix("now").map(str::trim).or(text.strip_prefix('-')) {
+        let span = rest.strip_prefix('-').unwrap_or(rest).trim();
+        return Some(span).filter(|span| !span.is_empty() || text == "now");
+    }
+    // `9:00` is a time of day and `90` is nothing: a span says its unit.
+    let spelt = text.ends_with(|c: char| c.is_ascii_alphabetic()) && text.parse::<Span>().is_ok();
+    spelt.then_some(text)
 }
 
 /// What follows `now+`, `+` or `in`; empty for `now`.
@@ -72,11 +124,15 @@ fn ahead(text: &str) -> Option<&str> {
 }
 
 /// A date and a time of the reader's zone.
-fn civil(text: &str, now: &Zoned) -> Option<Result<DateTime, jiff::Error>> {
+fn civil(text: &str, now: &Zoned, tense: Tense) -> Option<Result<DateTime, jiff::Error>> {
     if let Some(time) = time_of_day(text) {
         let today = now.date().to_datetime(time);
         let passed = today <= now.datetime();
-        return Some(if passed { today.checked_add(1.day()) } else { Ok(today) });
+        return Some(match (tense, passed) {
+            (Tense::Ahead, true) => today.checked_add(1.day()),
+            (Tense::Back, false) => today.checked_sub(1.day()),
+            _ => Ok(today),
+        });
     }
     let (first, rest) = match text.split_once([' ', 't']) {
         // `today`, `tuesday` and `thursday` hold a `t`, too: a date never begins with a letter.
@@ -94,10 +150,15 @@ fn civil(text: &str, now: &Zoned) -> Option<Result<DateTime, jiff::Error>> {
     let date = match first {
         "today" => Ok(today),
         "tomorrow" => today.tomorrow(),
+        "yesterday" => today.yesterday(),
         other => match weekday(other) {
             Some(day) => {
-                let this = today.weekday() == day && today.to_datetime(time) > now.datetime();
-                if this { Ok(today) } else { today.nth_weekday(1, day) }
+                let to_come = today.to_datetime(time) > now.datetime();
+                match tense {
+                    _ if today.weekday() == day && to_come == (tense == Tense::Ahead) => Ok(today),
+                    Tense::Ahead => today.nth_weekday(1, day),
+                    Tense::Back => today.nth_weekday(-1, day),
+                }
             }
             None => Ok(other.parse::<Date>().ok()?),
         },
@@ -215,6 +276,37 @@ mod tests {
     }
 
     #[test]
+    fn times_of_the_past_are_the_last_of_their_kind() {
+        for (text, expected) in [
+            ("now", "2026-11-15T14:30:00"),
+            ("now-2h", "2026-11-15T12:30:00"),
+            ("now - 90m", "2026-11-15T13:00:00"),
+            ("2h ago", "2026-11-15T12:30:00"),
+            ("2 hours ago", "2026-11-15T12:30:00"),
+            ("-30m", "2026-11-15T14:00:00"),
+            ("24h", "2026-11-14T14:30:00"),
+            ("09:00", "2026-11-15T09:00:00"),
+            ("14:30", "2026-11-15T14:30:00"),
+            ("18:00", "2026-11-14T18:00:00"),
+            ("midnight", "2026-11-15T00:00:00"),
+            ("yesterday", "2026-11-14T00:00:00"),
+            ("yesterday 6pm", "2026-11-14T18:00:00"),
+            ("today", "2026-11-15T00:00:00"),
+            ("sunday", "2026-11-15T00:00:00"),
+            ("sunday 18:00", "2026-11-08T18:00:00"),
+            ("monday", "2026-11-09T00:00:00"),
+            ("2026-11-01", "2026-11-01T00:00:00"),
+        ] {
+            let at = read_past(text, &now());
+            let at = at.map(|at| at.to_zoned(now().time_zone().clone()).datetime());
+            assert_eq!(at, Ok(expected.parse().unwrap()), "{text}");
+        }
+        for bad in ["", "ago", "now+2h", "90", "-", "soon ago", "now-"] {
+            assert!(read_past(bad, &now()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn what_is_no_time_is_refused() {
         for bad in [
             "",
@@ -254,7 +346,7 @@ mod tests {
 
         #[test]
         fn no_text_makes_it_panic(text in "\\PC{0,70}") {
-            let _ = read(&text, &now());
+            let _ = (read(&text, &now()), read_past(&text, &now()));
         }
     }
 }

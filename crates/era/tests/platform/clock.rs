@@ -1,5 +1,5 @@
-//! A clock that was ahead and was set back: nobody waits until it has caught up, and what is told of
-//! time never runs backwards.
+//! A clock that is set back: nobody waits until it has caught up, limits and bills go by time that
+//! passes, and what is told of time never runs backwards.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -73,4 +73,63 @@ fn a_clock_that_was_set_back_by_an_hour_holds_up_nobody() {
     assert!(platform.stop());
     platform.restart();
     assert_eq!(platform.get("/jobs")["items"].as_array().map(Vec::len), Some(3));
+}
+
+/// A clock that is as far off as a file says, for a program and all that it starts.
+const OFF: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *at) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = real(id, at);
+    if (id == CLOCK_REALTIME && !failed) {
+        long off = 0;
+        FILE *file = fopen(getenv("CLOCK_OFF"), "r");
+        if (file) { if (fscanf(file, "%ld", &off) != 1) off = 0; fclose(file); }
+        at->tv_sec += off;
+    }
+    return failed;
+}
+"#;
+
+#[test]
+fn a_clock_that_is_set_back_while_jobs_run_lengthens_no_limit_and_pays_no_bill() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("off.c"), OFF).unwrap();
+    std::fs::write(path("off"), "0").unwrap();
+    let made = std::process::Command::new("cc")
+        .args(["-shared", "-fPIC", "-o", &path("off.so"), &path("off.c"), "-ldl"])
+        .status();
+    assert!(made.unwrap().success());
+    let (shared, off) = (path("off.so"), path("off"));
+    let platform =
+        Platform::start_with_env(&[("LD_PRELOAD", shared.as_str()), ("CLOCK_OFF", off.as_str())]);
+    let busy = |limit_s: u64| {
+        json!({
+            "work": {"command": ["sleep", "60"]},
+            "ask": {"resources": {"cpu": "100m", "memory": "32Mi"}, "duration_s": limit_s},
+        })
+    };
+    let before = platform.submit(&busy(8));
+    let runs = |job: &Value| (job["state"] == "running").then_some(());
+    platform.wait_for("its start", &format!("/jobs/{before}"), runs);
+    std::fs::write(path("off"), "-3600").unwrap();
+    let begun = std::time::Instant::now();
+    let after = platform.submit(&busy(3));
+    for job in [after, before] {
+        let ended = platform.ended(job);
+        assert_eq!(ended["state"], "limit_reached", "{ended}");
+        let cost = platform.get(&format!("/jobs/{job}"))["cost"]["net"].clone();
+        assert!(cost.as_str().is_some_and(|cost| cost != "0" && cost != "0.0"), "{cost}");
+        let at = |what: &str| ended[what].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+        let ran = at("ended").duration_since(at("started")).as_secs();
+        assert!((2..40).contains(&ran), "{ended}");
+    }
+    // Far less than the hour by which it was set back.
+    assert!(begun.elapsed().as_secs() < 50);
 }

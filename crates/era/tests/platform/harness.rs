@@ -35,6 +35,8 @@ pub(crate) enum Program {
     Own,
     /// As a user without rights; this is where that user finds it.
     Nobody(PathBuf),
+    /// With these variables.
+    Told(Vec<(String, String)>),
 }
 
 /// The number of that user.
@@ -54,6 +56,12 @@ impl Platform {
     /// The same, in a folder of one's own.
     pub(crate) fn start_in(folder: tempfile::TempDir, arguments: &[&str]) -> Platform {
         Platform::start_as(Program::Own, folder, arguments)
+    }
+
+    /// The same on an empty folder, with further variables.
+    pub(crate) fn start_with_env(variables: &[(&str, &str)]) -> Platform {
+        let told = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        Platform::start_as(Program::Told(told.collect()), tempfile::tempdir().unwrap(), &[])
     }
 
     /// The same on an empty folder, without root; `None` where that cannot be given up here.
@@ -327,6 +335,11 @@ fn up(program: &Program, folder: &Path, address: &str, tcp: &str, arguments: &[S
     let log = std::fs::File::create(folder.join("server.log")).unwrap();
     let mut command = match program {
         Program::Own => Command::new(env!("CARGO_BIN_EXE_era")),
+        Program::Told(variables) => {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_era"));
+            command.envs(variables.iter().cloned());
+            command
+        }
         Program::Nobody(program) => {
             let mut command = Command::new("setpriv");
             let user = NOBODY.to_string();

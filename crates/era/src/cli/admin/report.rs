@@ -35,8 +35,8 @@ impl ReportCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let look = self.common.look();
         let period = Period {
-            from: when::flag("--from", self.from.as_deref(), &look.now)?,
-            to: when::flag("--to", self.to.as_deref(), &look.now)?,
+            from: when::flag_past("--from", self.from.as_deref(), &look.now)?,
+            to: when::flag_past("--to", self.to.as_deref(), &look.now)?,
             step_s: None,
         };
         let client = self.common.client()?;

@@ -7,9 +7,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Gauge, Paragraph, Row, Table};
 
 use era_api::job::{JobState, JobSummary};
+use era_api::page::Page;
 
 use super::view::{List, Picture, View};
-use crate::cli::jobs::needs;
+use crate::cli::jobs::{needs, start};
 use crate::cli::look::span;
 use crate::cli::nodes::gpu_cells;
 
@@ -139,18 +140,17 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, view: &View, picture: &Picture)
     frame.render_widget(table.block(frame_of(view, title, Some(List::Nodes))), area);
 }
 
-fn draw_jobs(frame: &mut Frame<'_>, area: Rect, view: &View, list: List, jobs: &[JobSummary]) {
-    let title = match list {
-        List::Waiting => format!("waiting ({})", jobs.len()),
-        _ => format!("running ({})", jobs.len()),
-    };
-    let rows = jobs.iter().skip(view.first(list)).map(|job| {
+fn draw_jobs(frame: &mut Frame<'_>, area: Rect, view: &View, list: List, jobs: &Page<JobSummary>) {
+    let what = if list == List::Waiting { "waiting" } else { "running" };
+    let more = if jobs.next.is_some() { "the newest " } else { "" };
+    let title = format!("{what} ({more}{})", jobs.items.len());
+    let rows = jobs.items.iter().skip(view.first(list)).map(|job| {
         let color = match job.state {
             JobState::Running => Color::Green,
             JobState::Promised | JobState::Starting => Color::Blue,
             _ => Color::Yellow,
         };
-        let start = view.look.time_or_dash(job.started.or(job.promised_start));
+        let start = start(job, &view.look);
         Row::new(vec![
             Cell::from(job.id.to_string()),
             Cell::from(job.name.clone().unwrap_or_default()),

@@ -68,7 +68,7 @@ fn ask(client: &Client) -> anyhow::Result<Picture> {
     let jobs = |state: &str| {
         let filter =
             JobFilter { state: Some(state.to_owned()), limit: Some(200), ..JobFilter::default() };
-        client.jobs(&filter).map(|page| page.items)
+        client.jobs(&filter)
     };
     Ok(Picture {
         nodes: client.nodes(&NodeFilter::default())?,

@@ -1,5 +1,6 @@
 //! The screen as its reader sees it, drawn without a terminal.
 
+use era_api::page::Page;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -25,8 +26,8 @@ fn picture() -> Picture {
     let utilisation = r#"{"now": 0.5, "cpu": 0.125, "memory": 0.0625, "gpu": 0.95}"#;
     Picture {
         nodes: vec![node],
-        running: vec![running],
-        waiting: vec![waiting; 30],
+        running: Page { items: vec![running], next: None },
+        waiting: Page { items: vec![waiting; 30], next: Some("more".to_owned()) },
         market: serde_json::from_str(&market).unwrap(),
         utilisation: serde_json::from_str(utilisation).unwrap(),
     }

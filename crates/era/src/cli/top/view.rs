@@ -3,6 +3,7 @@
 use era_api::cluster::{Node, Utilisation};
 use era_api::job::JobSummary;
 use era_api::market::Market;
+use era_api::page::Page;
 
 use crate::cli::look::Look;
 
@@ -10,8 +11,8 @@ use crate::cli::look::Look;
 #[derive(Clone, Debug)]
 pub(super) struct Picture {
     pub(super) nodes: Vec<Node>,
-    pub(super) running: Vec<JobSummary>,
-    pub(super) waiting: Vec<JobSummary>,
+    pub(super) running: Page<JobSummary>,
+    pub(super) waiting: Page<JobSummary>,
     pub(super) market: Market,
     pub(super) utilisation: Utilisation,
 }
@@ -81,8 +82,8 @@ impl View {
     fn lines(&self, list: List) -> usize {
         self.picture.as_ref().map_or(0, |picture| match list {
             List::Nodes => picture.nodes.len(),
-            List::Running => picture.running.len(),
-            List::Waiting => picture.waiting.len(),
+            List::Running => picture.running.items.len(),
+            List::Waiting => picture.waiting.items.len(),
         })
     }
 

@@ -52,13 +52,47 @@ fn flags_count_over_the_file() {
 }
 
 #[test]
+fn flags_may_stand_behind_the_file_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("job.yaml");
+    std::fs::write(&path, "command: [a]\nresources: {gpu: 1}\n").unwrap();
+    let path = path.display();
+    let draft = written(&format!("--cpu 4 --gpu 3 {path} --gpu 2 --name late")).unwrap().draft;
+    assert_eq!((draft.resources["gpu"].as_str(), draft.resources["cpu"].as_str()), ("2", "4"));
+    assert_eq!((draft.name.as_deref(), draft.command), (Some("late"), vec!["a".to_owned()]));
+    for (behind, expected) in [
+        ("other.yaml", "after the job's file: `other.yaml` is no flag"),
+        ("--gpux 2", "after the job's file: unexpected argument '--gpux'"),
+        ("-o json", "after the job's file: unexpected argument '-o'"),
+    ] {
+        let error = written(&format!("{path} {behind}")).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn gpus_may_be_written_with_their_model() {
+    let draft = written("--gpu A100:2 -- true").unwrap().draft;
+    assert_eq!((&*draft.resources["gpu"], &*draft.resources["gpu.model"]), ("2", "a100"));
+}
+
+#[test]
+fn the_files_of_the_reference_are_read() {
+    use crate::cli::reference::{JOB_FILE, QUEUE_JOB_FILE};
+    for text in [JOB_FILE, QUEUE_JOB_FILE] {
+        let draft = file::read(text, "job.yaml", &now()).unwrap();
+        draft.finish().unwrap();
+    }
+}
+
+#[test]
 fn a_script_brings_its_header_and_keeps_its_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("train.sh");
     std::fs::write(&path, "#!/bin/bash\n#SBATCH --gres=gpu:2\necho $1\n").unwrap();
     let named = path.display().to_string();
     let draft = written(&format!("--cpu 3 {named} big")).unwrap().draft;
-    assert_eq!(draft.command, ["/bin/bash", named.as_str(), "big"]);
+    assert_eq!(draft.command, ["/bin/bash", ".era/train.sh", "big"], "it goes along by itself");
     assert_eq!(draft.resources["gpu"], "2");
     assert_eq!(draft.code, Some(Code::Folder(".".into())));
 }
