@@ -246,6 +246,17 @@ pub enum Report {
     },
 }
 
+impl Report {
+    /// Puts ends in the order in which they were, those that nobody knows the time of last: how a
+    /// gang ended is how the first of it did that failed.
+    pub fn put_in_order(ends: &mut [Report]) {
+        ends.sort_by_key(|report| match report {
+            Report::Exited { at, .. } => *at,
+            _ => Time::MAX,
+        });
+    }
+}
+
 /// What ended a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

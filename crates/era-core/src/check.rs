@@ -92,6 +92,12 @@ fn jobs_are_consistent(state: &State) -> Result<(), String> {
                 return Err(format!("{} part {index} is planned out of order", job.id));
             }
         }
+        // Only where a part ran out of time do the others go on.
+        let decided = job.verdict.as_ref().is_some_and(|v| *v != Outcome::LimitReached);
+        let to_come = |part: &Part| part.phase == Phase::Booked || part.next.is_some();
+        if decided && job.parts.iter().any(to_come) {
+            return Err(format!("{} is over, and part of it is still to come", job.id));
+        }
         let done = job.parts.iter().all(Part::is_done);
         if job.ended.is_some() != done {
             return Err(format!("{} ended, or not, unlike its parts", job.id));

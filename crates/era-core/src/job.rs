@@ -457,10 +457,13 @@ impl Part {
     }
 
     /// A task of it exited, at an instant that its executor may know better than `now`: also
-    /// later, where time has not gone on since the scheduler was away.
+    /// later, where time has not gone on since the scheduler was away. Where nobody knew when the
+    /// first exited, no later one dates them all.
     pub(crate) fn note_exit(&mut self, at: Option<Time>, now: Time) {
         let Phase::Active { since } = self.phase else { return };
-        if let Some(at) = at {
+        let exited = self.tasks.iter().filter(|task| matches!(task, Task::Exited(_))).count();
+        let untold = exited > 1 && self.exited_at.is_none();
+        if let Some(at) = at.filter(|_| !untold) {
             let latest = self.plan.as_ref().map_or(now, |plan| plan.to.max(now));
             self.exited_at = self.exited_at.max(Some(at.clamp(since, latest)));
         } else if self.exited_at.is_some() {

@@ -35,7 +35,7 @@ use crate::units::{GroupId, HoldId, JobId, Milli, Name, Span, Time, UserId};
 use crate::waiting::{ArrayBook, Line};
 
 /// The version of the core. A journal segment names it: a binary replays segments of its own.
-pub const CORE_VERSION: u32 = 1;
+pub const CORE_VERSION: u32 = 2;
 
 /// Everything that the core knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

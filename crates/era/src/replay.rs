@@ -205,6 +205,7 @@ fn object(replayed: &Replayed, wall_s: f64) -> Value {
     json!({
         "same": true,
         "segments": replayed.segments,
+        "passed_over": replayed.passed_over,
         "inputs": replayed.inputs,
         "events": replayed.events,
         "torn": replayed.torn,
@@ -220,6 +221,12 @@ fn sentence(replayed: &Replayed, wall_s: f64) -> String {
          ({rate:.0} inputs a second)",
         replayed.inputs, replayed.segments, replayed.events
     );
+    if replayed.passed_over > 0 {
+        text += &format!(
+            "\n{} segments before them are of an older core, and were passed over",
+            replayed.passed_over
+        );
+    }
     if let Some(torn) = replayed.torn {
         text += &format!(
             "\nline {} was cut off after {} bytes, as by a crash: it is left out",

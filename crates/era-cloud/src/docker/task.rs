@@ -15,7 +15,7 @@ use super::names::{self, Site};
 use crate::executor::Launch;
 use crate::isolate::{Isolation, TASK_ROOT};
 use crate::limits::Amounts;
-use crate::task::{Places, Settings, Unready, environment};
+use crate::task::{Places, Settings, Unready, environment, give};
 
 /// What the guard itself needs beside its task.
 const GUARD_PROCESSES: u32 = 8;
@@ -82,17 +82,13 @@ pub(super) fn lay_out(
     if shared.is_ready() {
         return Ok(folders(launch, &places));
     }
-    // Half made by a server that was killed: links to kept files go, never the files.
-    match std::fs::remove_dir_all(&places.work) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(error)),
-        _ => {}
-    }
     let owner = house.isolation.uid(launch.spec.user)?;
     let mounts = places.prepare(launch, &house.isolation, None)?;
     for input in &launch.spec.inputs {
         let to = places.work.join(&input.to);
         within_reach(&input.from, &to).map_err(at)?;
     }
+    give(&places.work, owner).map_err(at)?;
     let secrets = secrets(&launch.spec.env).filter(|_| !keeps_secrets);
     shared.make(launch, owner, secrets.as_deref()).map_err(at)?;
     shared.set_ready().map_err(at)?;

@@ -80,6 +80,13 @@ impl Ended {
         &self.ends
     }
 
+    /// The same, the first to end first.
+    pub(super) fn in_order(&self) -> Vec<Report> {
+        let mut ends: Vec<Report> = self.ends.values().cloned().collect();
+        Report::put_in_order(&mut ends);
+        ends
+    }
+
     /// Writes what changed since the last time, in one go.
     pub(super) fn flush(&mut self) {
         if self.lines.is_empty() {
@@ -149,6 +156,27 @@ mod tests {
         assert!(!again.acknowledge(exited(2).0));
         again.flush();
         assert_eq!(std::fs::metadata(folder.path().join("ended")).expect("there").len(), 0);
+    }
+
+    #[test]
+    fn ends_are_told_in_the_order_in_which_they_were() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut ended = Ended::open(folder.path()).expect("open");
+        let first = launch(1, &["true"]).task;
+        let task = |rank| TaskId { rank, ..first };
+        let exit = |rank, at, code| Report::Exited {
+            task: task(rank),
+            at: Time(at),
+            code,
+            ending: Ending::Itself,
+        };
+        let lost = Report::Lost { task: task(0), reason: "keeper-gone".into() };
+        let told = [exit(3, 4, 9), exit(1, 7, 0), exit(2, 7, 143), lost];
+        for report in [&told[3], &told[1], &told[2], &told[0]] {
+            let (Report::Exited { task, .. } | Report::Lost { task, .. }) = report else { return };
+            ended.keep(*task, report.clone());
+        }
+        assert_eq!(ended.in_order(), told);
     }
 
     #[test]

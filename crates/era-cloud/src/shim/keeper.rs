@@ -28,9 +28,7 @@ use crate::executor::Launch;
 use crate::isolate::birth::Birth;
 use crate::isolate::{Away, Isolation, TASK_ROOT, View};
 use crate::limits::{cgroups, tree};
-use crate::task::Places;
-use crate::task::Settings;
-use crate::task::environment;
+use crate::task::{Places, Settings, environment, give};
 
 /// How long the word that a task has started waits for the word that it is over. Most short tasks
 /// are over by then, and whoever hears both at once has half as much to do.
@@ -277,7 +275,9 @@ impl Keeper {
         let few = (!node.groups_limit_processes).then(|| few_processes(launch, uid));
         let usual = few.map(set_process_limit);
         let (command, input) = (&launch.spec.command, self.nothing.as_fd());
-        let born = Birth { command, env: &env, folder: &seen.work, uid, input }.start();
+        let birth = Birth { command, env: &env, folder: &seen.work, uid, input };
+        // What the task sees is in its place: from here on its owner may change what is below.
+        let born = give(&seen.work, uid).and_then(|()| birth.start());
         if let Some(usual) = usual.flatten() {
             set_process_limit(usual);
         }

@@ -271,7 +271,7 @@ impl Supervisor {
             let done = about.checkpoint;
             reports.extend(done.map(|done| Report::Checkpointed { task: *task, done }));
         }
-        let ended: Vec<Report> = self.ended.all().values().cloned().collect();
+        let ended = self.ended.in_order();
         reports.extend(ended.iter().cloned());
         reports.extend(self.samples.drain(..));
         let Some(connection) = self.connections.get_mut(index) else { return };

@@ -3,11 +3,14 @@
 
 mod environment;
 mod places;
+#[cfg(test)]
+mod planted;
 mod settings;
 
 use era_core::units::Time;
 
 pub(crate) use environment::{MARK, Seen, environment};
+pub(crate) use places::give;
 pub use places::{Places, Unready};
 pub use settings::Settings;
 

@@ -5,11 +5,14 @@
 //! Inputs are shown, never copied where that can be helped: a folder is mounted read-only (as root)
 //! or linked, a file is a second name of the kept one, which only root could write to.
 //!
-//! Everything is made by us in folders that no task has written to, so no link that a task left
-//! behind leads us astray.
+//! Everything is made by us in folders that no task can write to at that time, so no link that a
+//! task leaves there leads us astray: all tasks of a user run under one user id and see all of their
+//! job's folder. So a working folder is ours alone until all of it is there, and is given to its
+//! owner last ([`give`]).
 
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown, fchown, lchown};
 use std::path::{Component, Path, PathBuf};
 
 use super::environment::Seen;
@@ -97,8 +100,9 @@ impl Places {
     }
 
     /// Makes them, copies the code, shows the inputs. What it returns is still to be mounted
-    /// read-only: from a kept folder, to a path in the working folder. A spare folder of the same
-    /// owner becomes the temporary one.
+    /// read-only: from a kept folder, to a path in the working folder. That one is still to be
+    /// [given](give) to its owner, once nothing more is done in it. A spare folder of the same owner
+    /// becomes the temporary one.
     pub fn prepare(
         &self,
         launch: &Launch,
@@ -109,22 +113,13 @@ impl Places {
         make(&self.folder, 0o755, None)?;
         let work = self.folder.join("work");
         make(&work, 0o755, None)?;
-        for own in [&self.work, &self.outputs, &self.checkpoints] {
+        for own in [&self.outputs, &self.checkpoints] {
             make(own, 0o700, owner)?;
         }
         if !spare.is_some_and(|spare| self.take_spare(spare)) {
             make(&self.tmp, 0o700, owner)?;
         }
-        for kept in KEPT {
-            let (link, to) = (self.work.join(kept), Path::new("../..").join(kept));
-            match symlink(&to, &link) {
-                // Made ready before, and begun again.
-                Err(_) if std::fs::read_link(&link).is_ok_and(|old| old == to) => {}
-                made => made.map_err(at(&link))?,
-            }
-        }
-        // What stands in the place of the kept folders would hide them.
-        let hides = |to: &str| KEPT.iter().any(|kept| Path::new(to).starts_with(kept));
+        self.make_closed(owner).map_err(at(&self.work))?;
         for file in launch.spec.code.iter().filter(|file| !hides(&file.to)) {
             let to = self.inside(&file.to, owner)?;
             copy(&file.from, &to, file.executable, owner).map_err(at(&to))?;
@@ -141,6 +136,34 @@ impl Places {
             }
         }
         Ok(mounts)
+    }
+
+    /// Makes the working folder so that nobody but us can change it, with nothing in it but the
+    /// links to what is kept.
+    fn make_closed(&self, owner: Option<u32>) -> io::Result<()> {
+        match std::fs::DirBuilder::new().mode(0o700).create(&self.work) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Whoever still has it open can do nothing in it from here on, so what we find is
+                // what stays.
+                close(&self.work, owner)?;
+                if self.holds_the_links() {
+                    return Ok(());
+                }
+                // Half made and begun again, or not as it was put aside.
+                std::fs::remove_dir_all(&self.work)?;
+                std::fs::DirBuilder::new().mode(0o700).create(&self.work)?;
+            }
+            made => made?,
+        }
+        KEPT.iter().try_for_each(|kept| symlink(linked(kept), self.work.join(kept)))
+    }
+
+    /// Whether the working folder holds the links to what is kept, and nothing else.
+    fn holds_the_links(&self) -> bool {
+        let leads = |kept: &&str| {
+            std::fs::read_link(self.work.join(kept)).is_ok_and(|to| to == linked(kept))
+        };
+        holds_only(&self.work, &KEPT) && KEPT.iter().all(leads)
     }
 
     /// Makes a spare folder the temporary one, and says whether that could be done.
@@ -176,11 +199,7 @@ impl Places {
         };
         holds_only(&self.folder, &["work", KEPT[0], KEPT[1]])
             && holds_only(&work, &[name])
-            && holds_only(&self.work, &KEPT)
-            && KEPT.iter().all(|kept| {
-                let link = std::fs::read_link(self.work.join(kept));
-                link.is_ok_and(|to| to == Path::new("../..").join(kept))
-            })
+            && self.holds_the_links()
             && [&self.outputs, &self.checkpoints].into_iter().all(|kept| holds_only(kept, &[]))
             && [&self.work, &self.outputs, &self.checkpoints].into_iter().all(|own| {
                 // Its owner may have opened it to others, or closed it.
@@ -192,7 +211,7 @@ impl Places {
     /// A path in the working folder, whose parents are made.
     fn inside(&self, to: &str, owner: Option<u32>) -> Result<PathBuf, Unready> {
         let mut path = self.work.clone();
-        let mut parts = Path::new(to).components().filter(|part| *part != Component::CurDir);
+        let mut parts = steps(to);
         let mut next = parts.next();
         if next.is_none() {
             return Err(Unready::Escapes(to.into()));
@@ -207,6 +226,39 @@ impl Places {
         }
         Ok(path)
     }
+}
+
+/// Gives a working folder that was made ready to the user that its task runs as: the last that is
+/// done to it before the task starts.
+pub(crate) fn give(work: &Path, owner: Option<u32>) -> io::Result<()> {
+    if owner.is_some() { lchown(work, owner, owner) } else { Ok(()) }
+}
+
+/// The steps of a path, without those that lead nowhere.
+fn steps(to: &str) -> impl Iterator<Item = Component<'_>> {
+    Path::new(to).components().filter(|part| *part != Component::CurDir)
+}
+
+/// Whether a path stands in the place of a kept folder, which it would hide.
+fn hides(to: &str) -> bool {
+    let first = steps(to).next();
+    KEPT.iter().any(|kept| first == Some(Component::Normal(kept.as_ref())))
+}
+
+/// Where the link of a working folder to what is kept leads.
+fn linked(kept: &str) -> PathBuf {
+    Path::new("../..").join(kept)
+}
+
+/// Makes a folder ours alone, if its tasks have an owner of their own.
+fn close(folder: &Path, owner: Option<u32>) -> io::Result<()> {
+    let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;
+    let flags = flags.bits().cast_signed();
+    let folder = std::fs::File::options().read(true).custom_flags(flags).open(folder)?;
+    if owner.is_some() {
+        fchown(&folder, Some(0), Some(0))?;
+    }
+    folder.set_permissions(std::fs::Permissions::from_mode(0o700))
 }
 
 /// Whether these are in a folder, and nothing else.
@@ -231,7 +283,12 @@ fn make(path: &Path, mode: u32, owner: Option<u32>) -> Result<(), Unready> {
     };
     match builder(false).create(path) {
         Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // What leads elsewhere is no folder to make anything in.
+            let about = std::fs::symlink_metadata(path).map_err(at(path))?;
+            let no_folder = || at(path)(io::ErrorKind::NotADirectory.into());
+            return about.is_dir().then_some(()).ok_or_else(no_folder);
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             builder(true).create(path).map_err(at(path))?;
         }
@@ -267,7 +324,7 @@ fn show(
     }
     // A second name of the kept file: the task is not its owner, and cannot change it.
     match std::fs::hard_link(&input.from, to) {
-        // Made ready before, and begun again: a copy onto it would empty the kept file.
+        // Something is shown there already: a copy onto it would empty a kept file.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(_) => drop(std::fs::copy(&input.from, to)?),
         Ok(()) => {}
@@ -325,6 +382,41 @@ mod tests {
         assert!(!second.put_aside(&spare) && !spare.exists());
         second.tidy();
         assert!(!second.tmp.exists());
+    }
+
+    #[test]
+    fn a_path_that_begins_with_a_dot_hides_nothing_either() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kept = folder.path().join("kept");
+        std::fs::write(&kept, "x").expect("written");
+        for to in ["./outputs/x", "././checkpoints", "outputs/./x"] {
+            let mut launch = launch(1, &["true"]);
+            let spec = Arc::make_mut(&mut launch.spec);
+            spec.folder = folder.path().join("job");
+            spec.code = vec![staged(&kept, to)];
+            let places = Places::of(&launch);
+            places.prepare(&launch, &Isolation::NONE, None).expect("ready");
+            assert!(holds_only(&places.outputs, &[]) && holds_only(&places.checkpoints, &[]));
+            let spec = Arc::make_mut(&mut launch.spec);
+            spec.inputs = std::mem::take(&mut spec.code);
+            let refused = places.prepare(&launch, &Isolation::NONE, None);
+            assert!(matches!(refused, Err(Unready::Kept(path)) if path == to), "{to}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_shown_inside_what_is_shown() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kept = folder.path().join("kept");
+        std::fs::create_dir(&kept).expect("made");
+        std::fs::write(folder.path().join("file"), "x").expect("written");
+        let mut launch = launch(1, &["true"]);
+        let spec = Arc::make_mut(&mut launch.spec);
+        spec.folder = folder.path().join("job");
+        spec.inputs = vec![staged(&kept, "set"), staged(&folder.path().join("file"), "set/x")];
+        let refused = Places::of(&launch).prepare(&launch, &Isolation::NONE, None);
+        assert!(matches!(refused, Err(Unready::Io { .. })), "{refused:?}");
+        assert!(holds_only(&kept, &[]), "what is kept stays as it is");
     }
 
     fn staged(from: &Path, to: &str) -> Staged {

@@ -95,7 +95,7 @@ impl Step<'_> {
     }
 
     /// Gives up where a lost part was to go on.
-    fn drop_next(&mut self, job: &mut Job, index: usize) {
+    pub(super) fn drop_next(&mut self, job: &mut Job, index: usize) {
         let Some(next) = job.parts[index].next.take() else { return };
         let request = job.parts[index].request.clone();
         let attempt = job.parts[index].attempt + 1;

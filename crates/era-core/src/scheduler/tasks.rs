@@ -426,6 +426,11 @@ impl Step<'_> {
         };
         job.verdict = Some(outcome.clone());
         let broken = matches!(outcome, Outcome::Broken { .. });
+        let why = match outcome {
+            Outcome::Failed { code } => StopReason::Failed { code },
+            Outcome::Released => StopReason::Released,
+            _ => StopReason::Cancelled,
+        };
         for index in 0..job.parts.len() {
             match job.parts[index].phase {
                 Phase::Booked => {
@@ -434,15 +439,19 @@ impl Step<'_> {
                     job.parts[index].phase = Phase::Done { at: now };
                 }
                 Phase::Waiting { .. } => job.parts[index].phase = Phase::Done { at: now },
-                Phase::Active { .. } if job.parts[index].stop.is_none() => {
-                    let why = match outcome {
-                        Outcome::Failed { code } => StopReason::Failed { code },
-                        Outcome::Released => StopReason::Released,
-                        _ => StopReason::Cancelled,
-                    };
-                    self.stop_part(&mut job, index, why);
-                }
-                _ => {}
+                Phase::Active { .. } => match job.parts[index].stop {
+                    None => self.stop_part(&mut job, index, why),
+                    // It was to go on elsewhere, and stops for good.
+                    Some(stop) if job.parts[index].next.is_some() => {
+                        self.drop_next(&mut job, index);
+                        // Hardware took a broken one, whatever else is lost with it.
+                        if !broken {
+                            self.stop_part_until(&mut job, index, why, stop.until);
+                        }
+                    }
+                    Some(_) => {}
+                },
+                Phase::Done { .. } => {}
             }
         }
         if !job.parts.iter().all(Part::is_done) {

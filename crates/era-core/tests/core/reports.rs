@@ -137,6 +137,24 @@ fn of_a_gang_that_lost_a_task_nobody_knows_when_it_was_over() {
 }
 
 #[test]
+fn an_exit_whose_time_nobody_knew_is_not_dated_by_a_later_one() {
+    let ended = |exits: [(usize, Option<i64>); 2]| {
+        let mut bed = Bed::new(2);
+        let job = bed.enqueue(ALICE, gang(2, "gpu=8", 60, (0, 100)), false);
+        bed.pass();
+        let tasks = bed.run(job);
+        bed.until(min(40));
+        for (rank, at) in exits {
+            bed.done(Command::Exited { task: tasks[rank], code: 0, at: at.map(min) });
+        }
+        bed.state.job(job).unwrap().ended.as_ref().map(|e| e.at)
+    };
+    assert_eq!(ended([(0, None), (1, Some(10))]), Some(min(40)));
+    assert_eq!(ended([(1, Some(10)), (0, None)]), Some(min(40)));
+    assert_eq!(ended([(1, Some(20)), (0, Some(10))]), Some(min(20)));
+}
+
+#[test]
 fn a_gang_has_succeeded_when_all_its_tasks_have() {
     let mut bed = Bed::new(2);
     let job = bed.promise(gang(2, "gpu=8", 60, (0, 100)));

@@ -2,10 +2,11 @@
 //! accepted is valid, and costs what its parts cost one after the other.
 
 use era_core::bid::{Alternative, Bid, Value, Window};
+use era_core::job::{Outcome, StopReason, TaskId};
 use era_core::oracle::{self, OracleAnswer};
 use era_core::quote::Quote;
-use era_core::units::{Money, Time};
-use era_core::{Command, Reply, quote};
+use era_core::units::{JobId, Money, Span, Time};
+use era_core::{Command, Event, Reply, quote};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -195,4 +196,55 @@ fn a_part_that_goes_on_after_another_ran_out_of_time_can_be_cancelled() {
     bed.done(Command::Cancel { job, by: crate::bed::by(ALICE) });
     bed.exit(&tasks[1..], 143);
     assert_eq!(bed.outcome(job), Some(era_core::job::Outcome::Cancelled));
+}
+
+/// A promise of two parts that run on one node, each half of it; there is room for one of them
+/// elsewhere. Its tasks, and their node.
+fn side_by_side(bed: &mut Bed, windows: [(i64, i64); 2]) -> (JobId, Vec<TaskId>) {
+    let mut both = bid(gang(1, "gpu=4", 60, windows[0]));
+    both.one_of[0].all_of.push(gang(1, "gpu=4", 60, windows[1]));
+    let Reply::Accepted { job, .. } = bed.submit(both) else { panic!("refused") };
+    let tasks = bed.run(job);
+    let seat = |part: usize| bed.state.job(job).unwrap().parts[part].plan.clone().unwrap().seats;
+    assert_eq!(seat(0)[0].node, seat(1)[0].node);
+    (job, tasks)
+}
+
+#[test]
+fn a_part_that_was_planned_anew_does_not_go_on_when_its_promise_is_broken() {
+    let mut bed = Bed::new(2);
+    let before = bed.wallet(ALICE);
+    // The second has no time to wait for room; the first has.
+    let (job, _) = side_by_side(&mut bed, [(0, 300), (0, 61)]);
+    let node = bed.state.job(job).unwrap().parts[0].plan.clone().unwrap().seats[0].node;
+    bed.until(min(10));
+    bed.done(Command::Lost { node });
+    assert!(bed.saw(|e| matches!(e, Event::Replanned { part: 0, .. })));
+    assert!(bed.saw(|e| matches!(e, Event::Broken { .. })));
+    assert!(bed.state.job(job).unwrap().parts.iter().all(|part| part.next.is_none()));
+    bed.until(min(300));
+    assert!(matches!(bed.outcome(job), Some(Outcome::Broken { .. })));
+    assert!(!bed.saw(|e| matches!(e, Event::Launched { attempt: 2, .. })), "it went on");
+    assert_eq!(bed.wallet(ALICE), before, "all of it comes back");
+}
+
+#[test]
+fn a_part_that_was_planned_anew_does_not_go_on_when_another_fails() {
+    let mut bed = Bed::new(2);
+    let mut both = bid(gang(1, "gpu=8", 60, (0, 300)));
+    both.one_of[0].all_of.push(gang(1, "gpu=8", 60, (0, 100)));
+    let Reply::Accepted { job, .. } = bed.submit(both) else { panic!("refused") };
+    let tasks = bed.run(job);
+    let node = bed.state.job(job).unwrap().parts[0].plan.clone().unwrap().seats[0].node;
+    bed.until(min(10));
+    bed.done(Command::Lost { node });
+    assert!(bed.state.job(job).unwrap().parts[0].next.is_some());
+    bed.done(Command::Exited { task: tasks[1], code: 3, at: None });
+    let part = bed.state.job(job).unwrap().parts[0].clone();
+    let stop = part.stop.map(|stop| (stop.why, stop.until));
+    let fence = min(10) + Span::from_s(30);
+    assert_eq!((part.next, stop), (None, Some((StopReason::Failed { code: 3 }, fence))));
+    bed.until(min(300));
+    assert_eq!(bed.outcome(job), Some(Outcome::Failed { code: 3 }));
+    assert!(!bed.saw(|e| matches!(e, Event::Launched { attempt: 2, .. })), "it went on");
 }

@@ -205,5 +205,5 @@ fn a_state_of_another_version_is_refused_with_what_to_do() {
     let mut image = serde_json::to_value(&busy().state).unwrap();
     image["core_version"] = 99.into();
     let error = serde_json::from_value::<State>(image).unwrap_err().to_string();
-    insta::assert_snapshot!(error, @"the state was written by core version 99, this is version 1: migrate it");
+    insta::assert_snapshot!(error, @"the state was written by core version 99, this is version 2: migrate it");
 }

@@ -53,14 +53,17 @@ impl Engines {
     }
 
     /// What ended by itself while no scheduler was here, as inputs: whatever time has come for
-    /// since, these ended before it.
+    /// since, these ended before it. The first to end comes first: how a gang ended is how the
+    /// first of it did that failed.
     ///
     /// Only of jobs of which nothing is left: what else runs of a job is told to stop by whoever
     /// knows what time it is, with its grace.
     pub(crate) fn ended_before(&self, snapshot: &Snapshot) -> Vec<Late> {
         let known = self.all().filter(|engine| engine.shares_clock());
-        let ended: Vec<(TaskId, Late)> = known
-            .flat_map(|engine| engine.ended_before())
+        let mut reports: Vec<Report> = known.flat_map(|engine| engine.ended_before()).collect();
+        Report::put_in_order(&mut reports);
+        let ended: Vec<(TaskId, Late)> = reports
+            .into_iter()
             .filter_map(|report| reports::ended_by_itself(report, snapshot))
             .collect();
         let over: BTreeSet<TaskId> = ended.iter().map(|(task, _)| *task).collect();

@@ -48,7 +48,8 @@ pub trait Laboratory: Send + Sync {
     fn replay(&self, journal: &Path, from: Time, to: Time) -> Result<Replays, String>;
 }
 
-/// The period replayed; `None` where there is no laboratory.
+/// The period replayed; `None` where there is no laboratory, or where another version of the core
+/// decided part of it, which this one cannot carry out again.
 pub async fn replays(app: &App, period: Period) -> Result<Option<Replays>, StoreError> {
     if app.laboratory.is_none() {
         return Ok(None);
@@ -56,6 +57,9 @@ pub async fn replays(app: &App, period: Period) -> Result<Option<Replays>, Store
     let file = scratch(app.store.folder())?;
     let journal = app.store.journal();
     let segment = segment_at(app, period.from).await?;
+    if !journal.is_ours_from(segment).await? {
+        return Ok(None);
+    }
     journal.export_to(segment, file.path()).await?;
     let app = app.clone();
     let replayed = tokio::task::spawn_blocking(move || {

@@ -28,6 +28,10 @@ pub struct Reader {
     line: u64,
     /// The last segment's number; 0 before the first.
     segment: u64,
+    /// How many segments of older versions came first.
+    passed_over: u64,
+    /// What is wrong with those, unless one of this version has come.
+    older: Option<BadInput>,
     torn: Option<Torn>,
     over: bool,
 }
@@ -50,6 +54,42 @@ struct SegmentLine<'a> {
     wire_version: u32,
     #[serde(borrow)]
     state: &'a RawValue,
+}
+
+/// What was made of a line.
+#[allow(clippy::large_enum_variant)] // lines live one at a time
+enum Read {
+    Record(Record),
+    /// It is of a segment that an older version wrote.
+    PassedOver,
+}
+
+impl SegmentLine<'_> {
+    fn versions(&self) -> [(&'static str, &'static str, u32, u32); 2] {
+        [
+            ("core_version", "core", self.core_version, CORE_VERSION),
+            ("wire_version", "serialisation", self.wire_version, WIRE_VERSION),
+        ]
+    }
+
+    /// Whether nothing about it is newer than ours.
+    fn is_older(&self) -> bool {
+        self.versions().iter().all(|(_, _, found, ours)| found <= ours)
+    }
+
+    /// Says that another version wrote it, if one did.
+    fn other_version(&self) -> Option<BadInput> {
+        let other = self.versions().into_iter().find(|(_, _, found, ours)| found != ours);
+        other.map(|(field, what, found, ours)| {
+            let problem = format!(
+                "segment {} was written by {what} version {found}, and this binary replays \
+                 version {ours} only: replay it with the release that wrote it (`era version` \
+                 tells), or begin with a segment that an upgrade has migrated",
+                self.segment
+            );
+            BadInput::new(problem).field(field)
+        })
+    }
 }
 
 /// What a state must have right before anything is derived from it.
@@ -83,6 +123,8 @@ impl Reader {
             buffer: Vec::new(),
             line: 0,
             segment: 0,
+            passed_over: 0,
+            older: None,
             torn: None,
             over: false,
         }
@@ -91,6 +133,11 @@ impl Reader {
     /// The last line, if a crash cut it off. Known once all others are read.
     pub fn torn(&self) -> Option<Torn> {
         self.torn
+    }
+
+    /// How many segments before the first were passed over, since an older version wrote them.
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
     }
 
     /// The file, for messages.
@@ -104,6 +151,17 @@ impl Reader {
     }
 
     fn read_record(&mut self) -> Result<Option<Record>, BadInput> {
+        loop {
+            match self.read_line()? {
+                Some(Read::PassedOver) => {}
+                Some(Read::Record(record)) => return Ok(Some(record)),
+                // Nothing of this version has come.
+                None => return self.older.take().map_or(Ok(None), Err),
+            }
+        }
+    }
+
+    fn read_line(&mut self) -> Result<Option<Read>, BadInput> {
         self.line += 1;
         let line = next_line(&mut self.from, &mut self.buffer, longest);
         let whole = match line {
@@ -124,7 +182,7 @@ impl Reader {
             }
         };
         match self.parse() {
-            Ok(record) => Ok(Some(record)),
+            Ok(read) => Ok(Some(read)),
             // What was written whole can be read. No part of an object is an object, so a last
             // line that can be read lacks its end only, and one that cannot was cut off.
             Err(error) if whole || self.line == 1 => Err(error),
@@ -135,22 +193,38 @@ impl Reader {
         }
     }
 
-    fn parse(&mut self) -> Result<Record, BadInput> {
+    fn parse(&mut self) -> Result<Read, BadInput> {
         let line = self.line;
         let bad = |problem: String| BadInput::new(problem).file(&self.file).line(line);
         let text = std::str::from_utf8(&self.buffer)
             .map_err(|e| bad(format!("not UTF-8 after byte {}", e.valid_up_to())))?;
         if is_segment(text.as_bytes()) {
-            let segment = parse_segment(text, line).map_err(|e| e.file(&self.file).line(line))?;
-            if self.segment != 0 && segment.number != self.segment + 1 {
+            let about = |e: BadInput| e.file(&self.file).line(line);
+            let head: SegmentLine<'_> = read(text, None).map_err(about)?;
+            if self.segment != 0 && head.segment != self.segment + 1 {
                 let problem = format!(
                     "segment {} follows segment {}: one is missing, or they are out of order",
-                    segment.number, self.segment
+                    head.segment, self.segment
                 );
                 return Err(bad(problem).field("segment"));
             }
+            if let Some(other) = head.other_version().map(about) {
+                // What an upgrade went on from comes first; this version begins after it.
+                if !head.is_older() || (self.segment != 0 && self.older.is_none()) {
+                    return Err(other);
+                }
+                self.segment = head.segment;
+                self.passed_over += 1;
+                self.older.get_or_insert(other);
+                return Ok(Read::PassedOver);
+            }
+            let segment = load_segment(&head, line).map_err(about)?;
             self.segment = segment.number;
-            return Ok(Record::Segment(segment));
+            self.older = None;
+            return Ok(Read::Record(Record::Segment(segment)));
+        }
+        if self.older.is_some() {
+            return Ok(Read::PassedOver);
         }
         if self.segment == 0 {
             return Err(bad("a journal begins with a segment: {\"segment\":1,…}".into()));
@@ -161,7 +235,7 @@ impl Reader {
         if !events.get().starts_with('[') {
             return Err(bad("give a list".into()).field("events"));
         }
-        Ok(Record::Entry(Entry { line, input, events_text: events.get().into() }))
+        Ok(Read::Record(Record::Entry(Entry { line, input, events_text: events.get().into() })))
     }
 }
 
@@ -196,24 +270,10 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str, field: Option<&str>) -> Result<T,
     })
 }
 
-fn parse_segment(text: &str, line: u64) -> Result<Segment, BadInput> {
-    let SegmentLine { segment: number, core_version, wire_version, state } = read(text, None)?;
-    for (field, what, found, ours) in [
-        ("core_version", "core", core_version, CORE_VERSION),
-        ("wire_version", "serialisation", wire_version, WIRE_VERSION),
-    ] {
-        if found != ours {
-            let problem = format!(
-                "segment {number} was written by {what} version {found}, and this binary replays \
-                 version {ours} only: replay it with the release that wrote it (`era version` \
-                 tells), or begin with a segment that an upgrade has migrated"
-            );
-            return Err(BadInput::new(problem).field(field));
-        }
-    }
-    let state_text: Box<str> = state.get().into();
+fn load_segment(head: &SegmentLine<'_>, line: u64) -> Result<Segment, BadInput> {
+    let state_text: Box<str> = head.state.get().into();
     let state = Box::new(load(&state_text)?);
-    Ok(Segment { line, number, state, state_text })
+    Ok(Segment { line, number: head.segment, state, state_text })
 }
 
 /// Loads a state, if it is one that this core could have written.

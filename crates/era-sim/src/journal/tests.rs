@@ -103,19 +103,47 @@ fn an_error_names_the_field_that_it_is_about() {
 #[test]
 fn a_segment_of_another_version_is_refused_with_what_to_do() {
     let text = String::from_utf8(ticks(1)).expect("text");
-    let other = text.replacen("\"core_version\":1", "\"core_version\":9", 1);
+    let other = text.replacen("\"core_version\":2", "\"core_version\":9", 1);
     let (lines, error, _) = read(other.into_bytes());
     assert_eq!(lines, 0);
     assert_eq!(
         error.as_deref(),
         Some(
             "j.jsonl, line 1, `core_version`: segment 1 was written by core version 9, and this \
-             binary replays version 1 only: replay it with the release that wrote it (`era \
+             binary replays version 2 only: replay it with the release that wrote it (`era \
              version` tells), or begin with a segment that an upgrade has migrated"
         )
     );
     let other = text.replacen("\"wire_version\":1", "\"wire_version\":2", 1);
     assert!(read(other.into_bytes()).1.expect("refused").contains("`wire_version`"));
+}
+
+#[test]
+fn segments_of_older_versions_are_passed_over() {
+    let (older, ours) = (ticks(3), ticks(2));
+    let old = |text: Vec<u8>, number: u64| {
+        let text = String::from_utf8(text).expect("text");
+        let text = text.replacen("\"core_version\":2", "\"core_version\":1", 1);
+        // What an older core wrote need not make sense to this one.
+        let text = text.replace("\"events\":[]", "\"events\":{\"then\":1}");
+        text.replacen("{\"segment\":1,", &format!("{{\"segment\":{number},"), 1)
+    };
+    let ours = String::from_utf8(ours).expect("text");
+    let third = ours.replacen("{\"segment\":1,", "{\"segment\":3,", 1);
+    let whole = old(older.clone(), 1) + &old(older.clone(), 2) + &third;
+    let mut reader = Reader::new(Path::new("j.jsonl"), Box::new(Cursor::new(whole)));
+    let records: Vec<Record> = reader.by_ref().collect::<Result<_, _>>().expect("read");
+    assert!(matches!(&records[0], Record::Segment(first) if first.number == 3));
+    assert_eq!((records.len(), reader.passed_over()), (3, 2));
+    // Where nothing of ours follows, there is nothing to read.
+    let (lines, error, _) = read((old(older.clone(), 1) + &old(older.clone(), 2)).into_bytes());
+    assert_eq!(lines, 0);
+    let error = error.expect("refused");
+    assert!(error.contains("line 1, `core_version`: segment 1 was written by"), "{error}");
+    // Nobody goes back to an older one.
+    let (lines, error, _) = read((ours + &old(older, 2)).into_bytes());
+    assert_eq!(lines, 3);
+    assert!(error.expect("refused").contains("segment 2 was written by core version 1"));
 }
 
 #[test]

@@ -11,6 +11,8 @@ use crate::journal::{Entry, Reader, Record, Segment, Torn};
 pub struct Replayed {
     /// Segments.
     pub segments: u64,
+    /// Segments before them, which an older version decided.
+    pub passed_over: u64,
     /// Inputs.
     pub inputs: u64,
     /// Events.
@@ -61,7 +63,9 @@ pub fn verify(
             (Record::Segment(segment), None) => {
                 begin(&segment.state);
                 let state = *segment.state;
-                replay = Some(Replayed { segments: 1, inputs: 0, events: 0, torn: None, state });
+                let passed_over = journal.passed_over();
+                let (segments, inputs, events, torn) = (1, 0, 0, None);
+                replay = Some(Replayed { segments, passed_over, inputs, events, torn, state });
             }
             (Record::Segment(segment), Some(replay)) => {
                 next_segment(&journal, replay, segment)?;

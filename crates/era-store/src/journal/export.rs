@@ -2,7 +2,7 @@
 //! for each input with its events.
 //!
 //! ```text
-//! {"segment":1,"core_version":1,"wire_version":1,"state":{…}}
+//! {"segment":1,"core_version":2,"wire_version":1,"state":{…}}
 //! {"input":{"seq":1,"at":0,"command":{"type":"tick"}},"events":[]}
 //! ```
 

@@ -32,11 +32,27 @@ pub(super) struct Step {
     pub(super) change: fn(&mut Value) -> Result<(), String>,
 }
 
-/// Every step there is, one for each change of a version. There has been one version so far. Steps
-/// stay here for as long as somebody may come from the version that they begin with.
-const STEPS: &[Step] = &[];
+/// Every step there is, one for each change of a version. Steps stay here for as long as somebody may
+/// come from the version that they begin with.
+const STEPS: &[Step] = &[
+    // It decides otherwise about parts that are lost together, and about exits told late; what it
+    // knows has the same form.
+    Step {
+        from: Versions { core: 1, wire: 1 },
+        to: Versions { core: 2, wire: 1 },
+        change: |_| Ok(()),
+    },
+];
 
 impl Journal {
+    /// Whether this version wrote the journal from this segment on; from the first where nothing is
+    /// said.
+    pub async fn is_ours_from(&self, segment: Option<u64>) -> Result<bool, StoreError> {
+        let heads = self.heads().await?;
+        let mut from = heads.iter().filter(|head| segment.is_none_or(|from| head.number >= from));
+        Ok(from.all(|head| head.versions() == OURS))
+    }
+
     /// Brings the newest segment to this version, if an older one wrote it; says whether it did.
     /// For whoever leads, before anything is restored.
     pub async fn migrate(&self) -> Result<bool, StoreError> {

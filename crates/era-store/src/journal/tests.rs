@@ -183,7 +183,7 @@ fn rename(state: &mut Value, from: &str, to: &str) -> Result<(), String> {
 /// Makes the newest segment one of an older release, as that would have written it.
 async fn made_old(store: &Store) {
     let sql = "UPDATE segments SET core_version = 0, wire_version = 0, state = \
-               REPLACE(REPLACE(state, '{\"core_version\":1,', '{\"core_version\":0,'), \
+               REPLACE(REPLACE(state, '{\"core_version\":2,', '{\"core_version\":0,'), \
                '\"seq\":', '\"newest\":')";
     store.durable().writer().execute(sql).await.unwrap();
 }
@@ -208,6 +208,23 @@ async fn a_closed_segment_of_an_older_release_is_brought_to_ours() {
     assert!(!journal.migrate_by(STEPS).await.unwrap(), "once is enough");
     let restored = journal.restore().await.unwrap().unwrap();
     assert_eq!((*restored.state, restored.replayed), (state, 2));
+}
+
+#[tokio::test]
+async fn what_the_first_core_left_goes_on_as_it_is() {
+    let (_folder, store) = store().await;
+    let journal = store.journal();
+    let state = begun(&journal, 5).await;
+    journal.begin_segment(&Segment::of(&state)).await.unwrap();
+    assert!(journal.is_ours_from(None).await.unwrap());
+    let sql = "UPDATE segments SET core_version = 1, state = \
+               REPLACE(state, '{\"core_version\":2,', '{\"core_version\":1,')";
+    store.durable().writer().execute(sql).await.unwrap();
+    assert!(journal.migrate().await.unwrap());
+    assert_eq!(*journal.restore().await.unwrap().unwrap().state, state);
+    assert!(!journal.is_ours_from(None).await.unwrap(), "another core decided what came before");
+    assert!(!journal.is_ours_from(Some(2)).await.unwrap());
+    assert!(journal.is_ours_from(Some(3)).await.unwrap());
 }
 
 #[tokio::test]
@@ -250,7 +267,7 @@ async fn an_export_has_each_segments_beginning_before_its_entries() {
     journal.append(&ticks(&mut state, 2)).await.unwrap();
     let whole = exported(&journal, None).await;
     assert_eq!(whole.lines().count(), 1 + 1500 + 1 + 2);
-    assert!(whole.starts_with("{\"segment\":1,\"core_version\":1,\"wire_version\":1,\"state\":{"));
+    assert!(whole.starts_with("{\"segment\":1,\"core_version\":2,\"wire_version\":1,\"state\":{"));
     let second = whole.lines().nth(1501).unwrap();
     assert!(second.starts_with("{\"segment\":2,"));
     assert_eq!(
