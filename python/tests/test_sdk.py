@@ -94,6 +94,53 @@ def test_a_bid_is_promised_and_costs_what_was_quoted(client):
     assert client.wait(submitted.job, 60).state == "succeeded"
 
 
+def soon(seconds: float) -> dt.datetime:
+    return dt.datetime.now(dt.timezone.utc) + dt.timedelta(seconds=seconds)
+
+
+def test_a_hold_is_taken_at_its_price_and_only_once(client):
+    quoted = client.quote(SMALL, 30, "1000", hold=True, deadline=soon(45))
+    taken = client.submit(["true"], SMALL, 30, hold=quoted.hold, overrun="stop", project="thesis")
+    assert taken.quote.price == quoted.quote.price
+    job = client.wait(taken.job, 60)
+    assert (job.state, job.project, job.simulated) == ("succeeded", "thesis", False)
+    assert (job.outcome, job.array) == (era.Outcome("succeeded"), None)
+    assert (job.spec["hold"], job.spec["overrun"]) == (quoted.hold.id, "stop")
+    with pytest.raises(era.Refused):
+        client.submit(["true"], SMALL, 30, hold=quoted.hold.id)
+
+
+def test_a_value_may_fall_and_alternatives_are_joined(client):
+    steps = [era.ValueStep(soon(60), "1000"), era.ValueStep(soon(600), Decimal(1))]
+    submitted = client.submit(["false"], SMALL, 30, steps, release_when_idle=True)
+    assert submitted.quote.finish <= soon(60)
+    job = client.wait(submitted.job, 60)
+    assert job.outcome == era.Outcome("failed", {"code": 1})
+    assert [Decimal(step["worth"]) for step in job.spec["value"]] == [1000, 1]
+    first, second = era.Bid(SMALL, 20), era.Bid(SMALL, 10, after=[0])
+    dearer = era.Bid(SMALL, 600)
+    quoted = client.quote_one_of([dearer, [first, second]], "1000", hold=True)
+    assert (quoted.quote.alternative, len(quoted.quote.parts)) == (1, 2)
+    assert quoted.quote.parts[1].start >= quoted.quote.parts[0].finish
+    taken = client.submit(["true"], SMALL, 20, hold=quoted.hold)
+    client.cancel(taken.job)
+    with pytest.raises(ValueError, match="of the whole"):
+        client.quote_one_of([era.Bid(SMALL, 20, "5")])
+
+
+def test_one_of_an_array_says_its_place_and_one_that_waits_when_it_may_start(client):
+    submitted = client.submit(["true"], SMALL, 60, array={"from": 3, "to": 4})
+    last = client.wait(submitted.job + 1, 60)
+    assert last.array == era.ArrayPlace(submitted.job, 4)
+    whole = client.submit(["sleep", "600"], SMALL, 900).job
+    waits = client.submit(["true"], SMALL, 60, after=[{"job": whole}]).job
+    (told,) = [one for one in client.jobs(likely=True).items if one.id == waits]
+    assert told.state == "waiting"
+    assert told.likely_start is None or told.likely_start > told.submitted
+    client.cancel(waits)
+    client.cancel(whole)
+
+
 def test_the_same_key_is_the_same_job(client):
     first = client.submit(["true"], SMALL, 60, key="one-and-the-same")
     assert client.submit(["true"], SMALL, 60, key="one-and-the-same").job == first.job
@@ -124,6 +171,11 @@ def test_the_same_can_be_awaited(here):
                 client.quote(SMALL, 60), client.submit(["true"], SMALL, 60)
             )
             assert quoted.quote.price >= 0
+            bid = era.Bid(SMALL, 30, deadline=soon(45))
+            held = await client.quote_one_of([bid], "1000", hold=True)
+            taken = await client.submit(["true"], SMALL, 30, hold=held.hold)
+            assert taken.quote.price == held.quote.price
+            assert (await client.wait(taken.job, 60)).state == "succeeded"
             return await client.wait(submitted.job, 60)
 
     assert asyncio.run(story()).state == "succeeded"

@@ -19,6 +19,10 @@ def plainly(client: era.Client) -> era.Cost:
     submitted: era.Submitted = client.submit(["true"], {"cpu": 1}, 60, "12.5", name="first")
     points: list[era.MetricPoint] = client.metrics(submitted.job, names=["loss"]).items
     first: era.JobSummary = client.jobs(limit=1).items[0]
+    held: era.Quoted = client.quote_one_of([era.Bid({"cpu": 1}, 60)], [era.ValueStep("…", 1)])
+    client.submit(["true"], {"cpu": 1}, 60, hold=held.hold, overrun="stop")
+    client.submit(["true"], {"cpu": 1}, 60, overrun="never")  # wrong
+    client.submit(["true"], {"cpu": 1}, 60, hold=held)  # wrong
     client.me().nmae  # wrong
     client.submit(["true"], {"cpu": 1}, 60, nmae="first")  # wrong
     client.quote(era.Resources(cpu=1), "long")  # wrong

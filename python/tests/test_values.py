@@ -41,6 +41,16 @@ def test_a_bid_leaves_out_what_is_not_said():
     assert bid.ask() == {"resources": {"cpu": 1}, "duration_s": 60}
 
 
+def test_a_value_is_one_amount_or_steps_that_fall():
+    assert models.worth(Decimal("12.50")) == "12.50"
+    at = dt.datetime(2026, 11, 15, 17, tzinfo=dt.timezone.utc)
+    steps = [era.ValueStep(at, 8), era.ValueStep("2026-11-15T18:00:00Z", "0.5")]
+    assert models.worth(steps) == [
+        {"by": "2026-11-15T17:00:00Z", "worth": "8"},
+        {"by": "2026-11-15T18:00:00Z", "worth": "0.5"},
+    ]
+
+
 def test_a_metric_is_one_line_and_a_wrong_one_is_refused(capsys):
     era.log_metric("loss", 0.31, step=200)
     assert capsys.readouterr().out == "era: metric loss=0.31 step=200\n"

@@ -192,6 +192,31 @@ fn under_sjf_the_short_job_gains_what_the_long_one_loses() {
     assert!(comparison.not_comparable.is_empty(), "{:?}", comparison.not_comparable);
 }
 
+/// The scheduler was away, and hears of the end before time goes on.
+#[test]
+fn what_ended_after_the_last_known_instant_ran_until_it_ended() {
+    let mut day = Day::new(1, MarketRules::default());
+    let [good, bad] = [0, 7].map(|code| {
+        let begun = if code == 0 { 0 } else { 4000 };
+        let job = day.submit(begun, 1, queued(3600)).expect("accepted");
+        let task = *day.launched.last().expect("it was launched");
+        let ended = Some(at(begun + 3000));
+        day.send(begun + 5, Command::Exited { task, code, at: ended });
+        day.send(begun + 3500, Command::Tick);
+        job
+    });
+    let history = day.history();
+    for (job, begun, code) in [(good, 0, 0), (bad, 4000, 7)] {
+        let conduct = &history.conduct[&(job, 0)];
+        assert_eq!((conduct.work, conduct.code), (Span::from_s(3000), code));
+        let story = &history.book.stories[&job];
+        assert_eq!(story.ended.as_ref().map(|(at, _)| *at), Some(at(begun + 3000)));
+        assert_eq!(story.had, 1000 * 3_000_000, "a GPU for so long");
+    }
+    let stays: Vec<_> = history.book.stays().map(|stay| (stay.from, stay.to)).collect();
+    assert_eq!(stays, [(at(0), at(3000)), (at(4000), at(7000))]);
+}
+
 #[test]
 fn under_the_rule_in_force_nothing_changes() {
     let history = a_short_job_behind_a_long_one();

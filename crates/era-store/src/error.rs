@@ -1,6 +1,8 @@
 //! What can go wrong with what is kept.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::Place;
 
@@ -54,6 +56,17 @@ pub enum StoreError {
          the backup from before it, or, if it was new, make it empty and start again"
     )]
     HalfMigrated(i64),
+    /// Another process does what only one may do at a time.
+    #[error(
+        "another process has been {what} for {waited_s} s: wait until it is done, or end it if it \
+         hangs, and try again"
+    )]
+    Locked {
+        /// What it does.
+        what: &'static str,
+        /// How long it was waited for.
+        waited_s: u32,
+    },
     /// A copy into the database was interrupted.
     #[error(
         "the database is half a copy of {from}: make it empty and copy again, and go on with \
@@ -144,10 +157,23 @@ impl StoreError {
                 | Decode(_)
                 | Encode(_),
             ) => false,
-            StoreError::Database(_) | StoreError::Service { .. } => true,
+            StoreError::Database(_) | StoreError::Service { .. } | StoreError::Locked { .. } => {
+                true
+            }
             _ => false,
         }
     }
+}
+
+/// Waits for an answer of the database, but not for ever: a host that vanished says nothing.
+pub async fn answered_within<T>(
+    most: Duration,
+    asked: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    tokio::time::timeout(most, asked).await.unwrap_or_else(|_| {
+        let silent = format!("it has not answered for {} s", most.as_secs());
+        Err(sqlx::Error::Io(std::io::Error::new(ErrorKind::TimedOut, silent)).into())
+    })
 }
 
 impl From<sqlx::migrate::MigrateError> for StoreError {
@@ -157,5 +183,18 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
             sqlx::migrate::MigrateError::Dirty(step) => StoreError::HalfMigrated(step),
             other => StoreError::Migration(other),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_database_that_says_nothing_is_not_waited_for() {
+        let nothing = std::future::pending::<Result<(), StoreError>>();
+        let error = answered_within(Duration::from_millis(10), nothing).await.unwrap_err();
+        assert!(matches!(error, StoreError::Database(_)) && error.may_pass(), "{error}");
+        assert_eq!(answered_within(Duration::from_secs(9), async { Ok(7) }).await.unwrap(), 7);
     }
 }

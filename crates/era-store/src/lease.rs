@@ -124,6 +124,11 @@ impl Lease {
         self.fence.generation()
     }
 
+    /// Of which seat.
+    pub fn seat(&self) -> Seat {
+        self.seat
+    }
+
     /// Who leads.
     pub async fn leader(&self) -> Result<Leader, StoreError> {
         row(&self.database, self.seat).await
@@ -321,6 +326,33 @@ mod tests {
         // A standby reads on from where it was.
         let seen = first.journal().read(3, 100).await.unwrap();
         assert_eq!(seen.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [4, 5, 6]);
+    }
+
+    /// Another connection has the number of the next segment, so that the state is long on its way.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_state_that_is_long_on_its_way_keeps_neither_appends_nor_the_lead_waiting() {
+        let (_folder, first, second) = two().await;
+        if first.durable().dialect() == crate::Dialect::Sqlite {
+            return; // A file has one writer: whoever writes it is waited for.
+        }
+        first.lease().acquire("first", LONG).await.unwrap();
+        let mut blocks = second.durable().writer().begin().await.unwrap();
+        let number = "INSERT INTO segments (number, first_seq, begun, core_version, wire_version, \
+                      state) VALUES (1, 1, 1, 1, 1, '')";
+        sqlx::query(number).execute(&mut *blocks).await.unwrap();
+        let journal = first.journal();
+        let segment = Segment::of(&era_core::State::default());
+        let begins = tokio::spawn(async move { journal.begin_segment(&segment).await });
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let meanwhile = async {
+            first.lease().renew(LONG).await.unwrap();
+            append(&first, 1).await.unwrap();
+        };
+        tokio::time::timeout(Duration::from_secs(1), meanwhile).await.expect("it waits");
+        assert!(!begins.is_finished(), "the number of the segment is not free yet");
+        drop(blocks);
+        begins.await.unwrap().unwrap();
+        assert!(first.journal().newest_segment().await.unwrap().is_some());
     }
 
     /// However appends and changes of the lead meet: nothing of an older leader comes after the

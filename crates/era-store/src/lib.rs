@@ -30,7 +30,7 @@ pub mod trial;
 use std::path::{Path, PathBuf};
 
 pub use database::{BadPlace, Connection, Database, Dialect, Durability, Place, Pool, Transaction};
-pub use error::StoreError;
+pub use error::{StoreError, answered_within};
 pub use lease::{Fence, Leader, Lease, Seat};
 pub use note::{Indices, Note};
 
@@ -195,13 +195,14 @@ async fn of_server(
     service: &Service,
     replica: Option<&Place>,
 ) -> Result<[Database; 3], StoreError> {
-    let replica = match replica {
-        Some(place) => Service::reach(place).await?,
-        None => None,
-    };
+    if let Some(place) = replica
+        && let Err(error) = Service::reach(place).await
+    {
+        tracing::warn!(%error, "the replica cannot be read: the database itself is, meanwhile");
+    }
     let durable = Database::of(service, None, Durability::Full).await?;
     durable.migrate(&schema::server(service)).await?;
-    let tables = Database::of(service, replica.as_ref(), Durability::Rebuildable).await?;
-    let metrics = Database::of(service, replica.as_ref(), Durability::Rebuildable).await?;
+    let tables = Database::of(service, replica, Durability::Rebuildable).await?;
+    let metrics = Database::of(service, replica, Durability::Rebuildable).await?;
     Ok([durable, tables, metrics])
 }

@@ -2,6 +2,7 @@
 
 use era_core::units::{JobId, Time};
 
+use crate::database::Lock;
 use crate::samples::{NewSample, SeriesAsk};
 use crate::tables::{JobRow, Tables};
 use crate::trial::{PASSWORD, USER};
@@ -112,4 +113,65 @@ async fn servers_that_are_started_together_make_the_tables_once() {
     for opened in [open(), open(), open(), open()] {
         opened.await.unwrap().unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_lock_that_another_process_keeps_is_refused_and_not_taken_for_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (testing::open(folder.path()).await, testing::open(folder.path()).await);
+    if first.durable().dialect() == Dialect::Sqlite {
+        return;
+    }
+    let held = first.durable().lock(Lock::Migration).await.unwrap();
+    let error = second.durable().lock_within(Lock::Migration, 1).await.unwrap_err();
+    assert!(matches!(error, StoreError::Locked { waited_s: 1, .. }), "{error}");
+    assert!(error.to_string().contains("wait until it is done"), "{error}");
+    // Another lock is another's.
+    drop(second.durable().lock_within(Lock::Accounts, 1).await.unwrap());
+    drop(held);
+    drop(second.durable().lock_within(Lock::Migration, 10).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_replica_that_is_away_is_read_past_and_used_once_it_is_there() {
+    let Ok(server) = std::env::var(testing::SERVER) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let place = testing::place(folder.path()).await;
+    // Nothing listens there, and then a way to the database itself does.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (scheme, at) = server.rsplit_once(':').unwrap();
+    let name = place.to_string();
+    let there = format!("{scheme}:{port}/{}", name.rsplit('/').next().unwrap());
+    let store = Store::open_at(folder.path(), &place, Some(&there.parse().unwrap())).await.unwrap();
+    let tables = Tables::new(&store);
+    let jobs = crate::tables::JobQuery::all(crate::tables::Seen::All, 5);
+    let lists = async || tables.jobs(&jobs, None).await;
+    assert!(lists().await.is_ok(), "it is read from the database itself");
+    assert!(!store.tables().replica_answers());
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    let target: u16 = at.parse().unwrap();
+    let way = tokio::spawn(async move {
+        let mut lines = tokio::task::JoinSet::new();
+        while let Ok((mut near, _)) = listener.accept().await {
+            lines.spawn(async move {
+                let mut far = tokio::net::TcpStream::connect(("127.0.0.1", target)).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+            });
+        }
+    });
+    let until = async |answers: bool| {
+        for _ in 0..200 {
+            if store.tables().replica_answers() == answers {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        panic!("the replica is not noticed");
+    };
+    until(true).await;
+    assert!(lists().await.is_ok());
+    way.abort();
+    until(false).await;
+    assert!(lists().await.is_ok());
+    store.close().await;
 }

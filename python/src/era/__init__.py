@@ -4,11 +4,12 @@ Functions here use one client that is made when it is first needed; `Client` and
 for those who want their own.
 """
 
-from .api import cancel, client, job, jobs, logs, me, metrics, quote, submit, wait
+from .api import cancel, client, job, jobs, logs, me, metrics, quote, quote_one_of, submit, wait
 from .client import AsyncClient, Client
 from .errors import EraError, NoServer, Refused, TaskLost
 from .metrics import log_metric
 from .models import (
+    ArrayPlace,
     Bid,
     Cost,
     CounterOffers,
@@ -18,6 +19,7 @@ from .models import (
     LogLine,
     MenuLine,
     MetricPoint,
+    Outcome,
     Page,
     PartQuote,
     Quote,
@@ -26,10 +28,12 @@ from .models import (
     Submitted,
     Task,
     User,
+    ValueStep,
     Work,
 )
 
 __all__ = [
+    "ArrayPlace",
     "AsyncClient",
     "Bid",
     "Client",
@@ -43,6 +47,7 @@ __all__ = [
     "MenuLine",
     "MetricPoint",
     "NoServer",
+    "Outcome",
     "Page",
     "PartQuote",
     "Quote",
@@ -53,6 +58,7 @@ __all__ = [
     "Task",
     "TaskLost",
     "User",
+    "ValueStep",
     "Work",
     "cancel",
     "client",
@@ -63,6 +69,7 @@ __all__ = [
     "me",
     "metrics",
     "quote",
+    "quote_one_of",
     "submit",
     "wait",
 ]

@@ -38,6 +38,7 @@ def _shared(make: Callable[P, Call[T]]) -> Callable[P, T]:
 
 me = _shared(calls.me)
 quote = _shared(calls.quote)
+quote_one_of = _shared(calls.quote_one_of)
 submit = _shared(calls.submit)
 job = _shared(calls.job)
 jobs = _shared(calls.jobs)

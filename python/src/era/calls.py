@@ -10,11 +10,12 @@ import datetime as dt
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Generic, TypeVar, Union
+from typing import Any, Generic, Literal, TypeVar, Union
 
 from .models import (
+    Amount,
     Bid,
+    Hold,
     Job,
     JobSummary,
     LogLine,
@@ -25,15 +26,19 @@ from .models import (
     Submitted,
     User,
     Work,
+    Worth,
     plain,
     read,
+    worth,
 )
 
 T = TypeVar("T")
 
-# Credits, and instants, as they may be given.
-Amount = Union[Decimal, str, float]
+# Instants, as they may be given.
 When = Union[dt.datetime, str]
+# What happens when a job needs longer than it said: it goes on at the market price, or it is told
+# to stop in time.
+Overrun = Literal["extend", "stop"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def me() -> Call[User]:
 def quote(
     resources: Resources | dict[str, Any],
     duration_s: float,
-    value: Amount | None = None,
+    value: Worth | None = None,
     *,
     menu: bool = False,
     hold: bool = False,
@@ -86,13 +91,37 @@ def quote(
     deadline: When | None = None,
     constraints: dict[str, Any] | None = None,
 ) -> Call[Quoted]:
-    """What a bid would get. Nothing is promised unless `hold` is set."""
+    """What a bid would get. Nothing is promised unless `hold` is set: `submit` takes the hold."""
     bid = Bid(
         resources, int(duration_s), value, replicas, gpus, earliest, deadline, constraints
     )
-    body: dict[str, Any] = {"ask": bid.ask()}
-    if bid.value is not None:
-        body["value"] = str(bid.value)
+    return _quote({"ask": bid.ask()}, value, menu, hold)
+
+
+def quote_one_of(
+    alternatives: Iterable[Bid | Iterable[Bid]],
+    value: Worth | None = None,
+    *,
+    menu: bool = False,
+    hold: bool = False,
+) -> Call[Quoted]:
+    """What the best of several alternatives would get. Each is a bid, or bids that are accepted
+    together or not at all; `value` is what the whole is worth."""
+    one_of = []
+    for alternative in alternatives:
+        bids = [alternative] if isinstance(alternative, Bid) else list(alternative)
+        if any(bid.value is not None for bid in bids):
+            raise ValueError("the value is that of the whole: give it beside the alternatives")
+        all_of = [{"ask": bid.ask(), "after": list(bid.after)} for bid in bids]
+        one_of.append({"all_of": all_of})
+    return _quote({"one_of": one_of}, value, menu, hold)
+
+
+def _quote(
+    body: dict[str, Any], value: Worth | None, menu: bool, hold: bool
+) -> Call[Quoted]:
+    if value is not None:
+        body["value"] = worth(value)
     if menu:
         body["menu"] = True
     if hold:
@@ -104,7 +133,7 @@ def submit(
     command: Iterable[str] | Work,
     resources: Resources | dict[str, Any],
     duration_s: float,
-    value: Amount | None = None,
+    value: Worth | None = None,
     *,
     env: dict[str, str] | None = None,
     code: str | None = None,
@@ -114,6 +143,9 @@ def submit(
     queue: str | None = None,
     priority: int | None = None,
     most: Amount | None = None,
+    hold: Hold | int | None = None,
+    overrun: Overrun | None = None,
+    release_when_idle: bool | None = None,
     attributes: dict[str, Any] | None = None,
     array: dict[str, int] | None = None,
     after: list[dict[str, Any]] | None = None,
@@ -125,7 +157,8 @@ def submit(
     deadline: When | None = None,
     constraints: dict[str, Any] | None = None,
 ) -> Call[Submitted]:
-    """Hands a job in. With a value it is a bid; without one it waits in a queue."""
+    """Hands a job in. With a value it is a bid, with a hold it takes the quote that was held;
+    without either it waits in a queue."""
     if isinstance(command, str):
         raise TypeError("the command is a list of words: for a shell's, ['sh', '-c', command]")
     if isinstance(command, Work):
@@ -136,8 +169,8 @@ def submit(
         resources, int(duration_s), value, replicas, gpus, earliest, deadline, constraints
     )
     body: dict[str, Any] = {"work": plain(work), "ask": bid.ask()}
-    if bid.value is not None:
-        body["value"] = str(bid.value)
+    if value is not None:
+        body["value"] = worth(value)
     options = {
         "name": name,
         "project": project,
@@ -148,6 +181,9 @@ def submit(
         "array": array,
         "after": after,
         "preemptible": preemptible,
+        "hold": hold.id if isinstance(hold, Hold) else hold,
+        "overrun": overrun,
+        "release_when_idle": release_when_idle,
     }
     body |= {name: plain(one) for name, one in options.items() if one is not None}
     return Call("POST", "/jobs", _one(Submitted), body, key=key or uuid.uuid4().hex)
@@ -164,11 +200,13 @@ def jobs(
     user: str | None = None,
     queue: str | None = None,
     name: str | None = None,
+    likely: bool | None = None,
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[Page[JobSummary]]:
-    """Jobs, newest first."""
-    query = dict(state=state, user=user, queue=queue, name=name, cursor=cursor, limit=limit)
+    """Jobs, newest first. With `likely`, those that wait say when they are likely to start."""
+    query: dict[str, Any] = dict(state=state, user=user, queue=queue, name=name)
+    query |= dict(likely=likely, cursor=cursor, limit=limit)
     return Call("GET", "/jobs", _page(JobSummary), query=query)
 
 

@@ -110,6 +110,7 @@ class Client:
 
     me = _plain(calls.me)
     quote = _plain(calls.quote)
+    quote_one_of = _plain(calls.quote_one_of)
     submit = _plain(calls.submit)
     job = _plain(calls.job)
     jobs = _plain(calls.jobs)
@@ -161,6 +162,7 @@ class AsyncClient:
 
     me = _awaited(calls.me)
     quote = _awaited(calls.quote)
+    quote_one_of = _awaited(calls.quote_one_of)
     submit = _awaited(calls.submit)
     job = _awaited(calls.job)
     jobs = _awaited(calls.jobs)

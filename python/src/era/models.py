@@ -10,6 +10,7 @@ import dataclasses
 import datetime as dt
 import types
 import typing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Generic, TypeVar, Union
@@ -110,17 +111,40 @@ class Work:
 
 
 @dataclass(frozen=True)
+class ValueStep:
+    """One step of a value that falls: what it is worth if it is finished by then."""
+
+    by: dt.datetime | str
+    worth: Decimal | str | float
+
+
+# Credits, as they may be given; and what a bid is worth: the same whenever it is finished, or less
+# with every step, and nothing after the last.
+Amount = Union[Decimal, str, float]
+Worth = Union[Amount, Sequence[ValueStep]]
+
+
+def worth(value: Worth) -> str | list[dict[str, str]]:
+    """What a bid is worth, as the server reads it."""
+    if isinstance(value, (Decimal, str, float, int)):
+        return str(value)
+    return [{"by": written(step.by), "worth": str(step.worth)} for step in value]
+
+
+@dataclass(frozen=True)
 class Bid:
     """What is asked for, when, and what it is worth."""
 
     resources: Resources | dict[str, Any]
     duration_s: int
-    value: Decimal | str | float | None = None
+    value: Worth | None = None
     replicas: int | dict[str, int] | None = None
     gpus: int | None = None
     earliest: dt.datetime | str | None = None
     deadline: dt.datetime | str | None = None
     constraints: dict[str, Any] | None = None
+    # Of several that are accepted together: which of those before it must have finished first.
+    after: Sequence[int] = ()
 
     def ask(self) -> dict[str, Any]:
         """The part of it that is priced."""
@@ -238,6 +262,22 @@ class Cost:
     net: Decimal
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended: `code` is stable, and `parameters` say what belongs to it."""
+
+    code: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ArrayPlace:
+    """A job's place in an array: its first job, and the index."""
+
+    array: int
+    index: int
+
+
 OVER = frozenset({"succeeded", "failed", "cancelled", "released", "limit_reached", "broken"})
 
 
@@ -261,6 +301,12 @@ class JobSummary:
     resources: dict[str, str]
     replicas: int
     duration_s: int
+    # When one that waits is likely to start, where that was asked for.
+    likely_start: dt.datetime | None = field(default=None, kw_only=True)
+    array: ArrayPlace | None = field(default=None, kw_only=True)
+    project: str | None = field(default=None, kw_only=True)
+    # Whether it ran on simulated nodes.
+    simulated: bool = field(default=False, kw_only=True)
 
     @property
     def is_over(self) -> bool:
@@ -276,6 +322,7 @@ class Job(JobSummary):
     attempts: int
     tasks: list[Task]
     cost: Cost
+    outcome: Outcome | None = None
     explanation: dict[str, Any] | None = None
 
 

@@ -92,7 +92,7 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
     settings.serving.check(settings.listen)?;
     let listener = listen(settings.listen)?;
     let address = local_address(&listener, settings.listen)?;
-    let (doors, lines, tending, keep) = match settings.role {
+    let (doors, lines, mut tending, keep) = match settings.role {
         Role::Requests { tcp, tuning } => {
             let lines = match tcp {
                 Some(address) => Some(super::lines_at(address, &settings.serving).await?),
@@ -102,7 +102,8 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
             (Doors::AllButFiles, lines, tend::Of::Requests { tuning }, Keep::default())
         }
         Role::Files { retention } => {
-            (Doors::Files, None, tend::Of::Files { retention }, retention.of_files())
+            let files = tend::Of::Files { retention, gate: None };
+            (Doors::Files, None, files, retention.of_files())
         }
     };
     let database = (&settings.database, settings.replica.as_ref());
@@ -120,6 +121,9 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
         }
         Doors::All | Doors::AllButFiles => None,
     };
+    if let (tend::Of::Files { gate, .. }, Some(lead)) = (&mut tending, &lead) {
+        *gate = Some(lead.gate());
+    }
     let (replica, _) = Replica::start(&store).await?;
     let auth = Auth::open(&store).await?;
     // The first scheduler of all makes the first account; before that nobody can be answered.

@@ -14,7 +14,7 @@ use era_cloud::celery::names::Address;
 use era_core::State;
 use era_store::files::{Files, Keep};
 use era_store::journal::Follower;
-use era_store::{Place, Store, StoreError};
+use era_store::{Place, Store, StoreError, answered_within};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +33,11 @@ use crate::lab::Lab;
 use crate::replica::{inbox, link::Contact};
 use crate::webhook::address::Reach;
 use crate::{App, Parts, auth, bus, tend, webhook};
+
+/// How long the database may take to answer whoever stands by, and to hand over a whole state: a
+/// host that vanished says nothing at all.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+const STATE_MAX: Duration = Duration::from_secs(120);
 
 /// How a scheduler is started.
 pub struct Settings {
@@ -186,9 +191,13 @@ impl Scheduler {
         follower: &mut Option<Follower>,
     ) -> Result<Option<Lead>, StoreError> {
         match follower {
-            Some(follower) => follower.catch_up().await?,
+            // A page at a time: there may be many, but none takes long.
+            Some(follower) => {
+                while answered_within(ANSWER_MAX, follower.advance(|_, _| {})).await? {}
+            }
             None => {
-                *follower = match self.store.journal().follow().await {
+                let journal = self.store.journal();
+                *follower = match answered_within(STATE_MAX, journal.follow()).await {
                     // The release before this one still leads, or has just stopped: whoever leads
                     // next brings the journal to its own version.
                     Err(StoreError::OtherVersion { .. }) => None,
@@ -196,7 +205,7 @@ impl Scheduler {
                 }
             }
         }
-        match Lead::try_seat(lease, &self.candidate).await? {
+        match answered_within(ANSWER_MAX, Lead::try_seat(lease, &self.candidate)).await? {
             Ok(lead) => Ok(Some(lead)),
             Err(leader) => {
                 self.door.stands_by(&leader.holder);
@@ -227,9 +236,14 @@ impl Leading {
                 Ok(()) => crate::driver::Unanswered::Stopped.into(),
             };
         }
-        let leader = self.store.lease().leader().await;
-        let leader = leader.map_or_else(|_| "another server".to_owned(), |leader| leader.holder);
-        BootError::Deposed(format!("{leader} has taken the lead"))
+        let lease = self.store.lease();
+        match answered_within(ANSWER_MAX, lease.leader()).await {
+            Ok(leader) if leader.generation == lease.generation() => {
+                BootError::Deposed("the lead was not renewed in time".to_owned())
+            }
+            Ok(leader) => BootError::Deposed(format!("{} has taken the lead", leader.holder)),
+            Err(error) => error.into(),
+        }
     }
 
     /// Stops in order: no more questions, then the scheduler, which answers what it was asked,

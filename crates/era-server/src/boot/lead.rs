@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use era_store::{Dialect, Leader, Lease, Store, StoreError};
+use era_store::{Dialect, Leader, Lease, Seat, Store, StoreError, answered_within};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,9 @@ use super::BootError;
 /// nobody does, and the disk of an idle machine is left alone.
 const ON_A_SERVER: Duration = Duration::from_secs(3);
 const ON_FILES: Duration = Duration::from_secs(60);
+/// How long a renewal may take, and how long a scheduler goes on without one.
+const RENEWAL_MAX: Duration = Duration::from_secs(5);
+const SILENT_MAX: Duration = Duration::from_secs(10);
 /// How often whoever stands by looks.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -173,6 +176,11 @@ impl Gate {
         let span = self.span;
         self.renewed.wait_for(|renewed| renewed.elapsed() < span).await.is_ok()
     }
+
+    /// Whether it is open right now.
+    pub(crate) fn is_open(&self) -> bool {
+        self.renewed.borrow().elapsed() < self.span
+    }
 }
 
 async fn keep(
@@ -184,13 +192,20 @@ async fn keep(
     loop {
         tokio::time::sleep(span / 4).await;
         let begun = Instant::now();
-        match lease.renew(span).await {
+        match answered_within(RENEWAL_MAX, lease.renew(span)).await {
             Ok(()) => drop(renewals.send_replace(begun)),
             Err(error @ StoreError::Deposed { .. }) => {
                 tracing::error!(%error, "this server leads no more");
                 return lost.cancel();
             }
             Err(error) => tracing::warn!(%error, "the lead could not be renewed"),
+        }
+        // Whoever would wait for the database for ever cannot say that it leads no more. Beside
+        // SQLite's files nobody else would lead.
+        let silent = renewals.borrow().elapsed() > SILENT_MAX;
+        if silent && span < SILENT_MAX && lease.seat() == Seat::Scheduler {
+            tracing::error!("the lead could not be renewed for {SILENT_MAX:?}: this server ends");
+            return lost.cancel();
         }
     }
 }

@@ -291,7 +291,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     };
     let tending = [
         tend::Of::Scheduler { learn_every: settings.learn_every },
-        tend::Of::Files { retention: settings.retention },
+        tend::Of::Files { retention: settings.retention, gate: None },
         tend::Of::Requests { tuning: settings.tuning },
     ];
     let tending = tokio::spawn(tend::run(app.clone(), tending.into(), stop.clone()));

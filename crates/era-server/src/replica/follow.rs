@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use era_core::{Reply, Snapshot};
-use era_store::StoreError;
 use era_store::journal::Follower;
+use era_store::{StoreError, answered_within};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,8 @@ use crate::driver::Released;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long it is until a database that does not answer is asked again.
 const AGAIN: Duration = Duration::from_millis(500);
+/// How long it may take to hand over a page of the journal.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 pub(super) struct Following {
     pub(super) follower: Follower,
@@ -42,7 +44,7 @@ impl Following {
                     released.accepted.push((job, note));
                 }
             });
-            match followed.await {
+            match answered_within(ANSWER_MAX, followed).await {
                 Ok(more) => {
                     self.tell(before, released);
                     if !more {

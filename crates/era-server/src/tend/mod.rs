@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::retention::Retention;
 use crate::App;
+use crate::boot::Gate;
 use crate::clock::{Clock, SystemClock};
 use crate::feed::House;
 
@@ -43,6 +44,8 @@ pub(crate) enum Of {
     Files {
         /// How long what jobs leave is kept.
         retention: Retention,
+        /// Open while no other server keeps files; none where no other can.
+        gate: Option<Gate>,
     },
     /// Of everybody who answers requests.
     Requests {
@@ -62,9 +65,9 @@ pub(crate) async fn run(app: App, parts: Vec<Of>, stop: CancellationToken) {
                 let learning = estimates::keep_learning(app.clone(), learn_every);
                 tasks.spawn(until(stop.clone(), learning));
             }
-            Of::Files { retention } => {
+            Of::Files { retention, gate } => {
                 tasks.spawn(outputs::follow(app.clone(), stop.clone()));
-                tasks.spawn(until(stop.clone(), collect(app.clone(), retention)));
+                tasks.spawn(until(stop.clone(), collect(app.clone(), retention, gate)));
             }
             Of::Requests { tuning } => {
                 tasks.spawn(until(stop.clone(), often(app.clone())));
@@ -130,10 +133,11 @@ async fn often(app: App) {
     }
 }
 
-async fn collect(app: App, retention: Retention) {
+async fn collect(app: App, retention: Retention, gate: Option<Gate>) {
     tokio::time::sleep(FIRST).await;
+    let ours = || gate.as_ref().is_none_or(Gate::is_open);
     loop {
-        retention::apply(&app, retention, SystemClock.now()).await;
+        retention::apply(&app, retention, SystemClock.now(), &ours).await;
         tokio::time::sleep(HOURLY).await;
     }
 }

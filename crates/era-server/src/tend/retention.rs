@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use era_core::units::{Span, Time};
-use era_store::files::Keep;
+use era_store::files::{Keep, Ours};
 
 use crate::App;
 
@@ -29,8 +29,8 @@ fn span(time: Duration) -> Span {
 
 /// Removes what nothing names and what is over its time. Whatever fails is told of, and tried
 /// again at the next turn.
-pub(super) async fn apply(app: &App, retention: Retention, now: Time) {
-    match app.files.collect().await {
+pub(super) async fn apply(app: &App, retention: Retention, now: Time, ours: Ours<'_>) {
+    match app.files.collect_while(ours).await {
         Ok(collected) if collected != Default::default() => {
             tracing::info!(?collected, "files that nothing names were removed");
         }
@@ -79,14 +79,15 @@ mod tests {
             let all = SeriesAsk::default();
             !samples.series(JobId(job), &all).await.unwrap().is_empty()
         };
-        apply(&site.app, Retention::default(), now).await;
+        let ours = || true;
+        apply(&site.app, Retention::default(), now, &ours).await;
         assert!(outputs.exists() && heard(5).await, "for ever where nothing is said");
-        apply(&site.app, long, now).await;
+        apply(&site.app, long, now, &ours).await;
         assert!(outputs.exists() && !heard(5).await && heard(6).await);
         site.stop().await;
         tokio::time::sleep(Duration::from_millis(5)).await;
         let site = Site::keeping(folder.path(), none).await;
-        apply(&site.app, none, now).await;
+        apply(&site.app, none, now, &ours).await;
         assert!(!outputs.exists());
         site.stop().await;
     }

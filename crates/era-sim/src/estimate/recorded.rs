@@ -108,7 +108,9 @@ impl Lessons<'_> {
                     open.attempt = None;
                 }
             }
-            Event::Ended { job, outcome, .. } => self.ended(*job, outcome, state.now()),
+            Event::Ended { job, outcome, at } => {
+                self.ended(*job, outcome, at.unwrap_or(state.now()));
+            }
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use era_core::bid::{Request, Value};
 use era_core::job::{Outcome, Part, Plan, StopReason, each_of};
 use era_core::ledger::Account;
 use era_core::units::{GroupId, JobId, Money, Name, NodeId, Span, Time, UserId};
-use era_core::{Event, State};
+use era_core::{Command, Event, Input, State};
 
 /// What became of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl Book {
     }
 
     /// Takes note of what a step decided. `state` is as the step left it.
-    pub fn follow(&mut self, state: &State, events: &[Event]) {
+    pub fn follow(&mut self, state: &State, input: &Input, events: &[Event]) {
         let now = state.now();
         for event in events {
             match event {
@@ -186,9 +186,15 @@ impl Book {
                     }
                 }
                 Event::TaskEnded { task, .. } => {
-                    self.leave((task.job, task.part, task.rank), now);
+                    let told = match &input.command {
+                        Command::Exited { task: told, at, .. } if told == task => *at,
+                        _ => None,
+                    };
+                    self.leave((task.job, task.part, task.rank), told.unwrap_or(now));
                 }
-                Event::PartDone { job, part } => self.stops(*job, *part, now),
+                Event::PartDone { job, part } => {
+                    self.stops(*job, *part, done_at(state, *job, *part));
+                }
                 Event::Requeued { job, .. } => {
                     self.stops(*job, 0, now);
                     if let Some(story) = self.stories.get_mut(job) {
@@ -196,14 +202,15 @@ impl Book {
                     }
                 }
                 Event::Replanned { job, part, .. } => self.stops(*job, *part, now),
-                Event::Ended { job, outcome, .. } => {
+                Event::Ended { job, outcome, at } => {
+                    let at = at.unwrap_or(now);
                     let parts: Vec<u16> =
                         self.running.keys().filter(|(id, _)| id == job).map(|(_, p)| *p).collect();
                     for part in parts {
-                        self.stops(*job, part, now);
+                        self.stops(*job, part, at);
                     }
                     if let Some(story) = self.stories.get_mut(job) {
-                        story.ended = Some((now, outcome.clone()));
+                        story.ended = Some((at, outcome.clone()));
                     }
                 }
                 Event::Posted { job: Some(job), posting } => {
@@ -259,13 +266,27 @@ impl Book {
     /// A task is gone.
     fn leave(&mut self, task: (JobId, u16, u32), now: Time) {
         if let Some(stay) = self.there.remove(&task) {
-            self.gone.push(Stay { to: now.min(stay.to), ..stay });
+            self.gone.push(Stay { to: now.min(stay.to).max(stay.from), ..stay });
         }
     }
 
     /// Where tasks were and are.
     pub fn stays(&self) -> impl Iterator<Item = Stay> {
         self.gone.iter().chain(self.there.values()).copied()
+    }
+}
+
+/// When a part was over: what ended while no scheduler was there is heard of before time goes on.
+pub(super) fn done_at(state: &State, job: JobId, part: u16) -> Time {
+    let part = state.job(job).ok().and_then(|job| job.parts.get(usize::from(part)));
+    part.and_then(Part::done_at).unwrap_or(state.now())
+}
+
+/// When a task of a job exited, if that is what an input says and knows better than its own time.
+pub(super) fn exited(input: &Input, job: JobId) -> Option<Time> {
+    match &input.command {
+        Command::Exited { task, at, .. } if task.job == job => *at,
+        _ => None,
     }
 }
 

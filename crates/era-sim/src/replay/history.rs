@@ -9,7 +9,7 @@ use era_core::job::StopReason;
 use era_core::units::{HoldId, JobId, Span, Time};
 use era_core::{Command, Event, Input, Reply, State};
 
-use super::book::Book;
+use super::book::{self, Book};
 use super::executor::{Conduct, Report};
 use super::verify::{NotReplayed, Replayed, Step, verify};
 use crate::journal::Reader;
@@ -128,10 +128,10 @@ impl Learner {
     }
 
     fn note(&mut self, step: &Step<'_>) {
-        self.history.book.follow(step.state, &step.output.events);
+        self.history.book.follow(step.state, step.input, &step.output.events);
         self.note_ask(step.input, &step.output.reply, step.state.now());
         for event in &step.output.events {
-            self.note_event(event, step.state);
+            self.note_event(event, step);
         }
         self.mark(step.state);
         if let Command::UsageCrossed { task, .. } = &step.input.command {
@@ -185,8 +185,8 @@ impl Learner {
         }
     }
 
-    fn note_event(&mut self, event: &Event, state: &State) {
-        let now = state.now();
+    fn note_event(&mut self, event: &Event, step: &Step<'_>) {
+        let (state, now) = (step.state, step.state.now());
         match event {
             Event::Launched { job, part, .. } => {
                 let done = state
@@ -200,14 +200,14 @@ impl Learner {
                 let Some(attempt) = self.attempts.get_mut(&(*job, *part)) else { return };
                 attempt.stopped = true;
                 if let StopReason::Failed { code } = why {
-                    let work = attempt.work(now);
+                    let work = attempt.work(book::exited(step.input, *job).unwrap_or(now));
                     self.seen.entry((*job, *part)).or_default().work = Some((work, *code));
                 }
             }
             Event::PartDone { job, part } => {
                 let Some(attempt) = self.attempts.remove(&(*job, *part)) else { return };
                 if !attempt.stopped {
-                    let work = attempt.work(now);
+                    let work = attempt.work(book::done_at(state, *job, *part));
                     self.seen.entry((*job, *part)).or_default().work = Some((work, 0));
                 }
             }
@@ -242,7 +242,7 @@ impl Learner {
 }
 
 impl Attempt {
-    fn work(&self, now: Time) -> Span {
-        Span(self.before.0 + now.since(self.since).0)
+    fn work(&self, until: Time) -> Span {
+        Span(self.before.0 + until.since(self.since).0.max(0))
     }
 }

@@ -65,8 +65,8 @@ pub fn rerun(
         let recorded = links.recorded.get(&job).copied().unwrap_or(links.pending);
         conduct_of(history, recorded, state, job, part)
     };
-    let watch = |_: &era_core::Input, output: &era_core::Output, state: &State| {
-        book.borrow_mut().follow(state, &output.events);
+    let watch = |input: &era_core::Input, output: &era_core::Output, state: &State| {
+        book.borrow_mut().follow(state, input, &output.events);
     };
     let mut again = Again {
         world: World::new(start.clone(), &conduct, watch),

@@ -234,15 +234,15 @@ async fn all(
     for (part, table, keys) in TABLES {
         let mut copied = |rows| tell(Progress::Copied(table, rows));
         let (from, to) = (of(source, part), of(target, part));
-        let (written, count) = rows::copy(from, to, table, keys, &mut copied).await?;
-        if checksum(to.readers(), table, keys).await? != (written, count) {
+        let written = rows::copy(from, to, table, keys, &mut copied).await?;
+        if checksum(to.readers(), table, keys).await? != written {
             return Err(CopyError::Differs { place: target.place().clone(), table });
         }
         tell(Progress::Verified(table));
         for lease in leases {
             lease.renew(HELD).await?;
         }
-        rows += count;
+        rows += written.rows;
         tables += 1;
     }
     for (part, table) in NUMBERED {

@@ -9,6 +9,7 @@ mod connect;
 mod dialect;
 mod executor;
 mod place;
+mod replica;
 
 use std::path::Path;
 
@@ -22,9 +23,15 @@ pub(crate) use connect::Service;
 pub use dialect::Dialect;
 pub use executor::{Connection, Pool, Transaction};
 pub use place::{BadPlace, Place};
+use replica::Replica;
 
 /// Connections that read.
 const READERS: u32 = 4;
+
+/// How long another process is waited for that has a lock.
+const LOCK_S_MAX: u32 = 60;
+/// What PostgreSQL says where a lock was not to be had in time.
+const NOT_IN_TIME: &str = "55P03";
 
 /// How sure a commit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +51,16 @@ pub(crate) enum Lock {
     Accounts = 2,
 }
 
+impl Lock {
+    fn is_taken(self, waited_s: u32) -> StoreError {
+        let what = match self {
+            Lock::Migration => "bringing the tables to its version",
+            Lock::Accounts => "changing accounts",
+        };
+        StoreError::Locked { what, waited_s }
+    }
+}
+
 /// A lock, until it is dropped: it is its connection's, which ends then.
 #[derive(Debug)]
 #[must_use]
@@ -54,7 +71,7 @@ pub(crate) struct Held(#[allow(dead_code)] Option<AnyConnection>); // it is held
 pub struct Database {
     writer: Pool,
     readers: Pool,
-    replica: Option<Pool>,
+    replica: Option<Replica>,
 }
 
 impl Database {
@@ -72,16 +89,15 @@ impl Database {
     }
 
     /// Connects to a server that was found to be there. Reads that may be a little behind go to
-    /// the replica, where there is one.
+    /// the replica, where there is one and while it answers.
     pub(crate) async fn of(
         service: &Service,
-        replica: Option<&Service>,
+        replica: Option<&Place>,
         durability: Durability,
     ) -> Result<Database, StoreError> {
         let mut database = Database::connect(service.url(), service.dialect(), durability).await?;
-        if let Some(replica) = replica {
-            let readers = pool(replica.url(), replica.dialect(), durability, READERS).await?;
-            database.replica = Some(readers);
+        if let Some(place) = replica {
+            database.replica = Some(Replica::watched(place, durability).await?);
         }
         Ok(database)
     }
@@ -112,9 +128,24 @@ impl Database {
         &self.readers
     }
 
+    /// Connections for what is long to write and must keep nobody waiting. SQLite has one writer
+    /// whatever is asked.
+    pub(crate) fn beside(&self) -> &Pool {
+        match self.dialect() {
+            Dialect::Sqlite => &self.writer,
+            Dialect::MySql | Dialect::Postgres => &self.readers,
+        }
+    }
+
     /// Connections for reads that may be a little behind: lists, reports, curves.
     pub fn replica(&self) -> &Pool {
-        self.replica.as_ref().unwrap_or(&self.readers)
+        self.replica.as_ref().and_then(Replica::answering).unwrap_or(&self.readers)
+    }
+
+    /// Whether there is a replica that answers.
+    #[cfg(test)]
+    pub(crate) fn replica_answers(&self) -> bool {
+        self.replica.as_ref().is_some_and(|replica| replica.answering().is_some())
     }
 
     /// Brings the tables to this version. Servers that are started together do so one after the
@@ -127,29 +158,47 @@ impl Database {
 
     /// Waits until no other process has a lock, and takes it.
     pub(crate) async fn lock(&self, lock: Lock) -> Result<Held, StoreError> {
-        let sql = match self.dialect() {
+        self.lock_within(lock, LOCK_S_MAX).await
+    }
+
+    /// The same, for at most so many seconds.
+    pub(crate) async fn lock_within(&self, lock: Lock, most_s: u32) -> Result<Held, StoreError> {
+        let number = lock as u8;
+        let (limit, take) = match self.dialect() {
             // Its files have one server.
             Dialect::Sqlite => return Ok(Held(None)),
-            Dialect::MySql => format!(
-                "SELECT CAST(GET_LOCK(CONCAT('era {}.', DATABASE()), 60) AS SIGNED)",
-                lock as u8
+            Dialect::MySql => (
+                None,
+                format!(
+                    "SELECT CAST(GET_LOCK(CONCAT('era {number}.', DATABASE()), {most_s}) AS SIGNED)"
+                ),
             ),
             // Locks of one database are not those of another; the first number is ours.
-            Dialect::Postgres => {
-                format!("SELECT CAST(1 AS BIGINT) FROM pg_advisory_lock(4543041, {})", lock as u8)
-            }
+            Dialect::Postgres => (
+                Some(format!("SET lock_timeout = '{most_s}s'")),
+                format!("SELECT CAST(1 AS BIGINT) FROM pg_advisory_lock(4543041, {number})"),
+            ),
         };
         let mut connection = self.readers.connections.acquire().await?.detach();
         // Made of constants alone.
-        let taken = sqlx::query_scalar(AssertSqlSafe(sql));
-        let _: Option<i64> = taken.fetch_one(&mut connection).await?;
-        Ok(Held(Some(connection)))
+        if let Some(limit) = limit {
+            sqlx::raw_sql(AssertSqlSafe(limit)).execute(&mut connection).await?;
+        }
+        let taken = sqlx::query_scalar::<_, Option<i64>>(AssertSqlSafe(take));
+        match taken.fetch_one(&mut connection).await {
+            Ok(Some(1)) => Ok(Held(Some(connection))),
+            Ok(_) => Err(lock.is_taken(most_s)),
+            Err(sqlx::Error::Database(told)) if told.code().as_deref() == Some(NOT_IN_TIME) => {
+                Err(lock.is_taken(most_s))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Ends every connection.
     pub async fn close(&self) {
         if let Some(replica) = &self.replica {
-            replica.connections.close().await;
+            replica.close().await;
         }
         self.readers.connections.close().await;
         self.writer.connections.close().await;
@@ -162,10 +211,14 @@ async fn pool(
     durability: Durability,
     most: u32,
 ) -> Result<Pool, StoreError> {
+    let options = options(dialect, durability).min_connections(1).max_connections(most);
+    let connections: AnyPool = options.connect(url).await?;
+    Ok(Pool { connections, dialect })
+}
+
+fn options(dialect: Dialect, durability: Durability) -> AnyPoolOptions {
     let set_up = connect::set_up(dialect, durability);
-    let options = AnyPoolOptions::new()
-        .min_connections(1)
-        .max_connections(most)
+    AnyPoolOptions::new()
         // A server may have gone away since a connection was last used. A file has not, and to ask
         // its thread costs as much as a statement.
         .test_before_acquire(dialect != Dialect::Sqlite)
@@ -176,9 +229,7 @@ async fn pool(
                 }
                 Ok(())
             })
-        });
-    let connections: AnyPool = options.connect(url).await?;
-    Ok(Pool { connections, dialect })
+        })
 }
 
 #[cfg(test)]

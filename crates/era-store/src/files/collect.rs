@@ -4,7 +4,12 @@
 //! no tree or claim names, then files that have no row (a crash left them). Work is done some
 //! rows at a time under the writing half of the naming lock, so an upload or a tree that is about
 //! to name something never finds it half removed, and nobody waits long.
+//!
+//! Of several servers one keeps files, but it may be paused until another one does. So rows go by
+//! statements that say once more why they may, files go only after their rows, and the question
+//! whether this server still keeps them is asked before each.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -17,6 +22,20 @@ use super::{Files, FilesError, Hash, blocking, marks};
 
 /// Rows that are removed under one lock.
 const BATCH: usize = 500;
+
+/// A tree that no data set, claim or job names, or that a crash left: whoever puts one holds the
+/// naming lock.
+const UNUSED_TREE: &str = "complete = 0 OR ( \
+    NOT EXISTS (SELECT 1 FROM data_sets d WHERE d.tree = trees.id) \
+    AND NOT EXISTS (SELECT 1 FROM tree_claims c WHERE c.tree = trees.id) \
+    AND NOT EXISTS (SELECT 1 FROM job_trees j WHERE j.tree = trees.id))";
+/// A content that no tree and no claim names, and that nobody has sent for a while.
+const UNNAMED_BLOB: &str = "touched < ? \
+    AND NOT EXISTS (SELECT 1 FROM tree_files f WHERE f.hash = blobs.hash) \
+    AND NOT EXISTS (SELECT 1 FROM blob_claims c WHERE c.hash = blobs.hash)";
+
+/// Whether this server is, right now, the one that keeps files.
+pub type Ours<'a> = &'a (dyn Fn() -> bool + Send + Sync);
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,16 +57,21 @@ pub struct Collected {
 impl Files {
     /// Removes what has lapsed. May be run at any time, and beside everything else.
     pub async fn collect(&self) -> Result<Collected, FilesError> {
+        self.collect_while(&|| true).await
+    }
+
+    /// The same for as long as this server is the one that keeps files.
+    pub async fn collect_while(&self, ours: Ours<'_>) -> Result<Collected, FilesError> {
         let before = self.now() - self.0.keep.grace_ms;
         let outputs = match self.0.keep.outputs_ms {
-            Some(kept) => self.retire_outputs(self.now() - kept).await?,
+            Some(kept) => self.retire_outputs(self.now() - kept, ours).await?,
             None => 0,
         };
         let uploads = self.collect_uploads(before).await?;
         self.lapse_claims(before).await?;
-        let trees = self.collect_trees().await?;
-        let (blobs, bytes) = self.collect_blobs(before).await?;
-        let strays = self.collect_strays(before).await?;
+        let trees = self.collect_trees(ours).await?;
+        let (blobs, bytes) = self.collect_blobs(before, ours).await?;
+        let strays = self.collect_strays(before, ours).await?;
         Ok(Collected { uploads, trees, blobs, bytes, strays, outputs })
     }
 
@@ -77,7 +101,7 @@ impl Files {
         .await
     }
 
-    async fn lapse_claims(&self, before: i64) -> Result<(), FilesError> {
+    pub(super) async fn lapse_claims(&self, before: i64) -> Result<(), FilesError> {
         for statement in
             ["DELETE FROM blob_claims WHERE at < ?", "DELETE FROM tree_claims WHERE at < ?"]
         {
@@ -87,70 +111,93 @@ impl Files {
         Ok(())
     }
 
-    async fn collect_trees(&self) -> Result<u64, FilesError> {
+    async fn collect_trees(&self, ours: Ours<'_>) -> Result<u64, FilesError> {
         let mut count = 0;
-        loop {
+        while ours() {
             let _naming = self.0.naming.write().await;
-            // An incomplete tree is what a crash left: whoever puts one holds the lock.
-            let tree: Option<i64> = sqlx::query_scalar(
-                "SELECT t.id FROM trees t WHERE t.complete = 0 OR ( \
-                 NOT EXISTS (SELECT 1 FROM data_sets d WHERE d.tree = t.id) \
-                 AND NOT EXISTS (SELECT 1 FROM tree_claims c WHERE c.tree = t.id) \
-                 AND NOT EXISTS (SELECT 1 FROM job_trees j WHERE j.tree = t.id)) LIMIT 1",
-            )
-            .fetch_optional(self.writer())
-            .await?;
-            let Some(tree) = tree else { return Ok(count) };
-            // From here on nobody finds it; its rows follow, and so does its own.
-            sqlx::query("UPDATE trees SET complete = 0 WHERE id = ?")
-                .bind(tree)
-                .execute(self.writer())
-                .await?;
-            sqlx::query("DELETE FROM tree_files WHERE tree = ?")
-                .bind(tree)
-                .execute(self.writer())
-                .await?;
-            sqlx::query("DELETE FROM trees WHERE id = ?").bind(tree).execute(self.writer()).await?;
-            count += 1;
+            // Made of constants alone, as below.
+            let tree = format!("SELECT id FROM trees WHERE {UNUSED_TREE} LIMIT 1");
+            let tree: Option<i64> =
+                sqlx::query_scalar(AssertSqlSafe(tree)).fetch_optional(self.writer()).await?;
+            let Some(tree) = tree else { break };
+            count += u64::from(self.remove_tree(tree).await?);
         }
+        Ok(count)
     }
 
-    async fn collect_blobs(&self, before: i64) -> Result<(u64, u64), FilesError> {
-        let (mut count, mut bytes) = (0, 0);
-        loop {
-            let _naming = self.0.naming.write().await;
-            let unnamed: Vec<(String, i64)> = sqlx::query_as(
-                "SELECT b.hash, b.bytes FROM blobs b WHERE b.touched < ? \
-                 AND NOT EXISTS (SELECT 1 FROM tree_files f WHERE f.hash = b.hash) \
-                 AND NOT EXISTS (SELECT 1 FROM blob_claims c WHERE c.hash = b.hash) LIMIT ?",
-            )
-            .bind(before)
-            .bind(BATCH as i64)
-            .fetch_all(self.writer())
+    /// Whether it was still there to be removed. Whoever writes its rows meanwhile, elsewhere, finds
+    /// its own gone.
+    pub(super) async fn remove_tree(&self, tree: i64) -> Result<bool, FilesError> {
+        let mut transaction = self.writer().begin().await?;
+        let delete = format!("DELETE FROM trees WHERE id = ? AND ({UNUSED_TREE})");
+        let delete = sqlx::query(AssertSqlSafe(delete)).bind(tree);
+        if delete.execute(&mut *transaction).await?.rows_affected() == 0 {
+            return Ok(false);
+        }
+        sqlx::query("DELETE FROM tree_files WHERE tree = ?")
+            .bind(tree)
+            .execute(&mut *transaction)
             .await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    async fn collect_blobs(&self, before: i64, ours: Ours<'_>) -> Result<(u64, u64), FilesError> {
+        let (mut count, mut bytes) = (0, 0);
+        while ours() {
+            let _naming = self.0.naming.write().await;
+            let unnamed =
+                format!("SELECT hash, bytes FROM blobs WHERE {UNNAMED_BLOB} LIMIT {BATCH}");
+            let unnamed: Vec<(String, i64)> = sqlx::query_as(AssertSqlSafe(unnamed))
+                .bind(before)
+                .fetch_all(self.writer())
+                .await?;
             if unnamed.is_empty() {
-                return Ok((count, bytes));
+                break;
             }
             // Rows first: a crash in between leaves files without rows, which are strays, and
             // never rows without files.
-            let delete = format!("DELETE FROM blobs WHERE hash IN ({})", marks(unnamed.len()));
-            let mut delete = sqlx::query(AssertSqlSafe(delete));
-            for (hash, _) in &unnamed {
-                delete = delete.bind(hash.clone());
-            }
-            delete.execute(self.writer()).await?;
-            count += unnamed.len() as u64;
-            bytes += unnamed.iter().map(|(_, bytes)| bytes.unsigned_abs()).sum::<u64>();
-            let hashes = unnamed.iter().map(|(hash, _)| hash.parse());
-            let paths = hashes
-                .map(|hash| Ok(self.blob_path(hash?)))
+            let gone = self.remove_blob_rows(unnamed, before).await?;
+            count += gone.len() as u64;
+            bytes += gone.iter().map(|(_, bytes)| bytes.unsigned_abs()).sum::<u64>();
+            let paths = gone
+                .iter()
+                .map(|(hash, _)| Ok(self.blob_path(hash.parse()?)))
                 .collect::<Result<Vec<_>, FilesError>>()?;
+            if !ours() {
+                // Who keeps them now finds them as strays.
+                break;
+            }
             blocking(move || paths.iter().try_for_each(|path| remove(path).map(drop))).await?;
         }
+        Ok((count, bytes))
+    }
+
+    /// Removes the rows of contents that still are named by nothing, and says which these were.
+    pub(super) async fn remove_blob_rows(
+        &self,
+        mut unnamed: Vec<(String, i64)>,
+        before: i64,
+    ) -> Result<Vec<(String, i64)>, FilesError> {
+        let these = format!("hash IN ({})", marks(unnamed.len()));
+        let delete = format!("DELETE FROM blobs WHERE {UNNAMED_BLOB} AND {these}");
+        let mut delete = sqlx::query(AssertSqlSafe(delete)).bind(before);
+        let left = format!("SELECT hash FROM blobs WHERE {these}");
+        let mut left = sqlx::query_scalar::<_, String>(AssertSqlSafe(left));
+        for (hash, _) in &unnamed {
+            delete = delete.bind(hash.clone());
+            left = left.bind(hash.clone());
+        }
+        let deleted = delete.execute(self.writer()).await?.rows_affected();
+        if deleted < unnamed.len() as u64 {
+            let left: BTreeSet<String> = left.fetch_all(self.writer()).await?.into_iter().collect();
+            unnamed.retain(|(hash, _)| !left.contains(hash));
+        }
+        Ok(unnamed)
     }
 
     /// Files that have no row, folder by folder.
-    async fn collect_strays(&self, before: i64) -> Result<u64, FilesError> {
+    async fn collect_strays(&self, before: i64, ours: Ours<'_>) -> Result<u64, FilesError> {
         let root = self.folder().join("blobs");
         let mut count = 0;
         for folder in blocking({
@@ -178,8 +225,11 @@ impl Files {
                 for (name, _) in some {
                     query = query.bind(format!("{folder}{name}"));
                 }
-                let known: std::collections::BTreeSet<String> =
+                let known: BTreeSet<String> =
                     query.fetch_all(self.writer()).await?.into_iter().collect();
+                if !ours() {
+                    return Ok(count);
+                }
                 for (name, file) in some {
                     if !known.contains(&format!("{folder}{name}")) && remove(file)? {
                         count += 1;
@@ -191,15 +241,16 @@ impl Files {
     }
 
     /// Removes the outputs of jobs that ended long ago, and what they used.
-    async fn retire_outputs(&self, before: i64) -> Result<u64, FilesError> {
+    async fn retire_outputs(&self, before: i64, ours: Ours<'_>) -> Result<u64, FilesError> {
         let mut count = 0;
-        loop {
+        while ours() {
             let retired = self.retire_some_outputs(before).await?;
             count += retired;
             if retired < BATCH as u64 {
-                return Ok(count);
+                break;
             }
         }
+        Ok(count)
     }
 
     async fn retire_some_outputs(&self, before: i64) -> Result<u64, FilesError> {

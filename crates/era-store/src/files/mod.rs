@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use era_core::units::UserId;
 use tokio::sync::RwLock;
 
-pub use collect::Collected;
+pub use collect::{Collected, Ours};
 pub use error::FilesError;
 pub use hash::Hash;
 pub use path::{BadPath, DEPTH_MAX, PATH_BYTES_MAX, check_path};

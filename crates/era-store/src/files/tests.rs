@@ -560,3 +560,40 @@ async fn two_gibibytes_pass_in_bounded_memory() {
     let grown = peak() - before;
     assert!(grown < 64 << 10, "memory grew by {grown} KiB");
 }
+
+/// The collector of a server that was paused between what it looked at and what it removes, while
+/// another one kept the files.
+#[tokio::test]
+async fn a_collector_that_was_paused_removes_nothing_that_was_named_meanwhile() {
+    let world = world().await;
+    let (files, ada) = (&world.files, viewer(1));
+    let (old, again) = (send(files, 1, b"old").await.unwrap(), send(files, 1, b"again").await);
+    let again = again.unwrap();
+    world.pass(3 * HOUR);
+    let before = files.now() - HOUR;
+    files.lapse_claims(before).await.unwrap();
+    // It has seen both; then one of them is sent once more.
+    let seen = vec![(old.to_string(), 3), (again.to_string(), 5)];
+    send(files, 1, b"again").await.unwrap();
+    let gone = files.remove_blob_rows(seen, before).await.unwrap();
+    assert_eq!(gone, [(old.to_string(), 3)]);
+    files.put_tree(&ada, &tree(&[("a", b"again")])).await.unwrap();
+
+    // A tree whose rows it takes for what a crash left is written anew by whoever writes it.
+    let other = tree(&[("b", b"again")]);
+    let id = files.insert_tree(other.hash(), &other).await.unwrap();
+    assert!(files.remove_tree(id).await.unwrap());
+    assert!(!files.complete_tree(id).await.unwrap(), "it must not be named");
+    let id = files.insert_tree(other.hash(), &other).await.unwrap();
+    assert!(files.complete_tree(id).await.unwrap());
+    files.put_tree(&ada, &other).await.unwrap();
+    assert!(!files.remove_tree(id).await.unwrap(), "it is named");
+    assert_eq!(files.tree(&ada, other.hash()).await.unwrap(), other);
+
+    // Who does not keep files any more removes none.
+    world.pass(3 * HOUR);
+    files.lapse_claims(files.now() - HOUR).await.unwrap();
+    let nothing = Collected::default();
+    assert_eq!(files.collect_while(&|| false).await.unwrap(), nothing);
+    assert!(files.collect_while(&|| true).await.unwrap() != nothing);
+}

@@ -13,6 +13,8 @@ use crate::StoreError;
 const ROWS_MAX: usize = 100;
 /// Files in one commit: a tree of many must not keep other writers from theirs.
 const COMMIT_ROWS_MAX: usize = 4000;
+/// How often a tree is written before its putting fails.
+const TRIES: u32 = 3;
 /// Sorts behind every path that begins with what it is appended to.
 const LAST: char = char::MAX;
 
@@ -71,7 +73,7 @@ impl Files {
         self.check_contents(viewer, tree, from).await?;
         let id = match self.tree_id(hash).await? {
             Some(id) => id,
-            None => self.insert_tree(hash, tree).await?,
+            None => self.insert_whole_tree(hash, tree).await?,
         };
         sqlx::query(
             "INSERT INTO tree_claims (tree, account, at) VALUES (?, ?, ?) \
@@ -114,8 +116,33 @@ impl Files {
         Ok(())
     }
 
-    /// Writes the rows of a tree, some at a time; it counts once the last one is there.
-    async fn insert_tree(&self, hash: Hash, tree: &Tree) -> Result<i64, FilesError> {
+    /// Writes a tree, again where a server that kept files before took it for what a crash left.
+    async fn insert_whole_tree(&self, hash: Hash, tree: &Tree) -> Result<i64, FilesError> {
+        for _ in 0..TRIES {
+            let id = self.insert_tree(hash, tree).await?;
+            if self.complete_tree(id).await? {
+                return Ok(id);
+            }
+        }
+        Err(FilesError::Stopped)
+    }
+
+    /// Makes a tree count whose rows are all there; `false` where it was removed meanwhile.
+    pub(super) async fn complete_tree(&self, id: i64) -> Result<bool, FilesError> {
+        let complete = sqlx::query("UPDATE trees SET complete = 1 WHERE id = ?").bind(id);
+        let there = complete.execute(self.writer()).await?.rows_affected() == 1;
+        if !there {
+            // What came after the removal belongs to nothing.
+            sqlx::query("DELETE FROM tree_files WHERE tree = ?")
+                .bind(id)
+                .execute(self.writer())
+                .await?;
+        }
+        Ok(there)
+    }
+
+    /// Writes the rows of a tree, some at a time; it counts once it is said to be complete.
+    pub(super) async fn insert_tree(&self, hash: Hash, tree: &Tree) -> Result<i64, FilesError> {
         let text = hash.to_string();
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         sqlx::query(
@@ -156,10 +183,6 @@ impl Files {
             }
             transaction.commit().await?;
         }
-        sqlx::query("UPDATE trees SET complete = 1 WHERE id = ?")
-            .bind(id)
-            .execute(self.writer())
-            .await?;
         Ok(id)
     }
 

@@ -72,9 +72,11 @@ impl Head {
 
 impl Journal {
     /// Begins a segment. Inputs after its state may be in the journal already.
+    ///
+    /// A large state takes its time on the way: meanwhile appends go on and the lease is renewed, so
+    /// the lead is held still only at the end, and the state has a connection of its own.
     pub async fn begin_segment(&self, segment: &Segment) -> Result<(), StoreError> {
-        let mut transaction = self.database.writer().begin().await?;
-        self.fence.hold(&mut transaction).await?;
+        let mut transaction = self.database.beside().begin().await?;
         sqlx::query(
             "INSERT INTO segments (number, first_seq, begun, core_version, wire_version, state) \
              SELECT COALESCE(MAX(number), 0) + 1, ?, ?, ?, ?, ? FROM segments",
@@ -86,6 +88,7 @@ impl Journal {
         .bind(segment.state.as_str())
         .execute(&mut *transaction)
         .await?;
+        self.fence.hold(&mut transaction).await?;
         Ok(transaction.commit().await?)
     }
 

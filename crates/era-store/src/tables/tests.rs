@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use era_core::accounts::Actor;
 use era_core::bid::Shape;
 use era_core::job::TaskId;
-use era_core::units::{JobId, NodeId, Span, Time};
+use era_core::units::{JobId, Name, NodeId, Span, Time};
 use era_core::{Command, Reply};
 
 use super::world::{ADA, BOB, START, World, gang};
@@ -66,6 +66,43 @@ fn mixed_day(world: &mut World) -> [JobId; 3] {
     let refused = world.bid(BOB, gang(2, 600, soon(world, 1)), 1);
     assert!(matches!(refused, Reply::Refused { .. }), "{refused:?}");
     [kept, failed, lost]
+}
+
+/// The server was away, and hears of the end before time goes on: what ran is counted all the same.
+#[tokio::test]
+async fn a_task_that_ended_after_the_last_known_instant_is_dated_and_counted_as_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    let job = world.enqueue(BOB, gang(1, 300, soon(&world, 12)));
+    let lost = world.enqueue(BOB, gang(1, 300, soon(&world, 12)));
+    world.pass();
+    let tasks = world.start_all();
+    let of = |job: JobId| *tasks.iter().find(|task| task.job == job).unwrap();
+    world.wait(Span::from_s(5));
+    let ended = world.now + Span::from_h(3);
+    let seen = crate::note::Seen { at_ms: ended.0, ..Default::default() };
+    let exited = Command::Exited { task: of(job), code: 0, at: Some(ended) };
+    world.send(exited, Note { task: Some(seen), ..Note::default() });
+    let tables = world.project().await;
+    let row = tables.job(job).await.unwrap().unwrap();
+    assert_eq!((row.state, row.ended), (JobState::Succeeded, Some(ended)));
+    let task = tables.tasks(job, 9).await.unwrap().pop().unwrap();
+    assert_eq!(task.ended, Some(ended));
+    let (from, to) = (START, ended + Span::from_h(1));
+    let gpu_ms = async |tables: &Tables| -> i64 {
+        tables.node_hours(from, to).await.unwrap().iter().map(|used| used.unit_ms[2]).sum()
+    };
+    let ran_ms = ended.since(task.launched).0;
+    assert_eq!(gpu_ms(&tables).await, 2000 * ran_ms);
+    assert_eq!(tables.tallies(from, to).await.unwrap()["gpu_ms/h100"], 2000 * ran_ms);
+
+    // Nobody knows when one that is lost ended: it had its place until that is told.
+    world.wait(Span::from_min(5));
+    let seen = crate::note::Seen { cause: Some("lost".to_owned()), ..Default::default() };
+    let command = Command::TaskLost { task: of(lost), reason: Name::new("gone").unwrap() };
+    world.send(command, Note { task: Some(seen), ..Note::default() });
+    let task = world.project().await.tasks(lost, 9).await.unwrap().swap_remove(0);
+    assert_eq!((task.ended, task.cause.as_deref()), (Some(world.now), Some("lost")));
 }
 
 #[tokio::test]

@@ -209,6 +209,11 @@ fn what_ends_while_the_server_is_away_is_dated_and_billed_as_it_ended() {
             true => micro("charged") * (ran_ms + 500 + (limit_ms - ran_ms) / 5) / limit_ms,
         };
         assert!((1..=most).contains(&micro("net")), "at most {most}: {ended}");
+        // So say the rows of its tasks, and whatever is added up from them.
+        let tasks = platform.get(&format!("/jobs/{job}"))["tasks"].clone();
+        assert_eq!(tasks.as_array().map(Vec::len), Some(1), "{tasks}");
+        let task: jiff::Timestamp = tasks[0]["ended"].as_str().unwrap().parse().unwrap();
+        assert!((task.as_millisecond() - at("ended")).abs() < 100, "{tasks} of {ended}");
     }
 }
 

@@ -80,13 +80,14 @@ impl Projection<'_> {
     }
 
     pub(super) fn task_ended(&mut self, task: TaskId, code: Option<i32>) {
-        let at = self.at();
-        let seen = match &self.fact.input.command {
-            Command::Exited { task: told, .. } | Command::TaskLost { task: told, .. } => {
-                self.fact.note.task.clone().filter(|_| *told == task)
-            }
-            _ => None,
+        let (about, known) = match &self.fact.input.command {
+            Command::Exited { task, at, .. } => (Some(*task), *at),
+            Command::TaskLost { task, .. } => (Some(*task), None),
+            _ => (None, None),
         };
+        let seen = self.fact.note.task.clone().filter(|_| about == Some(task));
+        // What ended while nobody was here is heard of before time goes on.
+        let at = self.at().max(known.filter(|_| about == Some(task)).unwrap_or(Time(0)));
         self.change(task.job, |live, changes| {
             let Some(part) = live.parts.get_mut(usize::from(task.part)) else { return };
             let Some(index) = part.open.iter().position(|open| open.rank == task.rank) else {
@@ -185,9 +186,10 @@ fn grown(of: &LivePart, task: TaskId, at: Time, seat: Option<Seat>) -> TaskRow {
     }
 }
 
-/// When an executor saw it; its clock is trusted only as far as order goes.
+/// When an executor saw it, if it says; its clock is trusted only as far as order goes.
 fn moment(seen: Option<&Seen>, launched: Time, at: Time) -> Time {
-    seen.map_or(at, |seen| Time(seen.at_ms)).clamp(launched.min(at), at)
+    let seen = seen.map(|seen| Time(seen.at_ms)).filter(|seen| *seen != Time(0));
+    seen.unwrap_or(at).clamp(launched.min(at), at)
 }
 
 fn cause(why: Option<StopReason>) -> &'static str {
