@@ -27,6 +27,8 @@ pub enum StoreError {
         answer: String,
         /// What helps.
         advice: &'static str,
+        /// Whether it may be that nothing but time is needed: it is away, starting or full.
+        may_pass: bool,
     },
     /// What is given as a replica cannot be one.
     #[error(
@@ -144,7 +146,8 @@ impl StoreError {
                 | Decode(_)
                 | Encode(_),
             ) => false,
-            StoreError::Database(_) | StoreError::Service { .. } => true,
+            StoreError::Database(_) => true,
+            StoreError::Service { may_pass, .. } => *may_pass,
             _ => false,
         }
     }

@@ -62,9 +62,9 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working,
     settings.serving.check(settings.listen)?;
     let listener = listen(settings.listen)?;
     let address = local_address(&listener, settings.listen)?;
-    let store = Store::open_at(&settings.folder, &settings.database, None).await?;
     let (door, stop) = (Door::new(), CancellationToken::new());
     let http = tokio::spawn(door.clone().serve(listener, settings.serving, stop.clone()));
+    let store = super::open(&settings.folder, &settings.database, None).await?;
     let candidate = Candidate::at(address, String::new());
     let held = |leader: &era_store::Leader| door.stands_by(&leader.holder);
     let lead = Lead::wait_for(&store.seat(Seat::Cloud), &candidate, held).await?;

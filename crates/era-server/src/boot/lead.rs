@@ -109,16 +109,21 @@ impl Lead {
         Lead::try_take(lease.clone(), candidate, ON_A_SERVER).await
     }
 
-    /// Waits until a seat is free, and takes it; says who has it meanwhile.
+    /// Waits until a seat is free, and takes it; says who has it meanwhile. A database that is away
+    /// is waited for too.
     pub(super) async fn wait_for(
         lease: &Lease,
         candidate: &Candidate,
         mut held: impl FnMut(&Leader),
     ) -> Result<Lead, StoreError> {
         loop {
-            match Lead::try_seat(lease, candidate).await? {
-                Ok(lead) => return Ok(lead),
-                Err(leader) => held(&leader),
+            match Lead::try_seat(lease, candidate).await {
+                Ok(Ok(lead)) => return Ok(lead),
+                Ok(Err(leader)) => held(&leader),
+                Err(error) if error.may_pass() => {
+                    tracing::warn!(%error, "the database does not answer: trying again");
+                }
+                Err(error) => return Err(error),
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }

@@ -15,12 +15,13 @@ mod door;
 pub mod executors;
 mod first;
 mod lead;
+mod reserved;
 mod staging;
 
 use std::fs::File;
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +56,8 @@ use crate::{App, Parts, bus, influx, recorder, tcp, tend, webhook};
 
 /// How long the tables may take to end.
 const FOLLOW_TIME: Duration = Duration::from_secs(5);
+/// How long it is until a database that could not be opened is tried again.
+const OPEN_AGAIN: Duration = Duration::from_secs(1);
 /// Most reports that wait to be taken.
 const REPORTS_MAX: usize = 4096;
 
@@ -201,9 +204,11 @@ pub struct Running {
 }
 
 /// A place for lines of JSON, encrypted where HTTP is.
-async fn lines_at(address: SocketAddr, serving: &Serving) -> Result<tcp::Lines, BootError> {
-    serving.check(address)?;
-    let listener = listen(address)?;
+async fn lines_at(
+    listener: TcpListener,
+    address: SocketAddr,
+    serving: &Serving,
+) -> Result<tcp::Lines, BootError> {
     let encryption = serving.encryption().await?.map(|config| config.get_inner().into());
     let lines = tcp::Lines::new(listener, encryption);
     lines.map_err(|source| BootError::Listen { address, source })
@@ -215,7 +220,10 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     settings.serving.check(settings.listen)?;
     let listener = listen(settings.listen)?;
     let lines = match settings.tcp {
-        Some(address) => Some(lines_at(address, &settings.serving).await?),
+        Some(address) => {
+            settings.serving.check(address)?;
+            Some(lines_at(listen(address)?, address, &settings.serving).await?)
+        }
         None => None,
     };
     let occupied = lead::occupy(&settings.folder)?;
@@ -386,6 +394,23 @@ async fn recorded(recorder: JoinHandle<()>, telling: Option<JoinHandle<()>>) {
     {
         telling.abort();
         tracing::warn!("InfluxDB has not got all values");
+    }
+}
+
+/// Opens what is kept for a layer on its own, once its database can be reached.
+async fn open(
+    folder: &Path,
+    database: &Place,
+    replica: Option<&Place>,
+) -> Result<Store, StoreError> {
+    loop {
+        match Store::open_at(folder, database, replica).await {
+            Err(error) if error.may_pass() => {
+                tracing::warn!(%error, "the database cannot be used yet: trying again");
+                tokio::time::sleep(OPEN_AGAIN).await;
+            }
+            opened => return opened,
+        }
     }
 }
 
