@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lead::{Candidate, LOOK_EVERY, Lead};
 use super::reserved::Reserved;
-use super::{BootError, executors};
+use super::{BootError, executors, machine};
 use crate::asks::Asking;
 use crate::auth::Auth;
 use crate::feed::Feed;
@@ -112,7 +112,7 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
     let store = super::open(&settings.folder, database.0, database.1).await?;
     let lead = match doors {
         Doors::Files => {
-            let candidate = Candidate::at(address, String::new());
+            let candidate = Candidate::at(address, Some(String::new()));
             let mut told = String::new();
             let held = |leader: &Leader| {
                 if told != leader.holder {
@@ -133,8 +133,9 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
     }
     let handle = replica.handle();
     let (feed, _) = Feed::read(&store, handle.committed()).await?;
-    // Each has its own: a run is known to whoever was asked for it.
-    let lab = settings.folder.join(format!("lab-{}", address.port()));
+    // Each has its own in the folder that all share: a run is known to whoever was asked for it.
+    let lab = format!("lab-{}-{}", machine::file_name(), address.port());
+    let lab = settings.folder.join(lab);
     let lab = Lab::open(lab, settings.program).map_err(BootError::Lab)?;
     let app = App::new(Parts {
         driver: handle,

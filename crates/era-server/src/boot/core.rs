@@ -101,7 +101,7 @@ impl Scheduler {
         let asked_at = local_address(&inbox, settings.inbox)?;
         let advertised = settings.advertise.clone().unwrap_or_else(|| asked_at.to_string());
         let contact = Contact::new(&advertised)?;
-        let candidate = Candidate::at(asked_at, contact.written());
+        let candidate = Candidate::at(asked_at, Some(contact.written()));
         let (door, stop) = (Door::new(), CancellationToken::new());
         let serving = settings.serving.clone();
         let http = tokio::spawn(door.clone().serve(listener, serving, stop.clone()));

@@ -9,14 +9,14 @@ use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_store::{Dialect, Leader, Lease, Store, StoreError};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::BootError;
+use super::{BootError, machine};
 
 /// How long a lease runs. On a server another machine may wait for it; beside SQLite's files
 /// nobody does, and the disk of an idle machine is left alone.
@@ -30,31 +30,39 @@ pub(super) struct Lead {
     lease: Lease,
     keeper: JoinHandle<()>,
     lost: CancellationToken,
-    renewed: watch::Receiver<Instant>,
+    renewed: watch::Receiver<Duration>,
     span: Duration,
 }
 
-/// Who would lead: what it is called, and how it is reached.
+/// Who would lead: what it is called, and how it is reached. Without the latter, what the one before
+/// it has told stays.
 pub(super) struct Candidate {
     pub(super) name: String,
-    pub(super) contact: String,
+    pub(super) contact: Option<String>,
 }
 
 impl Candidate {
     /// A whole site in one process. It is called the same after a restart, and otherwise on
     /// another machine.
     pub(super) fn alone(folder: &Path) -> Candidate {
-        Candidate { name: format!("{}:{}", machine(), folder.display()), contact: String::new() }
+        let name = format!("{} ({}):{}", machine::name(), machine::id(), folder.display());
+        Candidate { name, contact: Some(String::new()) }
     }
 
     /// One of several that may share a machine and a folder, but not an address.
-    pub(super) fn at(address: SocketAddr, contact: String) -> Candidate {
-        Candidate { name: format!("{} at {address}", machine()), contact }
+    pub(super) fn at(address: SocketAddr, contact: Option<String>) -> Candidate {
+        Candidate { name: format!("{} ({}) at {address}", machine::name(), machine::id()), contact }
     }
 }
 
-fn machine() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+/// How long this machine has been up, also while it was suspended: a lease goes on meanwhile.
+fn up() -> Duration {
+    #[cfg(target_os = "linux")]
+    let clock = rustix::time::ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    let clock = rustix::time::ClockId::Monotonic;
+    // Neither is ever before the start.
+    Duration::try_from(rustix::time::clock_gettime(clock)).unwrap_or_default()
 }
 
 /// Keeps other servers out of a folder for as long as the file is open: the lease takes one that is
@@ -134,9 +142,9 @@ impl Lead {
         candidate: &Candidate,
         span: Duration,
     ) -> Result<Result<Lead, Leader>, StoreError> {
-        let begun = Instant::now();
+        let begun = up();
         let Candidate { name, contact } = candidate;
-        if let Some(leader) = lease.acquire_with(name, contact, span).await? {
+        if let Some(leader) = lease.acquire_with(name, contact.as_deref(), span).await? {
             return Ok(Err(leader));
         }
         let lost = CancellationToken::new();
@@ -165,10 +173,10 @@ impl Lead {
 }
 
 /// Open while a lease has not run out, by this machine's own clock, which does not stand still
-/// while a process is paused.
+/// while a process is paused, nor while the machine is suspended.
 #[derive(Clone)]
 pub struct Gate {
-    renewed: watch::Receiver<Instant>,
+    renewed: watch::Receiver<Duration>,
     span: Duration,
 }
 
@@ -176,19 +184,19 @@ impl Gate {
     /// Waits until it is open; `false` if it never will be.
     pub(crate) async fn pass(&mut self) -> bool {
         let span = self.span;
-        self.renewed.wait_for(|renewed| renewed.elapsed() < span).await.is_ok()
+        self.renewed.wait_for(|renewed| up().saturating_sub(*renewed) < span).await.is_ok()
     }
 }
 
 async fn keep(
     lease: Lease,
     span: Duration,
-    renewals: watch::Sender<Instant>,
+    renewals: watch::Sender<Duration>,
     lost: CancellationToken,
 ) {
     loop {
         tokio::time::sleep(span / 4).await;
-        let begun = Instant::now();
+        let begun = up();
         match lease.renew(span).await {
             Ok(()) => drop(renewals.send_replace(begun)),
             Err(error @ StoreError::Deposed { .. }) => {

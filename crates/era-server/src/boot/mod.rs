@@ -14,7 +14,9 @@ pub mod core;
 mod door;
 pub mod executors;
 mod first;
+mod holder;
 mod lead;
+mod machine;
 mod reserved;
 mod staging;
 
@@ -36,6 +38,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+pub use self::holder::Holder;
 pub use self::lead::Gate;
 use self::lead::Lead;
 use crate::asks::Asking;
@@ -99,12 +102,17 @@ pub struct Settings {
     pub one_account: bool,
 }
 
-/// What starts the executors, once there is somebody to report to. The span is how long after a
-/// node was lost its tasks must be gone.
-pub type StartEngines = Box<
-    dyn FnOnce(Reports, Span) -> Pin<Box<dyn Future<Output = Result<Engines, String>> + Send>>
-        + Send,
->;
+/// Something that is found out or started, or a sentence that says why not.
+type Begun<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
+
+/// What starts the executors.
+pub struct StartEngines {
+    /// Says where tasks will be, before anything is started.
+    holder: Begun<Holder>,
+    /// Starts them, once there is somebody to report to. The span is how long after a node was
+    /// lost its tasks must be gone.
+    start: Box<dyn FnOnce(Reports, Span) -> Begun<Engines> + Send>,
+}
 
 /// Why a server does not start or stop as it should.
 #[derive(Debug, thiserror::Error)]
@@ -165,6 +173,23 @@ pub enum BootError {
     /// No task could be run.
     #[error("tasks cannot be run here: {0}")]
     Engines(String),
+    /// Tasks run where this server cannot see them.
+    #[error(
+        "{tasks} tasks were given to {place} and are not over, and this one would ask {here}, \
+         which knows nothing of them: start `era cloud` as it was started there, until they have \
+         ended; or, if what ran them is gone for good, start this one with `--abandon {id}`: they \
+         are lost then, and may run again"
+    )]
+    Elsewhere {
+        /// How many.
+        tasks: usize,
+        /// Where.
+        place: String,
+        /// Where they would be looked for.
+        here: String,
+        /// By what the other place is known.
+        id: String,
+    },
     /// The laboratory's folder cannot be used.
     #[error("the folder of the laboratory cannot be used: {0}")]
     Lab(std::io::Error),
@@ -235,7 +260,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
     let rules = restored.state.settings().clone();
     let engines =
-        engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
+        (engines.start)(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
     let ended = engines.ended_before(&restored.state.snapshot());
     let clock = Arc::new(SystemClock);
     let (driver, releases) = Driver::start_from(journal, clock, settings.rules, restored, ended)?;

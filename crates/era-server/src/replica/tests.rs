@@ -39,7 +39,7 @@ impl Leader {
         let contact = Contact::new(address).unwrap();
         let lease = store.lease();
         let span = Duration::from_millis(300);
-        while lease.acquire_with(name, &contact.written(), span).await.unwrap().is_some() {
+        while lease.acquire_with(name, Some(&contact.written()), span).await.unwrap().is_some() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let fresh = State::new(Settings::default(), MarketRules::default());
