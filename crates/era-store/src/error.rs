@@ -29,6 +29,8 @@ pub enum StoreError {
         answer: String,
         /// What helps.
         advice: &'static str,
+        /// Whether it may be that nothing but time is needed: it is away, starting or full.
+        may_pass: bool,
     },
     /// What is given as a replica cannot be one.
     #[error(
@@ -157,9 +159,8 @@ impl StoreError {
                 | Decode(_)
                 | Encode(_),
             ) => false,
-            StoreError::Database(_) | StoreError::Service { .. } | StoreError::Locked { .. } => {
-                true
-            }
+            StoreError::Database(_) | StoreError::Locked { .. } => true,
+            StoreError::Service { may_pass, .. } => *may_pass,
             _ => false,
         }
     }

@@ -86,7 +86,8 @@ pub enum Seat {
 pub struct Leader {
     /// What it called itself; nothing where nobody ever led.
     pub holder: String,
-    /// How it is reached, for those who may read this database: it may have a secret in it.
+    /// How it is reached, for those who may read this database: it may have a secret in it. Of who
+    /// runs tasks: where they run.
     pub contact: String,
     /// How often the lead was taken.
     pub generation: u64,
@@ -141,29 +142,33 @@ impl Lease {
         holder: &str,
         span: Duration,
     ) -> Result<Option<Leader>, StoreError> {
-        self.acquire_with(holder, "", span).await
+        self.acquire_with(holder, Some(""), span).await
     }
 
-    /// The same, and says how the new leader is reached.
+    /// The same, and says how the new leader is reached. Without that, what the one before it has
+    /// told stays.
     pub async fn acquire_with(
         &self,
         holder: &str,
-        contact: &str,
+        contact: Option<&str>,
         span: Duration,
     ) -> Result<Option<Leader>, StoreError> {
         let now = self.database.dialect().now_ms();
+        let told = if contact.is_some() { ", contact = ?" } else { "" };
         let sql = format!(
-            "UPDATE leader SET generation = generation + 1, expires = {now} + ?, holder = ?, \
-             contact = ? WHERE id = ? AND (expires <= {now} OR holder = ?)"
+            "UPDATE leader SET generation = generation + 1, expires = {now} + ?, holder = ?{told} \
+             WHERE id = ? AND (expires <= {now} OR holder = ?)"
         );
         let mut transaction = self.database.writer().begin().await?;
         // Made of constants alone.
-        let taken = sqlx::query(AssertSqlSafe(sql))
-            .bind(milliseconds(span))
-            .bind(holder)
-            .bind(contact)
+        let mut taking =
+            sqlx::query(AssertSqlSafe(sql)).bind(milliseconds(span)).bind(holder.to_owned());
+        if let Some(contact) = contact {
+            taking = taking.bind(contact.to_owned());
+        }
+        let taken = taking
             .bind(self.seat as i32)
-            .bind(holder)
+            .bind(holder.to_owned())
             .execute(&mut *transaction)
             .await?;
         if taken.rows_affected() == 0 {
@@ -186,14 +191,23 @@ impl Lease {
         self.change(sql, milliseconds(span)).await
     }
 
+    /// Tells something else than when the lead was taken.
+    pub async fn tell(&self, contact: &str) -> Result<(), StoreError> {
+        let sql = "UPDATE leader SET contact = ? WHERE id = ? AND generation = ?";
+        self.change(sql.to_owned(), contact.to_owned()).await
+    }
+
     /// Gives the lead up: anybody may take it at once. What this store writes is still taken until
     /// somebody does.
     pub async fn release(&self) -> Result<(), StoreError> {
         let sql = "UPDATE leader SET expires = ? WHERE id = ? AND generation = ?";
-        self.change(sql.to_owned(), 0).await
+        self.change(sql.to_owned(), 0_i64).await
     }
 
-    async fn change(&self, sql: String, value: i64) -> Result<(), StoreError> {
+    async fn change<'q, V>(&self, sql: String, value: V) -> Result<(), StoreError>
+    where
+        V: sqlx::Encode<'q, sqlx::Any> + sqlx::Type<sqlx::Any> + Send + 'q,
+    {
         // Made of constants alone.
         let changed = sqlx::query(AssertSqlSafe(sql))
             .bind(value)
@@ -283,9 +297,9 @@ mod tests {
     #[tokio::test]
     async fn every_seat_is_taken_by_itself_and_tells_how_its_holder_is_reached() {
         let (_folder, first, second) = two().await;
-        assert_eq!(first.lease().acquire_with("a", "here s3cret", LONG).await.unwrap(), None);
+        assert_eq!(first.lease().acquire_with("a", Some("here s3cret"), LONG).await.unwrap(), None);
         let cloud = second.seat(Seat::Cloud);
-        assert_eq!(cloud.acquire_with("b", "there", LONG).await.unwrap(), None);
+        assert_eq!(cloud.acquire_with("b", Some("there"), LONG).await.unwrap(), None);
         let led = second.lease().leader().await.unwrap();
         assert_eq!((led.holder.as_str(), led.contact.as_str()), ("a", "here s3cret"));
         assert!(!format!("{led:?}").contains("s3cret"), "{led:?}");
@@ -295,7 +309,13 @@ mod tests {
         cloud.renew(LONG).await.unwrap();
         append(&first, 1).await.unwrap();
         cloud.release().await.unwrap();
-        assert_eq!(first.seat(Seat::Cloud).acquire("c", LONG).await.unwrap(), None);
+        // What the one before told stays until another one tells something else.
+        let next = first.seat(Seat::Cloud);
+        assert_eq!(next.acquire_with("c", None, LONG).await.unwrap(), None);
+        assert_eq!(next.leader().await.unwrap().contact, "there");
+        assert!(matches!(cloud.tell("here").await, Err(StoreError::Deposed { .. })));
+        next.tell("elsewhere").await.unwrap();
+        assert_eq!(cloud.leader().await.unwrap().contact, "elsewhere");
     }
 
     #[tokio::test]

@@ -10,7 +10,9 @@ use crate::{Dialect, Place, Store, StoreError, testing};
 
 async fn refusal(place: &Place) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let error = Store::open_at(folder.path(), place, None).await.err().unwrap().to_string();
+    let error = Store::open_at(folder.path(), place, None).await.err().unwrap();
+    assert!(!error.may_pass(), "waiting would not help: {error}");
+    let error = error.to_string();
     assert!(!error.contains(PASSWORD), "{error}");
     error
 }

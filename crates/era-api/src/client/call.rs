@@ -259,7 +259,10 @@ fn pause_before_repeat(
                 let pause = Duration::from_secs(seconds).max(usual);
                 (pause <= PAUSE_MAX).then_some(pause)
             }
-            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT if safe => Some(usual),
+            // Whoever is behind the proxy is being replaced.
+            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT if safe => {
+                Some(usual.max(Duration::from_secs(1)))
+            }
             _ => None,
         },
     }

@@ -193,8 +193,8 @@ impl Executor for Celery {
     }
 }
 
-/// By what this site is known, made at the first start.
-fn site(path: &Path) -> Result<String, CeleryError> {
+/// By what the site of this file is known, made at the first start.
+pub fn site(path: &Path) -> Result<String, CeleryError> {
     let failed = |source| CeleryError::File { path: path.to_owned(), source };
     match std::fs::read_to_string(path) {
         Ok(text) if names::is_site(text.trim()) => return Ok(text.trim().to_owned()),

@@ -37,7 +37,7 @@ mod verdict;
 #[cfg(target_os = "linux")]
 pub mod worker;
 
-pub use executor::{Celery, CeleryError, CeleryOptions};
+pub use executor::{Celery, CeleryError, CeleryOptions, site};
 
 /// The task that runs a launch by its id.
 pub const RUN: &str = "era.run";

@@ -42,6 +42,8 @@ pub struct Engine {
     pub(super) place: String,
     site: Site,
     is_swarm: bool,
+    id: Option<String>,
+    host: String,
     pub(super) registry: Registry,
 }
 
@@ -61,13 +63,17 @@ impl Engine {
             return Err(DockerError::TooOld { engine: place, has, needs: API_MIN_TEXT });
         }
         let info = api.info().await.map_err(failed)?;
+        let host = info.name.unwrap_or_default();
         let swarm = info.swarm.unwrap_or_default();
         let is_swarm = swarm.local_node_state == Some(LocalNodeState::ACTIVE);
         if is_swarm && swarm.control_available != Some(true) {
             return Err(DockerError::Worker { engine: place });
         }
+        let cluster = || swarm.cluster.and_then(|cluster| cluster.id);
+        let id = if is_swarm { cluster() } else { info.id };
+        let id = id.filter(|id| !id.is_empty());
         let registry = Registry::of(address)?;
-        Ok(Engine { api, place, site, is_swarm, registry })
+        Ok(Engine { api, place, site, is_swarm, id, host, registry })
     }
 
     /// The same for the site of a data folder.
@@ -80,6 +86,21 @@ impl Engine {
     /// Whether it is a Swarm, of however many nodes.
     pub fn is_swarm(&self) -> bool {
         self.is_swarm
+    }
+
+    /// What it calls itself, however it is reached: the engine, or the whole Swarm.
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// What its machine is called.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Where it is, as users read it.
+    pub fn place(&self) -> &str {
+        &self.place
     }
 
     /// The site that it is asked for.

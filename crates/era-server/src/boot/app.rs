@@ -8,13 +8,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use era_store::files::{Files, Keep};
-use era_store::{Place, Seat, Store};
+use era_store::{Leader, Place, Seat, Store};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::door::Door;
 use super::lead::{Candidate, LOOK_EVERY, Lead};
-use super::{BootError, executors, listen, local_address};
+use super::reserved::Reserved;
+use super::{BootError, executors, machine};
 use crate::asks::Asking;
 use crate::auth::Auth;
 use crate::feed::Feed;
@@ -84,20 +84,23 @@ pub struct Answering {
 }
 
 /// Starts a server of the application, once a scheduler has begun a journal; one that keeps files
-/// once no other does.
+/// once no other does. Its addresses are taken first, so that one in use is refused at once, and
+/// nothing is listened to there before it is at work.
 pub async fn start(settings: Settings) -> Result<Answering, BootError> {
     if settings.database.as_folder().is_some() {
         return Err(BootError::NoServer(settings.database));
     }
     settings.serving.check(settings.listen)?;
-    let listener = listen(settings.listen)?;
-    let address = local_address(&listener, settings.listen)?;
+    // A certificate that cannot be used is told now.
+    settings.serving.encryption().await?;
+    let reserved = Reserved::take(settings.listen)?;
+    let address = reserved.address;
     let (doors, lines, mut tending, keep) = match settings.role {
         Role::Requests { tcp, tuning } => {
-            let lines = match tcp {
-                Some(address) => Some(super::lines_at(address, &settings.serving).await?),
-                None => None,
-            };
+            if let Some(address) = tcp {
+                settings.serving.check(address)?;
+            }
+            let lines = tcp.map(Reserved::take).transpose()?;
             // Nothing is removed here.
             (Doors::AllButFiles, lines, tend::Of::Requests { tuning }, Keep::default())
         }
@@ -107,16 +110,17 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
         }
     };
     let database = (&settings.database, settings.replica.as_ref());
-    let store = Store::open_at(&settings.folder, database.0, database.1).await?;
-    // Until there is something to answer with, whoever asks is told to ask elsewhere.
-    let (door, waits) = (Door::new(), CancellationToken::new());
-    let shared = listener.try_clone().map_err(|source| BootError::Listen { address, source })?;
-    let waiting = door.clone().serve(shared, settings.serving.clone(), waits.clone());
-    let waiting = tokio::spawn(waiting);
+    let store = super::open(&settings.folder, database.0, database.1).await?;
     let lead = match doors {
         Doors::Files => {
-            let candidate = Candidate::at(address, String::new());
-            let held = |leader: &era_store::Leader| door.stands_by(&leader.holder);
+            let candidate = Candidate::at(address, Some(String::new()));
+            let mut told = String::new();
+            let held = |leader: &Leader| {
+                if told != leader.holder {
+                    tracing::info!(leader = leader.holder, "standing by");
+                    told.clone_from(&leader.holder);
+                }
+            };
             Some(Lead::wait_for(&store.seat(Seat::Files), &candidate, held).await?)
         }
         Doors::All | Doors::AllButFiles => None,
@@ -133,8 +137,9 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
     }
     let handle = replica.handle();
     let (feed, _) = Feed::read(&store, handle.committed()).await?;
-    // Each has its own: a run is known to whoever was asked for it.
-    let lab = settings.folder.join(format!("lab-{}", address.port()));
+    // Each has its own in the folder that all share: a run is known to whoever was asked for it.
+    let lab = format!("lab-{}-{}", machine::file_name(), address.port());
+    let lab = settings.folder.join(lab);
     let lab = Lab::open(lab, settings.program).map_err(BootError::Lab)?;
     let app = App::new(Parts {
         driver: handle,
@@ -155,13 +160,13 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
     tasks.spawn(auth::keep_fresh(app.clone(), stop.clone()));
     tasks.spawn(tend::run(app.clone(), vec![tending], stop.clone()));
     tasks.spawn(lab.work(store.journal(), stop.clone()));
-    let tcp = lines.as_ref().map(|lines| lines.address);
-    if let Some(lines) = lines {
+    let tcp = lines.as_ref().map(|reserved| reserved.address);
+    if let Some(reserved) = lines {
+        let address = reserved.address;
+        let lines = super::lines_at(reserved.listen()?, address, &settings.serving).await?;
         tasks.spawn(lines.serve(app.clone(), stop.clone()));
     }
-    waits.cancel();
-    // Nobody it answered waits for anything.
-    let _ = waiting.await;
+    let listener = reserved.listen()?;
     let routes = crate::http::service(app.clone(), doors);
     let (serving, stopped) = (settings.serving, stop.clone());
     let http = tokio::spawn(async move {

@@ -5,15 +5,28 @@ use std::sync::Arc;
 
 use era_cloud::Reports;
 use era_cloud::celery::names::Address;
-use era_cloud::celery::{Celery, CeleryOptions};
+use era_cloud::celery::{self, Celery, CeleryOptions};
 use era_cloud::simulated::SimulatedNodes;
 
-use super::StartEngines;
+use super::{Holder, StartEngines};
 use crate::launch::Engines;
+
+/// The file by which a site is known to its workers.
+const SITE: &str = "celery-site";
 
 /// Workers behind this address, and these simulated nodes.
 pub fn at(address: Address, folder: PathBuf, simulated: SimulatedNodes) -> StartEngines {
-    Box::new(move |reports, _lease| Box::pin(start(address, folder, simulated, reports)))
+    let (site, behind) = (folder.join(SITE), address.shown());
+    let holder = async move {
+        let site = celery::site(&site).map_err(|e| e.to_string())?;
+        Ok(Holder::new("celery", &site, format!("the workers behind {behind}")))
+    };
+    StartEngines {
+        holder: Box::pin(holder),
+        start: Box::new(move |reports, _lease| {
+            Box::pin(start(address, folder, simulated, reports))
+        }),
+    }
 }
 
 async fn start(
@@ -22,7 +35,7 @@ async fn start(
     simulated: SimulatedNodes,
     reports: Reports,
 ) -> Result<Engines, String> {
-    let options = CeleryOptions { address, site: folder.join("celery-site") };
+    let options = CeleryOptions { address, site: folder.join(SITE) };
     let celery = Celery::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
     let simulated = super::executors::asleep(simulated, reports);
     Ok(Engines { local: Arc::new(celery), simulated })

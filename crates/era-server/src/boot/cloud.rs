@@ -19,7 +19,7 @@ use super::{BootError, REPORTS_MAX, StartEngines, listen, local_address, staging
 use crate::driver::{Handle, Releases};
 use crate::http::Serving;
 use crate::http::serve::ServeError;
-use crate::launch::{Launcher, Launching};
+use crate::launch::{self, Launcher, Launching};
 use crate::replica::Replica;
 use crate::{influx, recorder};
 
@@ -34,6 +34,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// How it listens there.
     pub serving: Serving,
+    /// What ran tasks before and is gone for good, by its id: what it had is lost.
+    pub abandon: Option<String>,
     /// InfluxDB, where what jobs tell and use goes there as well.
     pub influx: Option<influx::Address>,
 }
@@ -62,18 +64,27 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working,
     settings.serving.check(settings.listen)?;
     let listener = listen(settings.listen)?;
     let address = local_address(&listener, settings.listen)?;
-    let store = Store::open_at(&settings.folder, &settings.database, None).await?;
     let (door, stop) = (Door::new(), CancellationToken::new());
     let http = tokio::spawn(door.clone().serve(listener, settings.serving, stop.clone()));
-    let candidate = Candidate::at(address, String::new());
+    let store = super::open(&settings.folder, &settings.database, None).await?;
+    // What stands beside the seat is where tasks are.
+    let candidate = Candidate::at(address, None);
     let held = |leader: &era_store::Leader| door.stands_by(&leader.holder);
-    let lead = Lead::wait_for(&store.seat(Seat::Cloud), &candidate, held).await?;
+    let seat = store.seat(Seat::Cloud);
+    let lead = Lead::wait_for(&seat, &candidate, held).await?;
     let (replica, releases) = Replica::start(&store).await?;
     let driver = replica.handle();
+    let holder = engines.holder.await.map_err(BootError::Engines)?;
+    let out = launch::out(&driver.snapshot());
+    if let Err(elsewhere) = holder.settle(&seat, out, settings.abandon.as_deref()).await {
+        // Whoever can see them is not to wait for this one.
+        lead.give_up().await;
+        return Err(elsewhere);
+    }
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
     let rules = driver.snapshot().settings().clone();
     let engines =
-        engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
+        (engines.start)(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
     // Whoever keeps files removes them: nothing is removed here.
     let files = Files::open(&store, Keep::default())?;
     let (influx, telling) = settings.influx.map(influx::start).unzip();

@@ -94,7 +94,7 @@ pub struct Leading {
 }
 
 impl Scheduler {
-    /// Listens, and opens what is kept. It stands by until [`Scheduler::lead`] comes back.
+    /// Listens, and opens what is kept, once its database answers. It stands by until [`Scheduler::lead`] comes back.
     pub async fn open(settings: Settings) -> Result<Scheduler, BootError> {
         if settings.database.as_folder().is_some() {
             return Err(BootError::NoServer(settings.database));
@@ -106,11 +106,11 @@ impl Scheduler {
         let asked_at = local_address(&inbox, settings.inbox)?;
         let advertised = settings.advertise.clone().unwrap_or_else(|| asked_at.to_string());
         let contact = Contact::new(&advertised)?;
-        let candidate = Candidate::at(asked_at, contact.written());
-        let store = Store::open_at(&settings.folder, &settings.database, None).await?;
+        let candidate = Candidate::at(asked_at, Some(contact.written()));
         let (door, stop) = (Door::new(), CancellationToken::new());
         let serving = settings.serving.clone();
         let http = tokio::spawn(door.clone().serve(listener, serving, stop.clone()));
+        let store = super::open(&settings.folder, &settings.database, None).await?;
         Ok(Scheduler { settings, store, inbox, contact, candidate, door, address, http, stop })
     }
 
@@ -176,7 +176,7 @@ impl Scheduler {
             match self.look(&lease, &mut follower).await {
                 Ok(Some(lead)) => return Ok((lead, follower)),
                 Ok(None) => {}
-                Err(error @ StoreError::Database(_)) => {
+                Err(error) if error.may_pass() => {
                     tracing::warn!(%error, "the database does not answer: trying again");
                 }
                 Err(error) => return Err(error.into()),

@@ -1,5 +1,5 @@
-//! The door of a layer that answers no users, or not yet: whether it lives, whether it is at work
-//! or stands by, and its measures.
+//! The door of a layer that answers no users: whether it lives, whether it is at work or stands by,
+//! and its measures.
 
 use std::net::TcpListener;
 use std::sync::Arc;

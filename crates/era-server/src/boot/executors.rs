@@ -8,7 +8,7 @@ use era_cloud::docker::{Address, Docker, DockerError, DockerOptions, Engine};
 use era_cloud::simulated::{Simulated, SimulatedNodes};
 use era_cloud::{Executor, Reports};
 
-use super::StartEngines;
+use super::{Holder, StartEngines, machine};
 use crate::launch::Engines;
 
 /// The engine that builds and pushes images: the executor's, once that was reached, or one of its
@@ -36,7 +36,10 @@ impl ImageEngine {
 /// This machine as the first node, and these simulated ones. The running program is its own
 /// supervisor.
 pub fn here(folder: PathBuf, simulated: SimulatedNodes) -> StartEngines {
-    Box::new(move |reports, _| Box::pin(start(folder, simulated, reports)))
+    StartEngines {
+        holder: Box::pin(std::future::ready(Ok(Holder::here()))),
+        start: Box::new(move |reports, _| Box::pin(start(folder, simulated, reports))),
+    }
 }
 
 /// A Docker engine or a Swarm instead of this machine's own processes. What becomes of `images` is
@@ -47,17 +50,30 @@ pub fn docker(
     simulated: SimulatedNodes,
     images: ImageEngine,
 ) -> StartEngines {
-    Box::new(move |reports, fence| {
-        Box::pin(async move {
-            let options = DockerOptions { address, data: folder, fence };
-            let docker =
-                Docker::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
-            // Only this start sets it.
-            let _ = images.reached.set(docker.engine().clone());
-            let simulated = asleep(simulated, reports);
-            Ok(Engines { local: Arc::new(docker), simulated })
-        })
-    })
+    StartEngines {
+        holder: Box::pin(of_engine(address.clone(), folder.clone())),
+        start: Box::new(move |reports, fence| {
+            Box::pin(async move {
+                let options = DockerOptions { address, data: folder, fence };
+                let docker =
+                    Docker::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
+                // Only this start sets it.
+                let _ = images.reached.set(docker.engine().clone());
+                let simulated = asleep(simulated, reports);
+                Ok(Engines { local: Arc::new(docker), simulated })
+            })
+        }),
+    }
+}
+
+/// The engine at an address, by the id that it gave itself: an address may mean another one on
+/// another machine.
+async fn of_engine(address: Address, folder: PathBuf) -> Result<Holder, String> {
+    let engine = Engine::connect_for(&address, &folder).await.map_err(|e| e.to_string())?;
+    let (kind, what) =
+        if engine.is_swarm() { ("swarm", "the Swarm") } else { ("docker", "the Docker engine") };
+    let name = engine.id().unwrap_or(machine::id());
+    Ok(Holder::new(kind, name, format!("{what} {} of {}", engine.place(), engine.host())))
 }
 
 /// Simulated nodes, where there are any.

@@ -9,14 +9,14 @@ use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_store::{Dialect, Leader, Lease, Seat, Store, StoreError, answered_within};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::BootError;
+use super::{BootError, machine};
 
 /// How long a lease runs. On a server another machine may wait for it; beside SQLite's files
 /// nobody does, and the disk of an idle machine is left alone.
@@ -33,31 +33,39 @@ pub(super) struct Lead {
     lease: Lease,
     keeper: JoinHandle<()>,
     lost: CancellationToken,
-    renewed: watch::Receiver<Instant>,
+    renewed: watch::Receiver<Duration>,
     span: Duration,
 }
 
-/// Who would lead: what it is called, and how it is reached.
+/// Who would lead: what it is called, and how it is reached. Without the latter, what the one before
+/// it has told stays.
 pub(super) struct Candidate {
     pub(super) name: String,
-    pub(super) contact: String,
+    pub(super) contact: Option<String>,
 }
 
 impl Candidate {
     /// A whole site in one process. It is called the same after a restart, and otherwise on
     /// another machine.
     pub(super) fn alone(folder: &Path) -> Candidate {
-        Candidate { name: format!("{}:{}", machine(), folder.display()), contact: String::new() }
+        let name = format!("{} ({}):{}", machine::name(), machine::id(), folder.display());
+        Candidate { name, contact: Some(String::new()) }
     }
 
     /// One of several that may share a machine and a folder, but not an address.
-    pub(super) fn at(address: SocketAddr, contact: String) -> Candidate {
-        Candidate { name: format!("{} at {address}", machine()), contact }
+    pub(super) fn at(address: SocketAddr, contact: Option<String>) -> Candidate {
+        Candidate { name: format!("{} ({}) at {address}", machine::name(), machine::id()), contact }
     }
 }
 
-fn machine() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+/// How long this machine has been up, also while it was suspended: a lease goes on meanwhile.
+fn up() -> Duration {
+    #[cfg(target_os = "linux")]
+    let clock = rustix::time::ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    let clock = rustix::time::ClockId::Monotonic;
+    // Neither is ever before the start.
+    Duration::try_from(rustix::time::clock_gettime(clock)).unwrap_or_default()
 }
 
 /// Keeps other servers out of a folder for as long as the file is open: the lease takes one that is
@@ -112,16 +120,21 @@ impl Lead {
         Lead::try_take(lease.clone(), candidate, ON_A_SERVER).await
     }
 
-    /// Waits until a seat is free, and takes it; says who has it meanwhile.
+    /// Waits until a seat is free, and takes it; says who has it meanwhile. A database that is away
+    /// is waited for too.
     pub(super) async fn wait_for(
         lease: &Lease,
         candidate: &Candidate,
         mut held: impl FnMut(&Leader),
     ) -> Result<Lead, StoreError> {
         loop {
-            match Lead::try_seat(lease, candidate).await? {
-                Ok(lead) => return Ok(lead),
-                Err(leader) => held(&leader),
+            match Lead::try_seat(lease, candidate).await {
+                Ok(Ok(lead)) => return Ok(lead),
+                Ok(Err(leader)) => held(&leader),
+                Err(error) if error.may_pass() => {
+                    tracing::warn!(%error, "the database does not answer: trying again");
+                }
+                Err(error) => return Err(error),
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
@@ -132,9 +145,9 @@ impl Lead {
         candidate: &Candidate,
         span: Duration,
     ) -> Result<Result<Lead, Leader>, StoreError> {
-        let begun = Instant::now();
+        let begun = up();
         let Candidate { name, contact } = candidate;
-        if let Some(leader) = lease.acquire_with(name, contact, span).await? {
+        if let Some(leader) = lease.acquire_with(name, contact.as_deref(), span).await? {
             return Ok(Err(leader));
         }
         let lost = CancellationToken::new();
@@ -163,10 +176,10 @@ impl Lead {
 }
 
 /// Open while a lease has not run out, by this machine's own clock, which does not stand still
-/// while a process is paused.
+/// while a process is paused, nor while the machine is suspended.
 #[derive(Clone)]
 pub struct Gate {
-    renewed: watch::Receiver<Instant>,
+    renewed: watch::Receiver<Duration>,
     span: Duration,
 }
 
@@ -174,24 +187,24 @@ impl Gate {
     /// Waits until it is open; `false` if it never will be.
     pub(crate) async fn pass(&mut self) -> bool {
         let span = self.span;
-        self.renewed.wait_for(|renewed| renewed.elapsed() < span).await.is_ok()
+        self.renewed.wait_for(|renewed| up().saturating_sub(*renewed) < span).await.is_ok()
     }
 
     /// Whether it is open right now.
     pub(crate) fn is_open(&self) -> bool {
-        self.renewed.borrow().elapsed() < self.span
+        up().saturating_sub(*self.renewed.borrow()) < self.span
     }
 }
 
 async fn keep(
     lease: Lease,
     span: Duration,
-    renewals: watch::Sender<Instant>,
+    renewals: watch::Sender<Duration>,
     lost: CancellationToken,
 ) {
     loop {
         tokio::time::sleep(span / 4).await;
-        let begun = Instant::now();
+        let begun = up();
         match answered_within(RENEWAL_MAX, lease.renew(span)).await {
             Ok(()) => drop(renewals.send_replace(begun)),
             Err(error @ StoreError::Deposed { .. }) => {
@@ -202,7 +215,7 @@ async fn keep(
         }
         // Whoever would wait for the database for ever cannot say that it leads no more. Beside
         // SQLite's files nobody else would lead.
-        let silent = renewals.borrow().elapsed() > SILENT_MAX;
+        let silent = up().saturating_sub(*renewals.borrow()) > SILENT_MAX;
         if silent && span < SILENT_MAX && lease.seat() == Seat::Scheduler {
             tracing::error!("the lead could not be renewed for {SILENT_MAX:?}: this server ends");
             return lost.cancel();

@@ -14,13 +14,16 @@ pub mod core;
 mod door;
 pub mod executors;
 mod first;
+mod holder;
 mod lead;
+mod machine;
+mod reserved;
 mod staging;
 
 use std::fs::File;
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +38,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+pub use self::holder::Holder;
 pub use self::lead::Gate;
 use self::lead::Lead;
 use crate::asks::Asking;
@@ -55,6 +59,8 @@ use crate::{App, Parts, bus, influx, recorder, tcp, tend, webhook};
 
 /// How long the tables may take to end.
 const FOLLOW_TIME: Duration = Duration::from_secs(5);
+/// How long it is until a database that could not be opened is tried again.
+const OPEN_AGAIN: Duration = Duration::from_secs(1);
 /// Most reports that wait to be taken.
 const REPORTS_MAX: usize = 4096;
 
@@ -96,12 +102,17 @@ pub struct Settings {
     pub one_account: bool,
 }
 
-/// What starts the executors, once there is somebody to report to. The span is how long after a
-/// node was lost its tasks must be gone.
-pub type StartEngines = Box<
-    dyn FnOnce(Reports, Span) -> Pin<Box<dyn Future<Output = Result<Engines, String>> + Send>>
-        + Send,
->;
+/// Something that is found out or started, or a sentence that says why not.
+type Begun<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
+
+/// What starts the executors.
+pub struct StartEngines {
+    /// Says where tasks will be, before anything is started.
+    holder: Begun<Holder>,
+    /// Starts them, once there is somebody to report to. The span is how long after a node was
+    /// lost its tasks must be gone.
+    start: Box<dyn FnOnce(Reports, Span) -> Begun<Engines> + Send>,
+}
 
 /// Why a server does not start or stop as it should.
 #[derive(Debug, thiserror::Error)]
@@ -162,6 +173,23 @@ pub enum BootError {
     /// No task could be run.
     #[error("tasks cannot be run here: {0}")]
     Engines(String),
+    /// Tasks run where this server cannot see them.
+    #[error(
+        "{tasks} tasks were given to {place} and are not over, and this one would ask {here}, \
+         which knows nothing of them: start `era cloud` as it was started there, until they have \
+         ended; or, if what ran them is gone for good, start this one with `--abandon {id}`: they \
+         are lost then, and may run again"
+    )]
+    Elsewhere {
+        /// How many.
+        tasks: usize,
+        /// Where.
+        place: String,
+        /// Where they would be looked for.
+        here: String,
+        /// By what the other place is known.
+        id: String,
+    },
     /// The laboratory's folder cannot be used.
     #[error("the folder of the laboratory cannot be used: {0}")]
     Lab(std::io::Error),
@@ -201,9 +229,11 @@ pub struct Running {
 }
 
 /// A place for lines of JSON, encrypted where HTTP is.
-async fn lines_at(address: SocketAddr, serving: &Serving) -> Result<tcp::Lines, BootError> {
-    serving.check(address)?;
-    let listener = listen(address)?;
+async fn lines_at(
+    listener: TcpListener,
+    address: SocketAddr,
+    serving: &Serving,
+) -> Result<tcp::Lines, BootError> {
     let encryption = serving.encryption().await?.map(|config| config.get_inner().into());
     let lines = tcp::Lines::new(listener, encryption);
     lines.map_err(|source| BootError::Listen { address, source })
@@ -215,7 +245,10 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     settings.serving.check(settings.listen)?;
     let listener = listen(settings.listen)?;
     let lines = match settings.tcp {
-        Some(address) => Some(lines_at(address, &settings.serving).await?),
+        Some(address) => {
+            settings.serving.check(address)?;
+            Some(lines_at(listen(address)?, address, &settings.serving).await?)
+        }
         None => None,
     };
     let occupied = lead::occupy(&settings.folder)?;
@@ -227,7 +260,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
     let rules = restored.state.settings().clone();
     let engines =
-        engines(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
+        (engines.start)(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
     let ended = engines.ended_before(&restored.state.snapshot());
     let clock = Arc::new(SystemClock);
     clock.not_before(restored.state.now());
@@ -387,6 +420,23 @@ async fn recorded(recorder: JoinHandle<()>, telling: Option<JoinHandle<()>>) {
     {
         telling.abort();
         tracing::warn!("InfluxDB has not got all values");
+    }
+}
+
+/// Opens what is kept for a layer on its own, once its database can be reached.
+async fn open(
+    folder: &Path,
+    database: &Place,
+    replica: Option<&Place>,
+) -> Result<Store, StoreError> {
+    loop {
+        match Store::open_at(folder, database, replica).await {
+            Err(error) if error.may_pass() => {
+                tracing::warn!(%error, "the database cannot be used yet: trying again");
+                tokio::time::sleep(OPEN_AGAIN).await;
+            }
+            opened => return opened,
+        }
     }
 }
 

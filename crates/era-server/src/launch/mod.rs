@@ -24,7 +24,7 @@ use era_api::job::Work;
 use era_cloud::{Executor, Report, Sample, Staged};
 use era_core::Snapshot;
 use era_core::cluster::Node;
-use era_core::job::TaskId;
+use era_core::job::{Part, TaskId};
 use era_core::units::UserId;
 use era_store::StoreError;
 use era_store::files::FilesError;
@@ -79,6 +79,27 @@ impl Engines {
     fn all(&self) -> impl Iterator<Item = &Arc<dyn Executor>> {
         std::iter::once(&self.local).chain(&self.simulated)
     }
+}
+
+/// How many tasks were sent out and may still run. Simulated ones are not counted: they end with
+/// their server.
+pub(crate) fn out(snapshot: &Snapshot) -> usize {
+    let simulated = |node| {
+        let node = snapshot.cluster().node(node);
+        node.is_ok_and(|node| node.labels.keys().any(|label| label.as_str() == SIMULATED))
+    };
+    let parts = snapshot.jobs().filter(|job| job.ended.is_none()).flat_map(|job| &job.parts);
+    let of_part = |part: &Part| {
+        let seats = part.plan.iter().flat_map(|plan| &plan.seats).map(|seat| Some(seat.node));
+        // One that was evicted may have no seat any more.
+        let promised = part.tasks.iter().copied().zip(seats.chain(std::iter::repeat(None)));
+        let grown = part.extras.iter().map(|extra| (extra.task, Some(extra.seat.node)));
+        promised
+            .chain(grown)
+            .filter(|(task, node)| task.is_live() && !node.is_some_and(simulated))
+            .count()
+    };
+    parts.filter(|part| part.is_active()).map(of_part).sum()
 }
 
 /// Code and data of a job as files to copy and link.

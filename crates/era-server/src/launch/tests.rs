@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use era_cloud::Order;
-use era_core::units::JobId;
+use era_cloud::{Ending, Order};
+use era_core::units::{JobId, Time};
 use era_store::Note;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ struct Bed {
     launcher: Launcher,
     told: Arc<Told>,
     files: Arc<Away>,
-    _reports: mpsc::Sender<Report>,
+    reports: mpsc::Sender<Report>,
 }
 
 impl Bed {
@@ -98,9 +98,9 @@ impl Bed {
             gate: None,
             one_clock: true,
         };
-        let (_reports, reported) = mpsc::channel(16);
+        let (reports, reported) = mpsc::channel(16);
         let launcher = Launcher::start(launching, site.take_releases(), reported);
-        Bed { site, launcher, told, files, _reports }
+        Bed { site, launcher, told, files, reports }
     }
 
     /// A job that runs this.
@@ -150,6 +150,13 @@ async fn a_store_that_is_away_delays_a_job_and_neither_ends_it_nor_holds_up_anot
     bed.files.back.store(true, Ordering::Relaxed);
     let launch = bed.until("the job that waited", |bed| bed.told.launched(waits)).await;
     assert_eq!(launch.spec.code.len(), 1);
+    // Both are out, until they are known to be over.
+    let counted = || out(&bed.site.app.driver.snapshot());
+    assert_eq!(counted(), 2);
+    let (task, at) = (launch.task, Time(0));
+    let ended = Report::Exited { task, at, code: 0, ending: Ending::Itself };
+    bed.reports.send(ended).await.unwrap();
+    bed.until("its end", |_| (counted() == 1).then_some(())).await;
     bed.stop().await;
 }
 

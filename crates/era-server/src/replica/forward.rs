@@ -4,7 +4,8 @@
 //! away may have been carried out or not: those that are harmless twice are asked again of the
 //! next leader, and of all others it is said that nobody knows. Which is which is the core's
 //! nature: a keyed submission is one job however often it is asked, and the second report of a
-//! task's end changes nothing.
+//! task's end changes nothing. A leader that says nothing for a while is gone too: a line that is
+//! cut on its way tells neither end.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use era_core::Command;
 use era_store::Lease;
 use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::link::{Ask, Contact, Link, Told, line, read};
@@ -24,6 +26,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const AGAIN: Duration = Duration::from_millis(100);
 /// How long a question waits for a leader, unless it is patient.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a leader may say nothing, which it does every second.
+const SILENCE_MAX: Duration = Duration::from_secs(4);
 /// How long an answer waits for this replica to have what it is about.
 const CATCH_UP_MAX: Duration = Duration::from_secs(5);
 /// Most questions that wait for an answer.
@@ -72,6 +76,14 @@ struct Waiting {
     asked: Asked,
     since: Instant,
     sent: bool,
+}
+
+impl Waiting {
+    /// What is told of it if it has waited long enough.
+    fn late(&self) -> Option<Unanswered> {
+        let late = !self.asked.patient && self.since.elapsed() > PATIENCE;
+        late.then_some(if self.sent { Unanswered::Unknown } else { Unanswered::NoLeader })
+    }
 }
 
 struct Forwarder {
@@ -126,17 +138,25 @@ impl Forwarder {
         }
         link.write(&lines).await?;
         let mut batch = Vec::with_capacity(BATCH_MAX);
+        let mut silent_from = tokio::time::Instant::now() + SILENCE_MAX;
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
-                text = link.next() => match text? {
-                    Some(text) => self.heard(read(&text)?),
-                    None => return Err(io::ErrorKind::UnexpectedEof.into()),
+                text = tokio::time::timeout_at(silent_from, link.next()) => match text {
+                    Ok(text) => {
+                        let text = text?.ok_or(io::ErrorKind::UnexpectedEof)?;
+                        self.heard(read(&text)?);
+                        silent_from = tokio::time::Instant::now() + SILENCE_MAX;
+                    }
+                    Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "it is silent")),
                 },
                 changed = self.leader.changed() => {
                     let why = if changed.is_ok() { "another one leads" } else { "it is over" };
                     return Err(io::Error::other(why));
                 }
+                _ = look.tick() => self.give_up(Waiting::late),
                 count = self.asked.recv_many(&mut batch, BATCH_MAX),
                     if self.waiting.len() < OUTSTANDING_MAX =>
                 {
@@ -185,16 +205,16 @@ impl Forwarder {
     /// Without a leader: what was sent and is not harmless twice is given up, and what has waited
     /// long enough.
     fn settle(&mut self) {
-        let given_up = |waiting: &Waiting| {
-            let Asked { command, patient, .. } = &waiting.asked;
-            if waiting.sent && !is_harmless_twice(command) {
-                return Some(Unanswered::Unknown);
-            }
-            let late = !patient && waiting.since.elapsed() > PATIENCE;
-            late.then_some(if waiting.sent { Unanswered::Unknown } else { Unanswered::NoLeader })
-        };
+        self.give_up(|waiting| {
+            let lost = waiting.sent && !is_harmless_twice(&waiting.asked.command);
+            if lost { Some(Unanswered::Unknown) } else { waiting.late() }
+        });
+    }
+
+    /// Tells whoever waits in vain why.
+    fn give_up(&mut self, in_vain: impl Fn(&Waiting) -> Option<Unanswered>) {
         let over: Vec<(u64, Unanswered)> =
-            self.waiting.iter().filter_map(|(id, one)| Some((*id, given_up(one)?))).collect();
+            self.waiting.iter().filter_map(|(id, one)| Some((*id, in_vain(one)?))).collect();
         for (id, why) in over {
             if let Some(waiting) = self.waiting.remove(&id) {
                 // Whoever no longer waits has gone away.

@@ -12,6 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::link::{Contact, Got, Link, Told, line, read};
@@ -21,6 +22,8 @@ use crate::driver::Handle;
 const REPLICAS_MAX: usize = 256;
 /// Most questions of one that wait for the driver; it is read on once some are answered.
 const OUTSTANDING_MAX: usize = 4096;
+/// How often a replica is told something at least, so that it knows that the line is whole.
+pub(super) const TELL_EVERY: Duration = Duration::from_secs(1);
 /// How long it is until another connection is tried after one could not be taken.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -69,13 +72,14 @@ async fn one(
     let mut link = Link::accept(stream, contact).await?;
     tracing::info!(%from, "a replica is there");
     let mut committed = driver.committed();
-    // The first one is told at once.
-    committed.mark_changed();
     let mut pending = FuturesUnordered::new();
+    let mut beat = tokio::time::interval(TELL_EVERY);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut out = Vec::new();
     loop {
         tokio::select! {
             biased;
+            _ = beat.tick() => out.extend(line(&Told::Committed(*committed.borrow()))?),
             Some(first) = pending.next(), if !pending.is_empty() => {
                 let mut next = Some(first);
                 // All that are answered by now go together.

@@ -40,10 +40,15 @@ impl Replica {
     /// other end, and goes nowhere if that is dropped. Waits until there is a journal.
     pub(crate) async fn start(store: &Store) -> Result<(Replica, Releases), StoreError> {
         let mut follower = loop {
-            match store.journal().follow().await? {
-                Some(follower) => break follower,
-                None => tokio::time::sleep(FIRST_LOOK).await,
+            match store.journal().follow().await {
+                Ok(Some(follower)) => break follower,
+                Ok(None) => {}
+                Err(error) if error.may_pass() => {
+                    tracing::warn!(%error, "the journal cannot be read: trying again");
+                }
+                Err(error) => return Err(error),
             }
+            tokio::time::sleep(FIRST_LOOK).await;
         };
         follower.catch_up().await?;
         let state = follower.state();

@@ -1,14 +1,18 @@
 //! A leader and a replica on one store, with a real connection between them.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use era_core::market::MarketRules;
 use era_core::settings::Settings;
 use era_core::units::Money;
 use era_core::{Command, Reply, State};
 use era_store::Store;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::link::Contact;
@@ -26,10 +30,16 @@ struct Leader {
 impl Leader {
     async fn start(store: &Store, name: &str) -> Leader {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let contact = Contact::new(&listener.local_addr().unwrap().to_string()).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        Leader::start_at(store, name, listener, &address).await
+    }
+
+    /// The same with a listener that is reached at this address.
+    async fn start_at(store: &Store, name: &str, listener: TcpListener, address: &str) -> Leader {
+        let contact = Contact::new(address).unwrap();
         let lease = store.lease();
         let span = Duration::from_millis(300);
-        while lease.acquire_with(name, &contact.written(), span).await.unwrap().is_some() {
+        while lease.acquire_with(name, Some(&contact.written()), span).await.unwrap().is_some() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let fresh = State::new(Settings::default(), MarketRules::default());
@@ -45,6 +55,45 @@ impl Leader {
     async fn stop(self) {
         self.stop.cancel();
         self.driver.stop().await.unwrap();
+    }
+}
+
+/// A wire that carries everything while it is whole, and otherwise nothing, without a word.
+struct Wire {
+    address: String,
+    whole: watch::Sender<bool>,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Wire {
+    async fn to(there: std::net::SocketAddr) -> Wire {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (whole, state) = watch::channel(true);
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
+                let far = TcpStream::connect(there).await.unwrap();
+                let ((from, back), (reply, on)) = (near.into_split(), far.into_split());
+                tokio::spawn(carry(from, on, state.clone()));
+                tokio::spawn(carry(reply, back, state.clone()));
+            }
+        });
+        Wire { address, whole, connections }
+    }
+}
+
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut whole: watch::Receiver<bool>) {
+    let mut bytes = vec![0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        if whole.wait_for(|whole| *whole).await.is_err() {
+            return;
+        }
+        if to.write_all(&bytes[..count]).await.is_err() {
+            return;
+        }
     }
 }
 
@@ -115,4 +164,34 @@ async fn a_question_waits_for_the_next_leader_and_is_carried_out_once() {
     drop(driver);
     replica.stop().await.unwrap();
     second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_is_cut_without_a_word_is_found_out_and_one_that_is_idle_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = two(folder.path()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let wire = Wire::to(listener.local_addr().unwrap()).await;
+    let leader = Leader::start_at(&here, "one", listener, &wire.address).await;
+    let (replica, _releases) = Replica::start(&there).await.unwrap();
+    let driver = replica.handle();
+    put_group(&driver, 1).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    put_group(&driver, 2).await.unwrap();
+    assert_eq!(wire.connections.load(Ordering::Relaxed), 1, "an idle line was given up");
+    wire.whole.send_replace(false);
+    let begun = Instant::now();
+    // It was sent, and nobody knows what became of it.
+    assert_eq!(put_group(&driver, 3).await, Err(Unanswered::Unknown));
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    // Another one waits for a leader, and finds this one again.
+    let asked = tokio::spawn({
+        let driver = driver.clone();
+        async move { put_group(&driver, 4).await }
+    });
+    wire.whole.send_replace(true);
+    assert_eq!(asked.await.unwrap(), Ok(Reply::Done));
+    drop(driver);
+    replica.stop().await.unwrap();
+    leader.stop().await;
 }

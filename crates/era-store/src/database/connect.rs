@@ -28,13 +28,15 @@ impl Service {
     pub(crate) async fn reach(place: &Place) -> Result<Option<Service>, StoreError> {
         let Some(url) = place.url() else { return Ok(None) };
         sqlx::any::install_default_drivers();
-        let refused = |answer: String, advice: &'static str| StoreError::Service {
+        let refused = |answer: String, advice: &'static str, may_pass| StoreError::Service {
             service: format!("{} at {place}", place.dialect()),
             answer,
             advice,
+            may_pass,
         };
-        let silent = || refused("nothing".to_owned(), "see whether it is up and can be reached");
-        let told = |error: &sqlx::Error| refused(answer(error), advice(error));
+        let silent =
+            || refused("nothing".to_owned(), "see whether it is up and can be reached", true);
+        let told = |error: &sqlx::Error| refused(answer(error), advice(error), may_pass(error));
         let options: AnyConnectOptions = url.parse().map_err(|e| told(&e))?;
         let connecting = tokio::time::timeout(ANSWER_MAX, options.connect());
         let mut connection: AnyConnection =
@@ -49,7 +51,7 @@ impl Service {
         if too_old(place.dialect(), &version) {
             let advice = "upgrade it: PostgreSQL 12, MariaDB 10.5 or MySQL 8.0.19 is the oldest \
                           that is used";
-            return Err(refused(format!("that it is version {version}"), advice));
+            return Err(refused(format!("that it is version {version}"), advice, false));
         }
         Ok(Some(Service { place: place.clone(), version }))
     }
@@ -161,6 +163,20 @@ fn advice(error: &sqlx::Error) -> &'static str {
     }
 }
 
+/// Whether the same server may answer otherwise in a while: it is not up or not to be reached yet,
+/// is starting or stopping, or has too many connections. What is wrong with the address or with
+/// whoever asks stays wrong.
+fn may_pass(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) => true,
+        sqlx::Error::Database(told) => {
+            let code = told.code().unwrap_or_default();
+            ["08", "53", "57P"].iter().any(|class| code.starts_with(class))
+        }
+        _ => false,
+    }
+}
+
 /// Compares the first numbers of a version, such as `15.7 (Debian)` or `10.11.6-MariaDB`.
 fn too_old(dialect: Dialect, version: &str) -> bool {
     let numbers: Vec<u32> = version
@@ -202,7 +218,9 @@ mod tests {
         for scheme in ["mysql", "postgres"] {
             let place: Place =
                 format!("{scheme}://era:s3cret@127.0.0.1:{port}/era").parse().unwrap();
-            let error = Service::reach(&place).await.err().unwrap().to_string();
+            let error = Service::reach(&place).await.err().unwrap();
+            assert!(error.may_pass(), "it may come up yet: {error}");
+            let error = error.to_string();
             assert!(error.contains(&format!("{scheme}://era@127.0.0.1:{port}/era")), "{error}");
             assert!(error.contains("see whether it is up"), "{error}");
             assert!(!error.contains("s3cret"), "{error}");

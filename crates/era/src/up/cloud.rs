@@ -20,6 +20,9 @@ pub(crate) struct Cloud {
     /// Where it says how it stands: /healthz, /readyz
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7635")]
     listen: SocketAddr,
+    /// What ran tasks before is gone for good, by the id that a refusal told: its tasks are lost
+    #[arg(long, value_name = "ID")]
+    abandon: Option<String>,
     #[command(flatten)]
     encryption: Encryption,
     #[command(flatten)]
@@ -47,6 +50,7 @@ impl Cloud {
             listen: self.listen,
             serving: self.encryption.serving(),
             influx: self.tasks.influx.clone(),
+            abandon: self.abandon.clone(),
         };
         let working = tokio::select! {
             working = start(settings, engines) => working?,

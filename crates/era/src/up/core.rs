@@ -61,7 +61,10 @@ impl Core {
             learn_every: self.learn_every,
         };
         let mut out = std::io::stdout();
-        let scheduler = Scheduler::open(settings).await?;
+        let scheduler = tokio::select! {
+            scheduler = Scheduler::open(settings) => scheduler?,
+            told = told_to_stop() => return told,
+        };
         writeln!(out, "a scheduler stands by at {}", self.encryption.url(scheduler.address))?;
         let leading = tokio::select! {
             leading = scheduler.lead() => leading?,

@@ -28,8 +28,8 @@ pub(crate) fn certificate(folder: &std::path::Path) -> Option<()> {
     made.ok().filter(|status| status.success()).map(drop)
 }
 
-/// What the door for lines says to whoever has this token, over a certificate that is trusted.
-fn ask_by_line(address: &str, cert: &Path, token: &str) -> String {
+/// A connection to somebody on this machine, over a certificate that is trusted.
+pub(crate) fn trusted(address: &str, cert: &Path) -> StreamOwned<ClientConnection, TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(cert).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -40,7 +40,12 @@ fn ask_by_line(address: &str, cert: &Path, token: &str) -> String {
         .with_no_client_auth();
     let name = ServerName::try_from("127.0.0.1").unwrap();
     let sealed = ClientConnection::new(Arc::new(config), name).unwrap();
-    let mut stream = StreamOwned::new(sealed, TcpStream::connect(address).unwrap());
+    StreamOwned::new(sealed, TcpStream::connect(address).unwrap())
+}
+
+/// What the door for lines says to whoever has this token, over a certificate that is trusted.
+fn ask_by_line(address: &str, cert: &Path, token: &str) -> String {
+    let mut stream = trusted(address, cert);
     writeln!(stream, "{}", serde_json::json!({"id": 1, "op": "auth", "token": token})).unwrap();
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).unwrap();

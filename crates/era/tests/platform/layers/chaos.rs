@@ -27,6 +27,8 @@ use crate::harness::free_address;
 
 /// How long everything may take to be settled once it is left alone.
 const SETTLED_MAX: Duration = Duration::from_secs(180);
+/// How long after its promised start a job may start: two blows in a row, and whoever takes over.
+const LATE_MAX: jiff::SignedDuration = jiff::SignedDuration::from_secs(30);
 /// What the first account is given.
 const GRANTED: i64 = 1_000_000_000_000;
 
@@ -460,9 +462,17 @@ fn settled(bed: &Bed, layers: &mut [Layer], token: &str, jobs: &BTreeMap<u64, Va
     let app = &layers[2];
     let micro = |amount: &Value| amount.as_str().unwrap().parse::<era_api::Credits>().unwrap().0;
     let mut spent = 0;
-    for number in jobs.keys() {
+    let mut latest = jiff::SignedDuration::ZERO;
+    let at = |time: &Value| time.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    for (number, asked) in jobs {
         let job = app.get(token, &format!("/jobs/{number}"));
         assert_eq!(job["state"], "succeeded", "{job}; {}", logs(layers));
+        if asked["value"].is_string() {
+            let (promised, started) = (at(&job["promised_start"]), at(&job["started"]));
+            let late = started.unwrap().duration_since(promised.unwrap());
+            assert!(late <= LATE_MAX, "it started {late:#} after its promise: {job}");
+            latest = latest.max(late);
+        }
         spent += micro(&job["cost"]["net"]);
         let mut ran = Vec::new();
         for file in std::fs::read_dir(bed.outputs(*number)).unwrap() {
@@ -471,6 +481,9 @@ fn settled(bed: &Bed, layers: &mut [Layer], token: &str, jobs: &BTreeMap<u64, Va
         }
         assert!(ran.len() == 1 && ran[0].1 == "ran\n", "job {number} ran {ran:?}");
     }
+    eprintln!("the latest start of a promise was {latest:#} after it");
+    let broken = app.get(token, "/jobs?state=broken&limit=1");
+    assert!(broken["items"].as_array().is_some_and(Vec::is_empty), "{broken}");
     assert_eq!(app.count_jobs(token), jobs.len(), "a key made two jobs");
     let wallet = app.get(token, "/users/admin/wallet");
     assert_eq!(micro(&wallet["escrow"]), 0, "{wallet}");

@@ -95,6 +95,10 @@ fn systemd_understands_its_units_and_era_their_commands() {
         for flag in arguments.iter().filter(|word| word.starts_with("--")) {
             assert!(known.contains(flag.as_str()), "{command}: {flag}");
         }
+        // Else a database that is away for ten seconds is the end of it for good.
+        let (unit_part, service) = text.split_once("[Service]").unwrap();
+        assert!(unit_part.contains("\nStartLimitIntervalSec=0\n"), "{command}");
+        assert!(service.contains("\nRestart=always\n"), "{command}");
         let text = text.replace("/usr/bin/era", env!("CARGO_BIN_EXE_era"));
         let name = unit.file_name().into_string().unwrap();
         std::fs::write(folder.path().join(&name), text).unwrap();

@@ -1,11 +1,16 @@
 //! The one address of a site in layers: nginx with the configuration of `deploy/`, over TLS.
 
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::bed::{Layer, wait};
-use crate::encrypted::certificate;
+use era_store::Dialect;
+use serde_json::json;
+
+use super::MINUTE;
+use super::bed::{Bed, Layer, wait};
+use crate::encrypted::{certificate, trusted};
 use crate::harness::free_address;
 use crate::skipped::skipped;
 
@@ -47,16 +52,16 @@ pub(crate) fn nginx(folder: &Path) -> Option<Command> {
     Some(command)
 }
 
-/// nginx in front of an application and of what keeps files. It ends with the value.
+/// nginx in front of an application and of those that keep files. It ends with the value.
 pub(crate) struct Front {
     folder: tempfile::TempDir,
-    url: String,
+    address: String,
     process: Child,
 }
 
 impl Front {
     /// `None` where something that it needs is not installed.
-    pub(crate) fn start(app: &Layer, files: &Layer) -> Option<Front> {
+    pub(crate) fn start(app: &Layer, files: &[&Layer]) -> Option<Front> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         if certificate(path).is_none() {
@@ -64,9 +69,11 @@ impl Front {
             return None;
         }
         let (listen, plain) = (free_address(), free_address());
-        let upstreams = configured("upstreams.conf", path)
-            .replace("127.0.0.1:7632", &app.address)
-            .replace("127.0.0.1:7636", &files.address);
+        let mut upstreams =
+            configured("upstreams.conf", path).replace("127.0.0.1:7632", &app.address);
+        for (written, layer) in ["127.0.0.1:7636", "127.0.0.1:7646"].iter().zip(files) {
+            upstreams = upstreams.replace(written, &layer.address);
+        }
         let server = configured("era.conf", path)
             .replace("listen 443 ssl", &format!("listen {listen} ssl"))
             .replace("listen 80", &format!("listen {plain}"));
@@ -75,9 +82,26 @@ impl Front {
         let mut command = nginx(path)?;
         command.args(["-g", "daemon off;"]).stdin(Stdio::null());
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let front = Front { folder, url: format!("https://{listen}"), process };
         wait("nginx", Duration::from_secs(30), || std::net::TcpStream::connect(&listen).ok());
-        Some(front)
+        Some(Front { folder, address: listen, process })
+    }
+
+    /// Asks by a token: status and answer.
+    fn ask(&self, token: &str, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = trusted(&self.address, &self.folder.path().join("cert.pem"));
+        let request = format!(
+            "{method} /api/v1{path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\
+             authorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        // It may close without taking leave.
+        let _ = stream.read_to_string(&mut answer);
+        let status = answer.get(9..12).and_then(|status| status.parse().ok());
+        (status.unwrap_or_else(|| panic!("{method} {path}: {answer:?}")), answer)
     }
 
     /// The command line, set up to talk to this address.
@@ -85,7 +109,7 @@ impl Front {
         let mut command = Command::new(env!("CARGO_BIN_EXE_era"));
         command
             .args(arguments)
-            .args(["--url", &self.url, "--ca"])
+            .args(["--url", &format!("https://{}", self.address), "--ca"])
             .arg(self.folder.path().join("cert.pem"))
             .env("ERA_TOKEN", token)
             .env("ERA_CONFIG", self.folder.path().join("config"))
@@ -101,4 +125,38 @@ impl Drop for Front {
         let _ = Command::new("kill").args(["-TERM", &id]).status();
         let _ = self.process.wait();
     }
+}
+
+#[test]
+fn whoever_keeps_files_is_reached_whichever_of_two_it_is_and_whatever_is_sent() {
+    let Some(bed) = Bed::start(Dialect::Postgres) else { return };
+    let _core = bed.core(1);
+    let (mut app, mut second) = (bed.app(), bed.files());
+    app.wait_until_ready();
+    second.wait_until_ready();
+    // nginx asks this one first, and it stands by.
+    let mut first = bed.files();
+    wait("a standby", MINUTE, || first.said().contains("standing by").then_some(()));
+    assert_eq!(first.readiness(), None, "whoever stands by takes no connection");
+    let Some(front) = Front::start(&app, &[&first, &second]) else { return };
+    let token = bed.token();
+    let content = "two hundred thousand bytes, or so\n".repeat(6_000);
+    let sent = |set: &str| {
+        let (made, answer) = front.ask(&token, "POST", "/data", &json!({"name": set}).to_string());
+        assert_eq!(made, 201, "{answer}");
+        let path = format!("/data/admin/{set}/files/part.txt");
+        let (put, answer) = front.ask(&token, "PUT", &path, &content);
+        assert!(put < 300, "{put}: {answer}");
+        let (got, answer) = front.ask(&token, "GET", &path, "");
+        assert!(got == 200 && answer.contains(&content), "{got}");
+    };
+    sent("while-the-first-stands-by");
+    second.kill();
+    first.wait_until_ready();
+    sent("after-it-took-over");
+    second.start();
+    wait("the other one to stand by", MINUTE, || {
+        (second.said().matches("standing by").count() == 1).then_some(())
+    });
+    sent("while-the-second-stands-by");
 }

@@ -64,7 +64,7 @@ fn a_folder_becomes_an_image_of_the_registry_the_catalogue_and_redis_again_and_a
         layer.wait_until_ready();
     }
     let token = bed.token();
-    let Some(front) = Front::start(&app, &files) else { return };
+    let Some(front) = Front::start(&app, &[&files]) else { return };
     let folder = bed.folder.path().join("hello");
     write_dockerfile(&folder, "first");
     let ok = |arguments: &[&str]| {

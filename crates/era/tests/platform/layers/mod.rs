@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use era_store::Dialect;
 use era_store::trial::cut_connections;
+use era_store::{Dialect, Seat, Store};
 use serde_json::{Value, json};
 
 use bed::{Bed, Layer, wait};
@@ -116,6 +116,68 @@ fn what_one_application_was_told_the_other_knows_and_a_job_runs() {
     for layer in [&mut files, &mut first, &mut second, &mut cloud, &mut cores[stands_by]] {
         layer.stop();
     }
+}
+
+#[test]
+fn whatever_waits_waits_for_its_database_too() {
+    let Some(mut bed) = Bed::start_durable(Dialect::Postgres) else { return };
+    bed.server.crash().unwrap();
+    let mut layers = [bed.core(1), bed.app(), bed.cloud(), bed.files()];
+    let says = |layer: &Layer, what: &str| {
+        wait(what, MINUTE, || layer.said().contains(what).then_some(()));
+    };
+    layers.iter().for_each(|layer| says(layer, "the database cannot be used yet"));
+    bed.server.start_again().unwrap();
+    layers.iter_mut().for_each(Layer::wait_until_ready);
+    let mut standbys = [bed.cloud(), bed.files()];
+    standbys.iter().for_each(|standby| says(standby, "standing by"));
+    bed.server.crash().unwrap();
+    standbys.iter().for_each(|standby| says(standby, "the database does not answer"));
+    bed.server.start_again().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    for standby in &mut standbys {
+        assert_eq!(standby.ended(), None, "{}", standby.said());
+    }
+}
+
+#[test]
+fn tasks_of_another_machine_are_not_taken_for_lost() {
+    let Some(bed) = Bed::start(Dialect::Postgres) else { return };
+    let (_core, mut app, mut cloud) = (bed.core(1), bed.app(), bed.cloud());
+    app.wait_until_ready();
+    cloud.wait_until_ready();
+    let token = bed.token();
+    wait("a node", MINUTE, || app.get(&token, "/nodes")["items"].as_array()?.first().cloned());
+    let number = submit(&app, &token, &job("echo once >> outputs/ran; sleep 10"));
+    wait("its start", MINUTE, || bed.outputs(number).join("ran").exists().then_some(()));
+    cloud.kill();
+    // As if it had been the cloud of another machine.
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let (folder, place) = (bed.folder.path().join("other"), bed.database.parse().unwrap());
+        let store = Store::open_at(&folder, &place, None).await.unwrap();
+        let seat = store.seat(Seat::Cloud);
+        while seat.acquire_with("another", None, MINUTE).await.unwrap().is_some() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        seat.tell("machine:elsewhere the machine node-9").await.unwrap();
+        seat.release().await.unwrap();
+        store.close().await;
+    });
+    cloud.start();
+    let refused = wait("a refusal", MINUTE, || cloud.ended());
+    let said = cloud.said();
+    assert!(!refused.success() && said.contains("the machine node-9"), "{said}");
+    assert!(said.contains("--abandon machine:elsewhere"), "{said}");
+    let abandon = ["--insecure-shared-user", "--abandon", "machine:elsewhere"];
+    let mut knowing = bed.sharing("cloud", &abandon);
+    knowing.wait_until_ready();
+    assert_eq!(ended(&app, &token, number)["state"], "succeeded");
+    assert_eq!(std::fs::read_to_string(bed.outputs(number).join("ran")).unwrap(), "once\n");
+    // It is here from now on, which nobody needs to be told.
+    submit(&app, &token, &job("sleep 10"));
+    knowing.stop();
+    cloud.start();
+    cloud.wait_until_ready();
 }
 
 /// Hands in jobs until it is told to stop, asking again with the same key until there is an
