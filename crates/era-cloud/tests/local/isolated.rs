@@ -43,6 +43,23 @@ async fn temporary_folders_and_shared_memory_are_private() {
     assert!(!std::path::Path::new("/dev/shm/mine").exists());
 }
 
+#[tokio::test]
+async fn a_program_among_the_inputs_can_be_run() {
+    let mut bed = Bed::new().await;
+    let kept = bed.folder.path().join("blob");
+    std::fs::write(&kept, "#!/bin/sh\necho it runs\n").expect("write");
+    let script = "inputs/program && (test -x inputs/text && echo BOTH); \
+                  (echo bad > inputs/program) 2>/dev/null; true";
+    let mut launch = bed.sh(1, script);
+    let staged = |to: &str, executable| Staged { from: kept.clone(), to: to.into(), executable };
+    Arc::make_mut(&mut launch.spec).inputs =
+        vec![staged("inputs/program", true), staged("inputs/text", false)];
+    let log = bed.output(launch).await;
+    assert!(log.contains("it runs"), "{log}");
+    let text = std::fs::read_to_string(&kept).expect("kept");
+    assert!(text.ends_with("echo it runs\n"), "{text}");
+}
+
 /// A file system that is full, for as long as this lives.
 struct Full<'a>(&'a std::path::Path);
 
