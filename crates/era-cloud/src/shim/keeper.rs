@@ -28,7 +28,7 @@ use super::faults::is_the_machines;
 use super::protocol::{Lines, put};
 use crate::executor::Launch;
 use crate::isolate::birth::Birth;
-use crate::isolate::{Away, Isolation, TASK_ROOT, Unisolated, View};
+use crate::isolate::{Away, Isolation, TASK_ROOT, Unisolated, View, devices, ipc};
 use crate::limits::{cgroups, tree};
 use crate::task::{Places, Settings, Unready, environment};
 
@@ -149,6 +149,8 @@ struct Keeper {
     node: Option<Node>,
     /// Whose temporary folder was put aside; `None` where none is.
     spare_of: Option<UserId>,
+    /// Whether what is shared by System V's means is our tasks' own.
+    own_ipc: bool,
     /// So that the kernel spares the keeper and not the task; `None` without the right to.
     oom_score: Option<File>,
     pid: i32,
@@ -190,13 +192,15 @@ impl Keeper {
             untold,
             node,
             spare_of,
+            own_ipc: false,
             oom_score,
             pid,
             nothing,
         })
     }
 
-    /// Moves into the slot. This can take milliseconds, which is why tasks are not moved.
+    /// Moves into the slot, and away from what others share. This can take milliseconds, which is
+    /// why tasks are not moved.
     fn settle(&mut self, node: Node) -> io::Result<()> {
         for group in &node.groups {
             cgroups::admit_self(group)?;
@@ -204,6 +208,8 @@ impl Keeper {
         let mut files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         files.current = node.open_files;
         rustix::process::setrlimit(rustix::process::Resource::Nofile, files)?;
+        // Where it is not permitted, what tasks leave of it stays, as it does without root.
+        self.own_ipc = node.isolation.namespaces && ipc::anew().is_ok();
         self.node = Some(node);
         Ok(())
     }
@@ -292,10 +298,16 @@ impl Keeper {
                 put(&mut self.untold, &FromKeeper::Started { at: crate::task::now(), prepared });
                 let code = self.until_gone(pid)?;
                 let at = crate::task::now();
+                // Who cannot be rid of what a task shared is no keeper for another.
+                let stuck = self.own_ipc && ipc::is_used() && ipc::anew().is_err();
                 let spare = self.node.as_ref().map(|node| node.spare.as_path());
                 let aside = spare.is_some_and(|spare| places.put_aside(spare));
                 self.spare_of = aside.then_some(launch.spec.user);
-                self.tell(&FromKeeper::Gone { at, code, tidies: !aside })?;
+                self.tell(&FromKeeper::Gone { at, code, tidies: !aside || stuck })?;
+                if stuck {
+                    places.tidy();
+                    return Err(io::Error::other("what a task left in shared memory stays"));
+                }
                 if !aside {
                     // There may be much to remove, and what the task held is free: nobody waits
                     // for it, but no other task is given to us meanwhile.
@@ -395,12 +407,21 @@ impl Keeper {
             Err(_) => to,
         };
         let read_only: Vec<_> = mounts.into_iter().map(|(from, to)| (from, inside(to))).collect();
+        let gpu_uuids = &node.settings.gpu_uuids;
+        let closed = if gpu_uuids.is_empty() {
+            Vec::new()
+        } else {
+            let own = |gpu: &u8| gpu_uuids.get(usize::from(*gpu)).map_or("", String::as_str);
+            let own: Vec<&str> = launch.gpus.iter().map(own).collect();
+            devices::of_others(&own, devices::DEVICES.as_ref(), devices::DRIVER.as_ref())
+        };
         let view = View {
             folder: &places.folder,
             root,
             tmp: &places.tmp,
             read_only: &read_only,
             hidden: &node.settings.hidden,
+            closed: &closed,
             shm_bytes: if memory == 0 { SHM_BYTES } else { memory },
         };
         let away = Away::from_home()?;

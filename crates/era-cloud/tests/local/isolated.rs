@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use era_cloud::Staged;
-use era_core::units::UserId;
+use era_core::units::{JobId, UserId};
 
 use crate::bed::{Bed, is_root};
 use crate::skipped::skipped;
@@ -41,6 +41,29 @@ async fn temporary_folders_and_shared_memory_are_private() {
     assert!(!again.contains("mine"), "{again}");
     assert!(!std::path::Path::new(&mark).exists());
     assert!(!std::path::Path::new("/dev/shm/mine").exists());
+}
+
+#[tokio::test]
+async fn what_is_left_in_places_that_all_share_goes_with_the_task() {
+    if !is_root() {
+        return skipped(NOT_ROOT);
+    }
+    let mut bed = Bed::with(|settings| settings.spare_keepers = 0).await;
+    let mine = format!("mine-{}", std::process::id());
+    let leave =
+        format!("touch /var/tmp/{mine} && ipcmk -M 4096 && ipcmk -Q && cat /proc/sysvipc/shm");
+    let mut launch = bed.sh(1, &leave);
+    Arc::make_mut(&mut launch.spec).user = UserId(4_242);
+    let log = bed.output(launch.clone()).await;
+    assert!(log.contains("104242"), "{log}");
+    let ours = |name: &str| std::fs::read_to_string(name).is_ok_and(|text| text.contains("104242"));
+    assert!(!ours("/proc/sysvipc/shm") && !ours("/proc/sysvipc/msg"));
+    assert!(!std::path::Path::new("/var/tmp").join(&mine).exists());
+    let look = "ls -A /var/tmp /tmp; cat /proc/sysvipc/shm /proc/sysvipc/msg";
+    (launch.task.job, launch.spec) = (JobId(2), bed.sh(2, look).spec);
+    Arc::make_mut(&mut launch.spec).user = UserId(4_242);
+    let log = bed.output(launch).await;
+    assert!(!log.contains("104242") && !log.contains("mine"), "{log}");
 }
 
 #[tokio::test]
@@ -105,7 +128,7 @@ async fn the_platforms_own_folder_is_out_of_sight() {
         return skipped(NOT_ROOT);
     }
     // Beside `/tmp`, which is private in any case.
-    let visible = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    let visible = tempfile::tempdir_in("/opt").expect("a folder");
     std::fs::write(visible.path().join("secret"), "x").expect("write");
     open_to_all(visible.path());
     let hidden = visible.path().to_owned();
