@@ -36,8 +36,12 @@ pub(crate) struct Birth<'a> {
     pub(crate) folder: &'a Path,
     /// Its user and group; ours where there is none.
     pub(crate) uid: Option<u32>,
-    /// Its standard input. Output and error are ours.
+    /// Its standard input.
     pub(crate) input: BorrowedFd<'a>,
+    /// Its standard output.
+    pub(crate) output: BorrowedFd<'a>,
+    /// Its standard error.
+    pub(crate) error: BorrowedFd<'a>,
 }
 
 /// The same as the kernel reads it, and what became of it.
@@ -48,7 +52,8 @@ struct Ready {
     env: Vec<*const c_char>,
     folder: CString,
     uid: Option<u32>,
-    input: c_int,
+    /// What becomes its files 0, 1 and 2. None of them is one of these here.
+    files: [c_int; 3],
     /// Why it has no program, and of which file that is said.
     error: AtomicI32,
     of: AtomicUsize,
@@ -84,7 +89,7 @@ impl Birth<'_> {
             env: pointers(&env),
             folder: text(self.folder.as_os_str().as_bytes())?,
             uid: self.uid,
-            input: self.input.as_raw_fd(),
+            files: [self.input, self.output, self.error].map(|file| file.as_raw_fd()),
             error: AtomicI32::new(0),
             of: AtomicUsize::new(0),
         };
@@ -168,7 +173,7 @@ fn become_task(ready: &Ready) -> (c_int, usize) {
             })
             // The kernel forgets it on a change of user.
             && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
-            && libc::dup2(ready.input, 0) == 0
+            && (0..).zip(ready.files).all(|(to, file)| libc::dup2(file, to) == to)
             && libc::chdir(ready.folder.as_ptr()) == 0;
         if !done {
             return (errno(), 0);
@@ -215,14 +220,15 @@ mod tests {
             Bed {
                 folder: tempfile::tempdir().expect("a folder"),
                 env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-                null: File::open("/dev/null").expect("opened"),
+                null: File::options().read(true).write(true).open("/dev/null").expect("opened"),
             }
         }
 
         fn start(&self, command: &[&str]) -> io::Result<Pid> {
             let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
             let (env, folder, input) = (&self.env, self.folder.path(), self.null.as_fd());
-            Birth { command: &command, env, folder, uid: None, input }.start()
+            let (command, uid, output, error) = (&command, None, input, input);
+            Birth { command, env, folder, uid, input, output, error }.start()
         }
 
         fn code(&self, command: &[&str]) -> i32 {

@@ -1,10 +1,11 @@
 //! What keeps one user's task away from everything that is not its own.
 //!
 //! As root a task runs under a user id of its user, may gain no privileges, and sees the file
-//! system through a mount namespace of its own: its job's folder at [`TASK_ROOT`], a `/tmp` and a
-//! `/dev/shm` that nobody else sees, its inputs read-only, and nothing of ERA's own folder. The
-//! network is as it is. Without root, or where namespaces are not permitted, less of this holds;
-//! [`Isolation::probe`] finds out how much, and says so in words.
+//! system through a mount namespace of its own: its job's folder at [`TASK_ROOT`], a `/tmp`, a
+//! `/var/tmp` and a `/dev/shm` that nobody else sees, its inputs read-only, no GPU but its own, and
+//! nothing of ERA's own folder. Shared memory, semaphores and queues of System V are its own too.
+//! The network is as it is. Without root, or where namespaces are not permitted, less of this
+//! holds; [`Isolation::probe`] finds out how much, and says so in words.
 //!
 //! A keeper (see [`crate::shim`]) enters the namespace, starts the task there and leaves it again,
 //! so all of it is ordinary code with ordinary errors, and between keeper and program stands only
@@ -13,6 +14,10 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod birth;
+#[cfg(target_os = "linux")]
+pub(crate) mod devices;
+#[cfg(target_os = "linux")]
+pub(crate) mod ipc;
 #[cfg(target_os = "linux")]
 mod mounts;
 

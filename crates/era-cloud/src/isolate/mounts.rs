@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::thread::UnshareFlags;
 
 use super::{Isolation, Unisolated};
 
@@ -43,12 +44,14 @@ pub struct View<'a> {
     pub folder: &'a Path,
     /// Where that is.
     pub root: &'a Path,
-    /// What `/tmp` is.
+    /// What `/tmp`, `/var/tmp` and `/run/lock` are, where others may leave files.
     pub tmp: &'a Path,
     /// Folders or files to see read-only: from outside, to a path inside that exists.
     pub read_only: &'a [(PathBuf, PathBuf)],
     /// Folders to see nothing of.
     pub hidden: &'a [PathBuf],
+    /// Devices that cannot be opened.
+    pub closed: &'a [PathBuf],
     /// Most bytes of `/dev/shm`.
     pub shm_bytes: u64,
 }
@@ -64,7 +67,7 @@ impl Away {
     pub fn from_home() -> Result<Away, Unisolated> {
         let home = File::open("/proc/thread-self/ns/mnt")
             .map_err(|source| Unisolated::Step { what: "find our mounts".into(), source })?;
-        own_mounts().map_err(step("make a mount namespace"))?;
+        own(UnshareFlags::NEWNS).map_err(step("make a mount namespace"))?;
         let away = Away { home };
         rustix::mount::mount_change(
             "/",
@@ -85,6 +88,15 @@ impl Away {
         }
         // From here on what is outside may be covered, so sources were used up before.
         bind(view.tmp, Path::new("/tmp"))?;
+        for shared in ["/var/tmp", "/run/lock"] {
+            match rustix::mount::mount_bind("/tmp", shared) {
+                Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+                Err(errno) => return Err(step(format!("make a private {shared}"))(errno)),
+            }
+        }
+        for device in view.closed {
+            close(device)?;
+        }
         let size = std::ffi::CString::new(format!("size={},mode=1777", view.shm_bytes))
             .unwrap_or_default();
         match rustix::mount::mount(c"shm", c"/dev/shm", c"tmpfs", quiet, &*size) {
@@ -118,10 +130,25 @@ fn bind(from: &Path, to: &Path) -> Result<(), Unisolated> {
     )))
 }
 
-/// Moves the calling thread into a mount namespace of its own.
+/// Makes it impossible to open a device: it is shown in its own place, but by a mount on which no
+/// device opens. So it is still the device that a driver's library looks for, and one that it may
+/// not use.
+fn close(device: &Path) -> Result<(), Unisolated> {
+    match rustix::mount::mount_bind(device, device) {
+        // It went away, which is as good.
+        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        bound => bound.map_err(step(format!("cover {}", device.display())))?,
+    }
+    let flags = MountFlags::BIND | MountFlags::NODEV | MountFlags::NOSUID;
+    rustix::mount::mount_remount(device, flags, c"")
+        .map_err(step(format!("close {}", device.display())))
+}
+
+/// Moves the calling thread into a namespace of its own.
 #[allow(unsafe_code)]
-fn own_mounts() -> rustix::io::Result<()> {
+pub(super) fn own(kind: UnshareFlags) -> rustix::io::Result<()> {
+    debug_assert!(!kind.contains(UnshareFlags::FILES));
     // SAFETY: the danger that rustix names is of `UnshareFlags::FILES`, which takes descriptors
-    // away from other threads. `NEWNS` touches no descriptor.
-    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
+    // away from other threads. Namespaces touch no descriptor.
+    unsafe { rustix::thread::unshare_unsafe(kind) }
 }

@@ -1,10 +1,10 @@
 //! The executor of this machine: it talks to the node's supervisor, and starts one where there is
 //! none.
 //!
-//! It keeps a mirror of which tasks the supervisor must know. If the supervisor is gone, another is
-//! started, which first makes certain that nothing of the old one runs, and then says what it
-//! knows; whatever of the mirror is not among it is lost. Processes, limits and logs are the
-//! supervisor's ([`crate::shim`]).
+//! It keeps a mirror of which tasks the supervisor must know: those that it was told of. If the
+//! supervisor is gone, another is started, which first makes certain that nothing of the old one
+//! runs, and then says what it knows; whatever of the mirror is not among it is lost. Processes,
+//! limits and logs are the supervisor's ([`crate::shim`]).
 
 mod talk;
 
@@ -130,9 +130,6 @@ impl Executor for Local {
     }
 
     fn carry_out(&self, order: Order) {
-        if let Order::Launch(launch) = &order {
-            lock(&self.known).insert(launch.task);
-        }
         self.say(Say::Order(Box::new(order)));
     }
 

@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Host, Known, LocalError, Say, lock};
-use crate::executor::{Report, Reports};
+use crate::executor::{Order, Report, Reports};
 use crate::shim::protocol::{FromShim, Hello, Lines, ToShim, put};
 
 /// Most orders in one write.
@@ -114,7 +114,7 @@ pub(super) async fn go_on(
     known: Known,
 ) {
     loop {
-        match converse(&mut talk, &mut says, &reports).await {
+        match converse(&mut talk, &mut says, &reports, &known).await {
             Over::Done => return,
             Over::Left(answer) => {
                 // Reaped here if it is our child, so that none is left of it.
@@ -169,6 +169,7 @@ async fn converse(
     talk: &mut Talk,
     says: &mut mpsc::UnboundedReceiver<Say>,
     reports: &Reports,
+    known: &Known,
 ) -> Over {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     loop {
@@ -194,6 +195,8 @@ async fn converse(
                     return Over::Done;
                 }
                 let (messages, leave) = messages(&mut batch);
+                // Not when they were queued: what is told to be lost must never be sent after all.
+                lock(known).extend(messages.iter().filter_map(launched));
                 if let Err(error) = talk.say(&messages).await {
                     return Over::Gone(error);
                 }
@@ -206,6 +209,17 @@ async fn converse(
                 }
             }
         }
+    }
+}
+
+/// The task that a message starts.
+fn launched(message: &ToShim) -> Option<TaskId> {
+    match message {
+        ToShim::Order(order) => match &**order {
+            Order::Launch(launch) => Some(launch.task),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

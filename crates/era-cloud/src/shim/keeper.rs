@@ -3,32 +3,34 @@
 //! It lives in the control groups of its slot, so that its task is born there; it enters the task's
 //! namespace to start it; and it adopts whatever the task leaves behind, so that "the task is gone"
 //! is simply "the keeper has no child", however the task forked, changed its session or hid. It
-//! is told what to do on its standard input, which is a socket; its standard output and error are
-//! the pipes of its tasks. If that socket closes, the supervisor is gone, and the keeper ends its
+//! is told what to do on its standard input, which is a socket; with the word to start a task come
+//! the pipes of that task. If that socket closes, the supervisor is gone, and the keeper ends its
 //! task and itself.
 //!
 //! It knows no limits and no deadlines: the supervisor tells it when to signal.
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io::{self, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use era_core::units::{Span, Time, UserId};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::OFlags;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 
+use super::faults::is_the_machines;
 use super::protocol::{Lines, put};
 use crate::executor::Launch;
 use crate::isolate::birth::Birth;
-use crate::isolate::{Away, Isolation, TASK_ROOT, View};
+use crate::isolate::{Away, Isolation, TASK_ROOT, Unisolated, View, devices, ipc};
 use crate::limits::{cgroups, tree};
-use crate::task::{Places, Settings, environment, give};
+use crate::task::{Places, Settings, Unready, environment, give};
 
 /// How long the word that a task has started waits for the word that it is over. Most short tasks
 /// are over by then, and whoever hears both at once has half as much to do.
@@ -42,7 +44,7 @@ const SHM_BYTES: u64 = 8 << 30;
 pub(super) enum ToKeeper {
     /// What is the same for all tasks.
     Node(Box<Node>),
-    /// Start a task.
+    /// Start a task. Its output and its error come with this line.
     Start(Box<Launch>),
     /// Ask all of the task to end.
     Terminate,
@@ -73,9 +75,51 @@ pub(super) enum FromKeeper {
     /// The task's first instruction was at `at`.
     Started { at: Time, prepared: Span },
     /// It could not be started.
-    NotStarted { code: i32, why: String },
-    /// All of it is gone.
-    Gone { at: Time, code: i32 },
+    NotStarted(NotStarted),
+    /// All of it is gone. If the keeper tidies up after it, it says when it is ready again.
+    Gone { at: Time, code: i32, tidies: bool },
+    /// It has tidied up.
+    Ready,
+}
+
+/// Why a task could not be started.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct NotStarted {
+    /// What it is told to have ended with.
+    pub(super) code: i32,
+    pub(super) why: String,
+    /// Whether this machine is the reason, and not the task.
+    pub(super) fault: bool,
+}
+
+impl NotStarted {
+    fn of_the_task(why: impl ToString) -> NotStarted {
+        NotStarted { code: 126, why: why.to_string(), fault: false }
+    }
+
+    fn of_the_machine(why: impl ToString) -> NotStarted {
+        NotStarted { code: 126, why: why.to_string(), fault: true }
+    }
+}
+
+impl From<Unready> for NotStarted {
+    fn from(why: Unready) -> NotStarted {
+        match &why {
+            Unready::Io { source, .. } if is_the_machines(source) => {
+                NotStarted::of_the_machine(why)
+            }
+            _ => NotStarted::of_the_task(why),
+        }
+    }
+}
+
+impl From<Unisolated> for NotStarted {
+    fn from(why: Unisolated) -> NotStarted {
+        match why {
+            Unisolated::NoUserId(_) => NotStarted::of_the_task(why),
+            Unisolated::Step { .. } => NotStarted::of_the_machine(why),
+        }
+    }
 }
 
 /// Runs a keeper on our standard input, until that closes.
@@ -98,11 +142,15 @@ struct Keeper {
     control: UnixStream,
     lines: Lines,
     orders: std::collections::VecDeque<ToKeeper>,
+    /// The pipes of the next task, once they are here.
+    pipes: Vec<OwnedFd>,
     /// What is to be told, in order.
     untold: Vec<u8>,
     node: Option<Node>,
     /// Whose temporary folder was put aside; `None` where none is.
     spare_of: Option<UserId>,
+    /// Whether what is shared by System V's means is our tasks' own.
+    own_ipc: bool,
     /// So that the kernel spares the keeper and not the task; `None` without the right to.
     oom_score: Option<File>,
     pid: i32,
@@ -135,11 +183,24 @@ impl Keeper {
         let pid = rustix::process::getpid().as_raw_pid();
         let (lines, orders, untold) = (Lines::default(), Default::default(), Vec::new());
         let nothing = File::open("/dev/null")?;
-        let (node, spare_of) = (None, None);
-        Ok(Keeper { control, lines, orders, untold, node, spare_of, oom_score, pid, nothing })
+        let (node, spare_of, pipes) = (None, None, Vec::new());
+        Ok(Keeper {
+            control,
+            lines,
+            orders,
+            pipes,
+            untold,
+            node,
+            spare_of,
+            own_ipc: false,
+            oom_score,
+            pid,
+            nothing,
+        })
     }
 
-    /// Moves into the slot. This can take milliseconds, which is why tasks are not moved.
+    /// Moves into the slot, and away from what others share. This can take milliseconds, which is
+    /// why tasks are not moved.
     fn settle(&mut self, node: Node) -> io::Result<()> {
         for group in &node.groups {
             cgroups::admit_self(group)?;
@@ -147,6 +208,8 @@ impl Keeper {
         let mut files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         files.current = node.open_files;
         rustix::process::setrlimit(rustix::process::Resource::Nofile, files)?;
+        // Where it is not permitted, what tasks leave of it stays, as it does without root.
+        self.own_ipc = node.isolation.namespaces && ipc::anew().is_ok();
         self.node = Some(node);
         Ok(())
     }
@@ -172,12 +235,21 @@ impl Keeper {
     /// Reads once from the supervisor, and says whether it is there.
     fn hear(&mut self) -> io::Result<bool> {
         let mut piece = [0; 16 << 10];
-        let read = match self.control.read(&mut piece) {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
-            Err(error) => return Err(error),
-        };
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut with = RecvAncillaryBuffer::new(&mut space);
+        let into = &mut [IoSliceMut::new(&mut piece)];
+        let read =
+            match rustix::net::recvmsg(&self.control, into, &mut with, RecvFlags::CMSG_CLOEXEC) {
+                Ok(received) => received.bytes,
+                Err(rustix::io::Errno::INTR) => return Ok(true),
+                Err(rustix::io::Errno::CONNRESET) => 0,
+                Err(errno) => return Err(errno.into()),
+            };
+        for message in with.drain() {
+            if let RecvAncillaryMessage::ScmRights(files) = message {
+                self.pipes.extend(files);
+            }
+        }
         let (orders, mut wrong) = (&mut self.orders, None);
         self.lines.feed(&piece[..read], |line| match serde_json::from_slice(line) {
             Ok(order) => orders.push_back(order),
@@ -209,36 +281,56 @@ impl Keeper {
     fn run(&mut self, launch: &Launch) -> io::Result<()> {
         let begun = Instant::now();
         let places = Places::of(launch);
-        let started = self.start(launch, &places);
+        // Open until the end is told: a task that closes them has not ended.
+        let pipes = std::mem::take(&mut self.pipes);
+        let started = self.start(launch, &places, &pipes);
         let prepared = Span(i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX));
         match started {
-            Err((code, why)) => {
+            Err(why) => {
                 places.tidy();
-                self.tell(&FromKeeper::NotStarted { code, why })
+                if why.fault {
+                    // It may be tried again, and nothing ran in it that could have left anything.
+                    let _ = std::fs::remove_dir_all(&places.work);
+                }
+                self.tell(&FromKeeper::NotStarted(why))
             }
             Ok(pid) => {
                 put(&mut self.untold, &FromKeeper::Started { at: crate::task::now(), prepared });
                 let code = self.until_gone(pid)?;
                 let at = crate::task::now();
+                // Who cannot be rid of what a task shared is no keeper for another.
+                let stuck = self.own_ipc && ipc::is_used() && ipc::anew().is_err();
                 let spare = self.node.as_ref().map(|node| node.spare.as_path());
                 let aside = spare.is_some_and(|spare| places.put_aside(spare));
                 self.spare_of = aside.then_some(launch.spec.user);
-                self.tell(&FromKeeper::Gone { at, code })?;
-                if !aside {
-                    // There may be much to remove, and what the task held is free.
+                self.tell(&FromKeeper::Gone { at, code, tidies: !aside || stuck })?;
+                if stuck {
                     places.tidy();
+                    return Err(io::Error::other("what a task left in shared memory stays"));
+                }
+                if !aside {
+                    // There may be much to remove, and what the task held is free: nobody waits
+                    // for it, but no other task is given to us meanwhile.
+                    places.tidy();
+                    self.tell(&FromKeeper::Ready)?;
                 }
                 Ok(())
             }
         }
     }
 
-    /// Starts a task, or says with which code and why not.
-    fn start(&mut self, launch: &Launch, places: &Places) -> Result<Pid, (i32, String)> {
+    /// Starts a task, or says why not.
+    fn start(
+        &mut self,
+        launch: &Launch,
+        places: &Places,
+        pipes: &[OwnedFd],
+    ) -> Result<Pid, NotStarted> {
         let Some(node) = self.node.take() else {
-            return Err((126, "the supervisor has not told its settings".into()));
+            let why = "the supervisor has not told its settings";
+            return Err(NotStarted::of_the_machine(why));
         };
-        let started = self.start_on(&node, launch, places);
+        let started = self.start_on(&node, launch, places, pipes);
         self.node = Some(node);
         started
     }
@@ -248,34 +340,35 @@ impl Keeper {
         node: &Node,
         launch: &Launch,
         places: &Places,
-    ) -> Result<Pid, (i32, String)> {
+        pipes: &[OwnedFd],
+    ) -> Result<Pid, NotStarted> {
         let Some(program) = launch.spec.command.first() else {
-            return Err((126, "there is no command to run: give one".into()));
+            return Err(NotStarted::of_the_task("there is no command to run: give one"));
         };
         if let Some(image) = &launch.spec.image {
             let why = "tasks of this node are plain processes: leave the image out, or run the job \
                        on an executor `docker://…`";
-            return Err((126, format!("it names image `{image}`, and {why}")));
+            return Err(NotStarted::of_the_task(format!("it names image `{image}`, and {why}")));
         }
-        let wrong = |why: &dyn std::fmt::Display| (126, why.to_string());
+        let [output, error] = pipes else {
+            return Err(NotStarted::of_the_machine("its pipes did not come with it"));
+        };
         let root = node.isolation.namespaces.then(|| PathBuf::from(TASK_ROOT));
-        let uid = node.isolation.uid(launch.spec.user).map_err(|why| wrong(&why))?;
+        let uid = node.isolation.uid(launch.spec.user)?;
         let spare = self.take_spare(node, launch.spec.user);
-        let mounts = places.prepare(launch, &node.isolation, spare).map_err(|why| wrong(&why))?;
+        let mounts = places.prepare(launch, &node.isolation, spare)?;
         let seen = places.seen(launch, root.as_deref());
         let env = environment(launch, &seen, &node.settings, &node.mark);
         let away = match &root {
-            Some(root) => {
-                Some(self.leave_home(node, launch, places, root, mounts).map_err(|e| wrong(&e))?)
-            }
+            Some(root) => Some(self.leave_home(node, launch, places, root, mounts)?),
             None => None,
         };
-        blocking_output();
         self.spare(false);
         let few = (!node.groups_limit_processes).then(|| few_processes(launch, uid));
         let usual = few.map(set_process_limit);
-        let (command, input) = (&launch.spec.command, self.nothing.as_fd());
-        let birth = Birth { command, env: &env, folder: &seen.work, uid, input };
+        let (command, folder) = (&launch.spec.command, &seen.work);
+        let (input, output, error) = (self.nothing.as_fd(), output.as_fd(), error.as_fd());
+        let birth = Birth { command, env: &env, folder, uid, input, output, error };
         // What the task sees is in its place: from here on its owner may change what is below.
         let born = give(&seen.work, uid).and_then(|()| birth.start());
         if let Some(usual) = usual.flatten() {
@@ -283,11 +376,12 @@ impl Keeper {
         }
         self.spare(true);
         if let Some(away) = away {
-            away.back().map_err(|why| wrong(&why))?;
+            away.back()?;
         }
-        born.map_err(|error| {
-            let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-            (code, format!("could not start `{program}`: {error}"))
+        born.map_err(|error| NotStarted {
+            code: if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 },
+            fault: is_the_machines(&error),
+            why: format!("could not start `{program}`: {error}"),
         })
     }
 
@@ -315,12 +409,21 @@ impl Keeper {
             Err(_) => to,
         };
         let read_only: Vec<_> = mounts.into_iter().map(|(from, to)| (from, inside(to))).collect();
+        let gpu_uuids = &node.settings.gpu_uuids;
+        let closed = if gpu_uuids.is_empty() {
+            Vec::new()
+        } else {
+            let own = |gpu: &u8| gpu_uuids.get(usize::from(*gpu)).map_or("", String::as_str);
+            let own: Vec<&str> = launch.gpus.iter().map(own).collect();
+            devices::of_others(&own, devices::DEVICES.as_ref(), devices::DRIVER.as_ref())
+        };
         let view = View {
             folder: &places.folder,
             root,
             tmp: &places.tmp,
             read_only: &read_only,
             hidden: &node.settings.hidden,
+            closed: &closed,
             shm_bytes: if memory == 0 { SHM_BYTES } else { memory },
         };
         let away = Away::from_home()?;
@@ -475,17 +578,4 @@ fn few_processes(launch: &Launch, uid: Option<u32>) -> rustix::process::Rlimit {
 fn set_process_limit(limit: rustix::process::Rlimit) -> Option<rustix::process::Rlimit> {
     let usual = rustix::process::getrlimit(rustix::process::Resource::Nproc);
     rustix::process::setrlimit(rustix::process::Resource::Nproc, limit).ok().map(|()| usual)
-}
-
-/// The pipes outlive a task, and a task may have made them non-blocking (node does), which the next
-/// one would not expect.
-fn blocking_output() {
-    for fd in [io::stdout().as_fd(), io::stderr().as_fd()] {
-        debug_assert!(fd.as_raw_fd() > 0);
-        if let Ok(flags) = rustix::fs::fcntl_getfl(fd)
-            && flags.contains(OFlags::NONBLOCK)
-        {
-            let _ = rustix::fs::fcntl_setfl(fd, flags - OFlags::NONBLOCK);
-        }
-    }
 }

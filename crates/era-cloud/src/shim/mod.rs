@@ -6,7 +6,8 @@
 //! the supervisor's folder ([`protocol`]).
 //!
 //! ```text
-//!   server ──socket── supervisor ──socket, two pipes── keeper ── task and all its descendants
+//!   server ──socket── supervisor ──socket── keeper ── task and all its descendants
+//!                        └──────── two pipes ─────────┘
 //! ```
 //!
 //! Each task has a [`keeper`](keep) as its parent; keepers are used again. If the supervisor dies,
@@ -20,6 +21,7 @@
 mod connection;
 mod emptied;
 mod ended;
+mod faults;
 mod keeper;
 pub mod protocol;
 mod slot;
@@ -162,7 +164,7 @@ fn private(path: &Path) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
 }
 
-/// A keeper has three channels, so many tasks need many files. Returns what was the limit, which
+/// A keeper and its task have three channels, so many tasks need many files. Returns what was the limit, which
 /// tasks get.
 fn more_files() -> io::Result<Option<u64>> {
     use rustix::process::{Resource, getrlimit, setrlimit};

@@ -1,13 +1,16 @@
-//! A keeper as its supervisor knows it: the process, its slot of control groups, and the three
-//! channels to it.
+//! A keeper as its supervisor knows it: the process, its slot of control groups, the socket to it,
+//! and the pipes of its task.
 
-use std::io::{self, PipeReader, Read, Write};
+use std::io::{self, IoSlice, PipeReader, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use era_core::job::TaskId;
 use rustix::fs::OFlags;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
 use super::keeper::{FromKeeper, Node, ToKeeper};
 use super::protocol::{Lines, put};
@@ -25,14 +28,24 @@ pub(super) struct Kept {
     /// Where it may have put a temporary folder aside.
     spare: PathBuf,
     pub(super) task: Option<TaskId>,
-    /// How often its slot was out of memory when it was last looked at.
-    pub(super) oom_kills: u64,
     /// The log of its task, once there is a byte to write.
     pub(super) log: Option<LogWriter>,
     pub(super) control: UnixStream,
+    /// Where its task's output comes from.
+    pub(super) pipes: Option<Pipes>,
+    lines: Lines,
+    /// What is to be said to it, and how much of that was.
+    untold: Vec<u8>,
+    told: usize,
+    /// The task's ends of its pipes, which go with the byte of `untold` at this place.
+    ends: Option<(usize, [OwnedFd; 2])>,
+}
+
+/// Our ends of the pipes of one task.
+#[derive(Debug)]
+pub(super) struct Pipes {
     pub(super) out: PipeReader,
     pub(super) err: PipeReader,
-    lines: Lines,
 }
 
 impl Kept {
@@ -44,26 +57,32 @@ impl Kept {
         slot: Slot,
     ) -> io::Result<Kept> {
         let (control, theirs) = UnixStream::pair()?;
-        let (out, out_end) = io::pipe()?;
-        let (err, err_end) = io::pipe()?;
-        for pipe in [&out, &err] {
-            rustix::fs::fcntl_setfl(pipe, OFlags::NONBLOCK)?;
-        }
+        // A launch may be longer than a socket holds, and nobody waits until it is read.
+        control.set_nonblocking(true)?;
         // The file that we run may have been replaced since; this is still the one that we are.
         let child = Command::new("/proc/self/exe")
             .args(arguments)
             .env_clear()
             // So that the sweep of a later supervisor finds keepers too.
             .env(crate::task::MARK, &node.mark)
-            .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
-            .stdout(out_end)
-            .stderr(err_end)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
             .spawn()?;
-        let lines = Lines::default();
         let spare = node.spare.join(format!("k{number}"));
         let node = Node { groups: slot.paths(), spare: spare.clone(), ..node.clone() };
-        let (task, oom_kills, log) = (None, 0, None);
-        let mut kept = Kept { child, slot, spare, task, oom_kills, log, control, out, err, lines };
+        let mut kept = Kept {
+            child,
+            slot,
+            spare,
+            task: None,
+            log: None,
+            control,
+            pipes: None,
+            lines: Lines::default(),
+            untold: Vec::new(),
+            told: 0,
+            ends: None,
+        };
         kept.tell(&ToKeeper::Node(Box::new(node)))?;
         Ok(kept)
     }
@@ -75,17 +94,67 @@ impl Kept {
         let _ = std::fs::remove_dir(&self.spare);
     }
 
+    /// Makes the pipes of the next task, whose other ends go to the keeper with the next line.
+    /// Each task has its own: whoever still holds an end of an earlier one's has no voice in the
+    /// log of this one. They are the task's user's, who may then open `/dev/stderr` too.
+    pub(super) fn lay_pipes(&mut self, owner: Option<u32>) -> io::Result<()> {
+        let (out, out_end) = io::pipe()?;
+        let (err, err_end) = io::pipe()?;
+        let owner =
+            owner.map(|uid| (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(uid)));
+        for pipe in [&out, &err] {
+            rustix::fs::fcntl_setfl(pipe, OFlags::NONBLOCK)?;
+            if let Some((user, group)) = owner {
+                rustix::fs::fchown(pipe, Some(user), Some(group))?;
+            }
+        }
+        self.pipes = Some(Pipes { out, err });
+        self.ends = Some((self.untold.len(), [out_end.into(), err_end.into()]));
+        Ok(())
+    }
+
     pub(super) fn tell(&mut self, message: &ToKeeper) -> io::Result<()> {
-        let mut line = Vec::with_capacity(1024);
-        put(&mut line, message);
-        self.control.write_all(&line)
+        put(&mut self.untold, message);
+        self.flush()
+    }
+
+    /// Whether something waits to be said.
+    pub(super) fn has_more(&self) -> bool {
+        !self.untold.is_empty()
+    }
+
+    /// Says what it can without waiting. An error means that the keeper is gone.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        while self.told < self.untold.len() {
+            let said = match &self.ends {
+                Some((at, ends)) if *at == self.told => {
+                    send_with(&self.control, &self.untold[self.told..], ends)
+                }
+                Some((at, _)) => self.control.write(&self.untold[self.told..*at]),
+                None => self.control.write(&self.untold[self.told..]),
+            };
+            match said {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(said) => {
+                    self.ends.take_if(|(at, _)| *at == self.told);
+                    self.told += said;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.untold.clear();
+        self.told = 0;
+        Ok(())
     }
 
     /// Reads what the keeper says. An error means that it is gone.
     pub(super) fn hear(&mut self) -> io::Result<Vec<FromKeeper>> {
         let mut piece = [0; 4096];
+        let nothing = [io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock];
         let read = match self.control.read(&mut piece) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Vec::new()),
+            Err(error) if nothing.contains(&error.kind()) => return Ok(Vec::new()),
             read => read?,
         };
         if read == 0 {
@@ -102,13 +171,35 @@ impl Kept {
     /// Reads one piece of what the task prints; empty if there is nothing now.
     pub(super) fn listen(&mut self, stream: Stream, piece: &mut Vec<u8>) -> usize {
         piece.resize(PIECE_BYTES, 0);
-        let read = match stream {
-            Stream::Out => self.out.read(piece),
-            Stream::Err => self.err.read(piece),
+        let read = match (stream, &mut self.pipes) {
+            (Stream::Out, Some(pipes)) => pipes.out.read(piece),
+            (Stream::Err, Some(pipes)) => pipes.err.read(piece),
+            (_, None) => Ok(0),
         };
         // Nothing to read now is the common case; anything else shows on the control socket too.
         let read = read.unwrap_or(0);
         piece.truncate(read);
         read
     }
+
+    /// How much the task has printed that was not read yet.
+    pub(super) fn unread(&self, stream: Stream) -> u64 {
+        let Some(pipes) = &self.pipes else { return 0 };
+        let pipe = match stream {
+            Stream::Out => &pipes.out,
+            Stream::Err => &pipes.err,
+        };
+        rustix::io::ioctl_fionread(pipe).unwrap_or(0)
+    }
+}
+
+/// Sends bytes, and with the first of them two files.
+fn send_with(to: &UnixStream, bytes: &[u8], files: &[OwnedFd; 2]) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut with = SendAncillaryBuffer::new(&mut space);
+    let files = [files[0].as_fd(), files[1].as_fd()];
+    if !with.push(SendAncillaryMessage::ScmRights(&files)) {
+        return Err(io::Error::other("two files are too many"));
+    }
+    Ok(rustix::net::sendmsg(to, &[IoSlice::new(bytes)], &mut with, SendFlags::NOSIGNAL)?)
 }

@@ -16,7 +16,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use super::connection::Connection;
 use super::emptied::Emptied;
 use super::ended::Ended;
-use super::keeper::{FromKeeper, Node, ToKeeper};
+use super::faults::{Faults, Next};
+use super::keeper::{FromKeeper, Node, NotStarted, ToKeeper};
 use super::protocol::{FromShim, Hello, ToShim};
 use super::slot::Kept;
 use super::task::{Task, steady};
@@ -56,6 +57,7 @@ pub(super) struct Supervisor {
     deadlines: BTreeSet<(Instant, TaskId)>,
     ended: Ended,
     emptied: Emptied,
+    faults: Faults,
     acknowledged: Remembered,
     samples: VecDeque<Report>,
     watch: Watch,
@@ -116,6 +118,7 @@ impl Supervisor {
             waiting: VecDeque::new(),
             deadlines: BTreeSet::new(),
             ended,
+            faults: Faults::default(),
             acknowledged: Remembered::default(),
             samples: VecDeque::new(),
             watch: Watch::default(),
@@ -166,13 +169,15 @@ impl Supervisor {
             fds.push(PollFd::new(&connection.stream, flags));
         }
         for (id, kept) in &self.keepers {
+            let mut flags = PollFlags::IN;
+            flags.set(PollFlags::OUT, kept.has_more());
             sources.push(Source::Control(*id));
-            fds.push(PollFd::new(&kept.control, PollFlags::IN));
-            if kept.task.is_some() {
+            fds.push(PollFd::new(&kept.control, flags));
+            if let Some(pipes) = &kept.pipes {
                 sources.push(Source::Printed(*id, Stream::Out));
-                fds.push(PollFd::new(&kept.out, PollFlags::IN));
+                fds.push(PollFd::new(&pipes.out, PollFlags::IN));
                 sources.push(Source::Printed(*id, Stream::Err));
-                fds.push(PollFd::new(&kept.err, PollFlags::IN));
+                fds.push(PollFd::new(&pipes.err, PollFlags::IN));
             }
         }
         let timeout = self.patience().map(|left| Timespec {
@@ -394,12 +399,13 @@ impl Supervisor {
 
     /// Gives waiting tasks to idle keepers, and makes keepers for the others.
     fn place(&mut self) {
-        let mut held_back = VecDeque::new();
+        let (mut held_back, now) = (VecDeque::new(), Instant::now());
         while let Some(task) = self.waiting.pop_front() {
             // At most one attempt at a time, whatever we are told.
             let oldest = TaskId { attempt: 0, rank: 0, ..task };
             let this = TaskId { rank: 0, ..task };
-            if self.tasks.range(oldest..this).next().is_some() {
+            let overtakes = self.tasks.range(oldest..this).next().is_some();
+            if overtakes || self.faults.holds(task, now) {
                 held_back.push_back(task);
                 continue;
             }
@@ -413,9 +419,7 @@ impl Supervisor {
             };
             match keeper {
                 Ok(keeper) => self.entrust(keeper, task),
-                Err(error) => {
-                    self.not_started(task, 126, &format!("no keeper could be started: {error}"));
-                }
+                Err(error) => self.fault(task, &format!("no keeper could be started: {error}")),
             }
         }
         held_back.append(&mut self.waiting);
@@ -427,9 +431,20 @@ impl Supervisor {
         let id = self.next_keeper;
         self.next_keeper += 1;
         let slot = self.cgroups.slot(id)?;
-        let kept = Kept::start(&self.keeper_arguments, &self.node, id, slot)?;
-        self.keepers.insert(id, kept);
-        Ok(id)
+        let groups = slot.paths();
+        match Kept::start(&self.keeper_arguments, &self.node, id, slot) {
+            Ok(kept) => {
+                self.keepers.insert(id, kept);
+                Ok(id)
+            }
+            Err(error) => {
+                for group in groups {
+                    // What cannot be removed is swept at the next start.
+                    let _ = std::fs::remove_dir(group);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Gives a task to a keeper.
@@ -450,13 +465,13 @@ impl Supervisor {
                     {
                         self.dismiss(fresh);
                         let why = format!("its limits could not be set: {error}");
-                        return self.not_started(task, 126, &why);
+                        return self.fault(task, &why);
                     }
                     return self.hand_over(fresh, task);
                 }
                 Err(error) => {
                     let why = format!("no keeper could be started: {error}");
-                    return self.not_started(task, 126, &why);
+                    return self.fault(task, &why);
                 }
             }
         }
@@ -468,8 +483,14 @@ impl Supervisor {
         else {
             return;
         };
+        let owner = self.node.isolation.uid(about.launch.spec.user).ok().flatten();
+        if let Err(error) = kept.lay_pipes(owner) {
+            self.idle.push(keeper);
+            return self.fault(task, &format!("its pipes could not be made: {error}"));
+        }
         about.keeper = Some(keeper);
-        about.oom_kills_before = kept.oom_kills;
+        // Not as the task before was told of: it may have coped with being out of memory.
+        about.oom_kills_before = kept.slot.oom_kills();
         if task.rank == 0 {
             about.scalars = Some(Scalars::new(&Places::of(&about.launch).outputs));
         }
@@ -489,22 +510,38 @@ impl Supervisor {
 
     fn hear_keeper(&mut self, keeper: u64) {
         let Some(kept) = self.keepers.get_mut(&keeper) else { return };
-        let (heard, task) = (kept.hear(), kept.task);
-        let Ok(said) = heard else { return self.lose(keeper) };
-        let Some(task) = task else { return };
+        let Ok(said) = kept.flush().and_then(|()| kept.hear()) else { return self.lose(keeper) };
         for message in said {
-            match message {
-                FromKeeper::Started { at, prepared } => {
+            let Some(kept) = self.keepers.get(&keeper) else { return };
+            match (message, kept.task) {
+                (FromKeeper::Started { at, prepared }, Some(task)) => {
+                    self.faults.began(task);
                     if let Some(about) = self.tasks.get_mut(&task) {
                         about.started = Some((at, prepared));
                         self.report(Report::Started { task, at, prepared });
                     }
                 }
-                FromKeeper::NotStarted { code, why } => {
-                    self.not_started(task, code, &why);
+                (FromKeeper::NotStarted(NotStarted { code, why, fault }), Some(task)) => {
+                    if fault {
+                        self.fault(task, &why);
+                    } else {
+                        self.not_started(task, code, &why);
+                    }
                     self.release(keeper);
+                    self.idle.push(keeper);
                 }
-                FromKeeper::Gone { at, code } => self.gone(keeper, task, at, code),
+                (FromKeeper::Gone { at, code, tidies }, Some(task)) => {
+                    self.gone(keeper, task, at, code);
+                    if !tidies {
+                        self.idle.push(keeper);
+                    }
+                }
+                // Not before: a task that were given to it would wait.
+                (FromKeeper::Ready, None) => self.idle.push(keeper),
+                (message, task) => {
+                    tracing::warn!(?message, ?task, "a keeper said what makes no sense");
+                    return self.lose(keeper);
+                }
             }
         }
     }
@@ -512,7 +549,14 @@ impl Supervisor {
     /// All of a task is gone: what it printed is in the pipes, and then it is over.
     fn gone(&mut self, keeper: u64, task: TaskId, at: Time, code: i32) {
         for stream in [Stream::Out, Stream::Err] {
-            while self.hear_task(keeper, stream) > 0 {}
+            // Not until they are empty: who was given an end of them may write for ever.
+            let mut left = self.keepers.get(&keeper).map_or(0, |kept| kept.unread(stream));
+            while left > 0 {
+                match self.hear_task(keeper, stream) {
+                    0 => break,
+                    read => left = left.saturating_sub(read as u64),
+                }
+            }
         }
         // What it wrote last counts too.
         if let Some(about) = self.tasks.get_mut(&task)
@@ -525,11 +569,10 @@ impl Supervisor {
         }
         let before = self.tasks.get(&task).map_or(0, |about| about.oom_kills_before);
         let mut out_of_memory = false;
-        if let Some(kept) = self.keepers.get_mut(&keeper)
+        if let Some(kept) = self.keepers.get(&keeper)
             && code != 0
         {
-            kept.oom_kills = kept.slot.oom_kills();
-            out_of_memory = kept.oom_kills > before;
+            out_of_memory = kept.slot.oom_kills() > before;
         }
         self.release(keeper);
         if let Some(about) = self.tasks.get(&task)
@@ -542,14 +585,14 @@ impl Supervisor {
         self.end(task, code, at, out_of_memory);
     }
 
-    /// A keeper is free for another task.
+    /// A keeper has no task any more.
     fn release(&mut self, keeper: u64) {
         if let Some(kept) = self.keepers.get_mut(&keeper) {
             kept.task = None;
+            kept.pipes = None;
             if let Some(mut log) = kept.log.take() {
                 log.flush(crate::task::now());
             }
-            self.idle.push(keeper);
         }
     }
 
@@ -557,6 +600,7 @@ impl Supervisor {
     fn end(&mut self, task: TaskId, code: i32, at: Time, out_of_memory: bool) {
         let Some(about) = self.tasks.remove(&task) else { return };
         self.deadlines.remove(&(about.until, task));
+        self.faults.over(task);
         let report = about.end(at, code, out_of_memory);
         self.ended.keep(task, report.clone());
         self.report(report);
@@ -568,6 +612,34 @@ impl Supervisor {
         let Some(about) = self.tasks.get_mut(&task) else { return };
         about.doom.get_or_insert(Ending::NotStarted);
         self.end(task, code, crate::task::now(), false);
+    }
+
+    /// A task could not be started, and this machine is the reason.
+    fn fault(&mut self, task: TaskId, why: &str) {
+        tracing::warn!(%task, why, "this machine could not start a task");
+        if self.tasks.get(&task).is_some_and(|about| about.doom.is_some()) {
+            // It was to end in any case.
+            return self.not_started(task, 126, why);
+        }
+        match self.faults.came(task, Instant::now()) {
+            Next::Again(at) => {
+                self.note(task, &format!("the task could not be started, and will be: {why}"));
+                let Some(about) = self.tasks.get_mut(&task) else { return };
+                about.keeper = None;
+                self.waiting.push_back(task);
+                // So that we wake up for it.
+                self.deadlines.insert((at, task));
+            }
+            Next::Lost => {
+                self.note(task, &format!("the task was not started here: {why}"));
+                let Some(about) = self.tasks.remove(&task) else { return };
+                self.deadlines.remove(&(about.until, task));
+                let report = Report::Lost { task, reason: "not-started-here".into() };
+                self.ended.keep(task, report.clone());
+                self.report(report);
+            }
+            Next::Failed => self.not_started(task, 126, why),
+        }
     }
 
     /// Writes a line of our own into a task's log.
@@ -631,6 +703,7 @@ impl Supervisor {
         let Some(task) = kept.task else { return };
         let Some(about) = self.tasks.remove(&task) else { return };
         self.deadlines.remove(&(about.until, task));
+        self.faults.over(task);
         let report = match about.doom {
             // It was killed so thoroughly that its keeper went too.
             Some(_) => about.end(crate::task::now(), 128 + 9, false),

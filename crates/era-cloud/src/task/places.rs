@@ -319,7 +319,12 @@ fn show(
         return Ok(Some((input.from.clone(), to.to_owned())));
     }
     if folder || isolation.first_uid.is_none() {
-        symlink(&input.from, to)?;
+        if !folder && input.executable {
+            // The kept file is not to be executed by itself, and a link would not change that.
+            copy(&input.from, to, true, None)?;
+        } else {
+            symlink(&input.from, to)?;
+        }
         return Ok(None);
     }
     // A second name of the kept file: the task is not its owner, and cannot change it.
@@ -329,7 +334,11 @@ fn show(
         Err(_) => drop(std::fs::copy(&input.from, to)?),
         Ok(()) => {}
     }
-    std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o444))?;
+    // A kept file is one for all that show it: who may execute it in one place may not lose that
+    // because another shows it too.
+    let before = std::fs::symlink_metadata(to)?.permissions().mode() & 0o111;
+    let execute = if input.executable { 0o111 } else { before };
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o444 | execute))?;
     Ok(None)
 }
 

@@ -6,6 +6,7 @@ use era_cloud::{Ending, Executor, Order};
 use era_core::units::Time;
 
 use crate::bed::{Bed, count, now, wait_until};
+use crate::skipped::skipped;
 
 fn in_ms(ms: i64) -> Time {
     Time(now().0 + ms)
@@ -73,6 +74,19 @@ async fn out_of_memory_is_told_apart_from_failure() {
     // The same slot, and an ordinary failure.
     let task = bed.launch(bed.sh(2, "kill -9 $$"));
     assert_eq!(bed.ended(task).await, (137, Ending::Itself));
+}
+
+#[tokio::test]
+async fn a_task_that_coped_with_being_out_of_memory_does_not_speak_for_the_next() {
+    let mut bed = Bed::with(|settings| settings.path = path_with_python()).await;
+    if bed.notes_say("memory is sampled") {
+        return skipped("memory is not limited by control groups here");
+    }
+    let log = bed.output(bed.sh(1, &format!("{TAKE_600_MB} || echo coped; echo $PPID"))).await;
+    assert!(log.contains("coped"), "{log}");
+    let task = bed.launch(bed.sh(2, "echo $PPID; exit 1"));
+    assert_eq!(bed.ended(task).await, (1, Ending::Itself));
+    assert!(log.contains(bed.log(2).trim()), "the same keeper: {log}");
 }
 
 #[tokio::test]

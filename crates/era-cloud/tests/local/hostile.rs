@@ -1,12 +1,18 @@
 //! Tasks that try to stay, to hide or to drown the others.
 
+use std::io::{IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use era_cloud::{Ending, Executor, Order};
 
 use crate::bed::{Bed, count, now, wait_until};
-use era_core::units::Time;
+use era_core::units::{Time, UserId};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 /// Forks, forks again, leaves session, group and environment, and lives on.
 fn escape(seconds: &str) -> String {
@@ -94,4 +100,60 @@ async fn a_task_that_makes_its_output_non_blocking_does_not_harm_the_next() {
     let check = "import fcntl, os; print(bool(fcntl.fcntl(1, fcntl.F_GETFL) & os.O_NONBLOCK))";
     let log = bed.output(bed.run(2, &["/usr/bin/python3", "-c", check])).await;
     assert!(log.contains("False"), "{log}");
+}
+
+/// The file that a task hands to whoever listens there.
+fn file_handed_over(to: &UnixListener) -> OwnedFd {
+    let (from, _) = to.accept().expect("a task");
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut with = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let into = &mut [IoSliceMut::new(&mut byte)];
+    rustix::net::recvmsg(&from, into, &mut with, RecvFlags::CMSG_CLOEXEC).expect("a message");
+    let files = with.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    files.last().expect("a file")
+}
+
+#[tokio::test]
+async fn a_task_that_gave_its_output_away_has_no_voice_in_the_log_of_the_next() {
+    let mut bed = Bed::with(|settings| settings.spare_keepers = 0).await;
+    let name = format!("era-test-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).expect("a name");
+    let listener = UnixListener::bind_addr(&address).expect("listens");
+    let python = format!(
+        "import os, socket; s = socket.socket(socket.AF_UNIX); s.connect('\\0{name}'); \
+         socket.send_fds(s, [b'x'], [1]); print(os.getppid())"
+    );
+    let log = bed.output(bed.run(1, &["/usr/bin/python3", "-c", &python])).await;
+    let mut output = std::fs::File::from(file_handed_over(&listener));
+    let mut next = bed.sh(2, "echo $PPID; sleep 0.5");
+    Arc::make_mut(&mut next.spec).user = UserId(2);
+    let task = bed.launch(next);
+    bed.started(task).await;
+    // Whether it can be written or not, it is nobody's word.
+    let _ = output.write_all(b"era: checkpoint done=7\nforged\n");
+    assert_eq!(bed.ended(task).await, (0, Ending::Itself));
+    assert_eq!(bed.log(2), log, "the same keeper, and nothing else");
+}
+
+#[tokio::test]
+async fn who_holds_the_output_of_a_task_that_is_gone_holds_nobody_up() {
+    let mut bed = Bed::new().await;
+    let name = format!("era-test-flood-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).expect("a name");
+    let listener = UnixListener::bind_addr(&address).expect("listens");
+    let flood = std::thread::spawn(move || {
+        let mut output = std::fs::File::from(file_handed_over(&listener));
+        while output.write_all(&[b'x'; 4096]).is_ok() {}
+    });
+    let python = format!(
+        "import socket; s = socket.socket(socket.AF_UNIX); s.connect('\\0{name}'); \
+         socket.send_fds(s, [b'x'], [1])"
+    );
+    let task = bed.launch(bed.run(1, &["/usr/bin/python3", "-c", &python]));
+    assert_eq!(bed.ended(task).await, (0, Ending::Itself));
+    flood.join().expect("it ended");
 }

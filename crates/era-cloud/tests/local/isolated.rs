@@ -4,14 +4,17 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use era_cloud::Staged;
-use era_core::units::UserId;
+use era_core::units::{JobId, UserId};
 
 use crate::bed::{Bed, is_root};
+use crate::skipped::skipped;
+
+const NOT_ROOT: &str = "only root can keep users apart";
 
 #[tokio::test]
 async fn each_user_runs_under_a_user_id_of_its_own() {
     if !is_root() {
-        return;
+        return skipped(NOT_ROOT);
     }
     let mut bed = Bed::new().await;
     let mut launch =
@@ -27,7 +30,7 @@ async fn each_user_runs_under_a_user_id_of_its_own() {
 #[tokio::test]
 async fn temporary_folders_and_shared_memory_are_private() {
     if !is_root() {
-        return;
+        return skipped(NOT_ROOT);
     }
     let mut bed = Bed::new().await;
     let mark = format!("/tmp/{}", std::process::id());
@@ -41,12 +44,91 @@ async fn temporary_folders_and_shared_memory_are_private() {
 }
 
 #[tokio::test]
+async fn what_is_left_in_places_that_all_share_goes_with_the_task() {
+    if !is_root() {
+        return skipped(NOT_ROOT);
+    }
+    let mut bed = Bed::with(|settings| settings.spare_keepers = 0).await;
+    let mine = format!("mine-{}", std::process::id());
+    let leave =
+        format!("touch /var/tmp/{mine} && ipcmk -M 4096 && ipcmk -Q && cat /proc/sysvipc/shm");
+    let mut launch = bed.sh(1, &leave);
+    Arc::make_mut(&mut launch.spec).user = UserId(4_242);
+    let log = bed.output(launch.clone()).await;
+    assert!(log.contains("104242"), "{log}");
+    let ours = |name: &str| std::fs::read_to_string(name).is_ok_and(|text| text.contains("104242"));
+    assert!(!ours("/proc/sysvipc/shm") && !ours("/proc/sysvipc/msg"));
+    assert!(!std::path::Path::new("/var/tmp").join(&mine).exists());
+    let look = "ls -A /var/tmp /tmp; cat /proc/sysvipc/shm /proc/sysvipc/msg";
+    (launch.task.job, launch.spec) = (JobId(2), bed.sh(2, look).spec);
+    Arc::make_mut(&mut launch.spec).user = UserId(4_242);
+    let log = bed.output(launch).await;
+    assert!(!log.contains("104242") && !log.contains("mine"), "{log}");
+}
+
+#[tokio::test]
+async fn a_program_among_the_inputs_can_be_run() {
+    let mut bed = Bed::new().await;
+    let kept = bed.folder.path().join("blob");
+    std::fs::write(&kept, "#!/bin/sh\necho it runs\n").expect("write");
+    let script = "inputs/program && (test -x inputs/text && echo BOTH); \
+                  (echo bad > inputs/program) 2>/dev/null; true";
+    let mut launch = bed.sh(1, script);
+    let staged = |to: &str, executable| Staged { from: kept.clone(), to: to.into(), executable };
+    Arc::make_mut(&mut launch.spec).inputs =
+        vec![staged("inputs/program", true), staged("inputs/text", false)];
+    let log = bed.output(launch).await;
+    assert!(log.contains("it runs"), "{log}");
+    let text = std::fs::read_to_string(&kept).expect("kept");
+    assert!(text.ends_with("echo it runs\n"), "{text}");
+}
+
+/// A file system that is full, for as long as this lives.
+struct Full<'a>(&'a std::path::Path);
+
+impl Full<'_> {
+    fn mount(at: &std::path::Path) -> rustix::io::Result<Full<'_>> {
+        std::fs::create_dir(at).expect("made");
+        let (flags, few) = (rustix::mount::MountFlags::empty(), c"nr_inodes=2");
+        rustix::mount::mount(c"full", at, c"tmpfs", flags, few).map(|()| Full(at))
+    }
+
+    fn make_room(&self) {
+        let flags = rustix::mount::MountFlags::empty();
+        rustix::mount::mount_remount(self.0, flags, c"nr_inodes=1000").expect("more room");
+    }
+}
+
+impl Drop for Full<'_> {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(self.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_no_fault_of_the_task_which_starts_once_there_is_room() {
+    if !is_root() {
+        return skipped(NOT_ROOT);
+    }
+    let mut bed = Bed::new().await;
+    let jobs = bed.folder.path().join("jobs");
+    let full = match Full::mount(&jobs) {
+        Ok(full) => full,
+        Err(errno) => return skipped(&format!("nothing can be mounted here: {errno}")),
+    };
+    let task = bed.launch(bed.sh(1, "cat inputs/it"));
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    full.make_room();
+    assert_eq!(bed.ended(task).await, (1, era_cloud::Ending::Itself), "{}", bed.log(1));
+}
+
+#[tokio::test]
 async fn the_platforms_own_folder_is_out_of_sight() {
     if !is_root() {
-        return;
+        return skipped(NOT_ROOT);
     }
     // Beside `/tmp`, which is private in any case.
-    let visible = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    let visible = tempfile::tempdir_in("/opt").expect("a folder");
     std::fs::write(visible.path().join("secret"), "x").expect("write");
     open_to_all(visible.path());
     let hidden = visible.path().to_owned();
@@ -65,7 +147,7 @@ async fn the_platforms_own_folder_is_out_of_sight() {
 #[tokio::test]
 async fn inputs_are_read_only() {
     if !is_root() {
-        return;
+        return skipped(NOT_ROOT);
     }
     let mut bed = Bed::new().await;
     let set = bed.folder.path().join("set");
@@ -95,11 +177,11 @@ async fn inputs_are_read_only() {
 #[tokio::test]
 async fn a_task_is_given_no_more_processor_time_than_it_asked_for() {
     if !is_root() {
-        return;
+        return skipped(NOT_ROOT);
     }
     let mut bed = Bed::new().await;
     if bed.notes_say("processor time is not limited") {
-        return;
+        return skipped("processor time is not limited here");
     }
     let script = "i=0; e=$(($(date +%s%N) + 1000000000)); while [ $(date +%s%N) -lt $e ]; do \
                   i=$((i+1)); done; cat /proc/self/cgroup; times";

@@ -3,6 +3,9 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "../../../skipped.rs"]
+mod skipped;
+
 mod bed;
 mod ends;
 mod hostile;

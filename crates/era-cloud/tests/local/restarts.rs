@@ -67,6 +67,27 @@ async fn if_the_supervisor_dies_its_tasks_die_and_are_lost_never_doubled() {
 }
 
 #[tokio::test]
+async fn what_was_ordered_while_there_was_no_supervisor_is_lost_or_runs_never_both() {
+    let mut bed = Bed::new().await;
+    let supervisor = bed.supervisor();
+    bed.kill(supervisor);
+    // Until it is noticed; the next one takes longer to come.
+    tokio::time::sleep(Duration::from_millis(4)).await;
+    let task = bed.launch(bed.sh(1, "echo run >> $ERA_OUTPUTS/runs"));
+    let mut told = Vec::new();
+    // What comes after it is answered after it.
+    let last = bed.launch(bed.sh(2, "sleep 0.3"));
+    while !told.iter().any(|report| {
+        matches!(report, Report::Exited { task, .. } | Report::Lost { task, .. } if *task == last)
+    }) {
+        told.push(bed.next().await);
+    }
+    let lost = |report: &&Report| matches!(report, Report::Lost { task: t, .. } if *t == task);
+    let ran = bed.job(1).join("outputs/runs").exists();
+    assert_eq!(told.iter().filter(lost).count(), usize::from(!ran), "{told:?}");
+}
+
+#[tokio::test]
 async fn what_outlives_supervisor_and_keepers_is_swept() {
     let mut bed = Bed::new().await;
     let task = bed.launch(bed.sh(1, "(setsid sleep 7302.5 &); sleep 7302.5"));

@@ -152,3 +152,34 @@ async fn a_task_that_leaves_nothing_leaves_no_folder_and_the_next_starts_as_if_i
     assert_eq!(bed.ended(failed).await, (1, Ending::Itself));
     assert!(bed.job(4).exists(), "it may be tried again");
 }
+
+#[tokio::test]
+async fn output_can_be_opened_by_its_name() {
+    let mut bed = Bed::new().await;
+    let log = bed.output(bed.sh(1, "echo one > /dev/stdout; echo two > /dev/stderr")).await;
+    assert!(log.contains("one") && log.contains("two"), "{log}");
+}
+
+#[tokio::test]
+async fn a_launch_of_more_bytes_than_a_socket_holds_arrives_whole() {
+    const FILES: usize = 4000;
+    let mut bed = Bed::new().await;
+    let kept = bed.folder.path().join("kept");
+    std::fs::write(&kept, "x").expect("write");
+    let mut launch = bed.sh(1, "ls code | wc -l; echo $(cat code/*) | tr -d ' ' | wc -c");
+    let to = |n: usize| format!("code/{n:0>120}");
+    Arc::make_mut(&mut launch.spec).code =
+        (0..FILES).map(|n| Staged { from: kept.clone(), to: to(n), executable: false }).collect();
+    let log = bed.output(launch).await;
+    assert!(log.contains(&FILES.to_string()), "{log}");
+}
+
+#[tokio::test]
+async fn a_task_does_not_wait_until_another_is_tidied_up() {
+    let mut bed = Bed::new().await;
+    let many = "import os; [open(f'{n}', 'w').close() for n in range(3000)]; print(os.getppid())";
+    let many = format!("import os; os.chdir(os.environ['TMPDIR']); {many}");
+    let before = bed.output(bed.run(1, &["/usr/bin/python3", "-c", &many])).await;
+    let after = bed.output(bed.sh(2, "echo $PPID")).await;
+    assert_ne!(before, after, "its keeper is busy");
+}

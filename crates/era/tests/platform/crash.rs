@@ -157,6 +157,51 @@ fn settled(platform: &Platform) -> BTreeMap<u64, Value> {
 }
 
 #[test]
+fn what_runs_when_its_supervisor_is_killed_runs_again_and_never_beside_itself() {
+    const KILLS: usize = 3;
+    let platform = Platform::start();
+    // Whoever finds the lock taken is not alone.
+    let script = |then: &str| {
+        format!(
+            "exec 9> outputs/lock; flock -n 9 || echo both > outputs/both; \
+             echo once >> outputs/ran; {then}"
+        )
+    };
+    let job = |then: &str| {
+        platform.submit(&json!({
+            "work": {"command": ["sh", "-c", script(then)]},
+            "ask": {"resources": {"cpu": "100m", "memory": "32Mi"}, "duration_s": 600},
+        }))
+    };
+    let long = job("until [ -e outputs/go ]; do sleep 0.05; done");
+    let mut all = vec![long];
+    for kill in 0..KILLS {
+        platform.wait_for("an attempt that runs", &format!("/jobs/{long}"), |found| {
+            let runs = found["state"] == "running" && found["attempts"] == json!(kill + 1);
+            runs.then_some(())
+        });
+        all.extend((0..6).map(|nth| job(&format!("sleep 0.{nth}"))));
+        std::thread::sleep(Duration::from_millis(100 * kill as u64));
+        platform.kill_supervisor();
+        // Some are ordered while there is none.
+        all.extend((0..6).map(|nth| job(&format!("sleep 0.{nth}"))));
+    }
+    platform.wait_for("the last attempt", &format!("/jobs/{long}"), |found| {
+        let runs = found["state"] == "running" && found["attempts"] == json!(KILLS + 1);
+        runs.then_some(())
+    });
+    std::fs::write(platform.outputs(long).join("go"), "").unwrap();
+    for job in all {
+        let ended = platform.ended(job);
+        assert_eq!(ended["state"], "succeeded", "{ended}");
+        assert!(!platform.outputs(job).join("both").exists(), "two attempts at once: {ended}");
+        let ran = std::fs::read_to_string(platform.outputs(job).join("ran")).unwrap();
+        let (ran, attempts) = (ran.lines().count() as u64, ended["attempts"].as_u64().unwrap());
+        assert!((1..=attempts).contains(&ran), "it ran {ran} times: {ended}");
+    }
+}
+
+#[test]
 fn what_ends_while_the_server_is_away_is_dated_and_billed_as_it_ended() {
     let mut platform = Platform::start();
     let job = |value: Option<&str>, limit_s: i64| {
