@@ -7,6 +7,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bollard::Docker as Api;
 use bollard::container::LogOutput;
@@ -34,6 +36,8 @@ const API_MIN: (usize, usize) = (1, 41);
 const API_MIN_TEXT: &str = "1.41";
 /// How long a call may take before its answer begins.
 const CALL_TIME_S: u64 = 60;
+/// How often it is asked whether what was stopped is gone.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// An engine that was reached.
 #[derive(Clone)]
@@ -44,6 +48,8 @@ pub struct Engine {
     site: Site,
     is_swarm: bool,
     pub(super) registry: Registry,
+    /// One network is made at a time.
+    making: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Lines of a log as they come: whether an error stream's, and the bytes.
@@ -68,7 +74,7 @@ impl Engine {
             return Err(DockerError::Worker { engine: place });
         }
         let registry = Registry::of(address)?;
-        Ok(Engine { api, place, site, is_swarm, registry })
+        Ok(Engine { api, place, site, is_swarm, registry, making: Arc::default() })
     }
 
     /// The same for the site of a data folder.
@@ -174,7 +180,8 @@ impl Engine {
         if self.is_swarm { self.scale(&name, 1).await } else { self.start_container(&name).await }
     }
 
-    /// Stops an instance: signalled now, killed after the grace that it was made with.
+    /// Stops an instance: signalled now, killed after the grace that it was made with. A Swarm does
+    /// not wait for that, and knows it then as one that was made and not started.
     pub async fn stop(&self, task: TaskId) -> Result<(), DockerError> {
         let name = names::task_name(&self.site, task);
         if self.is_swarm {
@@ -204,15 +211,31 @@ impl Engine {
         else {
             return Err(self.no_id("service"));
         };
-        let replicated = ServiceSpecModeReplicated { replicas: Some(replicas) };
-        spec.mode =
-            Some(ServiceSpecMode { replicated: Some(replicated), ..ServiceSpecMode::default() });
+        let replicated = Some(ServiceSpecModeReplicated { replicas: Some(replicas) });
+        let now = spec.mode.take().and_then(|mode| mode.replicated);
+        if now == replicated {
+            return Ok(());
+        }
+        if replicas > 0 {
+            self.wait_for_none_of(name).await?;
+        }
+        spec.mode = Some(ServiceSpecMode { replicated, ..ServiceSpecMode::default() });
         let options = UpdateServiceOptions {
             version: i32::try_from(version).unwrap_or(i32::MAX),
             ..UpdateServiceOptions::default()
         };
         let updated = self.api.update_service(name, spec, options, None).await;
         updated.map(drop).map_err(self.did("scale a service"))
+    }
+
+    /// Waits until what was stopped of a service is gone: a Swarm takes it for the new one, and
+    /// does not replace it when it ends.
+    async fn wait_for_none_of(&self, name: &str) -> Result<(), DockerError> {
+        let until = Instant::now() + Duration::from_secs(CALL_TIME_S);
+        while self.seen(name).await?.is_some() && Instant::now() < until {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
     }
 
     /// Removes an instance with all that was made for it alone.
@@ -411,10 +434,15 @@ impl Engine {
 
     /// Makes the network that the ranks of a task's gang find each other in, and gives its id.
     ///
-    /// Engines let several networks have one name, and ranks that start together make several: the
-    /// oldest is the gang's.
+    /// Engines let several networks have one name, and start nothing in any of them then. So ranks
+    /// that start together make one after the other; should another server have made one as well,
+    /// the oldest stays.
     pub(super) async fn ensure_network(&self, task: TaskId) -> Result<String, DockerError> {
         let name = names::gang_name(&self.site, task);
+        if let Some(there) = self.oldest_network(&name).await? {
+            return Ok(there);
+        }
+        let _alone = self.making.lock().await;
         if let Some(there) = self.oldest_network(&name).await? {
             return Ok(there);
         }

@@ -141,7 +141,7 @@ async fn whole_interface(daemon: &Daemon, site: &str) {
         for _ in 0..2 {
             engine.stop(task).await.expect("stopped");
         }
-        becomes(&engine, task, "stopped", |s| s.is_some_and(Seen::is_over)).await;
+        becomes(&engine, task, "stopped", |s| s.is_some_and(|s| *s != Seen::Runs)).await;
     }
     engine.start(task).await.expect("started again");
     becomes(&engine, task, "started again", |s| s == Some(&Seen::Runs)).await;
