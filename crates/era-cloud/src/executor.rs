@@ -234,6 +234,12 @@ pub enum Report {
         /// What it is called.
         name: String,
     },
+    /// These are all the nodes that there are: whichever else the scheduler knows of this executor
+    /// went while nobody looked.
+    NodesAre {
+        /// What they are called.
+        names: Vec<String>,
+    },
     /// A node takes no new work: its own administrator said so.
     NodeDrained {
         /// What it is called.

@@ -392,7 +392,8 @@ async fn take_reports(again: impl Fn() -> Option<Node>, mut told: mpsc::Receiver
             Report::Node(_)
             | Report::NodeLost { .. }
             | Report::NodeDrained { .. }
-            | Report::NodeResumed { .. } => {}
+            | Report::NodeResumed { .. }
+            | Report::NodesAre { .. } => {}
         }
     }
 }

@@ -38,10 +38,10 @@ pub(super) enum Problem {
     NoImage,
     #[error("`{0}` is not among the job's files: name the Dockerfile as `./PATH` in its code")]
     NoDockerfile(String),
-    /// It could not be reached for longer than a start waits.
+    /// It could not be reached, or had no room, for longer than a start waits.
     #[error(transparent)]
     Away(DockerError),
-    #[error("node `{0}` is no longer known to the engine")]
+    #[error("node `{0}`, or a GPU that was chosen there, is no longer known to the engine")]
     NoNode(String),
     #[error("something went wrong in the server: {0}")]
     Broken(String),
@@ -72,7 +72,8 @@ impl Hand {
         let mut since = None;
         loop {
             match self.try_to(&launch).await {
-                Err(Problem::Engine(error)) if error.is_passing() => {
+                // Somebody may make room meanwhile, and a full disk is no doing of the job's.
+                Err(Problem::Engine(error)) if error.is_passing() || error.is_full() => {
                     tracing::warn!(task = %launch.task, %error, "a start is tried again");
                     if since.is_none() {
                         let tail = LogTail::new(self.engine.clone(), &launch);

@@ -7,6 +7,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bollard::Docker as Api;
 use bollard::container::LogOutput;
@@ -15,8 +17,9 @@ use bollard::models::{
     VolumeCreateRequest,
 };
 use bollard::query_parameters::{
-    CreateContainerOptions, KillContainerOptions, ListContainersOptions, ListServicesOptions,
-    ListTasksOptions, LogsOptions, RemoveContainerOptions, UpdateServiceOptions,
+    CreateContainerOptions, KillContainerOptions, ListContainersOptions, ListNetworksOptions,
+    ListSecretsOptions, ListServicesOptions, ListTasksOptions, LogsOptions, RemoveContainerOptions,
+    UpdateServiceOptions,
 };
 use era_core::job::TaskId;
 use futures_util::{Stream, StreamExt};
@@ -33,6 +36,8 @@ const API_MIN: (usize, usize) = (1, 41);
 const API_MIN_TEXT: &str = "1.41";
 /// How long a call may take before its answer begins.
 const CALL_TIME_S: u64 = 60;
+/// How often it is asked whether what was stopped is gone.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// An engine that was reached.
 #[derive(Clone)]
@@ -45,6 +50,8 @@ pub struct Engine {
     id: Option<String>,
     host: String,
     pub(super) registry: Registry,
+    /// One network is made at a time.
+    making: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Lines of a log as they come: whether an error stream's, and the bytes.
@@ -73,7 +80,8 @@ impl Engine {
         let id = if is_swarm { cluster() } else { info.id };
         let id = id.filter(|id| !id.is_empty());
         let registry = Registry::of(address)?;
-        Ok(Engine { api, place, site, is_swarm, id, host, registry })
+        let making = Arc::default();
+        Ok(Engine { api, place, site, is_swarm, id, host, registry, making })
     }
 
     /// The same for the site of a data folder.
@@ -194,7 +202,8 @@ impl Engine {
         if self.is_swarm { self.scale(&name, 1).await } else { self.start_container(&name).await }
     }
 
-    /// Stops an instance: signalled now, killed after the grace that it was made with.
+    /// Stops an instance: signalled now, killed after the grace that it was made with. A Swarm does
+    /// not wait for that, and knows it then as one that was made and not started.
     pub async fn stop(&self, task: TaskId) -> Result<(), DockerError> {
         let name = names::task_name(&self.site, task);
         if self.is_swarm {
@@ -224,15 +233,31 @@ impl Engine {
         else {
             return Err(self.no_id("service"));
         };
-        let replicated = ServiceSpecModeReplicated { replicas: Some(replicas) };
-        spec.mode =
-            Some(ServiceSpecMode { replicated: Some(replicated), ..ServiceSpecMode::default() });
+        let replicated = Some(ServiceSpecModeReplicated { replicas: Some(replicas) });
+        let now = spec.mode.take().and_then(|mode| mode.replicated);
+        if now == replicated {
+            return Ok(());
+        }
+        if replicas > 0 {
+            self.wait_for_none_of(name).await?;
+        }
+        spec.mode = Some(ServiceSpecMode { replicated, ..ServiceSpecMode::default() });
         let options = UpdateServiceOptions {
             version: i32::try_from(version).unwrap_or(i32::MAX),
             ..UpdateServiceOptions::default()
         };
         let updated = self.api.update_service(name, spec, options, None).await;
         updated.map(drop).map_err(self.did("scale a service"))
+    }
+
+    /// Waits until what was stopped of a service is gone: a Swarm takes it for the new one, and
+    /// does not replace it when it ends.
+    async fn wait_for_none_of(&self, name: &str) -> Result<(), DockerError> {
+        let until = Instant::now() + Duration::from_secs(CALL_TIME_S);
+        while self.seen(name).await?.is_some() && Instant::now() < until {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
     }
 
     /// Removes an instance with all that was made for it alone.
@@ -258,11 +283,35 @@ impl Engine {
         Ok(tasks.first().map(swarm::seen))
     }
 
+    /// Why an instance that it took could not be started. A node of a Swarm that got no image says
+    /// only that it has none, whatever its registry said: the registry is asked again from here.
+    pub(super) async fn why_failed(&self, image: &str, answer: &str) -> DockerError {
+        let error = DockerError::of_start(&self.place, image, answer);
+        let unsaid = matches!(error, DockerError::NoImage { .. }) && !error.is_passing();
+        if !self.is_swarm || !unsaid {
+            return error;
+        }
+        // One that was built here is called otherwise than the job says.
+        let named = answer.split_once("No such image: ").map(|(_, named)| named);
+        let named = named.and_then(|named| named.split_whitespace().next()).unwrap_or(image);
+        let credentials = self.registry.credentials_for(named);
+        let asked = self.api.inspect_registry_image(named, credentials).await;
+        let answer = match asked.map_err(self.did("ask a registry")) {
+            Ok(_) => format!("{answer}, {}", super::failure::REGISTRY_HAS_IT),
+            Err(DockerError::Refused { answer: said, .. }) => {
+                format!("{answer}: {}", self.registry.redact(&said))
+            }
+            Err(away) if away.is_passing() => return away,
+            Err(_) => return error,
+        };
+        DockerError::of_start(&self.place, image, &answer)
+    }
+
     /// Removes what was made for gangs that nobody looks after any more; each is named by its first
     /// rank.
     pub(super) async fn sweep(&self, keep: &BTreeSet<TaskId>) -> Result<(), DockerError> {
         let filters = Some(names::ours(&self.site));
-        let options = bollard::query_parameters::ListNetworksOptions { filters: filters.clone() };
+        let options = ListNetworksOptions { filters: filters.clone() };
         let networks = self.api.list_networks(Some(options)).await;
         for network in networks.map_err(self.did("list networks"))? {
             let labels = network.labels.unwrap_or_default();
@@ -274,13 +323,32 @@ impl Engine {
         if !self.is_swarm {
             return Ok(());
         }
-        let services = ListServicesOptions { filters, status: None };
+        let services = ListServicesOptions { filters: filters.clone(), status: None };
         let services = self.api.list_services(Some(services)).await;
+        let mut named = BTreeSet::new();
         for service in services.map_err(self.did("list services"))? {
             let spec = service.spec.unwrap_or_default();
             let staging = spec.labels.is_some_and(|labels| labels.contains_key(names::PURPOSE));
-            if let Some(name) = spec.name.filter(|_| staging) {
-                self.delete_named(&name).await?;
+            match spec.name {
+                Some(name) if staging => self.delete_named(&name).await?,
+                name => named.extend(name),
+            }
+        }
+        self.sweep_secrets(&named, filters).await
+    }
+
+    /// Removes secrets without a service: whoever kept them died before there was one.
+    async fn sweep_secrets(
+        &self,
+        services: &BTreeSet<String>,
+        filters: Option<HashMap<String, Vec<String>>>,
+    ) -> Result<(), DockerError> {
+        let secrets = self.api.list_secrets(Some(ListSecretsOptions { filters })).await;
+        for secret in secrets.map_err(self.did("list secrets"))? {
+            let name = secret.spec.and_then(|spec| spec.name);
+            // A secret is called after its service.
+            if let Some(name) = name.filter(|name| !services.contains(name)) {
+                gone(self.api.delete_secret(&name).await.map_err(self.did("remove a secret")))?;
             }
         }
         Ok(())
@@ -303,11 +371,7 @@ impl Engine {
         let services = self.api.list_services(Some(services)).await;
         let services = services.map_err(self.did("list services"))?;
         let tasks = self.api.list_tasks(Some(ListTasksOptions { filters })).await;
-        let mut tasks: HashMap<String, bollard::models::Task> = tasks
-            .map_err(self.did("list tasks"))?
-            .into_iter()
-            .filter_map(|task| Some((task.service_id.clone()?, task)))
-            .collect();
+        let mut tasks = swarm::newest(tasks.map_err(self.did("list tasks"))?);
         let mut sightings = Vec::new();
         for service in services {
             let labels = service.spec.and_then(|spec| spec.labels).unwrap_or_default();
@@ -321,6 +385,14 @@ impl Engine {
                     Sighting { task, node: None, state: Seen::Waits("no task was made yet".into()) }
                 }
             });
+        }
+        // A service that is removed is no longer listed, long before its container is gone.
+        for left in tasks.into_values() {
+            let state = swarm::seen(&left);
+            let task = names::task(&self.site, &swarm::labels(&left));
+            if let Some(task) = task.filter(|_| !state.is_over()) {
+                sightings.push(Sighting { task, node: left.node_id, state });
+            }
         }
         Ok(sightings)
     }
@@ -382,15 +454,19 @@ impl Engine {
         gone(self.api.remove_volume(name, options).await.map_err(self.did("remove a volume")))
     }
 
-    /// Makes the network that the ranks of a task's gang find each other in, and names it.
+    /// Makes the network that the ranks of a task's gang find each other in, and gives its id.
+    ///
+    /// Engines let several networks have one name, and start nothing in any of them then. So ranks
+    /// that start together make one after the other; should another server have made one as well,
+    /// the oldest stays.
     pub(super) async fn ensure_network(&self, task: TaskId) -> Result<String, DockerError> {
         let name = names::gang_name(&self.site, task);
-        let none = None::<bollard::query_parameters::InspectNetworkOptions>;
-        // Engines let several networks have one name, so look first.
-        match self.api.inspect_network(&name, none).await.map_err(self.did("find a network")) {
-            Ok(_) => return Ok(name),
-            Err(error) if error.is_missing() => {}
-            Err(error) => return Err(error),
+        if let Some(there) = self.oldest_network(&name).await? {
+            return Ok(there);
+        }
+        let _alone = self.making.lock().await;
+        if let Some(there) = self.oldest_network(&name).await? {
+            return Ok(there);
         }
         let request = NetworkCreateRequest {
             name: name.clone(),
@@ -398,10 +474,31 @@ impl Engine {
             labels: Some(names::labels(&self.site, TaskId { rank: 0, ..task })),
             ..NetworkCreateRequest::default()
         };
-        match self.api.create_network(request).await.map_err(self.did("make a network")) {
-            Err(error) if !error.is_already_there() => Err(error),
-            _ => Ok(name),
+        let made = match self.api.create_network(request).await.map_err(self.did("make a network"))
+        {
+            Ok(made) => Some(made.id),
+            Err(error) if error.is_already_there() => None,
+            Err(error) => return Err(error),
+        };
+        let oldest = self.oldest_network(&name).await?;
+        if let (Some(made), Some(oldest)) = (&made, &oldest)
+            && made != oldest
+        {
+            let removed = self.api.remove_network(made).await;
+            gone(removed.map_err(self.did("remove a network")))?;
         }
+        oldest.or(made).ok_or_else(|| self.no_id("network"))
+    }
+
+    /// The id of the oldest network of a name.
+    async fn oldest_network(&self, name: &str) -> Result<Option<String>, DockerError> {
+        let filters = Some(HashMap::from([("name".to_owned(), vec![name.to_owned()])]));
+        let listed = self.api.list_networks(Some(ListNetworksOptions { filters })).await;
+        // The filter finds every name that this one is part of.
+        let listed = listed.map_err(self.did("list networks"))?;
+        let same = listed.into_iter().filter(|network| network.name.as_deref() == Some(name));
+        let by_age = same.filter_map(|network| Some((network.created, network.id?)));
+        Ok(by_age.min().map(|(_, id)| id))
     }
 
     /// Removes the network of a gang. Says whether it is gone: while a task is in it, it stays.

@@ -5,6 +5,8 @@
 
 use bollard::errors::Error as ApiError;
 
+use super::held::{ENGINE_AWAY, IMAGE_AWAY, NODE_FULL};
+
 /// Why an engine could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DockerError {
@@ -131,17 +133,30 @@ impl DockerError {
             "repository does not exist",
         ];
         let said = answer.to_ascii_lowercase();
-        if no_image.iter().any(|words| said.contains(words)) {
+        if no_image.iter().any(|words| said.contains(words)) || is_away(&answer) {
             return DockerError::NoImage { engine, image: image.to_owned(), answer };
         }
         DockerError::Refused { engine, what: "start the task".into(), answer, status: 500 }
     }
 
-    /// Whether the same call may do better later.
+    /// Whether the same call may do better later: the engine, or the registry that it asked, could
+    /// not be reached. What is known not to be there will not be there later.
     pub fn is_passing(&self) -> bool {
-        matches!(self, DockerError::Unreachable { .. })
-            || matches!(self, DockerError::Refused { status: 503, .. })
-            || matches!(self, DockerError::Refused { answer, .. } if answer.contains("no leader"))
+        match self {
+            DockerError::Unreachable { .. } | DockerError::Refused { status: 503, .. } => true,
+            DockerError::Refused { answer, .. } => answer.contains("no leader"),
+            DockerError::NoImage { answer, .. } => is_away(answer),
+            _ => false,
+        }
+    }
+
+    /// Why a task is lost that waited for this to pass, or could not wait.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            full if full.is_full() => NODE_FULL,
+            DockerError::NoImage { .. } => IMAGE_AWAY,
+            _ => ENGINE_AWAY,
+        }
     }
 
     /// Whether it says that something of that name is there already.
@@ -159,13 +174,44 @@ impl DockerError {
 
     /// Whether it says that a disk is full.
     pub(super) fn is_full(&self) -> bool {
-        matches!(self, DockerError::Refused { answer, .. } if answer.contains("no space left on device"))
+        matches!(self, DockerError::Refused { answer, .. } | DockerError::NoImage { answer, .. }
+            if answer.contains("no space left on device"))
     }
 
     /// Whether it says that something is not there.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self, DockerError::Missing { .. })
     }
+}
+
+/// What is added to a node's word that it has no image, where it could have had it.
+pub(super) const REGISTRY_HAS_IT: &str = "though its registry has it";
+
+/// Whether an answer says that a registry could not be reached, or not now. A host that does not
+/// exist is a name that is wrong.
+fn is_away(answer: &str) -> bool {
+    let answer = answer.to_ascii_lowercase();
+    let away = [
+        REGISTRY_HAS_IT,
+        "connection refused",
+        "connection reset",
+        "no route to host",
+        "network is unreachable",
+        "i/o timeout",
+        "handshake timeout",
+        "timeout exceeded",
+        "deadline exceeded",
+        "temporary failure in name resolution",
+        "server misbehaving",
+        "unexpected eof",
+        "bad gateway",
+        "service unavailable",
+        "gateway timeout",
+        "internal server error",
+        "too many requests",
+        "toomanyrequests",
+    ];
+    away.iter().any(|words| answer.contains(words))
 }
 
 /// What to do about an engine that does not answer.
@@ -206,10 +252,9 @@ fn remedy(what: &str, answer: &str) -> &'static str {
 /// What to do about an image that an engine does not have.
 fn image_remedy(answer: &str) -> &'static str {
     let full = answer.contains("no space left on device");
-    let away = ["connection refused", "no such host", "i/o timeout", "no route to host"];
     if full {
         "the disk of the engine is full: make room there (`docker system prune`)"
-    } else if away.iter().any(|words| answer.contains(words)) {
+    } else if is_away(answer) || answer.contains("no such host") {
         "is the registry running, and is the image's name right?"
     } else {
         "check its name, that it was pushed to a registry which every node reaches, and the \
@@ -268,6 +313,28 @@ mod tests {
         assert!(answered(503, "x").is_passing());
         assert!(!answered(400, "invalid mount").is_passing());
         assert!(!answered(507, "no space left on device").is_passing());
+        let image = |answer: &str| DockerError::NoImage {
+            engine: "docker:///s".into(),
+            image: "r:5000/torch:2.9".into(),
+            answer: answer.into(),
+        };
+        for away in [
+            "Get http://r:5000/v2/: dial tcp 10.0.0.1:5000: connect: connection refused",
+            "Get https://r/v2/: net/http: TLS handshake timeout",
+            "dial tcp: lookup r: Temporary failure in name resolution",
+            "received unexpected HTTP status: 503 Service Unavailable",
+        ] {
+            assert!(image(away).is_passing(), "{away}");
+        }
+        for absent in [
+            "manifest for r:5000/torch:2.9 not found: manifest unknown",
+            "pull access denied for torch, repository does not exist",
+            "dial tcp: lookup nowhere.invalid: no such host",
+            "No such image: r:5000/torch:2.9",
+        ] {
+            assert!(!image(absent).is_passing(), "{absent}");
+        }
+        assert!(image("write /x: no space left on device").is_full());
     }
 
     #[test]

@@ -108,6 +108,21 @@ measure() {
     } >"$told/usage.new" 2>/dev/null && mv -f "$told/usage.new" "$told/usage" 2>/dev/null
 }
 
+# The grace of a stop: the task may use all of it, so its lease lasts as long, and no longer. Where
+# the shared folder hangs meanwhile, it lapses as ever.
+grant() {
+    uptime_s
+    killed=$((now + $1))
+    kill -TERM $$
+    while [ "$now" -lt "$killed" ]; do
+        kill -USR1 $$
+        sleep 1
+        if look && [ "$verb" = over ]; then break; fi
+        uptime_s
+    done
+    kill -USR2 $$
+}
+
 # Looks at the lease and the meters: whatever hangs with the shared folder hangs here, while the
 # guard goes on counting. A renewal that was noticed late may be an old one, and does not count.
 watch() {
@@ -130,11 +145,7 @@ watch() {
                     if [ $((now - before)) -le 3 ]; then kill -USR1 $$; fi
                 fi
                 ;;
-            stop)
-                kill -TERM $$
-                sleep "$seconds"
-                kill -USR2 $$
-                ;;
+            stop) grant "$seconds" ;;
             over) kill -USR2 $$ ;;
             esac
         fi

@@ -13,6 +13,11 @@ use crate::executor::{Ending, Launch, Report};
 const NOT_STARTED: i32 = 126;
 /// Why a task is lost that its engine ended as it came back, or never started.
 pub(super) const ENGINE_AWAY: &str = "its-engine-went-away";
+/// Why a task is lost whose image a registry did not give, or whose node has no room for it.
+pub(super) const IMAGE_AWAY: &str = "its-image-could-not-be-had";
+pub(super) const NODE_FULL: &str = "the-disk-of-its-node-is-full";
+/// Why a task is lost whose node the engine does not know.
+pub(super) const NODE_UNKNOWN: &str = "its-node-is-not-known";
 /// How long an engine may be away, as it is while it is upgraded, before what was to start on it is
 /// given up; and where the engine is the machine, the machine too.
 pub(super) const AWAY_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 30 });
@@ -34,6 +39,8 @@ pub(super) struct Held {
     pub(super) until: Time,
     /// When it is killed, once it was told to stop.
     pub(super) stop: Option<Time>,
+    /// The same by no clock that can be set: a guard counts that long without a word from us.
+    pub(super) stop_by: Option<Instant>,
     /// What ends it, where that is not its own doing.
     pub(super) doom: Option<Ending>,
     /// When it was killed, and whether its instance was removed since.
@@ -50,6 +57,8 @@ pub(super) struct Held {
     pub(super) renewed: Option<Instant>,
     /// When the order came.
     pub(super) ordered: Instant,
+    /// Since when it cannot be started for what may pass.
+    pub(super) trouble: Option<Instant>,
     /// When its instance was known to be there.
     pub(super) made: Option<Instant>,
 }
@@ -91,6 +100,7 @@ impl Held {
             launch,
             phase,
             stop: None,
+            stop_by: None,
             doom: None,
             killed: None,
             cut_off: None,
@@ -100,6 +110,7 @@ impl Held {
             said_over: false,
             renewed: None,
             ordered: Instant::now(),
+            trouble: None,
             made: None,
         }
     }
@@ -129,7 +140,9 @@ impl Held {
     /// It cannot be reached: its lease is not renewed, and by then it is gone.
     pub(super) fn cut_off(&mut self, times: &LeaseTimes, instant: Instant) {
         let since = self.renewed.unwrap_or(instant).max(self.ordered);
-        self.cut_off.get_or_insert(since + times.gone_after());
+        let lapsed = since + times.gone_after();
+        let stopped = self.stop_by.map(|by| by + times.late());
+        self.cut_off.get_or_insert(stopped.map_or(lapsed, |stopped| stopped.max(lapsed)));
     }
 
     /// What is due.
@@ -243,6 +256,17 @@ mod tests {
         let first = held.cut_off;
         held.cut_off(&times(), later(20));
         assert_eq!(held.cut_off, first);
+    }
+
+    #[test]
+    fn a_task_that_has_its_grace_is_not_gone_before_that_is_over() {
+        let mut held = held();
+        held.renewed = Some(Instant::now());
+        held.stop_by = Some(later(100));
+        held.cut_off(&times(), Instant::now());
+        assert_eq!(held.due(&times(), Time::from_s(10), later(99)), None);
+        let lost = held.due(&times(), Time::from_s(10), later(110));
+        assert!(matches!(lost, Some(Act::Lost(_))), "{lost:?}");
     }
 
     #[test]

@@ -55,6 +55,11 @@ impl LeaseTimes {
         self.lasts.unwrap_or_default() + self.kill + LATE
     }
 
+    /// How late a guard that counts by itself may be.
+    pub(super) fn late(&self) -> Duration {
+        LATE
+    }
+
     /// How often a lease is renewed.
     pub(super) fn renewed_every(&self) -> Option<Duration> {
         self.lasts.map(|lasts| (lasts / 4).max(Duration::from_millis(500)))
@@ -99,6 +104,11 @@ impl Shared {
         if let Some(secrets) = secrets {
             write(&self.folder.join("secrets"), secrets.as_bytes(), 0o400, owner)?;
         }
+        self.keep(launch)
+    }
+
+    /// Keeps a launch as it is now: with the node that it is on, and the end that it has.
+    pub(super) fn keep(&self, launch: &Launch) -> io::Result<()> {
         // Secrets are in the environment of the launch, so it is the server's alone.
         let launch = serde_json::to_vec(launch).map_err(io::Error::other)?;
         write(&self.folder.join("launch.json"), &launch, 0o600, None)

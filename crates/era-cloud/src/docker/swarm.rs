@@ -1,6 +1,8 @@
 //! An instance on a Swarm: a service with one replica that is never restarted, placed on the node
 //! that was chosen.
 
+use std::collections::HashMap;
+
 use bollard::models::{
     EndpointSpec, EndpointSpecModeEnum, GenericResources, Limit, Mount, MountTmpfsOptions,
     MountType, NetworkAttachmentConfig, Node, NodeSpecAvailabilityEnum, NodeState, ResourceObject,
@@ -120,6 +122,30 @@ fn container(instance: &Instance, secret: Option<&str>) -> TaskSpecContainerSpec
     }
 }
 
+/// The newest task of each service, by the service's id: one that was stopped and started again has
+/// an older one, which ended.
+pub(super) fn newest(tasks: Vec<Task>) -> HashMap<String, Task> {
+    // Without the zone, which is always the same, a shorter fraction sorts before a longer one.
+    let since = |task: &Task| {
+        let at = task.created_at.clone().unwrap_or_default();
+        (task.desired_state == Some(TaskState::RUNNING), at.trim_end_matches('Z').to_owned())
+    };
+    let mut newest: HashMap<String, Task> = HashMap::new();
+    for task in tasks {
+        let Some(service) = task.service_id.clone() else { continue };
+        if newest.get(&service).is_none_or(|other| since(other) < since(&task)) {
+            newest.insert(service, task);
+        }
+    }
+    newest
+}
+
+/// The labels of the instance that a service's task is: the service itself may be gone.
+pub(super) fn labels(task: &Task) -> HashMap<String, String> {
+    let container = task.spec.as_ref().and_then(|spec| spec.container_spec.as_ref());
+    container.and_then(|container| container.labels.clone()).unwrap_or_default()
+}
+
 /// How a service's task is.
 pub(super) fn seen(task: &Task) -> Seen {
     let status = task.status.clone().unwrap_or_default();
@@ -194,6 +220,26 @@ mod tests {
         let err = Some("why".to_owned());
         let status = TaskStatus { state: Some(state), container_status, err, ..Default::default() };
         Task { status: Some(status), ..Task::default() }
+    }
+
+    #[test]
+    fn of_a_services_tasks_the_newest_counts() {
+        let one = |state, desired_state, at: &str| Task {
+            service_id: Some("s".into()),
+            created_at: Some(at.into()),
+            desired_state: Some(desired_state),
+            ..task(state, Some(9), None)
+        };
+        let old = one(TaskState::SHUTDOWN, TaskState::SHUTDOWN, "2026-01-01T00:00:05.12Z");
+        let new = one(TaskState::RUNNING, TaskState::RUNNING, "2026-01-01T00:00:05.123Z");
+        for tasks in [vec![old.clone(), new.clone()], vec![new, old]] {
+            assert_eq!(seen(&newest(tasks)["s"]), Seen::Runs);
+        }
+        let first = one(TaskState::SHUTDOWN, TaskState::SHUTDOWN, "2026-01-01T00:00:05Z");
+        let second = one(TaskState::COMPLETE, TaskState::SHUTDOWN, "2026-01-01T00:00:05.1Z");
+        for tasks in [vec![first.clone(), second.clone()], vec![second, first]] {
+            assert_eq!(seen(&newest(tasks)["s"]), Seen::Ended(0));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod bed;
 mod gpus;
 mod images;
+mod one;
 mod plain;
 mod registry;
 #[path = "../../../skipped.rs"]

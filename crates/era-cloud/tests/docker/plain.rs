@@ -118,11 +118,11 @@ async fn what_cannot_start_says_why_in_its_log() {
     let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
     bed.joined(1).await;
     let mut absent = bed.launch(1, "true");
-    Arc::make_mut(&mut absent.spec).image = Some("127.0.0.1:1/no/such:image".into());
+    Arc::make_mut(&mut absent.spec).image = Some("No/Such:image".into());
     bed.executor.carry_out(Order::Launch(absent.clone()));
     assert_eq!(exited(&bed.over(absent.task).await), (126, Ending::NotStarted));
     let log = bed.log(1);
-    assert!(log.contains("image `127.0.0.1:1/no/such:image` could not be had"), "{log}");
+    assert!(log.contains("invalid reference format"), "{log}");
 
     let mut program = bed.launch(2, "true");
     Arc::make_mut(&mut program.spec).command = vec!["no-such-program".into()];
@@ -172,6 +172,59 @@ async fn what_runs_is_found_again_after_a_restart_and_strays_of_older_attempts_g
     assert_eq!(running, "", "{old:?} is gone");
     std::fs::write(&go, "").expect("write");
     assert_eq!(exited(&bed.over(launch.task).await), (0, Ending::Itself));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_was_prolonged_goes_on_past_its_old_end_after_a_restart() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let data = data();
+    let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
+    bed.joined(1).await;
+    let mut launch = bed.launch(1, "while ! test -e $ERA_OUTPUTS/go; do sleep 0.1; done");
+    launch.until = now() + Span::from_s(12);
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    bed.executor.carry_out(Order::Prolong { task: launch.task, until: now() + Span::from_s(600) });
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    drop(bed);
+    let left = u64::try_from((launch.until + Span::from_s(1)).since(now()).ms()).unwrap_or(0);
+    tokio::time::sleep(std::time::Duration::from_millis(left)).await;
+    let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
+    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    std::fs::write(data.path().join("jobs/1/outputs/go"), "").expect("write");
+    assert_eq!(exited(&bed.over(launch.task).await), (0, Ending::Itself));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ranks_that_start_together_share_one_network() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let data = data();
+    let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
+    bed.joined(1).await;
+    let meet = "while ! nslookup rank-0 >/dev/null || ! nslookup rank-5 >/dev/null; do \
+                sleep 0.2; done; touch $ERA_OUTPUTS/$ERA_RANK; \
+                while ! test -e $ERA_OUTPUTS/go; do sleep 0.2; done";
+    for rank in 0..6 {
+        let mut launch = bed.launch(1, meet);
+        (launch.task.rank, launch.local_rank, launch.replicas) = (rank, rank, 6);
+        bed.executor.carry_out(Order::Launch(launch));
+    }
+    let met = || (0..6).all(|rank| data.path().join(format!("jobs/1/outputs/{rank}")).exists());
+    let all = async {
+        while !met() {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    };
+    let all = tokio::time::timeout(crate::bed::PATIENCE, all).await;
+    assert!(all.is_ok(), "they do not meet: {}", bed.log(1));
+    let networks = daemon.docker(&["network", "ls", "--format", "{{.Name}}"]).expect("listed");
+    assert_eq!(networks.matches("-j1-p0-a1").count(), 1, "{networks}");
+    std::fs::write(data.path().join("jobs/1/outputs/go"), "").expect("write");
+    for _ in 0..6 {
+        let over = bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await;
+        assert_eq!(exited(&over), (0, Ending::Itself));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

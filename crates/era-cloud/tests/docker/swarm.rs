@@ -8,7 +8,8 @@ use era_cloud::docker::Seen;
 use era_cloud::{Ending, Executor, Launch, Order, Report};
 use era_core::units::Span;
 
-use crate::bed::{Bed, data};
+use crate::bed::{Bed, can, data};
+use crate::registry::{LOGIN, Registry, write_private};
 use crate::three::Swarm;
 
 /// How long after a loss the scheduler would start the next attempt.
@@ -137,7 +138,11 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     let data = data();
     // Long enough for a server that starts again on a busy machine.
     let fence = Span::from_s(60);
-    let mut bed = Bed::start(&swarm.address(), data.path(), fence).await;
+    let Some(registry) = can(Registry::start(&swarm.nodes[0])) else { return };
+    let auth = data.path().join("auth");
+    write_private(&auth, LOGIN);
+    let address = registry.address(&swarm.nodes[0], &auth);
+    let mut bed = Bed::start(&address, data.path(), fence).await;
     bed.joined(3).await;
     let node = swarm.name(1, &bed.nodes);
 
@@ -198,13 +203,14 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     // An image that no node can have is named, with what was answered and what to do.
     let mut absent = bed.launch(3, "true");
     absent.node_name = node.clone();
-    Arc::make_mut(&mut absent.spec).image = Some("127.0.0.1:1/no/such:image".into());
+    let image = format!("{}/no-such:image", registry.place());
+    Arc::make_mut(&mut absent.spec).image = Some(image.clone());
     bed.executor.carry_out(Order::Launch(absent.clone()));
     let over = bed.over(absent.task).await;
     assert!(matches!(over, Report::Exited { ending: Ending::NotStarted, .. }), "{over:?}");
     let log = bed.log(3);
-    let named = "image `127.0.0.1:1/no/such:image` could not be had by the engine at docker://";
-    assert!(log.contains(named) && log.contains("check its name"), "{log}");
+    let named = format!("image `{image}` could not be had by the engine at docker://");
+    assert!(log.contains(&named) && log.contains("check its name"), "{log}");
 
     // What runs is found again after a restart of the server, and runs on.
     let script = "echo up; trap 'exit 9' TERM; while :; do sleep 0.1; done";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use era_core::job::{Job, Phase, TaskId};
-use era_core::units::{Span, Time};
+use era_core::units::{NodeId, Span, Time};
 
 use super::orders::Orders;
 
@@ -14,10 +14,10 @@ const AHEAD: Span = Span::from_min(10);
 /// How often promises are looked through.
 pub(super) const EVERY: Duration = Duration::from_secs(5);
 
-/// What was told to be staged: a task and the start that it was told for.
+/// What was told to be staged: a task, the start that it was told for, and the node.
 #[derive(Default)]
 pub(super) struct Ahead {
-    told: BTreeSet<(TaskId, Time)>,
+    told: BTreeSet<(TaskId, Time, NodeId)>,
 }
 
 impl Ahead {
@@ -31,16 +31,16 @@ impl Ahead {
             due.extend(starting(job, now));
         }
         self.told.retain(|one| due.contains(one));
-        for (task, at) in due {
-            if self.told.insert((task, at)) {
+        for (task, at, node) in due {
+            if self.told.insert((task, at, node)) {
                 orders.stage(&snapshot, task);
             }
         }
     }
 }
 
-/// The tasks of a job that start soon, and when.
-fn starting(job: &Job, now: Time) -> impl Iterator<Item = (TaskId, Time)> {
+/// The tasks of a job that start soon, when and where.
+fn starting(job: &Job, now: Time) -> impl Iterator<Item = (TaskId, Time, NodeId)> {
     let parts = (0_u16..).zip(&job.parts);
     let waiting = parts.filter(|(_, part)| matches!(part.phase, Phase::Booked));
     let soon = waiting.filter_map(move |(index, part)| {
@@ -50,6 +50,6 @@ fn starting(job: &Job, now: Time) -> impl Iterator<Item = (TaskId, Time)> {
     soon.flat_map(move |(index, part, plan)| {
         let attempt = part.attempt + 1;
         let task = move |rank| TaskId { job: job.id, part: index, attempt, rank };
-        (0_u32..).zip(&plan.seats).map(move |(rank, _)| (task(rank), plan.from))
+        (0_u32..).zip(&plan.seats).map(move |(rank, seat)| (task(rank), plan.from, seat.node))
     })
 }

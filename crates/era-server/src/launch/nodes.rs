@@ -7,7 +7,7 @@ use era_cloud::FoundNode;
 use era_core::Command;
 use era_core::cluster::{Health, Node, Pool, Rates};
 use era_core::input::NewNode;
-use era_core::units::{Milli, Name};
+use era_core::units::{Milli, Name, NodeId};
 use era_core::{Reply, Snapshot};
 use era_store::Note;
 use serde_json::value::RawValue;
@@ -61,6 +61,22 @@ pub(super) async fn lost(driver: &Handle, name: &str) -> Result<(), Unanswered> 
         Some(node) => ask(driver, Command::Lost { node: node.id }, None).await.map(drop),
         None => Ok(()),
     }
+}
+
+/// These are all the nodes of an executor that runs what is not simulated: others of its are gone.
+pub(super) async fn only(driver: &Handle, names: &[String]) -> Result<(), Unanswered> {
+    let gone = |node: &Node| {
+        let simulated = node.labels.keys().any(|label| label.as_str() == SIMULATED);
+        let listed = names.iter().any(|name| name == node.name.as_str());
+        node.health != Health::Lost && !simulated && !listed
+    };
+    let snapshot = driver.snapshot();
+    let gone: Vec<NodeId> =
+        snapshot.cluster().nodes().filter(|node| gone(node)).map(|node| node.id).collect();
+    for node in gone {
+        ask(driver, Command::Lost { node }, None).await?;
+    }
+    Ok(())
 }
 
 /// A node takes no new work, by the word of its engine.
@@ -174,6 +190,23 @@ mod tests {
 
     use super::*;
     use crate::feed::tests::Site;
+
+    #[tokio::test]
+    async fn of_an_executors_nodes_only_those_that_it_lists_are_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site::new(folder.path()).await;
+        let driver = &site.app.driver;
+        let real = |name: &str| FoundNode { simulated: false, ..node(name, 1000) };
+        found(driver, &[real("here"), real("gone"), node("simulated", 1000)]).await.unwrap();
+        let health = |name: &str| named(&driver.snapshot(), name).map(|node| node.health);
+        only(driver, &["here".to_owned(), "new".to_owned()]).await.unwrap();
+        assert_eq!(health("here"), Some(Health::Up));
+        assert_eq!(health("gone"), Some(Health::Lost));
+        assert_eq!(health("simulated"), Some(Health::Up), "another executor's");
+        found(driver, &[real("gone")]).await.unwrap();
+        assert_eq!(health("gone"), Some(Health::Up), "it is back");
+        site.stop().await;
+    }
 
     fn node(name: &str, cpu: u32) -> FoundNode {
         let capacity = Capacity { cpu, memory: 1024, gpus: Vec::new(), devices: BTreeMap::new() };

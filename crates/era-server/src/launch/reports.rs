@@ -85,6 +85,10 @@ impl Taker {
                     self.hand_in(&mut inputs, &mut waiting).await?;
                     surely(|| nodes::lost(&self.driver, &name)).await?;
                 }
+                Report::NodesAre { names } => {
+                    self.hand_in(&mut inputs, &mut waiting).await?;
+                    surely(|| nodes::only(&self.driver, &names)).await?;
+                }
                 Report::NodeDrained { name } => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
                     surely(|| nodes::drained(&self.driver, &name)).await?;
@@ -184,7 +188,8 @@ fn input(report: Report, snapshot: &Snapshot) -> Option<Became> {
         | Report::Node(_)
         | Report::NodeLost { .. }
         | Report::NodeDrained { .. }
-        | Report::NodeResumed { .. } => return None,
+        | Report::NodeResumed { .. }
+        | Report::NodesAre { .. } => return None,
     })
 }
 

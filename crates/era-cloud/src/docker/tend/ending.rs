@@ -1,6 +1,8 @@
 //! How tasks are ended: told to stop, killed, given up for lost, removed; and the last words in
 //! their leases.
 
+use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use era_core::job::TaskId;
@@ -39,8 +41,12 @@ impl Tender {
             _ => {}
         }
         held.doom.get_or_insert(Ending::Stopped);
-        held.stop = Some(held.stop.map_or(until, |before| before.min(until)));
+        // Its own end may come before that of its grace, and an earlier stop's may.
+        let until = until.min(held.until).min(held.stop.unwrap_or(until));
+        held.stop = Some(until);
         let left = u64::try_from(until.since(now()).ms() / 1000).unwrap_or(0);
+        // A guard that has begun to count does not hear of a shorter grace.
+        held.stop_by = held.stop_by.max(Instant::now().checked_add(Duration::from_secs(left)));
         self.say(task, Word::Stop(left));
         if !self.engine.is_swarm() {
             let engine = self.engine.clone();
@@ -166,9 +172,20 @@ impl Tender {
             held.renewed = Some(Instant::now());
         }
         let shared = Shared::of(&held.launch.spec.folder, task);
-        let write = Write { shared, generation: held.generation, word, done };
-        if self.writes.send(write).is_err() {
-            tracing::error!(%task, "leases are no longer written");
+        let (generation, path) = (held.generation, shared.folder.clone());
+        self.write_down(path, done, move || shared.say(generation, word));
+    }
+
+    /// Has something written beside the loop, after all that is to be written already.
+    pub(super) fn write_down(
+        &self,
+        path: PathBuf,
+        done: Option<oneshot::Sender<()>>,
+        write: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) {
+        let write = Write { path, write: Box::new(write), done };
+        if let Err(unwritten) = self.writes.send(write) {
+            tracing::error!(path = %unwritten.0.path.display(), "nothing is written any more");
         }
     }
 }

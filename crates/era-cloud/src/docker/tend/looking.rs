@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use era_core::job::TaskId;
 use era_core::units::Span;
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use super::super::failure::DockerError;
@@ -13,8 +14,8 @@ use super::super::follow::{self, LogTail};
 use super::super::held::{ENGINE_AWAY, Held, Phase};
 use super::super::instance::{EngineNode, Seen, Sighting};
 use super::super::lease::Shared;
-use super::super::nodes::Nodes;
-use super::{LOOK_IDLE, LOOK_MAX, LOOK_MIN, LOOK_SHARE, News, Tender};
+use super::super::nodes::{Nodes, Remembered};
+use super::{LOOK_IDLE, LOOK_MAX, LOOK_MIN, LOOK_SHARE, NODES_FILE, News, Tender, WRITE_PATIENCE};
 use crate::executor::Report;
 use crate::task::{Places, now};
 
@@ -40,14 +41,44 @@ impl Tender {
 
     /// Nodes that went are told only after nothing renews the leases on them any more.
     pub(super) async fn see_nodes(&mut self, listed: &[EngineNode]) {
-        let nodes = Nodes::of(listed);
-        let news = nodes.news(&self.nodes);
-        self.nodes = nodes;
+        let nodes = Nodes::of(listed, &self.remembered);
+        let before = self.nodes_told.then_some(&self.nodes);
+        let news = nodes.news(before, &self.remembered);
+        let remembered = nodes.remembered(before, &self.remembered);
+        (self.nodes, self.nodes_told) = (nodes, true);
+        if remembered != self.remembered {
+            self.remember(remembered).await;
+        }
         for report in news {
-            if let Report::NodeLost { name } = &report {
-                self.cut_off(name).await;
+            match &report {
+                Report::NodeLost { name } => self.cut_off(name).await,
+                // On a plain engine what was found is there, whatever its machine is called now.
+                Report::NodesAre { names } if self.engine.is_swarm() => {
+                    for node in self.nodes_but(names) {
+                        self.cut_off(&node).await;
+                    }
+                }
+                _ => {}
             }
             self.report(report).await;
+        }
+    }
+
+    /// The nodes of tasks that are none of these.
+    fn nodes_but(&self, names: &[String]) -> BTreeSet<String> {
+        let nodes = self.tasks.values().map(|held| &held.launch.node_name);
+        nodes.filter(|node| !names.contains(node)).cloned().collect()
+    }
+
+    /// Keeps what a server that starts anew must know of nodes, before any of it is told.
+    async fn remember(&mut self, remembered: Remembered) {
+        self.remembered = remembered.clone();
+        let path = self.house.data.join(NODES_FILE);
+        let (done, written) = oneshot::channel();
+        let to = path.clone();
+        self.write_down(path, Some(done), move || remembered.write(&to));
+        if tokio::time::timeout(WRITE_PATIENCE, written).await.is_err() {
+            tracing::warn!("the data folder hangs: what is known of nodes may be forgotten");
         }
     }
 
@@ -173,6 +204,12 @@ impl Tender {
         let Some(held) = self.tasks.get_mut(&task) else { return };
         let launch = held.launch.clone();
         let shared = Shared::of(&launch.spec.folder, task);
+        if let Seen::Failed(why) = &seen
+            && held.doom.is_none()
+            && shared.started().is_none()
+        {
+            return self.failed(task, why.clone());
+        }
         let told = shared.ended();
         let began = shared.started();
         if let (Phase::Waits, Some(at)) = (&held.phase, began) {

@@ -9,11 +9,12 @@ mod ending;
 mod looking;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use era_core::job::TaskId;
-use era_core::units::{JobId, Span};
+use era_core::units::{JobId, Span, Time};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
@@ -21,10 +22,10 @@ use super::begin::{Hand, Laying, Problem};
 use super::engine::Engine;
 use super::failure::DockerError;
 use super::follow::LogTail;
-use super::held::{AWAY_PATIENCE, ENGINE_AWAY, Held, Phase};
+use super::held::{AWAY_PATIENCE, Held, NODE_UNKNOWN, Phase};
 use super::instance::{EngineNode, Seen, Sighting};
 use super::lease::{Shared, Word};
-use super::nodes::Nodes;
+use super::nodes::{Nodes, Remembered};
 use super::task::House;
 use super::{Known, lock};
 use crate::executor::{Launch, Order, Report, Reports};
@@ -38,8 +39,13 @@ const LOOK_MIN: Duration = Duration::from_millis(100);
 const LOOK_MAX: Duration = Duration::from_secs(3);
 /// How often while no task is under way.
 const LOOK_IDLE: Duration = Duration::from_secs(1);
+/// How long it is until an instance that could not be started is made again.
+const AGAIN: Duration = Duration::from_secs(2);
 /// How long a lease that ends a task may take to be written before its end is told all the same.
 const WRITE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is kept of the engine's nodes, in the data folder.
+const NODES_FILE: &str = "docker-nodes";
 
 /// What is said to the loop.
 pub(super) enum Say {
@@ -57,11 +63,10 @@ enum News {
     Drained(TaskId, Box<Report>),
 }
 
-/// A lease to be written.
+/// Something to be written: a lease, or what a server that starts anew must know.
 struct Write {
-    shared: Shared,
-    generation: u64,
-    word: Word,
+    path: PathBuf,
+    write: Box<dyn FnOnce() -> io::Result<()> + Send>,
     done: Option<oneshot::Sender<()>>,
 }
 
@@ -76,6 +81,10 @@ pub(super) struct Tender {
     starts: BTreeMap<TaskId, AbortHandle>,
     tails: BTreeMap<TaskId, (LogTail, Vec<AbortHandle>)>,
     nodes: Nodes,
+    /// Whether anything was told of them yet.
+    nodes_told: bool,
+    /// What a server that starts anew must know of them.
+    remembered: Remembered,
     news: (mpsc::UnboundedSender<News>, Option<mpsc::UnboundedReceiver<News>>),
     full: (mpsc::UnboundedSender<TaskId>, Option<mpsc::UnboundedReceiver<TaskId>>),
     writes: mpsc::UnboundedSender<Write>,
@@ -97,14 +106,14 @@ impl Tender {
         let (news, heard) = mpsc::unbounded_channel();
         let (full, filled) = mpsc::unbounded_channel();
         let (writes, mut to_write) = mpsc::unbounded_channel::<Write>();
-        // Leases are written one after the other, so that none overtakes a later word.
+        // They are written one after the other, so that none overtakes a later word.
         tokio::task::spawn_blocking(move || {
-            while let Some(write) = to_write.blocking_recv() {
-                if let Err(error) = write.shared.say(write.generation, write.word) {
-                    tracing::warn!(folder = %write.shared.folder.display(), %error, "a lease was not written");
+            while let Some(Write { path, write, done }) = to_write.blocking_recv() {
+                if let Err(error) = write() {
+                    tracing::warn!(path = %path.display(), %error, "it was not written");
                 }
                 // Whoever waited may have given up.
-                write.done.map(|done| done.send(()));
+                done.map(|done| done.send(()));
             }
         });
         Tender {
@@ -117,6 +126,8 @@ impl Tender {
             starts: BTreeMap::new(),
             tails: BTreeMap::new(),
             nodes: Nodes::default(),
+            nodes_told: false,
+            remembered: Remembered::default(),
             news: (news, Some(heard)),
             full: (full, Some(filled)),
             writes,
@@ -129,6 +140,13 @@ impl Tender {
 
     /// Finds what runs already. Of several attempts of one gang only the newest is wanted.
     pub(super) async fn adopt(&mut self) -> Result<(), DockerError> {
+        let path = self.house.data.join(NODES_FILE);
+        let remembered = Remembered::read(&path).inspect_err(|error| {
+            tracing::warn!(path = %path.display(), %error, "what was known of nodes is forgotten");
+        });
+        self.remembered = remembered.unwrap_or_default();
+        // Orders may come before the first look: they name nodes and GPUs.
+        self.nodes = Nodes::of(&self.engine.nodes().await?, &self.remembered);
         let found = self.engine.list().await?;
         let mut newest: BTreeMap<(JobId, u16), u32> = BTreeMap::new();
         for Sighting { task, .. } in &found {
@@ -207,17 +225,13 @@ impl Tender {
         match order {
             Order::Launch(launch) => self.launch(launch).await,
             Order::Stage(launch) => {
-                let hand = self.hand(&launch);
-                tokio::spawn(async move { hand.stage(launch).await });
-            }
-            Order::Stop { task, until } => self.stop(task, until).await,
-            Order::Prolong { task, until } => {
-                if let Some(held) = self.tasks.get_mut(&task) {
-                    held.until = until;
-                    let word = held.word(now());
-                    self.say(task, word);
+                // What is not known now is found out at the start.
+                if let Some(hand) = self.hand(&launch) {
+                    tokio::spawn(async move { hand.stage(launch).await });
                 }
             }
+            Order::Stop { task, until } => self.stop(task, until).await,
+            Order::Prolong { task, until } => self.prolong(task, until),
             Order::Resize { job, part, attempt, replicas } => {
                 let folder = self.job_folder(TaskId { job, part, attempt, rank: 0 });
                 let path = Places::world(&folder, part, attempt);
@@ -229,6 +243,25 @@ impl Tender {
                 }
             }
         }
+    }
+
+    /// A task may run longer. The new end is kept, so that a server that starts anew knows of it.
+    fn prolong(&mut self, task: TaskId, until: Time) {
+        let Some(held) = self.tasks.get_mut(&task) else { return };
+        held.until = until;
+        // A start under way writes what it began with: it is said again once that is done.
+        if held.phase == Phase::Beginning {
+            return;
+        }
+        held.launch.until = until;
+        if held.phase == Phase::Blocked || !held.is_live() {
+            return;
+        }
+        let word = held.word(now());
+        let (launch, shared) = (held.launch.clone(), Shared::of(&held.launch.spec.folder, task));
+        let path = shared.folder.clone();
+        self.write_down(path, None, move || shared.keep(&launch));
+        self.say(task, word);
     }
 
     // Starting.
@@ -289,20 +322,11 @@ impl Tender {
         };
         let launch = held.launch.clone();
         let (hand, tell) = (self.hand(&launch), self.news.0.clone());
-        let node = launch.node_name.clone();
-        let known = !self.engine.is_swarm() || hand.node.is_some();
-        let word = held.word(now());
-        let shared = Shared::of(&launch.spec.folder, task);
-        let generation = held.generation + 1;
-        if let Some(held) = self.tasks.get_mut(&task) {
-            held.phase = Phase::Beginning;
-            held.generation = generation;
-            held.renewed = Some(Instant::now());
-        }
+        let (generation, word) = self.beginning(task);
         let start = tokio::spawn(async move {
-            let begun = match known {
-                true => begin(hand, launch, shared, generation, word).await,
-                false => Err(Problem::NoNode(node)),
+            let begun = match hand {
+                Some(hand) => begin(hand, launch, generation, word).await,
+                None => Err(Problem::NoNode(launch.node_name.clone())),
             };
             // The loop may be gone, and the next one finds the launch outstanding.
             let _ = tell.send(News::Begun(task, begun));
@@ -310,17 +334,61 @@ impl Tender {
         self.starts.insert(task, start.abort_handle());
     }
 
-    fn hand(&self, launch: &Launch) -> Hand {
+    /// A start begins: the generation and the word of the lease that it writes.
+    fn beginning(&mut self, task: TaskId) -> (u64, Word) {
+        let Some(held) = self.tasks.get_mut(&task) else { return (0, Word::Over) };
+        held.phase = Phase::Beginning;
+        held.generation += 1;
+        held.renewed = Some(Instant::now());
+        (held.generation, held.word(now()))
+    }
+
+    /// An instance was made and could not be started. Where the reason may pass, it is made again,
+    /// within the patience that other passing trouble has.
+    fn failed(&mut self, task: TaskId, why: String) {
+        let Some(held) = self.tasks.get_mut(&task) else { return };
+        let first = held.trouble.is_none();
+        let patient = held.trouble.get_or_insert_with(Instant::now).elapsed() < AWAY_PATIENCE;
+        held.made = None;
+        let launch = held.launch.clone();
+        let (hand, tell) = (self.hand(&launch), self.news.0.clone());
+        let image = launch.spec.image.clone().or_else(|| self.image.clone()).unwrap_or_default();
+        let (generation, word) = self.beginning(task);
+        let start = tokio::spawn(async move {
+            let begun = match hand {
+                Some(hand) => {
+                    let error = hand.engine.why_failed(&image, &why).await;
+                    match error.is_passing() || error.is_full() {
+                        true if patient => {
+                            again(hand, launch, generation, word, error, first).await
+                        }
+                        true => Err(Problem::Away(error)),
+                        false => Err(error.into()),
+                    }
+                }
+                None => Err(Problem::NoNode(launch.node_name.clone())),
+            };
+            let _ = tell.send(News::Begun(task, begun));
+        });
+        self.starts.insert(task, start.abort_handle());
+    }
+
+    /// What a launch is carried out with; `None` where the engine knows no such node, or not the
+    /// GPUs that were chosen there.
+    fn hand(&self, launch: &Launch) -> Option<Hand> {
         let name = &launch.node_name;
-        let swarm = self.engine.is_swarm();
-        Hand {
+        let node = match self.engine.is_swarm() {
+            true => Some(self.nodes.id(name)?.to_owned()),
+            false => None,
+        };
+        Some(Hand {
             engine: self.engine.clone(),
             house: self.house.clone(),
             image: self.image.clone(),
-            node: swarm.then(|| self.nodes.id(name).map(str::to_owned)).flatten(),
-            gpus: self.nodes.gpu_ids(name, &launch.gpus),
+            node,
+            gpus: self.nodes.gpu_ids(name, &launch.gpus)?,
             laying: self.laying.clone(),
-        }
+        })
     }
 
     async fn hear(&mut self, news: News) {
@@ -329,7 +397,13 @@ impl Tender {
                 self.starts.remove(&task);
                 match begun {
                     Ok(()) => self.begun(task).await,
-                    Err(Problem::Away(error)) => self.given_up(task, &error).await,
+                    Err(Problem::Away(error)) => {
+                        self.given_up(task, &error.to_string(), error.reason()).await;
+                    }
+                    // It was there when it was chosen: no doing of the job's.
+                    Err(problem @ Problem::NoNode(_)) => {
+                        self.given_up(task, &problem.to_string(), NODE_UNKNOWN).await;
+                    }
                     Err(problem) => self.not_started(task, &problem.to_string()).await,
                 }
             }
@@ -369,22 +443,25 @@ impl Tender {
         // What runs is seen at the next look.
         self.look_due = self.look_due.min(Instant::now() + LOOK_MIN / 2);
         let (over, stop) = (held.said_over, held.stop);
+        let (until, began_with) = (held.until, held.launch.until);
         if over {
             self.revoke(task).await;
             self.delete(task);
         } else if let Some(until) = stop {
             self.stop(task, until).await;
+        } else if until != began_with {
+            self.prolong(task, until);
         }
     }
 
-    /// A task waited for its engine in vain. Whatever of it was made all the same ends by itself:
-    /// its lease is over.
-    async fn given_up(&mut self, task: TaskId, why: &DockerError) {
+    /// A task waited for its engine in vain, or its node is gone. Whatever of it was made all the
+    /// same ends by itself: its lease is over.
+    async fn given_up(&mut self, task: TaskId, why: &str, reason: &str) {
         let Some(held) = self.tasks.get(&task) else { return };
         let tail = LogTail::new(self.engine.clone(), &held.launch);
         tail.note(&format!("the task was not started: {why}"));
         self.revoke(task).await;
-        self.lost(task, ENGINE_AWAY).await;
+        self.lost(task, reason).await;
     }
 
     /// A task could not be started: why is in its log.
@@ -397,16 +474,35 @@ impl Tender {
     }
 }
 
-async fn begin(
+/// Makes an instance again that could not be started. That it waits is in the task's log.
+async fn again(
     hand: Hand,
     launch: Launch,
-    shared: Shared,
     generation: u64,
     word: Word,
+    why: DockerError,
+    first: bool,
 ) -> Result<(), Problem> {
+    tracing::warn!(task = %launch.task, error = %why, "a start is tried again");
+    if first {
+        let tail = LogTail::new(hand.engine.clone(), &launch);
+        tail.note(&format!("the task waits to be started: {why}"));
+    }
+    hand.engine.delete(launch.task).await?;
+    tokio::time::sleep(AGAIN).await;
+    begin(hand, launch, generation, word).await
+}
+
+async fn begin(hand: Hand, launch: Launch, generation: u64, word: Word) -> Result<(), Problem> {
+    let shared = Shared::of(&launch.spec.folder, launch.task);
     hand.lay_out(&launch).await?;
-    let said = tokio::task::spawn_blocking(move || shared.say(generation, word)).await;
-    let said = said.map_err(|error| Problem::Broken(error.to_string()))?;
+    // Its folders may have been made for another node, or another end.
+    let kept = launch.clone();
+    let said = tokio::task::spawn_blocking(move || {
+        shared.keep(&kept)?;
+        shared.say(generation, word)
+    });
+    let said = said.await.map_err(|error| Problem::Broken(error.to_string()))?;
     said.map_err(|source| DockerError::Io { what: "write a lease".into(), source })?;
     hand.begin(launch).await
 }
