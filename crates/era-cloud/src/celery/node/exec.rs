@@ -100,10 +100,12 @@ impl Node {
         let folder = self.inner.folder.join("exec").join(format!("{:016x}", task.job.0));
         if first {
             self.leased().await;
-            self.begin(launch(self.name(), task, exec, limit, &folder));
+            while !self.begin(launch(self.name(), task, exec, limit, &folder)) {
+                self.leased().await;
+            }
         } else {
             // One that ran before this worker did has not told how long it may.
-            self.running().prolong(task, after(limit.unwrap_or(TIME_MAX).min(TIME_MAX)));
+            self.running().limit(task, after(limit.unwrap_or(TIME_MAX).min(TIME_MAX)));
         }
         let timer = soft.map(|soft| tokio::spawn(stop_later(self.clone(), task, soft, limit)));
         let told = ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());

@@ -214,8 +214,11 @@ impl Tender {
             Order::Prolong { task, until } => {
                 if let Some(held) = self.tasks.get_mut(&task) {
                     held.until = until;
-                    let word = held.word(now());
-                    self.say(task, word);
+                    let (word, stops) = (held.word(now()), held.stop.is_some());
+                    // What it was told of its end stands.
+                    if !stops {
+                        self.say(task, word);
+                    }
                 }
             }
             Order::Resize { job, part, attempt, replicas } => {
