@@ -164,12 +164,13 @@ async fn notice_another_redis(shared: &Shared, nodes: &mut Nodes) -> Result<(), 
     if id == nodes.redis {
         return Ok(());
     }
-    let first = std::mem::replace(&mut nodes.redis, id.trim().to_owned()).is_empty();
-    if first {
-        return Ok(());
+    if !nodes.redis.is_empty() {
+        nodes.begin_anew(Instant::now());
+        // Tried again at the next look if it goes away meanwhile.
+        shared.restore_memory().await?;
     }
-    nodes.begin_anew(Instant::now());
-    shared.restore_memory().await
+    nodes.redis = id.trim().to_owned();
+    Ok(())
 }
 
 async fn show(shared: &Shared) -> Result<Vec<(String, Shown)>, BusError> {

@@ -165,6 +165,14 @@ impl Running {
         self.unheard.insert(task, ended);
     }
 
+    /// The newest attempt of a task of which something is known here; else the task itself.
+    pub(super) fn newest(&self, task: TaskId) -> TaskId {
+        let all = task..=TaskId { attempt: u32::MAX, rank: u32::MAX, ..task };
+        let runs = self.tasks.range(all.clone()).next_back().map(|(task, _)| *task);
+        let unheard = self.unheard.range(all).next_back().map(|(task, _)| *task);
+        runs.or(unheard).unwrap_or(task)
+    }
+
     /// Whether it is here.
     pub(super) fn has(&self, task: TaskId) -> bool {
         self.tasks.contains_key(&task)
@@ -257,6 +265,20 @@ mod tests {
         assert!(!first);
         assert_eq!(*ended.borrow(), Some(Ended::Lost("x".into())));
         assert!(running.wait(TASK, None).0);
+    }
+
+    #[test]
+    fn the_attempt_that_is_here_is_found_again() {
+        let (mut running, second) = (Running::default(), TaskId { attempt: 2, ..TASK });
+        assert_eq!(running.newest(TASK), TASK);
+        running.adopt(second, None, Time::MAX);
+        assert_eq!(running.newest(TASK), second);
+        running.end(second, Ended::Lost("x".into()));
+        assert_eq!(running.newest(TASK), second, "nobody has heard its end");
+        running.wait(second, None);
+        running.forget(second);
+        running.adopt(TaskId { job: JobId(2), ..second }, None, Time::MAX);
+        assert_eq!(running.newest(TASK), TASK);
     }
 
     #[test]
