@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use era_cloud::celery::body::Format;
 use era_cloud::celery::message::TaskMessage;
-use era_cloud::celery::node::{Exec, Limits, Ran};
-use era_cloud::celery::outcome::{Ended, Outcome};
 use era_cloud::celery::worker::Worker;
 use era_cloud::celery::{RUN, names, queue, result};
 use era_cloud::task::now;
@@ -95,34 +93,4 @@ async fn what_runs_is_told_to_stop_though_redis_has_forgotten_who_claimed_it() {
     assert!(matches!(over, Report::Exited { code: 5, ending: Ending::Stopped, .. }), "{over:?}");
     assert!(bed.job(1).join("outputs/stopped").exists(), "it is over when that is told");
     leave(&worker).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_that_its_lease_ended_is_begun_again() {
-    let Some(mut bed) = Bed::with_lease(2).await else { return };
-    let node = bed.node("here").await;
-    let folder = bed.job(1);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let folder = folder.display();
-    let script = format!("echo x >> {folder}/ran; until test -e {folder}/go; do sleep 0.1; done");
-    let command = vec!["/bin/sh".to_owned(), "-c".to_owned(), script];
-    let exec = Exec { command, env: Default::default(), cpu: 100, memory: 64 };
-    let runs = || std::fs::read_to_string(bed.job(1).join("ran")).unwrap_or_default().len() / 2;
-    let until_begun = async |times: usize| {
-        while runs() < times {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    let running = node.clone();
-    let ran = tokio::spawn(async move { running.exec("x", &exec, Limits::default()).await });
-    tokio::time::timeout(PATIENCE, until_begun(1)).await.expect("it begins");
-    bed.stand_still(true);
-    tokio::time::sleep(Duration::from_secs(4)).await;
-    assert_eq!(runs(), 1, "nothing begins without a lease");
-    bed.stand_still(false);
-    tokio::time::timeout(PATIENCE, until_begun(2)).await.expect("it begins again");
-    std::fs::write(bed.job(1).join("go"), "").expect("written");
-    let ran = tokio::time::timeout(PATIENCE, ran).await.expect("an end").expect("no panic");
-    assert!(matches!(ran, Ran::Now(Ended::Outcome(Outcome { code: 0, .. }))), "{ran:?}");
-    node.leave().await;
 }

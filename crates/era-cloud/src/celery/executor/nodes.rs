@@ -230,9 +230,14 @@ impl Shared {
     async fn restore_memory(&self) -> Result<(), BusError> {
         let mut all = redis::pipe();
         all.cmd("SET").arg(names::SITE).arg(&self.site).arg("NX");
+        all.cmd("GET").arg(names::SITE);
         all.cmd("HKEYS").arg(names::LAUNCHES);
-        let (fresh, ids): (Option<String>, Vec<String>) =
+        let (fresh, whose, ids): (Option<String>, String, Vec<String>) =
             self.bus.run_all("say what is out", &all).await?;
+        if whose != self.site {
+            tracing::error!(whose, "Redis serves another site now: nothing is told it");
+            return Ok(());
+        }
         if fresh.is_some() {
             tracing::warn!("Redis has lost its memory: it is told what is out");
         }

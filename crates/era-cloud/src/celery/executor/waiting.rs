@@ -176,9 +176,9 @@ impl Shared {
     async fn claim_again(&self, launch: &Launch) -> Result<(), BusError> {
         let id = self.id(launch.task);
         tracing::warn!(id, "a launch that Redis has forgotten was begun: it is claimed again");
-        let mut all = redis::pipe();
-        all.cmd("HSETNX").arg(names::CLAIMS).arg(id).arg(&launch.node_name).ignore();
-        self.bus.run_all("remember a claim", &all).await
+        let mut claim = redis::cmd("HSETNX");
+        claim.arg(names::CLAIMS).arg(id).arg(&launch.node_name);
+        self.bus.run::<i64>("remember a claim", &claim).await.map(drop)
     }
 
     /// Writes a line of our own into the log of a task that nobody has decided about.
