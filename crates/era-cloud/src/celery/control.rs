@@ -96,10 +96,17 @@ impl Command {
 
     /// The ids that it names: one, or a list.
     pub fn ids(&self) -> Vec<String> {
+        self.ids_in("task_id")
+    }
+
+    /// The ids in an argument: one, a list, or the keys of a table, as some versions of Celery tell
+    /// what was revoked.
+    pub fn ids_in(&self, argument: &str) -> Vec<String> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        match self.argument("task_id") {
+        match self.argument(argument) {
             Some(Value::String(one)) => vec![one.clone()],
             Some(Value::Array(all)) => all.iter().take(IDS_MAX).filter_map(text).collect(),
+            Some(Value::Object(all)) => all.keys().take(IDS_MAX).cloned().collect(),
             _ => Vec::new(),
         }
     }
@@ -199,5 +206,14 @@ mod tests {
         let arguments = Map::from_iter([("task_id".to_owned(), json!("one"))]);
         let command = Command { arguments: Some(arguments), ..Command::default() };
         assert_eq!(command.ids(), ["one"]);
+    }
+
+    #[test]
+    fn what_another_worker_revoked_is_read_as_a_list_and_as_a_table() {
+        for revoked in [json!(["a", "b"]), json!({ "a": 1.5, "b": [2.5, "b"] })] {
+            let arguments = Map::from_iter([("revoked".to_owned(), revoked)]);
+            let command = Command { arguments: Some(arguments), ..Command::default() };
+            assert_eq!(command.ids_in("revoked"), ["a", "b"]);
+        }
     }
 }

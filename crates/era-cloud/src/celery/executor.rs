@@ -5,12 +5,14 @@
 //! of them ([`results`]), gives up what nobody takes ([`waiting`]) and follows the nodes and their
 //! leases ([`nodes`]). How a node runs a task is the node's to know.
 
+mod folders;
 mod known;
 mod nodes;
 mod orders;
 mod results;
 mod waiting;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +24,7 @@ use tokio::task::JoinHandle;
 use super::bus::{self, Bus, BusError};
 use super::names::{self, Address, BadAddress, CeleryId};
 use crate::executor::{Executor, Order, Reports};
+use folders::Folders;
 use known::Known;
 use waiting::Away;
 
@@ -82,6 +85,9 @@ struct Shared {
     bus: Bus,
     site: String,
     known: Mutex<Known>,
+    folders: Folders,
+    /// Nodes that left a launch where it was, as Redis should know them.
+    untaken: Mutex<BTreeSet<String>>,
     /// Redis, while it is away.
     away: Mutex<Option<Away>>,
     /// Something that waits is to stop.
@@ -100,6 +106,10 @@ impl Shared {
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
         // It is changed in single steps, each of which leaves it right.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn untaken(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        self.untaken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn id(&self, task: TaskId) -> String {
@@ -126,8 +136,9 @@ impl Celery {
         settle_in(&bus, &site).await?;
         let known = orders::out(&bus, &site).await?;
         let known = Mutex::new(known);
-        let (away, stops) = (Mutex::default(), Notify::new());
-        let shared = Arc::new(Shared { bus, site, known, away, stops, reports });
+        let (folders, away, stops) = (Folders::default(), Mutex::default(), Notify::new());
+        let untaken = Mutex::default();
+        let shared = Arc::new(Shared { bus, site, known, folders, untaken, away, stops, reports });
         let (says, heard) = mpsc::unbounded_channel();
         let tasks = vec![
             tokio::spawn(orders::carry_out(Arc::clone(&shared), heard)),

@@ -198,6 +198,11 @@ impl TaskMessage {
         Ok(TaskMessage { headers, args, kwargs, embed })
     }
 
+    /// Its arguments to show, positional and named: as Python would, and not too long.
+    pub fn shown(&self) -> (String, String) {
+        (shorten(repr_args(&self.args)), shorten(repr_map(&self.kwargs)))
+    }
+
     /// Wraps it for a queue.
     pub fn wrap(
         &self,

@@ -16,7 +16,7 @@ mod running;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use era_core::job::TaskId;
 use era_core::units::Time;
@@ -26,6 +26,7 @@ use tokio::task::JoinHandle;
 use super::bus::{self, Bus, BusError};
 use super::names::{self, CeleryId};
 use super::outcome::{Ended, started_meta};
+use super::result;
 use super::verdict;
 use crate::docker::DockerError;
 use crate::executor::{Ending, FoundNode, Launch, Order, Report};
@@ -122,6 +123,8 @@ struct Inner {
     claims: Mutex<Claims>,
     /// Whether the node holds a lease.
     leased: watch::Sender<bool>,
+    /// When the lease that Redis has confirmed is over. By the steady clock.
+    lapses: Mutex<Instant>,
     /// One worker a folder; the lock goes with the process.
     _lock: std::fs::File,
     tasks: Mutex<Vec<JoinHandle<()>>>,
@@ -154,6 +157,7 @@ impl Node {
             running: Mutex::default(),
             claims: Mutex::default(),
             leased: watch::Sender::new(false),
+            lapses: Mutex::new(Instant::now()),
             _lock: lock,
             tasks: Mutex::new(Vec::new()),
         };
@@ -217,14 +221,29 @@ impl Node {
         self.inner.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until when the supervisor may run what may run until `until`, if the lease is renewed now.
-    fn guarded(&self, until: Time) -> Time {
-        let lease = i64::try_from(self.lease().as_millis()).unwrap_or(i64::MAX);
-        Time(until.0.min(bus::now().0.saturating_add(lease)))
+    /// Redis has confirmed a lease of this length that was asked for then.
+    fn confirmed(&self, asked: Instant, lease: Duration) {
+        *self.inner.lapses.lock().unwrap_or_else(PoisonError::into_inner) = asked + lease;
     }
 
-    /// Waits until the node holds a lease.
+    /// How much is left of the lease that Redis has confirmed.
+    fn lease_left(&self) -> Duration {
+        let lapses = *self.inner.lapses.lock().unwrap_or_else(PoisonError::into_inner);
+        lapses.saturating_duration_since(Instant::now())
+    }
+
+    /// Until when the supervisor may run what may run until `until`, if the lease is never renewed
+    /// again.
+    fn guarded(&self, until: Time) -> Time {
+        let left = i64::try_from(self.lease_left().as_millis()).unwrap_or(i64::MAX);
+        Time(until.0.min(bus::now().0.saturating_add(left)))
+    }
+
+    /// Waits until the node holds a lease of which something is left.
     async fn leased(&self) {
+        if self.lease_left().is_zero() {
+            self.inner.leased.send_replace(false);
+        }
         let mut leased = self.inner.leased.subscribe();
         // The sender lives as long as the node.
         let _ = leased.wait_for(|leased| *leased).await;
@@ -244,8 +263,11 @@ impl Node {
                 Ok(Claim::Run(launch)) => match self.may_begin(&launch, &generation).await {
                     // The folder may have answered only after the lease was gone.
                     Ok(true) if self.generation() == generation => {
-                        self.begin(*launch);
-                        return self.end_of(ended).await;
+                        if self.begin(*launch) {
+                            return self.end_of(ended).await;
+                        }
+                        self.running().forget(celery.task);
+                        self.leased().await;
                     }
                     Ok(_) => {
                         // Whoever gave it up may not have lived to say so.
@@ -293,7 +315,10 @@ impl Node {
             .bus()
             .script("let us claim a launch", &bus::CLAIM, |call| {
                 call.key(names::node(self.name())).key(names::LAUNCHES).key(names::CLAIMS);
-                call.arg(generation).arg(id);
+                call.key(result::key(id)).arg(generation).arg(id);
+                for state in result::FINAL {
+                    call.arg(state.word());
+                }
             })
             .await?;
         Ok(match &answer[..] {
@@ -316,17 +341,21 @@ impl Node {
         decided.await.map_err(std::io::Error::other)?
     }
 
-    /// Has the supervisor start a task, for as long as the lease lasts.
-    fn begin(&self, mut launch: Launch) {
-        let (task, until) = (launch.task, launch.until);
-        if let Some(stop) = self.running().begin(task, until) {
-            // It was told to stop before it began.
-            self.inner.behind.carry_out(Order::Launch(launch));
-            self.inner.behind.carry_out(Order::Stop { task, until: stop });
-            return;
+    /// Has the supervisor start a task, for as long as the lease lasts. Without a lease nothing
+    /// begins.
+    fn begin(&self, mut launch: Launch) -> bool {
+        if self.lease_left().is_zero() {
+            return false;
         }
+        let (task, until) = (launch.task, launch.until);
+        let stop = self.running().begin(task, until);
         launch.until = self.guarded(until);
         self.inner.behind.carry_out(Order::Launch(launch));
+        if let Some(until) = stop {
+            // It was told to stop before it began.
+            self.inner.behind.carry_out(Order::Stop { task, until });
+        }
+        true
     }
 
     /// Tells a task to end by `until`.

@@ -37,10 +37,18 @@ pub enum State {
     Other,
 }
 
+/// The states that nothing follows.
+pub const FINAL: [State; 4] = [State::Success, State::Failure, State::Revoked, State::Rejected];
+
 impl State {
     /// Whether nothing follows it.
     pub fn is_final(self) -> bool {
-        matches!(self, State::Success | State::Failure | State::Revoked | State::Rejected)
+        FINAL.contains(&self)
+    }
+
+    /// As it is written.
+    pub fn word(self) -> String {
+        format!("{self:?}").to_uppercase()
     }
 }
 
@@ -173,6 +181,13 @@ mod tests {
         assert_eq!(meta.status, State::Other);
         assert!(!meta.status.is_final());
         assert_eq!(Meta::read(b"not JSON"), None);
+    }
+
+    #[test]
+    fn a_state_s_word_is_what_stands_in_a_result() {
+        for state in FINAL {
+            assert_eq!(serde_json::to_value(state).expect("JSON"), state.word());
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! answered. What it cannot serve is put with the dead, with the reason, and its sender is told.
 
 mod control;
+mod held;
 mod scale;
 mod sequel;
 mod serve;
@@ -21,6 +22,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::bus::{BLOCK_TIME, Bus, BusError, Taken};
 use super::node::{AGAIN, Node};
 use super::queue;
+use held::Held;
 pub use scale::{BadScale, Scale};
 
 /// Most messages that are taken in one step.
@@ -35,6 +37,8 @@ const SCALE_EVERY: Duration = Duration::from_secs(1);
 /// A worker at work.
 pub struct Worker {
     inner: Arc<Inner>,
+    /// Those that take messages, until they are told to stop and all that they took is served.
+    takers: Vec<JoinHandle<()>>,
     loops: Vec<JoinHandle<()>>,
 }
 
@@ -46,8 +50,8 @@ pub(super) struct Inner {
     places: Arc<Semaphore>,
     /// How many places there are now.
     limit: Mutex<usize>,
-    /// Tags of messages that are held.
-    held: Mutex<BTreeSet<String>>,
+    /// Messages that are held.
+    held: Mutex<Held>,
     /// Messages that wait for their time.
     waiting: Arc<Semaphore>,
     revoked: Mutex<Revoked>,
@@ -83,14 +87,16 @@ impl Worker {
             node,
         });
         let urgent = [queue::EAGER.to_owned(), queue::of_node(inner.node.name())];
-        let loops = vec![
+        let takers = vec![
             tokio::spawn(consume(Arc::clone(&inner), queue::keys(&urgent), false)),
             tokio::spawn(consume(Arc::clone(&inner), queue::keys(&[queue::COMPUTE.into()]), true)),
+        ];
+        let loops = vec![
             tokio::spawn(sweep::keep_on(Arc::clone(&inner))),
             tokio::spawn(control::listen(Arc::clone(&inner))),
             tokio::spawn(scale_on(Arc::clone(&inner))),
         ];
-        Worker { inner, loops }
+        Worker { inner, takers, loops }
     }
 
     /// The node that it feeds.
@@ -106,7 +112,8 @@ impl Worker {
     /// Takes no more messages, and comes back when those that it has are served.
     pub async fn drain(&self) {
         self.inner.stopping.send_replace(true);
-        while self.inner.node.busy() > 0 || !lock(&self.inner.held).is_empty() {
+        // Those that take messages end last of all: one may have a message that nobody else knows.
+        while self.inner.node.busy() > 0 || !self.takers.iter().all(JoinHandle::is_finished) {
             tokio::time::sleep(AGAIN).await;
         }
     }
@@ -114,7 +121,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.loops.iter().for_each(JoinHandle::abort);
+        self.takers.iter().chain(&self.loops).for_each(JoinHandle::abort);
     }
 }
 
@@ -141,12 +148,17 @@ impl Inner {
         }
     }
 
+    /// What was revoked, the oldest first.
+    fn revoked(&self) -> Vec<String> {
+        lock(&self.revoked).order.iter().cloned().collect()
+    }
+
     fn is_revoked(&self, id: &str) -> bool {
         lock(&self.revoked).all.contains(id)
     }
 
     fn held(&self) -> Vec<String> {
-        lock(&self.held).iter().cloned().collect()
+        lock(&self.held).tags()
     }
 }
 
@@ -226,7 +238,7 @@ async fn begin(worker: &Arc<Inner>, message: Taken, counted: bool, tasks: &mut J
         tracing::warn!(key = message.key, "what is no message was put with the dead");
         return;
     }
-    lock(&worker.held).insert(message.tag.clone());
+    lock(&worker.held).insert(&message.tag);
     let place = if counted { Arc::clone(&worker.places).acquire_owned().await.ok() } else { None };
     let worker = Arc::clone(worker);
     tasks.spawn(async move {

@@ -350,7 +350,8 @@ impl Supervisor {
         if self.acknowledged.all.contains(&task) || self.tasks.range(after..=last).next().is_some()
         {
             tracing::warn!(%task, "a task that is over was not started again");
-            return;
+            // Whoever asks does not know its end, and would wait for it for ever.
+            return self.report(Report::Lost { task, reason: "over-already".into() });
         }
         let about = Task::new(launch, crate::task::now(), Instant::now());
         self.deadlines.insert((about.until, task));

@@ -16,8 +16,13 @@ const FAR: Duration = Duration::from_secs(10 * 365 * 86_400);
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) launch: Launch,
-    /// When it is killed. By the steady clock: a wall clock that steps back must not prolong it.
+    /// When it is killed: at the end of its time, or of its grace. By the steady clock: a wall
+    /// clock that steps back must not prolong it.
     pub(super) until: Instant,
+    /// When its time is over, be that a lease or a limit.
+    lasts: Instant,
+    /// When its grace is over, once it was told to stop.
+    stop: Option<Instant>,
     /// Its keeper, once it has one.
     pub(super) keeper: Option<u64>,
     /// When its first instruction was, and how long it was prepared.
@@ -48,8 +53,11 @@ pub(super) fn steady(until: Time, now: Time, instant: Instant) -> Instant {
 
 impl Task {
     pub(super) fn new(launch: Launch, now: Time, instant: Instant) -> Task {
+        let lasts = steady(launch.until, now, instant);
         Task {
-            until: steady(launch.until, now, instant),
+            until: lasts,
+            lasts,
+            stop: None,
             launch,
             keeper: None,
             started: None,
@@ -73,13 +81,20 @@ impl Task {
     /// It was told to stop, and is killed at `until`. A later word does not give it more time.
     pub(super) fn stop(&mut self, until: Instant) {
         self.doom.get_or_insert(Ending::Stopped);
-        self.until = self.until.min(until);
+        self.stop = Some(self.stop.map_or(until, |before| before.min(until)));
+        self.count();
     }
 
-    /// It may run longer, unless it is ending.
+    /// Its time is over later than it was told, or at the latest when its grace is.
     pub(super) fn prolong(&mut self, until: Instant) {
-        if self.doom.is_none() {
-            self.until = until;
+        self.lasts = until;
+        self.count();
+    }
+
+    fn count(&mut self) {
+        // Once it was killed another clock runs.
+        if self.killed.is_none() {
+            self.until = self.stop.map_or(self.lasts, |stop| stop.min(self.lasts));
         }
     }
 
@@ -134,11 +149,30 @@ mod tests {
     #[test]
     fn a_stop_never_gives_more_time_and_nothing_prolongs_it() {
         let (mut task, now) = (task(), Instant::now());
-        task.until = now + Duration::from_secs(5);
-        task.stop(now + Duration::from_secs(60));
-        assert_eq!(task.until, now + Duration::from_secs(5));
-        task.prolong(now + Duration::from_secs(600));
-        assert_eq!(task.until, now + Duration::from_secs(5));
+        let s = |s: u64| now + Duration::from_secs(s);
+        task.prolong(s(5));
+        task.stop(s(60));
+        assert_eq!(task.until, s(5));
+        task.stop(s(90));
+        task.prolong(s(600));
+        assert_eq!(task.until, s(60));
+        task.killed = Some(now);
+        task.until = s(1);
+        task.prolong(s(600));
+        assert_eq!(task.until, s(1));
+    }
+
+    #[test]
+    fn a_lease_that_is_renewed_while_a_task_stops_leaves_it_its_whole_grace() {
+        let (mut task, now) = (task(), Instant::now());
+        let s = |s: u64| now + Duration::from_secs(s);
+        task.prolong(s(5));
+        task.stop(s(30));
+        for renewed in [15, 25, 35] {
+            task.prolong(s(renewed));
+            assert_eq!(task.until, s(renewed.min(30)));
+        }
+        assert!(task.is_due(s(30)) && !task.is_due(s(29)));
     }
 
     #[test]

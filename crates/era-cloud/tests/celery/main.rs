@@ -3,6 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod again;
 mod sealed;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use era_cloud::celery::bus::Bus;
-use era_cloud::celery::names::Address;
+use era_cloud::celery::names::{Address, CeleryId};
 use era_cloud::celery::node::{Node, NodeOptions, Runs};
 use era_cloud::celery::worker::Worker;
 use era_cloud::celery::{Celery, CeleryOptions};
@@ -35,6 +36,7 @@ struct Bed {
     folder: tempfile::TempDir,
     redis: Child,
     port: u16,
+    lease_s: u64,
     executor: Celery,
     reports: mpsc::Receiver<Report>,
 }
@@ -42,6 +44,10 @@ struct Bed {
 impl Bed {
     /// `None` where there is no Redis and need not be.
     async fn start() -> Option<Bed> {
+        Bed::with_lease(LEASE_S).await
+    }
+
+    async fn with_lease(lease_s: u64) -> Option<Bed> {
         let folder = tempfile::tempdir().expect("a folder");
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = free.local_addr().expect("its number").port();
@@ -61,13 +67,27 @@ impl Bed {
                 return None;
             }
         };
-        while Bus::connect(&address(port)).await.is_err() {
+        while Bus::connect(&address(port, lease_s)).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let (tell, reports) = mpsc::channel(1024);
-        let options = CeleryOptions { address: address(port), site: folder.path().join("site") };
-        let executor = Celery::start(options, tell).await.expect("an executor");
-        Some(Bed { folder, redis, port, executor, reports })
+        let (executor, reports) = server(&address(port, lease_s), folder.path()).await;
+        Some(Bed { folder, redis, port, lease_s, executor, reports })
+    }
+
+    /// A server that starts anew.
+    async fn restart_server(&mut self) {
+        let address = address(self.port, self.lease_s);
+        (self.executor, self.reports) = server(&address, self.folder.path()).await;
+    }
+
+    async fn bus(&self) -> Bus {
+        Bus::connect(&address(self.port, self.lease_s)).await.expect("Redis")
+    }
+
+    /// What Celery calls a task.
+    fn id(&self, launch: &Launch) -> String {
+        let site = std::fs::read_to_string(self.folder.path().join("site")).expect("a site");
+        CeleryId { site, task: launch.task }.to_string()
     }
 
     /// A node that holds a lease. What it is sent is taken by a worker, where it has one.
@@ -82,7 +102,7 @@ impl Bed {
         let capacity = Capacity { cpu: 4000, memory: 4096, ..Capacity::default() };
         let (name, labels) = (name.to_owned(), BTreeMap::new());
         let found = FoundNode { name: name.clone(), capacity, labels, simulated: false };
-        let bus = Bus::connect(&address(self.port)).await.expect("Redis");
+        let bus = self.bus().await;
         let node = Node::start(NodeOptions { found, folder, runs }, bus).await.expect("a node");
         self.find(|report| matches!(report, Report::Node(found) if found.name == name)).await;
         node
@@ -166,8 +186,14 @@ impl Drop for Bed {
     }
 }
 
-fn address(port: u16) -> Address {
-    Address::read(&format!("redis://127.0.0.1:{port}/0?lease={LEASE_S}")).expect("an address")
+fn address(port: u16, lease_s: u64) -> Address {
+    Address::read(&format!("redis://127.0.0.1:{port}/0?lease={lease_s}")).expect("an address")
+}
+
+async fn server(address: &Address, folder: &Path) -> (Celery, mpsc::Receiver<Report>) {
+    let (tell, reports) = mpsc::channel(1024);
+    let options = CeleryOptions { address: address.clone(), site: folder.join("site") };
+    (Celery::start(options, tell).await.expect("an executor"), reports)
 }
 
 fn log(job: &Path) -> String {

@@ -29,6 +29,8 @@ async fn an_order_given_twice_runs_once() {
     assert!(matches!(again, Report::Exited { task: t, .. } if t == task), "{again:?}");
     bed.server().acknowledge(task);
     bed.launch(launch);
+    let refused = bed.next().await;
+    assert!(matches!(refused, Report::Lost { task: t, .. } if t == task), "nobody waits for it");
     let other = bed.output(bed.sh(2, "true")).await;
     assert_eq!(other, "");
     assert_eq!(std::fs::read_to_string(bed.job(1).join("outputs/runs")).expect("runs"), "once\n");

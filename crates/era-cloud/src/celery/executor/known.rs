@@ -71,9 +71,9 @@ impl Known {
         self.tasks.keys().copied().collect()
     }
 
-    /// The node that a task was sent to.
-    pub(super) fn node(&self, task: TaskId) -> Option<&str> {
-        self.tasks.get(&task).map(|out| out.launch.node_name.as_str())
+    /// A launch, and whether its start was told.
+    pub(super) fn launch(&self, task: TaskId) -> Option<(Launch, bool)> {
+        self.tasks.get(&task).map(|out| (out.launch.clone(), out.started))
     }
 
     /// Those whose end nobody has told yet.

@@ -9,10 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use era_core::job::TaskId;
+use futures_util::future::join_all;
+
 use super::Shared;
 use super::waiting::AWAY_PATIENCE;
 use crate::celery::bus::{self, BusError};
-use crate::celery::{names, queue};
+use crate::celery::names::{self, CeleryId};
+use crate::celery::queue;
 use crate::executor::{FoundNode, Report};
 
 /// How often nodes are looked at.
@@ -137,6 +141,7 @@ async fn look(shared: &Shared, nodes: &mut Nodes) -> Result<(), BusError> {
 async fn resume(shared: &Shared) -> Result<(), BusError> {
     let members = redis::cmd("SMEMBERS").arg(names::UNTAKEN).clone();
     let silent: Vec<String> = shared.bus.run("show nodes that take nothing", &members).await?;
+    shared.untaken().extend(silent.iter().cloned());
     for name in silent {
         let mut length = redis::cmd("LLEN");
         length.arg(queue::of_node(&name));
@@ -146,24 +151,26 @@ async fn resume(shared: &Shared) -> Result<(), BusError> {
         shared.report([Report::NodeResumed { name: name.clone() }]).await;
         let forget = redis::cmd("SREM").arg(names::UNTAKEN).arg(&name).clone();
         shared.bus.run::<i64>("forget a node that took nothing", &forget).await?;
+        shared.untaken().remove(&name);
     }
     Ok(())
 }
 
 /// After a restart of Redis a renewal may be lost with what it had not written down; and where its
-/// memory is gone, it is told again what is out.
+/// memory is gone or older, it is told again what is out.
 async fn notice_another_redis(shared: &Shared, nodes: &mut Nodes) -> Result<(), BusError> {
     let info: String = shared.bus.run("say who it is", redis::cmd("INFO").arg("server")).await?;
     let id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap_or_default();
     if id == nodes.redis {
         return Ok(());
     }
-    let first = std::mem::replace(&mut nodes.redis, id.trim().to_owned()).is_empty();
-    if first {
-        return Ok(());
+    if !nodes.redis.is_empty() {
+        nodes.begin_anew(Instant::now());
+        // Tried again at the next look if it goes away meanwhile.
+        shared.restore_memory().await?;
     }
-    nodes.begin_anew(Instant::now());
-    shared.restore_memory().await
+    nodes.redis = id.trim().to_owned();
+    Ok(())
 }
 
 async fn show(shared: &Shared) -> Result<Vec<(String, Shown)>, BusError> {
@@ -209,46 +216,69 @@ async fn give_up(shared: &Shared, name: &str, beat: &str) -> Result<bool, BusErr
     tracing::warn!(node = name, tasks = tasks.len(), "a node's lease has lapsed");
     shared.report([Report::NodeLost { name: name.to_owned() }]).await;
     let waiting = shared.known().waiting(Instant::now());
-    for waits in waiting {
-        if waits.launch.node_name == name {
-            let silent = "its worker was not heard of for longer than its lease";
-            // Its worker may have claimed it, and wait for the job's folder.
-            shared.never_starts(&waits.launch, silent).await;
-        }
-    }
+    let silent = Some("its worker was not heard of for longer than its lease");
+    let here = waiting.iter().filter(|waits| waits.launch.node_name == name);
+    // Its worker may have claimed it, and wait for the job's folder.
+    join_all(here.map(|waits| shared.never_starts(&waits.launch, silent))).await;
     let lost = |task| Report::Lost { task, reason: "lease-lapsed".to_owned() };
     shared.tell(tasks.into_iter().map(lost).collect()).await;
     Ok(true)
 }
 
 impl Shared {
-    /// Tells a Redis that has lost its memory whose it is and what is out.
+    /// Tells a Redis that has lost its memory, or has an older one, whose it is and what is out.
     async fn restore_memory(&self) -> Result<(), BusError> {
-        let mut claim = redis::cmd("SET");
-        claim.arg(names::SITE).arg(&self.site).arg("NX");
-        let fresh: Option<String> = self.bus.run("say whose it is", &claim).await?;
-        if fresh.is_none() {
+        let mut all = redis::pipe();
+        all.cmd("SET").arg(names::SITE).arg(&self.site).arg("NX");
+        all.cmd("GET").arg(names::SITE);
+        all.cmd("HKEYS").arg(names::LAUNCHES);
+        let (fresh, whose, ids): (Option<String>, String, Vec<String>) =
+            self.bus.run_all("say what is out", &all).await?;
+        if whose != self.site {
+            tracing::error!(whose, "Redis serves another site now: nothing is told it");
             return Ok(());
         }
-        tracing::warn!("Redis has lost its memory: it is told what is out");
-        let launches = self.known().unended_launches();
+        if fresh.is_some() {
+            tracing::warn!("Redis has lost its memory: it is told what is out");
+        }
         let mut all = redis::pipe();
+        for node in self.untaken().iter() {
+            // Else it would stay drained for ever.
+            all.cmd("SADD").arg(names::UNTAKEN).arg(node).ignore();
+        }
+        // Asked for after Redis was: what is sent meanwhile is known.
+        let (launches, tasks) = (self.known().unended_launches(), self.known().tasks());
         for launch in &launches {
             if let Ok(text) = serde_json::to_string(launch) {
-                all.cmd("HSETNX").arg(names::LAUNCHES).arg(self.id(launch.task)).arg(text).ignore();
+                all.cmd("HSET").arg(names::LAUNCHES).arg(self.id(launch.task)).arg(text).ignore();
             }
         }
-        if launches.is_empty() {
+        for id in forgotten(&self.site, &ids, &tasks) {
+            tracing::warn!(id, "Redis remembers a launch that is over: it is called off");
+            all.cmd("HDEL").arg(names::LAUNCHES).arg(id).ignore();
+            all.cmd("HDEL").arg(names::CLAIMS).arg(id).ignore();
+        }
+        if all.is_empty() {
             return Ok(());
         }
         self.bus.run_all("take launches", &all).await
     }
 }
 
+/// Launches of this site that are not among those that are known, which are in order.
+fn forgotten<'a>(site: &str, ids: &'a [String], known: &[TaskId]) -> Vec<&'a str> {
+    let unknown = |id: &&String| {
+        CeleryId::read(id)
+            .is_some_and(|id| id.site == site && known.binary_search(&id.task).is_err())
+    };
+    ids.iter().filter(unknown).map(String::as_str).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use era_core::resources::Capacity;
+    use era_core::units::JobId;
 
     fn shown(beat: &str, lease_s: u64) -> Shown {
         let found = FoundNode {
@@ -292,6 +322,14 @@ mod tests {
         assert!(nodes.lapsed(after(begun, 40)).is_empty());
         nodes.see("n".into(), shown("3", 5), after(begun, 41));
         assert_eq!(nodes.lapsed(after(begun, 49)).len(), 1);
+    }
+
+    #[test]
+    fn an_older_memory_brings_back_no_launch_that_is_over_and_none_of_others_is_touched() {
+        let task = |job| TaskId { job: JobId(job), part: 0, attempt: 1, rank: 0 };
+        let id = |site: &str, job| CeleryId { site: site.to_owned(), task: task(job) }.to_string();
+        let ids = [id("0123abcd", 1), id("0123abcd", 2), id("99999999", 3), "other".to_owned()];
+        assert_eq!(forgotten("0123abcd", &ids, &[task(2), task(7)]), [ids[0].as_str()]);
     }
 
     #[test]

@@ -10,11 +10,12 @@ use serde_json::Map;
 use tokio::sync::mpsc;
 
 use super::known::Waiting;
+use super::waiting::Decided;
 use super::{AGAIN, Known, Say, Shared};
 use crate::celery::body::Format;
 use crate::celery::bus::{self, Bus, BusError, add_publish};
 use crate::celery::control;
-use crate::celery::message::{BadMessage, TaskMessage, iso};
+use crate::celery::message::{BadMessage, TaskMessage};
 use crate::celery::names::{self, CeleryId};
 use crate::celery::{RUN, queue, result};
 use crate::executor::{Ending, Launch, Order, Report};
@@ -137,23 +138,38 @@ impl Shared {
         }
     }
 
-    /// What nobody has claimed is called off here; what runs is told by its node. Celery workers
-    /// learn that the message must not start, wherever it lies.
+    /// What nobody has begun is called off here; what runs is told by its node.
     async fn stop(&self, task: TaskId, order: &Order) -> Result<(), BusError> {
-        let node = self.known().node(task).map(str::to_owned);
-        let Some(node) = node else {
+        let Some((launch, started)) = self.known().launch(task) else {
             let reason = "unknown-to-its-node".to_owned();
             self.report([Report::Lost { task, reason }]).await;
             return Ok(());
         };
-        if !self.call_off(task).await? {
-            return self.send(&node, order).await;
+        let called_off = !started
+            && !self.is_claimed(task).await?
+            // A Redis that has lost its memory does not know who claimed what.
+            && match self.never_starts(&launch, None).await {
+                Decided::GivenUp => self.call_off(task).await.map(|_| true)?,
+                Decided::Begun => false,
+                Decided::Unknown => self.call_off(task).await?,
+            };
+        if !called_off {
+            return self.send(&launch.node_name, order).await;
         }
         self.tell_stopped(task).await;
         Ok(())
     }
 
-    /// Says whether nobody has claimed a launch, and nobody can from now on.
+    /// Whether a worker has taken a launch, by the word of Redis.
+    async fn is_claimed(&self, task: TaskId) -> Result<bool, BusError> {
+        let mut claimed = redis::cmd("HEXISTS");
+        claimed.arg(names::CLAIMS).arg(self.id(task));
+        Ok(self.bus.run::<i64>("say what is claimed", &claimed).await? == 1)
+    }
+
+    /// Says whether nobody has claimed a launch, and nobody can from now on. Celery workers learn
+    /// that its message must not start, wherever it lies; of one that runs they are told nothing,
+    /// since they would take it for revoked when its message comes again.
     pub(super) async fn call_off(&self, task: TaskId) -> Result<bool, BusError> {
         let id = self.id(task);
         let called_off: u8 = self
@@ -162,7 +178,9 @@ impl Shared {
                 call.key(names::CLAIMS).key(names::LAUNCHES).arg(&id);
             })
             .await?;
-        self.bus.command(&control::Command::revoke(&[id])).await?;
+        if called_off == 1 {
+            self.bus.command(&control::Command::revoke(&[id])).await?;
+        }
         Ok(called_off == 1)
     }
 
@@ -196,18 +214,18 @@ impl Shared {
     pub(super) async fn send_again(&self, unheard: Vec<Waiting>) -> Result<(), BusError> {
         for waits in unheard {
             let (task, id) = (waits.launch.task, self.id(waits.launch.task));
-            let mut claimed = redis::cmd("HEXISTS");
-            claimed.arg(names::CLAIMS).arg(&id);
             self.known().sent(task, Instant::now());
-            if self.bus.run::<i64>("say what is claimed", &claimed).await? == 1 {
+            if self.is_claimed(task).await? || !self.is_wanted(&waits).await? {
                 continue;
             }
-            if self.is_untaken(&waits).await? {
-                continue;
-            }
-            if let Ok(envelope) = message(&id, &waits.launch, self.bus.tag()) {
+            let text = serde_json::to_string(&waits.launch);
+            if let (Ok(envelope), Ok(text)) = (message(&id, &waits.launch, self.bus.tag()), text) {
                 tracing::warn!(id, "a launch that nobody took is sent again");
-                self.bus.publish(&[envelope]).await?;
+                let mut all = redis::pipe();
+                // A Redis that is back from an older memory may not know it.
+                all.cmd("HSETNX").arg(names::LAUNCHES).arg(&id).arg(text).ignore();
+                add_publish(&mut all, &envelope);
+                self.bus.run_all::<()>("take messages", &all).await?;
             }
         }
         Ok(())
@@ -215,21 +233,17 @@ impl Shared {
 }
 
 /// A launch as a message. It carries the id alone: whoever takes it fetches the rest, if it may
-/// still start. No time limit stands in it, since a launch may be prolonged; the node keeps that.
+/// still start. Neither a time limit nor an expiry stands in it, since a launch may be prolonged:
+/// the node keeps the one, and what is among the launches the other.
 fn message(
     id: &str,
     launch: &Launch,
     tag: String,
 ) -> Result<crate::celery::envelope::Envelope, BadMessage> {
     let mut message = TaskMessage::new(RUN, id, vec![id.into()], Map::new());
-    // Celery reads years of four digits.
-    message.headers.expires = (launch.until < FAR).then(|| iso(launch.until));
     message.headers.shadow = Some(format!("{RUN} {}", launch.task));
     message.wrap(&queue::of_node(&launch.node_name), Format::Json, Some(0), tag)
 }
-
-/// The year 9000: whatever ends later does not end.
-const FAR: Time = Time(221_845_392_000_000);
 
 #[cfg(test)]
 mod tests {
@@ -237,7 +251,7 @@ mod tests {
     use crate::shim::tests::launch;
 
     #[test]
-    fn a_launch_goes_to_the_queue_of_its_node_and_expires_with_its_time() {
+    fn a_launch_goes_to_the_queue_of_its_node_and_does_not_expire_since_it_may_be_prolonged() {
         let mut launch = launch(7, &["true"]);
         launch.until = Time(1_794_764_301_016);
         let sent = message("era-x", &launch, "t".into()).expect("a message");
@@ -245,9 +259,6 @@ mod tests {
         let read = TaskMessage::read(&sent).expect("a task");
         assert_eq!(read.headers.task, RUN);
         assert_eq!(read.args, ["era-x"]);
-        assert_eq!(read.headers.ends(), Ok(Some(Time(1_794_764_301_016))));
-        launch.until = Time::MAX;
-        let sent = message("era-x", &launch, "t".into()).expect("a message");
-        assert_eq!(TaskMessage::read(&sent).expect("a task").headers.expires, None);
+        assert_eq!(read.headers.ends(), Ok(None));
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use era_core::job::TaskId;
+use futures_util::future::join_all;
 
 use super::Shared;
 use super::known::Waiting;
@@ -34,6 +35,17 @@ pub(super) struct Away {
     why: String,
 }
 
+/// Whether a launch starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decided {
+    /// No worker has begun it, and none ever will.
+    GivenUp,
+    /// A worker has begun it.
+    Begun,
+    /// Its job's folder does not say.
+    Unknown,
+}
+
 /// Looks after what waits until the executor is gone.
 pub(super) async fn watch(shared: Arc<Shared>) {
     loop {
@@ -43,9 +55,8 @@ pub(super) async fn watch(shared: Arc<Shared>) {
         }
         let Some(away) = shared.away().clone() else { continue };
         let waiting = shared.known().waiting(Instant::now());
-        for waits in waiting {
-            shared.wait_without_redis(waits, &away).await;
-        }
+        let waiting = waiting.into_iter().map(|waits| shared.wait_without_redis(waits, &away));
+        join_all(waiting).await;
     }
 }
 
@@ -78,11 +89,12 @@ impl Shared {
         let waited = waits.waited.min(away.since.elapsed());
         let task = waits.launch.task;
         if waits.stop {
-            if self.never_starts(&waits.launch, &away.why).await {
+            if self.never_starts(&waits.launch, Some(&away.why)).await == Decided::GivenUp {
                 self.tell_stopped(task).await;
             }
-        } else if waited >= NOTE_AFTER && !waits.noted && verdict::is_open(&waits.launch) {
-            self.note(&waits.launch, &format!("the task waits to be started: {}", away.why));
+        } else if waited >= NOTE_AFTER && !waits.noted {
+            self.note_if_open(waits.launch, format!("the task waits to be started: {}", away.why))
+                .await;
         }
     }
 
@@ -97,48 +109,59 @@ impl Shared {
         let here: Vec<Waiting> =
             waiting.into_iter().filter(|waits| waits.launch.node_name == node).collect();
         let busy = out > here.len();
-        let mut given_up = Vec::new();
-        for waits in here.iter().filter(|waits| !busy || waits.waited >= AWAY_PATIENCE) {
-            if self.never_starts(&waits.launch, why).await {
-                given_up.push(waits.launch.task);
-            }
-        }
-        given_up
+        let late = here.iter().filter(|waits| !busy || waits.waited >= AWAY_PATIENCE);
+        let given_up = late.map(async |waits| {
+            let decided = self.never_starts(&waits.launch, Some(why)).await;
+            (decided == Decided::GivenUp).then_some(waits.launch.task)
+        });
+        join_all(given_up).await.into_iter().flatten().collect()
     }
 
-    /// Gives a launch up without Redis, and says why in its log, unless a worker has begun it.
-    pub(super) async fn never_starts(&self, launch: &Launch, why: &str) -> bool {
+    /// Gives a launch up by a word in its job's folder, unless a worker has begun it, and says why
+    /// in its log.
+    pub(super) async fn never_starts(&self, launch: &Launch, why: Option<&str>) -> Decided {
         let (own, task) = (launch.clone(), launch.task);
-        let decided = tokio::task::spawn_blocking(move || verdict::give_up(&own)).await;
-        match decided.map_err(std::io::Error::other).flatten() {
-            Ok(true) => {
-                self.note(launch, &format!("the task was not started: {why}"));
-                true
+        let line = why.map(|why| format!("the task was not started: {why}"));
+        let decide = move || {
+            let given_up = verdict::give_up(&own)?;
+            if let (true, Some(line)) = (given_up, line) {
+                write(&own, &line);
             }
-            Ok(false) => false,
-            Err(error) => {
+            Ok(given_up)
+        };
+        match self.folders.ask(task, decide).await {
+            Some(Ok(true)) => Decided::GivenUp,
+            Some(Ok(false)) => Decided::Begun,
+            Some(Err(error)) => {
+                let error: std::io::Error = error;
                 tracing::error!(%task, %error, "a launch cannot be given up in its job's folder");
-                false
+                Decided::Unknown
             }
+            None => Decided::Unknown,
         }
     }
 
     /// A launch that nobody has claimed: its log says so, and in time it is given up, and its node
-    /// is sent nothing more. Says whether it is given up.
-    pub(super) async fn is_untaken(&self, waits: &Waiting) -> Result<bool, BusError> {
+    /// is sent nothing more. Says whether its message is to be sent again.
+    pub(super) async fn is_wanted(&self, waits: &Waiting) -> Result<bool, BusError> {
         let (task, node) = (waits.launch.task, &waits.launch.node_name);
         let queue = queue::of_node(node);
         let why = format!("the worker of node {node} does not take from {queue}: is it stuck?");
         if waits.waited < UNTAKEN_PATIENCE {
             if !waits.noted {
-                self.note(&waits.launch, &format!("the task waits to be started: {why}"));
+                let line = format!("the task waits to be started: {why}");
+                self.note_if_open(waits.launch.clone(), line).await;
             }
-            return Ok(false);
-        }
-        if !self.call_off(task).await? {
             return Ok(true);
         }
-        self.note(&waits.launch, &format!("the task was not started: {why}"));
+        match self.never_starts(&waits.launch, Some(&why)).await {
+            Decided::GivenUp => drop(self.call_off(task).await?),
+            // Redis has forgotten who claimed it, and perhaps its message.
+            Decided::Begun => return self.claim_again(&waits.launch).await.map(|()| true),
+            Decided::Unknown if self.call_off(task).await? => {}
+            Decided::Unknown => return Ok(false),
+        }
+        self.untaken().insert(node.clone());
         // Kept there, since the node stays drained whoever looks after it.
         let mut remember = redis::cmd("SADD");
         remember.arg(names::UNTAKEN).arg(node);
@@ -146,16 +169,38 @@ impl Shared {
         self.report([Report::NodeDrained { name: node.clone() }]).await;
         let reason = "its-worker-did-not-take-it".to_owned();
         self.tell(vec![Report::Lost { task, reason }]).await;
-        Ok(true)
+        Ok(false)
     }
 
-    /// Writes a line of our own into the log of a task that has not begun.
-    pub(super) fn note(&self, launch: &Launch, line: &str) {
-        let spec = &launch.spec;
-        let logs = spec.folder.join("logs");
-        let mut log = LogWriter::open(&logs, launch.task, spec.limits.log_bytes);
-        log.write(Stream::Err, format!("{line}\n").as_bytes(), bus::now());
-        log.flush(bus::now());
-        self.known().noted(launch.task);
+    /// A worker has begun this launch, whatever Redis says.
+    async fn claim_again(&self, launch: &Launch) -> Result<(), BusError> {
+        let id = self.id(launch.task);
+        tracing::warn!(id, "a launch that Redis has forgotten was begun: it is claimed again");
+        let mut claim = redis::cmd("HSETNX");
+        claim.arg(names::CLAIMS).arg(id).arg(&launch.node_name);
+        self.bus.run::<i64>("remember a claim", &claim).await.map(drop)
     }
+
+    /// Writes a line of our own into the log of a task that nobody has decided about.
+    async fn note_if_open(&self, launch: Launch, line: String) {
+        let task = launch.task;
+        let note = move || {
+            let open = verdict::is_open(&launch);
+            if open {
+                write(&launch, &line);
+            }
+            open
+        };
+        if self.folders.ask(task, note).await == Some(true) {
+            self.known().noted(task);
+        }
+    }
+}
+
+/// Writes a line of our own into the log of a task that has not begun.
+fn write(launch: &Launch, line: &str) {
+    let spec = &launch.spec;
+    let mut log = LogWriter::open(&spec.folder.join("logs"), launch.task, spec.limits.log_bytes);
+    log.write(Stream::Err, format!("{line}\n").as_bytes(), bus::now());
+    log.flush(bus::now());
 }

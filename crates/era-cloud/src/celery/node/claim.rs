@@ -97,13 +97,16 @@ impl Node {
                 tracing::warn!(%error, id, "a start is not told");
             }
         }
-        let mut ended = self.execute(id, exec, limits).await;
+        let mut task = self.attempt(id);
+        let mut ended = self.execute(task, exec, limits).await;
         for _ in 0..LOST_MAX {
             // What was lost with its lease certainly runs no more, and is begun again.
             if !matches!(ended, Some(Ended::Lost(_))) {
                 break;
             }
-            ended = self.execute(id, exec, limits).await;
+            // No attempt is started twice.
+            task.attempt += 1;
+            ended = self.execute(task, exec, limits).await;
         }
         ended.map_or(Ran::Over, Ran::Now)
     }

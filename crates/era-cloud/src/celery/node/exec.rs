@@ -91,19 +91,20 @@ pub(super) fn task_of(id: &str) -> TaskId {
 }
 
 impl Node {
-    /// Runs a command once for this id; asked again while it runs, it waits for the same run. That
+    /// Runs an attempt of a command once; asked again while it runs, it waits for the same run. That
     /// nobody else runs it is its claim's to see to.
-    pub(super) async fn execute(&self, id: &str, exec: &Exec, limits: Limits) -> Option<Ended> {
+    pub(super) async fn execute(&self, task: TaskId, exec: &Exec, limits: Limits) -> Option<Ended> {
         let Limits { soft, hard: limit, .. } = limits;
-        let task = task_of(id);
         let (first, mut ended) = self.running().wait(task, None);
         let folder = self.inner.folder.join("exec").join(format!("{:016x}", task.job.0));
         if first {
             self.leased().await;
-            self.begin(launch(self.name(), task, exec, limit, &folder));
+            while !self.begin(launch(self.name(), task, exec, limit, &folder)) {
+                self.leased().await;
+            }
         } else {
             // One that ran before this worker did has not told how long it may.
-            self.running().prolong(task, after(limit.unwrap_or(TIME_MAX).min(TIME_MAX)));
+            self.running().limit(task, after(limit.unwrap_or(TIME_MAX).min(TIME_MAX)));
         }
         let timer = soft.map(|soft| tokio::spawn(stop_later(self.clone(), task, soft, limit)));
         let told = ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
@@ -113,9 +114,14 @@ impl Node {
         told.map(|ended| with_output(ended, &folder))
     }
 
+    /// The attempt of a command that is here, or its first.
+    pub(super) fn attempt(&self, id: &str) -> TaskId {
+        self.running().newest(task_of(id))
+    }
+
     /// Tells the run of this id to end, if there is one.
     pub fn stop_exec(&self, id: &str, grace: Duration) {
-        let task = task_of(id);
+        let task = self.attempt(id);
         if self.running().has(task) {
             self.stop(task, after(grace));
         }

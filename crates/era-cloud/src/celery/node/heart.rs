@@ -3,7 +3,7 @@
 //! What is announced is how long the node's tasks may last without a renewal: the lease that they
 //! are told of, and what they take to be gone.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{AGAIN, Node, NodeError};
 use crate::celery::bus::{self, BusError};
@@ -43,6 +43,7 @@ impl Node {
 
     async fn join(&self) -> Result<bool, BusError> {
         let found = serde_json::to_string(&self.inner.found).unwrap_or_default();
+        let (asked, held) = (Instant::now(), self.lease());
         let (generation, lease) = (self.generation(), self.announced().as_millis() as u64);
         let joined: u8 = self
             .bus()
@@ -52,10 +53,14 @@ impl Node {
                 call.arg(self.name()).arg(generation).arg(found).arg(lease);
             })
             .await?;
+        if joined == 1 {
+            self.confirmed(asked, held);
+        }
         Ok(joined == 1)
     }
 
     async fn renew(&self) -> Result<Beat, BusError> {
+        let (asked, held) = (Instant::now(), self.lease());
         let (generation, lease) = (self.generation(), self.announced().as_millis() as u64);
         let word: String = self
             .bus()
@@ -65,23 +70,26 @@ impl Node {
             })
             .await?;
         Ok(match word.as_str() {
-            "ok" => Beat::Held,
+            "ok" => {
+                self.confirmed(asked, held);
+                Beat::Held
+            }
             "unknown" => Beat::Unknown,
             _ => Beat::Lost,
         })
     }
 
     /// Lets the supervisor run everything for one lease more, counted from before the renewal.
-    fn prolong_all(&self, asked: era_core::units::Time) {
-        let lease = i64::try_from(self.lease().as_millis()).unwrap_or(i64::MAX);
+    fn prolong_all(&self) {
         for (task, until) in self.running().leased() {
-            let until = era_core::units::Time(until.0.min(asked.0.saturating_add(lease)));
+            let until = self.guarded(until);
             self.inner.behind.carry_out(Order::Prolong { task, until });
         }
     }
 
     /// Ends everything, and begins anew once nothing runs any more.
     async fn give_up(&self) {
+        self.confirmed(Instant::now(), Duration::ZERO);
         self.inner.leased.send_replace(false);
         tracing::warn!(node = self.name(), "the scheduler gave this node up: its tasks are ended");
         let now = bus::now();
@@ -115,10 +123,9 @@ pub(super) async fn beat(again: impl Fn() -> Option<Node>) {
     loop {
         let Some(node) = again() else { return };
         let wait = node.lease() / 3;
-        let asked = bus::now();
         match node.renew().await {
             Ok(Beat::Held) => {
-                node.prolong_all(asked);
+                node.prolong_all();
                 node.inner.leased.send_replace(true);
                 if let Err(error) = node.renew_claims().await {
                     tracing::warn!(%error, "claims are not renewed");
@@ -127,7 +134,7 @@ pub(super) async fn beat(again: impl Fn() -> Option<Node>) {
             Ok(Beat::Unknown) => {
                 tracing::warn!("Redis has lost its memory: this node announces itself again");
                 node.rejoin().await;
-                node.prolong_all(asked);
+                node.prolong_all();
             }
             Ok(Beat::Lost) => node.give_up().await,
             Err(error) => {

@@ -65,9 +65,8 @@ impl Node {
         match order {
             Order::Stop { task, until } => self.stop(task, until),
             Order::Prolong { task, until } => {
-                let here = self.running().prolong(task, until);
-                if here {
-                    let until = self.guarded(until);
+                let ends = self.running().prolong(task, until);
+                if let Some(until) = ends.map(|ends| self.guarded(ends)) {
                     self.inner.behind.carry_out(Order::Prolong { task, until });
                 }
             }

@@ -45,7 +45,9 @@ impl Running {
         task: TaskId,
         id: Option<&str>,
     ) -> (bool, watch::Receiver<Option<Ended>>) {
-        if let Some(about) = self.tasks.get(&task) {
+        if let Some(about) = self.tasks.get_mut(&task) {
+            // One that was found while Redis knew nothing is known by its message.
+            about.id = about.id.take().or_else(|| id.map(str::to_owned));
             return (false, about.ended.subscribe());
         }
         if let Some(ended) = self.unheard.remove(&task) {
@@ -83,27 +85,36 @@ impl Running {
         if self.stops.len() >= STOPS_MAX {
             self.stops.pop_first();
         }
-        self.stops.insert(task, until);
+        let stop = self.stops.entry(task).or_insert(until);
+        *stop = until.min(*stop);
         self.tasks.get(&task).is_some_and(|about| about.begun)
     }
 
-    /// It may run longer. Says whether it is here.
-    pub(super) fn prolong(&mut self, task: TaskId, until: Time) -> bool {
-        match self.tasks.get_mut(&task) {
-            Some(about) => {
-                about.until = until;
-                about.begun
-            }
-            None => false,
+    /// It may run longer; an order that is read again does not take that back. Says until when it
+    /// may run whatever the lease, if the supervisor has it.
+    pub(super) fn prolong(&mut self, task: TaskId, until: Time) -> Option<Time> {
+        let about = self.tasks.get_mut(&task)?;
+        about.until = until.max(about.until);
+        let about = self.tasks.get(&task).filter(|about| about.begun)?;
+        Some(self.ends(task, about))
+    }
+
+    /// One that ran before this worker did may run until then.
+    pub(super) fn limit(&mut self, task: TaskId, until: Time) {
+        if let Some(about) = self.tasks.get_mut(&task) {
+            about.until = until.min(about.until);
         }
     }
 
-    /// Those that the supervisor has, and until when they may run whatever the lease. Those that
-    /// were told to stop are not prolonged.
+    /// Those that the supervisor has, and until when they may run whatever the lease.
     pub(super) fn leased(&self) -> Vec<(TaskId, Time)> {
         let runs = self.tasks.iter().filter(|(_, about)| about.begun);
-        let runs = runs.filter(|(task, _)| !self.stops.contains_key(task));
-        runs.map(|(task, about)| (*task, about.until)).collect()
+        runs.map(|(task, about)| (*task, self.ends(*task, about))).collect()
+    }
+
+    /// Its time is over then, or its grace if it was told to stop.
+    fn ends(&self, task: TaskId, about: &About) -> Time {
+        self.stops.get(&task).map_or(about.until, |stop| about.until.min(*stop))
     }
 
     /// It has started; its id, if a launch describes it.
@@ -154,6 +165,14 @@ impl Running {
         self.unheard.insert(task, ended);
     }
 
+    /// The newest attempt of a task of which something is known here; else the task itself.
+    pub(super) fn newest(&self, task: TaskId) -> TaskId {
+        let all = task..=TaskId { attempt: u32::MAX, rank: u32::MAX, ..task };
+        let runs = self.tasks.range(all.clone()).next_back().map(|(task, _)| *task);
+        let unheard = self.unheard.range(all).next_back().map(|(task, _)| *task);
+        runs.or(unheard).unwrap_or(task)
+    }
+
     /// Whether it is here.
     pub(super) fn has(&self, task: TaskId) -> bool {
         self.tasks.contains_key(&task)
@@ -198,7 +217,27 @@ mod tests {
         assert!(!running.stop(TASK, Time(5)));
         running.wait(TASK, Some("id"));
         assert_eq!(running.begin(TASK, Time(100)), Some(Time(5)));
-        assert_eq!(running.leased(), []);
+        assert_eq!(running.leased(), [(TASK, Time(5))]);
+    }
+
+    #[test]
+    fn what_stops_is_renewed_until_its_grace_is_over() {
+        let mut running = Running::default();
+        running.wait(TASK, Some("id"));
+        running.begin(TASK, Time(100));
+        assert!(running.stop(TASK, Time(60)));
+        assert_eq!(running.leased(), [(TASK, Time(60))]);
+        assert!(running.stop(TASK, Time(80)), "a later word gives no more time");
+        assert_eq!(running.prolong(TASK, Time(200)), Some(Time(60)));
+    }
+
+    #[test]
+    fn orders_that_are_read_again_never_make_a_task_s_time_shorter() {
+        let mut running = Running::default();
+        running.adopt(TASK, Some("id".into()), Time(300));
+        assert_eq!(running.prolong(TASK, Time(200)), Some(Time(300)));
+        assert_eq!(running.prolong(TASK, Time(300)), Some(Time(300)));
+        assert!(matches!(ends(&running, 250, Ending::Limit), Ended::Lost(_)));
     }
 
     #[test]
@@ -209,7 +248,7 @@ mod tests {
         assert_eq!(ends(&running, 40, Ending::Limit), Ended::Lost("lease-lapsed".into()));
         assert!(matches!(ends(&running, 100, Ending::Limit), Ended::Outcome(_)));
         assert!(matches!(ends(&running, 40, Ending::Itself), Ended::Outcome(_)));
-        assert!(running.prolong(TASK, Time(200)));
+        assert_eq!(running.prolong(TASK, Time(200)), Some(Time(200)));
         assert_eq!(ends(&running, 150, Ending::Limit), Ended::Lost("lease-lapsed".into()));
         // A guard says of both that it stopped its task.
         assert_eq!(ends(&running, 150, Ending::Stopped), Ended::Lost("lease-lapsed".into()));
@@ -226,6 +265,20 @@ mod tests {
         assert!(!first);
         assert_eq!(*ended.borrow(), Some(Ended::Lost("x".into())));
         assert!(running.wait(TASK, None).0);
+    }
+
+    #[test]
+    fn the_attempt_that_is_here_is_found_again() {
+        let (mut running, second) = (Running::default(), TaskId { attempt: 2, ..TASK });
+        assert_eq!(running.newest(TASK), TASK);
+        running.adopt(second, None, Time::MAX);
+        assert_eq!(running.newest(TASK), second);
+        running.end(second, Ended::Lost("x".into()));
+        assert_eq!(running.newest(TASK), second, "nobody has heard its end");
+        running.wait(second, None);
+        running.forget(second);
+        running.adopt(TaskId { job: JobId(2), ..second }, None, Time::MAX);
+        assert_eq!(running.newest(TASK), TASK);
     }
 
     #[test]

@@ -65,15 +65,21 @@ fn obey(worker: &Inner, command: &Command) -> Value {
             }
             json!({ "ok": format!("tasks {} flagged as revoked", ids.join(", ")) })
         }
-        "hello" => json!({ "revoked": {}, "clock": 1 }),
+        // A worker that starts tells what it knows, and asks.
+        "hello" => {
+            let answer = json!({ "revoked": worker.revoked(), "clock": 1 });
+            worker.revoke(&command.ids_in("revoked"));
+            answer
+        }
+        "revoked" | "dump_revoked" => worker.revoked().into(),
         "registered" | "dump_tasks" => json!([EXEC, RUN]),
         "active_queues" => {
             let queue = |name: String| json!({ "name": name, "routing_key": name });
             names::queues(worker.node.name()).into_iter().map(queue).collect()
         }
-        "active" | "dump_active" | "reserved" | "dump_reserved" | "scheduled" | "dump_schedule" => {
-            json!([])
-        }
+        "active" | "dump_active" => super::lock(&worker.held).active(&worker.name),
+        "reserved" | "dump_reserved" => super::lock(&worker.held).reserved(&worker.name),
+        "scheduled" | "dump_schedule" => super::lock(&worker.held).scheduled(&worker.name),
         "stats" => json!({
             "pid": std::process::id(),
             "total": { EXEC: *super::lock(&worker.served) },

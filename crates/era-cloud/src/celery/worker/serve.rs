@@ -6,8 +6,9 @@ use era_core::units::Time;
 use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::Inner;
+use super::held::Phase;
 use super::sequel::Due;
+use super::{Inner, lock};
 use crate::celery::bus::{self, BusError, Claimed, Taken};
 use crate::celery::envelope::Envelope;
 use crate::celery::follow::Following;
@@ -107,6 +108,7 @@ async fn judge(worker: &Inner, taken: &Taken, place: Option<OwnedSemaphorePermit
         (Ok(starts), Ok(ends)) => (starts, ends),
         (Err(error), _) | (_, Err(error)) => return malformed(&envelope, &error),
     };
+    lock(&worker.held).read(&taken.tag, &taken.key, &message);
     let id = message.headers.id.clone();
     let following = match Following::read(&message.headers, &message.embed) {
         Ok(following) => following,
@@ -123,10 +125,13 @@ async fn judge(worker: &Inner, taken: &Taken, place: Option<OwnedSemaphorePermit
         return asked.refused(worker, ("celery.exceptions", "NotRegistered"), why);
     }
     let _place = match starts.filter(|at| *at > bus::now()) {
-        Some(at) => wait_until(worker, at, place).await,
+        Some(at) => wait_until(worker, &taken.tag, at, place).await,
         None => place,
     };
-    let expired = ends.is_some_and(|ends| ends <= bus::now()).then_some("expired");
+    lock(&worker.held).is(&taken.tag, Phase::Active(bus::now()));
+    // Whether a launch may still start, Redis says: it may have been prolonged.
+    let expires = ends.filter(|_| task != RUN);
+    let expired = expires.is_some_and(|ends| ends <= bus::now()).then_some("expired");
     if let Some(why) = expired.or(worker.is_revoked(&id).then_some("revoked")) {
         let end = Meta::revoked(&id, why, bus::now());
         return Served::with(asked.ended(worker, end, true));
@@ -140,9 +145,11 @@ async fn judge(worker: &Inner, taken: &Taken, place: Option<OwnedSemaphorePermit
 /// A message that waits for its time gives its place to others, as long as not too many do.
 async fn wait_until(
     worker: &Inner,
+    tag: &str,
     at: Time,
     place: Option<OwnedSemaphorePermit>,
 ) -> Option<OwnedSemaphorePermit> {
+    lock(&worker.held).is(tag, Phase::Scheduled(at));
     let left = u64::try_from(at.0 - bus::now().0).unwrap_or(0);
     let pause = tokio::time::sleep(Duration::from_millis(left));
     match worker.waiting.try_acquire() {
@@ -153,6 +160,7 @@ async fn wait_until(
             if !counted {
                 return None;
             }
+            lock(&worker.held).is(tag, Phase::Reserved);
             std::sync::Arc::clone(&worker.places).acquire_owned().await.ok()
         }
         Err(_) => {

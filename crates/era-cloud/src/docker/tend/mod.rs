@@ -257,11 +257,14 @@ impl Tender {
         if held.phase == Phase::Blocked || !held.is_live() {
             return;
         }
-        let word = held.word(now());
+        let (word, stops) = (held.word(now()), held.stop.is_some());
         let (launch, shared) = (held.launch.clone(), Shared::of(&held.launch.spec.folder, task));
         let path = shared.folder.clone();
         self.write_down(path, None, move || shared.keep(&launch));
-        self.say(task, word);
+        // What it was told of its end stands.
+        if !stops {
+            self.say(task, word);
+        }
     }
 
     // Starting.
