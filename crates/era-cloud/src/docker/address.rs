@@ -3,9 +3,11 @@
 //! ```text
 //! docker://                              the engine of this machine, at its usual socket
 //! docker:///run/docker.sock              a socket
-//! docker://manager.example:2375          TCP, unencrypted
+//! docker://127.0.0.1:2375                TCP on this machine
 //! docker://manager.example:2376?tls=DIR  TCP with ca.pem, cert.pem and key.pem of a folder
 //! ```
+//! Another machine is reached without TLS only where `insecure-plain=yes` says so: secrets and
+//! passwords of registries go that way, and whoever can speak to an engine is root there.
 //! Behind the question mark, joined by `&`: `image=REFERENCE` for jobs that name none,
 //! `volumes=bind` (the data folder is at the same path on every node: the default) or
 //! `volumes=nfs:SERVER:/EXPORT` (that export is the data folder), `registry=HOST:PORT/PREFIX` where
@@ -113,6 +115,7 @@ fn read(text: &str) -> Result<Address, String> {
         registry: None,
         registry_auth: None,
     };
+    let mut plain = false;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         if value.is_empty() {
@@ -129,14 +132,24 @@ fn read(text: &str) -> Result<Address, String> {
                     return Err("a socket is not encrypted: leave `tls` out".into());
                 }
             },
+            "insecure-plain" if value == "yes" => plain = true,
+            "insecure-plain" => return Err("`insecure-plain` is `yes` or left out".into()),
             other => {
                 return Err(format!(
-                    "`{other}` is not known: image, volumes, registry, registry-auth and tls are"
+                    "`{other}` is not known: image, volumes, registry, registry-auth, tls and \
+                     insecure-plain are"
                 ));
             }
         }
     }
-    Ok(address)
+    match &address.endpoint {
+        Endpoint::Tcp { host, tls: None } if !plain && !is_here(host) => Err(
+            "secrets and passwords would go to another machine in plain text: give `tls=DIR`, or \
+             `insecure-plain=yes` if nobody else is on the line"
+                .into(),
+        ),
+        _ => Ok(address),
+    }
 }
 
 fn endpoint(place: &str) -> Result<Endpoint, String> {
@@ -154,6 +167,14 @@ fn endpoint(place: &str) -> Result<Endpoint, String> {
         }
         _ => Err("give a socket (`docker:///run/docker.sock`) or HOST:PORT".into()),
     }
+}
+
+/// Whether HOST:PORT is on this machine.
+fn is_here(place: &str) -> bool {
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let ip: Result<std::net::IpAddr, _> = bare.parse();
+    host == "localhost" || ip.is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 fn volumes(value: &str) -> Result<Volumes, String> {
@@ -200,8 +221,26 @@ mod tests {
         assert_eq!(endpoint("docker://"), Endpoint::Unix(USUAL_SOCKET.into()));
         assert_eq!(endpoint("docker:///tmp/x"), Endpoint::Unix("/tmp/x".into()));
         let tcp = |tls| Endpoint::Tcp { host: "m:2375".into(), tls };
-        assert_eq!(endpoint("docker://m:2375"), tcp(None));
+        assert_eq!(endpoint("docker://m:2375?insecure-plain=yes"), tcp(None));
         assert_eq!(endpoint("docker://m:2375?tls=/certs"), tcp(Some("/certs".into())));
+    }
+
+    #[test]
+    fn another_machine_needs_tls_or_a_word_that_names_the_risk() {
+        for text in ["docker://m:2375", "docker://10.0.0.1:2375?image=a", "docker://127.evil:1"] {
+            let said = problem(text);
+            assert!(said.contains("`tls=DIR`") && said.contains("`insecure-plain=yes`"), "{said}");
+        }
+        for text in [
+            "docker://127.0.0.1:2375",
+            "docker://[::1]:2375",
+            "docker://localhost:2375",
+            "docker://m:2376?tls=/certs",
+            "docker://m:2375?insecure-plain=yes",
+        ] {
+            assert!(Address::parse(text).is_ok(), "{text}");
+        }
+        assert!(problem("docker://m:2375?insecure-plain=no").contains("`yes` or left out"));
     }
 
     #[test]

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 
+use super::building;
 use super::engine::Engine;
 use super::failure::DockerError;
 use super::follow::LogTail;
 use super::held::AWAY_PATIENCE;
-use super::images::{Build, Context};
+use super::images::{Build, CODE, Context};
 use super::task::{self, Chosen, House};
 use crate::executor::{Launch, Staged};
 use crate::task::Unready;
@@ -38,6 +39,8 @@ pub(super) enum Problem {
     NoImage,
     #[error("`{0}` is not among the job's files: name the Dockerfile as `./PATH` in its code")]
     NoDockerfile(String),
+    #[error("its image took longer than an hour to build, and was given up")]
+    SlowBuild,
     /// It could not be reached, or had no room, for longer than a start waits.
     #[error(transparent)]
     Away(DockerError),
@@ -93,7 +96,7 @@ impl Hand {
 
     async fn try_to(&self, launch: &Launch) -> Result<(), Problem> {
         let shown = self.lay_out(launch).await?;
-        let image = self.image(launch, None).await?;
+        let image = self.image(launch).await?;
         let network = match task::is_gang(launch) {
             true => Some(self.engine.ensure_network(launch.task).await?),
             false => None,
@@ -125,42 +128,74 @@ impl Hand {
 
     /// The reference of the image that a task runs in. A Dockerfile of its code is built first,
     /// and where there are several nodes pushed, so that each of them finds it.
-    pub(super) async fn image(
-        &self,
-        launch: &Launch,
-        output: Option<mpsc::Sender<String>>,
-    ) -> Result<String, Problem> {
+    pub(super) async fn image(&self, launch: &Launch) -> Result<String, Problem> {
         let named = launch.spec.image.as_ref().or(self.image.as_ref()).ok_or(Problem::NoImage)?;
         let Some(path) = named.strip_prefix(DOCKERFILE) else { return Ok(named.clone()) };
         if !launch.spec.code.iter().any(|file| file.to == path) {
             return Err(Problem::NoDockerfile(named.clone()));
         }
-        let tag = format!("code:{}", fingerprint(&launch.spec.code, path));
+        let tag = format!("{CODE}:{}", fingerprint(&launch.spec.code, path));
         let registry = self.engine.registry();
         let reference = match (registry.place(), self.engine.is_swarm()) {
             (None, true) => return Err(DockerError::NoRegistry.into()),
             (None, false) => format!("era-{tag}"),
             (Some(_), _) => registry.reference(&tag)?,
         };
-        let output = output.unwrap_or_else(|| {
-            let (lines, mut read) = mpsc::channel::<String>(LINES_MAX);
-            tokio::spawn(async move { while read.recv().await.is_some() {} });
-            lines
-        });
-        if !self.engine.has(&reference).await? {
-            let build = Build {
-                reference: reference.clone(),
-                dockerfile: path.to_owned(),
-                arguments: HashMap::new(),
-            };
-            let context = context(launch.spec.code.clone(), self.house.data.clone()).await?;
-            self.engine.build(&build, context, &output).await?;
-        }
+        // The ranks of a gang, and whoever has the same code, find what the first of them built.
+        let _alone = building::alone(&format!("{} {reference}", self.engine.place)).await;
+        let build = !self.engine.has(&reference).await?;
         // Built is not pushed: the server may have died in between, or the push was refused.
-        if registry.place().is_some() && !self.engine.is_pushed(&reference).await? {
-            self.engine.push(&reference, &output).await?;
+        let push =
+            registry.place().is_some() && (build || !self.engine.is_pushed(&reference).await?);
+        if build || push {
+            self.make(launch, path, &reference, (build, push)).await?;
         }
         Ok(reference)
+    }
+
+    /// Builds and pushes an image of a job's own code, within the bounds of all builds. The job's
+    /// log says how that goes.
+    async fn make(
+        &self,
+        launch: &Launch,
+        path: &str,
+        reference: &str,
+        (build, push): (bool, bool),
+    ) -> Result<(), Problem> {
+        let tail = LogTail::new(self.engine.clone(), launch);
+        let _place = match building::build_place() {
+            None => {
+                tail.note("the task waits for its image: others are being built");
+                building::next_place().await
+            }
+            place => place,
+        };
+        let (lines, mut read) = mpsc::channel::<String>(LINES_MAX);
+        let written = tokio::spawn(async move {
+            while let Some(line) = read.recv().await {
+                tail.note(&line);
+            }
+        });
+        let work = async {
+            if build {
+                let build = Build {
+                    reference: reference.to_owned(),
+                    dockerfile: path.to_owned(),
+                    arguments: HashMap::new(),
+                };
+                let context = context(launch.spec.code.clone(), self.house.data.clone()).await?;
+                self.engine.build(&build, context, &lines).await?;
+            }
+            if push {
+                self.engine.push(reference, &lines).await?;
+            }
+            Ok::<(), DockerError>(())
+        };
+        let done = tokio::time::timeout(building::BUILD_TIME, work).await;
+        drop(lines);
+        // What it said is in the log before anything else is.
+        let _ = written.await;
+        Ok(done.map_err(|_| Problem::SlowBuild)??)
     }
 }
 

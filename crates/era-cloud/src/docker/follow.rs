@@ -13,6 +13,7 @@ use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
 use super::engine::Engine;
+use super::layer::Layer;
 use super::lease::{Measured, Shared};
 use crate::executor::{Launch, Report, Reports};
 use crate::limits::disk::{ENTRIES_MAX, counted, walk};
@@ -198,6 +199,7 @@ fn write_cursor(path: &Path, [out, err]: [Taken; 2]) -> io::Result<()> {
 /// Looks every second at what a task uses and writes, until it is dropped. A task that fills more
 /// disk than it may is told to `full`.
 pub(super) async fn watch(
+    engine: Engine,
     launch: Launch,
     owner: Option<u32>,
     reports: Reports,
@@ -205,8 +207,11 @@ pub(super) async fn watch(
 ) {
     let task = launch.task;
     let mut watch = Watch::new(launch, owner);
+    let mut layer = Layer::new(engine, task);
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
+        layer.look().await;
+        watch.layer_bytes = layer.bytes;
         let looked = tokio::task::spawn_blocking(move || {
             let seen = watch.look();
             (watch, seen)
@@ -234,6 +239,8 @@ struct Watch {
     looks: u64,
     idle: Idle,
     disk_due: Instant,
+    /// What it wrote beside its folders, as far as that is known.
+    layer_bytes: u64,
 }
 
 struct Looked {
@@ -254,6 +261,7 @@ impl Watch {
             looks: 0,
             idle: Idle::default(),
             disk_due: Instant::now(),
+            layer_bytes: 0,
         }
     }
 
@@ -282,7 +290,8 @@ impl Watch {
         if self.disk_due <= Instant::now() {
             let walked = walk(&counted(&Places::of(&self.launch)), self.owner, ENTRIES_MAX);
             self.disk_due = Instant::now() + walked.rest;
-            full = walked.bytes > self.launch.spec.limits.disk_bytes;
+            let bytes = walked.bytes.saturating_add(self.layer_bytes);
+            full = bytes > self.launch.spec.limits.disk_bytes;
         }
         Looked { reports, full }
     }

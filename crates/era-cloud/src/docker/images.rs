@@ -7,16 +7,19 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine as _;
 use bollard::auth::DockerCredentials;
 use bollard::query_parameters::{
-    BuildImageOptions, CreateImageOptions, PushImageOptions, TagImageOptions,
+    BuildImageOptions, CreateImageOptions, ListImagesOptions, PushImageOptions, RemoveImageOptions,
+    TagImageOptions,
 };
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
 use super::address::Address;
+use super::building::{BUILD_CPU_MILLI, BUILD_MEMORY_BYTES};
 use super::engine::Engine;
 use super::failure::{DockerError, sentence};
 
@@ -24,6 +27,11 @@ use super::failure::{DockerError, sentence};
 const LAST_LINES: usize = 20;
 /// Most of a line of output that is passed on.
 const LINE_MAX: usize = 4096;
+
+/// What images of jobs' own Dockerfiles are called, below a registry or behind `era-`.
+pub(super) const CODE: &str = "code";
+/// The kernel counts a build's share of the cores over so many microseconds.
+const CPU_PERIOD_US: i32 = 100_000;
 
 /// Where images go that are built here, and how one is let in.
 #[derive(Clone, Default)]
@@ -192,6 +200,11 @@ impl Engine {
             buildargs: Some(build.arguments.clone()),
             rm: true,
             forcerm: true,
+            cpuperiod: Some(CPU_PERIOD_US),
+            cpuquota: Some(BUILD_CPU_MILLI * (CPU_PERIOD_US / 1000)),
+            memory: Some(BUILD_MEMORY_BYTES),
+            // Slow is better than dead.
+            memswap: Some(-1),
             ..BuildImageOptions::default()
         };
         let credentials = self.registry.host().and_then(|host| {
@@ -295,6 +308,39 @@ impl Engine {
         let found = self.api.inspect_registry_image(image, credentials).await;
         let found = found.map_err(|error| DockerError::of(&self.place, "ask a registry", error));
         Ok(!found.is_err_and(|error| error.is_missing()))
+    }
+
+    /// Removes images of jobs' own Dockerfiles that were made so long ago and that no container
+    /// uses. One that is wanted again comes from the engine's cache. Says how many.
+    pub async fn remove_code(&self, kept: Duration) -> Result<usize, DockerError> {
+        let code = self.registry.reference(CODE).unwrap_or_else(|_| format!("era-{CODE}"));
+        let filters = HashMap::from([("reference".to_owned(), vec![code.clone()])]);
+        let options = ListImagesOptions { filters: Some(filters), ..ListImagesOptions::default() };
+        let failed = |error| DockerError::of(&self.place, "list images", error);
+        let listed = self.api.list_images(Some(options)).await.map_err(failed)?;
+        let mut removed = 0;
+        for image in listed.into_iter().flat_map(|image| image.repo_tags) {
+            if split_tag(&image).0 != code || !self.is_older(&image, kept).await {
+                continue;
+            }
+            let options = RemoveImageOptions::default();
+            // One that a container uses is refused, and stays until the next time.
+            match self.api.remove_image(&image, Some(options), None).await {
+                Ok(_) => removed += 1,
+                Err(error) => tracing::debug!(image, %error, "an image stays"),
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Whether an image got its name longer ago than this. When it was built does not say when it
+    /// was last wanted: the engine keeps what it built before.
+    async fn is_older(&self, image: &str, than: Duration) -> bool {
+        let named = self.api.inspect_image(image).await.ok().and_then(|found| found.metadata);
+        let Some(at) = named.and_then(|named| named.last_tag_time) else { return false };
+        let Ok(at) = at.parse::<jiff::Timestamp>() else { return false };
+        let past = jiff::Timestamp::now().duration_since(at);
+        std::time::Duration::try_from(past).is_ok_and(|past| past >= than)
     }
 
     /// What is known of an image that the engine has.

@@ -27,12 +27,16 @@ pub struct Instance {
     pub folder: String,
     /// What it sees of the world outside.
     pub mounts: Vec<Mounted>,
+    /// Whether what its image holds can only be read.
+    pub read_only: bool,
     /// Thousandths of a core; 0 for as many as there are.
     pub cpu_milli: u32,
     /// Bytes of memory; 0 for as much as there is.
     pub memory_bytes: u64,
     /// Most processes; 0 for as many as there may be.
     pub processes: u32,
+    /// Whether a Swarm keeps that much of the node for it, too.
+    pub reserved: bool,
     /// Bytes of shared memory.
     pub shm_bytes: u64,
     /// The GPUs that it sees, by the ids that the NVIDIA runtime reads.

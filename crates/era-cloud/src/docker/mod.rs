@@ -16,6 +16,7 @@ mod ahead;
 #[cfg(test)]
 mod bad_engines;
 mod begin;
+mod building;
 mod engine;
 mod failure;
 #[cfg(test)]
@@ -24,6 +25,7 @@ mod follow;
 mod held;
 mod images;
 mod instance;
+mod layer;
 mod lease;
 mod names;
 mod nodes;
@@ -35,6 +37,7 @@ mod tend;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use era_core::job::TaskId;
 use era_core::units::Span;
@@ -42,6 +45,7 @@ use tokio::sync::mpsc;
 
 pub use address::{Address, BadAddress, Endpoint, Volumes};
 pub use begin::context;
+pub use building::{BUILD_TIME, BUILDS_MAX, build_place};
 pub use engine::Engine;
 pub use failure::DockerError;
 pub use images::{Build, Context, ImageFacts, Output, Registry};
@@ -54,6 +58,11 @@ use crate::isolate::Isolation;
 use crate::task::Settings;
 use task::House;
 use tend::{Say, Tender};
+
+/// How often images that nobody needs any more are looked for.
+const TIDY_EVERY: Duration = Duration::from_secs(3600);
+/// How long an image of a job's own Dockerfile is kept that no container uses.
+const CODE_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// What the executor needs to know.
 #[derive(Clone, Debug)]
@@ -104,6 +113,7 @@ impl Docker {
         let mut tender = Tender::new(engine.clone(), house, image, reports, Arc::clone(&known));
         tender.adopt().await?;
         tokio::spawn(tender.go_on(heard));
+        tokio::spawn(tidy(engine.clone(), says.downgrade()));
         Ok(Docker { says, known, engine })
     }
 
@@ -116,6 +126,18 @@ impl Docker {
         if self.says.send(say).is_err() {
             tracing::error!("an order was given to an executor that has stopped");
         }
+    }
+}
+
+/// Removes images that nobody needs any more, as long as there is an executor.
+async fn tidy(engine: Engine, executor: mpsc::WeakUnboundedSender<Say>) {
+    while executor.upgrade().is_some() {
+        match engine.remove_code(CODE_KEPT).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "images of jobs that are over were removed"),
+            Err(error) => tracing::debug!(%error, "old images were not looked for"),
+        }
+        tokio::time::sleep(TIDY_EVERY).await;
     }
 }
 

@@ -52,6 +52,7 @@ fn host(instance: &Instance) -> HostConfig {
         pids_limit: limit(u64::from(instance.processes)),
         shm_size: limit(instance.shm_bytes),
         device_requests: gpus,
+        readonly_rootfs: Some(instance.read_only),
         mounts: Some(instance.mounts.iter().map(mount).collect()),
         network_mode: instance.network.as_ref().map(|(network, _)| network.clone()),
         cap_drop: Some(vec!["ALL".into()]),

@@ -45,7 +45,11 @@ fn template(instance: &Instance, secret: Option<&str>) -> TaskSpec {
         container_spec: Some(container(instance, secret)),
         resources: Some(TaskSpecResources {
             limits: Some(Limit { nano_cpus, memory_bytes, pids }),
-            reservations: Some(ResourceObject { nano_cpus, memory_bytes, generic_resources: None }),
+            reservations: instance.reserved.then_some(ResourceObject {
+                nano_cpus,
+                memory_bytes,
+                generic_resources: None,
+            }),
             ..TaskSpecResources::default()
         }),
         restart_policy: Some(TaskSpecRestartPolicy {
@@ -109,6 +113,7 @@ fn container(instance: &Instance, secret: Option<&str>) -> TaskSpecContainerSpec
         dir: Some(instance.folder.clone()),
         user: instance.user.map(|(user, group)| format!("{user}:{group}")),
         mounts: Some(mounts),
+        read_only: Some(instance.read_only),
         stop_grace_period: Some(i64::from(instance.grace_s) * NANOS),
         secrets,
         init: Some(false),

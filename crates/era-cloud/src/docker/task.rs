@@ -101,17 +101,15 @@ fn folders(launch: &Launch, places: &Places) -> Vec<(PathBuf, PathBuf)> {
     folders.map(|input| (input.from.clone(), places.work.join(&input.to))).collect()
 }
 
-/// A container does not see where a link leads: the file itself takes its place.
+/// A container does not see where a link leads: a copy takes its place. Links are for tasks that
+/// run as the server's own user, who could change a kept file through a second name of it.
 fn within_reach(from: &Path, to: &Path) -> io::Result<()> {
     if !std::fs::symlink_metadata(to)?.file_type().is_symlink() {
         return Ok(());
     }
     std::fs::remove_file(to)?;
-    if std::fs::hard_link(from, to).is_err() {
-        std::fs::copy(from, to)?;
-        std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o444))?;
-    }
-    Ok(())
+    std::fs::copy(from, to)?;
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o444))
 }
 
 /// Whether a task has others beside it now, or may have later: those who come then must find those
@@ -163,9 +161,11 @@ pub(super) fn instance(
         user: Some(uid.map_or(house.own_ids, |uid| (uid, uid))),
         folder: seen.work.display().to_string(),
         mounts,
+        read_only: false,
         cpu_milli: limits.cpu_milli,
         memory_bytes,
         processes: limits.processes.saturating_add(GUARD_PROCESSES),
+        reserved: true,
         shm_bytes: if limits.memory_bytes == 0 { SHM_BYTES } else { limits.memory_bytes },
         network: chosen.network.map(|network| (network, names::rank_name(launch.task.rank))),
         image: chosen.image,
@@ -294,6 +294,27 @@ mod tests {
             ..Chosen::default()
         };
         instance(&house(volumes), &launch, chosen).expect("an instance")
+    }
+
+    #[test]
+    fn a_task_that_runs_as_the_server_has_no_name_of_a_kept_file() {
+        use std::os::unix::fs::MetadataExt as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let kept = folder.path().join("kept");
+        std::fs::write(&kept, "everybody's").expect("write");
+        let mut launch = launch(7, &["true"]);
+        let spec = Arc::make_mut(&mut launch.spec);
+        spec.folder = folder.path().join("jobs/7");
+        let to = "inputs/set/file".to_owned();
+        spec.inputs = vec![crate::executor::Staged { from: kept.clone(), to, executable: false }];
+        let isolation = Isolation { first_uid: None, namespaces: true };
+        let house = House { isolation, ..house(Volumes::Bind) };
+        lay_out(&house, &launch, false).expect("laid out");
+        let shown = Places::of(&launch).work.join("inputs/set/file");
+        let about = |path: &Path| std::fs::symlink_metadata(path).expect("there");
+        assert!(about(&shown).is_file());
+        assert_ne!(about(&shown).ino(), about(&kept).ino());
+        assert_eq!(std::fs::read_to_string(&shown).expect("read"), "everybody's");
     }
 
     fn variable<'a>(instance: &'a Instance, name: &str) -> Option<&'a str> {

@@ -1,9 +1,10 @@
 //! Images through an engine: built, pushed to a private registry, pulled from it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use era_cloud::docker::{Address, Build, Engine, Site};
-use era_cloud::{Ending, Executor, Order, Report, Staged};
+use era_cloud::{Ending, Executor, Launch, Order, Report, Staged};
 use era_core::units::Span;
 use tokio::sync::mpsc;
 
@@ -97,7 +98,8 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     spec.image = Some("./env/Dockerfile".into());
     bed.executor.carry_out(Order::Launch(launch.clone()));
     bed.over(launch.task).await;
-    assert_eq!(bed.log(2), "built: yes\n");
+    let log = bed.log(2);
+    assert!(log.contains("Step 1/2") && log.ends_with("built: yes\n"), "{log}");
 
     // One that fails shows its last lines, and one that is not there says so.
     std::fs::write(&dockerfile, format!("FROM {IMAGE}\nRUN echo almost && exit 3\n"))
@@ -161,6 +163,121 @@ async fn an_image_that_was_built_and_is_not_in_the_registry_is_pushed_before_the
             assert!(!log.contains("wrong-word"), "{log}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_comes_to_a_node_of_a_swarm_before_the_start_and_nothing_in_it_is_run() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let Some(registry) = can(Registry::start(&daemon)) else { return };
+    daemon.docker(&["swarm", "init", "--advertise-addr", "127.0.0.1"]).expect("a Swarm");
+    let data = data();
+    let auth = data.path().join("auth");
+    write_private(&auth, LOGIN);
+    let address = registry.address(&daemon, &auth);
+    let mut bed = Bed::start(&address, data.path(), Span::from_s(30)).await;
+    bed.joined(1).await;
+    // It is in the registry, and the engine has forgotten it.
+    let engine = bed.executor.engine().clone();
+    let image = engine.registry().reference("staged:1").expect("a registry");
+    engine.tag(IMAGE, &image).await.expect("named");
+    let (lines, mut read) = mpsc::channel(64);
+    tokio::spawn(async move { while read.recv().await.is_some() {} });
+    engine.push(&image, &lines).await.expect("pushed");
+    daemon.docker(&["rmi", &image]).expect("removed");
+    let began = crate::bed::now().0 / 1000;
+    let mut launch = bed.launch(1, "true");
+    Arc::make_mut(&mut launch.spec).image = Some(image.clone());
+    bed.executor.carry_out(Order::Stage(launch));
+    let brought = async {
+        let there = || daemon.docker(&["image", "inspect", &image]).is_ok();
+        let services = || daemon.docker(&["service", "ls", "-q"]).expect("listed");
+        while !there() || !services().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, brought).await.expect("it comes, and its service goes");
+    let events = |kind: &str| {
+        let (since, until) = (began.to_string(), (crate::bed::now().0 / 1000 + 1).to_string());
+        let kind = format!("event={kind}");
+        let only = ["--filter", "type=container", "--filter", &kind];
+        daemon.docker(&[&["events", "--since", &since, "--until", &until][..], &only].concat())
+    };
+    assert_ne!(events("create").expect("told"), "", "a container was made");
+    assert_eq!(events("start").expect("told"), "", "and never ran");
+}
+
+/// A launch with a Dockerfile of its own.
+fn with_dockerfile(bed: &Bed, job: u64, dockerfile: &Path, script: &str) -> Launch {
+    let mut launch = bed.launch(job, script);
+    let spec = Arc::make_mut(&mut launch.spec);
+    let (from, to) = (dockerfile.to_owned(), "Dockerfile".into());
+    spec.code = vec![Staged { from, to, executable: false }];
+    spec.image = Some("./Dockerfile".into());
+    launch
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_build_is_enough_for_all_it_is_limited_and_what_nobody_uses_any_more_goes() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let data = data();
+    let mut bed = Bed::start(&daemon.address(), data.path(), Span::from_s(30)).await;
+    bed.joined(1).await;
+    let dockerfile = data.path().join("dockerfile");
+    // Where both kinds of control groups say how much memory there may be.
+    let shown = "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes";
+    let text = format!("FROM {IMAGE}\nRUN {shown} 2>/dev/null; sleep 1\nENV FROM_CODE=yes\n");
+    std::fs::write(&dockerfile, text).expect("write");
+    let jobs = 1..=4;
+    let launches: Vec<Launch> = jobs
+        .clone()
+        .map(|job| with_dockerfile(&bed, job, &dockerfile, "echo built: $FROM_CODE"))
+        .collect();
+    for launch in &launches {
+        bed.executor.carry_out(Order::Launch(launch.clone()));
+    }
+    for _ in &launches {
+        let over = bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await;
+        assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}");
+    }
+    let logs: String = jobs.map(|job| bed.log(job)).collect();
+    assert_eq!(logs.matches("Step 1/3").count(), 1, "{logs}");
+    assert_eq!(logs.matches("built: yes\n").count(), 4, "{logs}");
+    assert!(logs.contains("2147479552"), "{logs}");
+
+    // Their containers keep it until the last one is gone, however old it is.
+    let engine = bed.executor.engine().clone();
+    let none = std::time::Duration::ZERO;
+    assert_eq!(engine.remove_code(none).await.expect("looked"), 0, "it is used");
+    launches.iter().for_each(|launch| bed.executor.acknowledge(launch.task));
+    let gone = async {
+        while !daemon.docker(&["ps", "-aq"]).is_ok_and(|listed| listed.is_empty()) {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("they go");
+    let day = std::time::Duration::from_secs(24 * 3600);
+    assert_eq!(engine.remove_code(day).await.expect("looked"), 0, "it is young");
+    assert_eq!(engine.remove_code(none).await.expect("looked"), 1);
+    let images = daemon.docker(&["images", "--format", "{{.Repository}}"]).expect("listed");
+    assert!(!images.contains("era-code") && images.contains("era-test/busybox"), "{images}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_task_writes_beside_its_folders_counts_as_its_disk() {
+    let Some(daemon) = Daemon::alone() else { return };
+    let data = data();
+    let mut bed = Bed::start(&daemon.address(), data.path(), Span::from_s(30)).await;
+    bed.joined(1).await;
+    let dockerfile = data.path().join("dockerfile");
+    let text = format!("FROM {IMAGE}\nRUN mkdir -m 777 /open\n");
+    std::fs::write(&dockerfile, text).expect("write");
+    let script = "dd if=/dev/zero of=/open/big bs=1048576 count=48 && sleep 300";
+    let mut launch = with_dockerfile(&bed, 1, &dockerfile, script);
+    Arc::make_mut(&mut launch.spec).limits.disk_bytes = 32 << 20;
+    bed.executor.carry_out(Order::Launch(launch.clone()));
+    let over = bed.over(launch.task).await;
+    assert!(matches!(over, Report::Exited { ending: Ending::OutOfDisk, .. }), "{over:?}");
+    assert!(bed.log(1).contains("it filled more disk than it may"), "{}", bed.log(1));
 }
 
 #[tokio::test]

@@ -173,19 +173,22 @@ impl GroupEntry {
     }
 }
 
+/// A role as rows have it.
+pub(crate) fn role(number: u8) -> Option<Role> {
+    match number {
+        0 => Some(Role::User),
+        1 => Some(Role::GroupAdministrator),
+        2 => Some(Role::Administrator),
+        _ => None,
+    }
+}
+
 impl UserEntry {
     fn read(row: UserRow) -> Result<UserEntry, StoreError> {
-        let role = match row.role {
-            0 => Role::User,
-            1 => Role::GroupAdministrator,
-            2 => Role::Administrator,
-            other => {
-                return Err(StoreError::Damaged {
-                    what: format!("account `{}`", row.name),
-                    problem: format!("{other} is no role"),
-                });
-            }
-        };
+        let role = role(row.role).ok_or_else(|| StoreError::Damaged {
+            what: format!("account `{}`", row.name),
+            problem: format!("{} is no role", row.role),
+        })?;
         Ok(UserEntry {
             id: UserId(row.id),
             name: row.name,

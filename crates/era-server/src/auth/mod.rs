@@ -26,6 +26,7 @@ use era_store::{Store, StoreError};
 
 pub use accounts::AccountError;
 pub(crate) use accounts::grant;
+pub(crate) use directory::role;
 pub use directory::{Directory, GroupEntry, UserEntry};
 pub(crate) use fresh::keep as keep_fresh;
 pub use sessions::{Issued, LoginError, NewSession, scopes_of};

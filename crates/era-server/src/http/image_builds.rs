@@ -4,19 +4,17 @@
 //! another's. Publishing is another step: the catalogue changes in one transaction, once the image
 //! is where every node finds it.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use axum::body::{Body as Answer, Bytes};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use era_api::image::{BuildImage, BuiltImage, ImageNews, PushImage};
 use era_cloud::Staged;
-use era_cloud::docker::{Build, DockerError, Engine};
+use era_cloud::docker::{BUILD_TIME, BUILDS_MAX, Build, DockerError, Engine, build_place};
+use era_core::units::UserId;
 use era_store::files::Hash;
 use futures_util::StreamExt;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -25,10 +23,6 @@ use crate::App;
 use crate::files::Service;
 use crate::wire::Wrong;
 
-/// Most builds and pushes at a time.
-const AT_ONCE: usize = 2;
-/// How long one may take.
-const BUILD_TIME: Duration = Duration::from_secs(3600);
 /// Lines that wait for a slow reader.
 const LINES_MAX: usize = 256;
 /// Longest name, and most and longest arguments.
@@ -73,14 +67,28 @@ fn reference(
         let detail = "give small letters, digits and `._-/`, and a tag behind a `:`: `torch:2.9`";
         return Err(Failure::bad_field("name", Wrong::said(detail)));
     }
-    let own: String = caller.name.to_ascii_lowercase().chars().filter(|c| fits(*c)).collect();
-    let below = format!("{own}/{path}:{tag}");
+    let below = format!("{}/{path}:{tag}", folder(&caller.name, caller.user));
     match engine.registry().reference(&below) {
         Ok(reference) => Ok(reference),
         // One engine alone needs no registry to find what it has built.
         Err(_) if !engine.is_swarm() && !pushed => Ok(format!("era/{below}")),
         Err(error) => Err(Failure::new(StatusCode::CONFLICT, "no_registry", error.to_string())),
     }
+}
+
+/// Where the images of an account lie in a registry, which knows fewer names than accounts have: a
+/// name that it does not know is followed by `--` and the account's number, and no other name has
+/// two dashes in a row. So two accounts never share a folder.
+fn folder(name: &str, user: UserId) -> String {
+    let plain = |part: &str| {
+        !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    if name.split(['.', '-']).all(plain) {
+        return name.to_owned();
+    }
+    let mut letters = name.to_ascii_lowercase();
+    letters.retain(|c| c.is_ascii_alphanumeric());
+    format!("{}--{}", if letters.is_empty() { "user" } else { &letters }, user.0)
 }
 
 /// Build an image out of files that were sent before, and push it if that is wanted.
@@ -161,10 +169,8 @@ fn streamed<F>(work: impl FnOnce(mpsc::Sender<String>) -> F) -> Result<Response,
 where
     F: Future<Output = Result<BuiltImage, DockerError>> + Send + 'static,
 {
-    static PLACES: std::sync::LazyLock<Arc<Semaphore>> =
-        std::sync::LazyLock::new(|| Arc::new(Semaphore::new(AT_ONCE)));
-    let Ok(place) = PLACES.clone().try_acquire_owned() else {
-        let detail = format!("{AT_ONCE} images are being built already: try again in a while");
+    let Some(place) = build_place() else {
+        let detail = format!("{BUILDS_MAX} images are being built already: try again in a while");
         return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "busy", detail).after(15));
     };
     let (lines, mut written) = mpsc::channel::<String>(LINES_MAX);
@@ -199,4 +205,26 @@ where
     });
     let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((kind, Answer::from_stream(news.boxed())).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_accounts_share_a_folder_of_the_registry() {
+        let names =
+            ["adab", "ada_b", "ada.b", "ada-b", "AdaB", "ada--b", "adab--2", "a..b", "___", "ada."];
+        let folders: std::collections::BTreeSet<String> =
+            (0..).zip(names).map(|(user, name)| folder(name, UserId(user))).collect();
+        assert_eq!(folders.len(), names.len(), "{folders:?}");
+        for folder in &folders {
+            // What a registry takes: runs of letters and digits, with one `.` or some `-` between.
+            let runs = folder.replace("--", "-");
+            assert!(runs.split(['.', '-']).all(|run| !run.is_empty()), "{folder}");
+            assert!(!folder.contains(|c: char| c.is_ascii_uppercase() || c == '_'), "{folder}");
+        }
+        assert_eq!(folder("ada.b-c", UserId(7)), "ada.b-c");
+        assert_eq!(folder("Ada_B", UserId(7)), "adab--7");
+    }
 }

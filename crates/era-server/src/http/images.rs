@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Page;
+use era_api::account::{Role, Scope};
 use era_api::image::{Image, NewImage};
 use era_api::page::{NameFilter, PageAsk};
 use era_store::StoreError;
@@ -73,6 +74,11 @@ async fn publish(
     Body(mut new): Body<NewImage>,
 ) -> Result<(StatusCode, Json<Image>), Failure> {
     check(&new)?;
+    // What an administrator publishes counts for everybody.
+    let account = app.auth.directory().user(caller.user).map(|user| user.role);
+    if account == Some(Role::Administrator) {
+        caller.may(Scope::Admin)?;
+    }
     fill(&app, &mut new).await;
     let present = app.auth.rows().image(&new.name).await?;
     if present.is_some_and(|row| !owns(&caller, &row)) {

@@ -110,6 +110,15 @@ impl Accounts {
         rows.iter().map(user).collect()
     }
 
+    /// What the account of a name may do, if there is one.
+    pub async fn role_of(&self, name: &str) -> Result<Option<u8>, StoreError> {
+        let row = sqlx::query("SELECT role FROM account_users WHERE name = ?")
+            .bind(name)
+            .fetch_optional(self.database.readers())
+            .await?;
+        row.as_ref().map(|row| number(row, "role")).transpose()
+    }
+
     /// Adds a group. A name that is taken is a database error: look first.
     pub async fn add_group(&self, group: &GroupRow) -> Result<(), StoreError> {
         let change = sqlx::query(

@@ -131,7 +131,7 @@ impl Source {
         };
         let build = BuildImage {
             name: self.name()?,
-            code: code::upload(client, Some(&self.folder), None)?,
+            code: code::upload_context(client, &self.folder, &self.dockerfile)?,
             dockerfile: Some(self.dockerfile.clone()),
             arguments: self.arguments.iter().map(pair).collect::<anyhow::Result<_>>()?,
             push,

@@ -43,8 +43,24 @@ pub(crate) fn upload(
         let stay = before - files.len();
         note(&format!("{stay} files in outputs/ and checkpoints/ stay here: a job has its own."));
     }
-    check_size(&files)?;
-    let files = push::send(client, &files)?;
+    send(client, &files)
+}
+
+/// Uploads a folder for an image to be built from; the hash of its tree.
+pub(crate) fn upload_context(
+    client: &Client,
+    folder: &Path,
+    dockerfile: &str,
+) -> anyhow::Result<String> {
+    if !folder.is_dir() {
+        bail!(BadUsage(format!("{} is no folder: give the Dockerfile's", folder.display())));
+    }
+    send(client, &local::files(folder, local::Kind::Image(dockerfile))?)
+}
+
+fn send(client: &Client, files: &[Local]) -> anyhow::Result<String> {
+    check_size(files)?;
+    let files = push::send(client, files)?;
     Ok(client.put_tree(&Tree { files })?.hash)
 }
 

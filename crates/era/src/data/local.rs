@@ -1,7 +1,7 @@
 //! Which files a folder stands for.
 //!
 //! Code leaves out what `.gitignore` and `.eraignore` say; data leaves out only what `.eraignore`
-//! says. A link is sent as what it leads to, as long as that is in the folder.
+//! says; an image leaves out what code does, and what `.dockerignore` says. A link is sent as what it leads to, as long as that is in the folder.
 
 use std::path::{Path, PathBuf};
 
@@ -9,32 +9,46 @@ use anyhow::{Context, bail};
 use era_api::client::transfer::Local;
 use ignore::WalkBuilder;
 
+use super::dockerignore::DockerIgnore;
 use crate::cli::BadUsage;
 
 /// What a folder is sent as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Kind<'a> {
     /// A job's code.
     Code,
     /// A data set.
     Data,
+    /// What an image is built from, with the path of its Dockerfile.
+    Image(&'a str),
 }
 
 /// The files of a folder, or the one file that is named, by path.
-pub(crate) fn files(root: &Path, kind: Kind) -> anyhow::Result<Vec<Local>> {
+pub(crate) fn files(root: &Path, kind: Kind<'_>) -> anyhow::Result<Vec<Local>> {
     let whole = root.canonicalize().with_context(|| root.display().to_string())?;
     if whole.is_file() {
         let name = root.file_name().or_else(|| whole.file_name()).unwrap_or_default();
         return Ok(vec![one(root, Path::new(name))?]);
     }
     let mut walk = WalkBuilder::new(root);
-    walk.standard_filters(kind == Kind::Code)
+    walk.standard_filters(kind != Kind::Data)
         .hidden(false)
         .require_git(false)
         .follow_links(true)
         .add_custom_ignore_filename(".eraignore");
-    if kind == Kind::Code {
-        walk.filter_entry(|entry| entry.file_name() != ".git");
+    let left_out = match kind {
+        Kind::Image(dockerfile) => Some(DockerIgnore::of(root, dockerfile)?),
+        _ => None,
+    };
+    if kind != Kind::Data {
+        let root = root.to_owned();
+        walk.filter_entry(move |entry| {
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            let path = entry.path().strip_prefix(&root).unwrap_or(entry.path());
+            let left_out = left_out.as_ref().filter(|_| entry.depth() > 0);
+            entry.file_name() != ".git"
+                && !left_out.is_some_and(|left_out| left_out.leaves_out(path, is_folder))
+        });
     }
     let mut found = Vec::new();
     for entry in walk.build() {
@@ -98,7 +112,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn paths(root: &Path, kind: Kind) -> Vec<String> {
+    fn paths(root: &Path, kind: Kind<'_>) -> Vec<String> {
         files(root, kind).unwrap().into_iter().map(|file| file.path).collect()
     }
 
@@ -118,6 +132,9 @@ mod tests {
             [".env", ".eraignore", ".git/HEAD", ".gitignore", "keep/y", "run.log", "train.py"];
         assert_eq!(paths(root, Kind::Data), data);
         assert_eq!(paths(&root.join("train.py"), Kind::Data), ["train.py"]);
+        fs::write(root.join(".dockerignore"), "keep\n.env\n").unwrap();
+        let image = [".dockerignore", ".eraignore", ".gitignore", "train.py"];
+        assert_eq!(paths(root, Kind::Image("Dockerfile")), image);
     }
 
     #[cfg(unix)]

@@ -4,6 +4,7 @@
 //! [`era_api::client::transfer`]. `era run` sends its code through [`code`].
 
 pub(crate) mod code;
+mod dockerignore;
 pub(crate) mod local;
 mod progress;
 mod pull;

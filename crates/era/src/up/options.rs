@@ -153,7 +153,7 @@ impl Webhooks {
 pub(super) struct Tasks {
     /// What runs tasks: `local`, workers behind `celery://HOST:PORT/DATABASE`, or `docker://` with a
     /// socket or HOST:PORT of an engine or a Swarm manager (`?image=`, `volumes=`, `registry=`,
-    /// `registry-auth=`, `tls=` behind it)
+    /// `registry-auth=`, `tls=`, `insecure-plain=yes` behind it)
     #[arg(
         long,
         value_name = "URL",
@@ -169,8 +169,8 @@ pub(super) struct Tasks {
     /// http://HOST:8086?org=ORG&bucket=BUCKET&token=TOKEN (version 2)
     #[arg(long, value_name = "URL", env = "ERA_INFLUX", hide_env_values = true)]
     pub(super) influx: Option<influx::Address>,
-    /// Without root every local job runs as this user: allow further accounts all the same, each of
-    /// which can then read and change what the others have
+    /// Without root every job runs as this user: allow further accounts all the same, each of which
+    /// can then read and change what the others have
     #[arg(long)]
     insecure_shared_user: bool,
     #[arg(skip)]
@@ -205,7 +205,7 @@ impl Tasks {
 
     /// Whether the jobs of all accounts run as one user: this one.
     pub(super) fn share_user(&self) -> bool {
-        self.executor == "local" && !rustix::process::geteuid().is_root()
+        runs_as_us(&self.executor) && !rustix::process::geteuid().is_root()
     }
 
     /// Whether that may only be one account, since nobody said otherwise.
@@ -227,6 +227,12 @@ impl Tasks {
         era_cloud::simulated::read(&text)
             .map_err(|bad| BadUsage(format!("{}: {bad}", file.display())))
     }
+}
+
+/// Whether an executor runs tasks as this program's own user where it may not choose another:
+/// containers as much as processes.
+fn runs_as_us(executor: &str) -> bool {
+    executor == "local" || executor.starts_with("docker:")
 }
 
 /// What a file of nodes looks like, where somebody asks for all of the help.
@@ -286,4 +292,21 @@ pub(super) fn run(
 /// This program.
 pub(super) fn program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("this program cannot be found")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs_as_us;
+
+    #[test]
+    fn only_workers_elsewhere_run_tasks_as_somebody_else_than_a_server_without_root() {
+        for (executor, ours) in [
+            ("local", true),
+            ("docker://", true),
+            ("docker:///run/docker.sock?image=a", true),
+            ("celery://127.0.0.1:6379/0", false),
+        ] {
+            assert_eq!(runs_as_us(executor), ours, "{executor}");
+        }
+    }
 }

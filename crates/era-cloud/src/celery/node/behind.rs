@@ -175,7 +175,7 @@ mod tests {
     #[tokio::test]
     async fn an_engine_of_another_machine_is_refused_with_what_would_be_right() {
         let folder = tempfile::tempdir().expect("a folder");
-        for text in ["docker://manager:2375", "docker:///s?volumes=nfs:10.0.0.1:/srv"] {
+        for text in ["docker://manager:2376?tls=/c", "docker:///s?volumes=nfs:10.0.0.1:/srv"] {
             let address = Address::parse(text).expect("an address");
             let (tell, _told) = tokio::sync::mpsc::channel(1);
             let refused = Behind::start(Runs::Containers(address), folder.path(), tell).await;

@@ -192,7 +192,8 @@ impl Tender {
             self.report(Report::Started { task, at, prepared }).await;
             let tail = LogTail::new(self.engine.clone(), &launch);
             let follow = tokio::spawn(tail.clone().follow(self.reports.clone()));
-            let watch = follow::watch(launch, owner, self.reports.clone(), self.full.0.clone());
+            let (engine, reports) = (self.engine.clone(), self.reports.clone());
+            let watch = follow::watch(engine, launch, owner, reports, self.full.0.clone());
             let watch = tokio::spawn(watch);
             let handles = vec![follow.abort_handle(), watch.abort_handle()];
             self.tails.insert(task, (tail, handles));

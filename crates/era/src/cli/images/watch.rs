@@ -27,11 +27,12 @@ pub(super) fn watch(source: &Source, about: &About, common: &Common) -> anyhow::
     let client = common.client()?;
     let name = source.name()?;
     let name = name.split(':').next().unwrap_or_default().to_owned();
-    glance(&source.folder)?;
+    glance(&source.folder, &source.dockerfile)?;
     let (mut course, mut seen) = (Course::default(), Seen::default());
     loop {
         // A file that went away under our eyes is a change like any other: the next look sees it.
-        if let Some(tree) = seen.look(&source.folder).filter(|tree| course.is_due(*tree)) {
+        let tree = seen.look(&source.folder, &source.dockerfile);
+        if let Some(tree) = tree.filter(|tree| course.is_due(*tree)) {
             let published = source
                 .build(&client, true)
                 .and_then(|built| Ok(client.publish_image(&about.entry(name.clone(), built))?));
@@ -98,14 +99,14 @@ struct Seen {
 
 impl Seen {
     /// The hash of all that is in a folder; `None` while it changes.
-    fn look(&mut self, folder: &Path) -> Option<Hash> {
-        let now = glance(folder).ok();
+    fn look(&mut self, folder: &Path, dockerfile: &str) -> Option<Hash> {
+        let now = glance(folder, dockerfile).ok();
         if now.is_none() || now != self.glance {
             *self = Seen { glance: now, tree: None };
             return None;
         }
         if self.tree.is_none() {
-            self.tree = contents(folder).ok();
+            self.tree = contents(folder, dockerfile).ok();
         }
         self.tree
     }
@@ -113,9 +114,9 @@ impl Seen {
 
 /// What can be told of files without reading them. The time at which a file's place on the disk was
 /// last written cannot be set back, as `cp -p` sets back the time of its contents.
-fn glance(folder: &Path) -> anyhow::Result<Hash> {
+fn glance(folder: &Path, dockerfile: &str) -> anyhow::Result<Hash> {
     let mut hasher = blake3::Hasher::new();
-    for file in local::files(folder, local::Kind::Code)? {
+    for file in local::files(folder, local::Kind::Image(dockerfile))? {
         let about = file.file.metadata().with_context(|| file.file.display().to_string())?;
         hasher
             .update(format!("{:?} {:?} {}", file.path, about.modified()?, about.len()).as_bytes());
@@ -132,8 +133,8 @@ fn glance(folder: &Path) -> anyhow::Result<Hash> {
 }
 
 /// The hash of all that is sent: names, modes and contents.
-fn contents(folder: &Path) -> anyhow::Result<Hash> {
-    let files = local::files(folder, local::Kind::Code)?;
+fn contents(folder: &Path, dockerfile: &str) -> anyhow::Result<Hash> {
+    let files = local::files(folder, local::Kind::Image(dockerfile))?;
     let mut hasher = blake3::Hasher::new();
     for file in files {
         let mut one = blake3::Hasher::new();
@@ -152,7 +153,8 @@ mod tests {
 
     /// Two looks: one that sees a change, and one that finds it still.
     fn seen(seen: &mut Seen, folder: &Path) -> Option<Hash> {
-        seen.look(folder).or_else(|| seen.look(folder))
+        let mut look = || seen.look(folder, "Dockerfile");
+        look().or_else(look)
     }
 
     #[test]
@@ -167,7 +169,7 @@ mod tests {
         std::fs::write(&file, "FROM a").unwrap();
         set(&file, 2_000);
         let mut looked = Seen::default();
-        assert_eq!(looked.look(folder.path()), None, "it may still change");
+        assert_eq!(looked.look(folder.path(), "Dockerfile"), None, "it may still change");
         let first = seen(&mut looked, folder.path()).unwrap();
         // What `cp -p` does: as long, and older.
         std::fs::write(other.path(), "FROM b").unwrap();
