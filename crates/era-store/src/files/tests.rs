@@ -316,6 +316,60 @@ async fn a_quota_is_kept_and_making_room_helps() {
 }
 
 #[tokio::test]
+async fn what_is_being_uploaded_counts_and_so_does_what_came_meanwhile() {
+    let World { files, _folder, .. } = world().await;
+    let account = UserId(1);
+    let contents = [1, 2].map(|byte| vec![byte; 1000]);
+    let mut uploads = Vec::new();
+    for content in &contents {
+        let mut upload = files.upload(account, Hash::of(content), 0, Some(1500)).await.unwrap();
+        upload.write(content).await.unwrap();
+        uploads.push(upload);
+    }
+    let [second, first] = [uploads.pop().unwrap(), uploads.pop().unwrap()];
+    first.finish().await.unwrap();
+    let refused = second.finish().await;
+    assert!(matches!(refused, Err(FilesError::Quota { used: 1000, .. })), "{refused:?}");
+    assert_eq!(files.used(account).await.unwrap(), 1000);
+    // What was refused is there to be gone on with, and counts for others.
+    assert_eq!(files.uploaded(account, Hash::of(&contents[1])).await.unwrap(), 1000);
+    let third = files.upload(account, Hash::of(b"third"), 0, Some(2000)).await;
+    assert!(matches!(third, Err(FilesError::Quota { used: 2000, .. })));
+    let again = files.upload(account, Hash::of(&contents[1]), 1000, Some(2000)).await.unwrap();
+    again.finish().await.unwrap();
+    // What nobody can go on with is not left behind.
+    let mut unnamed = files.upload_unnamed(account, Some(3000)).await.unwrap();
+    unnamed.write(b"some").await.unwrap();
+    unnamed.flush().await.unwrap();
+    drop(unnamed);
+    let folder = files.folder().join("uploads/1");
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_writes_to_an_upload_before_the_last_write_to_it_is_over() {
+    let World { files, _folder, .. } = world().await;
+    let (account, hash) = (UserId(1), Hash::of(b"content"));
+    // A pipe stands for a slow disk: it does not open before somebody reads.
+    let path = files.folder().join("uploads/1").join(hash.to_string());
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let short = std::time::Duration::from_millis(200);
+    let begun = tokio::time::timeout(short, files.upload(account, hash, 0, None)).await;
+    assert!(begun.is_err(), "it hangs, and whoever waited has gone");
+    let other = files.upload(account, hash, 0, None).await;
+    assert!(matches!(other, Err(FilesError::Busy)), "the first one is still at it");
+    let reader = path.clone();
+    tokio::task::spawn_blocking(move || std::fs::read(reader)).await.unwrap().unwrap();
+    while !files.is_idle(account, hash) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    std::fs::remove_file(&path).unwrap();
+    send(&files, 1, b"content").await.unwrap();
+}
+
+#[tokio::test]
 async fn what_nothing_names_is_collected_after_a_grace_period() {
     let world = world().await;
     let files = &world.files;
