@@ -15,7 +15,7 @@ mod door;
 pub mod executors;
 mod first;
 mod lead;
-mod staging;
+pub(crate) mod staging;
 
 use std::fs::File;
 use std::future::Future;

@@ -370,6 +370,37 @@ async fn nobody_writes_to_an_upload_before_the_last_write_to_it_is_over() {
 }
 
 #[tokio::test]
+async fn a_job_keeps_the_data_that_it_was_handed_in_with_until_it_is_retired() {
+    let world = world().await;
+    let (files, ada) = (&world.files, viewer(1));
+    let unknown = files.usable_data(&ada, &key(1, "d")).await;
+    assert!(matches!(unknown, Err(FilesError::UnknownData(_))));
+    files.create_data_set(&ada, "d", Visibility::Private).await.unwrap();
+    assert_eq!(files.usable_data(&ada, &key(1, "d")).await.unwrap(), None, "it is empty");
+    send(files, 1, b"one").await.unwrap();
+    files.edit_data_set(&ada, &key(1, "d"), put(&[("a", b"one")]), None).await.unwrap();
+    assert!(files.usable_data(&viewer(3), &key(1, "d")).await.is_err(), "it is private");
+    let tree = files.usable_data(&ada, &key(1, "d")).await.unwrap().unwrap();
+    files.pin(JobId(7), UserId(1), tree, false).await.unwrap();
+    files.remove_data_set(&ada, &key(1, "d")).await.unwrap();
+    world.pass(2 * HOUR);
+    files.collect().await.unwrap();
+    let staged = files.stage(tree).await.unwrap();
+    assert_eq!(std::fs::read(&staged[0].from).unwrap(), b"one");
+    let ended = Outputs { job: JobId(7), account: UserId(1), files: 0, bytes: 0 };
+    files.record_outputs(&[ended], (1, 0)).await.unwrap();
+    world.pass(11 * HOUR);
+    // Another job of its array goes on.
+    files.keep_longer(&[JobId(7)].into()).await.unwrap();
+    files.collect().await.unwrap();
+    files.stage(tree).await.unwrap();
+    world.pass(11 * HOUR);
+    let collected = files.collect().await.unwrap();
+    assert_eq!((collected.outputs, collected.trees, collected.blobs), (1, 1, 1));
+    assert!(files.stage(tree).await.is_err());
+}
+
+#[tokio::test]
 async fn what_nothing_names_is_collected_after_a_grace_period() {
     let world = world().await;
     let files = &world.files;
