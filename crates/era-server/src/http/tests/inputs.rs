@@ -1,6 +1,6 @@
 //! A job sees its data as they were when it was handed in, and keys and edits are all or nothing.
 
-use era_core::units::JobId;
+use era_core::units::{JobId, UserId};
 use era_store::Note;
 
 use super::*;
@@ -57,4 +57,61 @@ async fn a_job_whose_data_its_owner_may_not_read_is_refused() {
         assert_eq!(refused.body["field"], "work.inputs");
     }
     assert_eq!(house.app.driver.snapshot().jobs().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_does_not_stand_in_the_way_of_a_large_tree() {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let file = |n: u32| json!({ "path": format!("{n:0200}"), "hash": "0".repeat(64), "bytes": 0 });
+    let tree = json!({ "files": (0..6000).map(file).collect::<Vec<_>>() });
+    assert!(tree.to_string().len() > super::super::extract::JSON_BYTES_MAX);
+    let asked = request(&admin, "POST", "/trees", Some(tree)).header(idempotency::HEADER, "k");
+    let refused = house.send(asked.body_or_empty()).await;
+    assert_eq!(refused.body["code"], "files_missing", "read to its end: {}", refused.status);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_was_handed_in_again_by_a_key_is_found_by_the_repetition() {
+    let (house, admin) = with_a_node().await;
+    let mut job = with_input("d");
+    job["work"]["inputs"] = json!([]);
+    let made = house.ask(&admin, "POST", "/jobs", Some(job)).await;
+    let path = format!("/jobs/{}/retry", made.body["job"]);
+    let again = async || {
+        let asked = request(&admin, "POST", &path, None).header(idempotency::HEADER, "k");
+        house.send(asked.body_or_empty()).await
+    };
+    let (first, second) = (again().await, again().await);
+    assert_eq!(first.status, 201, "{}", first.body);
+    assert_eq!(second.headers["idempotency-replayed"], "true");
+    assert_eq!(second.headers[header::LOCATION], first.headers[header::LOCATION]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_under_way_does_not_outlive_its_account() {
+    let house = house().await;
+    let admin = house.administrator().await;
+    house.user(&admin, "ada", "user").await;
+    let login = json!({ "user": "ada", "password": "a good password" });
+    let disable = json!({ "enabled": false });
+    let (logged, disabled) = tokio::join!(
+        house.ask("", "POST", "/sessions", Some(login)),
+        house.ask(&admin, "PATCH", "/users/ada", Some(disable)),
+    );
+    assert_eq!(disabled.status, 200, "{}", disabled.body);
+    let ada = house.app.auth.directory().user_named("ada").unwrap().id;
+    assert_eq!(house.app.auth.tokens_of(UserId(ada.0)).len(), 0, "{}", logged.status);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_of_a_node_is_refused_whole() {
+    let (house, admin) = with_a_node().await;
+    let before = house.app.driver.snapshot().seq();
+    // An absence that ends before it begins.
+    let edit = json!({ "domain": "", "action": "cordon", "maintenance": [
+        { "from": "2030-01-02T00:00:00Z", "to": "2030-01-01T00:00:00Z" }] });
+    let refused = house.ask(&admin, "PATCH", "/nodes/n", Some(edit)).await;
+    assert!(refused.status.is_client_error(), "{}", refused.body);
+    assert_eq!(house.app.driver.snapshot().seq(), before, "nothing was even asked");
 }
