@@ -28,6 +28,10 @@ pub struct Note {
     /// With the submission of an array: which indices its jobs have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub array: Option<Indices>,
+    /// With a submission: the trees of its inputs as they were then, in their order, by hash; of
+    /// an empty data set none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Vec<Option<String>>>,
     /// With a submission: when it reached the server, in milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_ms: Option<i64>,

@@ -5689,10 +5689,7 @@ export interface operations {
     post_images_build: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes a repetition harmless: the same answer is given again. */
-                "idempotency-key"?: string;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -5724,10 +5721,7 @@ export interface operations {
     post_images_push: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes a repetition harmless: the same answer is given again. */
-                "idempotency-key"?: string;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };

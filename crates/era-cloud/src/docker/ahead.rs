@@ -57,9 +57,10 @@ impl Hand {
         }
     }
 
-    /// What the service is called that makes a node pull an image.
+    /// What the service is called that makes a node pull an image: a promise may move to another.
     fn stage_name(&self, launch: &Launch) -> String {
-        format!("{}-stage", names::task_name(&self.house.site, launch.task))
+        let node = self.node.as_deref().map_or("", |id| id.get(..8).unwrap_or(id));
+        format!("{}-stage-{node}", names::task_name(&self.house.site, launch.task))
     }
 
     async fn pull_on(&self, node: &str, image: &str, launch: &Launch) -> Result<(), Problem> {
@@ -188,7 +189,7 @@ mod tests {
         let asked = swarm.asked();
         let at = |words: &str| asked.iter().position(|one| one == words);
         let made = at("POST /services/create").expect("it was made");
-        let gone = at("DELETE /services/era-0a1b2c3d-j7-p0-a1-r0-stage").expect("it went");
+        let gone = at("DELETE /services/era-0a1b2c3d-j7-p0-a1-r0-stage-").expect("it went");
         assert!(made < gone, "{asked:?}");
     }
 }

@@ -16,8 +16,6 @@ pub const BUILDS_MAX: usize = 2;
 pub const BUILD_TIME: Duration = Duration::from_secs(3600);
 /// Thousandths of a core that each step of a build has.
 pub(super) const BUILD_CPU_MILLI: i32 = 4000;
-/// Bytes of memory that each step has before it must swap: as many as the API can say.
-pub(super) const BUILD_MEMORY_BYTES: i32 = i32::MAX;
 
 static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(BUILDS_MAX)));
 

@@ -19,7 +19,7 @@ use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
 use super::address::Address;
-use super::building::{BUILD_CPU_MILLI, BUILD_MEMORY_BYTES};
+use super::building::BUILD_CPU_MILLI;
 use super::engine::Engine;
 use super::failure::{DockerError, sentence};
 
@@ -202,9 +202,6 @@ impl Engine {
             forcerm: true,
             cpuperiod: Some(CPU_PERIOD_US),
             cpuquota: Some(BUILD_CPU_MILLI * (CPU_PERIOD_US / 1000)),
-            memory: Some(BUILD_MEMORY_BYTES),
-            // Slow is better than dead.
-            memswap: Some(-1),
             ..BuildImageOptions::default()
         };
         let credentials = self.registry.host().and_then(|host| {

@@ -97,6 +97,8 @@ fn instance(name: &str, task: TaskId, site: &str) -> Instance {
         user: Some((1000, 1000)),
         folder: "/".into(),
         mounts: Vec::new(),
+        read_only: false,
+        reserved: true,
         cpu_milli: 0,
         memory_bytes: 0,
         processes: 0,

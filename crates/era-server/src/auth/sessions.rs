@@ -98,6 +98,16 @@ impl Auth {
         };
         self.throttle(|throttle| throttle.right(&login.user, from));
         let issued = self.issue(&user, session_for(login, &user)).await?;
+        // While the password was checked it may have been changed, or the account disabled. Either
+        // that is seen here, or the token was there to be ended with all others.
+        self.before_login().await?;
+        let is_same = |now: &Arc<UserEntry>| {
+            now.enabled && now.password == user.password && now.role >= user.role
+        };
+        if !self.directory().user(user.id).is_some_and(is_same) {
+            self.end(&issued.live).await?;
+            return Err(LoginError::Wrong);
+        }
         Ok((user, issued))
     }
 

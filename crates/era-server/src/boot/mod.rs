@@ -18,7 +18,7 @@ mod holder;
 mod lead;
 mod machine;
 mod reserved;
-mod staging;
+pub(crate) mod staging;
 
 use std::fs::File;
 use std::future::Future;

@@ -9,20 +9,21 @@ use era_api::job::{Work, WorkInput};
 use era_cloud::Staged;
 use era_core::units::UserId;
 use era_store::accounts::{Accounts, ImageRow};
-use era_store::files::{DataSetKey, Files, Hash, StagedFile, Viewer};
+use era_store::files::{Files, Hash, StagedFile};
 
 use crate::driver::Handle;
 use crate::files::owner_as_viewer;
 use crate::launch::{Material, Staging, Unstaged};
+use crate::submit::data_set;
 
 /// How a job names an entry of the catalogue with its publisher: `by:ada/torch`. No reference of an
 /// image begins so.
 const BY: &str = "by:";
 
-pub(super) struct FromFiles {
-    pub(super) files: Files,
-    pub(super) driver: Handle,
-    pub(super) catalogue: Accounts,
+pub(crate) struct FromFiles {
+    pub(crate) files: Files,
+    pub(crate) driver: Handle,
+    pub(crate) catalogue: Accounts,
 }
 
 impl Staging for FromFiles {
@@ -31,6 +32,7 @@ impl Staging for FromFiles {
         user: UserId,
         user_name: &'a str,
         work: &'a Work,
+        inputs: Option<&'a [Option<String>]>,
     ) -> Pin<Box<dyn Future<Output = Result<Material, Unstaged>> + Send + 'a>> {
         Box::pin(async move {
             let viewer = owner_as_viewer(&self.driver, user, user_name);
@@ -42,8 +44,15 @@ impl Staging for FromFiles {
                 let files = self.files.stage(hash).await?;
                 material.code = files.into_iter().map(|file| staged(file, None)).collect();
             }
-            for input in &work.inputs {
-                material.inputs.extend(self.input(&viewer, input).await?);
+            for (place, input) in work.inputs.iter().enumerate() {
+                let tree = match inputs.and_then(|inputs| inputs.get(place)) {
+                    Some(tree) => noted(tree.as_deref())?,
+                    // It was handed in to a server that noted none.
+                    None => {
+                        self.files.data_set(&viewer, &data_set(&viewer.name, input)).await?.tree
+                    }
+                };
+                material.inputs.extend(self.input(tree, input).await?);
             }
             material.image = match &work.image {
                 Some(image) => Some(named_image(&self.catalogue, user_name, image).await?),
@@ -55,18 +64,19 @@ impl Staging for FromFiles {
 }
 
 impl FromFiles {
-    async fn input(&self, viewer: &Viewer, input: &WorkInput) -> Result<Vec<Staged>, Unstaged> {
-        let (owner, name) = match input.data.split_once('/') {
-            Some((owner, name)) => (owner, name),
-            None => (viewer.name.as_str(), input.data.as_str()),
-        };
-        let key = DataSetKey { owner: owner.to_owned(), name: name.to_owned() };
-        let set = self.files.data_set(viewer, &key).await?;
-        let Some(tree) = set.tree else { return Ok(Vec::new()) };
+    async fn input(&self, tree: Option<Hash>, input: &WorkInput) -> Result<Vec<Staged>, Unstaged> {
+        let Some(tree) = tree else { return Ok(Vec::new()) };
+        let name = input.data.split_once('/').map_or(input.data.as_str(), |(_, name)| name);
         let place = input.path.clone().unwrap_or_else(|| format!("inputs/{name}"));
         let files = self.files.stage(tree).await?;
         Ok(files.into_iter().map(|file| staged(file, Some(&place))).collect())
     }
+}
+
+/// A tree as a note has it.
+fn noted(tree: Option<&str>) -> Result<Option<Hash>, Unstaged> {
+    let no_tree = |_| Unstaged::ForGood("its note names something that is no tree".to_owned());
+    tree.map(|tree| tree.parse()).transpose().map_err(no_tree)
 }
 
 fn staged(file: StagedFile, below: Option<&str>) -> Staged {

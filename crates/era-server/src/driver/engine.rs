@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use era_core::units::{JobId, Time};
-use era_core::{Command, Effect, Event, Input, Reply, Snapshot, State, next_wakeup, step};
+use era_core::{Command, Effect, Event, Input, Output, Reply, Snapshot, State, next_wakeup, step};
 use era_store::StoreError;
 use era_store::journal::{Entry, Journal};
 use serde_json::value::RawValue;
@@ -97,8 +97,11 @@ impl Engine {
             let kept = if accepts { note.clone() } else { None };
             let (answered, opens) = self.one(&mut batch, now, command, note);
             opened |= opens;
-            if let (Reply::Accepted { job, .. }, Some(kept)) = (&answered.reply, kept) {
-                self.remember(&mut batch, *job, kept);
+            // A repeated submission gets the first one's answer, and changes nothing of its job.
+            if let (true, Reply::Accepted { job, .. }, Some(kept)) =
+                (answered.made, &answered.reply, kept)
+            {
+                batch.released.accepted.push((*job, kept));
             }
             batch.answers.push((answer, answered));
         }
@@ -131,25 +134,19 @@ impl Engine {
         batch.entries.push(entry);
         let opened = self.openings.look(&self.state, &output.events);
         batch.released.effects.append(&mut output.effects);
-        let made = output.events.iter().any(|event| match event {
-            Event::Promised { job, .. } | Event::Queued { job, .. } => {
-                accepted(&output.reply, *job)
-            }
-            _ => false,
-        });
+        let made = made(&output).is_some();
         (Answer { seq, at, reply: output.reply, made }, opened)
-    }
-
-    fn remember(&self, batch: &mut Batch, job: JobId, note: Box<RawValue>) {
-        // A repeated submission gets the first one's answer; its job is known already.
-        if self.state.job(job).is_ok() {
-            batch.released.accepted.push((job, note));
-        }
     }
 }
 
-fn accepted(reply: &Reply, id: JobId) -> bool {
-    matches!(reply, Reply::Accepted { job, .. } if *job == id)
+/// The job that this made; of an array the first.
+pub(crate) fn made(output: &Output) -> Option<JobId> {
+    let Reply::Accepted { job, .. } = output.reply else { return None };
+    let is_made = output.events.iter().any(|event| match event {
+        Event::Promised { job: id, .. } | Event::Queued { job: id, .. } => *id == job,
+        _ => false,
+    });
+    is_made.then_some(job)
 }
 
 impl Batch {

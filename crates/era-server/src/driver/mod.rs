@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub(crate) use engine::Late;
+pub(crate) use engine::{Late, made};
 pub use thread::{Driver, Rules};
 
 /// Most inputs in one transaction.

@@ -233,6 +233,32 @@ async fn a_crash_between_commit_and_answer_loses_nothing_and_doubles_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_submission_does_not_change_what_the_first_one_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, driver, mut releases) = start(folder.path(), SetClock::at(1_000_000)).await;
+    let handle = driver.handle();
+    let (replica, mut followed) = crate::replica::Replica::start(&store).await.unwrap();
+    furnish(&handle).await;
+    let note = |text: &str| Some(serde_json::value::to_raw_value(text).unwrap());
+    let first = handle.ask(job(Some("k1"), Time(0)), note("first")).await.unwrap();
+    let second = handle.ask(job(Some("k1"), Time(0)), note("second")).await.unwrap();
+    assert_eq!(accepted(&first.reply), accepted(&second.reply));
+    assert_eq!((first.made, second.made), (true, false));
+    let last = handle.snapshot().seq();
+    replica.handle().committed().wait_for(|seq| *seq >= last).await.unwrap();
+    replica.stop().await.unwrap();
+    driver.stop().await.unwrap();
+    for releases in [&mut releases, &mut followed] {
+        let mut notes = Vec::new();
+        while let Ok(released) = releases.try_recv() {
+            let told = released.accepted.into_iter();
+            notes.extend(told.map(|(job, note)| (job, note.get().to_owned())));
+        }
+        assert_eq!(notes, [(accepted(&first.reply), "\"first\"".to_owned())]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_crash_before_the_commit_leaves_no_trace() {
     let folder = tempfile::tempdir().unwrap();
     let clock = SetClock::at(1_000_000);

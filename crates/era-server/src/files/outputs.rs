@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use era_api::data::OutputFile;
 use era_store::files::{DEPTH_MAX, FilesError, check_path};
 use jiff::Timestamp;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::http::Failure;
@@ -24,17 +24,39 @@ pub const OUTPUTS_MAX: usize = 200_000;
 /// The files below a folder, by path. No folder means no files.
 pub fn list(folder: &Path) -> Result<Vec<OutputFile>, Failure> {
     let mut found = Vec::new();
+    let mut note = |path, about: &Stat| {
+        if found.len() == OUTPUTS_MAX {
+            let detail = format!("there are more than {OUTPUTS_MAX} output files");
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            return Err(Failure::new(status, "too_many_files", detail));
+        }
+        found.push(OutputFile {
+            path,
+            bytes: u64::try_from(about.st_size).unwrap_or(0),
+            changed: Timestamp::from_second(about.st_mtime).unwrap_or(Timestamp::UNIX_EPOCH),
+            executable: about.st_mode & 0o100 != 0,
+        });
+        Ok(())
+    };
     if let Some(root) = open_root(folder)? {
-        walk(&root, "", 1, &mut found)?;
+        walk(&root, "", 1, &mut note)?;
     }
     found.sort_unstable_by(|a: &OutputFile, b| a.path.cmp(&b.path));
     Ok(found)
 }
 
-/// How many files there are below a folder, and their bytes.
+/// How many files there are below a folder, however many, and their bytes.
 pub fn size(folder: &Path) -> Result<(u64, u64), Failure> {
-    let found = list(folder)?;
-    Ok((found.len() as u64, found.iter().map(|file| file.bytes).sum()))
+    let (mut files, mut bytes) = (0, 0_u64);
+    let mut note = |_, about: &Stat| {
+        files += 1;
+        bytes = bytes.saturating_add(u64::try_from(about.st_size).unwrap_or(0));
+        Ok(())
+    };
+    if let Some(root) = open_root(folder)? {
+        walk(&root, "", 1, &mut note)?;
+    }
+    Ok((files, bytes))
 }
 
 /// Opens a file below a folder, to read.
@@ -122,7 +144,7 @@ fn walk(
     folder: &OwnedFd,
     path: &str,
     depth: usize,
-    found: &mut Vec<OutputFile>,
+    note: &mut impl FnMut(String, &Stat) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     for entry in Dir::read_from(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
@@ -140,23 +162,10 @@ fn walk(
             continue;
         };
         match FileType::from_raw_mode(about.st_mode) {
-            FileType::RegularFile => {
-                if found.len() == OUTPUTS_MAX {
-                    let detail = format!("there are more than {OUTPUTS_MAX} output files");
-                    let status = StatusCode::UNPROCESSABLE_ENTITY;
-                    return Err(Failure::new(status, "too_many_files", detail));
-                }
-                found.push(OutputFile {
-                    path: full,
-                    bytes: u64::try_from(about.st_size).unwrap_or(0),
-                    changed: Timestamp::from_second(about.st_mtime)
-                        .unwrap_or(Timestamp::UNIX_EPOCH),
-                    executable: about.st_mode & 0o100 != 0,
-                });
-            }
+            FileType::RegularFile => note(full, &about)?,
             FileType::Directory if depth < DEPTH_MAX => {
                 if let Ok(inner) = open_folder(folder, name) {
-                    walk(&inner, &full, depth + 1, found)?;
+                    walk(&inner, &full, depth + 1, note)?;
                 }
             }
             _ => {}

@@ -8,7 +8,7 @@ use era_api::page::{NameFilter, PageAsk};
 use era_api::{Page, Timestamp};
 use era_core::cluster::{Health, Node as CoreNode};
 use era_core::units::{NodeId, Span};
-use era_core::{Command, Snapshot};
+use era_core::{Command, Input, Reply, Snapshot, step};
 use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -19,6 +19,7 @@ use super::failure::Failure;
 use super::reply::audited;
 use super::{paging, reading};
 use crate::App;
+use crate::clock::{Clock, SystemClock};
 use crate::wire::{self, Wrong};
 
 /// The routes of the cluster.
@@ -101,11 +102,28 @@ async fn edit_node(
     Body(edit): Body<NodeEdit>,
 ) -> Result<StatusCode, Failure> {
     caller.administers()?;
-    let node = find(&app.driver.snapshot(), &name)?;
-    for (what, command) in changes(node, &edit)? {
+    let state = app.driver.snapshot();
+    let changes = changes(find(&state, &name)?, &edit)?;
+    if changes.len() > 1 {
+        possible(&state, &changes)?;
+    }
+    for (what, command) in changes {
         audited(&app, &caller, from, what, &name, command).await?;
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Refuses changes of which one would be refused, before the first is made.
+fn possible(state: &Snapshot, changes: &[(&'static str, Command)]) -> Result<(), Failure> {
+    let mut state = state.snapshot();
+    for (_, command) in changes {
+        let at = SystemClock.now().max(state.now());
+        let input = Input { seq: state.seq() + 1, at, command: command.clone() };
+        if let Reply::Refused { refusal, counter } = step(&mut state, input).reply {
+            return Err(Failure::refused(&refusal, &counter));
+        }
+    }
+    Ok(())
 }
 
 /// The inputs that an edit comes to, in the order in which they are made.

@@ -10,10 +10,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
+use axum::{Extension, Json};
 use era_api::Page;
 use era_api::event::{Event, EventFilter};
 use era_store::tables::{EventQuery, Seen};
@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::lasting::Lasting;
+use super::lasting::{Lasting, Stopping};
 use super::reading::kinds;
 use super::seen::{event_place, job_id, page_size, seen_by};
 use super::{Caller, Failure, Query, Session};
@@ -89,6 +89,7 @@ async fn stream(
     State(app): State<App>,
     caller: Caller,
     session: Session,
+    stopping: Option<Extension<Stopping>>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Failure> {
     let bad = || Failure::bad_field("last-event-id", Wrong::EventId);
@@ -100,7 +101,7 @@ async fn stream(
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_listeners", detail)
     })?;
     let listener = Listener::new(&app.feed, seen_by(&caller), last.transpose()?, seat);
-    let lasting = Lasting::new(&app, &session.live);
+    let lasting = Lasting::new(&app, &session.live, stopping.as_deref());
     let events = unfold((listener, lasting), |(mut listener, lasting)| async move {
         let event = tokio::select! {
             biased;

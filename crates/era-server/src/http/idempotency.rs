@@ -11,12 +11,13 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use era_api::job::Submitted;
 use era_core::units::{Name, UserId};
 use era_store::accounts::{Claim, KeyedAnswer};
 use tracing::Instrument;
 
 use super::failure::Told;
-use super::{Caller, Failure, extract};
+use super::{Caller, Failure, extract, jobs};
 use crate::App;
 use crate::auth::now_ms;
 use crate::auth::token::hex;
@@ -29,9 +30,12 @@ const REPLAYED: &str = "idempotency-replayed";
 pub const KEY_MAX: usize = 255;
 /// Creations whose keys the core keeps.
 const KEPT_BY_CORE: [&str; 2] = ["/api/v1/jobs", "/api/v1/quotes"];
-/// Creations whose answers have secrets in them that must not lie on a disk; to repeat one makes
-/// another, which harms nobody.
-const NEVER_KEPT: [&str; 1] = ["/api/v1/sessions"];
+/// Creations whose answers are not kept, since they have secrets in them that must not lie on a
+/// disk, or come bit by bit for an hour; to repeat one does it again, which harms nobody.
+const NEVER_KEPT: [&str; 3] = ["/api/v1/sessions", "/api/v1/images/build", "/api/v1/images/push"];
+/// What is the same however often it is asked, with a key or without, and may be too large to be
+/// kept meanwhile.
+const SAME_ANYWAY: [&str; 2] = ["/api/v1/trees", "/api/v1/blobs/missing"];
 
 /// Whether a creation at this route is made harmless to repeat by a key.
 pub fn takes_key(route: &str) -> bool {
@@ -87,8 +91,10 @@ pub async fn keep(State(app): State<App>, request: Request, next: Next) -> Respo
 
 async fn kept(app: &App, request: Request, next: Next) -> Result<Response, Failure> {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or("");
-    let ours =
-        request.method() == Method::POST && !KEPT_BY_CORE.contains(&route) && takes_key(route);
+    let ours = request.method() == Method::POST
+        && !KEPT_BY_CORE.contains(&route)
+        && !SAME_ANYWAY.contains(&route)
+        && takes_key(route);
     let Some(key) = key_of(request.headers())?.filter(|_| ours).map(str::to_owned) else {
         return Ok(next.run(request).await);
     };
@@ -173,8 +179,16 @@ fn without_secrets(body: String) -> String {
 fn again(answer: KeyedAnswer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
     let kind = HeaderValue::from_static("application/json");
+    // Only a job that was made has a place of its own.
+    let made = (status == StatusCode::CREATED)
+        .then(|| serde_json::from_str::<Submitted>(&answer.body).ok())
+        .flatten()
+        .map(|submitted| submitted.job);
     let mut response = (status, [(header::CONTENT_TYPE, kind)], answer.body).into_response();
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    if let Some(place) = made.and_then(|job| HeaderValue::try_from(jobs::location(job)).ok()) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
     response
 }
 

@@ -53,8 +53,13 @@ async fn submit_job(
 }
 
 fn created(submitted: Submitted) -> impl IntoResponse {
-    let location = format!("{}/jobs/{}", era_api::PREFIX, submitted.job);
+    let location = location(submitted.job);
     (StatusCode::CREATED, [(header::LOCATION, location)], Json(submitted))
+}
+
+/// Where a job is found.
+pub(super) fn location(job: u64) -> String {
+    format!("{}/jobs/{job}", era_api::PREFIX)
 }
 
 /// Changes a waiting job.

@@ -19,7 +19,6 @@ use era_api::page::{PAGE_DEFAULT, PAGE_MAX};
 use era_cloud::log::{Entry, LogError, LogReader, Only};
 use era_core::units::{JobId, Span, Time};
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -144,7 +143,7 @@ async fn follow(
     let lasting = lasting.map(|Extension(lasting)| lasting);
     let (folder, only, from) = (log_folder(&app, job), ask.only(), ask.from.unwrap_or(0));
     Ok(upgrade.on_upgrade(move |socket| async move {
-        let over = || async { is_over(&app, job).await.unwrap_or(true) };
+        let over = || is_over(&app, job);
         stream(Follower::new(socket, room, lasting), folder, only, from, over).await;
     }))
 }
@@ -212,17 +211,24 @@ fn line(entry: Entry) -> LogLine {
     }
 }
 
-/// All of a log as a text, read as fast as the client takes it.
+/// All of a log as a text, each piece read when the one before was taken: whoever takes it slowly
+/// holds no thread.
 fn text(folder: PathBuf, only: Only, from: u64, job: JobId) -> Response {
-    let (pieces, mut taken) = mpsc::channel::<Result<Bytes, LogError>>(2);
-    tokio::task::spawn_blocking(move || {
-        if let Err(error) = send_text(&folder, only, from, &pieces) {
-            tracing::warn!(%error, "a log cannot be read");
-            // Whoever reads it must see that it broke off.
-            let _ = pieces.blocking_send(Err(error));
+    let printed = Printed::Unread { folder, only, from };
+    let stream = futures_util::stream::unfold(Some(printed), |printed| async move {
+        let printed = printed?;
+        let read = tokio::task::spawn_blocking(move || printed.piece()).await;
+        match read.map_err(std::io::Error::other) {
+            Ok(Ok(None)) => None,
+            Ok(Ok(Some((piece, printed)))) => Some((Ok(Bytes::from(piece)), Some(printed))),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "a log cannot be read");
+                // Whoever reads it must see that it broke off.
+                Some((Err(std::io::Error::other(error)), None))
+            }
+            Err(error) => Some((Err(error), None)),
         }
     });
-    let stream = futures_util::stream::poll_fn(move |context| taken.poll_recv(context));
     let mut response = Body::from_stream(stream).into_response();
     let headers = response.headers_mut();
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -235,27 +241,33 @@ fn text(folder: PathBuf, only: Only, from: u64, job: JobId) -> Response {
     response
 }
 
-fn send_text(
-    folder: &FilePath,
-    only: Only,
-    from: u64,
-    pieces: &mpsc::Sender<Result<Bytes, LogError>>,
-) -> Result<(), LogError> {
-    let mut reader = LogReader::open(folder, only)?;
-    reader.seek(from)?;
-    let mut text = Text { with_rank: reader.tasks_merged() > 1, open: None };
-    // What comes while it is read is left for the next time, else one could read for ever.
-    let until = SystemClock.now();
-    loop {
+/// A log that is read as a text.
+enum Printed {
+    /// Nothing of it yet.
+    Unread { folder: PathBuf, only: Only, from: u64 },
+    /// Up to where the reader is. What comes while it is read is left for the next time, else one
+    /// could read for ever.
+    Read { reader: LogReader, text: Text, until: Time },
+}
+
+impl Printed {
+    /// The next piece, and what is left; nothing at the end.
+    fn piece(self) -> Result<Option<(Vec<u8>, Printed)>, LogError> {
+        let (mut reader, mut text, until) = match self {
+            Printed::Unread { folder, only, from } => {
+                let mut reader = LogReader::open(&folder, only)?;
+                reader.seek(from)?;
+                let text = Text { with_rank: reader.tasks_merged() > 1, open: None };
+                (reader, text, SystemClock.now())
+            }
+            Printed::Read { reader, text, until } => (reader, text, until),
+        };
         let entries = reader.read(usize::MAX, PIECE_BYTES, until)?;
         if entries.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
-        let piece = entries.iter().flat_map(|entry| text.put(entry)).collect::<Vec<u8>>();
-        // Whoever has gone needs nothing more.
-        if pieces.blocking_send(Ok(piece.into())).is_err() {
-            return Ok(());
-        }
+        let piece = entries.iter().flat_map(|entry| text.put(entry)).collect();
+        Ok(Some((piece, Printed::Read { reader, text, until })))
     }
 }
 
@@ -288,7 +300,7 @@ impl Text {
 }
 
 /// Sends lines as they come until the job is over.
-async fn stream<F: Future<Output = bool>>(
+async fn stream<F: Future<Output = Result<bool, Failure>>>(
     mut follower: Follower,
     folder: PathBuf,
     only: Only,
@@ -311,7 +323,7 @@ async fn stream<F: Future<Output = bool>>(
     }
 }
 
-async fn send_lines<F: Future<Output = bool>>(
+async fn send_lines<F: Future<Output = Result<bool, Failure>>>(
     follower: &mut Follower,
     mut reader: LogReader,
     over: impl Fn() -> F,
@@ -319,7 +331,10 @@ async fn send_lines<F: Future<Output = bool>>(
     let mut was_over = false;
     loop {
         // Asked before reading: what was printed before the end is then read.
-        let is_over = over().await;
+        let is_over = match over().await {
+            Ok(is_over) => is_over,
+            Err(failure) => return Ok(Err(failure)),
+        };
         if is_over && !was_over {
             tokio::time::sleep(LAST_WORDS).await;
         }

@@ -142,14 +142,14 @@ async fn follow(
     let room = room()?;
     let lasting = lasting.map(|Extension(lasting)| lasting);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        let over = || async { is_over(&app, job).await.unwrap_or(true) };
+        let over = || is_over(&app, job);
         let samples = app.store.samples();
         stream(Follower::new(socket, room, lasting), samples, job, series, points, over).await;
     }))
 }
 
 /// Sends values as they come until the job is over.
-async fn stream<F: Future<Output = bool>>(
+async fn stream<F: Future<Output = Result<bool, Failure>>>(
     mut follower: Follower,
     samples: Samples,
     job: JobId,
@@ -159,26 +159,29 @@ async fn stream<F: Future<Output = bool>>(
 ) {
     match send_points(&mut follower, &samples, job, &ask, points, over).await {
         Ok(Ok(())) => follower.end(close_code::NORMAL, "the job is over").await,
-        Ok(Err(error)) => {
-            tracing::error!(%error, "metrics cannot be read");
+        Ok(Err(failure)) => {
+            tracing::error!(?failure, "metrics cannot be read");
             follower.end(close_code::ERROR, "the metrics cannot be read").await;
         }
         Err(Gone) => {}
     }
 }
 
-async fn send_points<F: Future<Output = bool>>(
+async fn send_points<F: Future<Output = Result<bool, Failure>>>(
     follower: &mut Follower,
     samples: &Samples,
     job: JobId,
     ask: &SeriesAsk,
     points: usize,
     over: impl Fn() -> F,
-) -> Result<Result<(), StoreError>, Gone> {
+) -> Result<Result<(), Failure>, Gone> {
     let mut seen = Follow::default();
     let mut was_over = false;
     loop {
-        let is_over = over().await;
+        let is_over = match over().await {
+            Ok(is_over) => is_over,
+            Err(failure) => return Ok(Err(failure)),
+        };
         // The last values are recorded a moment after the task's end is known.
         if is_over && !was_over {
             tokio::time::sleep(crate::recorder::GATHER_TIME_MAX * 2).await;
@@ -186,7 +189,7 @@ async fn send_points<F: Future<Output = bool>>(
         was_over = is_over;
         let lines = match samples.newer(job, ask, &mut seen, points).await {
             Ok(lines) => lines,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(error.into())),
         };
         let newer: Vec<MetricPoint> = lines.into_iter().flat_map(as_points).collect();
         for message in newer.chunks(MESSAGE_POINTS_MAX) {

@@ -11,6 +11,7 @@ use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::TokioTimer;
 
 use super::gate::Gate;
+use super::lasting::Stopping;
 
 /// How a server listens.
 #[derive(Clone, Debug)]
@@ -100,8 +101,12 @@ pub async fn serve_routes(
     listener.set_nonblocking(true)?;
     let handle = Handle::new();
     let (stopping, stop_time) = (handle.clone(), serving.stop_time);
+    let ending = Stopping::default();
+    let routes = routes.layer(axum::Extension(ending.clone()));
     let stopper = tokio::spawn(async move {
         stop.await;
+        // What stays open by itself would use up all the time that others have.
+        ending.0.cancel();
         stopping.graceful_shutdown(Some(stop_time));
     });
     let routes = match serving.proxied {

@@ -4,6 +4,7 @@
 mod again;
 mod holds;
 mod hooks;
+mod inputs;
 mod lists;
 mod oversight;
 mod queries;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use super::lasting::{self, Lasting};
+use super::lasting::Lasting;
 use super::{Caller, Failure, seen};
 use crate::App;
 
@@ -71,10 +71,11 @@ impl Follower {
 
     /// Says goodbye to one who may follow no longer.
     async fn may_stay(&mut self) -> Result<(), Gone> {
-        if self.lasting.as_ref().is_none_or(Lasting::is_good) {
+        let Some(lasting) = self.lasting.as_ref().filter(|lasting| !lasting.is_good()) else {
             return Ok(());
-        }
-        self.put(Message::Close(Some(lasting::goodbye()))).await?;
+        };
+        let goodbye = lasting.goodbye();
+        self.put(Message::Close(Some(goodbye))).await?;
         self.hear_out().await;
         Err(Gone)
     }

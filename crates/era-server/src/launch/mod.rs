@@ -143,12 +143,14 @@ impl From<FilesError> for Unstaged {
 
 /// What finds code and data by what a job says of them.
 pub trait Staging: Send + Sync {
-    /// The files of this work, for this account.
+    /// The files of this work, for this account; of its inputs the trees that were noted when it
+    /// was handed in, where any were.
     fn stage<'a>(
         &'a self,
         user: UserId,
         user_name: &'a str,
         work: &'a Work,
+        inputs: Option<&'a [Option<String>]>,
     ) -> Pin<Box<dyn Future<Output = Result<Material, Unstaged>> + Send + 'a>>;
 }
 

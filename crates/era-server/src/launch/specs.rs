@@ -28,6 +28,8 @@ struct Kept {
     user_name: String,
     job: NewJob,
     indices: Option<Indices>,
+    /// The trees of its inputs, as they were then.
+    inputs: Option<Vec<Option<String>>>,
     /// How many jobs it made.
     count: u64,
     /// Its files, once they were looked up.
@@ -45,6 +47,7 @@ impl Kept {
         Ok(Kept {
             user_name: note.user.unwrap_or_default(),
             indices: note.array,
+            inputs: note.inputs,
             count: u64::from(count),
             job,
             material: OnceCell::new_with(needs_nothing.then(Material::default)),
@@ -111,7 +114,8 @@ impl Specs {
     pub(super) async fn of(&self, user: UserId, job: JobId) -> Result<Arc<TaskSpec>, Unstaged> {
         let _turn = self.turns.acquire().await;
         let (first, kept) = self.find(job).await?;
-        let stage = || self.staging.stage(user, &kept.user_name, &kept.job.work);
+        let inputs = kept.inputs.as_deref();
+        let stage = || self.staging.stage(user, &kept.user_name, &kept.job.work, inputs);
         kept.material.get_or_try_init(stage).await?;
         let unknown = || Unstaged::ForNow("its files are not known yet".to_owned());
         kept.spec(&self.jobs, user, first, job).ok_or_else(unknown)

@@ -61,6 +61,7 @@ impl Staging for Away {
         _: UserId,
         _: &'a str,
         work: &'a Work,
+        _: Option<&'a [Option<String>]>,
     ) -> Pin<Box<dyn Future<Output = Result<Material, Unstaged>> + Send + 'a>> {
         Box::pin(async move {
             if work.code.as_deref() == Some("missing") {

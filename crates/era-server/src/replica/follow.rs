@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use era_core::{Reply, Snapshot};
+use era_core::Snapshot;
 use era_store::journal::Follower;
 use era_store::{StoreError, answered_within};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::Released;
+use crate::driver::{Released, made};
 
 /// How often the journal is looked at while the leader tells of nothing new.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -40,7 +40,7 @@ impl Following {
             let followed = self.follower.advance(|entry, mut output| {
                 released.effects.append(&mut output.effects);
                 let note = entry.note.clone().and_then(|note| RawValue::from_string(note).ok());
-                if let (Reply::Accepted { job, .. }, Some(note)) = (output.reply, note) {
+                if let (Some(job), Some(note)) = (made(&output), note) {
                     released.accepted.push((job, note));
                 }
             });

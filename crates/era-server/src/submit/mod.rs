@@ -6,12 +6,12 @@
 mod anew;
 mod work;
 
-use era_api::job::{NewJob, Submitted, Work};
+use era_api::job::{NewJob, Submitted, Work, WorkInput};
 use era_core::input::Terms;
 use era_core::job::Deal;
 use era_core::units::{JobId, Name, UserId};
 use era_core::{Command, Refusal};
-use era_store::files::Hash;
+use era_store::files::{DataSetKey, Hash, Viewer};
 use era_store::tables::Tables;
 use era_store::{Indices, Note};
 use serde_json::value::to_raw_value;
@@ -43,7 +43,9 @@ pub async fn submit(
 ) -> Result<Submitted, Failure> {
     let received = SystemClock.now();
     work::check(&job.work, app.runs_images)?;
-    let code = usable_code(app, owner, &job.work).await?;
+    let viewer = owner_as_viewer(&app.driver, owner.user, &owner.name);
+    let code = usable_code(app, &viewer, &job.work).await?;
+    let inputs = usable_inputs(app, &viewer, &job.work).await?;
     let asked = wire::new_job(owner.user, &job)?;
     let project = wire::optional_name("project", job.project.as_deref())?;
     let quoted = match &asked.terms {
@@ -59,44 +61,80 @@ pub async fn submit(
         group: Some(owner.group.clone()),
         spec: to_raw_value(&job).ok(),
         project: project.map(|name| name.to_string()),
+        inputs: (!inputs.is_empty())
+            .then(|| inputs.iter().map(|tree| tree.map(|tree| tree.to_string())).collect()),
         array: job.array.map(|array| Indices { from: array.from, step: array.step }),
         received_ms: Some(received.0),
         quote_us: quoted.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX)),
         ..Note::default()
     };
-    let answer = app.driver.ask(Command::Submit { key, job: asked }, note.write()).await?;
-    let submitted = crate::http::jobs::submitted(answer.reply)?;
-    let id = JobId(submitted.job);
-    if !answer.made {
-        same_work(app, id, &note).await?;
-    }
-    if let Some(code) = code {
-        // Before it is acknowledged: whoever was told yes finds the code there, however long the
-        // job waits. Whoever was not told asks again, by the same key.
-        app.files.pin(id, owner.user, code, true).await?;
-    }
-    Ok(submitted)
+    // Whoever hangs up is not told, and their job is whole all the same.
+    let (app, user) = (app.clone(), owner.user);
+    let submitted = tokio::spawn(async move {
+        let command = Command::Submit { key, job: asked };
+        let answer = app.driver.ask(command, note.write()).await?;
+        let submitted = crate::http::jobs::submitted(answer.reply)?;
+        let id = JobId(submitted.job);
+        let inputs = match answer.made {
+            true => inputs,
+            false => same_work(&app, id, &note).await?,
+        };
+        // Before it is acknowledged: whoever was told yes finds code and data there, however long
+        // the job waits. Whoever was not told asks again, by the same key.
+        if let Some(code) = code {
+            app.files.pin(id, user, code, true).await?;
+        }
+        for tree in inputs.into_iter().flatten() {
+            app.files.pin(id, user, tree, false).await?;
+        }
+        Ok(submitted)
+    });
+    submitted.await.map_err(|e| Failure::internal(&e))?
 }
 
 /// The code of a job, which its owner must be able to read. It is kept for a while from here on.
-async fn usable_code(app: &App, owner: &Owner, work: &Work) -> Result<Option<Hash>, Failure> {
+async fn usable_code(app: &App, viewer: &Viewer, work: &Work) -> Result<Option<Hash>, Failure> {
     let Some(code) = &work.code else { return Ok(None) };
     let hash: Hash = code.parse()?;
-    let viewer = owner_as_viewer(&app.driver, owner.user, &owner.name);
-    app.files.check_usable(&viewer, hash).await?;
+    app.files.check_usable(viewer, hash).await?;
     Ok(Some(hash))
 }
 
-/// Refuses a key that was used for another job. The core has compared all but what is run, which
-/// it does not know.
-async fn same_work(app: &App, job: JobId, note: &Note) -> Result<(), Failure> {
-    let Some((_, first)) = app.store.journal().submission(job).await? else { return Ok(()) };
-    let before = first.note.as_deref().and_then(|text| Note::read(text).ok());
-    let spec = |note: &Note| note.spec.as_ref().map(|spec| spec.get().to_owned());
-    match before {
-        Some(before) if spec(&before) != spec(note) => Err(Refusal::KeyReused.into()),
-        _ => Ok(()),
+/// The trees of a job's inputs as they are now, which its owner must be able to read: the job sees
+/// these, whatever is done to the data sets. They are kept for a while from here on.
+async fn usable_inputs(
+    app: &App,
+    viewer: &Viewer,
+    work: &Work,
+) -> Result<Vec<Option<Hash>>, Failure> {
+    let mut trees = Vec::with_capacity(work.inputs.len());
+    for input in &work.inputs {
+        let tree = app.files.usable_data(viewer, &data_set(&viewer.name, input)).await;
+        trees.push(tree.map_err(|error| Failure::from(error).about("work.inputs"))?);
     }
+    Ok(trees)
+}
+
+/// Which data set an input names: one of its owner's own, where it names no other.
+pub(crate) fn data_set(owner: &str, input: &WorkInput) -> DataSetKey {
+    let (owner, name) = input.data.split_once('/').unwrap_or((owner, &input.data));
+    DataSetKey { owner: owner.to_owned(), name: name.to_owned() }
+}
+
+/// Refuses a key that was used for another job. The core has compared all but what is run, which
+/// it does not know. The inputs are those that were noted the first time.
+async fn same_work(app: &App, job: JobId, note: &Note) -> Result<Vec<Option<Hash>>, Failure> {
+    let Some((_, first)) = app.store.journal().submission(job).await? else {
+        return Ok(Vec::new());
+    };
+    let before = first.note.as_deref().and_then(|text| Note::read(text).ok());
+    let Some(before) = before else { return Ok(Vec::new()) };
+    let spec = |note: &Note| note.spec.as_ref().map(|spec| spec.get().to_owned());
+    if spec(&before) != spec(note) {
+        return Err(Refusal::KeyReused.into());
+    }
+    let inputs = before.inputs.unwrap_or_default().into_iter();
+    Ok(inputs.map(|tree| tree.map(|tree| tree.parse()).transpose()).collect::<Result<_, _>>()?)
 }
 
 impl Owner {

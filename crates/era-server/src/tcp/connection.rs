@@ -17,6 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
 use super::line::{Line, Moment, Standing, answer, new_job, over, unreadable};
+use super::seats::{SEATS_MAX, Seat, Seats};
 use super::{CONNECTIONS_MAX, LINE_MAX, OUTSTANDING_MAX, Stream};
 use crate::App;
 use crate::clock::{Clock, SystemClock};
@@ -32,6 +33,10 @@ const READ: usize = 64 * 1024;
 const AUTH_TIME: Duration = Duration::from_secs(10);
 /// How often it may get that wrong.
 const AUTH_TRIES: u32 = 5;
+/// How long one that has said so may ask nothing.
+const IDLE_TIME: Duration = Duration::from_secs(3600);
+/// How long what was asked may take to be answered when the server stops.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// How long a token is believed before it is looked at again.
 const BELIEVE: Duration = Duration::from_secs(1);
 /// How long a peer may take to read its answers.
@@ -69,10 +74,12 @@ struct Known {
     token: String,
     caller: Caller,
     looked: Instant,
+    _seat: Seat,
 }
 
 struct Connection {
     app: App,
+    seats: Seats,
     known: Option<Known>,
     tries: u32,
     pending: FuturesUnordered<Pending>,
@@ -83,11 +90,14 @@ struct Connection {
 pub(super) async fn serve(
     mut stream: impl Stream,
     app: App,
+    seats: Seats,
     stop: CancellationToken,
 ) -> Result<(), Ended> {
     let begun = Instant::now();
+    let mut heard = begun;
     let mut connection = Connection {
         app,
+        seats,
         known: None,
         tries: 0,
         pending: FuturesUnordered::new(),
@@ -96,7 +106,11 @@ pub(super) async fn serve(
     let mut read = Vec::with_capacity(READ);
     loop {
         let nobody = connection.known.is_none();
-        let left = AUTH_TIME.saturating_sub(begun.elapsed());
+        let left = match nobody {
+            true => AUTH_TIME.saturating_sub(begun.elapsed()),
+            false => IDLE_TIME.saturating_sub(heard.elapsed()),
+        };
+        let waits = nobody || connection.pending.is_empty();
         tokio::select! {
             biased;
             Some(line) = connection.pending.next(), if !connection.pending.is_empty() => {
@@ -111,9 +125,16 @@ pub(super) async fn serve(
                     write(&mut stream, &mut connection.out).await?;
                     return Err(Ended::Over);
                 }
+                heard = Instant::now();
             }
-            () = tokio::time::sleep(left), if nobody => return Err(Ended::Nobody),
-            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(left), if waits => {
+                return Err(if nobody { Ended::Nobody } else { Ended::Over });
+            }
+            () = stop.cancelled() => {
+                connection.answer_last().await;
+                write(&mut stream, &mut connection.out).await?;
+                return Ok(());
+            }
         }
         let taken = connection.take(&read);
         read.drain(..taken);
@@ -170,6 +191,14 @@ async fn write(stream: &mut impl Stream, out: &mut Vec<u8>) -> Result<(), Ended>
 }
 
 impl Connection {
+    /// Waits a while for what was asked before the server stops.
+    async fn answer_last(&mut self) {
+        let until = tokio::time::Instant::now() + LAST_ANSWERS;
+        while let Ok(Some(line)) = tokio::time::timeout_at(until, self.pending.next()).await {
+            self.out.extend_from_slice(&line);
+        }
+    }
+
     /// Takes every whole line, as far as the scheduler may be asked; says how many bytes that is.
     fn take(&mut self, read: &[u8]) -> usize {
         if !read.contains(&b'\n') {
@@ -256,8 +285,17 @@ impl Connection {
             self.tries += 1;
             return Err(Failure::unauthenticated("no such token is good: make one by `era login`"));
         };
+        let Some(seat) = self.seats.take(caller.user) else {
+            let detail = format!(
+                "your account has {SEATS_MAX} connections, as many as it may: close one, or try \
+                 again"
+            );
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            return Err(Failure::new(status, "too_many_connections", detail).after(1));
+        };
         let me = Me { user: caller.name.clone() };
-        self.known = Some(Known { token: token.to_owned(), caller, looked: Instant::now() });
+        let token = token.to_owned();
+        self.known = Some(Known { token, caller, looked: Instant::now(), _seat: seat });
         Ok(me)
     }
 

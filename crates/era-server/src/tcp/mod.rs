@@ -21,6 +21,7 @@
 
 mod connection;
 mod line;
+mod seats;
 
 use std::io;
 use std::net::SocketAddr;
@@ -66,9 +67,10 @@ impl Lines {
         Ok(Lines { address: listener.local_addr()?, listener, encryption })
     }
 
-    /// Serves until it is told to stop, and then until every connection has noticed.
+    /// Serves until it is told to stop, and then until what was asked is answered.
     pub async fn serve(self, app: App, stop: CancellationToken) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let seats = seats::Seats::default();
         let turned_away = Arc::new(Semaphore::new(TOLD_MAX));
         let mut connections = JoinSet::new();
         loop {
@@ -100,7 +102,7 @@ impl Lines {
                 }
                 continue;
             };
-            let (app, stop) = (app.clone(), stop.clone());
+            let (app, seats, stop) = (app.clone(), seats.clone(), stop.clone());
             connections.spawn(async move {
                 let _place = place;
                 let opened = tokio::select! {
@@ -108,7 +110,7 @@ impl Lines {
                     opened = open(stream, encryption) => opened,
                 };
                 let ended = match opened {
-                    Ok(stream) => connection::serve(stream, app, stop).await,
+                    Ok(stream) => connection::serve(stream, app, seats, stop).await,
                     Err(error) => Err(error.into()),
                 };
                 tracing::debug!(%from, ?ended, "a connection is over");

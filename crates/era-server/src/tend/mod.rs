@@ -70,7 +70,12 @@ pub(crate) async fn run(app: App, parts: Vec<Of>, stop: CancellationToken) {
                 tasks.spawn(until(stop.clone(), collect(app.clone(), retention, gate)));
             }
             Of::Requests { tuning } => {
-                tasks.spawn(until(stop.clone(), often(app.clone())));
+                let (here, stopped) = (app.clone(), stop.clone());
+                tasks.spawn(async move {
+                    until(stopped, often(here.clone())).await;
+                    // What is in memory only would be lost.
+                    note_quotes(&here).await;
+                });
                 tasks.spawn(until(stop.clone(), tell_of_lab(app.clone())));
                 if let Some(tuning) = tuning {
                     tasks.spawn(until(stop.clone(), tune(app.clone(), tuning)));
@@ -124,12 +129,16 @@ async fn until(stop: CancellationToken, work: impl Future<Output = ()>) {
 async fn often(app: App) {
     loop {
         tokio::time::sleep(OFTEN).await;
-        if let Err(error) = app.asks.write(&app.store.asks(), SystemClock.now()).await {
-            tracing::warn!(%error, "quotes that were asked could not be noted");
-        }
+        note_quotes(&app).await;
         if let Err(error) = app.auth.tend().await {
             tracing::warn!(%error, "tokens could not be tended");
         }
+    }
+}
+
+async fn note_quotes(app: &App) {
+    if let Err(error) = app.asks.write(&app.store.asks(), SystemClock.now()).await {
+        tracing::warn!(%error, "quotes that were asked could not be noted");
     }
 }
 

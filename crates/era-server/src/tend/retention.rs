@@ -10,7 +10,7 @@ use crate::App;
 /// How long what jobs leave is kept after their end; for ever where nothing is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// The folders of those who left outputs, with their checkpoints and logs.
+    /// Their folders, with outputs, checkpoints and logs, and the code and data they used.
     pub outputs: Option<Duration>,
     /// What they told and used: metrics and samples, counted from the last of them.
     pub samples: Option<Duration>,
@@ -30,6 +30,10 @@ fn span(time: Duration) -> Span {
 /// Removes what nothing names and what is over its time. Whatever fails is told of, and tried
 /// again at the next turn.
 pub(super) async fn apply(app: &App, retention: Retention, now: Time, ours: Ours<'_>) {
+    if let Err(error) = super::outputs::keep_arrays(app).await {
+        tracing::warn!(%error, "files are not collected this time");
+        return;
+    }
     match app.files.collect_while(ours).await {
         Ok(collected) if collected != Default::default() => {
             tracing::info!(?collected, "files that nothing names were removed");

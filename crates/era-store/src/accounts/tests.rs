@@ -194,17 +194,34 @@ async fn the_outbox_tells_each_thing_once_and_forgets_with_its_webhook() {
     let twice = [delivery(id, "7.0"), delivery(id, "7.0"), delivery(id, "7.1"), delivery(99, "8")];
     accounts.post(&twice, Some(43)).await.unwrap();
     assert_eq!(accounts.webhook_cursor(0).await.unwrap(), 43);
-    assert_eq!(accounts.due(4, 9).await.unwrap(), []);
-    let due = accounts.due(5, 9).await.unwrap();
-    assert_eq!(due.iter().map(|d| d.origin.as_str()).collect::<Vec<_>>(), ["7.0", "7.1"]);
-    accounts.delivered(&due[0], "200").await.unwrap();
-    accounts.try_again(&due[1], 100, "503").await.unwrap();
-    assert_eq!(accounts.due(99, 9).await.unwrap(), []);
-    let again = accounts.due(100, 9).await.unwrap();
-    assert_eq!((again[0].tries, again.len()), (1, 1));
+    assert_eq!(accounts.webhooks_due().await.unwrap(), [(id, 5)]);
+    let first = accounts.first_due(id).await.unwrap().unwrap();
+    assert_eq!(first.origin, "7.0");
+    accounts.delivered(&first, "200").await.unwrap();
+    let second = accounts.first_due(id).await.unwrap().unwrap();
+    assert_eq!(second.origin, "7.1");
+    accounts.try_again(&second, 100, "503").await.unwrap();
+    assert_eq!(accounts.webhooks_due().await.unwrap(), [(id, 100)]);
+    assert_eq!(accounts.first_due(id).await.unwrap().unwrap().tries, 1);
     assert_eq!(accounts.webhook(id).await.unwrap().unwrap().last.as_deref(), Some("503"));
+    accounts.give_up(id, 5).await.unwrap();
+    assert_eq!(accounts.webhooks_due().await.unwrap().len(), 1, "not so old");
+    accounts.give_up(id, 6).await.unwrap();
+    assert_eq!(accounts.webhooks_due().await.unwrap(), []);
+    accounts.post(&[delivery(id, "9")], None).await.unwrap();
     accounts.remove_webhook(id).await.unwrap();
-    assert_eq!(accounts.due(100, 9).await.unwrap(), []);
+    assert_eq!(accounts.webhooks_due().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_webhooks_number_is_not_given_to_another() {
+    let (_folder, accounts) = accounts().await;
+    let first = accounts.add_webhook(&hook(1)).await.unwrap();
+    let second = accounts.add_webhook(&hook(1)).await.unwrap();
+    accounts.remove_webhook(second).await.unwrap();
+    let third = accounts.add_webhook(&hook(1)).await.unwrap();
+    assert_eq!([second, third], [first + 1, first + 2]);
+    assert_eq!(accounts.webhook_cursor(7).await.unwrap(), 7, "the journal's place is its own");
 }
 
 #[tokio::test]

@@ -7,6 +7,9 @@ use super::Accounts;
 use super::users::{big, number};
 use crate::StoreError;
 
+/// The row beside the journal's cursor that has the last number that a webhook was given.
+const LAST_NUMBER: i64 = 2;
+
 /// An address that is told when something happens.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookRow {
@@ -116,10 +119,23 @@ impl Accounts {
     /// Adds a webhook and gives its number.
     pub async fn add_webhook(&self, row: &WebhookRow) -> Result<u64, StoreError> {
         let mut all = self.database.writer().begin().await?;
-        let next = sqlx::query("SELECT COALESCE(MAX(id), 0) + 1 AS id FROM webhooks")
-            .fetch_one(&mut *all)
-            .await?;
+        // Whoever keeps a number must not find another's webhook by it.
+        let next = sqlx::query(
+            "SELECT COALESCE(MAX(id), 0) + 1 AS id FROM (SELECT id FROM webhooks \
+             UNION ALL SELECT seq AS id FROM webhook_cursor WHERE id = ?) given",
+        )
+        .bind(LAST_NUMBER)
+        .fetch_one(&mut *all)
+        .await?;
         let id: u64 = number(&next, "id")?;
+        sqlx::query(
+            "INSERT INTO webhook_cursor (id, seq) VALUES (?, ?) \
+             ON CONFLICT (id) DO UPDATE SET seq = excluded.seq",
+        )
+        .bind(LAST_NUMBER)
+        .bind(big(id))
+        .execute(&mut *all)
+        .await?;
         sqlx::query(
             "INSERT INTO webhooks (id, user_id, url, events, pool, below, was_below, secret, \
              last, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -213,22 +229,36 @@ impl Accounts {
         Ok(())
     }
 
-    /// Deliveries that are due, oldest first.
-    pub async fn due(&self, now: i64, most: u32) -> Result<Vec<DeliveryRow>, StoreError> {
-        let rows = sqlx::query("SELECT * FROM webhook_outbox WHERE due <= ? ORDER BY due LIMIT ?")
-            .bind(now)
-            .bind(i64::from(most))
-            .fetch_all(self.database.readers())
-            .await?;
-        rows.iter().map(delivery).collect()
+    /// Webhooks for which something waits, by when the first of it is due.
+    pub async fn webhooks_due(&self) -> Result<Vec<(u64, i64)>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT webhook_id AS id, MIN(due) AS due FROM webhook_outbox GROUP BY webhook_id \
+             ORDER BY MIN(due), webhook_id",
+        )
+        .fetch_all(self.database.readers())
+        .await?;
+        rows.iter().map(|row| Ok((number(row, "id")?, row.try_get("due")?))).collect()
     }
 
-    /// When the next delivery is due, where any waits.
-    pub async fn next_due(&self) -> Result<Option<i64>, StoreError> {
-        let row = sqlx::query("SELECT MIN(due) AS due FROM webhook_outbox")
-            .fetch_one(self.database.readers())
+    /// What is to be told to a webhook first.
+    pub async fn first_due(&self, webhook: u64) -> Result<Option<DeliveryRow>, StoreError> {
+        let row = sqlx::query(
+            "SELECT * FROM webhook_outbox WHERE webhook_id = ? ORDER BY due, id LIMIT 1",
+        )
+        .bind(big(webhook))
+        .fetch_optional(self.database.readers())
+        .await?;
+        row.as_ref().map(delivery).transpose()
+    }
+
+    /// What waits for a webhook since before this is not told any more.
+    pub async fn give_up(&self, webhook: u64, before: i64) -> Result<(), StoreError> {
+        sqlx::query("DELETE FROM webhook_outbox WHERE webhook_id = ? AND created < ?")
+            .bind(big(webhook))
+            .bind(before)
+            .execute(self.database.writer())
             .await?;
-        Ok(row.try_get("due")?)
+        Ok(())
     }
 
     /// A delivery is over: it arrived, or it was given up.

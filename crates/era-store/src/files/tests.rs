@@ -316,6 +316,91 @@ async fn a_quota_is_kept_and_making_room_helps() {
 }
 
 #[tokio::test]
+async fn what_is_being_uploaded_counts_and_so_does_what_came_meanwhile() {
+    let World { files, _folder, .. } = world().await;
+    let account = UserId(1);
+    let contents = [1, 2].map(|byte| vec![byte; 1000]);
+    let mut uploads = Vec::new();
+    for content in &contents {
+        let mut upload = files.upload(account, Hash::of(content), 0, Some(1500)).await.unwrap();
+        upload.write(content).await.unwrap();
+        uploads.push(upload);
+    }
+    let [second, first] = [uploads.pop().unwrap(), uploads.pop().unwrap()];
+    first.finish().await.unwrap();
+    let refused = second.finish().await;
+    assert!(matches!(refused, Err(FilesError::Quota { used: 1000, .. })), "{refused:?}");
+    assert_eq!(files.used(account).await.unwrap(), 1000);
+    // What was refused is there to be gone on with, and counts for others.
+    assert_eq!(files.uploaded(account, Hash::of(&contents[1])).await.unwrap(), 1000);
+    let third = files.upload(account, Hash::of(b"third"), 0, Some(2000)).await;
+    assert!(matches!(third, Err(FilesError::Quota { used: 2000, .. })));
+    let again = files.upload(account, Hash::of(&contents[1]), 1000, Some(2000)).await.unwrap();
+    again.finish().await.unwrap();
+    // What nobody can go on with is not left behind.
+    let mut unnamed = files.upload_unnamed(account, Some(3000)).await.unwrap();
+    unnamed.write(b"some").await.unwrap();
+    unnamed.flush().await.unwrap();
+    drop(unnamed);
+    let folder = files.folder().join("uploads/1");
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_writes_to_an_upload_before_the_last_write_to_it_is_over() {
+    let World { files, _folder, .. } = world().await;
+    let (account, hash) = (UserId(1), Hash::of(b"content"));
+    // A pipe stands for a slow disk: it does not open before somebody reads.
+    let path = files.folder().join("uploads/1").join(hash.to_string());
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let short = std::time::Duration::from_millis(200);
+    let begun = tokio::time::timeout(short, files.upload(account, hash, 0, None)).await;
+    assert!(begun.is_err(), "it hangs, and whoever waited has gone");
+    let other = files.upload(account, hash, 0, None).await;
+    assert!(matches!(other, Err(FilesError::Busy)), "the first one is still at it");
+    let reader = path.clone();
+    tokio::task::spawn_blocking(move || std::fs::read(reader)).await.unwrap().unwrap();
+    while !files.is_idle(account, hash) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    std::fs::remove_file(&path).unwrap();
+    send(&files, 1, b"content").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_keeps_the_data_that_it_was_handed_in_with_until_it_is_retired() {
+    let world = world().await;
+    let (files, ada) = (&world.files, viewer(1));
+    let unknown = files.usable_data(&ada, &key(1, "d")).await;
+    assert!(matches!(unknown, Err(FilesError::UnknownData(_))));
+    files.create_data_set(&ada, "d", Visibility::Private).await.unwrap();
+    assert_eq!(files.usable_data(&ada, &key(1, "d")).await.unwrap(), None, "it is empty");
+    send(files, 1, b"one").await.unwrap();
+    files.edit_data_set(&ada, &key(1, "d"), put(&[("a", b"one")]), None).await.unwrap();
+    assert!(files.usable_data(&viewer(3), &key(1, "d")).await.is_err(), "it is private");
+    let tree = files.usable_data(&ada, &key(1, "d")).await.unwrap().unwrap();
+    files.pin(JobId(7), UserId(1), tree, false).await.unwrap();
+    files.remove_data_set(&ada, &key(1, "d")).await.unwrap();
+    world.pass(2 * HOUR);
+    files.collect().await.unwrap();
+    let staged = files.stage(tree).await.unwrap();
+    assert_eq!(std::fs::read(&staged[0].from).unwrap(), b"one");
+    let ended = Outputs { job: JobId(7), account: UserId(1), files: 0, bytes: 0 };
+    files.record_outputs(&[ended], (1, 0)).await.unwrap();
+    world.pass(11 * HOUR);
+    // Another job of its array goes on.
+    files.keep_longer(&[JobId(7)].into()).await.unwrap();
+    files.collect().await.unwrap();
+    files.stage(tree).await.unwrap();
+    world.pass(11 * HOUR);
+    let collected = files.collect().await.unwrap();
+    assert_eq!((collected.outputs, collected.trees, collected.blobs), (1, 1, 1));
+    assert!(files.stage(tree).await.is_err());
+}
+
+#[tokio::test]
 async fn what_nothing_names_is_collected_after_a_grace_period() {
     let world = world().await;
     let files = &world.files;

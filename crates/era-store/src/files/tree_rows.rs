@@ -6,7 +6,7 @@ use era_core::units::{JobId, UserId};
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::{Files, FilesError, Hash, Tree, TreeFile, Viewer};
+use super::{DataSetKey, Files, FilesError, Hash, Tree, TreeFile, Viewer};
 use crate::StoreError;
 
 /// Files in one statement: five values each.
@@ -329,6 +329,24 @@ impl Files {
     pub async fn check_usable(&self, viewer: &Viewer, tree: Hash) -> Result<(), FilesError> {
         let _naming = self.0.naming.read().await;
         let id = self.readable_tree(viewer, tree).await?;
+        self.claim_tree(viewer, id).await
+    }
+
+    /// The tree of a data set as it is now, for a job of the viewer's; none where it is empty. It
+    /// is there until the job is, whatever becomes of the data set.
+    pub async fn usable_data(
+        &self,
+        viewer: &Viewer,
+        key: &DataSetKey,
+    ) -> Result<Option<Hash>, FilesError> {
+        let _naming = self.0.naming.read().await;
+        let Some(tree) = self.data_set(viewer, key).await?.tree else { return Ok(None) };
+        let id = self.tree_id(tree).await?.ok_or(FilesError::UnknownTree(tree))?;
+        self.claim_tree(viewer, id).await?;
+        Ok(Some(tree))
+    }
+
+    async fn claim_tree(&self, viewer: &Viewer, id: i64) -> Result<(), FilesError> {
         sqlx::query(
             "INSERT INTO tree_claims (tree, account, at) VALUES (?, ?, ?) \
              ON CONFLICT (tree, account) DO UPDATE SET at = excluded.at",

@@ -29,12 +29,12 @@ pub struct Upload {
     /// Absent where the hash is what comes out.
     hash: Option<Hash>,
     limit: u64,
+    /// What else the account had when it began.
     used: u64,
     offset: u64,
     piece: Vec<u8>,
     /// Absent while it is away writing, and after a failure.
     sink: Option<Sink>,
-    _turn: Option<Turn>,
 }
 
 /// The file of an upload, and the hash of all that is in it where that is known.
@@ -42,6 +42,18 @@ struct Sink {
     path: PathBuf,
     file: File,
     hasher: Option<blake3::Hasher>,
+    /// Goes where the file goes: whoever hangs up leaves a write under way, and nobody else may
+    /// begin before that is over. Absent where nobody else can know of the file.
+    turn: Option<Turn>,
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        // Nobody can go on with it. Where it has got its name it is not here any more.
+        if self.turn.is_none() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
 }
 
 /// The right to write to an upload.
@@ -78,8 +90,8 @@ impl Files {
         }
         let turn = Turn { files: self.clone(), key };
         let path = self.upload_path(account, hash);
-        let mut upload = self.open_upload(account, path, offset, quota).await?;
-        (upload.hash, upload._turn) = (Some(hash), Some(turn));
+        let mut upload = self.open_upload(account, path, offset, quota, Some(turn)).await?;
+        upload.hash = Some(hash);
         Ok(upload)
     }
 
@@ -92,7 +104,7 @@ impl Files {
         let number = self.0.unnamed.fetch_add(1, Ordering::Relaxed);
         let name = format!("{UNNAMED}{}-{number}", std::process::id());
         let path = self.folder().join("uploads").join(account.0.to_string()).join(name);
-        self.open_upload(account, path, 0, quota).await
+        self.open_upload(account, path, 0, quota, None).await
     }
 
     async fn open_upload(
@@ -101,13 +113,14 @@ impl Files {
         path: PathBuf,
         offset: u64,
         quota: Option<u64>,
+        turn: Option<Turn>,
     ) -> Result<Upload, FilesError> {
-        let used = self.used(account).await?;
         let limit = quota.unwrap_or(u64::MAX);
+        let used = self.used_beside(account, &path, limit).await?;
         if used >= limit {
             return Err(FilesError::Quota { used, limit });
         }
-        let sink = blocking(move || Sink::open(path, offset)).await?;
+        let sink = blocking(move || Sink::open(path, offset, turn)).await?;
         Ok(Upload {
             files: self.clone(),
             account,
@@ -117,8 +130,23 @@ impl Files {
             offset,
             piece: Vec::new(),
             sink: Some(sink),
-            _turn: None,
         })
+    }
+
+    /// How many bytes an account keeps, with all that has come of its other uploads; nothing is
+    /// counted for one that may keep anything.
+    async fn used_beside(
+        &self,
+        account: UserId,
+        path: &Path,
+        limit: u64,
+    ) -> Result<u64, FilesError> {
+        if limit == u64::MAX {
+            return Ok(0);
+        }
+        let path = path.to_owned();
+        let unfinished = blocking(move || beside(&path)).await?;
+        Ok(self.used(account).await?.saturating_add(unfinished))
     }
 
     fn upload_path(&self, account: UserId, hash: Hash) -> PathBuf {
@@ -164,6 +192,7 @@ impl Upload {
         if self.piece.is_empty() {
             return Ok(());
         }
+        self.check_quota(self.sink.as_ref()).await?;
         let piece = std::mem::take(&mut self.piece);
         let mut sink = self.sink.take().ok_or(FilesError::Stopped)?;
         let (sink, mut piece) = blocking(move || {
@@ -174,6 +203,17 @@ impl Upload {
         piece.clear();
         (self.sink, self.piece) = (Some(sink), piece);
         Ok(())
+    }
+
+    /// Whether there is room for what has come of this one, beside what else came meanwhile.
+    async fn check_quota(&self, sink: Option<&Sink>) -> Result<(), FilesError> {
+        let limit = self.limit;
+        let path = &sink.ok_or(FilesError::Stopped)?.path;
+        let used = self.files.used_beside(self.account, path, limit).await?;
+        match used.saturating_add(self.offset) > limit {
+            true => Err(FilesError::Quota { used, limit }),
+            false => Ok(()),
+        }
     }
 
     /// All of it has come: verified, synced, under its name, and the account's to use. Goes on to
@@ -188,10 +228,13 @@ impl Upload {
         let piece = std::mem::take(&mut self.piece);
         let sink = self.sink.take().ok_or(FilesError::Stopped)?;
         let (sink, hash) = blocking(move || sink.verified(&piece, wanted)).await?;
+        // Here all of it lies where others' checks find it: of two that have room for one only,
+        // not both are told yes.
+        self.check_quota(Some(&sink)).await?;
         let to = files.blob_path(hash);
         // From here until the row is there the collector must not look at this content.
         let _naming = files.0.naming.read().await;
-        blocking(move || sink.settle(&to)).await?;
+        let _turn = blocking(move || sink.settle(&to)).await?;
         let new = files.0.publisher.publish(hash, bytes, account, files.now()).await?;
         if new {
             files.uses_more(account, bytes);
@@ -201,7 +244,7 @@ impl Upload {
 }
 
 impl Sink {
-    fn open(path: PathBuf, offset: u64) -> Result<Sink, FilesError> {
+    fn open(path: PathBuf, offset: u64, turn: Option<Turn>) -> Result<Sink, FilesError> {
         let have = length(&path)?;
         if offset > have {
             return Err(FilesError::Offset { have, asked: offset });
@@ -224,7 +267,7 @@ impl Sink {
         let file = open().map_err(FilesError::of(&path))?;
         // What is there already is hashed at the end, once, and not at every resumption.
         let hasher = (offset == 0).then(blake3::Hasher::new);
-        Ok(Sink { path, file, hasher })
+        Ok(Sink { path, file, hasher, turn })
     }
 
     fn take(&mut self, piece: &[u8]) -> Result<(), FilesError> {
@@ -249,11 +292,13 @@ impl Sink {
         Ok((self, found))
     }
 
-    fn settle(self, to: &Path) -> Result<(), FilesError> {
-        if to.exists() {
-            return fs::remove_file(&self.path).map_err(FilesError::of(&self.path));
+    /// Puts it under its name; its turn is over once that is known.
+    fn settle(mut self, to: &Path) -> Result<Option<Turn>, FilesError> {
+        match to.exists() {
+            true => fs::remove_file(&self.path).map_err(FilesError::of(&self.path))?,
+            false => settle(&self.path, to)?,
         }
-        settle(&self.path, to)
+        Ok(self.turn.take())
     }
 }
 
@@ -263,4 +308,23 @@ fn length(path: &Path) -> Result<u64, FilesError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
         Err(error) => Err(FilesError::of(path)(error)),
     }
+}
+
+/// How much lies beside an upload: in those of the same account that are not finished.
+fn beside(path: &Path) -> Result<u64, FilesError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(FilesError::of(folder)(error)),
+    };
+    let mut bytes = 0_u64;
+    for entry in entries {
+        let entry = entry.map_err(FilesError::of(folder))?;
+        if entry.path() != path {
+            // It may be finished by now.
+            bytes = bytes.saturating_add(length(&entry.path())?);
+        }
+    }
+    Ok(bytes)
 }

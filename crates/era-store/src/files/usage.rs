@@ -4,9 +4,13 @@
 //! own jobs, each content once. Counting reads many rows, so the sum is remembered for a minute
 //! and uploads are added to it meanwhile.
 
-use era_core::units::{JobId, UserId};
+use std::collections::BTreeSet;
 
-use super::{Files, FilesError, locked};
+use era_core::units::{JobId, UserId};
+use sqlx::AssertSqlSafe;
+
+use super::reach::BINDS_MAX;
+use super::{Files, FilesError, locked, marks};
 
 const REMEMBERED_MS: i64 = 60_000;
 
@@ -109,6 +113,21 @@ impl Files {
         transaction.commit().await?;
         for outputs in left {
             self.forget_used(outputs.account);
+        }
+        Ok(())
+    }
+
+    /// These jobs are kept as if they had ended just now.
+    pub async fn keep_longer(&self, jobs: &BTreeSet<JobId>) -> Result<(), FilesError> {
+        let jobs: Vec<i64> = jobs.iter().filter_map(|job| i64::try_from(job.0).ok()).collect();
+        for some in jobs.chunks(BINDS_MAX) {
+            let query =
+                format!("UPDATE job_outputs SET ended = ? WHERE job IN ({})", marks(some.len()));
+            let mut query = sqlx::query(AssertSqlSafe(query)).bind(self.now());
+            for job in some {
+                query = query.bind(job);
+            }
+            query.execute(self.writer()).await?;
         }
         Ok(())
     }

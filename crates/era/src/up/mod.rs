@@ -169,8 +169,22 @@ fn tell_of_first(out: &mut impl Write, first: Option<&FirstAccount>) -> anyhow::
     Ok(())
 }
 
-/// Comes back at Ctrl-C, and when a service manager asks.
+/// Comes back at Ctrl-C, and when a service manager asks. Whoever asks a second time does not want
+/// to wait: the program then ends at once.
 pub(crate) async fn told_to_stop() -> anyhow::Result<()> {
+    told().await?;
+    tokio::spawn(async {
+        if told().await.is_ok() {
+            std::process::exit(INTERRUPTED);
+        }
+    });
+    Ok(())
+}
+
+/// The exit code of a program that was interrupted, as shells have it.
+const INTERRUPTED: i32 = 130;
+
+async fn told() -> anyhow::Result<()> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

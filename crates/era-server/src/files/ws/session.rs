@@ -58,9 +58,9 @@ pub(super) async fn converse(
     let mut session = Session { service, caller, outbox, transfers: BTreeMap::new() };
     tokio::select! {
         () = session.listen(&mut stream) => session.end().await,
-        () = lasting::over(lasting.as_ref()) => {
+        goodbye = lasting::over(lasting.as_ref()) => {
             session.end().await;
-            let goodbye = session.send(Message::Close(Some(lasting::goodbye())));
+            let goodbye = session.send(Message::Close(Some(goodbye)));
             // One who takes nothing any more is cut off without it.
             if tokio::time::timeout(GOODBYE_MAX, goodbye).await.is_err() {
                 writer.abort();

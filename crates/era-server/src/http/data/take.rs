@@ -9,13 +9,18 @@ use axum::http::StatusCode;
 use era_store::files::Upload;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 
 use crate::http::{Failure, reading};
 
 /// Most bytes of a list of files.
 const LIST_BYTES_MAX: usize = 64 << 20;
+/// Most MiB of such lists that are held at a time, all in all; whoever comes later comes back.
+const HELD_MIB_MAX: usize = 512;
 /// How long a client may send nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
+
+static HELD: Semaphore = Semaphore::const_new(HELD_MIB_MAX);
 
 /// A JSON body that may be large.
 pub(super) struct Large<T>(pub(super) T);
@@ -26,7 +31,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Large<T> {
     async fn from_request(request: Request, _: &S) -> Result<Large<T>, Failure> {
         let mut body = request.into_body().into_data_stream();
         let mut whole = Vec::new();
+        let mut held = Vec::new();
         while let Some(piece) = next(&mut body).await? {
+            // Of the first MiB nobody is asked: other bodies may have as much.
+            while held.len() < (whole.len() + piece.len()) >> 20 {
+                held.push(HELD.try_acquire().map_err(|_| too_many())?);
+            }
             if whole.len() + piece.len() > LIST_BYTES_MAX {
                 let detail = format!("the list is larger than {LIST_BYTES_MAX} bytes: send parts");
                 return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail));
@@ -35,6 +45,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Large<T> {
         }
         reading::json(&whole).map(Large)
     }
+}
+
+fn too_many() -> Failure {
+    let detail = "too many long lists of files are being sent: try again in a moment";
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).after(5)
 }
 
 /// Writes a body to an upload. What came before a cut is kept.

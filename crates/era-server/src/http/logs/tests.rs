@@ -8,6 +8,7 @@ use axum::Router;
 use axum::routing::get;
 use era_cloud::log::{LogWriter, Stream};
 use era_core::job::TaskId;
+use futures_util::StreamExt;
 use tungstenite::Message;
 
 use super::*;
@@ -18,14 +19,41 @@ fn writer(folder: &FilePath, rank: u32) -> LogWriter {
 }
 
 fn all_text(folder: &FilePath) -> String {
-    let (pieces, mut taken) = mpsc::channel(1000);
-    send_text(folder, Only::default(), 0, &pieces).unwrap();
-    drop(pieces);
+    let mut printed = Printed::Unread { folder: folder.to_owned(), only: Only::default(), from: 0 };
     let mut text = Vec::new();
-    while let Some(piece) = taken.blocking_recv() {
-        text.extend(piece.unwrap());
+    while let Some((piece, left)) = printed.piece().unwrap() {
+        text.extend(piece);
+        printed = left;
     }
     String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn readers_that_stand_still_hold_no_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = [b'x'; 1000];
+    for n in 0..4 * PIECE_BYTES / line.len() {
+        let mut log = writer(folder.path(), 0);
+        log.write(Stream::Out, &[&line[..], b"\n"].concat(), Time(n as i64));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(2)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let long = Duration::from_secs(30);
+        let mut readers = Vec::new();
+        for _ in 0..8 {
+            let answer = text(folder.path().to_owned(), Only::default(), 0, JobId(1));
+            let mut pieces = answer.into_body().into_data_stream();
+            let first = tokio::time::timeout(long, pieces.next()).await.unwrap();
+            assert!(!first.unwrap().unwrap().is_empty());
+            readers.push(pieces);
+        }
+        let others = tokio::task::spawn_blocking(|| ());
+        tokio::time::timeout(long, others).await.unwrap().unwrap();
+    });
 }
 
 #[test]
@@ -93,7 +121,7 @@ async fn serve(folder: PathBuf, over: Arc<AtomicBool>) -> SocketAddr {
         async move {
             upgrade.on_upgrade(move |socket| {
                 let follower = Follower::new(socket, room().unwrap(), None);
-                let over = move || std::future::ready(over.load(Ordering::SeqCst));
+                let over = move || std::future::ready(Ok(over.load(Ordering::SeqCst)));
                 stream(follower, folder, Only::default(), 0, over)
             })
         }

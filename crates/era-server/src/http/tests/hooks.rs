@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, BufReader};
 
-use era_store::accounts::WebhookRow;
+use era_store::accounts::{DeliveryRow, WebhookRow};
 
 use super::*;
 use crate::auth::now_ms;
-use crate::webhook::deliver;
+use crate::webhook::deliver::Deliveries;
 use crate::webhook::news::Watcher;
 
 /// Somebody who takes what is sent, for as long as a test asks.
@@ -23,7 +23,16 @@ impl Taker {
     async fn told(&self, house: &House) -> Vec<Value> {
         let sent = tokio::spawn({
             let app = house.app.clone();
-            async move { deliver::due(&app, &deliver::agent(Reach::Anywhere)).await.unwrap() }
+            async move {
+                let mut deliveries = Deliveries::new(Reach::Anywhere);
+                loop {
+                    deliveries.send_due(&app).await.unwrap();
+                    if deliveries.is_idle() {
+                        break;
+                    }
+                    deliveries.next_settled().await.unwrap();
+                }
+            }
         });
         let mut told = Vec::new();
         loop {
@@ -58,7 +67,7 @@ fn take(mut stream: TcpStream) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
-async fn hook(house: &House, taker: &Taker, events: &str, below: Option<i64>) {
+async fn hook(house: &House, taker: &Taker, events: &str, below: Option<i64>) -> u64 {
     let row = WebhookRow {
         id: 0,
         user: house.app.auth.directory().user_named("admin").unwrap().id.0,
@@ -71,7 +80,7 @@ async fn hook(house: &House, taker: &Taker, events: &str, below: Option<i64>) {
         last: None,
         created: now_ms() - 1000,
     };
-    house.app.auth.rows().add_webhook(&row).await.unwrap();
+    house.app.auth.rows().add_webhook(&row).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -130,4 +139,45 @@ async fn a_price_that_falls_below_a_limit_is_told_once_each_time() {
     rate("1").await;
     watcher.look_at_prices(&house.app).await.unwrap();
     assert_eq!(taker.told(&house).await.len(), 1, "it fell again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_receiver_that_never_answers_holds_up_no_other_and_no_stop() {
+    let (house, _) = with_a_node().await;
+    // Connections are made, and nobody takes them.
+    let (silent, taker) = (Taker::new(), Taker::new());
+    let rows = house.app.auth.rows();
+    let due = |webhook, origin: usize| DeliveryRow {
+        id: 0,
+        webhook,
+        origin: origin.to_string(),
+        body: json!({ "origin": origin }).to_string(),
+        tries: 0,
+        due: now_ms() - 1000,
+        created: now_ms() - 1000,
+    };
+    let (dead, live) =
+        (hook(&house, &silent, "job_started", None).await, hook(&house, &taker, "x", None).await);
+    let waiting: Vec<_> = (0..200).map(|origin| due(dead, origin)).collect();
+    rows.post(&waiting, None).await.unwrap();
+    rows.post(&[due(live, 1), due(live, 2)], None).await.unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let journal = house.app.store.journal();
+    let running = crate::webhook::run(house.app.clone(), journal, Reach::Anywhere, stop.clone());
+    let running = tokio::spawn(running);
+    let told = async {
+        let mut told = Vec::new();
+        while told.len() < 2 {
+            match taker.0.accept() {
+                Ok((stream, _)) => told.push(take(stream)["origin"].as_u64().unwrap()),
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+        told
+    };
+    // All that waits for the silent one would take two minutes, sixteen at a time.
+    let told = tokio::time::timeout(Duration::from_secs(60), told).await.unwrap();
+    assert_eq!(told, [1, 2]);
+    stop.cancel();
+    tokio::time::timeout(Duration::from_secs(60), running).await.unwrap().unwrap();
 }

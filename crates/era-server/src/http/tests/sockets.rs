@@ -100,3 +100,31 @@ async fn a_revoked_token_ends_what_was_opened_with_it_and_nothing_else() {
     house.app.auth.end(&house.app.auth.session(&admin).unwrap().1).await.unwrap();
     assert_eq!(staying.await.unwrap(), axum::extract::ws::close_code::POLICY);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stays_open_ends_when_the_server_stops() {
+    let (house, admin) = with_a_node().await;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    // Far longer than the test waits.
+    let serving = Serving { stop_time: 30 * SOON, ..Serving::default() };
+    let server = {
+        let (routes, stopped) = (house.routes.clone(), stop.clone().cancelled_owned());
+        tokio::spawn(async move { serve_routes(listener, routes, &serving, stopped).await })
+    };
+    let (opened, is_open) = std::sync::mpsc::channel();
+    let events = tokio::task::spawn_blocking({
+        let (admin, opened) = (admin.clone(), opened.clone());
+        move || listen(address, &admin, opened)
+    });
+    let socket =
+        tokio::task::spawn_blocking(move || open(address, "/files/ws".to_owned(), admin, opened));
+    for _ in 0..2 {
+        is_open.recv_timeout(SOON).unwrap();
+    }
+    stop.cancel();
+    assert_eq!(socket.await.unwrap(), axum::extract::ws::close_code::AWAY);
+    events.await.unwrap();
+    tokio::time::timeout(SOON, server).await.unwrap().unwrap().unwrap();
+}

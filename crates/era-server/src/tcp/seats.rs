@@ -1,0 +1,64 @@
+//! How many connections an account has: none may take them all.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use era_core::units::UserId;
+
+use super::CONNECTIONS_MAX;
+
+/// Most connections of an account.
+pub(super) const SEATS_MAX: usize = CONNECTIONS_MAX / 4;
+
+/// Who has how many. A clone shares.
+#[derive(Clone, Default)]
+pub(super) struct Seats(Arc<Mutex<BTreeMap<UserId, usize>>>);
+
+/// One of them, until it is dropped.
+pub(super) struct Seat(Seats, UserId);
+
+impl Seats {
+    /// One more for this account, if it may have that.
+    pub(super) fn take(&self, user: UserId) -> Option<Seat> {
+        let mut all = self.all();
+        let taken = all.entry(user).or_default();
+        if *taken >= SEATS_MAX {
+            return None;
+        }
+        *taken += 1;
+        Some(Seat(self.clone(), user))
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<UserId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut all = self.0.all();
+        if let Some(taken) = all.get_mut(&self.1) {
+            *taken -= 1;
+            if *taken == 0 {
+                all.remove(&self.1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_does_not_take_the_connections_of_others() {
+        let seats = Seats::default();
+        let mut hers: Vec<Seat> = (0..SEATS_MAX).map(|_| seats.take(UserId(1)).unwrap()).collect();
+        assert!(seats.take(UserId(1)).is_none());
+        assert!(seats.take(UserId(2)).is_some());
+        hers.pop();
+        assert!(seats.take(UserId(1)).is_some());
+        drop(hers);
+        assert!(seats.all().is_empty());
+    }
+}
