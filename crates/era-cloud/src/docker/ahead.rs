@@ -189,7 +189,7 @@ mod tests {
         let asked = swarm.asked();
         let at = |words: &str| asked.iter().position(|one| one == words);
         let made = at("POST /services/create").expect("it was made");
-        let gone = at("DELETE /services/era-0a1b2c3d-j7-p0-a1-r0-stage-").expect("it went");
+        let gone = at("DELETE /services/era-0a1b2c3d-j7-p0-a1-r0-stage-n").expect("it went");
         assert!(made < gone, "{asked:?}");
     }
 }

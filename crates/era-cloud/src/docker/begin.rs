@@ -67,6 +67,17 @@ pub(super) struct Hand {
 /// of different jobs seldom wait for each other.
 pub(super) type Laying = Arc<[tokio::sync::Mutex<()>; 16]>;
 
+impl Problem {
+    /// What it is that did not pass. An image that cannot be had on one node will not be had on
+    /// another; an engine, or room on a disk, may.
+    pub(super) fn that_stays(error: DockerError) -> Problem {
+        match error {
+            image @ DockerError::NoImage { .. } => image.into(),
+            other => Problem::Away(other),
+        }
+    }
+}
+
 impl Hand {
     /// Carries out a launch, trying again while the engine cannot be reached, for as long as an
     /// engine may be away. That it waits is in the task's log.
@@ -84,7 +95,7 @@ impl Hand {
                     }
                     let since = *since.get_or_insert_with(Instant::now);
                     if since.elapsed() >= AWAY_PATIENCE {
-                        return Err(Problem::Away(error));
+                        return Err(Problem::that_stays(error));
                     }
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(AGAIN_MAX);

@@ -5,7 +5,7 @@
 
 use bollard::errors::Error as ApiError;
 
-use super::held::{ENGINE_AWAY, IMAGE_AWAY, NODE_FULL};
+use super::held::{ENGINE_AWAY, NODE_FULL};
 
 /// Why an engine could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -154,7 +154,6 @@ impl DockerError {
     pub(super) fn reason(&self) -> &'static str {
         match self {
             full if full.is_full() => NODE_FULL,
-            DockerError::NoImage { .. } => IMAGE_AWAY,
             _ => ENGINE_AWAY,
         }
     }

@@ -13,8 +13,7 @@ use crate::executor::{Ending, Launch, Report};
 const NOT_STARTED: i32 = 126;
 /// Why a task is lost that its engine ended as it came back, or never started.
 pub(super) const ENGINE_AWAY: &str = "its-engine-went-away";
-/// Why a task is lost whose image a registry did not give, or whose node has no room for it.
-pub(super) const IMAGE_AWAY: &str = "its-image-could-not-be-had";
+/// Why a task is lost whose node has no room for it.
 pub(super) const NODE_FULL: &str = "the-disk-of-its-node-is-full";
 /// Why a task is lost whose node the engine does not know.
 pub(super) const NODE_UNKNOWN: &str = "its-node-is-not-known";

@@ -76,7 +76,7 @@ project: vision
 command: python train.py --epochs 90   # or [python, train.py]; a line is a shell's
 code: .                                # the folder that goes along; `none` for none
 env: {SEED: \"7\"}
-inputs: [imagenet, {data: ada/labels, to: inputs/labels}]
+inputs: [imagenet, {data: ada/labels, path: inputs/labels}]
 image: pytorch                         # where the executor has images
 resources: {gpu: 2, cpu: 8, memory: 64Gi, gpu.model: a100}
 replicas: 2..4                         # or 4, or `gpus: 16` in all

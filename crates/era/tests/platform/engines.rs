@@ -153,7 +153,10 @@ fn an_image_goes_from_a_dockerfile_into_the_catalogue_and_a_job_runs_in_it() {
     std::fs::write(&dockerfile, format!("FROM {IMAGE}\nRUN echo on the way && false\n")).unwrap();
     let (code, said) = platform.fails(&["images", "build", "hello"]);
     assert!(code != 0 && said.contains("the Dockerfile failed"), "{said}");
-    let lost = platform.submit(&job("127.0.0.1:1/no/such:image"));
+    let mut nowhere = job("127.0.0.1:1/no/such:image");
+    // Long enough for the registry to be asked again for a while.
+    nowhere["ask"]["duration_s"] = json!(300);
+    let lost = platform.submit(&nowhere);
     assert_eq!(platform.ended(lost)["state"], "failed");
     let log = platform.ok(&["logs", &lost.to_string()]);
     assert!(log.contains("could not be had"), "{log}");

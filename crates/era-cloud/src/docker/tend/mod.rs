@@ -365,7 +365,7 @@ impl Tender {
                         true if patient => {
                             again(hand, launch, generation, word, error, first).await
                         }
-                        true => Err(Problem::Away(error)),
+                        true => Err(Problem::that_stays(error)),
                         false => Err(error.into()),
                     }
                 }
