@@ -82,7 +82,7 @@ mod tests {
     fn a_machine_without_gpus_has_none_of_others() {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("null"), "").expect("written");
-        assert_eq!(of_others(&[], folder.path(), &folder.path().join("none")), [PathBuf::new(); 0]);
-        assert_eq!(of_others(&[], &folder.path().join("none"), folder.path()), [PathBuf::new(); 0]);
+        assert!(of_others(&[], folder.path(), &folder.path().join("none")).is_empty());
+        assert!(of_others(&[], &folder.path().join("none"), folder.path()).is_empty());
     }
 }

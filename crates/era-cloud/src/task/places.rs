@@ -101,7 +101,7 @@ impl Places {
 
     /// Makes them, copies the code, shows the inputs. What it returns is still to be mounted
     /// read-only: from a kept folder, to a path in the working folder. That one is still to be
-    /// [given](give) to its owner, once nothing more is done in it. A spare folder of the same owner
+    /// given to its owner, once nothing more is done in it. A spare folder of the same owner
     /// becomes the temporary one.
     pub fn prepare(
         &self,

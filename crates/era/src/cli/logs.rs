@@ -87,7 +87,7 @@ fn all(
     mut take: impl FnMut(&LogLine) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     loop {
-        let page = client.logs(job, &LogAsk { limit: Some(PAGE), ..ask.clone() })?;
+        let page = client.logs(job, &LogAsk { limit: Some(PAGE), ..*ask })?;
         let Some(last) = page.items.last() else { return Ok(()) };
         ask.from = Some(last.next);
         page.items.iter().try_for_each(&mut take)?;
