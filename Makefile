@@ -45,6 +45,7 @@ soak: ## Run every test with far more random cases and crashes, and those that t
 	@$(MAKE) --no-print-directory test PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED)
 	cargo test --workspace --locked --lib --bins --tests -- --ignored --test-threads 1
 
+# The client is checked for Windows where `make portable` has been run once.
 lint: setup-lint ## Check format, lints, documentation, licences and scripts
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -56,6 +57,10 @@ lint: setup-lint ## Check format, lints, documentation, licences and scripts
 	fi; \
 	echo "$$*"; "$$@"
 	scripts/page check
+	@if rustup target list --installed 2>/dev/null | grep -q x86_64-pc-windows-gnu \
+		&& command -v x86_64-w64-mingw32-gcc >/dev/null 2>&1; then \
+		set -- cargo check --locked --target x86_64-pc-windows-gnu -p era; echo "$$*"; "$$@"; \
+	fi
 	@if command -v shellcheck >/dev/null 2>&1; then \
 		set -- shellcheck scripts/setup scripts/test-python scripts/fuzz-api scripts/page .ci/run; echo "$$*"; "$$@"; \
 	fi

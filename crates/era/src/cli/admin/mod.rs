@@ -65,6 +65,7 @@ pub(crate) enum Admin {
     Backup(crate::upkeep::Backup),
     #[cfg(unix)]
     Restore(crate::upkeep::Restore),
+    #[cfg(unix)]
     Copy(crate::upkeep::Copy),
 }
 
@@ -94,6 +95,7 @@ impl Admin {
             Admin::Backup(command) => command.run(),
             #[cfg(unix)]
             Admin::Restore(command) => command.run(),
+            #[cfg(unix)]
             Admin::Copy(command) => command.run(),
         }
     }
