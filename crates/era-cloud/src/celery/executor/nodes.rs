@@ -247,7 +247,8 @@ impl Shared {
             all.cmd("SADD").arg(names::UNTAKEN).arg(node).ignore();
         }
         // Asked for after Redis was: what is sent meanwhile is known.
-        let (launches, tasks) = (self.known().unended_launches(), self.known().tasks());
+        let launches = self.known().unended_launches();
+        let tasks = self.known().tasks();
         for launch in &launches {
             if let Ok(text) = serde_json::to_string(launch) {
                 all.cmd("HSET").arg(names::LAUNCHES).arg(self.id(launch.task)).arg(text).ignore();
