@@ -35,6 +35,8 @@ pub(super) struct Task {
     pub(super) oom_kills_before: u64,
     /// When its disk use is looked at again; `None` while it is being looked at.
     pub(super) disk_due: Option<Instant>,
+    /// What it had on disk when that was last looked at, and how much more than the time before.
+    pub(super) disk: Option<(u64, u64)>,
     /// What it writes for TensorBoard, once it has a keeper.
     pub(super) scalars: Option<Scalars>,
     /// Since when its GPUs are idle.
@@ -65,6 +67,7 @@ impl Task {
             killed: None,
             oom_kills_before: 0,
             disk_due: None,
+            disk: None,
             scalars: None,
             idle: Idle::default(),
             samples: 0,

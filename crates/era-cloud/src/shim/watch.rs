@@ -102,6 +102,34 @@ impl Watch {
         }
     }
 
+    /// Where a disk is nearly full, ends the task that fills it the fastest. One that only has much
+    /// on it, or writes a line now and then, is let be.
+    fn keep_room(&mut self, on: &mut Supervisor, now: Instant) {
+        let mut fastest: Option<(u64, TaskId)> = None;
+        for (task, about) in &mut on.tasks {
+            let ending = about.doom.is_some() || about.keeper.is_none();
+            let Some(reserve) = reserve_used(&about.launch.spec.folder).filter(|_| !ending) else {
+                continue;
+            };
+            // It is looked at again at once, so that who writes is known.
+            about.disk_due = about.disk_due.map(|due| due.min(now));
+            if let Some((_, grown)) = about.disk
+                && grown > reserve / 64
+                && fastest.is_none_or(|(most, _)| grown > most)
+            {
+                fastest = Some((grown, *task));
+            }
+        }
+        // One at a time: the next look tells whether that was enough.
+        if let Some((_, task)) = fastest {
+            on.kill(
+                task,
+                Ending::OutOfDisk,
+                "the disk is nearly full, and it fills it the fastest",
+            );
+        }
+    }
+
     /// Acts on walks that are done, and asks for those that are due.
     fn disks(&mut self, on: &mut Supervisor) {
         let now = Instant::now();
@@ -109,11 +137,14 @@ impl Watch {
             for (task, walked) in walked.try_iter() {
                 let Some(about) = on.tasks.get_mut(&task) else { continue };
                 about.disk_due = Some(now + walked.rest);
+                let before = about.disk.map_or(0, |(bytes, _)| bytes);
+                about.disk = Some((walked.bytes, walked.bytes.saturating_sub(before)));
                 if walked.bytes > about.launch.spec.limits.disk_bytes {
                     on.kill(task, Ending::OutOfDisk, "it filled more disk than it may");
                 }
             }
         }
+        self.keep_room(on, now);
         for (task, about) in &mut on.tasks {
             if about.keeper.is_none() || about.disk_due.is_none_or(|due| due > now) {
                 continue;
@@ -126,6 +157,21 @@ impl Watch {
             let _ = ask.send(Walk { task: *task, folders, owner });
         }
     }
+}
+
+/// What is kept free of a disk for the platform itself, whose journal would stop for want of room:
+/// a tenth of it, and no more than 4 GiB.
+fn reserve(disk_bytes: u64) -> u64 {
+    (disk_bytes / 10).min(4 << 30)
+}
+
+/// How much of a disk is used up below what is kept free; `None` where there is room, or where it
+/// cannot be told.
+fn reserve_used(folder: &std::path::Path) -> Option<u64> {
+    let about = rustix::fs::statvfs(folder).ok()?;
+    let reserve = reserve(about.f_blocks.saturating_mul(about.f_frsize));
+    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    (free < reserve).then_some(reserve)
 }
 
 fn walker() -> Walker {
@@ -189,5 +235,17 @@ fn memory_and_processes(on: &mut Supervisor) {
     }
     for (task, ending, why) in over {
         on.kill(task, ending, why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenth_of_a_small_disk_and_little_of_a_large_one_is_kept_free() {
+        assert_eq!(reserve(200 << 20), 20 << 20);
+        assert_eq!(reserve(8 << 40), 4 << 30);
+        assert_eq!(reserve_used("/nowhere".as_ref()), None);
     }
 }

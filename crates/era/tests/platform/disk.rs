@@ -168,6 +168,33 @@ fn submit(platform: &Platform, key: u32) -> std::io::Result<(u16, String)> {
 }
 
 #[test]
+fn a_job_that_fills_the_platforms_own_disk_is_ended_before_the_platform_is() {
+    let Some(small) = Small::mount(300) else {
+        skipped("no file system can be mounted here");
+        return;
+    };
+    let mut builder = tempfile::Builder::new();
+    let platform =
+        Platform::start_in(builder.prefix("era").tempdir_in(small.0.path()).unwrap(), &[]);
+    let job = |script: &str| {
+        platform.submit(&json!({
+            "work": {"command": ["sh", "-c", script]},
+            "ask": {"resources": {"cpu": "100m", "memory": "64Mi"}, "duration_s": 600},
+        }))
+    };
+    let modest = job("while :; do echo still here >> $ERA_OUTPUTS/log; sleep 0.2; done");
+    let greedy = "while :; do head -c 2097152 /dev/zero >> $ERA_OUTPUTS/all; sleep 0.3; done";
+    let ended = platform.ended(job(greedy));
+    assert_eq!((&ended["state"], &ended["exit_code"]), (&json!("failed"), &json!(137)), "{ended}");
+    assert_eq!(ended["tasks"][0]["cause"], "out_of_disk", "{ended}");
+    let next = platform.ended(job("echo there is room"));
+    assert_eq!(next["state"], "succeeded", "{next}");
+    assert_eq!(platform.get(&format!("/jobs/{modest}"))["state"], "running");
+    platform.ok(&["cancel", &modest.to_string()]);
+    platform.ended(modest);
+}
+
+#[test]
 fn a_full_disk_refuses_what_is_new_and_loses_nothing_that_was_kept() {
     let Some(small) = Small::mount(48) else {
         skipped("no small file system can be mounted here (that takes root)");
