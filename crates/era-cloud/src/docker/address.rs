@@ -9,9 +9,10 @@
 //! Another machine is reached without TLS only where `insecure-plain=yes` says so: secrets and
 //! passwords of registries go that way, and whoever can speak to an engine is root there.
 //! Behind the question mark, joined by `&`: `image=REFERENCE` for jobs that name none,
-//! `volumes=bind` (the data folder is at the same path on every node: the default) or
-//! `volumes=nfs:SERVER:/EXPORT` (that export is the data folder), `registry=HOST:PORT/PREFIX` where
-//! images that are built go, and `registry-auth=FILE`, which holds `user:password`.
+//! `volumes=bind` (the data folder is at the same path on every node: the default),
+//! `volumes=nfs:SERVER:/EXPORT` (that export is the data folder) or `volumes=local:NAME` (that
+//! volume of the engine is it, for a server in a container), `registry=HOST:PORT/PREFIX` where images
+//! that are built go, and `registry-auth=FILE`, which holds `user:password`.
 
 use std::path::PathBuf;
 
@@ -61,6 +62,11 @@ pub enum Volumes {
         server: String,
         /// Its export that is the data folder.
         export: String,
+    },
+    /// As a volume of the one engine, which the server's own container mounts too.
+    Local {
+        /// What it is called.
+        name: String,
     },
 }
 
@@ -178,16 +184,21 @@ fn is_here(place: &str) -> bool {
 }
 
 fn volumes(value: &str) -> Result<Volumes, String> {
-    let bad = || "`volumes` is `bind` or `nfs:SERVER:/EXPORT`".to_owned();
-    match value {
-        "bind" => return Ok(Volumes::Bind),
-        "local" => {
-            return Err("a volume of one node alone cannot hold jobs' folders, since the server \
-                        writes leases there and reads what is left: give `volumes=bind` for one \
-                        machine, `volumes=nfs:SERVER:/EXPORT` for several"
-                .into());
+    let bad = || "`volumes` is `bind`, `nfs:SERVER:/EXPORT` or `local:NAME`".to_owned();
+    if value == "bind" {
+        return Ok(Volumes::Bind);
+    }
+    if value == "local" {
+        return Err("a local volume has a name: `volumes=local:NAME`, and is mounted as the data \
+                    folder of the server's own container"
+            .into());
+    }
+    if let Some(name) = value.strip_prefix("local:") {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(fits) {
+            return Err("a volume's name has letters, digits and `_`, `.` or `-`".into());
         }
-        _ => {}
+        return Ok(Volumes::Local { name: name.to_owned() });
     }
     let (server, export) =
         value.strip_prefix("nfs:").and_then(|rest| rest.split_once(":/")).ok_or_else(bad)?;
@@ -253,6 +264,8 @@ mod tests {
         assert_eq!(address.volumes, nfs);
         assert_eq!(address.registry.as_deref(), Some("r:5000/era"));
         assert_eq!(address.registry_auth, Some("/etc/era/registry".into()));
+        let address = Address::parse("docker://?volumes=local:era-files").expect("a volume");
+        assert_eq!(address.volumes, Volumes::Local { name: "era-files".into() });
     }
 
     #[test]
@@ -268,7 +281,10 @@ mod tests {
             ("docker:///s?volumes=nfs", "nfs:SERVER:/EXPORT"),
             ("docker:///s?volumes=nfs:/srv", "nfs:SERVER:/EXPORT"),
             ("docker:///s?volumes=nfs:a:/srv,rw", "nfs:SERVER:/EXPORT"),
-            ("docker:///s?volumes=local", "`volumes=bind` for one machine"),
+            ("docker:///s?volumes=local", "`volumes=local:NAME`"),
+            ("docker:///s?volumes=local:", "a volume's name"),
+            ("docker:///s?volumes=local:../etc", "a volume's name"),
+            ("docker:///s?volumes=disk", "`bind`, `nfs:SERVER:/EXPORT` or `local:NAME`"),
             ("docker:///s?volumes=nfs:a,rw:/x", "nfs:SERVER:/EXPORT"),
             ("docker:///s?registry=http://r", "HOST:PORT"),
         ] {

@@ -132,6 +132,7 @@ mod tests {
             house: House {
                 site: engine.site().clone(),
                 volumes: Volumes::Bind,
+                outside: data.clone(),
                 data,
                 times: LeaseTimes::none(),
                 isolation: Isolation::NONE,

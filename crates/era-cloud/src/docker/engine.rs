@@ -5,7 +5,7 @@
 //! removed. What is asked for, and when, is not decided here.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use bollard::query_parameters::{
 use era_core::job::TaskId;
 use futures_util::{Stream, StreamExt};
 
-use super::address::{Address, Endpoint};
+use super::address::{Address, Endpoint, Volumes};
 use super::failure::DockerError;
 use super::images::Registry;
 use super::instance::{EngineNode, Instance, Seen, Sighting, Volume};
@@ -49,6 +49,9 @@ pub struct Engine {
     is_swarm: bool,
     id: Option<String>,
     host: String,
+    /// The only node of a Swarm that tasks are for: a volume of one engine's own is seen there
+    /// alone.
+    only: Option<String>,
     pub(super) registry: Registry,
     /// One network is made at a time.
     making: Arc<tokio::sync::Mutex<()>>,
@@ -76,12 +79,14 @@ impl Engine {
         if is_swarm && swarm.control_available != Some(true) {
             return Err(DockerError::Worker { engine: place });
         }
+        let is_local = matches!(address.volumes, Volumes::Local { .. });
+        let only = swarm.node_id.filter(|_| is_swarm && is_local);
         let cluster = || swarm.cluster.and_then(|cluster| cluster.id);
         let id = if is_swarm { cluster() } else { info.id };
         let id = id.filter(|id| !id.is_empty());
         let registry = Registry::of(address)?;
         let making = Arc::default();
-        Ok(Engine { api, place, site, is_swarm, id, host, registry, making })
+        Ok(Engine { api, place, site, is_swarm, id, host, only, registry, making })
     }
 
     /// The same for the site of a data folder.
@@ -129,7 +134,8 @@ impl Engine {
         }
         let options = None::<bollard::query_parameters::ListNodesOptions>;
         let nodes = self.api.list_nodes(options).await.map_err(self.did("list nodes"))?;
-        Ok(nodes.iter().map(swarm::node).collect())
+        let fits = |node: &EngineNode| self.only.as_ref().is_none_or(|only| *only == node.id);
+        Ok(nodes.iter().map(swarm::node).filter(fits).collect())
     }
 
     /// Makes an instance, and starts it if that is wanted. One of that name that is there already
@@ -446,6 +452,16 @@ impl Engine {
             ..VolumeCreateRequest::default()
         };
         self.api.create_volume(request).await.map(drop).map_err(self.did("make a volume"))
+    }
+
+    /// Where the engine's machine keeps what is in a volume of its own.
+    pub(super) async fn folder_of(&self, name: &str) -> Result<PathBuf, DockerError> {
+        let none = || DockerError::NoVolume { engine: self.place.clone(), name: name.to_owned() };
+        match self.api.inspect_volume(name).await.map_err(self.did("find a volume")) {
+            Ok(volume) if volume.mountpoint.starts_with('/') => Ok(volume.mountpoint.into()),
+            Err(error) if !error.is_missing() => Err(error),
+            _ => Err(none()),
+        }
     }
 
     /// Removes a volume.

@@ -60,6 +60,16 @@ pub enum DockerError {
         /// What it answered.
         answer: String,
     },
+    /// The volume that is to be the data folder is not there.
+    #[error(
+        "the engine at {engine} keeps no volume `{name}` on its own disk: make one by `docker volume create {name}`, and mount it as the data folder of the server's container"
+    )]
+    NoVolume {
+        /// Which engine.
+        engine: String,
+        /// What it would be called.
+        name: String,
+    },
     /// An image is not there.
     #[error(
         "image `{image}` could not be had by the engine at {engine}: {answer}: {}",

@@ -8,7 +8,7 @@
 //!
 //! Names and labels come from (job, part, attempt, rank), so a second start is a no-op, and what
 //! runs is found again after a restart. The job's folder is the server's own, seen by the nodes at
-//! the same path or over NFS; the lease of a task lies in it (decision 0018). Containers keep how
+//! the same path, over NFS or in a volume; the lease of a task lies in it (decision 0018). Containers keep how
 //! they ended until the server has acknowledged that. What is worth running is not known here.
 
 mod address;
@@ -99,10 +99,15 @@ impl Docker {
         // Only a cut can make a second run, and there is none between a server and its socket.
         let near = !engine.is_swarm() && matches!(options.address.endpoint, Endpoint::Unix(_));
         let times = if near { LeaseTimes::none() } else { LeaseTimes::within(options.fence) };
+        let outside = match &options.address.volumes {
+            Volumes::Local { name } => engine.folder_of(name).await?,
+            Volumes::Bind | Volumes::Nfs { .. } => data.clone(),
+        };
         let house = House {
             site: engine.site().clone(),
             volumes: options.address.volumes.clone(),
             data,
+            outside,
             times,
             isolation: isolation(),
             own_ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),

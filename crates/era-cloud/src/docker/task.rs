@@ -48,6 +48,8 @@ pub(super) struct House {
     pub(super) volumes: Volumes,
     /// The data folder, below which are the jobs' own.
     pub(super) data: PathBuf,
+    /// Where that is on the nodes, if they mount it as a folder.
+    pub(super) outside: PathBuf,
     pub(super) times: LeaseTimes,
     pub(super) isolation: Isolation,
     /// The ids that tasks run under where they have none of their own.
@@ -183,7 +185,8 @@ fn mounted(house: &House, path: &Path, target: &str, read_only: bool) -> Mounted
             let path = format!("{}/{}", export.trim_end_matches('/'), below.display());
             Volume::Nfs { server: server.clone(), path }
         }
-        _ => Volume::Bind { path: path.display().to_string() },
+        (_, Ok(below)) => Volume::Bind { path: house.outside.join(below).display().to_string() },
+        (_, Err(_)) => Volume::Bind { path: path.display().to_string() },
     };
     Mounted { volume, target: target.to_owned(), read_only }
 }
@@ -273,6 +276,7 @@ mod tests {
             site: Site::named("0a1b2c3d").expect("a site"),
             volumes,
             data: "/data".into(),
+            outside: "/data".into(),
             times: LeaseTimes::within(era_core::units::Span::from_s(30)),
             isolation: Isolation { first_uid: Some(1000), namespaces: true },
             own_ids: (7, 7),
@@ -416,5 +420,17 @@ mod tests {
         let options = volume.driver_options();
         assert_eq!(options["type"], "nfs");
         assert_eq!(options["device"], ":/srv/era/jobs/7");
+    }
+
+    #[test]
+    fn a_local_volume_is_bound_from_where_the_engine_keeps_it() {
+        let local = Volumes::Local { name: "era-files".into() };
+        let outside = "/engine/volumes/era-files/_data".into();
+        let house = House { outside, ..house(local) };
+        let mut launch = launch(7, &["true"]);
+        Arc::make_mut(&mut launch.spec).folder = "/data/jobs/7".into();
+        let made = instance(&house, &launch, Chosen::default()).expect("an instance");
+        let path = "/engine/volumes/era-files/_data/jobs/7".to_owned();
+        assert_eq!(made.mounts[0].volume, Volume::Bind { path });
     }
 }

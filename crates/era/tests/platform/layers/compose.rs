@@ -16,6 +16,8 @@ use crate::skipped::skipped;
 
 /// How long all of it may take to be up.
 const UP_MAX: Duration = Duration::from_secs(120);
+/// The volume that is the data folder.
+const FILES: &str = "kept-for-a-test";
 
 /// What stands in for the images: how each is started here.
 const STARTED: &str = r#"
@@ -114,8 +116,10 @@ struct Composed {
 }
 
 impl Composed {
-    fn files(&self) -> PathBuf {
-        self.folder.path().join("files")
+    /// Where the engine keeps the volume that is the data folder.
+    fn files(&self) -> Option<PathBuf> {
+        let words = ["volume", "inspect", "-f", "{{.Mountpoint}}", FILES];
+        self.daemon.docker(&words).ok().map(|said| said.trim().into())
     }
 
     fn run(&self, words: &[&str]) -> Output {
@@ -130,7 +134,7 @@ impl Composed {
             .env("ERA_DOCKER_SOCKET", self.daemon.folder.join("s"))
             .env("ERA_DATABASE_PASSWORD", "chosen-for-a-test")
             .env("ERA_TLS", self.folder.path().join("tls"))
-            .env("ERA_FILES", self.files())
+            .env("ERA_FILES", FILES)
             .env("ERA_JOB_IMAGE", IMAGE)
             .output()
             .unwrap()
@@ -174,7 +178,7 @@ fn all_of_it_comes_up_from_the_compose_file_and_a_job_goes_through_it() {
     let Some(compose) = compose() else { return };
     let Some(daemon) = Daemon::alone() else { return };
     let folder = tempfile::tempdir().unwrap();
-    for name in ["tls", "files", "home"] {
+    for name in ["tls", "home"] {
         std::fs::create_dir(folder.path().join(name)).unwrap();
     }
     let Some(()) = can(certificate(&folder.path().join("tls")).ok_or("no openssl".into())) else {
@@ -194,7 +198,7 @@ fn all_of_it_comes_up_from_the_compose_file_and_a_job_goes_through_it() {
     assert_eq!(services.lines().count(), 9, "{services}");
     site.ok(&["up", "-d"]);
     let token =
-        wait("a token", UP_MAX, || std::fs::read_to_string(site.files().join("local-token")).ok());
+        wait("a token", UP_MAX, || std::fs::read_to_string(site.files()?.join("local-token")).ok());
     wait("a node", UP_MAX, || {
         let nodes = site.era(&token, &["nodes", "-o", "json"]);
         String::from_utf8_lossy(&nodes.stdout).contains("\"up\"").then_some(())
