@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use era_cloud::docker::Seen;
+use era_cloud::docker::{Address, Engine, Seen};
 use era_cloud::{Ending, Executor, Launch, Order, Report};
 use era_core::units::Span;
 
@@ -145,6 +145,13 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     let mut bed = Bed::start(&address, data.path(), fence).await;
     bed.joined(3).await;
     let node = swarm.name(1, &bed.nodes);
+
+    // A volume of the manager's own is seen by no other node.
+    let local = Address::parse(&format!("{}&volumes=local:kept", swarm.address())).expect("read");
+    let alone = Engine::connect_for(&local, data.path()).await.expect("reached");
+    let only = alone.nodes().await.expect("listed");
+    assert_eq!(only.len(), 1);
+    assert_eq!(only[0].id, swarm.id(0));
 
     // A secret reaches the task, and nobody who looks at the service.
     let wait = "while ! test -e $ERA_OUTPUTS/go; do sleep 0.1; done";

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use era_cloud::Limits;
 use era_store::files::{Files, Keep};
 use era_store::{Place, Seat, Store};
 use tokio::sync::mpsc;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub serving: Serving,
     /// What ran tasks before and is gone for good, by its id: what it had is lost.
     pub abandon: Option<String>,
+    /// What each task may have beside what it asks for.
+    pub limits: Limits,
     /// InfluxDB, where what jobs tell and use goes there as well.
     pub influx: Option<influx::Address>,
 }
@@ -96,6 +99,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working,
         engines,
         staging: Arc::new(staging),
         jobs: settings.folder.join("jobs"),
+        limits: settings.limits,
         samples: Some(samples),
         gate: Some(lead.gate()),
         one_clock: false,

@@ -28,8 +28,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use era_cloud::Reports;
 use era_cloud::celery::names::Address;
+use era_cloud::{Limits, Reports};
 use era_core::State;
 use era_core::units::Span;
 use era_store::files::Files;
@@ -61,6 +61,8 @@ use crate::{App, Parts, bus, influx, recorder, tcp, tend, webhook};
 const FOLLOW_TIME: Duration = Duration::from_secs(5);
 /// How long it is until a database that could not be opened is tried again.
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
+/// How long a first start waits for a node.
+const FIRST_NODE: Duration = Duration::from_millis(500);
 /// Most reports that wait to be taken.
 const REPORTS_MAX: usize = 4096;
 
@@ -98,6 +100,8 @@ pub struct Settings {
     pub learn_every: Duration,
     /// How long what jobs leave is kept.
     pub retention: Retention,
+    /// What each task may have beside what it asks for.
+    pub limits: Limits,
     /// Whether only one account may be used, since the jobs of all would run as one user.
     pub one_account: bool,
 }
@@ -284,11 +288,13 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
             catalogue: store.accounts(),
         }),
         jobs: settings.folder.join("jobs"),
+        limits: settings.limits,
         samples: Some(samples),
         gate: None,
         one_clock: true,
     };
     let launcher = Launcher::start(launching, releases, reported);
+    wait_for_a_node(&driver.handle()).await;
     let (feed, follower) = Feed::start(&store, handle.committed(), UNSEEN_MAX).await?;
     let asks = Asking::default();
     let lab = settings.folder.join("lab");
@@ -355,6 +361,21 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         tending,
         lab,
     })
+}
+
+/// Waits a moment for the first node of a site that has none: whoever hands in a job as soon as the
+/// server answers would be told that it never fits.
+async fn wait_for_a_node(handle: &Handle) {
+    let mut committed = handle.committed();
+    let joined = async {
+        while handle.snapshot().cluster().nodes().next().is_none() {
+            if committed.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    // Whose workers or engine come later starts without.
+    let _ = tokio::time::timeout(FIRST_NODE, joined).await;
 }
 
 impl Running {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use era_api::job::Work;
-use era_cloud::{Executor, Report, Sample, Staged};
+use era_cloud::{Executor, Limits, Report, Sample, Staged};
 use era_core::Snapshot;
 use era_core::cluster::Node;
 use era_core::job::{Part, TaskId};
@@ -166,6 +166,8 @@ pub struct Launching {
     pub staging: Arc<dyn Staging>,
     /// The folder under which each job has its own.
     pub jobs: PathBuf,
+    /// What each task may have beside what it asks for.
+    pub limits: Limits,
     /// Where values that jobs tell go; what cannot be taken at once is dropped.
     pub samples: Option<mpsc::Sender<(TaskId, Vec<Sample>)>>,
     /// Where another server may run tasks instead of this one: what a launch that had to wait
@@ -193,9 +195,9 @@ impl Launcher {
         releases: Releases,
         reports: mpsc::Receiver<Report>,
     ) -> Launcher {
-        let Launching { driver, journal, engines, staging, jobs, samples, gate, one_clock } =
-            launching;
-        let specs = specs::Specs::new(journal, staging, jobs);
+        let Launching { driver, engines, samples, gate, one_clock, .. } = launching;
+        let Launching { journal, staging, jobs, limits, .. } = launching;
+        let specs = specs::Specs::new(journal, staging, jobs, limits);
         let orders = orders::Orders::new(driver.clone(), engines.clone(), specs, gate);
         let (reconciled, ready) = tokio::sync::oneshot::channel();
         let orders = tokio::spawn(async move {

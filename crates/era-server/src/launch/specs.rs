@@ -55,7 +55,14 @@ impl Kept {
     }
 
     /// What a task of this job runs, where its files are known.
-    fn spec(&self, jobs: &Path, user: UserId, first: JobId, job: JobId) -> Option<Arc<TaskSpec>> {
+    fn spec(
+        &self,
+        jobs: &Path,
+        limits: Limits,
+        user: UserId,
+        first: JobId,
+        job: JobId,
+    ) -> Option<Arc<TaskSpec>> {
         let Material { code, inputs, image } = self.material.get()?.clone();
         let work = &self.job.work;
         let array = self.indices.map(|indices| {
@@ -74,7 +81,7 @@ impl Kept {
             folder: jobs.join(job.0.to_string()),
             alone: self.job.ask.is_one_task(),
             array,
-            limits: Limits::default(),
+            limits,
         }))
     }
 }
@@ -84,15 +91,21 @@ pub(super) struct Specs {
     journal: Journal,
     staging: Arc<dyn Staging>,
     jobs: PathBuf,
+    limits: Limits,
     /// By the first job of a submission.
     kept: Mutex<BTreeMap<JobId, Arc<Kept>>>,
     turns: Semaphore,
 }
 
 impl Specs {
-    pub(super) fn new(journal: Journal, staging: Arc<dyn Staging>, jobs: PathBuf) -> Specs {
+    pub(super) fn new(
+        journal: Journal,
+        staging: Arc<dyn Staging>,
+        jobs: PathBuf,
+        limits: Limits,
+    ) -> Specs {
         let turns = Semaphore::new(LOOKUPS_MAX);
-        Specs { journal, staging, jobs, kept: Mutex::default(), turns }
+        Specs { journal, staging, jobs, limits, kept: Mutex::default(), turns }
     }
 
     /// Keeps the note of a job that was accepted just now.
@@ -107,7 +120,7 @@ impl Specs {
     /// What a task of this job runs, if nobody need be asked for it.
     pub(super) fn at_hand(&self, user: UserId, job: JobId) -> Option<Arc<TaskSpec>> {
         let (first, kept) = self.near(job)?;
-        kept.spec(&self.jobs, user, first, job)
+        kept.spec(&self.jobs, self.limits, user, first, job)
     }
 
     /// What a task of this job runs, or why it cannot be run.
@@ -118,7 +131,7 @@ impl Specs {
         let stage = || self.staging.stage(user, &kept.user_name, &kept.job.work, inputs);
         kept.material.get_or_try_init(stage).await?;
         let unknown = || Unstaged::ForNow("its files are not known yet".to_owned());
-        kept.spec(&self.jobs, user, first, job).ok_or_else(unknown)
+        kept.spec(&self.jobs, self.limits, user, first, job).ok_or_else(unknown)
     }
 
     fn near(&self, job: JobId) -> Option<(JobId, Arc<Kept>)> {

@@ -95,6 +95,7 @@ impl Bed {
             engines: Engines { local: told.clone(), simulated: None },
             staging: files.clone(),
             jobs: folder.join("jobs"),
+            limits: Limits::default(),
             samples: None,
             gate: None,
             one_clock: true,

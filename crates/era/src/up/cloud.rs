@@ -50,6 +50,7 @@ impl Cloud {
             listen: self.listen,
             serving: self.encryption.serving(),
             influx: self.tasks.influx.clone(),
+            limits: self.tasks.limits(),
             abandon: self.abandon.clone(),
         };
         let working = tokio::select! {

@@ -112,6 +112,7 @@ impl Up {
             laboratory: Some(Box::new(crate::laboratory::Simulator)),
             redis: self.shared()?,
             influx: self.tasks.influx.clone(),
+            limits: self.tasks.limits(),
             program: program()?,
             learn_every: self.learn_every,
             retention: self.retaining.retention(),

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use era_cloud::Limits;
 use era_cloud::celery::names::Address;
 use era_cloud::simulated::{EXAMPLE, SimulatedNodes};
+use era_core::resources::{Round, parse_mib};
 use era_server::boot::{self, StartEngines};
 use era_server::http::Serving;
 use era_server::influx;
@@ -173,6 +175,33 @@ pub(super) struct Tasks {
     /// can then read and change what the others have
     #[arg(long)]
     insecure_shared_user: bool,
+    /// Most that a task may have on disk: working folder, outputs, checkpoints
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "64Gi",
+        env = "ERA_TASK_DISK",
+        value_parser = disk_size
+    )]
+    task_disk: u64,
+    /// Most of a task's log that is kept; what is older goes first
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "256Mi",
+        env = "ERA_TASK_LOG",
+        value_parser = log_size
+    )]
+    task_log: u64,
+    /// Most processes and threads of a task
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = Limits::default().processes,
+        env = "ERA_TASK_PROCESSES",
+        value_parser = clap::value_parser!(u32).range(16..=4_194_304)
+    )]
+    task_processes: u32,
     #[arg(skip)]
     pub(super) images: boot::executors::ImageEngine,
 }
@@ -201,6 +230,12 @@ impl Tasks {
                 other.split_once(':').map_or(other, |(kind, _)| kind)
             ),
         }
+    }
+
+    /// What each task may have beside what it asks for.
+    pub(super) fn limits(&self) -> Limits {
+        let (processes, log_bytes) = (self.task_processes, self.task_log);
+        Limits { processes, log_bytes, disk_bytes: self.task_disk }
     }
 
     /// Whether the jobs of all accounts run as one user: this one.
@@ -244,6 +279,23 @@ fn nodes_help() -> String {
          only name and capacity with cpu and memory must be there. Tasks sleep for task_s seconds \
          at most, 2 where it is not given"
     )
+}
+
+fn disk_size(text: &str) -> Result<u64, String> {
+    size("disk", text)
+}
+
+fn log_size(text: &str) -> Result<u64, String> {
+    size("log", text)
+}
+
+/// A size in bytes, of at least one MiB.
+fn size(what: &str, text: &str) -> Result<u64, String> {
+    match parse_mib(what, text, Round::Down) {
+        Ok(0) => Err("give at least 1Mi".to_owned()),
+        Ok(mib) => Ok(u64::from(mib) << 20),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// At least a minute: a search takes its time.

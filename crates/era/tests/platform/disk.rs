@@ -195,6 +195,31 @@ fn a_job_that_fills_the_platforms_own_disk_is_ended_before_the_platform_is() {
 }
 
 #[test]
+fn what_a_task_may_have_on_disk_and_print_is_the_administrators_to_say() {
+    let platform = Platform::start_with(&["--task-disk", "8Mi", "--task-log", "1Mi"]);
+    let run = |script: &str| {
+        let job = platform.submit(&json!({
+            "work": {"command": ["sh", "-c", script]},
+            "ask": {"resources": {"cpu": "100m", "memory": "64Mi"}, "duration_s": 60},
+        }));
+        (job, platform.ended(job))
+    };
+    let (_, ended) = run("head -c 33554432 /dev/zero > $ERA_OUTPUTS/much; sleep 50");
+    assert_eq!(ended["tasks"][0]["cause"], "out_of_disk", "{ended}");
+    let (job, ended) =
+        run("head -c 4194304 /dev/zero > $ERA_OUTPUTS/little; yes | head -c 5000000");
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    let log = platform.era().args(["logs", &job.to_string()]).output().unwrap().stdout;
+    assert!((50_000..=1 << 20).contains(&log.len()), "{} bytes", log.len());
+    for (given, says) in [("0", "at least 1Mi"), ("much", "16Gi"), ("9Pi", "at most 1Pi")] {
+        let mut refused = platform.era();
+        let refused = refused.args(["up", "--task-disk", given]).output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(2) && said.contains(says), "{said}");
+    }
+}
+
+#[test]
 fn a_full_disk_refuses_what_is_new_and_loses_nothing_that_was_kept() {
     let Some(small) = Small::mount(48) else {
         skipped("no small file system can be mounted here (that takes root)");
