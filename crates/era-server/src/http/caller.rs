@@ -181,7 +181,7 @@ impl FromRequestParts<App> for Caller {
         })?;
         // What is opened by this request must not outlast its token.
         if parts.headers.contains_key(header::UPGRADE) {
-            let lasting = Lasting::new(app, &live, parts.extensions.get());
+            let lasting = Lasting::new(app, &live, parts.extensions.get())?;
             parts.extensions.insert(lasting);
         }
         Ok(caller)

@@ -101,7 +101,7 @@ async fn stream(
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_listeners", detail)
     })?;
     let listener = Listener::new(&app.feed, seen_by(&caller), last.transpose()?, seat);
-    let lasting = Lasting::new(&app, &session.live, stopping.as_deref());
+    let lasting = Lasting::new(&app, &session.live, stopping.as_deref())?;
     let events = unfold((listener, lasting), |(mut listener, lasting)| async move {
         let event = tokio::select! {
             biased;

@@ -2,19 +2,61 @@
 //! and until the server stops.
 //!
 //! A request is over before anybody notices that its token is revoked; a WebSocket or a stream of
-//! events is not. Whoever keeps one open looks at this now and then.
+//! events is not. Whoever keeps one open looks at this now and then. And it may have only so many
+//! open at a time, so that nobody takes the connections of all others.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, close_code};
+use axum::http::StatusCode;
+use era_core::units::UserId;
 use tokio_util::sync::CancellationToken;
 
+use super::Failure;
 use crate::App;
 use crate::auth::token::Live;
 
 /// How often it is looked. Other servers' revocations are known after a second more.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Most that one account has open at a time: one in sixteen of all connections that there may be.
+const OPEN_MAX: u32 = 256;
+
+/// How many each account has open.
+static OPEN: Mutex<BTreeMap<UserId, u32>> = Mutex::new(BTreeMap::new());
+
+fn open() -> MutexGuard<'static, BTreeMap<UserId, u32>> {
+    // A table of numbers is right whoever panicked beside it.
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One of the things that an account has open.
+struct Seat(UserId);
+
+impl Seat {
+    fn take(user: UserId) -> Option<Seat> {
+        let mut open = open();
+        let count = open.entry(user).or_default();
+        (*count < OPEN_MAX).then(|| {
+            *count += 1;
+            Seat(user)
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut open = open();
+        if let Some(count) = open.get_mut(&self.0) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.0);
+            }
+        }
+    }
+}
 
 /// Word that the server stops: whoever keeps something open ends it. A clone shares.
 #[derive(Clone, Default)]
@@ -26,12 +68,21 @@ pub struct Lasting {
     app: App,
     live: Arc<Live>,
     stopping: Stopping,
+    _seat: Arc<Seat>,
 }
 
 impl Lasting {
-    pub(super) fn new(app: &App, live: &Arc<Live>, stopping: Option<&Stopping>) -> Lasting {
+    pub(super) fn new(
+        app: &App,
+        live: &Arc<Live>,
+        stopping: Option<&Stopping>,
+    ) -> Result<Lasting, Failure> {
+        let seat = Seat::take(live.user).ok_or_else(|| {
+            let detail = "this account has too many connections open: close some of them";
+            Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_open", detail).after(5)
+        })?;
         let stopping = stopping.cloned().unwrap_or_default();
-        Lasting { app: app.clone(), live: live.clone(), stopping }
+        Ok(Lasting { app: app.clone(), live: live.clone(), stopping, _seat: Arc::new(seat) })
     }
 
     /// Whether the token is still good, its account may still use it, and the server goes on.
@@ -67,5 +118,22 @@ pub async fn over(lasting: Option<&Lasting>) -> CloseFrame {
             lasting.goodbye()
         }
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_has_only_so_many_open_and_others_have_theirs() {
+        let (ada, ben) = (UserId(4_000_000_001), UserId(4_000_000_002));
+        let seats: Vec<Seat> = (0..OPEN_MAX).filter_map(|_| Seat::take(ada)).collect();
+        assert_eq!(seats.len(), OPEN_MAX as usize);
+        assert!(Seat::take(ada).is_none());
+        assert!(Seat::take(ben).is_some());
+        drop(seats);
+        assert!(Seat::take(ada).is_some());
+        assert!(!open().contains_key(&ada) && !open().contains_key(&ben));
     }
 }

@@ -120,6 +120,7 @@ export const REFUSED: Sayings = {
   no_registry: () => '没有可用的镜像仓库：请联系管理员',
   too_many_connections: () => '连接过多：请关闭一个，或稍后再试',
   too_many_followers: () => '查看者过多：请稍后再试',
+  too_many_open: () => '此账户打开的连接过多：请关闭一些',
   unreachable: () => '服务器没有应答：请检查网络，然后重试',
   internal: () => '服务器内部出错：其日志中有此请求的编号',
   shared_user: () => '服务器没有 root 权限，所有账户的作业都以同一用户运行，彼此的文件无法隔离：请以 root 启动，或在信任所有人时使用 --insecure-shared-user',
