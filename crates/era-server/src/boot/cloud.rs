@@ -92,6 +92,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working,
     let staging = staging::FromFiles { files, driver: driver.clone(), catalogue: store.accounts() };
     let launching = Launching {
         driver: driver.clone(),
+        rows: store.accounts(),
         journal: store.journal(),
         engines,
         staging: Arc::new(staging),

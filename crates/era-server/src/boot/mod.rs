@@ -285,6 +285,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let (samples, recorder) = recorder::start(store.samples(), influx);
     let launching = Launching {
         driver: handle.clone(),
+        rows: store.accounts(),
         journal: store.journal(),
         engines,
         staging: Arc::new(staging::FromFiles {
