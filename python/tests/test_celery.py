@@ -68,6 +68,39 @@ def test_any_client_of_celery_is_served_in_every_serializer(redis, workers, app,
     eventually(lambda: nothing_is_held(redis))
 
 
+@both_kinds
+def test_what_a_client_of_celery_compressed_is_served(redis, workers, app, kind):
+    workers(kind)
+    for serializer in ["json", "msgpack", "yaml"]:
+        sent = app.send_task(
+            "era.exec",
+            args=[["echo", "x" * 10_000]],
+            queue="eracompute",
+            serializer=serializer,
+            compression="gzip",
+        )
+        assert sent.get(timeout=30)["output"] == "x" * 10_000 + "\n"
+    eventually(lambda: nothing_is_held(redis))
+
+
+@both_kinds
+def test_what_is_compressed_otherwise_or_too_long_unpacked_is_refused_with_words(
+    redis, workers, app, kind
+):
+    workers(kind)
+    other = app.send_task("era.exec", args=[["true"]], queue="eracompute", compression="bzip2")
+    bomb = app.send_task(
+        "era.exec", args=[["echo", "x" * (64 << 20)]], queue="eracompute", compression="gzip"
+    )
+    with pytest.raises(Exception, match="compressed as `application/x-bz2` are not understood"):
+        other.get(timeout=30)
+    with pytest.raises(Exception, match="more than 16777216 bytes once it is unpacked"):
+        bomb.get(timeout=30)
+    good = app.send_task("era.exec", args=[["true"]], queue="eracompute")
+    assert good.get(timeout=30)["code"] == 0
+    eventually(lambda: len(dead(redis)) == 2 and nothing_is_held(redis))
+
+
 def test_our_worker_answers_commands_of_celery(redis, workers, app):
     workers("rust")
     eventually(lambda: app.control.ping(timeout=1) == [{"era@one": {"ok": "pong"}}])
