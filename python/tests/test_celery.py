@@ -68,6 +68,39 @@ def test_any_client_of_celery_is_served_in_every_serializer(redis, workers, app,
     eventually(lambda: nothing_is_held(redis))
 
 
+@both_kinds
+def test_what_a_client_of_celery_compressed_is_served(redis, workers, app, kind):
+    workers(kind)
+    for serializer in ["json", "msgpack", "yaml"]:
+        sent = app.send_task(
+            "era.exec",
+            args=[["echo", "x" * 1000]],
+            queue="eracompute",
+            serializer=serializer,
+            compression="gzip",
+        )
+        assert sent.get(timeout=30)["output"] == "x" * 1000 + "\n"
+    eventually(lambda: nothing_is_held(redis))
+
+
+@both_kinds
+def test_what_is_compressed_otherwise_or_too_long_unpacked_is_refused_with_words(
+    redis, workers, app, kind
+):
+    workers(kind)
+    other = app.send_task("era.exec", args=[["true"]], queue="eracompute", compression="bzip2")
+    bomb = app.send_task(
+        "era.exec", args=[["echo", "x" * (64 << 20)]], queue="eracompute", compression="gzip"
+    )
+    with pytest.raises(Exception, match="compressed as `application/x-bz2` are not understood"):
+        other.get(timeout=30)
+    with pytest.raises(Exception, match="more than 16777216 bytes once it is unpacked"):
+        bomb.get(timeout=30)
+    good = app.send_task("era.exec", args=[["true"]], queue="eracompute")
+    assert good.get(timeout=30)["code"] == 0
+    eventually(lambda: len(dead(redis)) == 2 and nothing_is_held(redis))
+
+
 def test_our_worker_answers_commands_of_celery(redis, workers, app):
     workers("rust")
     eventually(lambda: app.control.ping(timeout=1) == [{"era@one": {"ok": "pong"}}])
@@ -159,8 +192,6 @@ def test_what_cannot_be_served_is_kept_with_the_reason_and_its_sender_is_told(
     told = command(app, "redis-cli", "-p", str(redis.port), "incr", "told")
     foreign = app.send_task("tasks.add", args=[1, 2], queue="eracompute", link_error=told)
     wrong = app.send_task("era.exec", args=["rm -rf /"], queue="eracompute")
-    nested = chord([app.signature("x"), app.signature("y")], app.signature("z"))
-    chained = app.send_task("era.exec", args=[["true"]], queue="eracompute", link=nested)
     app.conf.accept_content = ["json", "pickle"]
     pickled = app.send_task("era.exec", args=[["true"]], queue="eracompute", serializer="pickle")
     workers(kind)
@@ -169,10 +200,6 @@ def test_what_cannot_be_served_is_kept_with_the_reason_and_its_sender_is_told(
         (wrong, "era.exec cannot read its arguments"),
         (pickled, "pickle runs code"),
     ]
-    if kind == "rust":
-        refusals.append((chained, "taken apart by Celery workers only"))
-    else:
-        assert chained.get(timeout=30)["code"] == 0
     for refused, words in refusals:
         with pytest.raises(Exception, match=words):
             refused.get(timeout=30)
@@ -406,6 +433,73 @@ def test_a_chord_counts_parts_on_workers_of_both_kinds(redis, workers, plain, ap
     eventually(lambda: nothing_is_held(redis))
     left = redis.client().keys("celery-taskset-meta-*.[jtsd]")
     assert left == [], left
+
+
+def canvases(app):
+    """Canvases in canvases, and what comes of each on a Celery worker."""
+    say = lambda text, **options: command(app, "echo", text, **options)  # noqa: E731
+    where, join = app.signature("plain.where"), app.signature("plain.join")
+    both = lambda: group(say("b"), say("c"))  # noqa: E731
+    two = ["b\n", "c\n"]
+    yield "a group in a chain", chain(say("a"), both(), join), two
+    yield "and on from there", chain(say("a"), both(), join, say("d"), where), "d\n"
+    yield "two of them", chain(say("a"), both(), both(), join), two
+    yield "a chord behind a task", chain(say("a"), chord([say("b"), where], join)), ["b\n", "a\n"]
+    parts = [say("b") | where, say("x") | say("c")]
+    yield "chains in a header", chain(say("a"), chord(parts, join)), two
+    yield "chains in a group", chain(say("a"), group(*parts)), two
+    yield "a chain as a body", chord([say("a"), say("b")], say("d") | where), "d\n"
+    yield "a group as a body", chord([say("x"), say("y")], both()), two
+    yield "a chord as a body", chord([say("x"), say("y")], chord([say("b"), say("c")], join)), two
+    inner = chord([say("x"), say("y")], say("b"))
+    yield "a chord in a header", chord([inner, say("c")], join), two
+    inner = chord([say("x"), say("y")], say("b"))
+    yield "all of it", chain(say("a"), chord([inner, say("x") | say("c")], join), say("d")), "d\n"
+
+
+@both_kinds
+def test_canvases_in_canvases_are_taken_apart(redis, workers, plain, app, kind):
+    workers(kind)
+    shown = lambda one: one["output"] if isinstance(one, dict) else one  # noqa: E731
+    for form, canvas, expected in canvases(app):
+        result = canvas.apply_async().get(timeout=30)
+        told = [shown(one) for one in result] if isinstance(result, list) else shown(result)
+        assert told == expected, form
+    # What follows by `link` has no ids before.
+    nested = {
+        "chord": lambda last: chord([command(app, "echo", "b"), app.signature("plain.where")], last),
+        "chain": lambda last: chain(command(app, "true"), chord([command(app, "echo", "b")] * 2, last)),
+    }
+    for form, follows in nested.items():
+        id = str(uuid.uuid4())
+        follows = follows(app.signature("plain.join", task_id=id))
+        command(app, "echo", "a").apply_async(link=follows)
+        assert AsyncResult(id, app=app).get(timeout=30)[0] == "b\n", form
+    eventually(lambda: nothing_is_held(redis))
+    assert dead(redis) == []
+    left = redis.client().keys("celery-taskset-meta-*.[jtsd]")
+    assert left == [], left
+
+
+@both_kinds
+def test_what_fails_in_a_canvas_is_told_to_who_waits_for_the_whole(redis, workers, plain, app, kind):
+    workers(kind)
+    bad = lambda: app.signature(  # noqa: E731
+        "era.exec", args=["no list"], queue="eracompute", immutable=True
+    )
+    say = lambda text: command(app, "echo", text)  # noqa: E731
+    join = app.signature("plain.join")
+    before = chain(bad(), group(say("b"), say("c")), join)
+    behind = chain(say("a"), group(say("b"), bad()), join, say("d"))
+    deep = chord([chord([say("x"), bad()], say("b")), say("c")], join)
+    body = chord([say("x"), bad()], say("b") | say("c"))
+    # Celery does not tell the outer chord.
+    for canvas in (before, behind, body, *([deep] if kind == "rust" else [])):
+        sent = canvas.apply_async()
+        with pytest.raises(Exception, match="cannot read its arguments"):
+            AsyncResult(sent.id, app=app).get(timeout=30)
+    assert redis.client().get("joined") is None, "no body was called"
+    eventually(lambda: nothing_is_held(redis))
 
 
 @pytest.mark.parametrize("kinds", [("rust", "rust"), ("celery", "celery"), ("celery", "rust")])

@@ -3,6 +3,9 @@
 //! Pickle is refused, since reading it runs code, and so is whatever else a value of JSON cannot
 //! hold (bytes, extensions of MessagePack).
 
+use std::io::Read as _;
+
+use flate2::read::ZlibDecoder;
 use serde::Deserialize as _;
 use serde_json::Value;
 use serde_saphyr::{Budget, Options};
@@ -35,8 +38,14 @@ pub enum BadBody {
     #[error("content type `{0}` is not understood: send JSON, MessagePack or YAML")]
     Unknown(String),
     /// It is compressed.
-    #[error("bodies compressed as `{0}` are not understood: send it without compression")]
+    #[error("bodies compressed as `{0}` are not understood: compress it with gzip, or not at all")]
     Compressed(String),
+    /// It is more than it looked like.
+    #[error(
+        "the body has more than {BODY_BYTES_MAX} bytes once it is unpacked: send at most that, and \
+         large data as files"
+    )]
+    TooLongUnpacked,
     /// It is no text in UTF-8.
     #[error("content encoding `{0}` is not understood: send utf-8")]
     Encoding(String),
@@ -128,6 +137,22 @@ impl Format {
     }
 }
 
+/// Unpacks a compressed body. What Celery calls gzip is zlib's format, under gzip's name.
+pub fn unpack(how: &str, bytes: &[u8]) -> Result<Vec<u8>, BadBody> {
+    if !["application/x-gzip", "gzip", "zlib"].contains(&how) {
+        return Err(BadBody::Compressed(how.chars().take(100).collect()));
+    }
+    let mut unpacked = Vec::new();
+    // One byte more than is allowed is enough to know that it is too much.
+    let most = u64::try_from(BODY_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    let read = ZlibDecoder::new(bytes).take(most).read_to_end(&mut unpacked);
+    read.map_err(|error| BadBody::Malformed("gzip of Celery's", error.to_string()))?;
+    if unpacked.len() > BODY_BYTES_MAX {
+        return Err(BadBody::TooLongUnpacked);
+    }
+    Ok(unpacked)
+}
+
 /// Readers of YAML show the place with a drawing; a sentence needs its first line.
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
@@ -136,8 +161,10 @@ fn first_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::write::ZlibEncoder;
     use proptest::prelude::*;
     use serde_json::json;
+    use std::io::Write as _;
 
     #[test]
     fn pickle_is_refused_and_so_is_what_nobody_knows() {
@@ -159,6 +186,26 @@ mod tests {
         assert_eq!(Format::Yaml.read(yaml.as_bytes()), Ok(expected.clone()));
         let packed = b"\x93\x91\x01\x81\xa1b\x02\x84\xa9callbacks\xc0\xa8errbacks\xc0\xa5chain\xc0\xa5chord\xc0";
         assert_eq!(Format::Msgpack.read(packed), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_compressed_is_unpacked_as_far_as_a_body_may_be_long() {
+        // `zlib.compress(b'[[1], {}, {}]')`, as Python wrote it.
+        let packed = b"x\x9c\x8b\x8e6\x8c\xd5Q\xa8\xae\x05\xe1X\x00\x1b\xa8\x04*";
+        assert_eq!(unpack("application/x-gzip", packed).as_deref(), Ok(&b"[[1], {}, {}]"[..]));
+        let other = unpack("application/zstd", packed).expect_err("not understood");
+        assert!(other.to_string().contains("`application/zstd`"), "{other}");
+        assert!(matches!(unpack("zlib", &packed[..9]), Err(BadBody::Malformed(..))), "cut off");
+        assert!(matches!(unpack("zlib", b"[[1]]"), Err(BadBody::Malformed(..))));
+        let zeros = |count: usize| {
+            let mut packer = ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+            packer.write_all(&vec![0; count]).expect("packed");
+            packer.finish().expect("packed")
+        };
+        assert_eq!(unpack("zlib", &zeros(BODY_BYTES_MAX)).map(|all| all.len()), Ok(BODY_BYTES_MAX));
+        let bomb = zeros(BODY_BYTES_MAX + 1);
+        assert!(bomb.len() < 100_000);
+        assert_eq!(unpack("zlib", &bomb), Err(BadBody::TooLongUnpacked));
     }
 
     #[test]

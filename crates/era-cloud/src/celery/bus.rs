@@ -13,6 +13,7 @@ use redis::{
 
 use super::control;
 use super::envelope::Envelope;
+use super::fence::fenced;
 use super::names::{self, Address};
 use super::queue;
 use super::result::{self, Meta};
@@ -41,6 +42,11 @@ pub struct BusError {
 }
 
 impl BusError {
+    /// Whether another server writes there now, and this one may not.
+    pub fn is_deposed(&self) -> bool {
+        self.answer.code() == Some("FENCED")
+    }
+
     /// What to do about it.
     fn advice(&self) -> &'static str {
         if self.answer.kind() == ErrorKind::AuthenticationFailed {
@@ -53,6 +59,7 @@ impl BusError {
                 "it cannot write to its disk: make room on that machine, and see its log"
             }
             Some("READONLY") => "it is a replica: give the address of the one that is written to",
+            Some("FENCED") => "another server leads this site, and this one may write nothing more",
             Some("LOADING") => "it is starting: try again in a moment",
             _ if self.answer.to_string().contains("UnknownIssuer") => {
                 "if it has an authority of its own, name that: rediss://HOST:PORT/DATABASE?ca=FILE"
@@ -331,12 +338,10 @@ impl Bus {
         Ok(found.into_iter().map(|bytes| Meta::read(&bytes?)).collect())
     }
 
-    /// Publishes a command to workers.
-    pub async fn command(&self, command: &control::Command) -> Result<(), BusError> {
-        let Ok(text) = command.write(self.tag()) else { return Ok(()) };
-        let mut publish = redis::cmd("PUBLISH");
-        publish.arg(control::channel(self.address.database)).arg(text);
-        self.run("publish a command", &publish).await
+    /// Adds a command to workers to others.
+    pub(super) fn add_command(&self, all: &mut redis::Pipeline, command: &control::Command) {
+        let Ok(text) = command.write(self.tag()) else { return };
+        all.cmd("PUBLISH").arg(control::channel(self.address.database)).arg(text);
     }
 
     /// Puts a held message back, unless somebody acknowledged it meanwhile. It goes to where it
@@ -407,22 +412,21 @@ pub(super) fn seconds(at: Time) -> String {
 pub use crate::task::now;
 
 macro_rules! script {
-    ($(#[$about:meta])* $name:ident, $file:literal) => {
-        $(#[$about])*
+    ($name:ident, $text:expr) => {
         // Some are for workers alone, which there are on Linux only.
         #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
         pub(super) static $name: std::sync::LazyLock<Script> =
-            std::sync::LazyLock::new(|| Script::new(include_str!($file)));
+            std::sync::LazyLock::new(|| Script::new($text));
     };
 }
 
-script!(TAKE, "lua/take.lua");
-script!(RESTORE, "lua/restore.lua");
-script!(JOIN, "lua/join.lua");
-script!(BEAT, "lua/beat.lua");
-script!(CLAIM, "lua/claim.lua");
-script!(CALL_OFF, "lua/call_off.lua");
-script!(LOSE, "lua/lose.lua");
-script!(FOLLOW, "lua/follow.lua");
-script!(CHORD_PART, "lua/chord_part.lua");
-script!(CHORD_DONE, "lua/chord_done.lua");
+script!(TAKE, include_str!("lua/take.lua"));
+script!(RESTORE, include_str!("lua/restore.lua"));
+script!(JOIN, include_str!("lua/join.lua"));
+script!(BEAT, include_str!("lua/beat.lua"));
+script!(CLAIM, include_str!("lua/claim.lua"));
+script!(CALL_OFF, fenced!("lua/call_off.lua"));
+script!(LOSE, fenced!("lua/lose.lua"));
+script!(FOLLOW, include_str!("lua/follow.lua"));
+script!(CHORD_PART, include_str!("lua/chord_part.lua"));
+script!(CHORD_DONE, include_str!("lua/chord_done.lua"));

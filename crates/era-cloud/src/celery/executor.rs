@@ -22,6 +22,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use super::bus::{self, Bus, BusError};
+use super::fence::{Fence, Lead};
 use super::names::{self, Address, BadAddress, CeleryId};
 use crate::executor::{Executor, Order, Reports};
 use folders::Folders;
@@ -32,12 +33,14 @@ use waiting::Away;
 const AGAIN: Duration = Duration::from_millis(300);
 
 /// What the executor needs to know.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CeleryOptions {
     /// Where Redis is.
     pub address: Address,
     /// The file that keeps by what this site is known there.
     pub site: PathBuf,
+    /// By what right launches and orders are given: nothing is, once another server does.
+    pub lead: Arc<dyn Lead>,
 }
 
 /// Why tasks cannot be given to Celery.
@@ -83,6 +86,8 @@ pub struct Celery {
 /// What all parts of it share.
 struct Shared {
     bus: Bus,
+    /// Whatever is written goes through it.
+    fence: Fence,
     site: String,
     known: Mutex<Known>,
     folders: Folders,
@@ -134,26 +139,30 @@ impl Celery {
         let bus = Bus::connect(&options.address).await?;
         let site = site(&options.site)?;
         settle_in(&bus, &site).await?;
+        let fence = Fence::new(bus.clone(), names::LAUNCHER, options.lead);
+        fence.take().await?;
         let known = orders::out(&bus, &site).await?;
         let known = Mutex::new(known);
         let (folders, away, stops) = (Folders::default(), Mutex::default(), Notify::new());
         let untaken = Mutex::default();
-        let shared = Arc::new(Shared { bus, site, known, folders, untaken, away, stops, reports });
+        let shared = Shared { bus, fence, site, known, folders, untaken, away, stops, reports };
+        let shared = Arc::new(shared);
         let (says, heard) = mpsc::unbounded_channel();
         let tasks = vec![
-            tokio::spawn(orders::carry_out(Arc::clone(&shared), heard)),
-            tokio::spawn(results::listen(Arc::clone(&shared))),
-            tokio::spawn(results::look(Arc::clone(&shared))),
-            tokio::spawn(results::hear_reports(Arc::clone(&shared))),
-            tokio::spawn(nodes::follow(Arc::clone(&shared))),
-            tokio::spawn(waiting::watch(Arc::clone(&shared))),
+            until_deposed(&shared, orders::carry_out(Arc::clone(&shared), heard)),
+            until_deposed(&shared, results::listen(Arc::clone(&shared))),
+            until_deposed(&shared, results::look(Arc::clone(&shared))),
+            until_deposed(&shared, results::hear_reports(Arc::clone(&shared))),
+            until_deposed(&shared, nodes::follow(Arc::clone(&shared))),
+            until_deposed(&shared, waiting::watch(Arc::clone(&shared))),
         ];
         Ok(Celery { shared, says, tasks })
     }
 
-    /// Redis, for what else a server shares through it.
-    pub fn bus(&self) -> &Bus {
-        &self.shared.bus
+    /// Comes back once another server was found to give launches. From then on nothing is written
+    /// here, and nothing is told.
+    pub async fn deposed(&self) {
+        self.shared.fence.deposed().await;
     }
 
     fn say(&self, say: Say) {
@@ -161,6 +170,20 @@ impl Celery {
             tracing::error!("an order was given to an executor that has stopped");
         }
     }
+}
+
+/// Goes on until it is done, or another server leads: what is seen here is that one's to tell.
+fn until_deposed(
+    shared: &Arc<Shared>,
+    work: impl Future<Output = ()> + Send + 'static,
+) -> JoinHandle<()> {
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = shared.fence.deposed() => {}
+            () = work => {}
+        }
+    })
 }
 
 impl Drop for Celery {

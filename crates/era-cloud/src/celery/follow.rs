@@ -3,10 +3,12 @@
 //! A task that went well calls its callbacks and the next task of its chain, each with its result
 //! as the first argument; one that failed calls its errbacks with its id, and all that was chained
 //! behind it has failed too. Either way it is a part that has returned, where it is in the header
-//! of a chord. Signatures are single tasks or groups of them; a chord or a chain inside of what
-//! follows would have to be taken apart as Celery does, and is refused before anything is run.
+//! of a chord. Signatures are tasks, or canvases that are taken apart (`canvas`); what cannot be
+//! sent is refused before anything is run.
 //!
 //! Values only: what is written where, and when, is the worker's.
+
+mod canvas;
 
 use era_core::units::Time;
 use serde::Deserialize;
@@ -20,6 +22,7 @@ use super::message::{
 use super::queue;
 use super::result::Meta;
 use super::{EXEC, RUN};
+use canvas::{Sending, With};
 
 /// The queue of a task of others that names none: where Celery's workers listen by default.
 const DEFAULT_QUEUE: &str = "celery";
@@ -50,6 +53,9 @@ pub enum BadFollowing {
     /// There are too many.
     #[error("more than {TASKS_MAX} tasks follow this one")]
     Many,
+    /// It would be sent too often.
+    #[error("the body of a chord that follows this task is too long for so many tasks before it")]
+    Heavy,
     /// It cannot be sent.
     #[error(transparent)]
     Message(#[from] BadMessage),
@@ -121,12 +127,11 @@ impl OneOrMany {
 /// All that follows one task. It can be sent: that was tried when it was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Following {
-    callbacks: Vec<Signature>,
-    errbacks: Vec<Signature>,
-    /// The next of the chain, and what is chained behind it, the next one last.
-    next: Vec<Signature>,
-    behind: Vec<Value>,
-    /// All of the chain, to fail with the task.
+    callbacks: Vec<Value>,
+    errbacks: Vec<Value>,
+    /// The chain, the next one last.
+    chain: Vec<Value>,
+    /// What fails with the task: all of the chain.
     chained: Vec<Signature>,
     part: Option<Part>,
 }
@@ -141,7 +146,7 @@ pub struct Part {
     /// Its place there.
     pub index: Option<i64>,
     /// What is called with the results of all parts.
-    body: Box<Signature>,
+    body: Value,
 }
 
 /// What follows an end.
@@ -149,6 +154,8 @@ pub struct Part {
 pub struct Sequel {
     /// To be sent.
     pub calls: Vec<Call>,
+    /// Groups among them that are headers of chords, and how many tasks of each return.
+    pub sizes: Vec<(String, usize)>,
     /// Results of tasks that will never run.
     pub failed: Vec<Meta>,
     /// Parts of chords that have returned, each as the task ended.
@@ -193,49 +200,42 @@ impl<'a> Caller<'a> {
 impl Following {
     /// Reads what a message embeds.
     pub fn read(headers: &Headers, embed: &Embed) -> Result<Following, BadFollowing> {
-        let all = |list: &Option<Vec<Value>>| -> Result<Vec<Signature>, BadFollowing> {
-            let mut read = Vec::new();
-            for value in list.iter().flatten() {
-                read.extend(signatures(value)?);
-            }
-            Ok(read)
-        };
-        let mut chain = embed.chain.clone().unwrap_or_default();
-        if chain.len() > 1 && chain.last().is_some_and(|next| next["subtask_type"] == "group") {
-            return Err(BadFollowing::BehindGroup);
+        let all = |list: &Option<Vec<Value>>| list.clone().unwrap_or_default();
+        let chain = all(&embed.chain);
+        let mut chained = Vec::new();
+        for one in &chain {
+            chained.extend(canvas::ends(one)?);
         }
-        let chained = chain.iter().map(signatures).collect::<Result<Vec<_>, _>>()?.concat();
-        let next = chain.pop().map(|value| signatures(&value)).transpose()?.unwrap_or_default();
         let part = match &embed.chord {
             Some(Value::Null) | None => None,
-            Some(body) => {
-                part_of(&headers.id, headers.group.as_deref(), headers.group_index, body)?
-            }
+            Some(body) => part_of(&headers.id, headers.group.as_deref(), headers.group_index, body),
         };
-        let following = Following {
-            callbacks: all(&embed.callbacks)?,
-            errbacks: all(&embed.errbacks)?,
-            next,
-            behind: chain,
-            chained,
-            part,
-        };
+        let (callbacks, errbacks) = (all(&embed.callbacks), all(&embed.errbacks));
+        let following = Following { callbacks, errbacks, chain, chained, part };
         following.check(headers)?;
         Ok(following)
     }
 
     /// Tries all that could be sent, with a result that is none.
     fn check(&self, headers: &Headers) -> Result<(), BadFollowing> {
-        let count = self.callbacks.len() + self.errbacks.len() + self.chained.len();
-        if count > TASKS_MAX {
+        if self.chained.len() > TASKS_MAX {
             return Err(BadFollowing::Many);
         }
         let caller = Caller::of(headers, Time(0));
-        let bodies = self.part.iter().map(|part| &*part.body);
-        for one in self.callbacks.iter().chain(&self.errbacks).chain(&self.chained).chain(bodies) {
-            one.call(&caller, 0, &Value::Null, &[])?;
+        let mut sending = Sending::new(&caller);
+        let with = With { first: &[Value::Null], ..With::default() };
+        for one in self.callbacks.iter().chain(&self.errbacks).chain(&self.chain) {
+            sending.apply(one, with)?;
         }
-        self.failed_parts().map(drop)
+        // Behind each of these is another.
+        if self.chain.iter().skip(1).any(canvas::ends_in_group) {
+            return Err(BadFollowing::BehindGroup);
+        }
+        for part in self.part.iter().chain(&self.failed_parts()) {
+            canvas::ends(&part.body)?;
+            Sending::new(&caller).apply(&part.body, with)?;
+        }
+        Ok(())
     }
 
     /// Whether nothing follows.
@@ -247,43 +247,42 @@ impl Following {
     pub fn after(&self, headers: &Headers, end: &Meta, now: Time) -> Result<Sequel, BadFollowing> {
         use super::result::State;
         let caller = Caller::of(headers, now);
-        let part = self.part.iter().cloned();
+        let mut sending = Sending::new(&caller);
+        let mut sequel = Sequel::default();
         match end.status {
-            State::Success => Ok(Sequel {
-                calls: self.calls(&caller, &end.result)?,
-                failed: Vec::new(),
-                parts: part.collect(),
-            }),
-            State::Failure | State::Rejected => {
-                let called = calls(&self.errbacks, &caller, &Value::from(headers.id.as_str()), 0)?;
-                let ids = self.chained.iter().filter_map(|one| one.options.task_id.clone());
-                let failed = ids.map(|task_id| Meta { task_id, ..end.clone() }).collect();
-                let parts = part.chain(self.failed_parts()?).collect();
-                Ok(Sequel { calls: called, failed, parts })
+            State::Success => {
+                let first = std::slice::from_ref(&end.result);
+                for one in &self.callbacks {
+                    sending.apply(one, With { first, ..With::default() })?;
+                }
+                if let Some((next, behind)) = self.chain.split_last() {
+                    sending.apply(next, With { first, behind, ..With::default() })?;
+                }
+                sequel.parts.extend(self.part.clone());
             }
-            State::Revoked => Ok(Sequel { parts: part.collect(), ..Sequel::default() }),
-            _ => Ok(Sequel::default()),
+            State::Failure | State::Rejected => {
+                let first = &[Value::from(headers.id.as_str())];
+                for one in &self.errbacks {
+                    sending.apply(one, With { first, ..With::default() })?;
+                }
+                let ids = self.chained.iter().filter_map(|one| one.options.task_id.clone());
+                sequel.failed = ids.map(|task_id| Meta { task_id, ..end.clone() }).collect();
+                sequel.parts.extend(self.part.clone());
+                sequel.parts.extend(self.failed_parts());
+            }
+            State::Revoked => sequel.parts.extend(self.part.clone()),
+            _ => {}
         }
-    }
-
-    fn calls(&self, caller: &Caller<'_>, result: &Value) -> Result<Vec<Call>, BadFollowing> {
-        let mut all = calls(&self.callbacks, caller, result, 0)?;
-        for (nth, one) in (self.callbacks.len()..).zip(&self.next) {
-            all.push(one.call(caller, nth, result, &self.behind)?);
-        }
-        Ok(all)
+        Ok(Sequel { calls: sending.calls, sizes: sending.sizes, ..sequel })
     }
 
     /// Parts of chords that will never run, since what they are chained behind has failed.
-    fn failed_parts(&self) -> Result<Vec<Part>, BadFollowing> {
-        let mut parts = Vec::new();
-        for one in &self.chained {
+    fn failed_parts(&self) -> Vec<Part> {
+        let part = |one: &Signature| {
             let Options { task_id, group_id, group_index, chord, .. } = &one.options;
-            if let (Some(task), Some(body)) = (task_id, chord) {
-                parts.extend(part_of(task, group_id.as_deref(), *group_index, body)?);
-            }
-        }
-        Ok(parts)
+            part_of(task_id.as_deref()?, group_id.as_deref(), *group_index, chord.as_ref()?)
+        };
+        self.chained.iter().filter_map(part).collect()
     }
 }
 
@@ -294,23 +293,40 @@ impl Part {
         of: &Headers,
         results: Vec<Value>,
         now: Time,
-    ) -> Result<Call, BadFollowing> {
+    ) -> Result<Sequel, BadFollowing> {
         let caller = Caller::of(of, now);
-        self.body.call(&caller, 0, &Value::Array(results), &[])
+        let mut sending = Sending::new(&caller);
+        sending.apply(&self.body, With { first: &[results.into()], ..With::default() })?;
+        let Sending { calls, sizes, .. } = sending;
+        Ok(Sequel { calls, sizes, ..Sequel::default() })
     }
 
     /// What follows if one of them has not: the body failed without having been called.
     pub fn break_off(&self, of: &Headers, why: &str, now: Time) -> Result<Sequel, BadFollowing> {
-        let id = self.body.options.task_id.clone().unwrap_or_else(|| self.group.clone());
+        let Signature { options, subtask_type, .. } = Signature::read(&self.body)?;
+        let ends = canvas::ends(&self.body)?;
+        let last = || ends.last().and_then(|end| end.options.task_id.clone());
+        let id = options.task_id.or_else(last).unwrap_or_else(|| self.group.clone());
         let end = Meta::failure(&id, ("celery.exceptions", "ChordError"), why, now);
-        let options = self.body.options.clone();
+        let mut chain = options.chain.unwrap_or_default();
+        let mut errbacks = options.link_error.map(OneOrMany::list).unwrap_or_default();
+        if subtask_type.is_some() {
+            // All that the body is made of fails with it.
+            chain.push(self.body.clone());
+        }
+        if subtask_type.as_deref() == Some("group") {
+            let own = ends.into_iter().filter_map(|end| end.options.link_error);
+            errbacks.extend(own.flat_map(OneOrMany::list));
+        }
         let embed = Embed {
-            errbacks: options.link_error.map(OneOrMany::list),
-            chain: options.chain,
+            errbacks: Some(errbacks),
+            chain: Some(chain),
+            chord: options.chord,
             ..Embed::default()
         };
         let mut headers = of.clone();
-        headers.id = id;
+        (headers.id, headers.group, headers.group_index) =
+            (id, options.group_id, options.group_index);
         let following = Following::read(&headers, &embed)?;
         let mut sequel = following.after(&headers, &end, now)?;
         sequel.failed.push(end);
@@ -319,53 +335,9 @@ impl Part {
 }
 
 /// A part of a chord. What is in no group returns to nobody.
-fn part_of(
-    task: &str,
-    group: Option<&str>,
-    index: Option<i64>,
-    body: &Value,
-) -> Result<Option<Part>, BadFollowing> {
-    let Some(group) = group else { return Ok(None) };
-    let body = Signature::read(body)?;
-    if let Some(kind) = body.subtask_type {
-        return Err(BadFollowing::Nested(format!("{kind} as the body of a chord")));
-    }
-    let (task, group, body) = (task.to_owned(), group.to_owned(), Box::new(body));
-    Ok(Some(Part { task, group, index, body }))
-}
-
-/// Calls of these, each with its own number.
-fn calls(
-    all: &[Signature],
-    caller: &Caller<'_>,
-    first: &Value,
-    from: usize,
-) -> Result<Vec<Call>, BadFollowing> {
-    (from..).zip(all).map(|(nth, one)| one.call(caller, nth, first, &[])).collect()
-}
-
-/// The tasks that a signature is: one, or those of a group.
-fn signatures(value: &Value) -> Result<Vec<Signature>, BadFollowing> {
-    let one = Signature::read(value)?;
-    match one.subtask_type.as_deref() {
-        None => Ok(vec![one]),
-        Some("group") => {
-            let tasks = one.kwargs.get("tasks").cloned().unwrap_or_default();
-            let tasks = tasks.as_array().into_iter().flatten().map(Signature::read);
-            let tasks = tasks.collect::<Result<Vec<_>, _>>()?;
-            let id = one.options.task_id.or(one.options.group_id);
-            let grouped = |(index, mut task): (i64, Signature)| match task.subtask_type {
-                Some(kind) => Err(BadFollowing::Nested(format!("{kind} in a group"))),
-                None => {
-                    task.options.group_id = task.options.group_id.or_else(|| id.clone());
-                    task.options.group_index = task.options.group_index.or(Some(index));
-                    Ok(task)
-                }
-            };
-            (0..).zip(tasks).map(grouped).collect()
-        }
-        Some(kind) => Err(BadFollowing::Nested(kind.chars().take(40).collect())),
-    }
+fn part_of(task: &str, group: Option<&str>, index: Option<i64>, body: &Value) -> Option<Part> {
+    let (task, group, body) = (task.to_owned(), group?.to_owned(), body.clone());
+    Some(Part { task, group, index, body })
 }
 
 impl Signature {
@@ -375,20 +347,19 @@ impl Signature {
     }
 
     /// The message that it becomes, with what is put before its own arguments. Where it has no id
-    /// it gets one that is the same if this is done again.
+    /// it gets this one.
     fn call(
         &self,
         caller: &Caller<'_>,
-        nth: usize,
-        first: &Value,
+        id: String,
+        first: &[Value],
         behind: &[Value],
     ) -> Result<Call, BadFollowing> {
         let options = self.options.clone();
-        let id = options.task_id.unwrap_or_else(|| format!("{}-{nth}", caller.id));
-        let own = self.args.iter().cloned();
+        let id = options.task_id.unwrap_or(id);
         let args = match self.immutable {
-            true => own.collect(),
-            false => std::iter::once(first.clone()).chain(own).collect(),
+            true => self.args.clone(),
+            false => [first, &self.args].concat(),
         };
         let mut message = TaskMessage::new(&self.task, &id, args, self.kwargs.clone());
         let headers = &mut message.headers;

@@ -3,7 +3,8 @@
 //! The protocol comes first and is pure: [`queue`] (lists and steps of priority), [`body`] (JSON,
 //! MessagePack, YAML), [`envelope`] (how a message is wrapped), [`message`] (a task, protocol 2),
 //! [`result`] (what is kept of it), [`follow`] (what it calls when it is over), [`control`]
-//! (commands to workers). [`bus`] is Redis itself, and thin.
+//! (commands to workers). [`bus`] is Redis itself, and thin; [`fence`] says who may write there for
+//! a site.
 //!
 //! On it stand two sides. The executor ([`Celery`]) turns launches into messages and results into
 //! reports. A [`node`] serves one machine: it takes launches by id and runs them through the local
@@ -25,6 +26,7 @@ pub mod bus;
 pub mod control;
 pub mod envelope;
 mod executor;
+pub mod fence;
 pub mod follow;
 pub mod message;
 pub mod names;

@@ -12,6 +12,8 @@ use super::result::State;
 
 /// Which site uses this database.
 pub const SITE: &str = "era:site";
+/// Which server gives launches and orders.
+pub const LAUNCHER: &str = "era:launcher";
 /// The names of nodes that have a worker.
 pub const NODES: &str = "era:nodes";
 /// The names of nodes that were sent something and do not take it.

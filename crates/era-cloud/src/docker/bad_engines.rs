@@ -300,3 +300,35 @@ async fn a_task_whose_service_was_removed_is_seen_until_its_container_is_gone() 
     let seen: Vec<_> = seen.iter().map(|one| (one.task.rank, one.state.clone())).collect();
     assert_eq!(seen, [(0, Seen::Runs)]);
 }
+
+#[tokio::test]
+async fn an_attempt_that_is_to_be_launched_after_a_newer_one_is_told_to_be_lost() {
+    let idle = Fake::start(|_| None);
+    let data = idle.data();
+    std::fs::create_dir_all(&data).expect("a folder");
+    let options =
+        DockerOptions { address: idle.address(), data: data.clone(), fence: Span::from_s(30) };
+    let (tell, mut reports) = tokio::sync::mpsc::channel(64);
+    let docker = Docker::start(options, tell).await.expect("an executor");
+    let attempt = |attempt| {
+        let mut launch = launch(7, &["true"]);
+        launch.task.attempt = attempt;
+        std::sync::Arc::make_mut(&mut launch.spec).folder = data.join("jobs/7");
+        launch
+    };
+    let mut lost = async || loop {
+        let next = tokio::time::timeout(Duration::from_secs(60), reports.recv()).await;
+        match next.expect("an answer in time").expect("a report") {
+            over @ Report::Lost { task, .. } => return (task.attempt, reason(&over).to_owned()),
+            Report::Started { task, .. } => panic!("{task} started"),
+            _ => {}
+        }
+    };
+    // While the old one is ended for the new one, and once it is gone.
+    for number in [1, 2, 1] {
+        docker.carry_out(Order::Launch(attempt(number)));
+    }
+    assert_eq!(lost().await, (1, "a-newer-attempt-took-its-place".to_owned()));
+    docker.carry_out(Order::Launch(attempt(1)));
+    assert_eq!(lost().await, (1, "a-newer-attempt-took-its-place".to_owned()));
+}

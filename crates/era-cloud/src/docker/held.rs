@@ -17,6 +17,8 @@ pub(super) const ENGINE_AWAY: &str = "its-engine-went-away";
 pub(super) const NODE_FULL: &str = "the-disk-of-its-node-is-full";
 /// Why a task is lost whose node the engine does not know.
 pub(super) const NODE_UNKNOWN: &str = "its-node-is-not-known";
+/// Why a task is lost that was to be launched after a newer attempt of its gang.
+pub(super) const SUPERSEDED: &str = "a-newer-attempt-took-its-place";
 /// How long an engine may be away, as it is while it is upgraded, before what was to start on it is
 /// given up; and where the engine is the machine, the machine too.
 pub(super) const AWAY_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 30 });
@@ -50,6 +52,8 @@ pub(super) struct Held {
     pub(super) engine_away: bool,
     /// An older attempt that a newer one waits for. Nobody is told about it.
     pub(super) stray: bool,
+    /// It was to be launched once more although it is a stray: that it is gone is told.
+    pub(super) asked_again: bool,
     pub(super) generation: u64,
     /// Whether its lease was said to be over.
     pub(super) said_over: bool,
@@ -105,6 +109,7 @@ impl Held {
             cut_off: None,
             engine_away: false,
             stray: false,
+            asked_again: false,
             generation,
             said_over: false,
             renewed: None,

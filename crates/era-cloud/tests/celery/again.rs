@@ -87,7 +87,7 @@ async fn what_runs_is_told_to_stop_though_redis_has_forgotten_who_claimed_it() {
     forget.cmd("HDEL").arg(names::CLAIMS).arg(&id).ignore();
     forget.cmd("DEL").arg(result::key(&id)).ignore();
     bus.run_all::<()>("forget", &forget).await.expect("forgotten");
-    bed.restart_server().await;
+    drop(bed.restart_server().await);
     bed.executor.carry_out(Order::Stop { task: runs.task, until: now() + Span::from_s(60) });
     let over = bed.over(&runs).await;
     assert!(matches!(over, Report::Exited { code: 5, ending: Ending::Stopped, .. }), "{over:?}");

@@ -4,15 +4,20 @@
 #![cfg(target_os = "linux")]
 
 mod again;
+mod fenced;
 mod sealed;
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use era_cloud::celery::bus::Bus;
+use era_cloud::celery::fence::Lead;
 use era_cloud::celery::names::{Address, CeleryId};
 use era_cloud::celery::node::{Node, NodeOptions, Runs};
 use era_cloud::celery::worker::Worker;
@@ -37,8 +42,33 @@ struct Bed {
     redis: Child,
     port: u16,
     lease_s: u64,
+    /// How often the lead was taken.
+    led: Arc<AtomicU64>,
     executor: Celery,
     reports: mpsc::Receiver<Report>,
+}
+
+/// A server that took the lead, as the database would tell.
+struct Leads {
+    led: Arc<AtomicU64>,
+    generation: u64,
+}
+
+impl Leads {
+    fn next(led: &Arc<AtomicU64>) -> Arc<Leads> {
+        let generation = led.fetch_add(1, Ordering::SeqCst) + 1;
+        Arc::new(Leads { led: Arc::clone(led), generation })
+    }
+}
+
+impl Lead for Leads {
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn holds(&self) -> Pin<Box<dyn Future<Output = Result<bool, String>> + Send + '_>> {
+        Box::pin(ready(Ok(self.led.load(Ordering::SeqCst) == self.generation)))
+    }
 }
 
 impl Bed {
@@ -70,14 +100,17 @@ impl Bed {
         while Bus::connect(&address(port, lease_s)).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let (executor, reports) = server(&address(port, lease_s), folder.path()).await;
-        Some(Bed { folder, redis, port, lease_s, executor, reports })
+        let led = Arc::default();
+        let (executor, reports) = server(&address(port, lease_s), folder.path(), &led).await;
+        Some(Bed { folder, redis, port, lease_s, led, executor, reports })
     }
 
-    /// A server that starts anew.
-    async fn restart_server(&mut self) {
+    /// A server that starts anew. The one before it is only paused.
+    async fn restart_server(&mut self) -> (Celery, mpsc::Receiver<Report>) {
         let address = address(self.port, self.lease_s);
-        (self.executor, self.reports) = server(&address, self.folder.path()).await;
+        let (executor, reports) = server(&address, self.folder.path(), &self.led).await;
+        let executor = std::mem::replace(&mut self.executor, executor);
+        (executor, std::mem::replace(&mut self.reports, reports))
     }
 
     async fn bus(&self) -> Bus {
@@ -116,7 +149,13 @@ impl Bed {
 
     /// A shell's words on a node.
     fn launch(&self, node: &str, job: u64, script: &str) -> Launch {
-        let launch = Launch {
+        let launch = self.prepared(node, job, script);
+        self.executor.carry_out(Order::Launch(launch.clone()));
+        launch
+    }
+
+    fn prepared(&self, node: &str, job: u64, script: &str) -> Launch {
+        Launch {
             task: TaskId { job: JobId(job), part: 0, attempt: 1, rank: 0 },
             node: NodeId(0),
             node_name: node.into(),
@@ -140,9 +179,7 @@ impl Bed {
                 array: None,
                 limits: Limits::default(),
             }),
-        };
-        self.executor.carry_out(Order::Launch(launch.clone()));
-        launch
+        }
     }
 
     fn job(&self, job: u64) -> PathBuf {
@@ -190,9 +227,14 @@ fn address(port: u16, lease_s: u64) -> Address {
     Address::read(&format!("redis://127.0.0.1:{port}/0?lease={lease_s}")).expect("an address")
 }
 
-async fn server(address: &Address, folder: &Path) -> (Celery, mpsc::Receiver<Report>) {
+async fn server(
+    address: &Address,
+    folder: &Path,
+    led: &Arc<AtomicU64>,
+) -> (Celery, mpsc::Receiver<Report>) {
     let (tell, reports) = mpsc::channel(1024);
-    let options = CeleryOptions { address: address.clone(), site: folder.join("site") };
+    let (site, lead) = (folder.join("site"), Leads::next(led));
+    let options = CeleryOptions { address: address.clone(), site, lead };
     (Celery::start(options, tell).await.expect("an executor"), reports)
 }
 

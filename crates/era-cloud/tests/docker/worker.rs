@@ -2,12 +2,14 @@
 //! kept by the guards in them.
 
 use std::path::Path;
+use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use era_cloud::celery::body::Format;
 use era_cloud::celery::bus::Bus;
+use era_cloud::celery::fence::Lead;
 use era_cloud::celery::message::TaskMessage;
 use era_cloud::celery::names::Address;
 use era_cloud::celery::node::{Node, NodeError, NodeOptions, Runs};
@@ -82,6 +84,19 @@ async fn worker(daemon: &Daemon, redis: &Redis, folder: &Path) -> Worker {
     }
 }
 
+/// The only server that there is.
+struct Alone;
+
+impl Lead for Alone {
+    fn generation(&self) -> u64 {
+        1
+    }
+
+    fn holds(&self) -> Pin<Box<dyn Future<Output = Result<bool, String>> + Send + '_>> {
+        Box::pin(std::future::ready(Ok(true)))
+    }
+}
+
 /// The scheduler's side, as one that reports are read from.
 struct Server {
     executor: Celery,
@@ -91,7 +106,8 @@ struct Server {
 impl Server {
     async fn start(redis: &Redis, data: &Path) -> Server {
         let (tell, reports) = mpsc::channel(1024);
-        let options = CeleryOptions { address: redis.address(), site: data.join("site") };
+        let (site, lead) = (data.join("site"), Arc::new(Alone));
+        let options = CeleryOptions { address: redis.address(), site, lead };
         let executor = Celery::start(options, tell).await.expect("an executor");
         let mut server = Server { executor, reports };
         server.find(|report| matches!(report, Report::Node(node) if node.name == NODE)).await;

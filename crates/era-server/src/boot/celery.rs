@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use era_cloud::Reports;
 use era_cloud::celery::names::Address;
 use era_cloud::celery::{self, Celery, CeleryOptions};
 use era_cloud::simulated::SimulatedNodes;
 
-use super::{Holder, StartEngines};
+use super::{Holder, StartEngines, Starting};
+use crate::bus::fence::Taken;
 use crate::launch::Engines;
 
 /// The file by which a site is known to its workers.
@@ -23,9 +23,7 @@ pub fn at(address: Address, folder: PathBuf, simulated: SimulatedNodes) -> Start
     };
     StartEngines {
         holder: Box::pin(holder),
-        start: Box::new(move |reports, _lease| {
-            Box::pin(start(address, folder, simulated, reports))
-        }),
+        start: Box::new(move |with| Box::pin(start(address, folder, simulated, with))),
     }
 }
 
@@ -33,9 +31,10 @@ async fn start(
     address: Address,
     folder: PathBuf,
     simulated: SimulatedNodes,
-    reports: Reports,
+    Starting { reports, lease, .. }: Starting,
 ) -> Result<Engines, String> {
-    let options = CeleryOptions { address, site: folder.join(SITE) };
+    let lead = Taken::new(lease);
+    let options = CeleryOptions { address, site: folder.join(SITE), lead };
     let celery = Celery::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
     let simulated = super::executors::asleep(simulated, reports);
     Ok(Engines { local: Arc::new(celery), simulated })

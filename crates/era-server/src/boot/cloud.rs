@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::door::{Door, Standing};
 use super::lead::{Candidate, Gate, Lead};
-use super::{BootError, REPORTS_MAX, StartEngines, listen, local_address, staging};
+use super::{BootError, REPORTS_MAX, StartEngines, Starting, listen, local_address, staging};
 use crate::driver::{Handle, Releases};
 use crate::http::Serving;
 use crate::http::serve::ServeError;
@@ -86,8 +86,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working,
     }
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
     let rules = driver.snapshot().settings().clone();
-    let engines =
-        (engines.start)(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
+    let starting = Starting { reports, fence: rules.lease.max(rules.grace), lease: seat };
+    let engines = (engines.start)(starting).await.map_err(BootError::Engines)?;
     // Whoever keeps files removes them: nothing is removed here.
     let files = Files::open(&store, Keep::default())?;
     let (influx, telling) = settings.influx.map(influx::start).unzip();
@@ -95,6 +95,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working,
     let staging = staging::FromFiles { files, driver: driver.clone(), catalogue: store.accounts() };
     let launching = Launching {
         driver: driver.clone(),
+        rows: store.accounts(),
         journal: store.journal(),
         engines,
         staging: Arc::new(staging),

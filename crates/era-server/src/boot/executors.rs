@@ -8,7 +8,7 @@ use era_cloud::docker::{Address, Docker, DockerError, DockerOptions, Engine};
 use era_cloud::simulated::{Simulated, SimulatedNodes};
 use era_cloud::{Executor, Reports};
 
-use super::{Holder, StartEngines, machine};
+use super::{Holder, StartEngines, Starting, machine};
 use crate::launch::Engines;
 
 /// The engine that builds and pushes images: the executor's, once that was reached, or one of its
@@ -38,7 +38,7 @@ impl ImageEngine {
 pub fn here(folder: PathBuf, simulated: SimulatedNodes) -> StartEngines {
     StartEngines {
         holder: Box::pin(std::future::ready(Ok(Holder::here()))),
-        start: Box::new(move |reports, _| Box::pin(start(folder, simulated, reports))),
+        start: Box::new(move |with| Box::pin(start(folder, simulated, with.reports))),
     }
 }
 
@@ -52,7 +52,7 @@ pub fn docker(
 ) -> StartEngines {
     StartEngines {
         holder: Box::pin(of_engine(address.clone(), folder.clone())),
-        start: Box::new(move |reports, fence| {
+        start: Box::new(move |Starting { reports, fence, .. }| {
             Box::pin(async move {
                 let options = DockerOptions { address, data: folder, fence };
                 let docker =

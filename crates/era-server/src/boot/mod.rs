@@ -33,7 +33,7 @@ use era_cloud::{Limits, Reports};
 use era_core::State;
 use era_core::units::Span;
 use era_store::files::Files;
-use era_store::{Place, Store, StoreError};
+use era_store::{Lease, Place, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -113,9 +113,18 @@ type Begun<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
 pub struct StartEngines {
     /// Says where tasks will be, before anything is started.
     holder: Begun<Holder>,
-    /// Starts them, once there is somebody to report to. The span is how long after a node was
-    /// lost its tasks must be gone.
-    start: Box<dyn FnOnce(Reports, Span) -> Begun<Engines> + Send>,
+    /// Starts them, once there is somebody to report to.
+    start: Box<dyn FnOnce(Starting) -> Begun<Engines> + Send>,
+}
+
+/// What executors are started with.
+struct Starting {
+    /// Where their reports go.
+    reports: Reports,
+    /// How long after a node was lost its tasks must be gone.
+    fence: Span,
+    /// By what right they are given orders.
+    lease: Lease,
 }
 
 /// Why a server does not start or stop as it should.
@@ -263,8 +272,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let restored = Driver::restore(&journal, State::default()).await?;
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
     let rules = restored.state.settings().clone();
-    let engines =
-        (engines.start)(reports, rules.lease.max(rules.grace)).await.map_err(BootError::Engines)?;
+    let starting = Starting { reports, fence: rules.lease.max(rules.grace), lease: store.lease() };
+    let engines = (engines.start)(starting).await.map_err(BootError::Engines)?;
     let ended = engines.ended_before(&restored.state.snapshot());
     let clock = Arc::new(SystemClock);
     clock.not_before(restored.state.now());
@@ -280,6 +289,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let (samples, recorder) = recorder::start(store.samples(), influx);
     let launching = Launching {
         driver: handle.clone(),
+        rows: store.accounts(),
         journal: store.journal(),
         engines,
         staging: Arc::new(staging::FromFiles {

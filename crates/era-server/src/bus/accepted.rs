@@ -9,6 +9,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use era_cloud::celery::bus::{Bus, BusError};
+use era_cloud::celery::fence::Fence;
 use era_core::output::Event;
 use era_store::journal::{Journal, Stored};
 use era_store::note::Note;
@@ -16,7 +17,6 @@ use redis::Script;
 use serde_json::{Value, json};
 
 use super::FeedError;
-use super::fence::{Commands, Pen};
 
 /// The stream, and the channel.
 pub const KEY: &str = "accepted_queue";
@@ -46,7 +46,7 @@ pub(super) struct Kept {
 
 /// Tells all that was accepted since the last time. What is known to be in the journal may be behind
 /// what is there.
-pub(super) async fn tell(journal: &Journal, pen: &Pen, known: u64) -> Result<(), FeedError> {
+pub(super) async fn tell(journal: &Journal, pen: &Fence, known: u64) -> Result<(), FeedError> {
     make_group(pen.bus()).await?;
     loop {
         let seen = cursor(pen.bus()).await?;
@@ -57,23 +57,23 @@ pub(super) async fn tell(journal: &Journal, pen: &Pen, known: u64) -> Result<(),
             let last = if beyond(known) { journal.last_seq().await? } else { known };
             if beyond(last) {
                 // Another site's, or a journal that was restored from before it: from here on.
-                let mut back = Commands::default();
-                back.add(["SET", CURSOR, &last.to_string()]);
+                let mut back = redis::pipe();
+                back.cmd("SET").arg(CURSOR).arg(last);
                 pen.write_if("go back", Some((CURSOR, &was)), &back).await?;
             }
             return Ok(());
         };
-        let mut all = Commands::default();
+        let mut all = redis::pipe();
         let mut many = 0;
         for entry in &entries {
             for told in accepted(entry)? {
-                let (seq, text) = (entry.seq.to_string(), told.to_string());
-                all.add(["XADD", KEY, "*", "seq", &seq, "job", &text]);
-                all.add(["PUBLISH", KEY, &text]);
+                let text = told.to_string();
+                all.cmd("XADD").arg(KEY).arg("*").arg("seq").arg(entry.seq).arg("job").arg(&text);
+                all.cmd("PUBLISH").arg(KEY).arg(text);
                 many += 1;
             }
         }
-        all.add(["SET", CURSOR, &newest.seq.to_string()]);
+        all.cmd("SET").arg(CURSOR).arg(newest.seq);
         // If it was moved meanwhile, such as by what was taken for lost, it is looked at again.
         if pen.write_if("take accepted jobs", Some((CURSOR, &was)), &all).await? && many > 0 {
             trim(pen.bus(), KEPT).await?;

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use era_api::image::Image;
+use era_cloud::celery::fence::Fence;
 use era_store::accounts::Accounts;
 
-use super::fence::{Commands, Pen};
 use super::{AGAIN, EVERY, FeedError};
 use crate::http::images::image;
 
@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const AT_A_TIME: u32 = 500;
 
 /// Keeps the hash as the catalogue is.
-pub(super) async fn keep(rows: &Accounts, pen: &Pen) -> ! {
+pub(super) async fn keep(rows: &Accounts, pen: &Fence) -> ! {
     let mut told: Option<(u64, Instant)> = None;
     loop {
         let still = told.filter(|(_, at)| at.elapsed() < EVERY).map(|(revision, _)| revision);
@@ -44,7 +44,7 @@ pub(super) async fn keep(rows: &Accounts, pen: &Pen) -> ! {
 /// Writes the hash if it is not of the revision that there is now; the revision that was written.
 pub(super) async fn look(
     rows: &Accounts,
-    pen: &Pen,
+    pen: &Fence,
     still: Option<u64>,
 ) -> Result<Option<u64>, FeedError> {
     let revision = rows.images_revision().await?;
@@ -56,12 +56,12 @@ pub(super) async fn look(
     if rows.images_revision().await? != revision {
         return Ok(None);
     }
-    let mut whole = Commands::default();
-    whole.add(["DEL", KEY]);
+    let mut whole = redis::pipe();
+    whole.cmd("DEL").arg(KEY);
     for (name, image) in &images {
-        whole.add(["HSET", KEY, name, &serde_json::json!(image).to_string()]);
+        whole.cmd("HSET").arg(KEY).arg(name).arg(serde_json::json!(image).to_string());
     }
-    whole.add(["PUBLISH", KEY, "changed"]);
+    whole.cmd("PUBLISH").arg(KEY).arg("changed");
     pen.write("take the catalogue of images", &whole).await?;
     Ok(Some(revision))
 }

@@ -7,20 +7,20 @@
 
 pub mod accepted;
 pub mod catalogue;
-mod fence;
+pub(crate) mod fence;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
 use era_cloud::celery::bus::{Bus, BusError};
+use era_cloud::celery::fence::Fence;
 use era_cloud::celery::names::Address;
 use era_cloud::settings::{self, Values};
 use era_store::StoreError;
 use era_store::journal::Journal;
 use tokio_util::sync::CancellationToken;
 
-use self::fence::{Commands, Pen};
 use crate::App;
 use crate::wire;
 
@@ -34,7 +34,7 @@ const EVERY: Duration = Duration::from_secs(30);
 pub enum FeedError {
     /// Redis.
     #[error(transparent)]
-    Bus(#[from] BusError),
+    Bus(BusError),
     /// The journal.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -43,13 +43,19 @@ pub enum FeedError {
     Deposed,
 }
 
+impl From<BusError> for FeedError {
+    fn from(error: BusError) -> FeedError {
+        if error.is_deposed() { FeedError::Deposed } else { FeedError::Bus(error) }
+    }
+}
+
 /// Feeds Redis until the server stops. For the server's start to spawn.
 pub async fn run(app: App, journal: Journal, address: Address, stop: CancellationToken) {
     let work = async {
         loop {
             match Bus::connect(&address).await {
                 Ok(bus) => {
-                    let pen = Pen::new(bus, app.store.lease());
+                    let pen = fence::pen(bus, app.store.lease());
                     tokio::select! {
                         () = follow(&app, &journal, &pen) => {}
                         never = catalogue::keep(app.auth.rows(), &pen) => never,
@@ -66,7 +72,7 @@ pub async fn run(app: App, journal: Journal, address: Address, stop: Cancellatio
     }
 }
 
-async fn follow(app: &App, journal: &Journal, pen: &Pen) {
+async fn follow(app: &App, journal: &Journal, pen: &Fence) {
     let mut committed = app.driver.committed();
     let mut told: Option<Values> = None;
     loop {
@@ -87,7 +93,7 @@ async fn follow(app: &App, journal: &Journal, pen: &Pen) {
 async fn turn(
     app: &App,
     journal: &Journal,
-    pen: &Pen,
+    pen: &Fence,
     told: &mut Option<Values>,
 ) -> Result<(), FeedError> {
     let snapshot = app.driver.snapshot();
@@ -100,12 +106,12 @@ async fn turn(
 }
 
 /// Puts settings into force for everybody who watches.
-async fn distribute(pen: &Pen, values: &Values) -> Result<(), FeedError> {
-    let mut all = Commands::default();
-    all.add(["DEL", settings::KEY]);
+async fn distribute(pen: &Fence, values: &Values) -> Result<(), FeedError> {
+    let mut all = redis::pipe();
+    all.cmd("DEL").arg(settings::KEY);
     for (name, value) in &values.0 {
-        all.add(["HSET", settings::KEY, name, &value.to_string()]);
+        all.cmd("HSET").arg(settings::KEY).arg(name).arg(value.to_string());
     }
-    all.add(["PUBLISH", settings::KEY, "changed"]);
-    pen.write("distribute settings", &all).await
+    all.cmd("PUBLISH").arg(settings::KEY).arg("changed");
+    Ok(pen.write("distribute settings", &all).await?)
 }

@@ -86,7 +86,7 @@ async fn a_leader_that_was_paused_tells_nothing_again_and_overwrites_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let site = Site::new(folder.path()).await;
     let journal = site.app.store.journal();
-    let old = Pen::new(redis.bus.clone(), leads(&site.app.store, "old").await);
+    let old = fence::pen(redis.bus.clone(), leads(&site.app.store, "old").await);
     let mut jobs = vec![site.submit(1).await.0];
     accepted::tell(&journal, &old, 1).await.unwrap();
     let settings = |lease: u32| Values([("lease".to_owned(), json!(lease))].into());
@@ -96,7 +96,7 @@ async fn a_leader_that_was_paused_tells_nothing_again_and_overwrites_nothing() {
     jobs.push(site.submit(1).await.0);
     site.app.store.lease().release().await.unwrap();
     let other = Store::open(folder.path()).await.unwrap();
-    let new = Pen::new(redis.bus.clone(), leads(&other, "new").await);
+    let new = fence::pen(redis.bus.clone(), leads(&other, "new").await);
     distribute(&new, &settings(10)).await.unwrap();
 
     // It goes on where it was, with what it knew then.
@@ -125,12 +125,12 @@ async fn a_cursor_that_moved_is_looked_at_again_and_a_site_that_was_restored_goe
     let journal = site.app.store.journal();
     // The generations of before are higher, but the database knows who leads.
     let _: () = redis.ask(&["SET", "era:feeder", "900 before"]).await;
-    let pen = Pen::new(redis.bus.clone(), leads(&site.app.store, "restored").await);
+    let pen = fence::pen(redis.bus.clone(), leads(&site.app.store, "restored").await);
     let first = site.submit(1).await.0;
     accepted::tell(&journal, &pen, 1).await.unwrap();
     assert_eq!(redis.told().await, [first]);
-    let mut again = Commands::default();
-    again.add(["XADD", accepted::KEY, "*", "seq", "1", "job", "{}"]);
+    let mut again = redis::pipe();
+    again.cmd("XADD").arg(accepted::KEY).arg("*").arg("seq").arg("1").arg("job").arg("{}");
     let was = Some(("accepted_queue:cursor", "1"));
     assert!(!pen.write_if("take it", was, &again).await.unwrap(), "it is not there any more");
     assert_eq!(redis.told().await, [first]);

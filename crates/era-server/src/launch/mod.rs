@@ -27,6 +27,7 @@ use era_core::cluster::Node;
 use era_core::job::{Part, TaskId};
 use era_core::units::UserId;
 use era_store::StoreError;
+use era_store::accounts::Accounts;
 use era_store::files::FilesError;
 use era_store::journal::Journal;
 use tokio::sync::mpsc;
@@ -158,6 +159,8 @@ pub trait Staging: Send + Sync {
 pub struct Launching {
     /// The road to the scheduler.
     pub driver: Handle,
+    /// Where it stands what administrators did.
+    pub rows: Accounts,
     /// Where a job's note is found when it is not at hand.
     pub journal: Journal,
     /// Where tasks are run.
@@ -195,7 +198,7 @@ impl Launcher {
         releases: Releases,
         reports: mpsc::Receiver<Report>,
     ) -> Launcher {
-        let Launching { driver, engines, samples, gate, one_clock, .. } = launching;
+        let Launching { driver, rows, engines, samples, gate, one_clock, .. } = launching;
         let Launching { journal, staging, jobs, limits, .. } = launching;
         let specs = specs::Specs::new(journal, staging, jobs, limits);
         let orders = orders::Orders::new(driver.clone(), engines.clone(), specs, gate);
@@ -206,7 +209,7 @@ impl Launcher {
             let _ = reconciled.send(());
             orders.run(releases).await;
         });
-        let taker = reports::Taker { driver, engines: engines.clone(), samples, one_clock };
+        let taker = reports::Taker { driver, rows, engines: engines.clone(), samples, one_clock };
         let reports = tokio::spawn(async move {
             let _ = ready.await;
             taker.run(reports).await;

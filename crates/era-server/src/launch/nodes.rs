@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use era_cloud::FoundNode;
 use era_core::Command;
@@ -10,6 +11,7 @@ use era_core::input::NewNode;
 use era_core::units::{Milli, Name, NodeId};
 use era_core::{Reply, Snapshot};
 use era_store::Note;
+use era_store::accounts::{Accounts, AuditAsk, AuditRow};
 use serde_json::value::RawValue;
 
 use crate::driver::{Handle, Unanswered};
@@ -21,6 +23,10 @@ pub const DEFAULT_POOL: &str = "default";
 const POOL_LABEL: &str = "pool";
 /// The share of a pool that promises never use.
 const CLOSED_SHARE: Milli = Milli(100);
+/// Most lines of what administrators did with one node that are looked through.
+const WORDS_MAX: u32 = 1000;
+/// How long it is until a database that did not answer is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Nodes are there: whatever the scheduler does not know of them is told, and those that join do
 /// so together. If one of them is refused, the others join without it.
@@ -80,7 +86,7 @@ pub(super) async fn only(driver: &Handle, names: &[String]) -> Result<(), Unansw
 }
 
 /// A node takes no new work, by the word of its engine.
-pub(super) async fn drained(driver: &Handle, name: &str) -> Result<(), Unanswered> {
+pub(crate) async fn drained(driver: &Handle, name: &str) -> Result<(), Unanswered> {
     let snapshot = driver.snapshot();
     match named(&snapshot, name).filter(|node| node.health == Health::Up) {
         Some(node) => {
@@ -91,13 +97,42 @@ pub(super) async fn drained(driver: &Handle, name: &str) -> Result<(), Unanswere
     }
 }
 
-/// A node that its engine had drained takes work again.
-pub(super) async fn resumed(driver: &Handle, name: &str) -> Result<(), Unanswered> {
+/// A node that its engine had drained takes work again, unless an administrator drained it too:
+/// that one's word ends with another word of theirs.
+pub(crate) async fn resumed(
+    driver: &Handle,
+    rows: &Accounts,
+    name: &str,
+) -> Result<(), Unanswered> {
     let snapshot = driver.snapshot();
-    match named(&snapshot, name).filter(|node| node.health == Health::Draining) {
-        Some(node) => ask(driver, Command::Resume { node: node.id }, None).await.map(drop),
-        None => Ok(()),
+    let Some(node) = named(&snapshot, name).filter(|node| node.health == Health::Draining) else {
+        return Ok(());
+    };
+    if is_held(rows, name).await {
+        tracing::info!(node = name, "it stays drained, since an administrator drained it");
+        return Ok(());
     }
+    ask(driver, Command::Resume { node: node.id }, None).await.map(drop)
+}
+
+/// Whether the last word of an administrator on a node keeps it from work. Nothing is resumed until
+/// that is known.
+async fn is_held(rows: &Accounts, name: &str) -> bool {
+    let (what, target) = (Some("node.".to_owned()), Some(name.to_owned()));
+    let said = AuditAsk { what, target, ..AuditAsk::default() };
+    let lines = loop {
+        match rows.audit_lines(&said, WORDS_MAX).await {
+            Ok(lines) => break lines,
+            Err(error) => tracing::warn!(%error, node = name, "whose drain it is is not known yet"),
+        }
+        tokio::time::sleep(AGAIN).await;
+    };
+    let word = |line: &AuditRow| match line.what.as_str() {
+        "node.drain" | "node.cordon" => Some(true),
+        "node.resume" | "node.leave" => Some(false),
+        _ => None,
+    };
+    lines.iter().filter(|line| line.done).find_map(word).unwrap_or(false)
 }
 
 /// Tells the scheduler something, and says whether it took it.

@@ -9,6 +9,7 @@ use era_core::input::Threshold;
 use era_core::job::{Job, Task, TaskId};
 use era_core::units::{Name, NodeId, Time};
 use era_core::{Command, Snapshot};
+use era_store::accounts::Accounts;
 use era_store::note::{Note, Seen};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -20,6 +21,7 @@ use crate::gather::Gathering;
 
 pub(super) struct Taker {
     pub(super) driver: Handle,
+    pub(super) rows: Accounts,
     pub(super) engines: Engines,
     pub(super) samples: Option<mpsc::Sender<(TaskId, Vec<era_cloud::Sample>)>>,
     /// Whether the scheduler reads the clock of this machine.
@@ -95,7 +97,7 @@ impl Taker {
                 }
                 Report::NodeResumed { name } => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
-                    surely(|| nodes::resumed(&self.driver, &name)).await?;
+                    surely(|| nodes::resumed(&self.driver, &self.rows, &name)).await?;
                 }
                 report => inputs.extend(self.input(report)),
             }

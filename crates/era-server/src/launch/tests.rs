@@ -91,6 +91,7 @@ impl Bed {
         let (told, files) = (Arc::new(Told::default()), Arc::new(Away::default()));
         let launching = Launching {
             driver: site.app.driver.clone(),
+            rows: site.app.store.accounts(),
             journal: site.app.store.journal(),
             engines: Engines { local: told.clone(), simulated: None },
             staging: files.clone(),

@@ -8,7 +8,9 @@ acknowledged: as `era worker` does it, in the same words where it is the same mi
 from __future__ import annotations
 
 import logging
+import sys
 import time
+import zlib
 from typing import Any
 
 from celery.app.task import Context
@@ -29,6 +31,8 @@ BODY_BYTES_MAX = 16 << 20
 NAME_CHARS_MAX = 512
 ID_BYTES_MAX = 2048
 WHY_CHARS_MAX = 1000
+# What Celery calls so is zlib's format.
+GZIP = "application/x-gzip"
 PICKLE = "application/x-python-serialize"
 FORMATS = "send JSON, MessagePack or YAML"
 
@@ -74,10 +78,32 @@ def bury(client: Any, queue: str, raw: bytes, why: str, tag: str = "") -> None:
     log.warning("a message of %s was put with the dead: %s", queue, why)
 
 
+def _check_packed(how: Any, body: Any) -> None:
+    """Celery unpacks whatever it is sent, however large that becomes."""
+    if how != GZIP:
+        told = "compress it with gzip, or not at all"
+        raise DecodeError(f"bodies compressed as `{str(how)[:100]}` are not understood: {told}")
+    if len(zlib.decompressobj().decompress(body, BODY_BYTES_MAX + 1)) > BODY_BYTES_MAX:
+        most = "send at most that, and large data as files"
+        raise DecodeError(
+            f"the body has more than {BODY_BYTES_MAX} bytes once it is unpacked: {most}"
+        )
+
+
 class Message(virtual.Message):
     """A message that knows how it lay in its queue."""
 
+    errors: Any = None
+
     def __init__(self, payload: Any, channel: Any = None, **kwargs: Any):
+        how = (payload.get("headers") or {}).get("compression")
+        if how:
+            body = channel.decode_body(payload["body"], payload["properties"].get("body_encoding"))
+            try:
+                _check_packed(how, body)
+            except Exception:
+                # As if it could not be unpacked: it is not tried.
+                self.errors = [sys.exc_info()]
         super().__init__(payload, channel=channel, **kwargs)
         self.queue, self.raw = channel.popped
 

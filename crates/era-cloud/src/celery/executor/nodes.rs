@@ -13,6 +13,7 @@ use era_core::job::TaskId;
 use futures_util::future::join_all;
 
 use super::Shared;
+use super::orders::BATCH_MAX;
 use super::waiting::AWAY_PATIENCE;
 use crate::celery::bus::{self, BusError};
 use crate::celery::names::{self, CeleryId};
@@ -149,8 +150,9 @@ async fn resume(shared: &Shared) -> Result<(), BusError> {
             continue;
         }
         shared.report([Report::NodeResumed { name: name.clone() }]).await;
-        let forget = redis::cmd("SREM").arg(names::UNTAKEN).arg(&name).clone();
-        shared.bus.run::<i64>("forget a node that took nothing", &forget).await?;
+        let mut forget = redis::pipe();
+        forget.cmd("SREM").arg(names::UNTAKEN).arg(&name);
+        shared.fence.write("forget a node that took nothing", &forget).await?;
         shared.untaken().remove(&name);
     }
     Ok(())
@@ -200,7 +202,7 @@ async fn give_up(shared: &Shared, name: &str, beat: &str) -> Result<bool, BusErr
     let tasks = shared.known().on_node(name);
     let ids: Vec<String> = tasks.iter().map(|task| shared.id(*task)).collect();
     let done: u8 = shared
-        .bus
+        .fence
         .script("give a node up", &bus::LOSE, |call| {
             call.key(names::node(name)).key(names::NODES);
             call.key(names::LAUNCHES).key(names::CLAIMS);
@@ -228,20 +230,21 @@ async fn give_up(shared: &Shared, name: &str, beat: &str) -> Result<bool, BusErr
 impl Shared {
     /// Tells a Redis that has lost its memory, or has an older one, whose it is and what is out.
     async fn restore_memory(&self) -> Result<(), BusError> {
+        let mut ask = redis::pipe();
+        ask.cmd("GET").arg(names::SITE);
+        ask.cmd("HKEYS").arg(names::LAUNCHES);
+        let (whose, ids): (Option<String>, Vec<String>) =
+            self.bus.run_all("say what is out", &ask).await?;
+        match whose {
+            Some(whose) if whose != self.site => {
+                tracing::error!(whose, "Redis serves another site now: nothing is told it");
+                return Ok(());
+            }
+            Some(_) => {}
+            None => tracing::warn!("Redis has lost its memory: it is told what is out"),
+        }
         let mut all = redis::pipe();
         all.cmd("SET").arg(names::SITE).arg(&self.site).arg("NX");
-        all.cmd("GET").arg(names::SITE);
-        all.cmd("HKEYS").arg(names::LAUNCHES);
-        let (fresh, whose, ids): (Option<String>, String, Vec<String>) =
-            self.bus.run_all("say what is out", &all).await?;
-        if whose != self.site {
-            tracing::error!(whose, "Redis serves another site now: nothing is told it");
-            return Ok(());
-        }
-        if fresh.is_some() {
-            tracing::warn!("Redis has lost its memory: it is told what is out");
-        }
-        let mut all = redis::pipe();
         for node in self.untaken().iter() {
             // Else it would stay drained for ever.
             all.cmd("SADD").arg(names::UNTAKEN).arg(node).ignore();
@@ -249,20 +252,19 @@ impl Shared {
         // Asked for after Redis was: what is sent meanwhile is known.
         let launches = self.known().unended_launches();
         let tasks = self.known().tasks();
-        for launch in &launches {
-            if let Ok(text) = serde_json::to_string(launch) {
-                all.cmd("HSET").arg(names::LAUNCHES).arg(self.id(launch.task)).arg(text).ignore();
+        for launches in launches.chunks(BATCH_MAX) {
+            for launch in launches {
+                let Ok(text) = serde_json::to_string(launch) else { continue };
+                all.cmd("HSET").arg(names::LAUNCHES).arg(self.id(launch.task)).arg(text);
             }
+            self.fence.write("take launches", &std::mem::take(&mut all)).await?;
         }
         for id in forgotten(&self.site, &ids, &tasks) {
             tracing::warn!(id, "Redis remembers a launch that is over: it is called off");
             all.cmd("HDEL").arg(names::LAUNCHES).arg(id).ignore();
             all.cmd("HDEL").arg(names::CLAIMS).arg(id).ignore();
         }
-        if all.is_empty() {
-            return Ok(());
-        }
-        self.bus.run_all("take launches", &all).await
+        self.fence.write("take launches", &all).await
     }
 }
 

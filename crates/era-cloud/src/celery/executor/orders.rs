@@ -21,7 +21,7 @@ use crate::celery::{RUN, queue, result};
 use crate::executor::{Ending, Launch, Order, Report};
 
 /// Most orders in one turn.
-const BATCH_MAX: usize = 256;
+pub(super) const BATCH_MAX: usize = 256;
 /// Most orders that are kept for a node.
 const ORDERS_MAX: usize = 10_000;
 /// The exit code of what was told to stop before it began.
@@ -71,7 +71,7 @@ pub(super) async fn carry_out(shared: Arc<Shared>, mut says: mpsc::UnboundedRece
 
 async fn flush(shared: &Shared, together: &mut redis::Pipeline, some: &mut bool) {
     if std::mem::take(some) {
-        patiently(|| shared.bus.run_all::<()>("take launches", together)).await;
+        patiently(|| shared.fence.write("take launches", together)).await;
     }
     *together = redis::pipe();
 }
@@ -173,13 +173,15 @@ impl Shared {
     pub(super) async fn call_off(&self, task: TaskId) -> Result<bool, BusError> {
         let id = self.id(task);
         let called_off: u8 = self
-            .bus
+            .fence
             .script("call a launch off", &bus::CALL_OFF, |call| {
                 call.key(names::CLAIMS).key(names::LAUNCHES).arg(&id);
             })
             .await?;
         if called_off == 1 {
-            self.bus.command(&control::Command::revoke(&[id])).await?;
+            let mut revoke = redis::pipe();
+            self.bus.add_command(&mut revoke, &control::Command::revoke(&[id]));
+            self.fence.write("publish a command", &revoke).await?;
         }
         Ok(called_off == 1)
     }
@@ -193,9 +195,9 @@ impl Shared {
     async fn prolong(&self, task: TaskId, until: Time, order: &Order) -> Result<(), BusError> {
         let Some(launch) = self.known().prolong(task, until) else { return Ok(()) };
         if let Ok(text) = serde_json::to_string(&launch) {
-            let mut set = redis::cmd("HSET");
-            set.arg(names::LAUNCHES).arg(self.id(task)).arg(text);
-            self.bus.run::<i64>("prolong a launch", &set).await?;
+            let mut set = redis::pipe();
+            set.cmd("HSET").arg(names::LAUNCHES).arg(self.id(task)).arg(text);
+            self.fence.write("prolong a launch", &set).await?;
         }
         self.send(&launch.node_name, order).await
     }
@@ -203,10 +205,10 @@ impl Shared {
     /// An order for a node, kept until it reads it.
     async fn send(&self, node: &str, order: &Order) -> Result<(), BusError> {
         let Ok(text) = serde_json::to_string(order) else { return Ok(()) };
-        let mut add = redis::cmd("XADD");
-        add.arg(names::orders(node)).arg("MAXLEN").arg("~").arg(ORDERS_MAX).arg("*");
+        let mut add = redis::pipe();
+        add.cmd("XADD").arg(names::orders(node)).arg("MAXLEN").arg("~").arg(ORDERS_MAX).arg("*");
         add.arg("order").arg(text);
-        self.bus.run::<String>("take an order", &add).await.map(drop)
+        self.fence.write("take an order", &add).await
     }
 
     /// Sends the messages of launches again whose first may be lost: nobody has claimed them. What
@@ -225,7 +227,7 @@ impl Shared {
                 // A Redis that is back from an older memory may not know it.
                 all.cmd("HSETNX").arg(names::LAUNCHES).arg(&id).arg(text).ignore();
                 add_publish(&mut all, &envelope);
-                self.bus.run_all::<()>("take messages", &all).await?;
+                self.fence.write("take messages", &all).await?;
             }
         }
         Ok(())

@@ -110,9 +110,8 @@ async fn read_reports(shared: &Shared) -> Result<(), BusError> {
             }
             last = entry.id;
         }
-        shared
-            .bus
-            .run::<()>("keep how far we read", redis::cmd("SET").arg(CURSOR).arg(&last))
-            .await?;
+        let mut keep = redis::pipe();
+        keep.cmd("SET").arg(CURSOR).arg(&last);
+        shared.fence.write("keep how far we read", &keep).await?;
     }
 }

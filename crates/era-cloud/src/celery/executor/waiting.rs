@@ -120,6 +120,10 @@ impl Shared {
     /// Gives a launch up by a word in its job's folder, unless a worker has begun it, and says why
     /// in its log.
     pub(super) async fn never_starts(&self, launch: &Launch, why: Option<&str>) -> Decided {
+        // Redis refuses whoever does not lead any more; a folder refuses nobody.
+        if !self.fence.leads().await {
+            return Decided::Unknown;
+        }
         let (own, task) = (launch.clone(), launch.task);
         let line = why.map(|why| format!("the task was not started: {why}"));
         let decide = move || {
@@ -163,9 +167,9 @@ impl Shared {
         }
         self.untaken().insert(node.clone());
         // Kept there, since the node stays drained whoever looks after it.
-        let mut remember = redis::cmd("SADD");
-        remember.arg(names::UNTAKEN).arg(node);
-        self.bus.run::<i64>("remember a node that takes nothing", &remember).await?;
+        let mut remember = redis::pipe();
+        remember.cmd("SADD").arg(names::UNTAKEN).arg(node);
+        self.fence.write("remember a node that takes nothing", &remember).await?;
         self.report([Report::NodeDrained { name: node.clone() }]).await;
         let reason = "its-worker-did-not-take-it".to_owned();
         self.tell(vec![Report::Lost { task, reason }]).await;
@@ -176,9 +180,9 @@ impl Shared {
     async fn claim_again(&self, launch: &Launch) -> Result<(), BusError> {
         let id = self.id(launch.task);
         tracing::warn!(id, "a launch that Redis has forgotten was begun: it is claimed again");
-        let mut claim = redis::cmd("HSETNX");
-        claim.arg(names::CLAIMS).arg(id).arg(&launch.node_name);
-        self.bus.run::<i64>("remember a claim", &claim).await.map(drop)
+        let mut claim = redis::pipe();
+        claim.cmd("HSETNX").arg(names::CLAIMS).arg(id).arg(&launch.node_name);
+        self.fence.write("remember a claim", &claim).await
     }
 
     /// Writes a line of our own into the log of a task that nobody has decided about.

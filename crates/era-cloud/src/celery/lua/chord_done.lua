@@ -1,6 +1,6 @@
 -- A chord is over: what follows is sent and kept, and its counters go, in one step, if it is still
 -- ours to end.
--- KEYS: as of chord_part.lua, then the lists of messages, then the keys of results
+-- KEYS: as of chord_part.lua, then the lists of messages, then the keys of sizes and results
 -- ARGV: the token, how long the end is remembered, how long results are kept, how many messages,
 -- then messages and results in the order of their keys
 local results, difference, size, counted, calls = unpack(KEYS)

@@ -30,14 +30,15 @@ pub(super) struct Due {
     kept: bool,
     failed: Vec<Meta>,
     calls: Vec<Envelope>,
+    sizes: Vec<(String, usize)>,
     parts: Vec<Part>,
 }
 
 impl Due {
     /// Nothing but a result.
     pub(super) fn result(end: Meta) -> Due {
-        let (failed, calls, parts) = Default::default();
-        Due { headers: None, end, kept: true, failed, calls, parts }
+        let (failed, calls, sizes, parts) = Default::default();
+        Due { headers: None, end, kept: true, failed, calls, sizes, parts }
     }
 
     /// What follows this end, which is kept only where somebody wants it.
@@ -62,8 +63,8 @@ impl Due {
                 end.rest.insert(name.to_owned(), id.as_str().into());
             }
         }
-        let (headers, failed, parts) = (Some(headers.clone()), sequel.failed, sequel.parts);
-        Due { headers, end, kept, failed, calls, parts }
+        let (headers, Sequel { failed, sizes, parts, .. }) = (Some(headers.clone()), sequel);
+        Due { headers, end, kept, failed, calls, sizes, parts }
     }
 
     /// The result, where it is to be kept.
@@ -92,7 +93,9 @@ impl Due {
                 .script("take what follows a task", &FOLLOW, |script| {
                     let end = names::followed(&self.end.task_id, self.end.status);
                     script.key(end).arg(REMEMBERED_TIME.as_secs());
+                    script.arg(RESULT_TIME.as_secs()).arg(self.calls.len());
                     self.calls.iter().for_each(|call| add(script, call));
+                    self.sizes.iter().for_each(|size| add_size(script, size));
                 })
                 .await?;
         }
@@ -121,6 +124,11 @@ fn wrapped(bus: &Bus, sequel: Sequel) -> Result<(Sequel, Vec<Envelope>), BadFoll
 fn add(script: &mut redis::ScriptInvocation<'_>, call: &Envelope) {
     script.key(queue::key(call.routing_key(), call.priority()));
     script.arg(call.write().unwrap_or_default());
+}
+
+/// How many parts a chord has, with the key that it is kept under.
+fn add_size(script: &mut redis::ScriptInvocation<'_>, (group, size): &(String, usize)) {
+    script.key(format!("{}.s", result::group_key(group))).arg(*size);
 }
 
 /// A part of a chord has returned. If it was the last, the body is called, or has failed; what
@@ -156,10 +164,7 @@ async fn returned(
         bus.run_all("give the results of a chord", &read).await?;
     let now = bus::now();
     let broken = |why: &str| part.break_off(headers, why, now).and_then(|all| wrapped(bus, all));
-    let complete = |values| {
-        let call = part.complete(headers, values, now)?;
-        wrapped(bus, Sequel { calls: vec![call], ..Sequel::default() })
-    };
+    let complete = |values| wrapped(bus, part.complete(headers, values, now)?);
     let (sequel, calls) = match values(&results, header.as_deref()) {
         Ok(values) => complete(values).or_else(|error| broken(&error.to_string())),
         Err(why) => broken(&why),
@@ -173,6 +178,7 @@ async fn returned(
             script.key(&keys[..]).arg(tag).arg(REMEMBERED_TIME.as_secs());
             script.arg(RESULT_TIME.as_secs()).arg(calls.len());
             calls.iter().for_each(|call| add(script, call));
+            sequel.sizes.iter().for_each(|size| add_size(script, size));
             for meta in &sequel.failed {
                 script.key(result::key(&meta.task_id)).arg(meta.write());
             }

@@ -112,7 +112,7 @@ impl Tender {
 
     pub(super) async fn lost(&mut self, task: TaskId, reason: &str) {
         if self.tasks.get(&task).is_some_and(|held| held.stray) {
-            return self.stray_gone(task);
+            return self.stray_gone(task).await;
         }
         self.end(task, Report::Lost { task, reason: reason.to_owned() }).await;
     }

@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 
 use super::super::failure::DockerError;
 use super::super::follow::{self, LogTail};
-use super::super::held::{ENGINE_AWAY, Held, Phase};
+use super::super::held::{ENGINE_AWAY, Held, Phase, SUPERSEDED};
 use super::super::instance::{EngineNode, Seen, Sighting};
 use super::super::lease::Shared;
 use super::super::nodes::{Nodes, Remembered};
@@ -126,7 +126,7 @@ impl Tender {
         }
         if held.stray {
             if state.is_over() {
-                self.stray_gone(task);
+                self.stray_gone(task).await;
             }
             return;
         }
@@ -147,10 +147,13 @@ impl Tender {
         }
     }
 
-    pub(super) fn stray_gone(&mut self, task: TaskId) {
-        self.tasks.remove(&task);
+    pub(super) async fn stray_gone(&mut self, task: TaskId) {
+        let asked_again = self.tasks.remove(&task).is_some_and(|held| held.asked_again);
         self.drop_tail(task);
         self.delete(task);
+        if asked_again {
+            self.report(Report::Lost { task, reason: SUPERSEDED.into() }).await;
+        }
         let blocked: Vec<TaskId> = self
             .tasks
             .iter()
@@ -168,7 +171,7 @@ impl Tender {
         // Where its node answers, what the engine no longer lists is gone.
         let gone = ready(held) || !self.engine.is_swarm();
         if held.stray && gone {
-            return self.stray_gone(task);
+            return self.stray_gone(task).await;
         }
         if held.killed.is_some() && gone {
             return self.over(task, Seen::Removed).await;
@@ -257,7 +260,7 @@ impl Tender {
         let places = Places::of(&held.launch);
         tokio::task::spawn_blocking(move || places.tidy());
         if held.stray {
-            return self.stray_gone(task);
+            return self.stray_gone(task).await;
         }
         self.report(report).await;
     }

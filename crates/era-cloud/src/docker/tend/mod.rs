@@ -10,6 +10,7 @@ mod looking;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Bound;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use super::begin::{Hand, Laying, Problem};
 use super::engine::Engine;
 use super::failure::DockerError;
 use super::follow::LogTail;
-use super::held::{AWAY_PATIENCE, Held, NODE_UNKNOWN, Phase};
+use super::held::{AWAY_PATIENCE, Held, NODE_UNKNOWN, Phase, SUPERSEDED};
 use super::instance::{EngineNode, Seen, Sighting};
 use super::lease::{Shared, Word};
 use super::nodes::{Nodes, Remembered};
@@ -271,17 +272,26 @@ impl Tender {
 
     async fn launch(&mut self, launch: Launch) {
         let task = launch.task;
-        if let Some(held) = self.tasks.get(&task) {
+        if let Some(held) = self.tasks.get_mut(&task) {
             // The same order again: what is known is told again.
             match &held.phase {
+                _ if held.stray => held.asked_again = true,
                 Phase::Runs(at) => {
                     let (at, prepared) = (*at, Span::ZERO);
                     self.report(Report::Started { task, at, prepared }).await;
                 }
-                Phase::Ended(report) => self.report(report.clone()).await,
+                Phase::Ended(report) => {
+                    let report = report.clone();
+                    self.report(report).await;
+                }
                 _ => {}
             }
             return;
+        }
+        // Of several attempts of one gang only the newest is wanted.
+        if self.has_newer(task) {
+            let reason = SUPERSEDED.into();
+            return self.report(Report::Lost { task, reason }).await;
         }
         let older: Vec<TaskId> = self.older(task).collect();
         for old in older {
@@ -298,6 +308,14 @@ impl Tender {
         let first = TaskId { attempt: 0, rank: 0, ..task };
         let last = TaskId { rank: 0, ..task };
         self.tasks.range(first..last).map(|(old, _)| *old)
+    }
+
+    /// Whether a newer attempt of its gang is looked after.
+    fn has_newer(&self, task: TaskId) -> bool {
+        let last = TaskId { rank: u32::MAX, ..task };
+        let of_part = |newer: &TaskId| (newer.job, newer.part) == (task.job, task.part);
+        let newer = self.tasks.range((Bound::Excluded(last), Bound::Unbounded)).next();
+        newer.is_some_and(|(newer, _)| of_part(newer))
     }
 
     /// An older attempt is in the way: it is ended, and nobody is told.

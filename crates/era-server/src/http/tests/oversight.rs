@@ -8,6 +8,7 @@ use era_store::tables::Seen;
 
 use super::*;
 use crate::feed;
+use crate::launch::nodes;
 
 #[tokio::test]
 async fn an_administrator_lists_and_revokes_the_tokens_of_others_and_nobody_else_does() {
@@ -317,4 +318,39 @@ async fn where_jobs_would_run_as_one_user_there_is_no_second_account() {
     let one = Auth::open(&house.app.store).await.unwrap().for_one().unwrap();
     let on = one.edit_user(&house.app.driver, "ada", &off(true)).await;
     assert!(matches!(on, Err(crate::auth::AccountError::SharedUser)));
+}
+
+#[tokio::test]
+async fn an_engine_that_resumes_a_node_does_not_undo_what_an_administrator_said() {
+    let (house, admin) = with_a_node().await;
+    let (driver, rows) = (&house.app.driver, house.app.store.accounts());
+    let health = async || house.ask(&admin, "GET", "/nodes/n", None).await.body["health"].clone();
+    let say = async |action: &str| {
+        let edit = json!({ "action": action });
+        assert_eq!(house.ask(&admin, "PATCH", "/nodes/n", Some(edit)).await.status, 204);
+    };
+    // Whichever of the two drained it first.
+    for engine_first in [true, false] {
+        if engine_first {
+            nodes::drained(driver, "n").await.unwrap();
+        }
+        say("drain").await;
+        nodes::drained(driver, "n").await.unwrap();
+        // Of other changes nobody is held.
+        let domain = Some(json!({ "domain": "" }));
+        house.ask(&admin, "PATCH", "/nodes/n", domain).await;
+        nodes::resumed(driver, &rows, "n").await.unwrap();
+        assert_eq!(health().await, "draining");
+        say("resume").await;
+        assert_eq!(health().await, "up");
+    }
+    // What the engine alone drained is the engine's to resume.
+    nodes::drained(driver, "n").await.unwrap();
+    assert_eq!(health().await, "draining");
+    nodes::resumed(driver, &rows, "n").await.unwrap();
+    assert_eq!(health().await, "up");
+    say("cordon").await;
+    nodes::drained(driver, "n").await.unwrap();
+    nodes::resumed(driver, &rows, "n").await.unwrap();
+    assert_eq!(health().await, "cordoned");
 }
