@@ -11,6 +11,8 @@ use era_core::units::{JobId, NodeId, Span, Time, UserId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use crate::secrets::Secrets;
+
 /// Carries out orders on the nodes that are its own. Never blocks: an order is queued, and what
 /// becomes of it is told by a report.
 pub trait Executor: Send + Sync {
@@ -118,6 +120,19 @@ pub struct Launch {
     pub spec: Arc<TaskSpec>,
 }
 
+impl Launch {
+    /// The same as it may be written down: the values of its secrets are not in it.
+    #[must_use]
+    pub fn without_secrets(&self) -> Launch {
+        let mut bare = self.clone();
+        if !bare.spec.secrets.is_empty() {
+            let spec = Arc::make_mut(&mut bare.spec);
+            spec.secrets = spec.secrets.without_values();
+        }
+        bare
+    }
+}
+
 /// What is run, the same for every replica of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpec {
@@ -131,6 +146,9 @@ pub struct TaskSpec {
     pub command: Vec<String>,
     /// The user's environment variables.
     pub env: BTreeMap<String, String>,
+    /// Variables that nobody else may see.
+    #[serde(default, skip_serializing_if = "Secrets::is_empty")]
+    pub secrets: Secrets,
     /// The code, which becomes the working folder: files to copy.
     pub code: Vec<Staged>,
     /// Data that it sees read-only: files or folders, by path in the working folder. Those under

@@ -26,6 +26,7 @@ pub mod control;
 pub mod envelope;
 mod executor;
 pub mod follow;
+mod handed;
 pub mod message;
 pub mod names;
 #[cfg(target_os = "linux")]

@@ -93,6 +93,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working,
     let launching = Launching {
         driver: driver.clone(),
         journal: store.journal(),
+        secrets: store.secrets(),
         engines,
         staging: Arc::new(staging),
         jobs: settings.folder.join("jobs"),

@@ -277,6 +277,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let launching = Launching {
         driver: handle.clone(),
         journal: store.journal(),
+        secrets: store.secrets(),
         engines,
         staging: Arc::new(staging::FromFiles {
             files: files.clone(),

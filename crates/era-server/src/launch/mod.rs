@@ -29,6 +29,7 @@ use era_core::units::UserId;
 use era_store::StoreError;
 use era_store::files::FilesError;
 use era_store::journal::Journal;
+use era_store::secrets::Secrets;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -160,6 +161,8 @@ pub struct Launching {
     pub driver: Handle,
     /// Where a job's note is found when it is not at hand.
     pub journal: Journal,
+    /// What users' jobs find in their environment and nobody else sees.
+    pub secrets: Secrets,
     /// Where tasks are run.
     pub engines: Engines,
     /// Where code and data are found.
@@ -193,9 +196,18 @@ impl Launcher {
         releases: Releases,
         reports: mpsc::Receiver<Report>,
     ) -> Launcher {
-        let Launching { driver, journal, engines, staging, jobs, samples, gate, one_clock } =
-            launching;
-        let specs = specs::Specs::new(journal, staging, jobs);
+        let Launching {
+            driver,
+            journal,
+            secrets,
+            engines,
+            staging,
+            jobs,
+            samples,
+            gate,
+            one_clock,
+        } = launching;
+        let specs = specs::Specs::new(journal, secrets, staging, jobs);
         let orders = orders::Orders::new(driver.clone(), engines.clone(), specs, gate);
         let (reconciled, ready) = tokio::sync::oneshot::channel();
         let orders = tokio::spawn(async move {
