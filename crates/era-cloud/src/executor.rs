@@ -131,6 +131,17 @@ impl Launch {
         }
         bare
     }
+
+    /// The same with its secrets among the other variables.
+    #[must_use]
+    pub(crate) fn with_secrets_as_variables(mut self) -> Launch {
+        if !self.spec.secrets.is_empty() {
+            let spec = Arc::make_mut(&mut self.spec);
+            let secrets = std::mem::take(&mut spec.secrets);
+            spec.env.extend(secrets.values().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        self
+    }
 }
 
 /// What is run, the same for every replica of a job.

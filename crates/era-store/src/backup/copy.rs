@@ -107,6 +107,9 @@ pub(super) fn copied(
                 tracing::warn!(path = %path.display(), "left out of the backup: an odd name");
                 continue;
             };
+            if is_handed_over(&path) {
+                continue;
+            }
             if kind.is_dir() && depth < DEPTH_MAX {
                 waiting.push((path.clone(), depth + 1));
             } else if kind.is_file() {
@@ -115,6 +118,17 @@ pub(super) fn copied(
         }
     }
     Ok(())
+}
+
+/// Whether a file has the secrets of a task that runs: it goes with its task, and what is kept of
+/// them is sealed.
+fn is_handed_over(path: &Path) -> bool {
+    let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap_or_default()).collect();
+    match parts[..] {
+        ["jobs", _, name] => name.starts_with("secrets-p"),
+        ["jobs", _, "guard", _, name] => name == "secrets",
+        _ => false,
+    }
 }
 
 /// A file that may be gone.

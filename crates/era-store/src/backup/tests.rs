@@ -64,7 +64,16 @@ async fn secrets_still_open_after_a_restore() {
     }
     store.secrets().set(1, "HF_TOKEN", "hf_1", 5, 64).await.unwrap();
     store.close().await;
+    let job = server.join("jobs/1");
+    fs::create_dir_all(job.join("guard/p0-a1-r0")).unwrap();
+    let open = ["secrets-p0-a1-r0", "guard/p0-a1-r0/secrets"];
+    for path in open.iter().chain(&["outputs/secrets"]) {
+        fs::write(job.join(path), "hf_1").unwrap();
+    }
     backup(&server, &kept).await.unwrap();
+    let copied = |path: &str| kept.join("data/jobs/1").join(path).exists();
+    assert!(!open.into_iter().any(copied), "those of tasks that run are not left open in it");
+    assert!(copied("outputs/secrets"), "what a job keeps is its own");
     restore(&kept, &again).await.unwrap();
     let restored = Store::open(&again).await.unwrap().secrets();
     let opened = restored.open(1, &["HF_TOKEN".to_owned()]).await.unwrap();
