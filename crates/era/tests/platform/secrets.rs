@@ -81,7 +81,7 @@ fn a_secret_reaches_the_jobs_that_name_it_and_stands_nowhere_else() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(listed["items"].as_array().unwrap().len(), 1);
     assert_eq!(keys(&listed["items"][0]), ["name", "set"], "{listed}");
-    assert_eq!(platform.get("/jobs/1")["job"]["work"]["secrets"], json!(["PROBE"]));
+    assert_eq!(platform.get("/jobs/1")["spec"]["work"]["secrets"], json!(["PROBE"]));
     platform.ok(&["admin", "journal", "journal.jsonl"]);
     let kept = platform.home().join("kept");
     let data = platform.data();
@@ -93,7 +93,7 @@ fn a_secret_reaches_the_jobs_that_name_it_and_stands_nowhere_else() {
         assert_eq!(files_with(everywhere, value), [""; 0]);
     }
     let noted = files_with(everywhere, "\"secrets\":[\"PROBE\"]");
-    assert!(noted.iter().any(|file| file.ends_with("journal.jsonl")), "{noted:?}");
+    assert!(noted.iter().any(|file| file.ends_with("kept/data/era.db")), "{noted:?}");
     assert!(files_with(everywhere, "secret.set").len() > 1, "the audit trail has it");
 
     // A backup has what is needed to go on with them.
