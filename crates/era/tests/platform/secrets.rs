@@ -83,6 +83,7 @@ fn a_secret_reaches_the_jobs_that_name_it_and_stands_nowhere_else() {
     assert_eq!(keys(&listed["items"][0]), ["name", "set"], "{listed}");
     assert_eq!(platform.get("/jobs/1")["spec"]["work"]["secrets"], json!(["PROBE"]));
     platform.ok(&["admin", "journal", "journal.jsonl"]);
+    assert!(platform.stop());
     let kept = platform.home().join("kept");
     let data = platform.data();
     let (data, to) = (data.to_str().unwrap(), kept.to_str().unwrap());
@@ -100,7 +101,6 @@ fn a_secret_reaches_the_jobs_that_name_it_and_stands_nowhere_else() {
     let folder = tempfile::tempdir().unwrap();
     let restored = folder.path().join("data").display().to_string();
     platform.ok(&["admin", "restore", to, "--data", &restored]);
-    assert!(platform.stop());
     let platform = Platform::start_in(folder, &[]);
     assert!(run(&platform).contains(&hash(next)));
 }
