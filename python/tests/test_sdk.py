@@ -57,6 +57,21 @@ def test_a_job_runs_to_its_end_with_its_log(client):
     assert job.id in [one.id for one in client.jobs(limit=10).items]
 
 
+def test_a_job_finds_a_secret_that_it_names_and_one_that_is_not_there_is_refused(client):
+    command = ["sh", "-c", "test \"$PROBE\" = 'open sesame'"]
+    with pytest.raises(era.Refused) as refused:
+        client.submit(command, SMALL, 60, secrets=["PROBE"])
+    assert refused.value.field == "work.secrets" and "era secret set PROBE" in str(refused.value)
+    set_at = client.set_secret("PROBE", "open sesame").set
+    listed = client.secrets().items
+    assert [(one.name, one.set) for one in listed] == [("PROBE", set_at)]
+    job = client.wait(client.submit(command, SMALL, 60, secrets=["PROBE"]).job, 60)
+    assert job.state == "succeeded" and job.spec["work"]["secrets"] == ["PROBE"]
+    client.remove_secret("PROBE")
+    assert client.secrets().items == []
+    assert "sesame" not in repr(era.calls.set_secret("PROBE", "open sesame"))
+
+
 def packed(folder: Path) -> None:
     """The package with all that it imports, as a job's code brings it along: a job sees neither the
     interpreter nor the folders of whoever runs the tests."""

@@ -21,6 +21,7 @@ def plainly(client: era.Client) -> era.Cost:
     first: era.JobSummary = client.jobs(limit=1).items[0]
     held: era.Quoted = client.quote_one_of([era.Bid({"cpu": 1}, 60)], [era.ValueStep("…", 1)])
     client.submit(["true"], {"cpu": 1}, 60, hold=held.hold, overrun="stop")
+    client.submit(["true"], {"cpu": 1}, 60, secrets=[client.set_secret("A", "x").name])
     client.submit(["true"], {"cpu": 1}, 60, overrun="never")  # wrong
     client.submit(["true"], {"cpu": 1}, 60, hold=held)  # wrong
     client.me().nmae  # wrong

@@ -128,6 +128,10 @@ pub struct Work {
     /// Environment variables.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// Names of secrets that it finds in its environment, with the values that they have when it
+    /// starts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
     /// Data sets that it sees, read-only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<WorkInput>,

@@ -21,6 +21,7 @@ pub mod queue;
 pub mod quote;
 pub mod reading;
 pub mod report;
+pub mod secret;
 pub mod settings;
 
 pub use credits::Credits;

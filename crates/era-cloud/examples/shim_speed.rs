@@ -156,6 +156,7 @@ fn launch(folder: &std::path::Path, job: u64) -> Launch {
             job_name: None,
             command: vec!["/bin/true".into()],
             env: Default::default(),
+            secrets: Default::default(),
             code: Vec::new(),
             inputs: Vec::new(),
             image: None,

@@ -11,6 +11,8 @@ use era_core::units::{JobId, NodeId, Span, Time, UserId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use crate::secrets::Secrets;
+
 /// Carries out orders on the nodes that are its own. Never blocks: an order is queued, and what
 /// becomes of it is told by a report.
 pub trait Executor: Send + Sync {
@@ -118,6 +120,30 @@ pub struct Launch {
     pub spec: Arc<TaskSpec>,
 }
 
+impl Launch {
+    /// The same as it may be written down: the values of its secrets are not in it.
+    #[must_use]
+    pub fn without_secrets(&self) -> Launch {
+        let mut bare = self.clone();
+        if !bare.spec.secrets.is_empty() {
+            let spec = Arc::make_mut(&mut bare.spec);
+            spec.secrets = spec.secrets.without_values();
+        }
+        bare
+    }
+
+    /// The same with its secrets among the other variables.
+    #[must_use]
+    pub(crate) fn with_secrets_as_variables(mut self) -> Launch {
+        if !self.spec.secrets.is_empty() {
+            let spec = Arc::make_mut(&mut self.spec);
+            let secrets = std::mem::take(&mut spec.secrets);
+            spec.env.extend(secrets.values().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        self
+    }
+}
+
 /// What is run, the same for every replica of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpec {
@@ -131,6 +157,9 @@ pub struct TaskSpec {
     pub command: Vec<String>,
     /// The user's environment variables.
     pub env: BTreeMap<String, String>,
+    /// Variables that nobody else may see.
+    #[serde(default, skip_serializing_if = "Secrets::is_empty")]
+    pub secrets: Secrets,
     /// The code, which becomes the working folder: files to copy.
     pub code: Vec<Staged>,
     /// Data that it sees read-only: files or folders, by path in the working folder. Those under

@@ -15,6 +15,7 @@ pub mod limits;
 pub mod local;
 pub mod log;
 pub mod scalars;
+mod secrets;
 pub mod settings;
 #[cfg(target_os = "linux")]
 pub mod shim;
@@ -25,3 +26,4 @@ pub mod usage;
 pub use executor::{
     Ending, Executor, FoundNode, Launch, Limits, Order, Report, Reports, Sample, Staged, TaskSpec,
 };
+pub use secrets::Secrets;

@@ -97,6 +97,14 @@ pub enum StoreError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// A user's secret cannot be opened.
+    #[error("secret `{name}` cannot be opened, since {why}: set it again: `era secret set {name}`")]
+    Unopened {
+        /// Which.
+        name: String,
+        /// Why not.
+        why: String,
+    },
     /// What is kept makes no sense.
     #[error(
         "{what} is damaged: {problem}: see `era admin doctor --data DIR`, or restore a \

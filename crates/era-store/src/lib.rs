@@ -19,6 +19,7 @@ pub mod note;
 pub mod prices;
 pub mod samples;
 mod schema;
+pub mod secrets;
 pub mod tables;
 #[cfg(test)]
 mod testing;

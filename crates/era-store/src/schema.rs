@@ -30,15 +30,15 @@ const MYSQL_COLLATION: &str = "utf8mb4_0900_bin";
 
 const DURABLE: &[Step] = steps!("sqlite/durable": 100 "journal", 300 "accounts", 310 "webhooks",
     330 "prices", 500 "files", 510 "outputs_cursor", 600 "leader",
-    610 "seats", 620 "catalogue");
+    610 "seats", 620 "catalogue", 630 "secrets");
 const TABLES: &[Step] = steps!("sqlite/tables": 100 "cursor", 200 "tables", 210 "projects");
 const METRICS: &[Step] = steps!("sqlite/metrics": 100 "samples", 150 "asks");
 const POSTGRES: &[Step] = steps!("postgres": 100 "journal", 200 "tables", 210 "projects",
     300 "accounts", 330 "prices", 400 "metrics", 500 "files", 610 "seats",
-    620 "catalogue");
+    620 "catalogue", 630 "secrets");
 const MYSQL: &[Step] = steps!("mysql": 100 "journal", 200 "tables", 210 "projects",
     300 "accounts", 330 "prices", 400 "metrics", 500 "files", 610 "seats",
-    620 "catalogue");
+    620 "catalogue", 630 "secrets");
 
 /// The steps of SQLite's three files: what is durable, tables, metrics.
 pub(crate) fn files() -> [Migrator; 3] {

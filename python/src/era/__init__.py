@@ -4,7 +4,22 @@ Functions here use one client that is made when it is first needed; `Client` and
 for those who want their own.
 """
 
-from .api import cancel, client, job, jobs, logs, me, metrics, quote, quote_one_of, submit, wait
+from .api import (
+    cancel,
+    client,
+    job,
+    jobs,
+    logs,
+    me,
+    metrics,
+    quote,
+    quote_one_of,
+    remove_secret,
+    secrets,
+    set_secret,
+    submit,
+    wait,
+)
 from .client import AsyncClient, Client
 from .errors import EraError, NoServer, Refused, TaskLost
 from .metrics import log_metric
@@ -25,6 +40,7 @@ from .models import (
     Quote,
     Quoted,
     Resources,
+    Secret,
     Submitted,
     Task,
     User,
@@ -54,6 +70,7 @@ __all__ = [
     "Quoted",
     "Refused",
     "Resources",
+    "Secret",
     "Submitted",
     "Task",
     "TaskLost",
@@ -70,6 +87,9 @@ __all__ = [
     "metrics",
     "quote",
     "quote_one_of",
+    "remove_secret",
+    "secrets",
+    "set_secret",
     "submit",
     "wait",
 ]

@@ -45,6 +45,9 @@ jobs = _shared(calls.jobs)
 cancel = _shared(calls.cancel)
 logs = _shared(calls.logs)
 metrics = _shared(calls.metrics)
+secrets = _shared(calls.secrets)
+set_secret = _shared(calls.set_secret)
+remove_secret = _shared(calls.remove_secret)
 
 
 def wait(id: int, timeout_s: float | None = None, every_s: float = 0.2) -> Job:

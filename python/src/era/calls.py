@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar, Union
+from urllib.parse import quote as encoded
 
 from .models import (
     Amount,
@@ -23,6 +24,7 @@ from .models import (
     Page,
     Quoted,
     Resources,
+    Secret,
     Submitted,
     User,
     Work,
@@ -48,7 +50,8 @@ class Call(Generic[T]):
     method: str
     path: str
     answer: Callable[[Any], T]
-    body: Any = None
+    # Not shown: a secret may be in it.
+    body: Any = field(default=None, repr=False)
     query: dict[str, Any] | None = None
     # Creations carry a key, so that one that is repeated after a lost answer is made once.
     key: str | None = None
@@ -136,6 +139,7 @@ def submit(
     value: Worth | None = None,
     *,
     env: dict[str, str] | None = None,
+    secrets: Iterable[str] | None = None,
     code: str | None = None,
     image: str | None = None,
     name: str | None = None,
@@ -158,13 +162,14 @@ def submit(
     constraints: dict[str, Any] | None = None,
 ) -> Call[Submitted]:
     """Hands a job in. With a value it is a bid, with a hold it takes the quote that was held;
-    without either it waits in a queue."""
+    without either it waits in a queue. It finds its secrets in its environment, by their names."""
     if isinstance(command, str):
         raise TypeError("the command is a list of words: for a shell's, ['sh', '-c', command]")
     if isinstance(command, Work):
         work = command
     else:
-        work = Work([str(word) for word in command], env or {}, code, [], image)
+        words = [str(word) for word in command]
+        work = Work(words, env or {}, code, [], image, list(secrets or ()))
     bid = Bid(
         resources, int(duration_s), value, replicas, gpus, earliest, deadline, constraints
     )
@@ -234,3 +239,18 @@ def metrics(
     """Recorded values of a job."""
     query = {"names": ",".join(names) if names else None, "points": points}
     return Call("GET", f"/jobs/{int(id)}/metrics", _page(MetricPoint), query=query)
+
+
+def secrets(*, cursor: str | None = None, limit: int | None = None) -> Call[Page[Secret]]:
+    """One's own secrets by name, without their values."""
+    return Call("GET", "/secrets", _page(Secret), query=dict(cursor=cursor, limit=limit))
+
+
+def set_secret(name: str, value: str) -> Call[Secret]:
+    """Sets a secret, or another value for it. Jobs that name it and start later find that one."""
+    return Call("PUT", f"/secrets/{encoded(name, safe='')}", _one(Secret), {"value": value})
+
+
+def remove_secret(name: str) -> Call[None]:
+    """Removes a secret. A job that names it and has not started will not start."""
+    return Call("DELETE", f"/secrets/{encoded(name, safe='')}", _nothing)

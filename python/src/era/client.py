@@ -117,6 +117,9 @@ class Client:
     cancel = _plain(calls.cancel)
     logs = _plain(calls.logs)
     metrics = _plain(calls.metrics)
+    secrets = _plain(calls.secrets)
+    set_secret = _plain(calls.set_secret)
+    remove_secret = _plain(calls.remove_secret)
 
     def _do(self, call: Call[T]) -> T:
         try:
@@ -169,6 +172,9 @@ class AsyncClient:
     cancel = _awaited(calls.cancel)
     logs = _awaited(calls.logs)
     metrics = _awaited(calls.metrics)
+    secrets = _awaited(calls.secrets)
+    set_secret = _awaited(calls.set_secret)
+    remove_secret = _awaited(calls.remove_secret)
 
     async def _do(self, call: Call[T]) -> T:
         try:

@@ -108,6 +108,8 @@ class Work:
     code: str | None = None
     inputs: list[dict[str, str]] = field(default_factory=list)
     image: str | None = None
+    # Names of secrets that it finds in its environment.
+    secrets: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -349,6 +351,14 @@ class LogLine:
     stream: str
     text: str
     goes_on: bool = False
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A secret, without its value."""
+
+    name: str
+    set: dt.datetime
 
 
 @dataclass(frozen=True)

@@ -1109,6 +1109,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One's own secrets by name, without their values. */
+        get: operations["get_secrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/secrets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Set a secret of one's own, or another value for it. Jobs that start later find that one. */
+        put: operations["put_secrets_name"];
+        post?: never;
+        /** Remove a secret of one's own. A job that names it and has not started will not start. */
+        delete: operations["delete_secrets_name"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions": {
         parameters: {
             query?: never;
@@ -2627,6 +2662,11 @@ export interface components {
             /** @description What is run. */
             work: components["schemas"]["Work"];
         };
+        /** @description The value of a secret: 1 byte to 32 KiB of text without a zero byte. */
+        NewSecret: {
+            /** @description The value. It is told to jobs that name the secret, and to nobody else. */
+            value: string;
+        };
         /** @description A token that is wanted. */
         NewToken: {
             /** @description What it is for. */
@@ -3417,6 +3457,21 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_Secret: {
+            /** @description The items. */
+            items: {
+                /** @description What the variable is called. */
+                name: string;
+                /**
+                 * Format: date-time
+                 * @description When it was set.
+                 */
+                set: string;
+            }[];
+            /** @description Where the next page begins; absent on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_StatementLine: {
             /** @description The items. */
             items: {
@@ -4102,6 +4157,16 @@ export interface components {
          * @enum {string}
          */
         Scope: "read" | "write" | "admin";
+        /** @description A secret, without its value. */
+        Secret: {
+            /** @description What the variable is called. */
+            name: string;
+            /**
+             * Format: date-time
+             * @description When it was set.
+             */
+            set: string;
+        };
         /** @description Settings by name. Lengths of time are seconds. */
         Settings: {
             [key: string]: unknown;
@@ -4629,6 +4694,12 @@ export interface components {
              * @default []
              */
             inputs?: components["schemas"]["WorkInput"][];
+            /**
+             * @description Names of secrets that it finds in its environment, with the values that they have when it
+             *     starts.
+             * @default []
+             */
+            secrets?: string[];
         };
         /** @description A data set as a job sees it. */
         WorkInput: {
@@ -7486,6 +7557,101 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Report"];
                 };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_secrets: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Secret"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_secrets_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSecret"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Secret"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_secrets_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description What is wrong, and what would be right. */
             default: {

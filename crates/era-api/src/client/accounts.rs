@@ -1,4 +1,4 @@
-//! Sessions, tokens, users, groups, wallets, audit, webhooks and images.
+//! Sessions, tokens, users, groups, wallets, audit, webhooks, secrets and images.
 
 use super::path::{encode, query};
 use super::{Client, ClientError};
@@ -8,7 +8,8 @@ use crate::account::{
     UserFilter, UserMade, Wallet, Webhook, WebhookMade,
 };
 use crate::image::{BuildImage, Image, ImageNews, NewImage, PushImage};
-use crate::page::{NameFilter, Page, PageAsk};
+use crate::page::{NameFilter, Page, PageAsk, every};
+use crate::secret::{NewSecret, Secret};
 
 impl Client {
     /// Logs in with a name and a password.
@@ -128,6 +129,21 @@ impl Client {
     /// Takes a webhook away.
     pub fn remove_webhook(&self, id: u64) -> Result<(), ClientError> {
         self.delete(&format!("/webhooks/{id}"))
+    }
+
+    /// Our secrets, without their values.
+    pub fn secrets(&self) -> Result<Vec<Secret>, ClientError> {
+        every(|page| self.get(&format!("/secrets{}", query(page))))
+    }
+
+    /// Sets a secret, or another value for it.
+    pub fn set_secret(&self, name: &str, secret: &NewSecret) -> Result<Secret, ClientError> {
+        self.put(&format!("/secrets/{}", encode(name)), secret)
+    }
+
+    /// Takes a secret away.
+    pub fn remove_secret(&self, name: &str) -> Result<(), ClientError> {
+        self.delete(&format!("/secrets/{}", encode(name)))
     }
 
     /// The catalogue of images.

@@ -197,7 +197,13 @@ impl Executor for Celery {
         // What is out is known at once, also while orders wait for Redis.
         match &order {
             Order::Launch(launch) => {
-                if !self.shared.known().insert(launch.clone(), Instant::now()) {
+                let bare = launch.without_secrets();
+                if !self.shared.known().insert(bare.clone(), Instant::now()) {
+                    return;
+                }
+                if !launch.spec.secrets.is_empty() {
+                    let (shared, says) = (Arc::clone(&self.shared), self.says.clone());
+                    tokio::spawn(orders::hand_over(shared, says, launch.clone(), bare));
                     return;
                 }
             }

@@ -28,6 +28,7 @@ pub mod envelope;
 mod executor;
 pub mod fence;
 pub mod follow;
+mod handed;
 pub mod message;
 pub mod names;
 #[cfg(target_os = "linux")]

@@ -24,6 +24,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::bus::{self, Bus, BusError};
+use super::handed;
 use super::names::{self, CeleryId};
 use super::outcome::{Ended, started_meta};
 use super::result;
@@ -260,10 +261,10 @@ impl Node {
             }
             let generation = self.generation();
             match self.claim(id, &generation).await {
-                Ok(Claim::Run(launch)) => match self.may_begin(&launch, &generation).await {
+                Ok(Claim::Run(launch)) => match self.may_begin(*launch, &generation).await {
                     // The folder may have answered only after the lease was gone.
-                    Ok(true) if self.generation() == generation => {
-                        if self.begin(*launch) {
+                    Ok(Some(launch)) if self.generation() == generation => {
+                        if self.begin(launch) {
                             return self.end_of(ended).await;
                         }
                         self.running().forget(celery.task);
@@ -334,10 +335,27 @@ impl Node {
         })
     }
 
-    /// Whether the server has not given a launch up meanwhile; from here on it cannot.
-    async fn may_begin(&self, launch: &Launch, generation: &str) -> std::io::Result<bool> {
-        let (launch, worker) = (launch.clone(), format!("{} {generation}", self.name()));
-        let decided = tokio::task::spawn_blocking(move || verdict::begin(&launch, &worker));
+    /// The launch with its secrets, if the server has not given it up meanwhile; from here on it
+    /// cannot.
+    async fn may_begin(
+        &self,
+        mut launch: Launch,
+        generation: &str,
+    ) -> std::io::Result<Option<Launch>> {
+        let worker = format!("{} {generation}", self.name());
+        let decided = tokio::task::spawn_blocking(move || {
+            if !verdict::begin(&launch, &worker)? {
+                return Ok(None);
+            }
+            handed::take(&mut launch).inspect_err(|error| {
+                let line = format!(
+                    "the task was not started: its secrets cannot be read by the worker: {error}: \
+                     run workers as root or as the server's user"
+                );
+                crate::log::note(&launch.spec.folder, launch.task, &line);
+            })?;
+            Ok(Some(launch))
+        });
         decided.await.map_err(std::io::Error::other)?
     }
 

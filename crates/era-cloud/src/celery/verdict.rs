@@ -37,9 +37,14 @@ pub(super) fn is_open(launch: &Launch) -> bool {
     !path(launch).exists()
 }
 
+/// Makes the folder of a launch's job, where nobody has.
+pub(super) fn make_folder(launch: &Launch) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(&launch.spec.folder)
+}
+
 fn decide(launch: &Launch, word: &str) -> io::Result<bool> {
     let path = path(launch);
-    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(&launch.spec.folder)?;
+    make_folder(launch)?;
     // Linked with the word in it, so that nobody ever reads half of one.
     let draft = path.with_extension(random_hex::<8>());
     let mut file = std::fs::OpenOptions::new();

@@ -46,6 +46,8 @@ pub(super) enum Problem {
     Away(DockerError),
     #[error("node `{0}`, or a GPU that was chosen there, is no longer known to the engine")]
     NoNode(String),
+    #[error("its secrets were known to the server that started it, and are not kept by it")]
+    Forgotten,
     #[error("something went wrong in the server: {0}")]
     Broken(String),
 }
@@ -106,6 +108,9 @@ impl Hand {
     }
 
     async fn try_to(&self, launch: &Launch) -> Result<(), Problem> {
+        if self.engine.is_swarm() && launch.spec.secrets.lack_values() {
+            return Err(Problem::Forgotten);
+        }
         let shown = self.lay_out(launch).await?;
         let image = self.image(launch).await?;
         let network = match task::is_gang(launch) {

@@ -19,6 +19,8 @@ pub(super) const NODE_FULL: &str = "the-disk-of-its-node-is-full";
 pub(super) const NODE_UNKNOWN: &str = "its-node-is-not-known";
 /// Why a task is lost that was to be launched after a newer attempt of its gang.
 pub(super) const SUPERSEDED: &str = "a-newer-attempt-took-its-place";
+/// Why a task is lost whose secrets went with the server that began it.
+pub(super) const FORGOTTEN: &str = "its-secrets-are-not-known";
 /// How long an engine may be away, as it is while it is upgraded, before what was to start on it is
 /// given up; and where the engine is the machine, the machine too.
 pub(super) const AWAY_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 30 });

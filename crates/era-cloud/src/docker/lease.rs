@@ -92,25 +92,30 @@ impl Shared {
 
     /// Makes it, for a task that runs under these ids. The launch is kept in it, so that a server
     /// that starts anew knows what it found.
-    pub(super) fn make(
-        &self,
-        launch: &Launch,
-        owner: Option<u32>,
-        secrets: Option<&str>,
-    ) -> io::Result<()> {
+    pub(super) fn make(&self, launch: &Launch, owner: Option<u32>) -> io::Result<()> {
         make(&self.folder, 0o755, None)?;
         make(&self.folder.join("told"), 0o700, owner)?;
         write(&self.folder.join("guard"), GUARD.as_bytes(), 0o755, None)?;
-        if let Some(secrets) = secrets {
-            write(&self.folder.join("secrets"), secrets.as_bytes(), 0o400, owner)?;
-        }
         self.keep(launch)
+    }
+
+    /// Puts what is secret where the guard finds it.
+    pub(super) fn put_secrets(&self, text: &str, owner: Option<u32>) -> io::Result<()> {
+        write(&self.folder.join("secrets"), text.as_bytes(), 0o400, owner)
+    }
+
+    /// Takes it away: its task is over.
+    pub(super) fn remove_secrets(&self) -> io::Result<()> {
+        match std::fs::remove_file(self.folder.join("secrets")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Keeps a launch as it is now: with the node that it is on, and the end that it has.
     pub(super) fn keep(&self, launch: &Launch) -> io::Result<()> {
-        // Secrets are in the environment of the launch, so it is the server's alone.
-        let launch = serde_json::to_vec(launch).map_err(io::Error::other)?;
+        // Its environment may hold credentials all the same, so it is the server's alone.
+        let launch = serde_json::to_vec(&launch.without_secrets()).map_err(io::Error::other)?;
         write(&self.folder.join("launch.json"), &launch, 0o600, None)
     }
 
@@ -308,7 +313,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let launch = launch(7, &["true"]);
         let shared = Shared::of(folder.path(), launch.task);
-        shared.make(&launch, None, None).expect("made");
+        shared.make(&launch, None).expect("made");
         (folder, shared)
     }
 

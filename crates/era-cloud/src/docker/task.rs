@@ -22,25 +22,6 @@ const GUARD_PROCESSES: u32 = 8;
 const GUARD_MEMORY_BYTES: u64 = 8 << 20;
 /// Shared memory of a task that did not say how much memory it wants.
 const SHM_BYTES: u64 = 1 << 30;
-/// Ends of names of variables that hold secrets. One too many does no harm: the task finds all of
-/// them in its environment.
-const SECRET_ENDS: [&str; 14] = [
-    "TOKEN",
-    "TOKENS",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "SECRET",
-    "SECRETS",
-    "CREDENTIAL",
-    "CREDENTIALS",
-    "KEY",
-    "_PASS",
-    "_PAT",
-    "_PWD",
-    "_AUTH",
-];
-
 /// How a site runs its tasks.
 #[derive(Clone, Debug)]
 pub(super) struct House {
@@ -81,19 +62,27 @@ pub(super) fn lay_out(
     let shared = Shared::of(&launch.spec.folder, launch.task);
     let places = Places::of(launch);
     let at = |source| Unready::Io { path: shared.folder.clone(), source };
-    if shared.is_ready() {
-        return Ok(folders(launch, &places));
-    }
     let owner = house.isolation.uid(launch.spec.user)?;
-    let mounts = places.prepare(launch, &house.isolation, None)?;
-    for input in &launch.spec.inputs {
-        let to = places.work.join(&input.to);
-        within_reach(&input.from, &to).map_err(at)?;
+    let mounts = if shared.is_ready() {
+        folders(launch, &places)
+    } else {
+        let mounts = places.prepare(launch, &house.isolation, None)?;
+        for input in &launch.spec.inputs {
+            let to = places.work.join(&input.to);
+            within_reach(&input.from, &to).map_err(at)?;
+        }
+        give(&places.work, owner).map_err(at)?;
+        shared.make(launch, owner).map_err(at)?;
+        shared.set_ready().map_err(at)?;
+        mounts
+    };
+    // What is only staged has no values yet, and what is started again after the server was lies
+    // there already.
+    let here = !keeps_secrets && !launch.spec.secrets.lack_values();
+    let seen = places.seen(launch, Some(Path::new(TASK_ROOT)));
+    if let Some(text) = secrets(launch, &seen).filter(|_| here) {
+        shared.put_secrets(&text, owner).map_err(at)?;
     }
-    give(&places.work, owner).map_err(at)?;
-    let secrets = secrets(&launch.spec.env).filter(|_| !keeps_secrets);
-    shared.make(launch, owner, secrets.as_deref()).map_err(at)?;
-    shared.set_ready().map_err(at)?;
     Ok(mounts)
 }
 
@@ -159,7 +148,7 @@ pub(super) fn instance(
         name: names::task_name(&house.site, launch.task),
         labels: names::labels(&house.site, launch.task),
         env: variables(launch, &seen, &chosen.gpus),
-        secrets: secrets(&launch.spec.env).filter(|_| chosen.keeps_secrets),
+        secrets: secrets(launch, &seen).filter(|_| chosen.keeps_secrets),
         user: Some(uid.map_or(house.own_ids, |uid| (uid, uid))),
         folder: seen.work.display().to_string(),
         mounts,
@@ -205,7 +194,7 @@ fn variables(launch: &Launch, seen: &crate::task::Seen, gpus: &[String]) -> Vec<
             all.remove(name);
         }
     }
-    all.retain(|name, value| !is_secret(name, value));
+    all.retain(|name, value| !is_secret(&launch, name, value));
     // What the NVIDIA runtime reads: these GPUs, or none at all, whatever the image or the job says.
     let visible = if gpus.is_empty() { "void".to_owned() } else { gpus.join(",") };
     all.insert("NVIDIA_VISIBLE_DEVICES".into(), visible);
@@ -234,32 +223,22 @@ fn by_name(all: &mut BTreeMap<String, String>) {
     all.insert("TF_CONFIG".into(), config.to_string());
 }
 
-/// Whether a variable holds what nobody but the task should see: by its name, or because it is an
-/// address with a password in it.
-fn is_secret(name: &str, value: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRET_ENDS.iter().any(|end| name.ends_with(end)) || has_password(value)
-}
-
-/// Whether a value has `://user:password@` in it.
-fn has_password(value: &str) -> bool {
-    value.split("://").skip(1).any(|rest| {
-        let place = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
-        let login = place.rsplit_once('@').map(|(login, _)| login);
-        login.and_then(|login| login.split_once(':')).is_some_and(|(_, word)| !word.is_empty())
-    })
+/// Whether a variable holds what nobody but the task should see: its owner says so, or it looks
+/// like it.
+fn is_secret(launch: &Launch, name: &str, value: &str) -> bool {
+    launch.spec.secrets.has(name) || era_api::secret::looks_like_one(name, value)
 }
 
 /// The variables that are secret, as a shell reads them.
-fn secrets(env: &BTreeMap<String, String>) -> Option<String> {
+fn secrets(launch: &Launch, seen: &crate::task::Seen) -> Option<String> {
     let plain = |name: &str| {
         !name.is_empty()
             && !name.starts_with(|c: char| c.is_ascii_digit())
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     };
-    let lines: String = env
+    let lines: String = environment(launch, seen, &Settings::default(), "")
         .iter()
-        .filter(|(name, value)| is_secret(name, value) && plain(name))
+        .filter(|(name, value)| is_secret(launch, name, value) && plain(name))
         .map(|(name, value)| format!("export {name}='{}'\n", value.replace('\'', r"'\''")))
         .collect();
     (!lines.is_empty()).then_some(lines)
@@ -391,23 +370,37 @@ mod tests {
     }
 
     #[test]
-    fn what_is_secret_is_known_by_its_name_or_by_a_password_in_an_address() {
-        for name in
-            ["OPENAI_KEY", "GITHUB_PAT", "AWS_CREDENTIALS", "DB_PASS", "ssh_key", "MYSQL_PWD"]
-        {
-            assert!(is_secret(name, "x"), "{name}");
-        }
-        for (name, value) in [
-            ("MODE", "fast"),
-            ("KEYBOARD", "us"),
-            ("PWD", "/run/era"),
-            ("PATH", "/opt/path:/bin"),
-            ("BASE_URL", "https://example.org:8080/x@y:z"),
-            ("REMOTE", "ssh://git@example.org/x"),
-        ] {
-            assert!(!is_secret(name, value), "{name}={value}");
-        }
-        assert!(is_secret("DATABASE_URL", "postgres://ada:s3cret@db:5432/era?x=1"));
+    fn a_secret_goes_as_one_whatever_its_name_and_is_written_only_with_its_value() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut launch = launch(7, &["true"]);
+        let spec = Arc::make_mut(&mut launch.spec);
+        spec.folder = folder.path().join("jobs/7");
+        spec.secrets = crate::Secrets::new([("NOTE".to_owned(), "it's 1".to_owned())].into());
+        let isolation = Isolation { first_uid: None, namespaces: true };
+        let house = House { isolation, ..house(Volumes::Bind) };
+        let chosen = Chosen { keeps_secrets: true, ..Chosen::default() };
+        let made = instance(&house, &launch, chosen).expect("an instance");
+        assert_eq!(made.secrets.as_deref(), Some("export NOTE='it'\\''s 1'\n"));
+        assert_eq!(variable(&made, "NOTE"), None);
+        let shared = Shared::of(&launch.spec.folder, launch.task);
+        let file = shared.folder.join("secrets");
+        let lay = |launch: &Launch| lay_out(&house, launch, false).expect("laid out");
+        lay(&launch.without_secrets());
+        assert!(!file.exists(), "it is only staged");
+        lay(&launch);
+        assert_eq!(std::fs::read_to_string(&file).expect("read"), "export NOTE='it'\\''s 1'\n");
+        assert_eq!(about_mode(&file), 0o400);
+        lay(&launch.without_secrets());
+        assert!(file.exists(), "a server that starts anew leaves it");
+        let kept = std::fs::read_to_string(shared.folder.join("launch.json")).expect("read");
+        assert!(kept.contains("NOTE") && !kept.contains("it's"), "{kept}");
+        shared.remove_secrets().expect("removed");
+        shared.remove_secrets().expect("as it is");
+        assert!(!file.exists());
+    }
+
+    fn about_mode(path: &Path) -> u32 {
+        std::fs::metadata(path).expect("there").permissions().mode() & 0o777
     }
 
     #[test]

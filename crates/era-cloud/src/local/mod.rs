@@ -130,6 +130,12 @@ impl Executor for Local {
     }
 
     fn carry_out(&self, order: Order) {
+        let order = match order {
+            // To a process they are variables, and a supervisor of an older version, which knows no
+            // secrets, would start it without them.
+            Order::Launch(launch) => Order::Launch(launch.with_secrets_as_variables()),
+            other => other,
+        };
         self.say(Say::Order(Box::new(order)));
     }
 

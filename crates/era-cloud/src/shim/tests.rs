@@ -26,6 +26,7 @@ pub(crate) fn launch(job: u64, command: &[&str]) -> Launch {
             job_name: None,
             command: command.iter().map(|&word| word.into()).collect(),
             env: Default::default(),
+            secrets: Default::default(),
             code: Vec::new(),
             inputs: Vec::new(),
             image: None,

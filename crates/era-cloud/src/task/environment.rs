@@ -41,7 +41,8 @@ pub(crate) fn environment(
     if launch.spec.env.contains_key(SLURM) {
         all.extend(as_slurm_says(launch, seen));
     }
-    all.extend(launch.spec.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let given = launch.spec.env.iter().chain(launch.spec.secrets.values());
+    all.extend(given.map(|(name, value)| (name.clone(), value.clone())));
     all.extend(promised(launch, seen, settings, mark).map(|(n, v)| (n.to_owned(), v)));
     all
 }
@@ -264,6 +265,17 @@ mod tests {
         assert_eq!(env["HOME"], "/data");
         assert_eq!(env["RANK"], "0");
         assert_eq!(env["CUDA_VISIBLE_DEVICES"], "");
+    }
+
+    #[test]
+    fn a_secret_is_a_variable_and_takes_no_promised_ones_place() {
+        let mut launch = launch(7, &["true"]);
+        let spec = std::sync::Arc::make_mut(&mut launch.spec);
+        let given = [("HF_TOKEN", "hf_1"), ("RANK", "9")];
+        let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        spec.secrets = crate::Secrets::new(given.into());
+        let env = environment(&launch, &seen(), &Settings::default(), "m");
+        assert_eq!((env["HF_TOKEN"].as_str(), env["RANK"].as_str()), ("hf_1", "0"));
     }
 
     #[test]

@@ -18,14 +18,14 @@ use std::time::{Duration, Instant};
 
 use era_cloud::celery::bus::Bus;
 use era_cloud::celery::fence::Lead;
-use era_cloud::celery::names::{Address, CeleryId};
+use era_cloud::celery::names::{self, Address, CeleryId};
 use era_cloud::celery::node::{Node, NodeOptions, Runs};
 use era_cloud::celery::worker::Worker;
 use era_cloud::celery::{Celery, CeleryOptions};
 use era_cloud::local::LocalOptions;
 use era_cloud::log::{LogReader, Only};
 use era_cloud::task::{Settings, now};
-use era_cloud::{Ending, Executor, FoundNode, Launch, Limits, Order, Report, TaskSpec};
+use era_cloud::{Ending, Executor, FoundNode, Launch, Limits, Order, Report, Secrets, TaskSpec};
 use era_core::job::TaskId;
 use era_core::resources::{Capacity, Resources};
 use era_core::units::{JobId, NodeId, Span, Time, UserId};
@@ -149,7 +149,12 @@ impl Bed {
 
     /// A shell's words on a node.
     fn launch(&self, node: &str, job: u64, script: &str) -> Launch {
-        let launch = self.prepared(node, job, script);
+        self.launch_with(node, job, script, Secrets::default())
+    }
+
+    fn launch_with(&self, node: &str, job: u64, script: &str, secrets: Secrets) -> Launch {
+        let mut launch = self.prepared(node, job, script);
+        Arc::make_mut(&mut launch.spec).secrets = secrets;
         self.executor.carry_out(Order::Launch(launch.clone()));
         launch
     }
@@ -171,6 +176,7 @@ impl Bed {
                 job_name: None,
                 command: ["/bin/sh", "-c", script].map(Into::into).into(),
                 env: BTreeMap::new(),
+                secrets: Secrets::default(),
                 code: Vec::new(),
                 inputs: Vec::new(),
                 image: None,
@@ -297,6 +303,41 @@ async fn what_redis_keeps_from_starting_is_given_up_and_never_starts_though_its_
     for worker in &workers {
         worker.node().leave().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_go_to_their_worker_by_the_jobs_folder_and_not_by_redis() {
+    let Some(mut bed) = Bed::start().await else { return };
+    let worker = Worker::start(bed.node("a").await, "4,2".parse().expect("bounds"));
+    let secrets = Secrets::new([("NOTE".into(), "hush-hush".into())].into());
+    let launch = bed.launch_with("a", 1, &format!("{BUSY}; echo $NOTE"), secrets);
+    bed.find(|report| matches!(report, Report::Started { .. })).await;
+    let bus = bed.bus().await;
+    let mut all = redis::cmd("HVALS");
+    all.arg(names::LAUNCHES);
+    let kept: Vec<String> = bus.run("show what is out", &all).await.expect("launches");
+    assert!(kept[0].contains(r#""secrets":{"NOTE":null}"#), "{kept:?}");
+    assert!(!kept[0].contains("hush-hush"));
+    // What is written down again has no more in it.
+    bed.executor.carry_out(Order::Prolong { task: launch.task, until: now() + Span::from_s(999) });
+    let mut prolonged = kept.clone();
+    while prolonged == kept {
+        prolonged = bus.run("show what is out", &all).await.expect("launches");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(!prolonged[0].contains("hush-hush"));
+    let file = bed.job(1).join("secrets-p0-a1-r0");
+    assert!(file.exists(), "a worker that comes back needs it again");
+    std::fs::write(bed.job(1).join("outputs/go"), "").expect("written");
+    let over = bed.over(&launch).await;
+    assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}");
+    assert_eq!(log(&bed.job(1)), "hush-hush\n");
+    let begun = Instant::now();
+    while file.exists() {
+        assert!(begun.elapsed() < PATIENCE, "it goes with its task");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    worker.node().leave().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -333,6 +333,7 @@ pub(crate) fn launch(data: &Path, node: &str, job: u64, script: &str) -> Launch 
             job_name: None,
             command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
             env: Default::default(),
+            secrets: Default::default(),
             code: Vec::new(),
             inputs: Vec::new(),
             image: None,

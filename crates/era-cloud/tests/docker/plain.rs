@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use era_cloud::{Ending, Executor, Order, Report, Staged};
+use era_cloud::{Ending, Executor, Order, Report, Secrets, Staged};
 use era_core::units::{Span, Time};
 
 use crate::bed::{Bed, Daemon, data, now};
@@ -26,7 +26,7 @@ async fn a_task_sees_its_code_inputs_and_outputs_and_what_it_prints_is_kept() {
     std::fs::write(&kept, "42\n").expect("write");
     let mut launch = bed.launch(
         1,
-        "cat code.txt inputs/data/n; echo $HF_TOKEN $ERA_RANK $(id -u) >&2; \
+        "cat code.txt inputs/data/n; echo $HF_TOKEN $NOTE $ERA_RANK $(id -u) >&2; \
          echo 'era: metric loss=0.5 step=3'; echo model > $ERA_OUTPUTS/model; \
          echo x > inputs/data/n || echo read-only; touch $TMPDIR/t; \
          printf '%050000d\\nafter a long line\\n' 0",
@@ -36,6 +36,7 @@ async fn a_task_sees_its_code_inputs_and_outputs_and_what_it_prints_is_kept() {
     spec.code = vec![staged("code.txt")];
     spec.inputs = vec![staged("inputs/data/n")];
     spec.env.insert("HF_TOKEN".into(), "it's secret".into());
+    spec.secrets = Secrets::new([("NOTE".into(), "so's this".into())].into());
     let task = launch.task;
     bed.executor.carry_out(Order::Launch(launch.clone()));
     bed.executor.carry_out(Order::Launch(launch.clone()));
@@ -57,7 +58,7 @@ async fn a_task_sees_its_code_inputs_and_outputs_and_what_it_prints_is_kept() {
     bed.executor.carry_out(Order::Launch(launch));
     assert_eq!(exited(&bed.over(task).await), (0, Ending::Itself));
     let log = bed.log(1);
-    for line in ["42\n42\n", "it's secret 0 1000", "read-only"] {
+    for line in ["42\n42\n", "it's secret so's this 0 1000", "read-only"] {
         assert!(log.contains(line), "{line}: {log}");
     }
     assert_eq!(log.matches("it's secret").count(), 1, "it ran once: {log}");

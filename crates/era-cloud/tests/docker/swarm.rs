@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use era_cloud::docker::{Address, Engine, Seen};
-use era_cloud::{Ending, Executor, Launch, Order, Report};
+use era_cloud::{Ending, Executor, Launch, Order, Report, Secrets};
 use era_core::units::Span;
 
 use crate::bed::{Bed, can, data};
@@ -155,17 +155,19 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
 
     // A secret reaches the task, and nobody who looks at the service.
     let wait = "while ! test -e $ERA_OUTPUTS/go; do sleep 0.1; done";
-    let mut launch = bed.launch(1, &format!("echo $API_TOKEN; {wait}; exit 4"));
+    let mut launch = bed.launch(1, &format!("echo $API_TOKEN $NOTE; {wait}; exit 4"));
     launch.node_name = node.clone();
-    Arc::make_mut(&mut launch.spec).env.insert("API_TOKEN".into(), "hush-hush".into());
-    bed.executor.carry_out(Order::Stage(launch.clone()));
+    let spec = Arc::make_mut(&mut launch.spec);
+    spec.env.insert("API_TOKEN".into(), "hush-hush".into());
+    spec.secrets = Secrets::new([("NOTE".into(), "hush-a-bye".into())].into());
+    bed.executor.carry_out(Order::Stage(launch.without_secrets()));
     bed.executor.carry_out(Order::Launch(launch.clone()));
     bed.find(|r| matches!(r, Report::Started { .. }).then_some(())).await;
     let ours = ["service", "ls", "-q", "--filter", "label=era.attempt=1"];
     let services = swarm.nodes[0].docker(&ours).expect("listed");
     assert_eq!(services.lines().count(), 1, "{services}");
     let all = swarm.nodes[0].docker(&["service", "inspect", services.trim()]).expect("inspected");
-    assert!(!all.contains("hush-hush"));
+    assert!(!all.contains("hush-"));
     let service: serde_json::Value = serde_json::from_str(&all).expect("JSON");
     let template = &service[0]["Spec"]["TaskTemplate"];
     assert_eq!(template["RestartPolicy"]["Condition"], "none", "{all}");
@@ -183,7 +185,7 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     let ran = matches!(over, Report::Exited { code: 4, ending: Ending::Itself, .. });
     assert!(ran, "{over:?}: {}", bed.log(1));
     bed.executor.acknowledge(launch.task);
-    assert_eq!(bed.log(1), "hush-hush\n");
+    assert_eq!(bed.log(1), "hush-hush hush-a-bye\n");
 
     let engine = bed.executor.engine().clone();
     let volume = era_cloud::docker::Volume::Local { name: "v".into() };

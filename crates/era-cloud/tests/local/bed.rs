@@ -97,6 +97,7 @@ impl Bed {
                 job_name: None,
                 command: command.iter().map(|&word| word.into()).collect(),
                 env: Default::default(),
+                secrets: Default::default(),
                 code: Vec::new(),
                 inputs: Vec::new(),
                 image: None,

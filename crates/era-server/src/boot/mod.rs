@@ -291,6 +291,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         driver: handle.clone(),
         rows: store.accounts(),
         journal: store.journal(),
+        secrets: store.secrets(),
         engines,
         staging: Arc::new(staging::FromFiles {
             files: files.clone(),

@@ -38,6 +38,7 @@ mod quotes;
 pub mod reading;
 pub mod reading_jobs;
 mod reply;
+pub(crate) mod secrets;
 pub mod seen;
 pub mod serve;
 mod sessions;
@@ -96,6 +97,7 @@ fn but_files() -> OpenApiRouter<App> {
         .merge(logs::routes())
         .merge(measures::routes())
         .merge(metrics::routes())
+        .merge(secrets::routes())
         .merge(settings::routes())
         .merge(spending::routes())
         .merge(statement::routes())

@@ -30,6 +30,7 @@ use era_store::StoreError;
 use era_store::accounts::Accounts;
 use era_store::files::FilesError;
 use era_store::journal::Journal;
+use era_store::secrets::Secrets;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -163,6 +164,8 @@ pub struct Launching {
     pub rows: Accounts,
     /// Where a job's note is found when it is not at hand.
     pub journal: Journal,
+    /// What users' jobs find in their environment and nobody else sees.
+    pub secrets: Secrets,
     /// Where tasks are run.
     pub engines: Engines,
     /// Where code and data are found.
@@ -199,8 +202,8 @@ impl Launcher {
         reports: mpsc::Receiver<Report>,
     ) -> Launcher {
         let Launching { driver, rows, engines, samples, gate, one_clock, .. } = launching;
-        let Launching { journal, staging, jobs, limits, .. } = launching;
-        let specs = specs::Specs::new(journal, staging, jobs, limits);
+        let Launching { journal, secrets, staging, jobs, limits, .. } = launching;
+        let specs = specs::Specs::new(journal, secrets, staging, jobs, limits);
         let orders = orders::Orders::new(driver.clone(), engines.clone(), specs, gate);
         let (reconciled, ready) = tokio::sync::oneshot::channel();
         let orders = tokio::spawn(async move {

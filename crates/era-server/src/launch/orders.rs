@@ -97,7 +97,8 @@ impl Orders {
             Effect::Launch { task, .. } => {
                 // What has ended or was overtaken since needs no start.
                 let Some(job) = current(snapshot, task) else { return };
-                match self.specs.at_hand(job.user, job.id) {
+                let spec = self.specs.at_hand(job.user, job.id);
+                match spec.filter(|spec| !spec.secrets.lack_values()) {
                     Some(spec) => self.launch(snapshot, &job, effect, spec),
                     None => self.look_up(job.user, task, Wanted::Launch(effect)),
                 }
@@ -131,10 +132,11 @@ impl Orders {
     }
 
     fn look_up(&mut self, user: UserId, task: TaskId, wanted: Wanted) {
+        let launches = matches!(wanted, Wanted::Launch(_));
         self.waiting.insert(task, wanted);
         let (specs, driver, gate) = (self.specs.clone(), self.driver.clone(), self.gate.clone());
         self.lookups.spawn(async move {
-            let found = look_up(specs, driver, user, task).await;
+            let found = look_up(specs, driver, user, task, launches).await;
             // Whoever was cut off for so long that another one runs tasks launches nothing.
             if let Some(mut gate) = gate
                 && !gate.pass().await
@@ -147,6 +149,11 @@ impl Orders {
 
     /// It is known what a task runs, or that it never will be.
     async fn found(&mut self, task: TaskId, spec: Result<Arc<TaskSpec>, String>) {
+        // It was looked up to be staged, and is launched meanwhile: that has a look of its own.
+        let staged = spec.as_ref().is_ok_and(|spec| spec.secrets.lack_values());
+        if staged && matches!(self.waiting.get(&task), Some(Wanted::Launch(_))) {
+            return;
+        }
         let Some(wanted) = self.waiting.remove(&task) else { return };
         let snapshot = self.driver.snapshot();
         match (wanted, spec) {
@@ -232,6 +239,11 @@ impl Orders {
     /// A task that cannot be started has ended, and its job with it.
     async fn cannot_start(&self, task: TaskId, problem: &str) {
         tracing::warn!(%task, problem, "a task cannot be started");
+        let (folder, line) =
+            (self.specs.folder(task.job), format!("the task was not started: {problem}"));
+        let noted = tokio::task::spawn_blocking(move || era_cloud::log::note(&folder, task, &line));
+        // What is wrong is told with its end in any case.
+        let _ = noted.await;
         let at_ms = crate::clock::Clock::now(&crate::clock::SystemClock).0;
         let cause = Some(format!("not_started: {problem}"));
         let seen = Seen { at_ms, cause, ..Seen::default() };
@@ -265,10 +277,20 @@ impl Orders {
 }
 
 /// Looks up what a task runs, for as long as its store does not answer and its job is not over.
-async fn look_up(specs: Arc<Specs>, driver: Handle, user: UserId, task: TaskId) -> Found {
+async fn look_up(
+    specs: Arc<Specs>,
+    driver: Handle,
+    user: UserId,
+    task: TaskId,
+    launches: bool,
+) -> Found {
     let mut wait = AGAIN_MIN;
     loop {
-        let problem = match specs.of(user, task.job).await {
+        let found = match specs.of(user, task.job).await {
+            Ok(spec) if launches => specs.opened(spec).await,
+            found => found,
+        };
+        let problem = match found {
             Ok(spec) => return (task, Ok(spec)),
             Err(Unstaged::ForGood(problem)) => return (task, Err(problem)),
             Err(Unstaged::ForNow(problem)) => problem,

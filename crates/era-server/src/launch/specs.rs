@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use era_api::job::NewJob;
-use era_cloud::{Limits, TaskSpec};
+use era_cloud::{Limits, Secrets, TaskSpec};
 use era_core::units::{JobId, UserId};
+use era_store::StoreError;
 use era_store::journal::Journal;
 use era_store::note::{Indices, Note};
+use era_store::secrets::Secrets as SecretStore;
 use serde_json::value::RawValue;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -75,6 +77,7 @@ impl Kept {
             job_name: self.job.name.clone(),
             command: work.command.clone(),
             env: work.env.clone(),
+            secrets: Secrets::named(&work.secrets),
             code,
             inputs,
             image,
@@ -89,6 +92,7 @@ impl Kept {
 /// Everything that is known of what jobs run.
 pub(super) struct Specs {
     journal: Journal,
+    secrets: SecretStore,
     staging: Arc<dyn Staging>,
     jobs: PathBuf,
     limits: Limits,
@@ -100,12 +104,18 @@ pub(super) struct Specs {
 impl Specs {
     pub(super) fn new(
         journal: Journal,
+        secrets: SecretStore,
         staging: Arc<dyn Staging>,
         jobs: PathBuf,
         limits: Limits,
     ) -> Specs {
         let turns = Semaphore::new(LOOKUPS_MAX);
-        Specs { journal, staging, jobs, limits, kept: Mutex::default(), turns }
+        Specs { journal, secrets, staging, jobs, limits, kept: Mutex::default(), turns }
+    }
+
+    /// The folder of a job.
+    pub(super) fn folder(&self, job: JobId) -> PathBuf {
+        self.jobs.join(job.0.to_string())
     }
 
     /// Keeps the note of a job that was accepted just now.
@@ -117,7 +127,8 @@ impl Specs {
         }
     }
 
-    /// What a task of this job runs, if nobody need be asked for it.
+    /// What a task of this job runs, if nobody need be asked for it. Of its secrets the names are
+    /// known: their values are asked for whenever it starts ([`Specs::opened`]).
     pub(super) fn at_hand(&self, user: UserId, job: JobId) -> Option<Arc<TaskSpec>> {
         let (first, kept) = self.near(job)?;
         kept.spec(&self.jobs, self.limits, user, first, job)
@@ -132,6 +143,31 @@ impl Specs {
         kept.material.get_or_try_init(stage).await?;
         let unknown = || Unstaged::ForNow("its files are not known yet".to_owned());
         kept.spec(&self.jobs, self.limits, user, first, job).ok_or_else(unknown)
+    }
+
+    /// The same with the values that its secrets have now.
+    pub(super) async fn opened(&self, mut spec: Arc<TaskSpec>) -> Result<Arc<TaskSpec>, Unstaged> {
+        if !spec.secrets.lack_values() {
+            return Ok(spec);
+        }
+        let _turn = self.turns.acquire().await;
+        let names: Vec<String> = spec.secrets.names().cloned().collect();
+        let values = self.secrets.open(spec.user.0, &names).await.map_err(|error| match error {
+            // Where the key is kept is nothing to the owner of a job, and no doing of theirs.
+            StoreError::File { .. } => {
+                tracing::error!(%error, "the key of secrets cannot be read");
+                Unstaged::ForNow("the key of secrets cannot be read".to_owned())
+            }
+            other => other.into(),
+        })?;
+        if let Some(name) = names.iter().find(|name| !values.contains_key(*name)) {
+            return Err(Unstaged::ForGood(format!(
+                "its secret `{name}` was removed: set it with `era secret set {name}`, and hand the \
+                 job in again with `era retry`"
+            )));
+        }
+        Arc::make_mut(&mut spec).secrets = Secrets::new(values);
+        Ok(spec)
     }
 
     fn near(&self, job: JobId) -> Option<(JobId, Arc<Kept>)> {

@@ -93,6 +93,7 @@ impl Bed {
             driver: site.app.driver.clone(),
             rows: site.app.store.accounts(),
             journal: site.app.store.journal(),
+            secrets: site.app.store.secrets(),
             engines: Engines { local: told.clone(), simulated: None },
             staging: files.clone(),
             jobs: folder.join("jobs"),
@@ -186,6 +187,53 @@ async fn a_job_whose_code_is_gone_for_good_ends_and_says_so() {
     let job = bed.submit(with_code("missing")).await;
     bed.until("its end", |bed| bed.is_over(job).then_some(())).await;
     assert_eq!(bed.told.launched(job), None);
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_task_has_the_secrets_of_the_moment_of_its_launch_or_does_not_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let bed = Bed::start(folder.path()).await;
+    let store = &bed.site.app.store;
+    let sql = "INSERT INTO account_users (id, name, group_id, role, level, enabled, password, \
+               one_time, created) VALUES (1, 'ada', 0, 0, 0, 1, '', 0, 0)";
+    for sql in ["PRAGMA foreign_keys = OFF", sql] {
+        sqlx::query(sql).execute(store.durable().writer()).await.unwrap();
+    }
+    let secrets = store.secrets();
+    let set = async |value: &str| assert!(secrets.set(1, "A", value, 0, 64).await.unwrap());
+    let values = |launch: &era_cloud::Launch| {
+        let values = launch.spec.secrets.values();
+        values.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+    };
+    let work = json!({"command": ["true"], "secrets": ["A"]});
+    for value in ["first", "next"] {
+        set(value).await;
+        let job = bed.submit(work.clone()).await;
+        let launch = bed.until("its launch", |bed| bed.told.launched(job)).await;
+        assert_eq!(values(&launch), [format!("A={value}")]);
+        assert!(!format!("{launch:?}").contains(value));
+    }
+    secrets.remove(1, "A").await.unwrap();
+    let job = bed.submit(work.clone()).await;
+    bed.until("its end", |bed| bed.is_over(job).then_some(())).await;
+    assert_eq!(bed.told.launched(job), None);
+    let logs = folder.path().join("jobs").join(job.to_string()).join("logs");
+    let mut log = era_cloud::log::LogReader::open(&logs, Default::default()).unwrap();
+    let told = log.read(10, 1 << 20, Time::MAX).unwrap();
+    let told = String::from_utf8_lossy(&told[0].text).into_owned();
+    assert!(told.contains("its secret `A` was removed"), "{told}");
+    // A key that cannot be read is no doing of the job's: it waits.
+    set("last").await;
+    let key = folder.path().join("secrets.key");
+    let kept = std::fs::read(&key).unwrap();
+    std::fs::write(&key, "no key").unwrap();
+    let job = bed.submit(work).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(bed.told.launched(job).is_none() && !bed.is_over(job));
+    std::fs::write(&key, kept).unwrap();
+    let launch = bed.until("its launch", |bed| bed.told.launched(job)).await;
+    assert_eq!(values(&launch), ["A=last"]);
     bed.stop().await;
 }
 

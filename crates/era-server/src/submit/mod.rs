@@ -7,6 +7,7 @@ mod anew;
 mod work;
 
 use era_api::job::{NewJob, Submitted, Work, WorkInput};
+use era_api::secret::SECRETS_MAX;
 use era_core::input::Terms;
 use era_core::job::Deal;
 use era_core::units::{JobId, Name, UserId};
@@ -21,7 +22,7 @@ use crate::App;
 use crate::clock::{Clock, SystemClock};
 use crate::files::owner_as_viewer;
 use crate::http::{Caller, Failure};
-use crate::wire;
+use crate::wire::{self, Wrong};
 
 /// Whose job it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,7 @@ pub async fn submit(
 ) -> Result<Submitted, Failure> {
     let received = SystemClock.now();
     work::check(&job.work, app.runs_images)?;
+    known_secrets(app, owner.user, &job.work).await?;
     let viewer = owner_as_viewer(&app.driver, owner.user, &owner.name);
     let code = usable_code(app, &viewer, &job.work).await?;
     let inputs = usable_inputs(app, &viewer, &job.work).await?;
@@ -90,6 +92,22 @@ pub async fn submit(
         Ok(submitted)
     });
     submitted.await.map_err(|e| Failure::internal(&e))?
+}
+
+/// Refuses a job that names a secret which its owner has not set.
+async fn known_secrets(app: &App, user: UserId, work: &Work) -> Result<(), Failure> {
+    if work.secrets.is_empty() {
+        return Ok(());
+    }
+    let known = app.store.secrets().of(user.0, "", SECRETS_MAX as u32).await?;
+    let is_known = |name: &&String| known.iter().any(|row| row.name == **name);
+    match work.secrets.iter().find(|name| !is_known(name)) {
+        Some(name) => {
+            let unknown = Wrong::NoSecret { given: name.clone() };
+            Err(Failure::bad_field("work.secrets", unknown))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The code of a job, which its owner must be able to read. It is kept for a while from here on.

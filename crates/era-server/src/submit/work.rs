@@ -1,7 +1,9 @@
 //! What is run: is it something that can be run?
 
 use era_api::job::Work;
+use era_api::secret::{OF_JOB_MAX, is_name};
 
+use crate::http::secrets::shown;
 use crate::wire::{BadField, Wrong};
 
 /// Most arguments of a command.
@@ -22,6 +24,7 @@ const IMAGE_SHOWN: usize = 64;
 pub(super) fn check(work: &Work, runs_images: bool) -> Result<(), BadField> {
     command(&work.command)?;
     environment(work)?;
+    secrets(work)?;
     if let Some(image) = work.image.as_ref().filter(|_| !runs_images) {
         let given = image.chars().take(IMAGE_SHOWN).collect::<String>().escape_debug().collect();
         return Err(BadField::new("work.image", Wrong::NoImages { given }));
@@ -81,6 +84,24 @@ fn environment(work: &Work) -> Result<(), BadField> {
     Ok(())
 }
 
+/// Whether there are secrets of these names is asked of the store.
+fn secrets(work: &Work) -> Result<(), BadField> {
+    let bad = |problem: Wrong| Err(BadField::new("work.secrets", problem));
+    if work.secrets.len() > OF_JOB_MAX {
+        return bad(Wrong::TooMany { most: OF_JOB_MAX, what: "secrets" });
+    }
+    for (place, name) in work.secrets.iter().enumerate() {
+        let given = shown(name);
+        if !is_name(name) {
+            return bad(Wrong::SecretName { given });
+        }
+        if work.env.contains_key(name) || work.secrets[..place].contains(name) {
+            return bad(Wrong::SecretTwice { given });
+        }
+    }
+    Ok(())
+}
+
 /// A path that stays in the working folder.
 fn inside(path: &str) -> Result<(), BadField> {
     let given: String = path.chars().take(64).collect::<String>().escape_debug().collect();
@@ -118,6 +139,7 @@ mod tests {
         work(serde_json::json!({
             "command": ["python", "train.py", ""],
             "env": {"LR": "0.1", "_x9": ""},
+            "secrets": ["WANDB_API_KEY", "HF_TOKEN"],
             "inputs": [{"data": "mnist"}, {"data": "ada/cifar", "path": "data/cifar"}],
         }))
         .unwrap();
@@ -153,6 +175,14 @@ mod tests {
             (serde_json::json!({"command": ["x"], "env": {"A=B": "1"}}), "work.env"),
             (serde_json::json!({"command": ["x"], "env": {"9A": "1"}}), "work.env"),
             (serde_json::json!({"command": ["x"], "env": {"ERA_JOB_ID": "1"}}), "work.env"),
+            (serde_json::json!({"command": ["x"], "secrets": ["a"]}), "work.secrets"),
+            (serde_json::json!({"command": ["x"], "secrets": ["ERA_X"]}), "work.secrets"),
+            (serde_json::json!({"command": ["x"], "secrets": ["A", "A"]}), "work.secrets"),
+            (serde_json::json!({"command": ["x"], "secrets": vec!["A"; 17]}), "work.secrets"),
+            (
+                serde_json::json!({"command": ["x"], "env": {"A": "1"}, "secrets": ["A"]}),
+                "work.secrets",
+            ),
         ];
         for (given, field) in cases {
             let refused = work(given.clone()).unwrap_err();

@@ -105,6 +105,17 @@ pub enum Wrong {
     VariableReserved { given: String },
     #[error("the value of `{given}` contains a zero byte")]
     VariableZero { given: String },
+    #[error(
+        "`{given}` is no name of a secret: begin with a capital letter or `_`, go on with those and \
+         digits, 64 at most; names that begin with ERA_ are set by the platform"
+    )]
+    SecretName { given: String },
+    #[error("give 1 byte to {kib} KiB, without a zero byte")]
+    SecretValue { kib: usize },
+    #[error("there is no secret `{given}`: set it first, with `era secret set {given}`")]
+    NoSecret { given: String },
+    #[error("`{given}` is named twice: leave it out of the variables, or out of the secrets")]
+    SecretTwice { given: String },
     #[error("`{given}` is no path: give 1 to {most} bytes")]
     PathLength { given: String, most: usize },
     #[error("`{given}` must be relative to the working folder, with `/`")]

@@ -33,7 +33,7 @@ pub(super) fn make_empty(folder: &Path) -> Result<(), BackupError> {
     if entries.next().is_some() {
         return Err(BackupError::NotEmpty(folder.to_owned()));
     }
-    // Passwords and tokens are in it, though only as hashes.
+    // Passwords and tokens are in it as hashes, and users' secrets with their key.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -107,6 +107,9 @@ pub(super) fn copied(
                 tracing::warn!(path = %path.display(), "left out of the backup: an odd name");
                 continue;
             };
+            if is_handed_over(&path) {
+                continue;
+            }
             if kind.is_dir() && depth < DEPTH_MAX {
                 waiting.push((path.clone(), depth + 1));
             } else if kind.is_file() {
@@ -117,7 +120,23 @@ pub(super) fn copied(
     Ok(())
 }
 
-fn copied_file(from: &Path, to: &Path, path: &str) -> Result<Option<Listed>, StoreError> {
+/// Whether a file has the secrets of a task that runs: it goes with its task, and what is kept of
+/// them is sealed.
+fn is_handed_over(path: &Path) -> bool {
+    let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap_or_default()).collect();
+    match parts[..] {
+        ["jobs", _, name] => name.starts_with("secrets-p"),
+        ["jobs", _, "guard", _, name] => name == "secrets",
+        _ => false,
+    }
+}
+
+/// A file that may be gone.
+pub(super) fn copied_file(
+    from: &Path,
+    to: &Path,
+    path: &str,
+) -> Result<Option<Listed>, StoreError> {
     let (source, target) = (from.join(path), to.join(path));
     make_parent(&target)?;
     match copy(&source, &target) {
@@ -138,12 +157,21 @@ pub(super) fn make_parent(path: &Path) -> Result<(), StoreError> {
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(String, u64), StoreError> {
     // Opened first, so that nothing is made where there is nothing to copy.
     let source = File::open(from).map_err(file_error(from))?;
-    let mut target = File::create(to).map_err(file_error(to))?;
+    // What is private is so from its first byte.
+    let mut target = create_private(to).map_err(file_error(to))?;
     let copied = hash_of(source, &mut target).map_err(file_error(from))?;
     let permissions = fs::metadata(from).map_err(file_error(from))?.permissions();
     target.sync_all().map_err(file_error(to))?;
     fs::set_permissions(to, permissions).map_err(file_error(to))?;
     Ok(copied)
+}
+
+fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// The hash and size of a file, which is also written to somewhere.

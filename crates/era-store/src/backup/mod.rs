@@ -10,6 +10,8 @@
 //! It can be taken while a server runs. Contents never change, so they are linked where the disk
 //! allows; the tables are not in it, since they follow from the journal. Restoring believes
 //! nothing: every file's hash is checked before a server may use the folder.
+//!
+//! The key of users' secrets is in it: whoever has a backup has all that the server had.
 
 mod copy;
 mod restore;
@@ -25,8 +27,9 @@ use sqlx::Row;
 pub use restore::restore;
 
 use crate::files::Hash;
+use crate::secrets::KEY_FILE;
 use crate::{Database, Durability, Pool, StoreError};
-use copy::{Listed, copied, file_error, linked};
+use copy::{Listed, copied, copied_file, file_error, linked};
 
 /// The form of a backup.
 const VERSION: u32 = 1;
@@ -112,6 +115,9 @@ pub async fn backup(folder: &Path, to: &Path) -> Result<Backup, BackupError> {
         }
     }
     copied(folder, &data, Path::new("jobs"), &mut list)?;
+    // Without it nobody could open users' secrets after a restore. After the rows, so that the key
+    // of each is there.
+    list.extend(copied_file(folder, &data, KEY_FILE)?);
     // Opening the copy has left a few marks in it.
     list[0] = copy::listed(&data, "era.db")?;
     let seq = seq?.unwrap_or(0).max(0).unsigned_abs();

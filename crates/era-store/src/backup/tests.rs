@@ -50,6 +50,43 @@ async fn what_was_backed_up_comes_back_with_tables_made_anew() {
 }
 
 #[tokio::test]
+async fn secrets_still_open_after_a_restore() {
+    let temp = tempfile::tempdir().unwrap();
+    let [server, kept, again] = ["server", "kept", "again"].map(|name| temp.path().join(name));
+    a_server(&server).await;
+    let store = Store::open(&server).await.unwrap();
+    for sql in [
+        "INSERT INTO account_groups (id, name, level, created) VALUES (1, 'lab', 3, 5)",
+        "INSERT INTO account_users (id, name, group_id, role, level, enabled, password, one_time, \
+         created) VALUES (1, 'ada', 1, 2, 3, 1, 'hash', 0, 5)",
+    ] {
+        sqlx::query(sql).execute(store.durable().writer()).await.unwrap();
+    }
+    store.secrets().set(1, "HF_TOKEN", "hf_1", 5, 64).await.unwrap();
+    store.close().await;
+    let job = server.join("jobs/1");
+    fs::create_dir_all(job.join("guard/p0-a1-r0")).unwrap();
+    let open = ["secrets-p0-a1-r0", "guard/p0-a1-r0/secrets"];
+    for path in open.iter().chain(&["outputs/secrets"]) {
+        fs::write(job.join(path), "hf_1").unwrap();
+    }
+    backup(&server, &kept).await.unwrap();
+    let copied = |path: &str| kept.join("data/jobs/1").join(path).exists();
+    assert!(!open.into_iter().any(copied), "those of tasks that run are not left open in it");
+    assert!(copied("outputs/secrets"), "what a job keeps is its own");
+    restore(&kept, &again).await.unwrap();
+    let restored = Store::open(&again).await.unwrap().secrets();
+    let opened = restored.open(1, &["HF_TOKEN".to_owned()]).await.unwrap();
+    assert_eq!(opened["HF_TOKEN"], "hf_1");
+    #[cfg(unix)]
+    for folder in [kept.join("data"), again] {
+        use std::os::unix::fs::PermissionsExt as _;
+        let key = folder.join("secrets.key").metadata().unwrap();
+        assert_eq!(key.permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
 async fn a_backup_can_be_taken_while_the_server_has_its_databases_open() {
     let temp = tempfile::tempdir().unwrap();
     let [server, kept] = ["server", "kept"].map(|name| temp.path().join(name));

@@ -32,13 +32,14 @@ pub(crate) enum Part {
 
 /// Every table with the columns that order it, those first that others name. The lead, revisions
 /// and the mark of a copy are each database's own.
-pub(crate) const TABLES: [(Part, &str, &str); 41] = [
+pub(crate) const TABLES: [(Part, &str, &str); 42] = [
     (Part::Durable, "segments", "number"),
     (Part::Durable, "journal", "seq"),
     (Part::Durable, "account_groups", "id"),
     (Part::Durable, "account_users", "id"),
     (Part::Durable, "account_tokens", "id"),
     (Part::Durable, "answered_keys", "user_id, name"),
+    (Part::Durable, "secrets", "user_id, name"),
     (Part::Durable, "audit", "id"),
     (Part::Durable, "images", "name"),
     (Part::Durable, "webhooks", "id"),

@@ -20,6 +20,7 @@ async fn site(folder: &Path) -> Store {
         "INSERT INTO account_groups (id, name, level, created) VALUES (1, 'lab', 3, 5)",
         "INSERT INTO account_users (id, name, group_id, role, level, enabled, password, one_time, \
          created) VALUES (1, 'ada', 1, 2, 3, 1, 'hash', 0, 5)",
+        "INSERT INTO secrets (user_id, name, sealed, changed) VALUES (1, 'HF_TOKEN', 'c2VhbGVk', 5)",
         "INSERT INTO trees (id, hash, files, bytes, complete) VALUES (41, 'x', 1, 7, 1)",
         "INSERT INTO tree_files (tree, path, hash, bytes, executable) \
          VALUES (41, 'Übung/a.txt ', 'y', 7, 0)",

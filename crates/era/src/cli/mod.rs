@@ -35,6 +35,7 @@ pub(crate) mod reference;
 mod release;
 mod retry;
 mod run;
+mod secret;
 mod submit;
 mod top;
 mod wallet;
@@ -68,6 +69,7 @@ pub(crate) enum ClientCommand {
     Nodes(nodes::Nodes),
     Queues(queues::Queues),
     Images(images::Images),
+    Secret(secret::SecretCommand),
     Wallet(wallet::WalletCommand),
     /// For administrators: accounts, quotas, credits, policies, prices, nodes, and a check of all
     #[command(subcommand)]
@@ -122,6 +124,7 @@ impl ClientCommand {
             ClientCommand::Nodes(command) => command.run(),
             ClientCommand::Queues(command) => command.run(),
             ClientCommand::Images(command) => command.run(),
+            ClientCommand::Secret(command) => command.run(),
             ClientCommand::Wallet(command) => command.run(),
             ClientCommand::Admin(command) => command.run(),
             ClientCommand::Completions(command) => command.run(),

@@ -4,9 +4,17 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 
 use anyhow::{Context, bail};
 
+/// Most of what is typed without being shown: more than anybody takes.
+const TYPED_BYTES_MAX: usize = 64 << 10;
+
 /// Whether somebody can be asked.
 pub(crate) fn somebody_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Whether standard input is typed.
+pub(crate) fn somebody_types() -> bool {
+    std::io::stdin().is_terminal()
 }
 
 /// One line of an answer.
@@ -34,7 +42,7 @@ pub(crate) fn yes(question: &str) -> anyhow::Result<bool> {
 
 /// A password, not shown while it is typed; from a pipe, its first line.
 pub(crate) fn password(question: &str) -> anyhow::Result<String> {
-    if !std::io::stdin().is_terminal() {
+    if !somebody_types() {
         let mut line = String::new();
         std::io::stdin().lock().take(4096).read_line(&mut line)?;
         return Ok(line.trim_end_matches(['\r', '\n']).to_owned());
@@ -61,7 +69,7 @@ fn typed() -> anyhow::Result<String> {
             KeyCode::Char('c' | 'd') if key.modifiers.contains(KeyModifiers::CONTROL) => {
                 bail!("given up")
             }
-            KeyCode::Char(letter) if text.len() < 1024 => text.push(letter),
+            KeyCode::Char(letter) if text.len() < TYPED_BYTES_MAX => text.push(letter),
             KeyCode::Backspace => _ = text.pop(),
             _ => {}
         }

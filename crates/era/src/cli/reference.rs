@@ -29,6 +29,7 @@ fn markdown() -> String {
     text += &exit_codes();
     text += &variables();
     text += &job_file();
+    text += SECRETS;
     text += SLURM;
     let mut command = crate::command().term_width(100);
     command.build();
@@ -76,6 +77,7 @@ project: vision
 command: python train.py --epochs 90   # or [python, train.py]; a line is a shell's
 code: .                                # the folder that goes along; `none` for none
 env: {SEED: \"7\"}
+secrets: [WANDB_API_KEY]               # set once by `era secret set WANDB_API_KEY`
 inputs: [imagenet, {data: ada/labels, path: inputs/labels}]
 image: pytorch                         # where the executor has images
 resources: {gpu: 2, cpu: 8, memory: 64Gi, gpu.model: a100}
@@ -110,6 +112,25 @@ fn job_file() -> String {
          ```yaml\n{QUEUE_JOB_FILE}```\n\n"
     )
 }
+
+/// How a job gets its tokens.
+const SECRETS: &str = "## Secrets
+
+What stands under `env` of a job is part of its description: everybody who may see the job sees it, \
+and it stays in the journal and in backups for ever. A token or key is set once, by `era secret set \
+WANDB_API_KEY`, which asks for it (or reads standard input, or with `--from-env` the variable of that \
+name here), and is named by the jobs that need it: `--secret WANDB_API_KEY`, or `secrets: \
+[WANDB_API_KEY]` in a job's file. Their tasks find it in their environment, with the value that it \
+has when they start; so a job that is retried, or started again, has the newest. Nobody is told it \
+again, administrators and its owner included: `era secret ls` lists names.
+
+A job that names a secret which is not set is refused. Where one was removed before a task starts, \
+the task does not start, and its log says which. A secret belongs to the account that set it, and \
+jobs of that account alone can name it; names are those of variables in capitals (64 characters; \
+none begins with `ERA_`), values 32 KiB at most, 64 of them for an account and 16 for a job. What a \
+job prints is in its log as it is: print no secrets.
+
+";
 
 /// What is understood of the scripts of those who come from Slurm.
 const SLURM: &str = "## Scripts with an `#SBATCH` header

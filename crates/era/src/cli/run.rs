@@ -55,7 +55,7 @@ impl Run {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let look = self.common.look();
         let written = self.job.written(&look.now)?;
-        for line in &written.notes {
+        for line in written.notes.iter().chain(&submit::exposed(&written.draft)) {
             note(line);
         }
         let draft = written.draft;

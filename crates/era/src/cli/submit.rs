@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use era_api::client::Client;
 use era_api::job::{NewJob, Submitted};
 use era_api::quote::Value;
+use era_api::secret::looks_like_one;
 use serde::{Deserialize, Serialize};
 
 use super::connection::Common;
@@ -31,7 +32,7 @@ impl Submit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let look = self.common.look();
         let written = self.job.written(&look.now)?;
-        for line in &written.notes {
+        for line in written.notes.iter().chain(&exposed(&written.draft)) {
             note(line);
         }
         let draft = written.draft;
@@ -46,6 +47,17 @@ impl Submit {
         let submitted = client.submit(&job)?;
         look::print(self.common.output, &submitted, |submitted| render(submitted, &look))
     }
+}
+
+/// What whoever writes a credential among the variables should know.
+pub(crate) fn exposed(draft: &Draft) -> Option<String> {
+    let looks = |(name, value): &(&String, &String)| looks_like_one(name, value);
+    let name = draft.env.iter().find(looks)?.0;
+    let secret = name.to_ascii_uppercase();
+    Some(format!(
+        "{name} looks like a credential and will stand in the journal, in plain text: better \
+         `era secret set {secret}` once, and --secret {secret}"
+    ))
 }
 
 /// What goes along as a job's code.
@@ -165,6 +177,17 @@ mod tests {
         assert_eq!(sent(&draft(&["sh", "-c", "python other.py"], None)), None);
         assert_eq!(sent(&draft(&["true"], None)), None);
         assert_eq!(sent(&draft(&["python", "train.py"], Some(Code::None))), None);
+    }
+
+    #[test]
+    fn whoever_writes_a_credential_among_the_variables_is_told() {
+        let draft = |name: &str, value: &str| Draft {
+            env: [(name.to_owned(), value.to_owned())].into(),
+            ..Draft::default()
+        };
+        let told = exposed(&draft("wandb_api_key", "k1")).unwrap();
+        assert!(told.contains("`era secret set WANDB_API_KEY`") && !told.contains("k1"), "{told}");
+        assert_eq!(exposed(&draft("MODE", "fast")), None);
     }
 
     #[test]

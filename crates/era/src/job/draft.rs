@@ -46,6 +46,7 @@ pub(crate) struct Draft {
     pub(crate) code: Option<Code>,
     pub(crate) script: Option<Script>,
     pub(crate) env: BTreeMap<String, String>,
+    pub(crate) secrets: Vec<String>,
     pub(crate) inputs: Vec<WorkInput>,
     pub(crate) image: Option<String>,
     pub(crate) resources: BTreeMap<String, String>,
@@ -73,6 +74,9 @@ impl Draft {
     pub(crate) fn over(self, below: Draft) -> Draft {
         let mut env = below.env;
         env.extend(self.env);
+        let mut secrets = below.secrets;
+        secrets.retain(|name| !self.secrets.contains(name));
+        secrets.extend(self.secrets);
         let mut resources = below.resources;
         resources.extend(self.resources);
         let mut inputs = below.inputs;
@@ -86,6 +90,7 @@ impl Draft {
             code: self.code.or(below.code),
             script: self.script.or(below.script),
             env,
+            secrets,
             inputs,
             image: self.image.or(below.image),
             resources,
@@ -165,6 +170,7 @@ impl Draft {
                 command: self.command.clone(),
                 code: None,
                 env: self.env.clone(),
+                secrets: self.secrets.clone(),
                 inputs: self.inputs.clone(),
                 image: self.image.clone(),
             },

@@ -27,6 +27,7 @@ struct JobFile {
     command: Option<Words>,
     code: Option<String>,
     env: BTreeMap<String, String>,
+    secrets: Vec<String>,
     inputs: Vec<Input>,
     image: Option<String>,
     #[serde(deserialize_with = "era_api::reading::resources")]
@@ -102,6 +103,7 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
             folder => Code::Folder(folder.into()),
         }),
         env: file.env,
+        secrets: file.secrets,
         inputs: file.inputs.into_iter().map(|input| input.0).collect(),
         image: file.image,
         resources: file.resources,

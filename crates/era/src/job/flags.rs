@@ -83,6 +83,9 @@ pub(crate) struct JobFlags {
     /// An environment variable
     #[arg(short, long, value_name = "NAME=VALUE")]
     env: Vec<String>,
+    /// A secret that it finds in its environment: see `era secret set`
+    #[arg(long, value_name = "NAME")]
+    secret: Vec<String>,
     /// A data set that it sees, read-only
     #[arg(short, long, value_name = "DATA[:PLACE]")]
     input: Vec<String>,
@@ -241,6 +244,7 @@ impl JobFlags {
             code,
             script: None,
             env: pairs("--env", &self.env)?,
+            secrets: self.secret.clone(),
             inputs: self.input.iter().map(|text| input(text)).collect(),
             image: self.image.clone(),
             resources: self.resources()?,

@@ -188,6 +188,20 @@ fn what_commands_say_about_logins_and_jobs() {
 }
 
 #[test]
+fn what_commands_say_about_secrets() {
+    let platform = Platform::start();
+    let mut told = Told::new(&platform);
+    told.run(&["secret", "ls"]);
+    told.run_as(&["secret", "set", "WANDB_API_KEY"], None, "sesame\n");
+    let set = told.run_as(&["secret", "set", "WANDB_API_KEY", "-o", "json"], None, "sesame\n");
+    assert!(serde_json::from_str::<Value>(&set).unwrap()["set"].is_string(), "{set}");
+    told.both(&["secret", "ls"], &["secret", "ls"]);
+    told.run(&["secret", "rm", "WANDB_API_KEY"]);
+    assert!(!told.text.contains("sesame"));
+    insta::assert_snapshot!(told.text);
+}
+
+#[test]
 fn what_a_server_says_is_wrong_with_a_job_is_bad_input() {
     let platform = Platform::start();
     let file = "command: [true]\nresources: {memry: 1Gi}\n";

@@ -21,6 +21,7 @@ mod learning;
 mod marked;
 mod promises;
 mod scripts;
+mod secrets;
 mod simulated;
 #[path = "../../../skipped.rs"]
 mod skipped;

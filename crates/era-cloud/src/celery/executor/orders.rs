@@ -15,6 +15,7 @@ use super::{AGAIN, Known, Say, Shared};
 use crate::celery::body::Format;
 use crate::celery::bus::{self, Bus, BusError, add_publish};
 use crate::celery::control;
+use crate::celery::handed;
 use crate::celery::message::{BadMessage, TaskMessage};
 use crate::celery::names::{self, CeleryId};
 use crate::celery::{RUN, queue, result};
@@ -84,10 +85,40 @@ async fn patiently<F: Future<Output = Result<(), BusError>>>(mut attempt: impl F
     }
 }
 
+/// A launch with secrets: they are in its job's folder before any worker hears of it. Where the
+/// folder hangs nothing else waits for it.
+pub(super) async fn hand_over(
+    shared: Arc<Shared>,
+    says: mpsc::UnboundedSender<Say>,
+    launch: Launch,
+    bare: Launch,
+) {
+    let task = launch.task;
+    match shared.folders.ask(task, move || handed::put(&launch)).await {
+        Some(Ok(())) => {
+            // Whoever listens goes with the executor.
+            let _ = says.send(Say::Order(Box::new(Order::Launch(bare))));
+        }
+        failed => {
+            let error = match failed {
+                Some(Err(error)) => error.to_string(),
+                _ => "it hangs".to_owned(),
+            };
+            tracing::error!(%task, error, "secrets cannot be put into the folder of their job");
+            let reason = "secrets-not-handed-over".to_owned();
+            shared.tell(vec![Report::Lost { task, reason }]).await;
+        }
+    }
+}
+
 impl Shared {
     /// Adds what makes a launch known and sends its message. Says whether anything was added.
     async fn add_launch(&self, all: &mut redis::Pipeline, launch: Launch) -> bool {
         let task = launch.task;
+        // It may have been stopped and forgotten while its secrets were handed over.
+        if !self.known().has(task) {
+            return false;
+        }
         let (id, text) = (self.id(task), serde_json::to_string(&launch));
         match (message(&id, &launch, self.bus.tag()), text) {
             (Ok(envelope), Ok(text)) => {
@@ -114,8 +145,15 @@ impl Shared {
     }
 
     /// Adds what makes a task forgotten.
-    fn add_acknowledge(&self, all: &mut redis::Pipeline, task: TaskId) {
+    fn add_acknowledge(self: &Arc<Shared>, all: &mut redis::Pipeline, task: TaskId) {
         let id = self.id(task);
+        let secret = self.known().launch(task).filter(|(of, _)| !of.spec.secrets.is_empty());
+        if let Some((launch, _)) = secret {
+            let shared = Arc::clone(self);
+            tokio::spawn(async move {
+                shared.folders.ask(task, move || handed::remove(&launch)).await;
+            });
+        }
         all.cmd("HDEL").arg(names::LAUNCHES).arg(&id).ignore();
         all.cmd("HDEL").arg(names::CLAIMS).arg(&id).ignore();
         all.cmd("DEL").arg(result::key(&id)).ignore();

@@ -13,10 +13,10 @@ use futures_util::future::join_all;
 
 use super::Shared;
 use super::known::Waiting;
-use crate::celery::bus::{self, BusError};
+use crate::celery::bus::BusError;
 use crate::celery::{names, queue, verdict};
 use crate::executor::{Launch, Report};
-use crate::log::{LogWriter, Stream};
+use crate::log;
 
 /// How long Redis may be away before what waits for it is given up.
 pub(super) const AWAY_PATIENCE: Duration = Duration::from_secs(30);
@@ -129,7 +129,7 @@ impl Shared {
         let decide = move || {
             let given_up = verdict::give_up(&own)?;
             if let (true, Some(line)) = (given_up, line) {
-                write(&own, &line);
+                log::note(&own.spec.folder, own.task, &line);
             }
             Ok(given_up)
         };
@@ -191,7 +191,7 @@ impl Shared {
         let note = move || {
             let open = verdict::is_open(&launch);
             if open {
-                write(&launch, &line);
+                log::note(&launch.spec.folder, launch.task, &line);
             }
             open
         };
@@ -199,12 +199,4 @@ impl Shared {
             self.known().noted(task);
         }
     }
-}
-
-/// Writes a line of our own into the log of a task that has not begun.
-fn write(launch: &Launch, line: &str) {
-    let spec = &launch.spec;
-    let mut log = LogWriter::open(&spec.folder.join("logs"), launch.task, spec.limits.log_bytes);
-    log.write(Stream::Err, format!("{line}\n").as_bytes(), bus::now());
-    log.flush(bus::now());
 }

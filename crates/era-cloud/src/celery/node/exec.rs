@@ -15,6 +15,7 @@ use crate::celery::bus;
 use crate::celery::outcome::Ended;
 use crate::executor::{self, Launch, TaskSpec};
 use crate::log::{LogReader, Only};
+use crate::secrets::Secrets;
 
 /// Marks the numbers of tasks that no scheduler knows.
 pub(super) const EXEC_BIT: u64 = 1 << 63;
@@ -157,6 +158,7 @@ fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder
             job_name: None,
             command: exec.command.clone(),
             env: exec.env.clone(),
+            secrets: Secrets::default(),
             code: Vec::new(),
             inputs: Vec::new(),
             image: None,

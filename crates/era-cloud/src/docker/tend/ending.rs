@@ -128,6 +128,8 @@ impl Tender {
 
     /// Removes an instance, and with the last of a gang its network.
     pub(super) fn delete(&self, task: TaskId) {
+        let shared = Shared::of(&self.job_folder(task), task);
+        self.write_down(shared.folder.clone(), None, move || shared.remove_secrets());
         let gang = TaskId { rank: 0, ..task };
         let mut others = self.tasks.range(gang..).map(|(other, _)| *other);
         let last = !others.any(|other| TaskId { rank: 0, ..other } == gang && other != task);

@@ -23,7 +23,7 @@ use super::begin::{Hand, Laying, Problem};
 use super::engine::Engine;
 use super::failure::DockerError;
 use super::follow::LogTail;
-use super::held::{AWAY_PATIENCE, Held, NODE_UNKNOWN, Phase, SUPERSEDED};
+use super::held::{AWAY_PATIENCE, FORGOTTEN, Held, NODE_UNKNOWN, Phase, SUPERSEDED};
 use super::instance::{EngineNode, Seen, Sighting};
 use super::lease::{Shared, Word};
 use super::nodes::{Nodes, Remembered};
@@ -424,6 +424,9 @@ impl Tender {
                     // It was there when it was chosen: no doing of the job's.
                     Err(problem @ Problem::NoNode(_)) => {
                         self.given_up(task, &problem.to_string(), NODE_UNKNOWN).await;
+                    }
+                    Err(problem @ Problem::Forgotten) => {
+                        self.given_up(task, &problem.to_string(), FORGOTTEN).await;
                     }
                     Err(problem) => self.not_started(task, &problem.to_string()).await,
                 }

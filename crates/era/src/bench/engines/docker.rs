@@ -159,6 +159,7 @@ impl Site {
                 job_name: None,
                 command: command.iter().map(|&word| word.to_owned()).collect(),
                 env: Default::default(),
+                secrets: Default::default(),
                 code: Vec::new(),
                 inputs: Vec::new(),
                 image: Some(image.to_owned()),

@@ -18,6 +18,7 @@ project: thesis
 command: [python, train.py, --epochs, 90]
 code: .
 env: {SEED: 7, MODE: fast}
+secrets: [WANDB_API_KEY]
 inputs:
   - imagenet
   - ann/labels:data/labels

@@ -85,6 +85,15 @@ fn what_one_application_was_told_the_other_knows_and_a_job_runs() {
     let log = second.ask(&token, "GET", &format!("/jobs/{number}/logs"), &Value::Null).unwrap();
     assert_eq!(log.0, 200);
 
+    // A secret that one application took reaches a task by what runs tasks.
+    let secret = json!({"value": "open sesame"});
+    assert_eq!(first.ask(&token, "PUT", "/secrets/PROBE", &secret).unwrap().0, 200);
+    assert_eq!(second.get(&token, "/secrets")["items"][0]["name"], "PROBE");
+    let mut named = job("test \"$PROBE\" = 'open sesame'");
+    named["work"]["secrets"] = json!(["PROBE"]);
+    let number = submit(&second, &token, &named);
+    assert_eq!(ended(&first, &token, number)["state"], "succeeded");
+
     // Accounts and tokens.
     let new = json!({"name": "ada", "password": "correct horse battery"});
     assert_eq!(first.ask(&token, "POST", "/users", &new).unwrap().0, 201);

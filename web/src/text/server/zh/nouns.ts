@@ -56,6 +56,7 @@ export const FIELD: Readonly<Record<string, readonly [string, string]>> = {
   ask: ['需求', '请说明需要什么'],
   'work.command': ['命令', '请填写要运行的命令，例如 python train.py'],
   'work.env': ['环境变量', '最多 256 个、共 128 KiB，名称不能以 ERA_ 开头'],
+  'work.secrets': ['密钥', '最多 16 个，须已用 era secret set 设置'],
   'work.inputs': ['数据集', '最多 64 个，挂载路径须在工作目录之内'],
   'work.image': ['镜像', '请从列表中选择，或填写镜像地址'],
   limits: ['分级界限', '请填写 1 到 16 个递增的整数，以逗号分隔'],
