@@ -22,6 +22,7 @@ pub mod quote;
 pub mod reading;
 pub mod report;
 pub mod settings;
+pub mod terminal;
 
 pub use credits::Credits;
 pub use jiff::Timestamp;

@@ -108,6 +108,7 @@ class Work:
     code: str | None = None
     inputs: list[dict[str, str]] = field(default_factory=list)
     image: str | None = None
+    terminal: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ pub async fn submit(
     key: Option<Name>,
 ) -> Result<Submitted, Failure> {
     let received = SystemClock.now();
-    work::check(&job.work, app.runs_images)?;
+    work::check(&job.work, app.runs_images, app.terminals.is_some())?;
     let viewer = owner_as_viewer(&app.driver, owner.user, &owner.name);
     let code = usable_code(app, &viewer, &job.work).await?;
     let inputs = usable_inputs(app, &viewer, &job.work).await?;

@@ -29,6 +29,7 @@ fn markdown() -> String {
     text += &exit_codes();
     text += &variables();
     text += &job_file();
+    text += TERMINAL;
     text += SLURM;
     let mut command = crate::command().term_width(100);
     command.build();
@@ -78,6 +79,7 @@ code: .                                # the folder that goes along; `none` for 
 env: {SEED: \"7\"}
 inputs: [imagenet, {data: ada/labels, path: inputs/labels}]
 image: pytorch                         # where the executor has images
+terminal: false                        # true is `--pty`: a terminal, for `era attach`
 resources: {gpu: 2, cpu: 8, memory: 64Gi, gpu.model: a100}
 replicas: 2..4                         # or 4, or `gpus: 16` in all
 time: 6h
@@ -110,6 +112,21 @@ fn job_file() -> String {
          ```yaml\n{QUEUE_JOB_FILE}```\n\n"
     )
 }
+
+/// What is understood of terminals.
+const TERMINAL: &str = "## A shell on the cluster
+
+`era run --pty --gpu 1 -- bash` is what `srun --pty` is elsewhere: price and slot, then a shell on \
+the node, whose code is the command's. Each replica of a job with `--pty` (`terminal: true`) has a \
+terminal of its own; what is printed there is in the log too, and nobody need be attached. `~.` at \
+the beginning of a line leaves the job running (`~~` types one `~`), and `era attach JOB` comes \
+back, with `--rank N` to another replica's. The job's owner and administrators may attach, up to \
+eight at once: all see the same, all may type, and the newest window's size counts. A stop asks as \
+everywhere (SIGTERM, grace, SIGKILL), and hangs up a shell that ignores it once what it ran is \
+gone. Terminals are where tasks are processes of the server's own machine (`era up`): elsewhere a \
+job that asks for one is refused.
+
+";
 
 /// What is understood of the scripts of those who come from Slurm.
 const SLURM: &str = "## Scripts with an `#SBATCH` header
