@@ -123,7 +123,9 @@ impl Terminal {
         if bytes.len() < RECENT_BYTES_MAX {
             return bytes;
         }
-        let line = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        // Not where a long line would take most of it.
+        let head = &bytes[..bytes.len() / 2];
+        let line = head.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         bytes[line..].to_vec()
     }
 
@@ -301,6 +303,7 @@ mod tests {
         assert!(recent.len() <= RECENT_BYTES_MAX && recent.starts_with(b"1234"), "{recent:?}");
         assert!(recent.ends_with(b"\nlast"));
         terminal.shown(&[b'x'; 2 * RECENT_BYTES_MAX]);
+        terminal.shown(b"end\r\n$ ");
         assert_eq!(terminal.recent().len(), RECENT_BYTES_MAX);
     }
 }

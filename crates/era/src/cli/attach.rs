@@ -27,9 +27,8 @@ pub(crate) struct Attach {
 
 impl Attach {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let client = self.common.client()?;
         terminal::must_be_here()?;
-        match terminal::attend(&client, self.id, self.rank)? {
+        match terminal::attend(&self.common, self.id, self.rank)? {
             Left::Over(TerminalEnd::Exited(0)) => Ok(()),
             Left::Over(TerminalEnd::Exited(code)) => {
                 Err(ExitWith(u8::try_from(code).unwrap_or(NO_CODE)).into())

@@ -220,7 +220,7 @@ impl Run {
             }
             state = Some(now);
             if now == JobState::Running {
-                match terminal::attend(client, id, 0) {
+                match terminal::attend(&self.common, id, 0) {
                     Ok(Left::Over(TerminalEnd::Exited(_))) => return Ok(Attended::Over),
                     Ok(Left::Detached) => return Ok(Attended::Detached),
                     // It is started again where there is room.

@@ -8,10 +8,11 @@ use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use era_api::client::{Client, ClientError, FromTerminal, Terminal};
+use era_api::client::{ClientError, FromTerminal, Terminal};
 use era_api::job::NewJob;
 use era_api::terminal::TerminalEnd;
 
+use super::connection::Common;
 use super::failure::BadUsage;
 use super::follow::is_passing;
 use super::look::note;
@@ -27,7 +28,11 @@ const BUSY: Duration = Duration::from_secs(1);
 const PIECES_MAX: usize = 64;
 /// How often in a row, and after how long, a connection that broke is made again.
 const TRIES_MAX: u32 = 30;
+const UNKNOWN_MAX: u32 = 5;
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// Ctrl-C as a key.
+const CTRL_C: u8 = 3;
 
 /// How a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +62,8 @@ pub(crate) fn tell_kind(job: &mut NewJob) {
 
 /// Attaches to a running job, and again should the connection break, until its task is over or
 /// whoever sits here leaves.
-pub(crate) fn attend(client: &Client, job: u64, rank: u32) -> anyhow::Result<Left> {
-    let mut terminal = client.attach(job, rank)?;
+pub(crate) fn attend(common: &Common, job: u64, rank: u32) -> anyhow::Result<Left> {
+    let mut terminal = common.client()?.attach(job, rank)?;
     note(&format!("Attached to job {job}; `~.` at the beginning of a line leaves it running."));
     let (keys, mut escape) = (keys(), Escape::new());
     let raw = Raw::on()?;
@@ -77,19 +82,46 @@ pub(crate) fn attend(client: &Client, job: u64, rank: u32) -> anyhow::Result<Lef
             }
         };
         write!(std::io::stderr(), "\r\n{broke}: trying again\r\n")?;
-        terminal = again(client, job, rank)?;
+        terminal = match again(common, job, rank, &keys, &mut escape)? {
+            Some(terminal) => terminal,
+            None => return Ok(Left::Detached),
+        };
     }
 }
 
-/// Connects again: the server may be restarted while a job runs.
-fn again(client: &Client, job: u64, rank: u32) -> Result<Terminal, ClientError> {
+/// Connects again: the server may be restarted while a job runs. Nothing if whoever sits here would
+/// rather leave.
+fn again(
+    common: &Common,
+    job: u64,
+    rank: u32,
+    keys: &Receiver<Vec<u8>>,
+    escape: &mut Escape,
+) -> anyhow::Result<Option<Terminal>> {
     let mut tries = 0;
     loop {
-        std::thread::sleep(AGAIN);
+        // Nobody but us hears the keys for now.
+        match keys.recv_timeout(AGAIN) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Ok(pressed) => {
+                escape.take(&pressed);
+                if escape.leaves || pressed.contains(&CTRL_C) {
+                    return Ok(None);
+                }
+                continue;
+            }
+        }
         tries += 1;
-        match client.attach(job, rank) {
-            Err(error) if is_passing(&error) && tries < TRIES_MAX => {}
-            attached => return attached,
+        // Anew each time: a server of one's own here has another token after a restart, which is
+        // told a moment after it answers.
+        let refused = match common.client()?.attach(job, rank) {
+            Ok(terminal) => return Ok(Some(terminal)),
+            Err(error) => error,
+        };
+        let unknown = matches!(&refused, ClientError::Refused(problem) if problem.status == 401);
+        if tries >= TRIES_MAX || !(is_passing(&refused) || (unknown && tries < UNKNOWN_MAX)) {
+            return Err(refused.into());
         }
     }
 }
