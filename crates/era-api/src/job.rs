@@ -138,6 +138,10 @@ pub struct Work {
     /// The image that it runs in, where the executor has images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// Whether each replica has a terminal of its own, to which one can attach, rather than an
+    /// output and no input. Where tasks are plain processes of the server's own machine.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub terminal: bool,
 }
 
 /// A data set as a job sees it.

@@ -23,6 +23,7 @@ pub mod reading;
 pub mod report;
 pub mod secret;
 pub mod settings;
+pub mod terminal;
 
 pub use credits::Credits;
 pub use jiff::Timestamp;

@@ -162,6 +162,7 @@ fn launch(folder: &std::path::Path, job: u64) -> Launch {
             image: None,
             folder: folder.join("jobs").join(job.to_string()),
             alone: true,
+            terminal: false,
             array: None,
             limits: Limits::default(),
         }),

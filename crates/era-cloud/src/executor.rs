@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::secrets::Secrets;
+use crate::terminal::{Attaching, NoTerminal};
 
 /// Carries out orders on the nodes that are its own. Never blocks: an order is queued, and what
 /// becomes of it is told by a report.
@@ -48,6 +49,17 @@ pub trait Executor: Send + Sync {
     /// is not started: what it relies on would not be there.
     fn runs_images(&self) -> bool {
         false
+    }
+
+    /// Whether its tasks may have terminals, and be attached to. Where they may not, one that asks
+    /// for a terminal is not started.
+    fn has_terminals(&self) -> bool {
+        false
+    }
+
+    /// Attaches to the terminal of a running task.
+    fn attach(&self, _task: TaskId) -> Attaching<'_> {
+        Box::pin(std::future::ready(Err(NoTerminal::NoneHere)))
     }
 
     /// The server goes away: whatever looks after tasks and has none need not stay.
@@ -172,6 +184,9 @@ pub struct TaskSpec {
     /// Whether the job never has another task beside this one, so that nobody else uses its folder.
     #[serde(default)]
     pub alone: bool,
+    /// Whether it reads from and prints to a terminal of its own rather than pipes.
+    #[serde(default)]
+    pub terminal: bool,
     /// Index in an array: the first job of it, this one's index, how many there are.
     pub array: Option<(JobId, u32, u32)>,
     /// Limits beside the resources.

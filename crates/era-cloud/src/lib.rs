@@ -21,9 +21,11 @@ pub mod settings;
 pub mod shim;
 pub mod simulated;
 pub mod task;
+mod terminal;
 pub mod usage;
 
 pub use executor::{
     Ending, Executor, FoundNode, Launch, Limits, Order, Report, Reports, Sample, Staged, TaskSpec,
 };
 pub use secrets::Secrets;
+pub use terminal::{Attached, Attaching, NoTerminal, Shown, Typed};

@@ -60,6 +60,8 @@ pub struct Parts {
     pub images: boot::executors::ImageEngine,
     /// Whether jobs may name an image: not where it is known that no executor runs any.
     pub runs_images: bool,
+    /// The executors, where tasks may have terminals and are run by this very process.
+    pub terminals: Option<launch::Engines>,
 }
 
 impl App {

@@ -110,6 +110,7 @@ class Work:
     image: str | None = None
     # Names of secrets that it finds in its environment.
     secrets: list[str] = field(default_factory=list)
+    terminal: bool | None = None
 
 
 @dataclass(frozen=True)

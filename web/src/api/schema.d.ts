@@ -642,6 +642,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{id}/terminal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Attaches to the terminal of a running job that was submitted with `work.terminal`. Its owner
+         *     and administrators may.
+         * @description What was shown last comes first. Binary messages are bytes as they are typed and shown; a text
+         *     `{"resize": {"rows": 24, "cols": 80}}` tells the size of the window. Whoever is attached sees
+         *     the same and may type. The last message is a text that says how the task ended, and the code
+         *     1000 closes; with any other code the task may run on, and can be attached to again.
+         */
+        get: operations["get_jobs_id_terminal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{id}/timeline": {
         parameters: {
             query?: never;
@@ -4385,6 +4409,17 @@ export interface components {
              */
             started?: string | null;
         };
+        /** @description From the server, as the last text. */
+        TerminalEnd: {
+            /**
+             * Format: int32
+             * @description The task is over, with this code.
+             */
+            exited: number;
+        } | {
+            /** @description The task is gone through no fault of its own, and its job may start another. */
+            lost: string;
+        };
         /** @description One line of a job's history. */
         TimelineLine: {
             /**
@@ -4700,6 +4735,11 @@ export interface components {
              * @default []
              */
             secrets?: string[];
+             * @description Whether each replica has a terminal of its own, to which one can attach, rather than an
+             *     output and no input. Where tasks are plain processes of the server's own machine.
+             * @default false
+             */
+            terminal?: boolean;
         };
         /** @description A data set as a job sees it. */
         WorkInput: {
@@ -6502,6 +6542,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StatementLine"][];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_jobs_id_terminal: {
+        parameters: {
+            query?: {
+                /** @description Of this replica; of the first where nothing is said. */
+                rank?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The job's number */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A WebSocket; its last text */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TerminalEnd"];
                 };
             };
             /** @description What is wrong, and what would be right. */

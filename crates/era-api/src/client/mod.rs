@@ -19,6 +19,7 @@ mod reports;
 mod settings;
 mod sse;
 mod stream;
+mod terminal;
 mod tls;
 pub mod transfer;
 
@@ -35,6 +36,7 @@ pub use jobs::{LogAsk, MetricAsk};
 pub use path::{encode, query};
 pub use reports::Health;
 pub use stream::{LogStream, MetricStream, Stream};
+pub use terminal::{FromTerminal, Terminal};
 
 /// Bytes that are read and written at once.
 const BUFFER: usize = 16 * 1024;

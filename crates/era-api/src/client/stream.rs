@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tungstenite::client::IntoClientRequest;
+use tungstenite::error::ProtocolError;
 use tungstenite::handshake::HandshakeError;
 use tungstenite::http::{HeaderValue, Uri, header};
 use tungstenite::protocol::WebSocketConfig;
@@ -28,11 +29,14 @@ pub type LogStream = Stream<LogLine>;
 /// Values of metrics as they are recorded.
 pub type MetricStream = Stream<MetricPoint>;
 
+/// A WebSocket.
+pub(super) type Socket = WebSocket<MaybeTlsStream<TcpStream>>;
+
 /// Items of a WebSocket, until the server closes it.
 pub struct Stream<T> {
     url: String,
     path: String,
-    socket: WebSocket<MaybeTlsStream<TcpStream>>,
+    socket: Socket,
     ready: std::collections::VecDeque<T>,
     over: bool,
 }
@@ -49,6 +53,12 @@ impl Client {
     }
 
     fn follow<T>(&self, path: String) -> Result<Stream<T>, ClientError> {
+        let socket = self.socket(&path)?;
+        Ok(Stream { url: self.url.clone(), path, socket, ready: Default::default(), over: false })
+    }
+
+    /// A WebSocket to this path of the API.
+    pub(super) fn socket(&self, path: &str) -> Result<Socket, ClientError> {
         let bad = || ClientError::BadAddress { url: self.url.clone() };
         let address = self.url.replacen("http", "ws", 1);
         let uri: Uri = format!("{address}{PREFIX}{path}").parse().map_err(|_| bad())?;
@@ -67,14 +77,13 @@ impl Client {
             .max_message_size(Some(MESSAGE_BYTES_MAX))
             .max_frame_size(Some(MESSAGE_BYTES_MAX));
         let made = tungstenite::client_tls_with_config(request, tcp, Some(config), Some(connector));
-        let socket = match made {
-            Ok((socket, _)) => socket,
-            Err(HandshakeError::Failure(error)) => return Err(self.socket_error(&path, error)),
+        match made {
+            Ok((socket, _)) => Ok(socket),
+            Err(HandshakeError::Failure(error)) => Err(self.socket_error(path, error)),
             Err(HandshakeError::Interrupted(_)) => {
-                return Err(ClientError::TimedOut { url: self.url.clone() });
+                Err(ClientError::TimedOut { url: self.url.clone() })
             }
-        };
-        Ok(Stream { url: self.url.clone(), path, socket, ready: Default::default(), over: false })
+        }
     }
 
     fn connect(&self, uri: &Uri, port: u16) -> Result<TcpStream, ClientError> {
@@ -107,13 +116,15 @@ impl Client {
     }
 }
 
-fn of_socket(url: &str, path: &str, error: tungstenite::Error) -> ClientError {
+pub(super) fn of_socket(url: &str, path: &str, error: tungstenite::Error) -> ClientError {
     match error {
         tungstenite::Error::Io(error) => ClientError::of_io(url.to_owned(), &error),
         tungstenite::Error::Tls(error) => {
             ClientError::Certificate { url: url.to_owned(), why: error.to_string() }
         }
-        tungstenite::Error::ConnectionClosed | tungstenite::Error::AlreadyClosed => {
+        tungstenite::Error::ConnectionClosed
+        | tungstenite::Error::AlreadyClosed
+        | tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
             ClientError::Broken { url: url.to_owned(), why: "closed".to_owned() }
         }
         other => ClientError::NotUnderstood {

@@ -36,6 +36,8 @@ pub(crate) struct Birth<'a> {
     pub(crate) folder: &'a Path,
     /// Its user and group; ours where there is none.
     pub(crate) uid: Option<u32>,
+    /// Whether its standard input is a terminal, which becomes its own.
+    pub(crate) terminal: bool,
     /// Its standard input.
     pub(crate) input: BorrowedFd<'a>,
     /// Its standard output.
@@ -52,6 +54,7 @@ struct Ready {
     env: Vec<*const c_char>,
     folder: CString,
     uid: Option<u32>,
+    terminal: bool,
     /// What becomes its files 0, 1 and 2. None of them is one of these here.
     files: [c_int; 3],
     /// Why it has no program, and of which file that is said.
@@ -89,6 +92,7 @@ impl Birth<'_> {
             env: pointers(&env),
             folder: text(self.folder.as_os_str().as_bytes())?,
             uid: self.uid,
+            terminal: self.terminal,
             files: [self.input, self.output, self.error].map(|file| file.as_raw_fd()),
             error: AtomicI32::new(0),
             of: AtomicUsize::new(0),
@@ -165,7 +169,7 @@ fn become_task(ready: &Ready) -> (c_int, usize) {
         let done = libc::sigemptyset(&raw mut signals) == 0
             && libc::sigprocmask(libc::SIG_SETMASK, &raw const signals, ptr::null_mut()) == 0
             && libc::signal(libc::SIGPIPE, libc::SIG_DFL) != libc::SIG_ERR
-            && libc::setpgid(0, 0) == 0
+            && lead(ready)
             && ready.uid.is_none_or(|uid| {
                 libc::syscall(libc::SYS_setgroups, 0, none) == 0
                     && libc::syscall(libc::SYS_setresgid, uid, uid, uid) == 0
@@ -189,6 +193,22 @@ fn become_task(ready: &Ready) -> (c_int, usize) {
             }
         }
         (worst, of)
+    }
+}
+
+/// Makes the child the leader of a group of its own; with a terminal also of a session, which that
+/// terminal is then in control of.
+///
+/// # Safety
+/// Each is a system call on numbers.
+unsafe fn lead(ready: &Ready) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        if ready.terminal {
+            libc::setsid() != -1 && libc::ioctl(ready.files[0], libc::TIOCSCTTY, 0) == 0
+        } else {
+            libc::setpgid(0, 0) == 0
+        }
     }
 }
 
@@ -227,8 +247,9 @@ mod tests {
         fn start(&self, command: &[&str]) -> io::Result<Pid> {
             let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
             let (env, folder, input) = (&self.env, self.folder.path(), self.null.as_fd());
-            let (command, uid, output, error) = (&command, None, input, input);
-            Birth { command, env, folder, uid, input, output, error }.start()
+            let (command, uid, terminal) = (&command, None, false);
+            let (output, error) = (input, input);
+            Birth { command, env, folder, uid, terminal, input, output, error }.start()
         }
 
         fn code(&self, command: &[&str]) -> i32 {

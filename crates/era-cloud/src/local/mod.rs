@@ -6,6 +6,7 @@
 //! runs, and then says what it knows; whatever of the mirror is not among it is lost. Processes,
 //! limits and logs are the supervisor's ([`crate::shim`]).
 
+mod attach;
 mod talk;
 
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::executor::{Executor, Order, Report, Reports};
 use crate::shim::{self, ShimError};
 use crate::task::Settings;
+use crate::terminal::Attaching;
 
 /// How long a supervisor may take to start: it sweeps first.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -68,6 +70,8 @@ pub enum LocalError {
 /// The executor of this machine.
 #[derive(Debug)]
 pub struct Local {
+    /// Where its supervisor listens.
+    socket: PathBuf,
     says: mpsc::UnboundedSender<Say>,
     known: Known,
     notes: Vec<String>,
@@ -96,6 +100,7 @@ impl Local {
     pub async fn start(options: LocalOptions, reports: Reports) -> Result<Local, LocalError> {
         std::fs::create_dir_all(&options.folder)?;
         private(&options.folder)?;
+        let socket = shim::socket(&options.folder)?;
         let mut host = Host { options, child: None };
         let (talk, hello) = talk::Talk::begin(&mut host).await?;
         let known = Known::default();
@@ -103,7 +108,7 @@ impl Local {
         let (says, heard) = mpsc::unbounded_channel();
         let (notes, ended) = (hello.notes, hello.ended);
         tokio::spawn(talk::go_on(host, talk, heard, reports, Arc::clone(&known)));
-        Ok(Local { says, known, notes, ended })
+        Ok(Local { socket, says, known, notes, ended })
     }
 
     /// What this machine does not permit, in words, to be said once.
@@ -150,6 +155,14 @@ impl Executor for Local {
 
     fn ended_before(&self) -> Vec<Report> {
         self.ended.clone()
+    }
+
+    fn has_terminals(&self) -> bool {
+        true
+    }
+
+    fn attach(&self, task: TaskId) -> Attaching<'_> {
+        Box::pin(attach::attach(&self.socket, task))
     }
 
     fn leave(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -182,6 +182,8 @@ async fn converse(
                 }
                 FromShim::Refused(why) => tracing::warn!(%why, "a supervisor refused an order"),
                 FromShim::Hello { .. } | FromShim::Leaving => {}
+                // To whoever is attached to a terminal, which is another connection.
+                FromShim::Attached | FromShim::Unattached(_) | FromShim::Shown(_) => {}
             }
         }
         tokio::select! {

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
+use era_core::job::TaskId;
 use serde::Serialize;
 
 use super::protocol::{Lines, ToShim, put};
@@ -19,6 +20,10 @@ pub(super) struct Connection {
     pub(super) stream: UnixStream,
     /// Whether it has said hello, and is told what happens.
     pub(super) greeted: bool,
+    /// Whose terminal it watches.
+    pub(super) watches: Option<TaskId>,
+    /// Whether it could not keep up with that terminal, and is shown nothing until it has.
+    pub(super) behind: bool,
     lines: Lines,
     out: Vec<u8>,
 }
@@ -26,7 +31,8 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(stream: UnixStream) -> io::Result<Connection> {
         stream.set_nonblocking(true)?;
-        Ok(Connection { stream, greeted: false, lines: Lines::default(), out: Vec::new() })
+        let (lines, out) = (Lines::default(), Vec::new());
+        Ok(Connection { stream, greeted: false, watches: None, behind: false, lines, out })
     }
 
     /// Reads what is there. An error means that the connection is over.
@@ -54,7 +60,12 @@ impl Connection {
 
     /// Whether something waits to be sent.
     pub(super) fn has_more(&self) -> bool {
-        !self.out.is_empty()
+        self.backlog_bytes() > 0
+    }
+
+    /// How much waits to be sent.
+    pub(super) fn backlog_bytes(&self) -> usize {
+        self.out.len()
     }
 
     /// Sends what it can without waiting. An error means that the connection is over.

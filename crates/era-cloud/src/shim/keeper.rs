@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::faults::is_the_machines;
 use super::protocol::{Lines, put};
+use super::terminal;
 use crate::executor::Launch;
 use crate::isolate::birth::Birth;
 use crate::isolate::{Away, Isolation, TASK_ROOT, Unisolated, View, devices, ipc};
@@ -44,7 +45,7 @@ const SHM_BYTES: u64 = 8 << 30;
 pub(super) enum ToKeeper {
     /// What is the same for all tasks.
     Node(Box<Node>),
-    /// Start a task. Its output and its error come with this line.
+    /// Start a task. Its output and its error come with this line; its terminal comes as both.
     Start(Box<Launch>),
     /// Ask all of the task to end.
     Terminate,
@@ -296,7 +297,7 @@ impl Keeper {
             }
             Ok(pid) => {
                 put(&mut self.untold, &FromKeeper::Started { at: crate::task::now(), prepared });
-                let code = self.until_gone(pid)?;
+                let code = self.until_gone(pid, launch.spec.terminal)?;
                 let at = crate::task::now();
                 // Who cannot be rid of what a task shared is no keeper for another.
                 let stuck = self.own_ipc && ipc::is_used() && ipc::anew().is_err();
@@ -367,8 +368,9 @@ impl Keeper {
         let few = (!node.groups_limit_processes).then(|| few_processes(launch, uid));
         let usual = few.map(set_process_limit);
         let (command, folder) = (&launch.spec.command, &seen.work);
-        let (input, output, error) = (self.nothing.as_fd(), output.as_fd(), error.as_fd());
-        let birth = Birth { command, env: &env, folder, uid, input, output, error };
+        let (output, error, terminal) = (output.as_fd(), error.as_fd(), launch.spec.terminal);
+        let input = if terminal { output } else { self.nothing.as_fd() };
+        let birth = Birth { command, env: &env, folder, uid, terminal, input, output, error };
         // What the task sees is in its place: from here on its owner may change what is below.
         let born = give(&seen.work, uid).and_then(|()| birth.start());
         if let Some(usual) = usual.flatten() {
@@ -443,11 +445,12 @@ impl Keeper {
     }
 
     /// Waits until nothing of the task is left, signalling it as told.
-    fn until_gone(&mut self, root: Pid) -> io::Result<i32> {
+    fn until_gone(&mut self, root: Pid, terminal: bool) -> io::Result<i32> {
         let pidfd = rustix::process::pidfd_open(root, PidfdFlags::empty())?;
-        let begun = Instant::now();
+        let (begun, mut hang_up) = (Instant::now(), false);
         loop {
-            let (said, ended) = self.wait(&pidfd, begun)?;
+            let (said, ended) = self.wait(&pidfd, begun, hang_up)?;
+            hang_up = hang_up && !ended && !terminal::hang_up(self.pid, root);
             if !ended && !self.untold.is_empty() && begun.elapsed() >= START_UNTOLD_MAX {
                 self.tell_all()?;
             }
@@ -458,7 +461,10 @@ impl Keeper {
             }
             while let Some(order) = self.orders.pop_front() {
                 match order {
-                    ToKeeper::Terminate => self.terminate(root),
+                    ToKeeper::Terminate => {
+                        self.terminate(root);
+                        hang_up = terminal;
+                    }
                     ToKeeper::Kill => return self.kill_all(Some(root)),
                     ToKeeper::Node(_) | ToKeeper::Start(_) => {
                         return Err(io::Error::other("told to start a task beside another"));
@@ -474,13 +480,15 @@ impl Keeper {
     }
 
     /// Waits for word from the supervisor or the end of the task's first process, or until it is
-    /// time to tell that it began.
-    fn wait(&self, pidfd: &OwnedFd, begun: Instant) -> io::Result<(bool, bool)> {
+    /// time to tell that it began, or to look whether a terminal can be hung up.
+    fn wait(&self, pidfd: &OwnedFd, begun: Instant, hang_up: bool) -> io::Result<(bool, bool)> {
         let mut fds =
             [PollFd::new(&self.control, PollFlags::IN), PollFd::new(pidfd, PollFlags::IN)];
         let left = START_UNTOLD_MAX.saturating_sub(begun.elapsed());
+        let left = if hang_up { terminal::HANG_UP_EVERY } else { left };
         let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
-        match rustix::event::poll(&mut fds, (!self.untold.is_empty()).then_some(&left)) {
+        let patient = self.untold.is_empty() && !hang_up;
+        match rustix::event::poll(&mut fds, (!patient).then_some(&left)) {
             Ok(_) => Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty())),
             Err(rustix::io::Errno::INTR) => Ok((false, false)),
             Err(errno) => Err(errno.into()),

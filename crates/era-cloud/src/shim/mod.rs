@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   server ──socket── supervisor ──socket── keeper ── task and all its descendants
-//!                        └──────── two pipes ─────────┘
+//!                        └─── two pipes, or a terminal ┘
 //! ```
 //!
 //! Each task has a [`keeper`](keep) as its parent; keepers are used again. If the supervisor dies,
@@ -28,6 +28,7 @@ mod slot;
 mod supervise;
 mod sweep;
 mod task;
+mod terminal;
 #[cfg(test)]
 pub(crate) mod tests;
 mod watch;

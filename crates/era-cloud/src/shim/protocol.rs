@@ -7,6 +7,8 @@
 
 use std::io;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use era_core::job::TaskId;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +61,17 @@ pub enum ToShim {
     Acknowledge(Vec<TaskId>),
     /// Exit if there is nothing to look after.
     Leave,
+    /// Show this task's terminal on this connection from now on, and take what is typed there.
+    Attach(TaskId),
+    /// It was typed where the connection is attached.
+    Type(Bytes),
+    /// The window there has this size.
+    Size {
+        /// Lines.
+        rows: u16,
+        /// Characters in a line.
+        cols: u16,
+    },
 }
 
 /// From the supervisor to the server.
@@ -85,6 +98,31 @@ pub enum FromShim {
     Refused(String),
     /// It exits, as it was asked to.
     Leaving,
+    /// The answer to [`ToShim::Attach`]. What was shown last follows, then what comes, and last a
+    /// report of the task's end.
+    Attached,
+    /// Why there is no terminal to attach to. A supervisor that is too old to know terminals
+    /// refuses instead.
+    Unattached(String),
+    /// It was printed to the terminal.
+    Shown(Bytes),
+}
+
+/// Any bytes, in a line of text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bytes(pub Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        BASE64_STANDARD.decode(&*text).map(Bytes).map_err(serde::de::Error::custom)
+    }
 }
 
 /// Adds a message as a line.
@@ -147,6 +185,17 @@ mod tests {
         let text = r#"{"hello":{"protocol":9,"oldest":1,"version":"9","shiny":true}}"#;
         let read: ToShim = serde_json::from_str(text).expect("understood");
         assert_eq!(read, ToShim::Hello(Hello { protocol: 9, oldest: 1, version: "9".into() }));
+    }
+
+    #[test]
+    fn what_is_typed_and_shown_may_be_any_bytes() {
+        let bytes = Bytes((0..=255).collect());
+        let mut line = Vec::new();
+        put(&mut line, &ToShim::Type(bytes.clone()));
+        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        let read: ToShim = serde_json::from_slice(&line).expect("understood");
+        assert_eq!(read, ToShim::Type(bytes));
+        assert!(serde_json::from_str::<ToShim>(r#"{"type":"no base64"}"#).is_err());
     }
 
     #[test]

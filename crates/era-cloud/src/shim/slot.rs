@@ -14,6 +14,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
 use super::keeper::{FromKeeper, Node, ToKeeper};
 use super::protocol::{Lines, put};
+use super::terminal::Terminal;
 use crate::limits::cgroups::Slot;
 use crate::log::{LogWriter, Stream};
 
@@ -33,6 +34,8 @@ pub(super) struct Kept {
     pub(super) control: UnixStream,
     /// Where its task's output comes from.
     pub(super) pipes: Option<Pipes>,
+    /// The same of a task that has a terminal instead.
+    pub(super) terminal: Option<Terminal>,
     lines: Lines,
     /// What is to be said to it, and how much of that was.
     untold: Vec<u8>,
@@ -78,6 +81,7 @@ impl Kept {
             log: None,
             control,
             pipes: None,
+            terminal: None,
             lines: Lines::default(),
             untold: Vec::new(),
             told: 0,
@@ -110,6 +114,14 @@ impl Kept {
         }
         self.pipes = Some(Pipes { out, err });
         self.ends = Some((self.untold.len(), [out_end.into(), err_end.into()]));
+        Ok(())
+    }
+
+    /// Makes the terminal of the next task in the same way.
+    pub(super) fn lay_terminal(&mut self, owner: Option<u32>) -> io::Result<()> {
+        let (terminal, end) = Terminal::open(owner)?;
+        self.ends = Some((self.untold.len(), [end.try_clone()?, end]));
+        self.terminal = Some(terminal);
         Ok(())
     }
 
@@ -170,6 +182,9 @@ impl Kept {
 
     /// Reads one piece of what the task prints; empty if there is nothing now.
     pub(super) fn listen(&mut self, stream: Stream, piece: &mut Vec<u8>) -> usize {
+        if let Some(terminal) = &self.terminal {
+            return terminal.read(piece);
+        }
         piece.resize(PIECE_BYTES, 0);
         let read = match (stream, &mut self.pipes) {
             (Stream::Out, Some(pipes)) => pipes.out.read(piece),
@@ -184,6 +199,9 @@ impl Kept {
 
     /// How much the task has printed that was not read yet.
     pub(super) fn unread(&self, stream: Stream) -> u64 {
+        if self.terminal.is_some() && stream == Stream::Out {
+            return super::terminal::UNREAD_BYTES_MAX;
+        }
         let Some(pipes) = &self.pipes else { return 0 };
         let pipe = match stream {
             Stream::Out => &pipes.out,

@@ -47,7 +47,7 @@ pub(super) struct Supervisor {
     notes: Vec<String>,
     keeper_arguments: Vec<String>,
     pub(super) cgroups: Cgroups,
-    connections: Vec<Connection>,
+    pub(super) connections: Vec<Connection>,
     pub(super) keepers: BTreeMap<u64, Kept>,
     next_keeper: u64,
     idle: Vec<u64>,
@@ -139,6 +139,7 @@ impl Supervisor {
                     Source::Control(keeper) => self.hear_keeper(keeper),
                     Source::Printed(keeper, stream) => {
                         self.hear_task(keeper, stream);
+                        self.type_on(keeper);
                     }
                 }
             }
@@ -147,6 +148,7 @@ impl Supervisor {
             self.tick();
             self.ended.flush();
             self.connections.retain_mut(|connection| connection.flush().is_ok());
+            self.catch_up();
         }
         Ok(())
     }
@@ -163,7 +165,8 @@ impl Supervisor {
         let mut sources = vec![Source::Listener];
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
         for (index, connection) in self.connections.iter().enumerate() {
-            let mut flags = PollFlags::IN;
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, self.may_type(connection));
             flags.set(PollFlags::OUT, connection.has_more());
             sources.push(Source::Connection(index));
             fds.push(PollFd::new(&connection.stream, flags));
@@ -173,6 +176,10 @@ impl Supervisor {
             flags.set(PollFlags::OUT, kept.has_more());
             sources.push(Source::Control(*id));
             fds.push(PollFd::new(&kept.control, flags));
+            if let Some(terminal) = &kept.terminal {
+                sources.push(Source::Printed(*id, Stream::Out));
+                fds.push(terminal.poll());
+            }
             if let Some(pipes) = &kept.pipes {
                 sources.push(Source::Printed(*id, Stream::Out));
                 fds.push(PollFd::new(&pipes.out, PollFlags::IN));
@@ -208,9 +215,11 @@ impl Supervisor {
 
     fn welcome(&mut self) {
         while let Ok((stream, _)) = self.listener.accept() {
-            if self.connections.len() >= CONNECTIONS_MAX {
-                // The oldest is surely not the server that matters.
-                self.connections.remove(0);
+            let servers = self.connections.iter().filter(|c| c.watches.is_none()).count();
+            let oldest = self.connections.iter().position(|c| c.watches.is_none());
+            if let Some(oldest) = oldest.filter(|_| servers >= CONNECTIONS_MAX) {
+                // It is surely not the server that matters.
+                self.connections.remove(oldest);
             }
             match Connection::new(stream) {
                 Ok(connection) => self.connections.push(connection),
@@ -243,6 +252,9 @@ impl Supervisor {
                     }
                 }
                 Ok(ToShim::Leave) => self.leave(index),
+                Ok(ToShim::Attach(task)) => self.attach(index, task),
+                Ok(ToShim::Type(typed)) => self.type_in(index, &typed.0),
+                Ok(ToShim::Size { rows, cols }) => self.set_size(index, rows, cols),
                 Err(error) => {
                     let text = format!("a line was not understood: {error}");
                     self.answer(index, &FromShim::Refused(text));
@@ -251,7 +263,7 @@ impl Supervisor {
         }
     }
 
-    fn answer(&mut self, index: usize, message: &FromShim) {
+    pub(super) fn answer(&mut self, index: usize, message: &FromShim) {
         if let Some(connection) = self.connections.get_mut(index) {
             connection.tell(message);
         }
@@ -297,12 +309,18 @@ impl Supervisor {
         }
     }
 
-    /// Tells every server that listens.
+    /// Tells every server that listens, and of an end whoever watches the task's terminal.
     pub(super) fn report(&mut self, report: Report) {
+        let over = match &report {
+            Report::Exited { task, .. } | Report::Lost { task, .. } => Some(*task),
+            _ => None,
+        };
         let (message, mut heard) = (FromShim::Report(Box::new(report)), false);
-        for connection in self.connections.iter_mut().filter(|connection| connection.greeted) {
-            connection.tell(&message);
-            heard = true;
+        for connection in &mut self.connections {
+            if connection.greeted || (over.is_some() && connection.watches == over) {
+                connection.tell(&message);
+            }
+            heard |= connection.greeted;
         }
         if let FromShim::Report(report) = message
             && !heard
@@ -485,9 +503,13 @@ impl Supervisor {
             return;
         };
         let owner = self.node.isolation.uid(about.launch.spec.user).ok().flatten();
-        if let Err(error) = kept.lay_pipes(owner) {
+        let (laid, what) = match about.launch.spec.terminal {
+            true => (kept.lay_terminal(owner), "terminal"),
+            false => (kept.lay_pipes(owner), "pipes"),
+        };
+        if let Err(error) = laid {
             self.idle.push(keeper);
-            return self.fault(task, &format!("its pipes could not be made: {error}"));
+            return self.fault(task, &format!("its {what} could not be made: {error}"));
         }
         about.keeper = Some(keeper);
         // Not as the task before was told of: it may have coped with being out of memory.
@@ -591,6 +613,7 @@ impl Supervisor {
         if let Some(kept) = self.keepers.get_mut(&keeper) {
             kept.task = None;
             kept.pipes = None;
+            kept.terminal = None;
             if let Some(mut log) = kept.log.take() {
                 log.flush(crate::task::now());
             }
@@ -671,7 +694,14 @@ impl Supervisor {
             let log = kept.log.get_or_insert_with(|| {
                 LogWriter::open(&spec.folder.join("logs"), task, spec.limits.log_bytes)
             });
-            told = log.write(stream, &piece, crate::task::now());
+            let printed = match &mut kept.terminal {
+                Some(terminal) => {
+                    super::terminal::show(&mut self.connections, task, &piece);
+                    terminal.shown(&piece)
+                }
+                None => std::borrow::Cow::from(&piece),
+            };
+            told = log.write(stream, &printed, crate::task::now());
         }
         self.piece = piece;
         for told in told {

@@ -32,6 +32,7 @@ pub(crate) fn launch(job: u64, command: &[&str]) -> Launch {
             image: None,
             folder: "/nowhere/job".into(),
             alone: true,
+            terminal: false,
             array: None,
             limits: Limits::default(),
         }),

@@ -62,8 +62,10 @@ fn defaults(launch: &Launch, seen: &Seen, settings: &Settings) -> BTreeMap<Strin
         ("TMPDIR", path(&seen.tmp)),
         ("USER", launch.spec.user_name.clone()),
     ]
+    .into_iter()
+    .chain(launch.spec.terminal.then(|| ("TERM", "xterm-256color".into())))
     .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    .collect()
 }
 
 /// A job that names this variable, as the command line does for a script with an `#SBATCH` header,

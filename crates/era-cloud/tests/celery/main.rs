@@ -182,6 +182,7 @@ impl Bed {
                 image: None,
                 folder: self.job(job),
                 alone: true,
+                terminal: false,
                 array: None,
                 limits: Limits::default(),
             }),

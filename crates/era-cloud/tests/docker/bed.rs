@@ -339,6 +339,7 @@ pub(crate) fn launch(data: &Path, node: &str, job: u64, script: &str) -> Launch 
             image: None,
             folder: data.join("jobs").join(job.to_string()),
             alone: true,
+            terminal: false,
             array: None,
             limits: Limits::default(),
         }),

@@ -12,3 +12,4 @@ mod hostile;
 mod isolated;
 mod restarts;
 mod runs;
+mod terminals;

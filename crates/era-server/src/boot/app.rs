@@ -154,6 +154,7 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
         images: settings.images,
         // What runs tasks is another process: it says so at the start if it cannot.
         runs_images: true,
+        terminals: None,
     });
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();

@@ -152,6 +152,7 @@ impl Scheduler {
             files: Files::open(&store, Keep::default())?,
             images: Default::default(),
             runs_images: true,
+            terminals: None,
         });
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|source| BootError::Listen { address: settings.inbox, source })?;

@@ -284,6 +284,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let auth = if settings.one_account { auth.for_one()? } else { auth };
     let first = auth.first_start(&handle).await?;
     let runs_images = engines.run_images();
+    let terminals = engines.have_terminals().then(|| engines.clone());
     let files = Files::open(&store, settings.retention.of_files())?;
     let (influx, telling) = settings.influx.map(influx::start).unzip();
     let (samples, recorder) = recorder::start(store.samples(), influx);
@@ -322,6 +323,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         files,
         images: settings.images,
         runs_images,
+        terminals,
     });
     let stop = CancellationToken::new();
     let address = local_address(&listener, settings.listen)?;

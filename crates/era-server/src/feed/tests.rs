@@ -97,6 +97,7 @@ impl Site {
             files: files.unwrap(),
             images: Default::default(),
             runs_images: false,
+            terminals: None,
         });
         Site { app, driver, releases: Some(releases) }
     }

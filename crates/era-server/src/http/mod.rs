@@ -45,6 +45,7 @@ mod sessions;
 mod settings;
 pub mod spending;
 pub mod statement;
+mod terminal;
 mod users;
 mod watched;
 mod webhooks;
@@ -101,6 +102,7 @@ fn but_files() -> OpenApiRouter<App> {
         .merge(settings::routes())
         .merge(spending::routes())
         .merge(statement::routes())
+        .merge(terminal::routes())
 }
 
 /// The same where they are served.

@@ -81,6 +81,7 @@ async fn house_with(wishes: Wishes) -> House {
         laboratory: wishes.laboratory,
         images: Default::default(),
         runs_images: false,
+        terminals: None,
         lab: Lab::open(folder.path().join("lab"), "/bin/false".into()).unwrap(),
     });
     let routes = service(app.clone(), super::Doors::All);

@@ -16,11 +16,11 @@ use crate::App;
 /// Most WebSockets that follow logs or metrics at a time.
 const FOLLOWERS_MAX: usize = 1024;
 /// How often a client hears from us at least.
-const HEARTBEAT: Duration = Duration::from_secs(20);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(20);
 /// How long a client may take to accept a message.
-const SEND_TIME_MAX: Duration = Duration::from_secs(30);
+pub(super) const SEND_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a client may take to answer a goodbye.
-const GOODBYE_TIME_MAX: Duration = Duration::from_secs(2);
+pub(super) const GOODBYE_TIME_MAX: Duration = Duration::from_secs(2);
 /// The shortest and the longest pause between two looks.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_millis(800);

@@ -25,7 +25,7 @@ use era_cloud::{Executor, Limits, Report, Sample, Staged};
 use era_core::Snapshot;
 use era_core::cluster::Node;
 use era_core::job::{Part, TaskId};
-use era_core::units::UserId;
+use era_core::units::{JobId, UserId};
 use era_store::StoreError;
 use era_store::accounts::Accounts;
 use era_store::files::FilesError;
@@ -76,6 +76,24 @@ impl Engines {
     /// Whether a task can run in an image on any of them.
     pub(crate) fn run_images(&self) -> bool {
         self.all().any(|engine| engine.runs_images())
+    }
+
+    /// Whether a task can have a terminal on any of them.
+    pub(crate) fn have_terminals(&self) -> bool {
+        self.all().any(|engine| engine.has_terminals())
+    }
+
+    /// The task of this rank that may be running of a job, and who runs it.
+    pub(crate) fn running(
+        &self,
+        snapshot: &Snapshot,
+        job: JobId,
+        rank: u32,
+    ) -> Option<(&Arc<dyn Executor>, TaskId)> {
+        let part = snapshot.job(job).ok()?.parts.first().filter(|part| part.is_active())?;
+        let (_, node) = orders::seats(part).find(|(other, _)| *other == rank)?;
+        let task = TaskId { job, part: 0, attempt: part.attempt, rank };
+        Some((self.of(snapshot.cluster().node(node).ok()?), task))
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<dyn Executor>> {

@@ -313,7 +313,7 @@ fn current(snapshot: &Snapshot, task: TaskId) -> Option<Arc<Job>> {
 }
 
 /// Every rank of a part with its node, growth included.
-fn seats(part: &Part) -> impl Iterator<Item = (u32, NodeId)> {
+pub(super) fn seats(part: &Part) -> impl Iterator<Item = (u32, NodeId)> {
     let planned = part.plan.iter().flat_map(|plan| &plan.seats);
     let planned = (0u32..).zip(planned.map(|seat| seat.node));
     planned.chain(part.extras.iter().map(|extra| (extra.rank, extra.seat.node)))

@@ -83,6 +83,7 @@ impl Kept {
             image,
             folder: jobs.join(job.0.to_string()),
             alone: self.job.ask.is_one_task(),
+            terminal: work.terminal,
             array,
             limits,
         }))

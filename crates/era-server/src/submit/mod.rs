@@ -43,7 +43,7 @@ pub async fn submit(
     key: Option<Name>,
 ) -> Result<Submitted, Failure> {
     let received = SystemClock.now();
-    work::check(&job.work, app.runs_images)?;
+    work::check(&job.work, app.runs_images, app.terminals.is_some())?;
     known_secrets(app, owner.user, &job.work).await?;
     let viewer = owner_as_viewer(&app.driver, owner.user, &owner.name);
     let code = usable_code(app, &viewer, &job.work).await?;

@@ -20,14 +20,17 @@ const PATH_MAX: usize = 1024;
 /// Longest part of an image's name that is repeated.
 const IMAGE_SHOWN: usize = 64;
 
-/// Refuses what can never be run, where tasks run in images or do not.
-pub(super) fn check(work: &Work, runs_images: bool) -> Result<(), BadField> {
+/// Refuses what can never be run, where tasks run in images and have terminals, or do not.
+pub(super) fn check(work: &Work, runs_images: bool, terminals: bool) -> Result<(), BadField> {
     command(&work.command)?;
     environment(work)?;
     secrets(work)?;
     if let Some(image) = work.image.as_ref().filter(|_| !runs_images) {
         let given = image.chars().take(IMAGE_SHOWN).collect::<String>().escape_debug().collect();
         return Err(BadField::new("work.image", Wrong::NoImages { given }));
+    }
+    if work.terminal && !terminals {
+        return Err(BadField::new("work.terminal", Wrong::NoTerminals));
     }
     if work.inputs.len() > INPUTS_MAX {
         return Err(BadField::new(
@@ -131,7 +134,7 @@ mod tests {
 
     fn work(value: serde_json::Value) -> Result<(), String> {
         let work: Work = serde_json::from_value(value).unwrap();
-        check(&work, false).map_err(|bad| format!("{}: {}", bad.field, bad.problem))
+        check(&work, false, false).map_err(|bad| format!("{}: {}", bad.field, bad.problem))
     }
 
     #[test]
@@ -158,12 +161,21 @@ mod tests {
     }
 
     #[test]
+    fn a_terminal_is_refused_where_there_are_none() {
+        let given = serde_json::json!({"command": ["sh"], "terminal": true});
+        let refused = work(given.clone()).unwrap_err();
+        assert!(refused.starts_with("work.terminal: ") && refused.contains("era up"), "{refused}");
+        let given: Work = serde_json::from_value(given).unwrap();
+        assert!(check(&given, false, true).is_ok());
+    }
+
+    #[test]
     fn an_image_is_refused_where_it_would_be_passed_over() {
         let given = serde_json::json!({"command": ["x"], "image": "torch:2.9"});
         let refused = work(given.clone()).unwrap_err();
         assert!(refused.starts_with("work.image: "), "{refused}");
         assert!(refused.contains("`torch:2.9`") && refused.contains("docker://"), "{refused}");
-        check(&serde_json::from_value(given).unwrap(), true).unwrap();
+        check(&serde_json::from_value(given).unwrap(), true, false).unwrap();
     }
 
     #[test]

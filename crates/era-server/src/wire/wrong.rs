@@ -131,6 +131,11 @@ pub enum Wrong {
          ask for a server with `--executor docker://…`"
     )]
     NoImages { given: String },
+    #[error(
+        "tasks here have no terminals: leave it out (`--pty`), or ask for a server that runs tasks \
+         as processes of its own machine, as `era up` does"
+    )]
+    NoTerminals,
     #[error("the log has more than {most} tasks: ask for one attempt, or for one rank")]
     ManyTasks { most: usize },
 

@@ -6,6 +6,7 @@
 
 mod accept;
 mod admin;
+mod attach;
 mod cancel;
 pub(crate) mod clock;
 mod completions;
@@ -37,6 +38,7 @@ mod retry;
 mod run;
 mod secret;
 mod submit;
+mod terminal;
 mod top;
 mod wallet;
 mod whoami;
@@ -57,6 +59,7 @@ pub(crate) enum ClientCommand {
     Jobs(jobs::Jobs),
     Job(job::JobCommand),
     Logs(logs::Logs),
+    Attach(attach::Attach),
     Metrics(metrics::Metrics),
     Outputs(outputs::Outputs),
     Explain(explain::Explain),
@@ -112,6 +115,7 @@ impl ClientCommand {
             ClientCommand::Jobs(command) => command.run(),
             ClientCommand::Job(command) => command.run(),
             ClientCommand::Logs(command) => command.run(),
+            ClientCommand::Attach(command) => command.run(),
             ClientCommand::Metrics(command) => command.run(),
             ClientCommand::Outputs(command) => command.run(),
             ClientCommand::Explain(command) => command.run(),

@@ -30,6 +30,7 @@ fn markdown() -> String {
     text += &variables();
     text += &job_file();
     text += SECRETS;
+    text += TERMINAL;
     text += SLURM;
     let mut command = crate::command().term_width(100);
     command.build();
@@ -80,6 +81,7 @@ env: {SEED: \"7\"}
 secrets: [WANDB_API_KEY]               # set once by `era secret set WANDB_API_KEY`
 inputs: [imagenet, {data: ada/labels, path: inputs/labels}]
 image: pytorch                         # where the executor has images
+terminal: false                        # true is `--pty`: a terminal, for `era attach`
 resources: {gpu: 2, cpu: 8, memory: 64Gi, gpu.model: a100}
 replicas: 2..4                         # or 4, or `gpus: 16` in all
 time: 6h
@@ -129,6 +131,21 @@ the task does not start, and its log says which. A secret belongs to the account
 jobs of that account alone can name it; names are those of variables in capitals (64 characters; \
 none begins with `ERA_`), values 32 KiB at most, 64 of them for an account and 16 for a job. What a \
 job prints is in its log as it is: print no secrets.
+
+";
+
+/// What is understood of terminals.
+const TERMINAL: &str = "## A shell on the cluster
+
+`era run --pty --gpu 1 -- bash` is what `srun --pty` is elsewhere: price and slot, then a shell on \
+the node, whose code is the command's. Each replica of a job with `--pty` (`terminal: true`) has a \
+terminal of its own; what is printed there is in the log too, and nobody need be attached. `~.` at \
+the beginning of a line leaves the job running (`~~` types one `~`), and `era attach JOB` comes \
+back, with `--rank N` to another replica's. The job's owner and administrators may attach, up to \
+eight at once: all see the same, all may type, and the newest window's size counts. A stop asks as \
+everywhere (SIGTERM, grace, SIGKILL), and hangs up a shell that ignores it once what it ran is \
+gone. Terminals are where tasks are processes of the server's own machine (`era up`): elsewhere a \
+job that asks for one is refused.
 
 ";
 

@@ -3,17 +3,19 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use era_api::client::{Client, LogAsk};
+use era_api::client::{Client, ClientError, LogAsk};
 use era_api::job::{Job, JobFilter, JobState, JobSummary, LogLine, NewJob};
+use era_api::terminal::TerminalEnd;
 
 use super::connection::{Common, Form};
 use super::failure::{BadUsage, ExitWith, INTERRUPTED, NO_CODE};
 use super::look::{Look, note, span};
 use super::quote::{line, question, understood};
-use super::{accept, cost, follow, look, outputs, prompt, submit};
+use super::terminal::{self, Left};
+use super::{accept, attach, cost, follow, look, outputs, prompt, submit};
 use crate::data::code;
 use crate::job::{Draft, JobFlags};
 
@@ -24,6 +26,10 @@ use crate::job::{Draft, JobFlags};
 /// with the job's code. Ctrl-C asks whether to cancel the job or to leave it running. Where nobody
 /// can be asked, as in a script, a price is taken only with -y. Of an array all jobs are waited
 /// for, and the code is that of the first that did not succeed.
+///
+/// With --pty the job has a terminal, which is this one once it has started: `era run --pty --
+/// bash`. Every key goes to the job, Ctrl-C too; leaving the shell ends the job, and `~.` at the
+/// beginning of a line leaves it running for `era attach`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
     /// Take the price without asking; needed where nobody can be asked
@@ -60,6 +66,15 @@ impl Run {
         }
         let draft = written.draft;
         let mut job = draft.finish()?;
+        terminal::tell_kind(&mut job);
+        if job.work.terminal && !self.detach {
+            terminal::must_be_here()?;
+            if job.array.is_some() {
+                let what = "an array has many terminals and this is one: add --detach, and use \
+                            `era attach` with a job of it";
+                return Err(BadUsage(what.to_owned()).into());
+            }
+        }
         if draft.is_bid() && !self.yes && !prompt::somebody_there() {
             // A script that means to buy says so: nobody buys by being out of reach.
             let what = "nobody can be asked here whether to take the price: -y takes it, and \
@@ -78,7 +93,7 @@ impl Run {
         }
         match submitted.count {
             _ if self.detach => Ok(()),
-            0 | 1 => self.watch(&client, submitted.job, &look),
+            0 | 1 => self.watch(&client, submitted.job, job.work.terminal, &look),
             count => self.await_array(&client, submitted.job, count),
         }
     }
@@ -154,25 +169,21 @@ impl Run {
         Ok(())
     }
 
-    /// Logs until it is over, then outputs, then its code.
-    fn watch(&self, client: &Client, id: u64, look: &Look) -> anyhow::Result<()> {
+    /// Its terminal or its logs until it is over, then outputs, then its code.
+    fn watch(&self, client: &Client, id: u64, terminal: bool, look: &Look) -> anyhow::Result<()> {
         let (sender, heard) = channel();
         listen_for_interrupts(sender.clone())?;
-        let reader = Client::new(client.url(), client.token())?;
-        let reader = self.common.client().unwrap_or(reader);
-        std::thread::spawn(move || {
-            let lines = sender.clone();
-            let taken = |line| Ok(lines.send(Heard::Line(line)).is_ok());
-            let end = follow::lines(&reader, id, LogAsk::default(), taken);
-            // Nobody listens any more once the command is over.
-            let _ = sender.send(Heard::End(end));
-        });
-        if !self.stream(client, id, &heard)? {
-            note(&format!(
-                "Job {id} goes on: `era logs -f {id}` follows it, `era outputs {id}` brings its \
-                 outputs."
-            ));
-            return Err(ExitWith(INTERRUPTED).into());
+        let attended = match terminal {
+            true => self.attend(client, id, look, &heard)?,
+            false => Attended::Not,
+        };
+        match attended {
+            Attended::Over => {}
+            Attended::Detached => {
+                note(&attach::goes_on(id));
+                return Err(ExitWith(INTERRUPTED).into());
+            }
+            Attended::Not => self.read(client, id, sender, &heard)?,
         }
         let job = settled(client, id)?;
         note(&ending(&job, look));
@@ -188,6 +199,73 @@ impl Run {
             0 => Ok(()),
             code => Err(ExitWith(code).into()),
         }
+    }
+
+    /// Waits until a job runs, telling how it stands, and is at its terminal until it is over.
+    fn attend(
+        &self,
+        client: &Client,
+        id: u64,
+        look: &Look,
+        heard: &Receiver<Heard>,
+    ) -> anyhow::Result<Attended> {
+        let (mut pause, mut state, mut attended) = (Duration::from_millis(10), None, Attended::Not);
+        loop {
+            let now = client.job(id)?.summary.state;
+            if now.is_over() {
+                return Ok(attended);
+            }
+            if state != Some(now) && matches!(now, JobState::Waiting | JobState::Promised) {
+                note(&look.sentence(&client.explain(id)?.sentence));
+            }
+            state = Some(now);
+            if now == JobState::Running {
+                match terminal::attend(&self.common, id, 0) {
+                    Ok(Left::Over(TerminalEnd::Exited(_))) => return Ok(Attended::Over),
+                    Ok(Left::Detached) => return Ok(Attended::Detached),
+                    // It is started again where there is room.
+                    Ok(Left::Over(TerminalEnd::Lost(_))) => attended = Attended::Over,
+                    Err(error) if has_just_ended(&error) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            match heard.recv_timeout(pause) {
+                Err(RecvTimeoutError::Timeout) => {}
+                _ if wants_cancel()? => {
+                    client.cancel(id)?;
+                    note("Cancelled; waiting for it to stop.");
+                }
+                _ => return Ok(Attended::Detached),
+            }
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    /// Its logs until it is over.
+    fn read(
+        &self,
+        client: &Client,
+        id: u64,
+        sender: Sender<Heard>,
+        heard: &Receiver<Heard>,
+    ) -> anyhow::Result<()> {
+        let reader = Client::new(client.url(), client.token())?;
+        let reader = self.common.client().unwrap_or(reader);
+        std::thread::spawn(move || {
+            let lines = sender.clone();
+            let taken = |line| Ok(lines.send(Heard::Line(line)).is_ok());
+            let end = follow::lines(&reader, id, LogAsk::default(), taken);
+            // Nobody listens any more once the command is over.
+            let _ = sender.send(Heard::End(end));
+        });
+        if self.stream(client, id, heard)? {
+            return Ok(());
+        }
+        note(&format!(
+            "Job {id} goes on: `era logs -f {id}` follows it, `era outputs {id}` brings its \
+             outputs."
+        ));
+        Err(ExitWith(INTERRUPTED).into())
     }
 
     /// Prints lines until the job is over; `false` if it was left running.
@@ -211,6 +289,22 @@ impl Run {
         }
         Ok(true)
     }
+}
+
+/// What became of a job at its terminal.
+enum Attended {
+    /// Nobody was there: it has none, or was over before. Its log has what it printed.
+    Not,
+    /// It is over.
+    Over,
+    /// It was left running.
+    Detached,
+}
+
+/// Whether a job ran a moment ago and cannot be attached to any more.
+fn has_just_ended(error: &anyhow::Error) -> bool {
+    let refused = error.downcast_ref::<ClientError>();
+    matches!(refused, Some(ClientError::Refused(problem)) if problem.code == "not_running")
 }
 
 /// Whether the job is to be cancelled rather than left running.

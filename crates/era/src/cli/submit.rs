@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::connection::Common;
 use super::look::{self, Look, note};
 use super::quote::{line, question, understood};
+use super::terminal;
 use crate::data::code;
 use crate::job::{Code, Draft, JobFlags, Script};
 
@@ -37,6 +38,7 @@ impl Submit {
         }
         let draft = written.draft;
         let mut job = draft.finish()?;
+        terminal::tell_kind(&mut job);
         if draft.is_bid() {
             // Money is spent on it at once.
             note(&understood(&draft, &look));

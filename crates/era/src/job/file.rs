@@ -30,6 +30,7 @@ struct JobFile {
     secrets: Vec<String>,
     inputs: Vec<Input>,
     image: Option<String>,
+    terminal: Option<bool>,
     #[serde(deserialize_with = "era_api::reading::resources")]
     resources: BTreeMap<String, String>,
     replicas: Option<Spanned<ReplicasText>>,
@@ -106,6 +107,7 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
         secrets: file.secrets,
         inputs: file.inputs.into_iter().map(|input| input.0).collect(),
         image: file.image,
+        terminal: file.terminal,
         resources: file.resources,
         replicas: file
             .replicas

@@ -92,6 +92,9 @@ pub(crate) struct JobFlags {
     /// The image that it runs in, where the executor has images
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
+    /// A terminal of its own, to which one can attach
+    #[arg(long)]
+    pty: bool,
     /// The folder that is uploaded and becomes the working folder
     #[arg(long, value_name = "FOLDER")]
     code: Option<PathBuf>,
@@ -247,6 +250,7 @@ impl JobFlags {
             secrets: self.secret.clone(),
             inputs: self.input.iter().map(|text| input(text)).collect(),
             image: self.image.clone(),
+            terminal: self.pty.then_some(true),
             resources: self.resources()?,
             replicas: replicas.map_err(|e| wrong("--replicas", e))?,
             gpus: self.gpus,

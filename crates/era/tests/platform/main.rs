@@ -26,5 +26,6 @@ mod simulated;
 #[path = "../../../skipped.rs"]
 mod skipped;
 mod story;
+mod terminals;
 mod trial;
 mod webhooks;

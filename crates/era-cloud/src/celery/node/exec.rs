@@ -165,6 +165,7 @@ fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder
             folder: PathBuf::from(folder),
             // Its folder goes with it, to the next of them if it left nothing there.
             alone: true,
+            terminal: false,
             array: None,
             limits: executor::Limits::default(),
         }),

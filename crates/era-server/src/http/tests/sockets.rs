@@ -128,3 +128,44 @@ async fn what_stays_open_ends_when_the_server_stops() {
     events.await.unwrap();
     tokio::time::timeout(SOON, server).await.unwrap().unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn only_the_owner_and_administrators_reach_a_terminal_and_only_with_the_right_to_write() {
+    let (house, admin) = with_a_node().await;
+    let ada = house.user(&admin, "ada", "user").await;
+    let bob = house.user(&admin, "bob", "user").await;
+    let chief = house.user(&admin, "chief", "group_administrator").await;
+    let rule = json!({ "order": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
+    let queue = json!({ "name": "default", "policy": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/queues/default", Some(queue)).await.status, 204);
+    let ask = json!({ "resources": { "cpu": "1" }, "duration_s": 600 });
+    // Nothing here runs tasks, so nothing has terminals.
+    let wanted = json!({ "work": { "command": ["sh"], "terminal": true }, "ask": ask });
+    let refused = house.ask(&ada, "POST", "/jobs", Some(wanted)).await;
+    assert_eq!((refused.status.as_u16(), &refused.body["field"]), (422, &json!("work.terminal")));
+    let job = json!({ "work": { "command": ["true"] }, "ask": ask });
+    let made = house.ask(&ada, "POST", "/jobs", Some(job)).await;
+    let path = format!("/jobs/{}/terminal", made.body["job"]);
+    let reads = json!({ "label": "reads", "scopes": ["read"], "valid_s": 600 });
+    let reads = house.ask(&ada, "POST", "/tokens", Some(reads)).await;
+    let reads = reads.body["token"].as_str().unwrap().to_owned();
+    // The owner and the administrator get as far as being told that it is no plain request.
+    for (token, status) in [(&bob, 404), (&chief, 403), (&reads, 403), (&ada, 426), (&admin, 426)] {
+        assert_eq!(house.ask(token, "GET", &path, None).await.status.as_u16(), status);
+    }
+    let address = served(&house).await;
+    let attached = tokio::task::spawn_blocking(move || {
+        let mut request = format!("ws://{address}/api/v1{path}").into_client_request().unwrap();
+        request.headers_mut().insert("authorization", format!("Bearer {ada}").parse().unwrap());
+        tungstenite::connect(request).map(|_| ())
+    });
+    let Err(tungstenite::Error::Http(refused)) = attached.await.unwrap() else { panic!() };
+    assert_eq!(refused.status().as_u16(), 409);
+    let body = String::from_utf8(refused.into_body().unwrap()).unwrap();
+    assert!(body.contains("no_terminal"), "{body}");
+    let ask = AuditAsk { what: Some("job.attach".into()), before: u64::MAX, ..AuditAsk::default() };
+    let lines = house.app.auth.rows().audit_lines(&ask, 9).await.unwrap();
+    let told: Vec<(&str, bool)> = lines.iter().map(|line| (line.who.as_str(), line.done)).collect();
+    assert_eq!(told, [("ada", false)]);
+}

@@ -165,6 +165,7 @@ impl Site {
                 image: Some(image.to_owned()),
                 folder: self.folder.path().join("jobs").join(job.to_string()),
                 alone: true,
+                terminal: false,
                 array: None,
                 limits: Limits::default(),
             }),

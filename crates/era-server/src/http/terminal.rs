@@ -1,0 +1,206 @@
+//! The terminal of a running task, over a WebSocket: binary messages are what is typed and shown,
+//! texts are JSON about it.
+//!
+//! To type is to act in the owner's name, so only the owner and administrators may, with a token
+//! that may write; who only sees a job, as its group's administrator does, reads its log.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::StatusCode;
+use axum::response::Response;
+use era_api::account::{Role, Scope};
+use era_api::terminal::{TerminalEnd, TerminalSize, TerminalWord};
+use era_cloud::{Attached, NoTerminal, Shown, Typed};
+use era_core::units::JobId;
+use era_store::tables::JobRow;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::lasting::Lasting;
+use super::logs::not_a_socket;
+use super::watched::{GOODBYE_TIME_MAX, HEARTBEAT, SEND_TIME_MAX, room};
+use super::{Caller, Failure, From, Path, Query, audit, seen};
+use crate::App;
+
+/// Most bytes that are typed in one message: more than is pasted.
+const TYPED_BYTES_MAX: usize = 64 << 10;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(attach))
+}
+
+/// Which terminal.
+#[derive(Clone, Copy, Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct TerminalAsk {
+    /// Of this replica; of the first where nothing is said.
+    #[serde(default)]
+    rank: Option<u32>,
+}
+
+/// Attaches to the terminal of a running job that was submitted with `work.terminal`. Its owner
+/// and administrators may.
+///
+/// What was shown last comes first. Binary messages are bytes as they are typed and shown; a text
+/// `{"resize": {"rows": 24, "cols": 80}}` tells the size of the window. Whoever is attached sees
+/// the same and may type. The last message is a text that says how the task ended, and the code
+/// 1000 closes; with any other code the task may run on, and can be attached to again.
+#[utoipa::path(get, path = "/jobs/{id}/terminal", tag = "jobs",
+    params(("id" = u64, Path, description = "The job's number"), TerminalAsk),
+    responses(
+    (status = 101, description = "A WebSocket; its last text", body = TerminalEnd),
+))]
+async fn attach(
+    State(app): State<App>,
+    caller: Caller,
+    from: From,
+    Path(id): Path<u64>,
+    Query(ask): Query<TerminalAsk>,
+    lasting: Option<Extension<Lasting>>,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Result<Response, Failure> {
+    caller.may(Scope::Write)?;
+    let job = seen::job(&app, &caller, id).await?;
+    if caller.user != job.account && caller.role != Role::Administrator {
+        let detail = "only its owner and administrators may type there: read its log instead";
+        return Err(Failure::forbidden(detail));
+    }
+    let upgrade = upgrade.map_err(not_a_socket)?;
+    let room = room()?;
+    let attached = reach(&app, &job, ask.rank.unwrap_or(0)).await;
+    audit::note(&app, &caller.name, from, "job.attach", &id.to_string(), attached.is_ok()).await;
+    let attached = attached?;
+    let lasting = lasting.map(|Extension(lasting)| lasting);
+    let upgrade = upgrade.max_message_size(TYPED_BYTES_MAX).max_frame_size(TYPED_BYTES_MAX);
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        serve(socket, attached, lasting).await;
+        drop(room);
+    }))
+}
+
+/// Attaches to a task by the executor that runs it.
+async fn reach(app: &App, job: &JobRow, rank: u32) -> Result<Attached, Failure> {
+    let no = |why: &str| Err(no_terminal(job.id, why));
+    let Some(engines) = &app.terminals else {
+        return no("tasks of this server have no terminals");
+    };
+    let Some((engine, task)) = engines.running(&app.driver.snapshot(), job.id, rank) else {
+        let why = match job.state.is_over() {
+            true => "it is over: `era logs` shows what it printed".to_owned(),
+            false => format!("no task of it with rank {rank} runs now: `era explain` says more"),
+        };
+        let detail = format!("job {} cannot be attached to: {why}", job.id.0);
+        return Err(Failure::new(StatusCode::CONFLICT, "not_running", detail));
+    };
+    match engine.attach(task).await {
+        Ok(attached) => Ok(attached),
+        Err(NoTerminal::Unreachable(error)) => {
+            tracing::warn!(%error, "a supervisor cannot be reached");
+            let detail = "the node's supervisor does not answer: try again in a moment";
+            Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).after(1))
+        }
+        Err(why) => no(&why.to_string()),
+    }
+}
+
+fn no_terminal(job: JobId, why: &str) -> Failure {
+    let detail = format!("job {} cannot be attached to: {why}", job.0);
+    Failure::new(StatusCode::CONFLICT, "no_terminal", detail)
+}
+
+/// Passes on what is typed and shown until either side is gone, or the token is no longer good.
+async fn serve(socket: WebSocket, attached: Attached, lasting: Option<Lasting>) {
+    let Attached { typed, shown } = attached;
+    let (mut to, mut from) = socket.split();
+    let may_stay = async {
+        match lasting {
+            Some(lasting) => {
+                lasting.over().await;
+                lasting.goodbye()
+            }
+            None => std::future::pending().await,
+        }
+    };
+    let goodbye = tokio::select! {
+        goodbye = show(&mut to, shown) => goodbye,
+        goodbye = take(&mut from, typed) => goodbye,
+        goodbye = may_stay => Some(goodbye),
+    };
+    let Some(goodbye) = goodbye else { return };
+    if put(&mut to, Message::Close(Some(goodbye))).await {
+        let hear_out = async { while let Some(Ok(_)) = from.next().await {} };
+        // One who does not answer is left alone all the same.
+        let _ = tokio::time::timeout(GOODBYE_TIME_MAX, hear_out).await;
+    }
+}
+
+/// Sends what is shown; the goodbye is nothing where nobody is there to hear it.
+async fn show(
+    to: &mut SplitSink<WebSocket, Message>,
+    mut shown: mpsc::Receiver<Shown>,
+) -> Option<CloseFrame> {
+    loop {
+        let end = match tokio::time::timeout(HEARTBEAT, shown.recv()).await {
+            Err(_) => {
+                if !put(to, Message::Ping(Vec::new().into())).await {
+                    return None;
+                }
+                continue;
+            }
+            Ok(Some(Shown::Bytes(bytes))) => {
+                if !put(to, Message::Binary(bytes.into())).await {
+                    return None;
+                }
+                continue;
+            }
+            Ok(Some(Shown::Exited(code))) => TerminalEnd::Exited(code),
+            Ok(Some(Shown::Lost(reason))) => TerminalEnd::Lost(reason),
+            Ok(None) => {
+                let reason = "the node's supervisor is gone: attach again";
+                return Some(CloseFrame { code: close_code::AGAIN, reason: reason.into() });
+            }
+        };
+        let text = serde_json::to_string(&end).unwrap_or_default();
+        let sent = put(to, Message::Text(text.into())).await;
+        let reason = "the task is over".into();
+        return sent.then_some(CloseFrame { code: close_code::NORMAL, reason });
+    }
+}
+
+async fn put(to: &mut SplitSink<WebSocket, Message>, message: Message) -> bool {
+    matches!(tokio::time::timeout(SEND_TIME_MAX, to.send(message)).await, Ok(Ok(())))
+}
+
+/// Takes what is typed. Whoever types faster than the task reads waits.
+async fn take(from: &mut SplitStream<WebSocket>, typed: mpsc::Sender<Typed>) -> Option<CloseFrame> {
+    while let Some(Ok(message)) = from.next().await {
+        let word = match message {
+            Message::Binary(bytes) => Typed::Bytes(bytes.into()),
+            Message::Text(text) => match serde_json::from_str(&text) {
+                Ok(TerminalWord::Resize(TerminalSize { rows, cols })) => {
+                    Typed::Size { rows: rows.max(1), cols: cols.max(1) }
+                }
+                Err(_) => {
+                    let reason = "a text must be {\"resize\": {\"rows\": 24, \"cols\": 80}}".into();
+                    return Some(CloseFrame { code: close_code::UNSUPPORTED, reason });
+                }
+            },
+            Message::Ping(_) | Message::Pong(_) => continue,
+            Message::Close(_) => return None,
+        };
+        if typed.send(word).await.is_err() {
+            // The other direction says why.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            return None;
+        }
+    }
+    None
+}
