@@ -2,7 +2,9 @@
 //! for less, and lets a task die with its keeper; what else is promised is the same.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::Pid;
@@ -11,14 +13,37 @@ use super::Birth;
 
 impl Birth<'_> {
     /// Starts it: in a group of its own, as its user. A program without a path is looked for on
-    /// the task's own, and a script that does not say who reads it is read by the shell.
+    /// the task's own.
     pub(crate) fn spawn(&self) -> io::Result<Pid> {
         let [program, arguments @ ..] = self.command else {
             return Err(io::ErrorKind::NotFound.into());
         };
-        let mut command = Command::new(program);
+        match self.try_spawn(Command::new(program).args(arguments)) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
+                // A script that does not say who reads it is read by the shell.
+                let script = self.file_of(program);
+                self.try_spawn(Command::new("/bin/sh").arg(script).args(arguments))
+            }
+            spawned => spawned,
+        }
+    }
+
+    /// The file that a program's name means, as the task would say it.
+    fn file_of(&self, program: &str) -> PathBuf {
+        if program.contains('/') {
+            return program.into();
+        }
+        let path = self.env.get("PATH").map_or("", String::as_str);
+        let mut files = path.split(':').map(|folder| Path::new(folder).join(program));
+        let runs = |file: &PathBuf| {
+            let about = std::fs::metadata(self.folder.join(file));
+            about.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+        };
+        files.find(runs).unwrap_or_else(|| program.into())
+    }
+
+    fn try_spawn(&self, command: &mut Command) -> io::Result<Pid> {
         command
-            .args(arguments)
             .env_clear()
             .envs(self.env)
             .current_dir(self.folder)
@@ -40,7 +65,6 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs::File;
     use std::os::fd::AsFd as _;
-    use std::os::unix::fs::PermissionsExt;
 
     use rustix::process::{WaitOptions, waitpid};
 
@@ -54,7 +78,7 @@ mod tests {
 
     impl Bed {
         fn new() -> Bed {
-            let env = [("PATH", "/no/such:./bin:/usr/bin:/bin"), ("WORD", "a b")];
+            let env = [("PATH", "/no/such:./closed:./bin:/usr/bin:/bin"), ("WORD", "a b")];
             Bed {
                 folder: tempfile::tempdir().expect("a folder"),
                 env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
@@ -99,6 +123,9 @@ mod tests {
         let bed = Bed::new();
         std::fs::create_dir(bed.folder.path().join("bin")).expect("made");
         bed.script("bin/first", "exit $#", 0o755);
+        // One that may not be executed is passed over.
+        std::fs::create_dir(bed.folder.path().join("closed")).expect("made");
+        bed.script("closed/first", "exit 9", 0o644);
         assert_eq!(bed.code(&["first", "a", "b"]), 2);
         assert_eq!(bed.code(&["./bin/first", "a"]), 1);
     }
@@ -112,7 +139,7 @@ mod tests {
         assert_eq!(kind(&[""]), io::ErrorKind::NotFound);
         assert_eq!(kind(&[]), io::ErrorKind::NotFound);
         assert_eq!(kind(&["a\0b"]), io::ErrorKind::InvalidInput);
-        bed.script("closed", "exit 0", 0o644);
-        assert_eq!(kind(&["./closed"]), io::ErrorKind::PermissionDenied);
+        bed.script("shut", "exit 0", 0o644);
+        assert_eq!(kind(&["./shut"]), io::ErrorKind::PermissionDenied);
     }
 }

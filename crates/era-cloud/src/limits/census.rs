@@ -52,6 +52,7 @@ impl Census {
             .with_memory()
             .with_cpu()
             .with_disk_usage()
+            .with_user(UpdateKind::OnlyIfNotSet)
             .with_environ(UpdateKind::OnlyIfNotSet);
         let own = Pid::from_u32(std::process::id());
         for _ in 0..TRIES {
@@ -75,7 +76,7 @@ fn counted(process: &sysinfo::Process) -> Option<Counted<'_>> {
         session: process.session_id().and_then(number).unwrap_or(0),
         started_s: process.start_time(),
         user: process.user_id().map(|user| **user),
-        zombie: matches!(process.status(), ProcessStatus::Zombie | ProcessStatus::Dead),
+        zombie: process.status() == ProcessStatus::Zombie,
         resident_bytes: process.memory(),
         cpu_ms: process.accumulated_cpu_time(),
         disk_bytes: (disk.total_read_bytes, disk.total_written_bytes),

@@ -171,8 +171,8 @@ fn code(status: WaitStatus) -> i32 {
 
 impl Keeper {
     fn new(control: UnixStream) -> io::Result<Keeper> {
-        // A session of our own is one of our tasks' own.
-        // It fails for the leader of a group, which a keeper is not, and would do no harm.
+        // A session of our own is one of our tasks' own. It fails for the leader of a group, which a
+        // keeper is not, and would do no harm.
         let _ = rustix::process::setsid();
         system::gain_nothing()?;
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
@@ -392,7 +392,7 @@ impl Keeper {
         // What the task sees is in its place: from here on its owner may change what is below.
         let born = give(&seen.work, uid).and_then(|()| match &mut self.follower {
             Some(follower) => {
-                follower.begin(self.pid, launch, &node.mark);
+                follower.begin(launch, &node.mark);
                 birth.spawn()
             }
             None => birth.start(),
@@ -481,7 +481,7 @@ impl Keeper {
                 self.tell_all()?;
             }
             if let Some(follower) = self.follower.as_mut().filter(|_| !ended) {
-                follower.look_if_due()?;
+                follower.look_if_due();
             }
             if said && !self.hear()? {
                 // The supervisor is gone.
@@ -490,7 +490,7 @@ impl Keeper {
             }
             while let Some(order) = self.orders.pop_front() {
                 match order {
-                    ToKeeper::Terminate => self.terminate(root)?,
+                    ToKeeper::Terminate => self.terminate(root),
                     ToKeeper::Kill => return self.kill_all(Some(root)),
                     ToKeeper::Node(_) | ToKeeper::Start(_) => {
                         return Err(io::Error::other("told to start a task beside another"));
@@ -525,15 +525,15 @@ impl Keeper {
     }
 
     /// Asks all of the task to end: its group at once, then whoever has left the group.
-    fn terminate(&mut self, root: Pid) -> io::Result<()> {
+    fn terminate(&mut self, root: Pid) {
         // It may be gone, which is what we want.
         let _ = rustix::process::kill_process_group(root, Signal::TERM);
-        for process in self.task_processes()? {
+        // Who cannot be found now is killed later.
+        for process in self.task_processes().unwrap_or_default() {
             if process.group != root.as_raw_pid() {
                 signal(process.pid, Signal::TERM);
             }
         }
-        Ok(())
     }
 
     /// All of the task.
@@ -550,7 +550,7 @@ impl Keeper {
         self.follower.as_mut().map_or(Ok(false), |follower| follower.look().map(living))
     }
 
-    /// Ends everything that belongs to the task, and returns how `root` ended. First all are stopped,
+    /// Ends everything that is the task's, and returns how `root` ended. First all are stopped,
     /// until no new one appears, so that nothing forks away while we kill.
     fn kill_all(&mut self, root: Option<Pid>) -> io::Result<i32> {
         let mut ended = 128 + Signal::KILL.as_raw();
@@ -616,8 +616,9 @@ fn signal(pid: i32, signal: Signal) {
     }
 }
 
-/// How many processes a task's user, who has some, may have so that the task has no more than it may. Counted by
-/// user, since that is what systems count by without control groups; what is finer is sampled.
+/// How many processes a task's user, who has some, may have so that the task has no more than it
+/// may. Counted by user, since that is what systems count by without control groups; what is finer
+/// is sampled.
 fn few_processes(launch: &Launch, has: u64) -> rustix::process::Rlimit {
     let most = has.saturating_add(u64::from(launch.spec.limits.processes));
     let usual = rustix::process::getrlimit(rustix::process::Resource::Nproc);

@@ -73,12 +73,13 @@ pub(super) fn earlier(folder: &Path) -> Vec<Keeper> {
     text.lines().filter_map(keeper).collect()
 }
 
-/// What is left of an earlier supervisor: its keepers, and all that is of their tasks.
-pub(super) fn left<'a>(
+/// What is left of an earlier supervisor: its keepers, and all that is of their tasks. The machine
+/// was started at `booted_s`.
+pub(super) fn left(
     earlier: &[Keeper],
     mark: &OsString,
     booted_s: u64,
-    all: &'a [Counted<'a>],
+    all: &[Counted<'_>],
 ) -> (Vec<i32>, Vec<i32>) {
     let by_pid: BTreeMap<i32, &Counted<'_>> = all.iter().map(|p| (p.pid, p)).collect();
     let is_it = |keeper: &Keeper, process: &Counted<'_>| {

@@ -496,10 +496,8 @@ impl Supervisor {
             return self.fault(task, &format!("its pipes could not be made: {error}"));
         }
         about.keeper = Some(keeper);
-        kept.trail = self.node.settings.portable.then(|| {
-            let keeper = i32::try_from(kept.child.id()).unwrap_or(0);
-            Trail::new(keeper, &about.launch, &self.node.mark)
-        });
+        let (portable, mark) = (self.node.settings.portable, &self.node.mark);
+        kept.trail = portable.then(|| Trail::new(kept.child.id(), &about.launch, mark));
         // Not as the task before was told of: it may have coped with being out of memory.
         about.oom_kills_before = kept.slot.oom_kills();
         if task.rank == 0 {

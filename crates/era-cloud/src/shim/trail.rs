@@ -36,7 +36,9 @@ pub(super) struct Trail {
 
 impl Trail {
     /// Nobody yet, of a task whose keeper has this number.
-    pub(super) fn new(keeper: i32, launch: &Launch, mark: &str) -> Trail {
+    pub(super) fn new(keeper: u32, launch: &Launch, mark: &str) -> Trail {
+        // No process has the other number.
+        let keeper = i32::try_from(keeper).unwrap_or(-1);
         let words = crate::task::words(launch.task, mark).into_iter().map(OsString::from);
         let sessions = BTreeSet::from([keeper]);
         Trail { keeper, words: words.collect(), known: BTreeMap::new(), sessions }
@@ -137,8 +139,8 @@ impl Follower {
     }
 
     /// Another task begins.
-    pub(super) fn begin(&mut self, keeper: i32, launch: &Launch, mark: &str) {
-        self.trail = Some(Trail::new(keeper, launch, mark));
+    pub(super) fn begin(&mut self, launch: &Launch, mark: &str) {
+        self.trail = Some(Trail::new(std::process::id(), launch, mark));
         (self.due, self.pause) = (Instant::now() + FIRST, FIRST);
     }
 
@@ -148,13 +150,13 @@ impl Follower {
     }
 
     /// Looks if it is time to.
-    pub(super) fn look_if_due(&mut self) -> io::Result<()> {
+    pub(super) fn look_if_due(&mut self) {
         if self.due <= Instant::now() {
-            self.look()?;
+            // What was not seen now is seen at the next look, or by its mark.
+            let _ = self.look();
             self.pause = (self.pause * 2).min(SELDOM);
             self.due = Instant::now() + self.pause;
         }
-        Ok(())
     }
 
     /// Those who belong to the task now.
@@ -184,7 +186,7 @@ mod tests {
     use super::*;
     use crate::shim::tests::launch;
 
-    const KEEPER: i32 = 1_000_010;
+    const KEEPER: u32 = 1_000_010;
 
     /// None of these numbers is a process of any machine.
     fn process(pid: i32, parent: i32, session: i32) -> Counted<'static> {
