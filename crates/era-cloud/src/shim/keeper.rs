@@ -381,9 +381,9 @@ impl Keeper {
         self.spare(false);
         let few = (!node.groups_limit_processes).then(|| {
             let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
-            // Where it cannot be told, it is taken to be alone.
-            let has = self.follower.as_mut().map(|it| it.count_of(uid).unwrap_or(0));
-            few_processes(launch, has.unwrap_or_else(|| tree::threads_of(uid)))
+            // Linux counts threads, others processes. Where neither is told, it is taken to be alone.
+            let processes = self.follower.as_mut().map(|it| it.count_of(uid).unwrap_or(0));
+            few_processes(launch, tree::threads_of(uid).max(processes.unwrap_or(0)))
         });
         let usual = few.map(set_process_limit);
         let (command, folder) = (&launch.spec.command, &seen.work);

@@ -12,7 +12,7 @@ use crate::skipped::skipped;
 /// Starts one that clears its environment and makes a session of its own, and whose parent, who
 /// did the same, is gone after a moment: only having been seen before tells whose it is.
 fn slip_away(seconds: &str) -> String {
-    format!("env -i setsid sh -c 'setsid sleep {seconds} & sleep 0.5' & sleep 0.7")
+    format!("env -i setsid sh -c 'setsid sleep {seconds} & sleep 1.5' & sleep 1.7")
 }
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn who_was_once_seen_below_a_task_is_asked_to_end_with_it() {
         format!("trap 'exit 4' TERM; {}; while :; do sleep 0.1; done", slip_away("7402.5"));
     let task = bed.launch(bed.sh(1, &script));
     bed.started(task).await;
-    tokio::time::sleep(std::time::Duration::from_millis(900)).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1900)).await;
     assert_eq!(count("7402.5"), 1);
     bed.server().carry_out(Order::Stop { task, until: Time(now().0 + 30_000) });
     assert_eq!(bed.ended(task).await, (4, Ending::Stopped));
