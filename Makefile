@@ -69,10 +69,10 @@ page: ## Build the browser page anew (web/dist, which is committed)
 	scripts/page build
 
 # What builds C for Windows is Debian's gcc-mingw-w64-x86-64.
-portable: ## Check that the client builds for Windows, and client and server for macOS
+portable: ## Check that the client builds for Windows, and client and server with their tests for macOS
 	rustup target add x86_64-pc-windows-gnu aarch64-apple-darwin
 	cargo check --locked --target x86_64-pc-windows-gnu -p era
-	scripts/zig cargo check --locked --target aarch64-apple-darwin -p era
+	scripts/zig cargo check --locked --target aarch64-apple-darwin -p era -p era-cloud --lib --bins --tests
 
 fmt: setup-lint ## Format the code
 	cargo fmt --all

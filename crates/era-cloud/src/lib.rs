@@ -11,13 +11,11 @@ pub mod docker;
 mod executor;
 pub mod isolate;
 pub mod limits;
-#[cfg(target_os = "linux")]
 pub mod local;
 pub mod log;
 pub mod scalars;
 mod secrets;
 pub mod settings;
-#[cfg(target_os = "linux")]
 pub mod shim;
 pub mod simulated;
 pub mod task;

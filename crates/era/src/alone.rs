@@ -12,7 +12,7 @@ use clap::Args;
 
 use crate::Command;
 use crate::cli::ClientCommand;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 use crate::shim::Shim;
 
 /// The command that these arguments name, if it is one of those and they are right.
@@ -20,7 +20,7 @@ pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Option<Command>
     let mut arguments = arguments.skip(1);
     let name = arguments.next()?;
     match name.to_str()? {
-        #[cfg(target_os = "linux")]
+        #[cfg(unix)]
         "shim" => Some(Command::Shim(one::<Shim>(arguments)?)),
         name => ClientCommand::alone(name, arguments).map(Command::Client),
     }
@@ -49,7 +49,7 @@ mod tests {
             "era jobs",
             "era job 7 -o json",
             "era cancel 7",
-            #[cfg(target_os = "linux")]
+            #[cfg(unix)]
             "era shim --keeper",
         ] {
             assert!(read_alone(line).is_some(), "{line}");

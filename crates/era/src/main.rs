@@ -16,7 +16,7 @@ mod names;
 mod paint;
 mod progress;
 mod replay;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod shim;
 mod sim;
 mod tune;
@@ -25,7 +25,7 @@ mod up;
 #[cfg(unix)]
 mod upkeep;
 mod version;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod worker;
 
 use std::io::{ErrorKind, Write};
@@ -56,7 +56,7 @@ enum Command {
     #[command(subcommand)]
     Sim(sim::Sim),
     Replay(Box<replay::Replay>),
-    #[cfg(target_os = "linux")]
+    #[cfg(unix)]
     #[command(hide = true)]
     Shim(shim::Shim),
     Tune(Box<tune::Tune>),
@@ -71,7 +71,7 @@ enum Command {
     #[cfg(unix)]
     Files(up::app::FileService),
     Version(version::Version),
-    #[cfg(target_os = "linux")]
+    #[cfg(unix)]
     Worker(worker::Worker),
 }
 
@@ -84,7 +84,7 @@ impl Command {
             Command::Bench(bench) => bench::run(&bench),
             Command::Sim(sim) => sim.run(),
             Command::Replay(replay) => replay.run(),
-            #[cfg(target_os = "linux")]
+            #[cfg(unix)]
             Command::Shim(shim) => shim.run(),
             Command::Tune(tune) => tune.run(),
             #[cfg(unix)]
@@ -98,7 +98,7 @@ impl Command {
             #[cfg(unix)]
             Command::Files(files) => files.run(),
             Command::Version(version) => version.run(),
-            #[cfg(target_os = "linux")]
+            #[cfg(unix)]
             Command::Worker(worker) => worker.run(),
         }
     }

@@ -413,8 +413,6 @@ pub use crate::task::now;
 
 macro_rules! script {
     ($name:ident, $text:expr) => {
-        // Some are for workers alone, which there are on Linux only.
-        #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
         pub(super) static $name: std::sync::LazyLock<Script> =
             std::sync::LazyLock::new(|| Script::new($text));
     };

@@ -31,13 +31,11 @@ pub mod follow;
 mod handed;
 pub mod message;
 pub mod names;
-#[cfg(target_os = "linux")]
 pub mod node;
 pub mod outcome;
 pub mod queue;
 pub mod result;
 mod verdict;
-#[cfg(target_os = "linux")]
 pub mod worker;
 
 pub use executor::{Celery, CeleryError, CeleryOptions, site};

@@ -22,7 +22,6 @@ fn path(launch: &Launch) -> PathBuf {
 }
 
 /// A worker is about to begin: says whether it may. The same worker may again after a restart.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))] // workers are there only
 pub(super) fn begin(launch: &Launch, worker: &str) -> io::Result<bool> {
     decide(launch, worker)
 }

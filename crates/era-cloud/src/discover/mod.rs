@@ -60,6 +60,11 @@ pub fn this_machine() -> Machine {
     Machine { node: FoundNode { name: node_name(&host), capacity, labels, simulated: false }, gpus }
 }
 
+/// What a machine was given when it was made, where its system keeps no id of its own: on macOS.
+pub fn hardware_id() -> Option<String> {
+    cfg!(target_os = "macos").then(|| sysinfo::Product::uuid().ok()).flatten()
+}
+
 /// How many cores this process may run on.
 fn cores_allowed() -> u32 {
     #[cfg(target_os = "linux")]

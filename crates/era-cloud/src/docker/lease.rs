@@ -350,7 +350,8 @@ mod tests {
         std::os::unix::fs::symlink(&secret, told.join("ended")).expect("link");
         assert_eq!(shared.ended(), None, "a link is not followed");
         std::fs::remove_file(told.join("ended")).expect("removed");
-        rustix::fs::mkfifoat(rustix::fs::CWD, told.join("ended"), 0o600.into()).expect("a pipe");
+        let made = std::process::Command::new("mkfifo").arg(told.join("ended")).status();
+        assert!(made.expect("a pipe").success());
         assert_eq!(shared.ended(), None, "and a pipe does not hang us");
         std::fs::remove_file(told.join("ended")).expect("removed");
         for nonsense in ["", "x", "0 because 0", "0 itself", "0 itself x"] {

@@ -12,39 +12,19 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use rustix::process::Pid;
 
+use super::Birth;
+
 /// What the child runs on until it has its program.
 const STACK_BYTES: usize = 16 << 10;
 /// Where programs are looked for if the environment does not say.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// A program that is to be started, and as what.
-#[derive(Debug)]
-pub(crate) struct Birth<'a> {
-    /// The program and its arguments.
-    pub(crate) command: &'a [String],
-    /// All of its environment.
-    pub(crate) env: &'a std::collections::BTreeMap<String, String>,
-    /// Its working folder.
-    pub(crate) folder: &'a Path,
-    /// Its user and group; ours where there is none.
-    pub(crate) uid: Option<u32>,
-    /// Whether its standard input is a terminal, which becomes its own.
-    pub(crate) terminal: bool,
-    /// Its standard input.
-    pub(crate) input: BorrowedFd<'a>,
-    /// Its standard output.
-    pub(crate) output: BorrowedFd<'a>,
-    /// Its standard error.
-    pub(crate) error: BorrowedFd<'a>,
-}
 
 /// The same as the kernel reads it, and what became of it.
 struct Ready {
@@ -273,7 +253,7 @@ mod tests {
         assert_eq!(bed.code(&["sh", "-c", &script, "sh", "x  y"]), 7);
         let here = std::fs::read_to_string(bed.folder.path().join("here")).expect("written");
         let folder = bed.folder.path().canonicalize().expect("a folder");
-        assert_eq!(Path::new(here.trim_end()), folder);
+        assert_eq!(std::path::Path::new(here.trim_end()), folder);
     }
 
     #[test]

@@ -9,25 +9,33 @@
 //!
 //! A keeper (see [`crate::shim`]) enters the namespace, starts the task there and leaves it again,
 //! so all of it is ordinary code with ordinary errors, and between keeper and program stands only
-//! what `birth` holds. What a task may use up is not known here; see
+//! what `birth` holds, or the standard library (`spawn`). What a task may use up is not known here; see
 //! [`crate::limits`].
 
 #[cfg(target_os = "linux")]
-pub(crate) mod birth;
-#[cfg(target_os = "linux")]
+mod birth;
 pub(crate) mod devices;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
 #[cfg(target_os = "linux")]
 pub(crate) mod ipc;
 #[cfg(target_os = "linux")]
 mod mounts;
+mod spawn;
 
 use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
 
 use era_core::units::UserId;
 use serde::{Deserialize, Serialize};
 
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::Away;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::ipc;
 #[cfg(target_os = "linux")]
-pub use mounts::{Away, View};
+pub use mounts::Away;
 
 /// Where a task in a namespace of its own sees its job's folder, on every machine alike.
 pub const TASK_ROOT: &str = "/run/era";
@@ -40,6 +48,46 @@ pub struct Isolation {
     pub first_uid: Option<u32>,
     /// Whether tasks get a mount namespace of their own.
     pub namespaces: bool,
+}
+
+/// What a task sees that others do not. Paths are those outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View<'a> {
+    /// The job's folder, seen at the task root.
+    pub folder: &'a Path,
+    /// Where that is.
+    pub root: &'a Path,
+    /// What `/tmp`, `/var/tmp` and `/run/lock` are, where others may leave files.
+    pub tmp: &'a Path,
+    /// Folders or files to see read-only: from outside, to a path inside that exists.
+    pub read_only: &'a [(PathBuf, PathBuf)],
+    /// Folders to see nothing of.
+    pub hidden: &'a [PathBuf],
+    /// Devices that cannot be opened.
+    pub closed: &'a [PathBuf],
+    /// Most bytes of `/dev/shm`.
+    pub shm_bytes: u64,
+}
+
+/// A program that is to be started, and as what.
+#[derive(Debug)]
+pub(crate) struct Birth<'a> {
+    /// The program and its arguments.
+    pub(crate) command: &'a [String],
+    /// All of its environment.
+    pub(crate) env: &'a std::collections::BTreeMap<String, String>,
+    /// Its working folder.
+    pub(crate) folder: &'a Path,
+    /// Its user and group; ours where there is none.
+    pub(crate) uid: Option<u32>,
+    /// Whether its standard input is a terminal, which becomes its own.
+    pub(crate) terminal: bool,
+    /// Its standard input.
+    pub(crate) input: BorrowedFd<'a>,
+    /// Its standard output.
+    pub(crate) output: BorrowedFd<'a>,
+    /// Its standard error.
+    pub(crate) error: BorrowedFd<'a>,
 }
 
 /// Why a task could not be isolated.
@@ -61,6 +109,18 @@ pub enum Unisolated {
 impl Isolation {
     /// Nothing but a working folder of its own.
     pub const NONE: Isolation = Isolation { first_uid: None, namespaces: false };
+
+    /// What there is without namespaces: as root user ids, else nothing; and what is to be said
+    /// about it.
+    pub fn without_mounts(first_uid: u32) -> (Isolation, Vec<String>) {
+        if !rustix::process::geteuid().is_root() {
+            let note = "not root: tasks run as the server's own user, and see what it sees";
+            return (Isolation::NONE, vec![note.into()]);
+        }
+        let note = "tasks see the same files as everybody: user ids and file permissions alone \
+                    keep them apart";
+        (Isolation { first_uid: Some(first_uid), namespaces: false }, vec![note.into()])
+    }
 
     /// The user id that a user's tasks run under; `None` where they run as the server does.
     pub fn uid(&self, user: UserId) -> Result<Option<u32>, Unisolated> {

@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::thread::UnshareFlags;
 
-use super::{Isolation, Unisolated};
+use super::{Isolation, Unisolated, View};
 
 fn step(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Unisolated {
     let what = what.into();
@@ -19,8 +19,7 @@ impl Isolation {
     /// namespace for a try, so the caller must have one thread only.
     pub fn probe(first_uid: u32, task_root: &Path) -> (Isolation, Vec<String>) {
         if !rustix::process::geteuid().is_root() {
-            let note = "not root: tasks run as the server's own user, and see what it sees";
-            return (Isolation::NONE, vec![note.into()]);
+            return Isolation::without_mounts(first_uid);
         }
         let tried = std::fs::create_dir_all(task_root)
             .map_err(|source| Unisolated::Step { what: "make /run/era".into(), source })
@@ -35,25 +34,6 @@ impl Isolation {
         });
         (Isolation { first_uid: Some(first_uid), namespaces }, notes.into_iter().collect())
     }
-}
-
-/// What a task sees that others do not. Paths are those outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct View<'a> {
-    /// The job's folder, seen at the task root.
-    pub folder: &'a Path,
-    /// Where that is.
-    pub root: &'a Path,
-    /// What `/tmp`, `/var/tmp` and `/run/lock` are, where others may leave files.
-    pub tmp: &'a Path,
-    /// Folders or files to see read-only: from outside, to a path inside that exists.
-    pub read_only: &'a [(PathBuf, PathBuf)],
-    /// Folders to see nothing of.
-    pub hidden: &'a [PathBuf],
-    /// Devices that cannot be opened.
-    pub closed: &'a [PathBuf],
-    /// Most bytes of `/dev/shm`.
-    pub shm_bytes: u64,
 }
 
 /// A stay in a mount namespace made for one task. The task keeps it after we are [`Away::back`].

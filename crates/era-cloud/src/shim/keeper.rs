@@ -20,16 +20,17 @@ use std::time::{Duration, Instant};
 
 use era_core::units::{Span, Time, UserId};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 
 use super::faults::is_the_machines;
 use super::protocol::{Lines, put};
+use super::system;
 use super::terminal;
+use super::trail::{self, Follower};
 use crate::executor::Launch;
-use crate::isolate::birth::Birth;
-use crate::isolate::{Away, Isolation, TASK_ROOT, Unisolated, View, devices, ipc};
+use crate::isolate::{Away, Birth, Isolation, TASK_ROOT, Unisolated, View, devices, ipc};
 use crate::limits::{cgroups, tree};
 use crate::task::{Places, Settings, Unready, environment, give};
 
@@ -67,6 +68,8 @@ pub(super) struct Node {
     pub(super) groups_limit_processes: bool,
     /// How many files a process may open where nobody asks for more.
     pub(super) open_files: Option<u64>,
+    /// What keepers are started from.
+    pub(super) program: PathBuf,
 }
 
 /// What a keeper tells.
@@ -155,6 +158,8 @@ struct Keeper {
     /// So that the kernel spares the keeper and not the task; `None` without the right to.
     oom_score: Option<File>,
     pid: i32,
+    /// Follows our task, where orphans do not come to us.
+    follower: Option<Follower>,
     /// What tasks read.
     nothing: File,
 }
@@ -167,11 +172,10 @@ fn code(status: WaitStatus) -> i32 {
 
 impl Keeper {
     fn new(control: UnixStream) -> io::Result<Keeper> {
-        // Orphans come to us, whatever they do; a session of our own is one of our tasks' own.
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        // It fails for the leader of a group, which a keeper is not, and would do no harm.
+        // A session of our own is one of our tasks' own. It fails for the leader of a group, which a
+        // keeper is not, and would do no harm.
         let _ = rustix::process::setsid();
-        rustix::thread::set_no_new_privs(true)?;
+        system::gain_nothing()?;
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         rustix::process::setrlimit(rustix::process::Resource::Core, none)?;
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -196,6 +200,7 @@ impl Keeper {
             own_ipc: false,
             oom_score,
             pid,
+            follower: None,
             nothing,
         })
     }
@@ -203,6 +208,12 @@ impl Keeper {
     /// Moves into the slot, and away from what others share. This can take milliseconds, which is
     /// why tasks are not moved.
     fn settle(&mut self, node: Node) -> io::Result<()> {
+        if node.settings.portable {
+            self.follower = Some(Follower::new()?);
+        } else {
+            // Orphans come to us, whatever they do.
+            system::adopt_orphans()?;
+        }
         for group in &node.groups {
             cgroups::admit_self(group)?;
         }
@@ -239,16 +250,20 @@ impl Keeper {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut with = RecvAncillaryBuffer::new(&mut space);
         let into = &mut [IoSliceMut::new(&mut piece)];
-        let read =
-            match rustix::net::recvmsg(&self.control, into, &mut with, RecvFlags::CMSG_CLOEXEC) {
-                Ok(received) => received.bytes,
-                Err(rustix::io::Errno::INTR) => return Ok(true),
-                Err(rustix::io::Errno::CONNRESET) => 0,
-                Err(errno) => return Err(errno.into()),
-            };
+        let read = match rustix::net::recvmsg(&self.control, into, &mut with, system::RECEIVE) {
+            Ok(received) => received.bytes,
+            Err(rustix::io::Errno::INTR) => return Ok(true),
+            Err(rustix::io::Errno::CONNRESET) => 0,
+            Err(errno) => return Err(errno.into()),
+        };
         for message in with.drain() {
             if let RecvAncillaryMessage::ScmRights(files) = message {
-                self.pipes.extend(files);
+                for file in files {
+                    if system::PORTABLE {
+                        rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::CLOEXEC)?;
+                    }
+                    self.pipes.push(file);
+                }
             }
         }
         let (orders, mut wrong) = (&mut self.orders, None);
@@ -365,14 +380,25 @@ impl Keeper {
             None => None,
         };
         self.spare(false);
-        let few = (!node.groups_limit_processes).then(|| few_processes(launch, uid));
+        let few = (!node.groups_limit_processes).then(|| {
+            let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+            // Linux counts threads, others processes. Where neither is told, it is taken to be alone.
+            let processes = self.follower.as_mut().map(|it| it.count_of(uid).unwrap_or(0));
+            few_processes(launch, tree::threads_of(uid).max(processes.unwrap_or(0)))
+        });
         let usual = few.map(set_process_limit);
         let (command, folder) = (&launch.spec.command, &seen.work);
         let (output, error, terminal) = (output.as_fd(), error.as_fd(), launch.spec.terminal);
         let input = if terminal { output } else { self.nothing.as_fd() };
         let birth = Birth { command, env: &env, folder, uid, terminal, input, output, error };
         // What the task sees is in its place: from here on its owner may change what is below.
-        let born = give(&seen.work, uid).and_then(|()| birth.start());
+        let born = give(&seen.work, uid).and_then(|()| match &mut self.follower {
+            Some(follower) => {
+                follower.begin(launch, &node.mark);
+                birth.spawn()
+            }
+            None => birth.start(),
+        });
         if let Some(usual) = usual.flatten() {
             set_process_limit(usual);
         }
@@ -446,13 +472,21 @@ impl Keeper {
 
     /// Waits until nothing of the task is left, signalling it as told.
     fn until_gone(&mut self, root: Pid, terminal: bool) -> io::Result<i32> {
-        let pidfd = rustix::process::pidfd_open(root, PidfdFlags::empty())?;
+        let ending = match self.follower {
+            Some(_) => trail::ending(root)?,
+            None => system::ending(root)?,
+        };
         let (begun, mut hang_up) = (Instant::now(), false);
         loop {
-            let (said, ended) = self.wait(&pidfd, begun, hang_up)?;
-            hang_up = hang_up && !ended && !terminal::hang_up(self.pid, root);
+            let (said, ended) = self.wait(&ending, begun, hang_up)?;
+            if hang_up {
+                hang_up = !ended && !terminal::hang_up(&self.task_processes()?, root);
+            }
             if !ended && !self.untold.is_empty() && begun.elapsed() >= START_UNTOLD_MAX {
                 self.tell_all()?;
+            }
+            if let Some(follower) = self.follower.as_mut().filter(|_| !ended) {
+                follower.look_if_due();
             }
             if said && !self.hear()? {
                 // The supervisor is gone.
@@ -480,15 +514,20 @@ impl Keeper {
     }
 
     /// Waits for word from the supervisor or the end of the task's first process, or until it is
-    /// time to tell that it began, or to look whether a terminal can be hung up.
-    fn wait(&self, pidfd: &OwnedFd, begun: Instant, hang_up: bool) -> io::Result<(bool, bool)> {
+    /// time to tell that it began, to look at the task, or whether a terminal can be hung up.
+    fn wait(&self, ending: &OwnedFd, begun: Instant, hang_up: bool) -> io::Result<(bool, bool)> {
         let mut fds =
-            [PollFd::new(&self.control, PollFlags::IN), PollFd::new(pidfd, PollFlags::IN)];
+            [PollFd::new(&self.control, PollFlags::IN), PollFd::new(ending, PollFlags::IN)];
         let left = START_UNTOLD_MAX.saturating_sub(begun.elapsed());
-        let left = if hang_up { terminal::HANG_UP_EVERY } else { left };
-        let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
-        let patient = self.untold.is_empty() && !hang_up;
-        match rustix::event::poll(&mut fds, (!patient).then_some(&left)) {
+        let untold = (!self.untold.is_empty()).then_some(left);
+        let look = self.follower.as_ref().map(Follower::patience);
+        let hang_up = hang_up.then_some(terminal::HANG_UP_EVERY);
+        let soonest = untold.into_iter().chain(look).chain(hang_up).min();
+        let left = soonest.map(|left| Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match rustix::event::poll(&mut fds, left.as_ref()) {
             Ok(_) => Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty())),
             Err(rustix::io::Errno::INTR) => Ok((false, false)),
             Err(errno) => Err(errno.into()),
@@ -496,33 +535,48 @@ impl Keeper {
     }
 
     /// Asks all of the task to end: its group at once, then whoever has left the group.
-    fn terminate(&self, root: Pid) {
+    fn terminate(&mut self, root: Pid) {
         // It may be gone, which is what we want.
         let _ = rustix::process::kill_process_group(root, Signal::TERM);
-        for process in tree::descendants(self.pid, &tree::processes()) {
+        // Who cannot be found now is killed later.
+        for process in self.task_processes().unwrap_or_default() {
             if process.group != root.as_raw_pid() {
                 signal(process.pid, Signal::TERM);
             }
         }
     }
 
-    /// Ends everything that descends from us, and returns how `root` ended. First all are stopped,
+    /// All of the task.
+    fn task_processes(&mut self) -> io::Result<Vec<tree::Process>> {
+        match &mut self.follower {
+            Some(follower) => follower.look(),
+            None => Ok(tree::descendants(self.pid, &tree::processes())),
+        }
+    }
+
+    /// Whether somebody of the task is not our child.
+    fn has_strays(&mut self) -> io::Result<bool> {
+        let living = |all: Vec<tree::Process>| all.iter().any(|process| !process.zombie);
+        self.follower.as_mut().map_or(Ok(false), |follower| follower.look().map(living))
+    }
+
+    /// Ends everything that is the task's, and returns how `root` ended. First all are stopped,
     /// until no new one appears, so that nothing forks away while we kill.
-    fn kill_all(&self, root: Option<Pid>) -> io::Result<i32> {
+    fn kill_all(&mut self, root: Option<Pid>) -> io::Result<i32> {
         let mut ended = 128 + Signal::KILL.as_raw();
         let mut pause = Duration::from_micros(200);
         loop {
             loop {
                 match reap(None)? {
-                    Reaped::Childless => return Ok(ended),
-                    Reaped::Running => break,
+                    Reaped::Childless if !self.has_strays()? => return Ok(ended),
+                    Reaped::Childless | Reaped::Running => break,
                     Reaped::Ended(pid, status) if Some(pid) == root => ended = code(status),
                     Reaped::Ended(..) => {}
                 }
             }
             let mut stopped = BTreeSet::new();
             loop {
-                let all = tree::descendants(self.pid, &tree::processes());
+                let all = self.task_processes()?;
                 let living = all.iter().filter(|process| !process.zombie);
                 let new: Vec<i32> =
                     living.map(|process| process.pid).filter(|pid| stopped.insert(*pid)).collect();
@@ -572,11 +626,11 @@ fn signal(pid: i32, signal: Signal) {
     }
 }
 
-/// How many processes a task's user may have so that the task has no more than it may. Counted by
-/// user, since that is what systems count by without control groups; what is finer is sampled.
-fn few_processes(launch: &Launch, uid: Option<u32>) -> rustix::process::Rlimit {
-    let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
-    let most = tree::threads_of(uid).saturating_add(u64::from(launch.spec.limits.processes));
+/// How many processes a task's user, who has some, may have so that the task has no more than it
+/// may. Counted by user, since that is what systems count by without control groups; what is finer
+/// is sampled.
+fn few_processes(launch: &Launch, has: u64) -> rustix::process::Rlimit {
+    let most = has.saturating_add(u64::from(launch.spec.limits.processes));
     let usual = rustix::process::getrlimit(rustix::process::Resource::Nproc);
     let current = usual.maximum.map_or(most, |maximum| most.min(maximum));
     rustix::process::Rlimit { current: Some(current), maximum: usual.maximum }

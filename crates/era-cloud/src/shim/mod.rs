@@ -24,13 +24,18 @@ mod ended;
 mod faults;
 mod keeper;
 pub mod protocol;
+mod roster;
 mod slot;
 mod supervise;
 mod sweep;
+#[cfg_attr(target_os = "linux", path = "on_linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+mod system;
 mod task;
 mod terminal;
 #[cfg(test)]
 pub(crate) mod tests;
+mod trail;
 mod watch;
 
 pub use keeper::keep;
@@ -47,8 +52,16 @@ use crate::limits::cgroups::Cgroups;
 use crate::task::Settings;
 use supervise::Supervisor;
 
-/// Longest path of a socket that systems accept.
+/// Longest path of a socket that systems accept: 103 bytes on macOS, a few more on Linux.
 const SOCKET_PATH_MAX: usize = 100;
+
+/// What is said where there are no control groups.
+pub const LIMITS_WITHOUT_LINUX: &str = "this system has no control groups: processor time is not \
+    limited, and memory is sampled and enforced by a kill, as is the number of processes";
+const ORPHANS_WITHOUT_LINUX: &str = "this system gives orphans to nobody: a process that leaves its \
+    session and its parent at once may outlive its task";
+/// Most open files that macOS lets a process ask for, whatever it says that it may have.
+const OPEN_FILES_MAX: u64 = 10_240;
 
 /// Why a supervisor cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -92,28 +105,42 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
     let folder = folder.canonicalize().map_err(doing("find the supervisor's folder"))?;
     let socket = socket(&folder)?;
     let _lock = lock(&folder)?;
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .map_err(|errno| doing("adopt orphans")(errno.into()))?;
-    let settings = Settings::read(&folder).map_err(doing("read settings.json"))?;
+    let mut settings = Settings::read(&folder).map_err(doing("read settings.json"))?;
+    settings.portable |= system::PORTABLE;
     let mark = sweep::mark(&folder).map_err(doing("make a mark for tasks"))?;
-    sweep::sweep(&folder, &mark).map_err(doing("end what an earlier supervisor left"))?;
+    let swept = if settings.portable {
+        sweep::sweep_portably(&folder, &mark)
+    } else {
+        system::adopt_orphans().map_err(doing("adopt orphans"))?;
+        sweep::sweep(&folder, &mark)
+    };
+    swept.map_err(doing("end what an earlier supervisor left"))?;
 
-    let (cgroups, mut notes) = if settings.cgroups {
+    let (cgroups, mut notes) = if settings.portable {
+        (Cgroups::default(), vec![LIMITS_WITHOUT_LINUX.into(), ORPHANS_WITHOUT_LINUX.into()])
+    } else if settings.cgroups {
         Cgroups::set_up(&format!("era-{}", &mark[..8]))
     } else {
         let note = "control groups are switched off: memory is sampled and enforced by a kill";
         (Cgroups::default(), vec![note.into()])
     };
     sweep::remember(&folder, cgroups.parents()).map_err(doing("remember control groups"))?;
-    let (isolation, more) = if settings.isolation {
-        Isolation::probe(settings.first_uid, Path::new(TASK_ROOT))
-    } else {
+    let (isolation, more) = if !settings.isolation {
         (Isolation::NONE, vec!["isolation is switched off: tasks run as the server does".into()])
+    } else if settings.portable {
+        Isolation::without_mounts(settings.first_uid)
+    } else {
+        Isolation::probe(settings.first_uid, Path::new(TASK_ROOT))
     };
     notes.extend(more);
 
     let open_files = more_files().map_err(doing("raise the limit of open files"))?;
+    let roster = match settings.portable {
+        true => roster::Roster::new(&folder),
+        false => roster::Roster::default(),
+    };
     let node = keeper::Node {
+        program: program(&folder, &settings).map_err(doing("find our own program"))?,
         settings,
         isolation,
         mark,
@@ -126,7 +153,8 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
     let _ = std::fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket).map_err(doing("listen on the socket"))?;
     private(&socket).map_err(doing("keep the socket private"))?;
-    let mut supervisor = Supervisor::new(listener, node, cgroups, notes, ended, keeper_arguments);
+    let mut supervisor =
+        Supervisor::new(listener, node, cgroups, roster, notes, ended, keeper_arguments);
     supervisor.run().map_err(doing("go on"))?;
     let _ = std::fs::remove_file(&socket);
     supervisor.close();
@@ -172,6 +200,21 @@ fn more_files() -> io::Result<Option<u64>> {
     let mut limit = getrlimit(Resource::Nofile);
     let before = limit.current;
     limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit)?;
+    if setrlimit(Resource::Nofile, limit).is_err() {
+        limit.current = Some(limit.maximum.map_or(OPEN_FILES_MAX, |most| most.min(OPEN_FILES_MAX)));
+        setrlimit(Resource::Nofile, limit)?;
+    }
     Ok(before)
+}
+
+/// What keepers are started from: the program that we are, even if its file is replaced meanwhile.
+/// Where the system has no name for that, a second name of the file in our folder; on another disk
+/// it is the file itself, and after an upgrade keepers are started from the new one.
+fn program(folder: &Path, settings: &Settings) -> io::Result<PathBuf> {
+    if let Some(program) = system::PROGRAM.filter(|_| !settings.portable) {
+        return Ok(program.into());
+    }
+    let (running, own) = (std::env::current_exe()?, folder.join("program"));
+    let _ = std::fs::remove_file(&own);
+    Ok(std::fs::hard_link(&running, &own).map_or(running, |()| own))
 }

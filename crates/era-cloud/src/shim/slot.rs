@@ -10,11 +10,13 @@ use std::process::{Child, Command, Stdio};
 
 use era_core::job::TaskId;
 use rustix::fs::OFlags;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage};
 
 use super::keeper::{FromKeeper, Node, ToKeeper};
 use super::protocol::{Lines, put};
+use super::system;
 use super::terminal::Terminal;
+use super::trail::Trail;
 use crate::limits::cgroups::Slot;
 use crate::log::{LogWriter, Stream};
 
@@ -29,6 +31,8 @@ pub(super) struct Kept {
     /// Where it may have put a temporary folder aside.
     spare: PathBuf,
     pub(super) task: Option<TaskId>,
+    /// Who belongs to its task, where orphans do not come to the keeper.
+    pub(super) trail: Option<Trail>,
     /// The log of its task, once there is a byte to write.
     pub(super) log: Option<LogWriter>,
     pub(super) control: UnixStream,
@@ -62,8 +66,7 @@ impl Kept {
         let (control, theirs) = UnixStream::pair()?;
         // A launch may be longer than a socket holds, and nobody waits until it is read.
         control.set_nonblocking(true)?;
-        // The file that we run may have been replaced since; this is still the one that we are.
-        let child = Command::new("/proc/self/exe")
+        let child = Command::new(&node.program)
             .args(arguments)
             .env_clear()
             // So that the sweep of a later supervisor finds keepers too.
@@ -78,6 +81,7 @@ impl Kept {
             slot,
             spare,
             task: None,
+            trail: None,
             log: None,
             control,
             pipes: None,
@@ -108,7 +112,8 @@ impl Kept {
             owner.map(|uid| (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(uid)));
         for pipe in [&out, &err] {
             rustix::fs::fcntl_setfl(pipe, OFlags::NONBLOCK)?;
-            if let Some((user, group)) = owner {
+            // Elsewhere such a name is a second one of the open file, which belongs to nobody.
+            if let Some((user, group)) = owner.filter(|_| cfg!(target_os = "linux")) {
                 rustix::fs::fchown(pipe, Some(user), Some(group))?;
             }
         }
@@ -219,5 +224,5 @@ fn send_with(to: &UnixStream, bytes: &[u8], files: &[OwnedFd; 2]) -> io::Result<
     if !with.push(SendAncillaryMessage::ScmRights(&files)) {
         return Err(io::Error::other("two files are too many"));
     }
-    Ok(rustix::net::sendmsg(to, &[IoSlice::new(bytes)], &mut with, SendFlags::NOSIGNAL)?)
+    Ok(rustix::net::sendmsg(to, &[IoSlice::new(bytes)], &mut with, system::SEND)?)
 }

@@ -19,8 +19,10 @@ use super::ended::Ended;
 use super::faults::{Faults, Next};
 use super::keeper::{FromKeeper, Node, NotStarted, ToKeeper};
 use super::protocol::{FromShim, Hello, ToShim};
+use super::roster::Roster;
 use super::slot::Kept;
 use super::task::{Task, steady};
+use super::trail::Trail;
 use super::watch::Watch;
 use crate::executor::{Ending, Launch, Order, Report};
 use crate::limits::cgroups::Cgroups;
@@ -47,6 +49,7 @@ pub(super) struct Supervisor {
     notes: Vec<String>,
     keeper_arguments: Vec<String>,
     pub(super) cgroups: Cgroups,
+    roster: Roster,
     pub(super) connections: Vec<Connection>,
     pub(super) keepers: BTreeMap<u64, Kept>,
     next_keeper: u64,
@@ -99,6 +102,7 @@ impl Supervisor {
         listener: UnixListener,
         node: Node,
         cgroups: Cgroups,
+        roster: Roster,
         notes: Vec<String>,
         ended: Ended,
         keeper_arguments: &[String],
@@ -110,6 +114,7 @@ impl Supervisor {
             notes,
             keeper_arguments: keeper_arguments.to_vec(),
             cgroups,
+            roster,
             connections: Vec::new(),
             keepers: BTreeMap::new(),
             next_keeper: 0,
@@ -453,6 +458,7 @@ impl Supervisor {
         let groups = slot.paths();
         match Kept::start(&self.keeper_arguments, &self.node, id, slot) {
             Ok(kept) => {
+                self.roster.add(id, kept.child.id());
                 self.keepers.insert(id, kept);
                 Ok(id)
             }
@@ -512,6 +518,8 @@ impl Supervisor {
             return self.fault(task, &format!("its {what} could not be made: {error}"));
         }
         about.keeper = Some(keeper);
+        let (portable, mark) = (self.node.settings.portable, &self.node.mark);
+        kept.trail = portable.then(|| Trail::new(kept.child.id(), &about.launch, mark));
         // Not as the task before was told of: it may have coped with being out of memory.
         about.oom_kills_before = kept.slot.oom_kills();
         if task.rank == 0 {
@@ -612,6 +620,7 @@ impl Supervisor {
     fn release(&mut self, keeper: u64) {
         if let Some(kept) = self.keepers.get_mut(&keeper) {
             kept.task = None;
+            kept.trail = None;
             kept.pipes = None;
             kept.terminal = None;
             if let Some(mut log) = kept.log.take() {
@@ -729,7 +738,8 @@ impl Supervisor {
         self.idle.retain(|idle| *idle != keeper);
         let _ = kept.child.kill();
         let _ = kept.child.wait();
-        self.end_strays(&kept);
+        self.end_strays(&mut kept);
+        self.roster.remove(keeper);
         kept.remove();
         let Some(task) = kept.task else { return };
         let Some(about) = self.tasks.remove(&task) else { return };
@@ -746,7 +756,15 @@ impl Supervisor {
 
     /// Ends what a keeper left: what is in its slot, and what has become our own child without
     /// being a keeper.
-    fn end_strays(&mut self, kept: &Kept) {
+    fn end_strays(&mut self, kept: &mut Kept) {
+        if self.node.settings.portable {
+            if let Some(trail) = &mut kept.trail
+                && let Err(error) = trail.end_all(KEEPER_PATIENCE)
+            {
+                tracing::error!(%error, "what a keeper left cannot be found");
+            }
+            return;
+        }
         let own = i32::try_from(std::process::id()).unwrap_or(0);
         let begun = Instant::now();
         loop {
@@ -783,6 +801,7 @@ impl Supervisor {
         if let Some(mut kept) = self.keepers.remove(&keeper) {
             let _ = kept.child.kill();
             let _ = kept.child.wait();
+            self.roster.remove(keeper);
             kept.remove();
         }
     }

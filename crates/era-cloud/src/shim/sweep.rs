@@ -3,7 +3,8 @@
 //! Keepers end their tasks when their supervisor is gone, so there is rarely anything. But a
 //! supervisor and its keepers may be killed together, and a lost task is told to be gone for
 //! certain, so this is made certain here: nothing may be in the control groups that were ours, and
-//! no process may carry our mark.
+//! no process may carry our mark. Where there are no such groups, nothing may be in the session of
+//! an earlier keeper either.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,11 +12,16 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
+use super::roster;
+use crate::limits::census::Census;
 use crate::limits::cgroups;
 use crate::task::MARK;
 
 /// How long what was killed may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a keeper may take to end what it keeps, once its supervisor is gone. Only it has seen
+/// who belongs to its task.
+const KEEPER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The mark of a supervisor's folder: what its tasks carry in their environment.
 pub(super) fn mark(folder: &Path) -> io::Result<String> {
@@ -42,6 +48,37 @@ pub(super) fn remember<'a>(
     std::fs::write(folder.join("cgroups"), text)
 }
 
+/// The same on any Unix.
+pub(super) fn sweep_portably(folder: &Path, mark: &str) -> io::Result<()> {
+    let (earlier, mark) = (roster::earlier(folder), format!("{MARK}={mark}").into());
+    // Where that is not told, a mark has to do.
+    let booted_s = sysinfo::System::boot_time().unwrap_or(u64::MAX);
+    let (mut census, begun) = (Census::new()?, Instant::now());
+    loop {
+        let (keepers, others) = roster::left(&earlier, &mark, booted_s, &census.count()?);
+        if keepers.is_empty() && others.is_empty() {
+            return Ok(());
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err(unkillable());
+        }
+        if keepers.is_empty() || begun.elapsed() > KEEPER_PATIENCE {
+            for pid in keepers.into_iter().chain(others).filter_map(Pid::from_raw) {
+                // It may be gone, which is what we want.
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn unkillable() -> io::Error {
+    io::Error::other(
+        "processes of earlier tasks cannot be killed: look for processes in state D, then start \
+         again",
+    )
+}
+
 /// Ends all that is left, and returns once nothing is.
 pub(super) fn sweep(folder: &Path, mark: &str) -> io::Result<()> {
     let text = std::fs::read_to_string(folder.join("cgroups")).unwrap_or_default();
@@ -54,10 +91,7 @@ pub(super) fn sweep(folder: &Path, mark: &str) -> io::Result<()> {
             break;
         }
         if begun.elapsed() > PATIENCE {
-            return Err(io::Error::other(
-                "processes of earlier tasks cannot be killed: look for processes in state D, \
-                 then start again",
-            ));
+            return Err(unkillable());
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -94,6 +128,11 @@ mod tests {
 
     #[test]
     fn what_carries_our_mark_is_ended_and_nothing_else() {
+        only_what_is_marked_is_ended(sweep);
+        only_what_is_marked_is_ended(sweep_portably);
+    }
+
+    fn only_what_is_marked_is_ended(sweep: fn(&Path, &str) -> io::Result<()>) {
         let folder = tempfile::tempdir().expect("a folder");
         let mark = mark(folder.path()).expect("a mark");
         assert_eq!(super::mark(folder.path()).expect("the same"), mark);

@@ -21,7 +21,7 @@ use rustix::termios::Winsize;
 use super::connection::Connection;
 use super::protocol::{Bytes, FromShim};
 use super::supervise::Supervisor;
-use crate::limits::tree;
+use crate::limits::tree::Process;
 
 /// So much of what was shown last is shown to whoever attaches: a screenful or two.
 const RECENT_BYTES_MAX: usize = 16 << 10;
@@ -244,9 +244,9 @@ impl Supervisor {
 /// Has a shell leave that ignores being asked to, as shells at a terminal do: by hanging up, once
 /// all that it started is gone. Not before, since it would pass that on to what is still saving
 /// its work. Says whether there is nothing more to do.
-pub(super) fn hang_up(keeper: i32, root: Pid) -> bool {
+pub(super) fn hang_up(task: &[Process], root: Pid) -> bool {
     let mut alone = true;
-    for process in tree::descendants(keeper, &tree::processes()) {
+    for process in task {
         if process.zombie || process.pid == root.as_raw_pid() {
             continue;
         }

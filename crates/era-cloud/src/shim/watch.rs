@@ -12,10 +12,11 @@ use era_core::job::TaskId;
 use super::supervise::Supervisor;
 use crate::discover;
 use crate::executor::{Ending, Report};
+use crate::limits::census::Census;
 use crate::limits::disk::{ENTRIES_MAX, Walked, counted, walk};
 use crate::limits::{Amounts, tree};
 use crate::task::Places;
-use crate::usage::{IdleRule, Sampler, Watched};
+use crate::usage::{IdleRule, Processes, Sampler, Watched};
 
 /// How often.
 const EVERY: Duration = Duration::from_secs(1);
@@ -28,6 +29,8 @@ pub(super) struct Watch {
     last: Option<Instant>,
     /// Made at the first look: a supervisor without tasks need not ask the GPU driver.
     sampler: Option<Sampler>,
+    /// Where there is no other way to see processes.
+    census: Option<Census>,
     walker: Option<Walker>,
 }
 
@@ -57,14 +60,49 @@ impl Watch {
     pub(super) fn look(&mut self, on: &mut Supervisor) {
         self.last = Some(Instant::now());
         unfinished_lines(on);
-        self.usage(on);
+        if on.node.settings.portable {
+            self.follow(on);
+        } else {
+            self.usage(on, None);
+        }
         scalars(on);
         memory_and_processes(on);
         self.disks(on);
     }
 
+    /// Follows who belongs to which task, samples what they use, and enforces limits by a kill:
+    /// all from one look at the system.
+    fn follow(&mut self, on: &mut Supervisor) {
+        let mut census = self.census.take();
+        let counted = match &mut census {
+            Some(census) => census.count(),
+            none => Census::new().and_then(|new| none.insert(new).count()),
+        };
+        let all = match counted {
+            Ok(all) => all,
+            Err(error) => {
+                tracing::error!(%error, "tasks are not held to their limits");
+                return;
+            }
+        };
+        let mut over = Vec::new();
+        for kept in on.keepers.values_mut() {
+            let (Some(task), Some(trail)) = (kept.task, &mut kept.trail) else { continue };
+            let Some(about) = on.tasks.get(&task) else { continue };
+            let tree = trail.follow(&all);
+            let bytes = tree.iter().map(|process| process.resident_bytes).sum();
+            let broken = broken(Amounts::of(&about.launch), bytes, tree.len() as u64);
+            over.extend(broken.map(|why| (task, why)));
+        }
+        self.usage(on, Some(&Processes::counted(&all)));
+        for (task, (ending, why)) in over {
+            on.kill(task, ending, why);
+        }
+        self.census = census;
+    }
+
     /// Samples what tasks use, and tells whose GPUs are idle for long.
-    fn usage(&mut self, on: &mut Supervisor) {
+    fn usage(&mut self, on: &mut Supervisor, processes: Option<&Processes>) {
         let at = crate::task::now();
         let watched: Vec<Watched> = on
             .tasks
@@ -77,7 +115,10 @@ impl Watch {
                     task: *task,
                     // All that descends from the keeper. Its groups are not asked: they count on
                     // from the task before.
-                    processes: vec![kept.child.id()],
+                    processes: match &kept.trail {
+                        Some(trail) => trail.pids(),
+                        None => vec![kept.child.id()],
+                    },
                     groups: Vec::new(),
                     memory_limit: (limit > 0).then_some(limit),
                     gpus: about.launch.gpus.clone(),
@@ -89,7 +130,11 @@ impl Watch {
             let gpus = if has_gpus { discover::this_machine().gpus } else { Vec::new() };
             Sampler::new(&gpus)
         });
-        for (task, usage) in sampler.sample(&watched, at) {
+        let usages = match processes {
+            Some(processes) => sampler.sample_of(processes, &watched, at),
+            None => sampler.sample(&watched, at),
+        };
+        for (task, usage) in usages {
             let Some(about) = on.tasks.get_mut(&task) else { continue };
             about.samples += 1;
             let (idle, tell) = about.idle.look(&usage.gpus, at, IdleRule::default());
@@ -213,10 +258,19 @@ fn unfinished_lines(on: &mut Supervisor) {
     }
 }
 
+/// Which limit is broken by so many bytes and processes.
+fn broken(limits: Amounts, bytes: u64, processes: u64) -> Option<(Ending, &'static str)> {
+    if limits.memory_bytes > 0 && bytes > limits.memory_bytes {
+        return Some((Ending::OutOfMemory, "it used more memory than it had asked for"));
+    }
+    let many = processes > u64::from(limits.processes);
+    many.then_some((Ending::Itself, "it had more processes than it may"))
+}
+
 /// Enforces by a kill what the kernel does not limit here.
 fn memory_and_processes(on: &mut Supervisor) {
     let (memory, processes) = (on.cgroups.limits_memory(), on.cgroups.limits_processes());
-    if memory && processes {
+    if (memory && processes) || on.node.settings.portable {
         return;
     }
     let all = tree::processes();
@@ -226,14 +280,13 @@ fn memory_and_processes(on: &mut Supervisor) {
         let below = tree::descendants(i32::try_from(kept.child.id()).unwrap_or(0), &all);
         let limits = Amounts::of(&about.launch);
         let threads: u64 = below.iter().map(|process| u64::from(process.threads)).sum();
-        let bytes = || tree::memory_bytes(&below, limits.memory_bytes);
-        if !memory && limits.memory_bytes > 0 && bytes() > limits.memory_bytes {
-            over.push((*task, Ending::OutOfMemory, "it used more memory than it had asked for"));
-        } else if !processes && threads > u64::from(limits.processes) {
-            over.push((*task, Ending::Itself, "it had more processes than it may"));
-        }
+        let bytes = match memory || limits.memory_bytes == 0 {
+            true => 0,
+            false => tree::memory_bytes(&below, limits.memory_bytes),
+        };
+        over.extend(broken(limits, bytes, if processes { 0 } else { threads }).map(|b| (*task, b)));
     }
-    for (task, ending, why) in over {
+    for (task, (ending, why)) in over {
         on.kill(task, ending, why);
     }
 }

@@ -14,6 +14,9 @@ const PORTS: u64 = 16_000;
 /// Most replicas that are listed in `TF_CONFIG`; each has a port of its own.
 const LISTED_MAX: u32 = 1_000;
 
+/// A locale that every machine has.
+const LANG: &str = if cfg!(target_os = "macos") { "en_US.UTF-8" } else { "C.UTF-8" };
+
 /// The folders of a task as it sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
@@ -52,7 +55,7 @@ fn defaults(launch: &Launch, seen: &Seen, settings: &Settings) -> BTreeMap<Strin
     let cores = launch.each.cpu.div_ceil(1000).max(1);
     [
         ("HOME", path(&seen.work)),
-        ("LANG", "C.UTF-8".into()),
+        ("LANG", LANG.into()),
         ("LOGNAME", launch.spec.user_name.clone()),
         ("OMP_NUM_THREADS", cores.to_string()),
         ("PATH", settings.path.clone()),
@@ -146,6 +149,17 @@ fn promised(
 
 /// The variable by which a process is known to be a task of a certain supervisor.
 pub(crate) const MARK: &str = "ERA_TASK_MARK";
+
+/// What a process of a certain task finds in its environment, and no process of another does.
+pub(crate) fn words(task: TaskId, mark: &str) -> [String; 5] {
+    [
+        format!("{MARK}={mark}"),
+        format!("ERA_JOB_ID={}", task.job.0),
+        format!("ERA_PART={}", task.part),
+        format!("ERA_ATTEMPT={}", task.attempt),
+        format!("ERA_RANK={}", task.rank),
+    ]
+}
 
 /// Where a gang meets: the same for all its replicas, another for the next attempt, so that a port
 /// that is still held by the last one does not matter.
@@ -248,6 +262,15 @@ mod tests {
         ] {
             assert_eq!(env[name], value, "{name}");
         }
+    }
+
+    #[test]
+    fn a_process_can_be_told_to_be_of_a_task() {
+        let launch = launch(7, &["true"]);
+        let env = environment(&launch, &seen(), &Settings::default(), "m");
+        let pairs: Vec<String> =
+            env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert!(words(launch.task, "m").iter().all(|word| pairs.contains(word)), "{pairs:?}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod settings;
 
 use era_core::units::Time;
 
-pub(crate) use environment::{MARK, Seen, environment};
+pub(crate) use environment::{MARK, Seen, environment, words};
 pub(crate) use places::give;
 pub use places::{Places, Unready};
 pub use settings::Settings;

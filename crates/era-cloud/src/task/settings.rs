@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 /// The search path of tasks where nothing else is said.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const PATH: &str = if cfg!(target_os = "macos") {
+    "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+} else {
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+};
 
 /// What a supervisor is told about its node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +30,8 @@ pub struct Settings {
     pub gpu_uuids: Vec<String>,
     /// How many idle keepers are kept ready.
     pub spare_keepers: usize,
+    /// Whether only those means are used that every Unix has, as they are on all but Linux.
+    pub portable: bool,
 }
 
 impl Default for Settings {
@@ -38,6 +44,7 @@ impl Default for Settings {
             path: PATH.into(),
             gpu_uuids: Vec::new(),
             spare_keepers: 2,
+            portable: false,
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::Sample;
 use crate::discover::GpuDevice;
 use gpu::Gpus;
 use network::Network;
-use process::Processes;
+pub(crate) use process::Processes;
 
 /// A task that is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +144,16 @@ impl Sampler {
             true => Processes::now(),
             false => Processes::default(),
         };
+        self.sample_of(&processes, watched, at)
+    }
+
+    /// The same, of processes that were looked at already.
+    pub(crate) fn sample_of(
+        &mut self,
+        processes: &Processes,
+        watched: &[Watched],
+        at: Time,
+    ) -> Vec<(TaskId, Usage)> {
         let trees = processes.trees(watched);
         let pids: Vec<&[u32]> = trees.iter().map(Vec::as_slice).collect();
         let gpus = self.gpus.sample(watched, &pids);

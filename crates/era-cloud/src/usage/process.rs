@@ -5,10 +5,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use super::{Seen, Watched};
+use crate::limits::census::Counted;
 
 /// Every process there is, at one moment.
 #[derive(Debug, Default)]
-pub(super) struct Processes {
+pub(crate) struct Processes {
     by_pid: HashMap<u32, Stat>,
     children: HashMap<u32, Vec<u32>>,
 }
@@ -20,22 +21,48 @@ struct Stat {
     parent: u32,
     group: u32,
     session: u32,
-    /// Its own and that of children which it waited for, in ticks.
-    cpu_ticks: u64,
-    resident_pages: u64,
+    /// Its own and that of children which it waited for, in microseconds.
+    cpu_us: u64,
+    resident_bytes: u64,
+    /// What it read and wrote, where that was told with the rest.
+    disk_bytes: Option<(u64, u64)>,
 }
 
 impl Processes {
-    pub(super) fn now() -> Processes {
+    pub(crate) fn now() -> Processes {
         let mut all = Processes::default();
         let Ok(entries) = fs::read_dir("/proc") else { return all };
+        let units = Units::of_this_machine();
         for entry in entries.flatten() {
             let is_process = entry.file_name().to_str().is_some_and(|n| n.parse::<u32>().is_ok());
             // One that ended since it was listed is not there.
             let stat = is_process.then(|| fs::read(entry.path().join("stat")).ok()).flatten();
-            if let Some(stat) = stat.and_then(|text| parse_stat(&String::from_utf8_lossy(&text))) {
+            if let Some(stat) =
+                stat.and_then(|text| parse_stat(&String::from_utf8_lossy(&text), units))
+            {
                 all.add(stat);
             }
+        }
+        all
+    }
+
+    /// The same where there is no `/proc`. What children used that have ended is not told there.
+    pub(crate) fn counted(counted: &[Counted<'_>]) -> Processes {
+        let mut all = Processes::default();
+        let number = |pid: i32| u32::try_from(pid).ok();
+        for process in counted {
+            let (Some(pid), Some(parent)) = (number(process.pid), number(process.parent)) else {
+                continue;
+            };
+            all.add(Stat {
+                pid,
+                parent,
+                group: 0,
+                session: 0,
+                cpu_us: process.cpu_ms.saturating_mul(1000),
+                resident_bytes: process.resident_bytes,
+                disk_bytes: Some(process.disk_bytes),
+            });
         }
         all
     }
@@ -83,16 +110,15 @@ impl Processes {
             return seen;
         }
         if group.cpu_us.is_none() {
-            let ticks: u64 = stats().map(|stat| stat.cpu_ticks).sum();
-            seen.cpu_us = Some(ticks * 1_000_000 / rustix::param::clock_ticks_per_second().max(1));
+            seen.cpu_us = Some(stats().map(|stat| stat.cpu_us).sum());
         }
         if group.memory_bytes.is_none() {
-            let pages: u64 = stats().map(|stat| stat.resident_pages).sum();
-            seen.memory_bytes =
-                Some(memory(tree, pages * rustix::param::page_size() as u64, memory_limit));
+            let resident = stats().map(|stat| stat.resident_bytes).sum();
+            seen.memory_bytes = Some(memory(tree, resident, memory_limit));
         }
         if group.disk_read_bytes.is_none() {
-            let io: Vec<(u64, u64)> = tree.iter().filter_map(|pid| disk(*pid)).collect();
+            let disk = |stat: &Stat| stat.disk_bytes.or_else(|| disk(stat.pid));
+            let io: Vec<(u64, u64)> = stats().filter_map(disk).collect();
             if !io.is_empty() {
                 seen.disk_read_bytes = Some(io.iter().map(|(read, _)| read).sum());
                 seen.disk_written_bytes = Some(io.iter().map(|(_, written)| written).sum());
@@ -154,20 +180,38 @@ fn parse_net_dev(text: &str) -> (u64, u64) {
     total
 }
 
+/// What the kernel counts in.
+#[derive(Clone, Copy)]
+struct Units {
+    ticks_per_s: u64,
+    page_bytes: u64,
+}
+
+impl Units {
+    fn of_this_machine() -> Units {
+        Units {
+            ticks_per_s: rustix::param::clock_ticks_per_second().max(1),
+            page_bytes: rustix::param::page_size() as u64,
+        }
+    }
+}
+
 /// The name of a process stands in brackets and may hold anything, brackets included.
-fn parse_stat(text: &str) -> Option<Stat> {
+fn parse_stat(text: &str, units: Units) -> Option<Stat> {
     let (pid, rest) = text.split_once(" (")?;
     let fields: Vec<&str> = rest.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
     let number = |n: usize| fields.get(n)?.parse::<i64>().ok();
     let positive = |n: usize| Some(number(n)?.max(0).cast_unsigned());
     // Counted from the state, which is field 3 of the manual.
+    let ticks = positive(11)? + positive(12)? + positive(13)? + positive(14)?;
     Some(Stat {
         pid: pid.parse().ok()?,
         parent: u32::try_from(positive(1)?).ok()?,
         group: u32::try_from(positive(2)?).ok()?,
         session: u32::try_from(positive(3)?).ok()?,
-        cpu_ticks: positive(11)? + positive(12)? + positive(13)? + positive(14)?,
-        resident_pages: positive(21)?,
+        cpu_us: ticks.saturating_mul(1_000_000) / units.ticks_per_s,
+        resident_bytes: positive(21)?.saturating_mul(units.page_bytes),
+        disk_bytes: None,
     })
 }
 
@@ -179,7 +223,15 @@ mod tests {
     use super::*;
 
     fn process(pid: u32, parent: u32, session: u32) -> Stat {
-        Stat { pid, parent, group: session, session, cpu_ticks: 0, resident_pages: 0 }
+        Stat {
+            pid,
+            parent,
+            group: session,
+            session,
+            cpu_us: 0,
+            resident_bytes: 0,
+            disk_bytes: None,
+        }
     }
 
     fn watched(pid: u32) -> Watched {
@@ -196,11 +248,12 @@ mod tests {
     fn a_name_with_brackets_and_spaces_hides_nothing() {
         let line =
             "42 (a) R 1 (x) S 7 40 41 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 99 1000 55 1 1";
-        let stat = parse_stat(line).unwrap();
+        let units = Units { ticks_per_s: 100, page_bytes: 4096 };
+        let stat = parse_stat(line, units).unwrap();
         assert_eq!((stat.pid, stat.parent, stat.group, stat.session), (42, 7, 40, 41));
-        assert_eq!((stat.cpu_ticks, stat.resident_pages), (100, 55));
+        assert_eq!((stat.cpu_us, stat.resident_bytes), (1_000_000, 55 * 4096));
         for bad in ["", "1", "1 (x)", "1 (x) S 1", "x (x) S 1 1 1"] {
-            assert_eq!(parse_stat(bad), None);
+            assert_eq!(parse_stat(bad, units), None);
         }
     }
 

@@ -39,6 +39,7 @@ impl Bed {
         let folder = tempfile::tempdir().expect("a folder");
         let mut settings =
             Settings { hidden: vec![folder.path().to_owned()], ..Settings::default() };
+        settings.portable = super::PORTABLE;
         change(&mut settings);
         let mut bed = Bed { folder, settings, server: None };
         bed.start_server().await;
@@ -129,6 +130,20 @@ impl Bed {
             match report.expect("a report in time").expect("a report") {
                 Report::Samples { .. } => {}
                 report => return report,
+            }
+        }
+    }
+
+    /// The next value of this name that a task is told to have and that is not nothing.
+    pub(crate) async fn sampled(&mut self, name: &str) -> f64 {
+        let told = &mut self.server.as_mut().expect("a server").1;
+        loop {
+            let report = tokio::time::timeout(PATIENCE, told.recv()).await;
+            let report = report.expect("a report in time").expect("a report");
+            let Report::Samples { samples, .. } = report else { continue };
+            let value = samples.iter().find(|sample| sample.name == name).map(|s| s.value);
+            if let Some(value) = value.filter(|value| *value > 0.0) {
+                return value;
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use era_cloud::{Ending, Executor, Order};
 use era_core::units::Time;
 
-use crate::bed::{Bed, count, now, wait_until};
+use super::bed::{Bed, count, now, wait_until};
 use crate::skipped::skipped;
 
 fn in_ms(ms: i64) -> Time {

@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use era_cloud::{Ending, Executor, Order};
 
-use crate::bed::{Bed, count, now, wait_until};
+use super::bed::{Bed, count, now, wait_until};
 use era_core::units::{Time, UserId};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
-/// Forks, forks again, leaves session, group and environment, and lives on.
+/// Forks, forks again, leaves session, group and environment, and lives on. Whoever does all of
+/// that at once is found by Linux only.
 fn escape(seconds: &str) -> String {
-    format!("(env -i setsid sh -c 'setsid sleep {seconds} & sleep {seconds}' &) & sleep 0.3")
+    let clear = if super::PORTABLE { "" } else { "env -i" };
+    format!("({clear} setsid sh -c 'setsid sleep {seconds} & sleep {seconds}' &) & sleep 0.3")
 }
 
 async fn leaves_no_orphan(mut bed: Bed, seconds: &str) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use era_cloud::Staged;
 use era_core::units::{JobId, UserId};
 
-use crate::bed::{Bed, is_root};
+use super::bed::{Bed, is_root};
 use crate::skipped::skipped;
 
 const NOT_ROOT: &str = "only root can keep users apart";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use era_cloud::{Ending, Executor, Report};
 
-use crate::bed::{Bed, count, processes, wait_until};
+use super::bed::{Bed, count, processes, wait_until};
 
 #[tokio::test]
 async fn a_running_task_is_adopted_by_the_next_server() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use era_cloud::{Ending, Executor, Order, Report, Staged};
 use era_core::job::TaskId;
 
-use crate::bed::Bed;
+use super::bed::{Bed, now};
 
 #[tokio::test]
 async fn a_task_runs_and_its_end_is_told() {
@@ -118,7 +118,7 @@ async fn a_gang_runs_side_by_side_and_learns_its_new_size() {
 #[tokio::test]
 async fn many_short_tasks_all_end_once() {
     let mut bed = Bed::new().await;
-    const TASKS: u64 = 300;
+    const TASKS: u64 = if super::PORTABLE { 50 } else { 300 };
     for job in 0..TASKS {
         bed.launch(bed.run(job, &["/bin/true"]));
     }
@@ -153,6 +153,17 @@ async fn a_task_that_leaves_nothing_leaves_no_folder_and_the_next_starts_as_if_i
     let failed = bed.launch(bed.run(4, &["false"]));
     assert_eq!(bed.ended(failed).await, (1, Ending::Itself));
     assert!(bed.job(4).exists(), "it may be tried again");
+}
+
+#[tokio::test]
+async fn what_a_task_uses_is_sampled_with_all_that_it_started() {
+    let mut bed = Bed::new().await;
+    // The work is done by a child; the shell itself waits.
+    let task = bed.launch(bed.sh(1, "sh -c 'while :; do :; done' & wait"));
+    assert!(bed.sampled("usage/memory").await > 100_000.0);
+    assert!(bed.sampled("usage/cpu").await > 0.02);
+    bed.server().carry_out(Order::Stop { task, until: now() });
+    bed.ended(task).await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use era_cloud::{Attached, Ending, Executor, Launch, NoTerminal, Order, Shown, Ty
 use era_core::job::TaskId;
 use era_core::units::Time;
 
-use crate::bed::{Bed, count, now, wait_until};
+use super::bed::{Bed, count, now, wait_until};
 
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);

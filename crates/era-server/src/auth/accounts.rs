@@ -50,9 +50,9 @@ pub enum AccountError {
     },
     /// Accounts would not be kept apart.
     #[error(
-        "without root the jobs of every account run as the server's own user, so that each can \
-         read and change what all others have: start the server as root, or, if all of them may, \
-         with --insecure-shared-user"
+        "without root, or elsewhere than on Linux, nothing keeps the jobs of accounts apart, so that \
+         each can read and change what all others have: start the server as root on Linux, or, if \
+         all of them may, with --insecure-shared-user"
     )]
     SharedUser,
     /// Nobody would be left to administrate.

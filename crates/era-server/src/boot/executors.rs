@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use era_cloud::docker::{Address, Docker, DockerError, DockerOptions, Engine};
+use era_cloud::local::{Local, LocalOptions};
 use era_cloud::simulated::{Simulated, SimulatedNodes};
-use era_cloud::{Executor, Reports};
+use era_cloud::task::Settings;
+use era_cloud::{Executor, Report, Reports, discover};
 
 use super::{Holder, StartEngines, Starting, machine};
 use crate::launch::Engines;
@@ -84,16 +86,11 @@ pub(super) fn asleep(simulated: SimulatedNodes, reports: Reports) -> Option<Arc<
     Some(Arc::new(Simulated::start(simulated, reports)))
 }
 
-#[cfg(target_os = "linux")]
 async fn start(
     folder: PathBuf,
     simulated: SimulatedNodes,
     reports: Reports,
 ) -> Result<Engines, String> {
-    use era_cloud::local::{Local, LocalOptions};
-    use era_cloud::task::Settings;
-    use era_cloud::{Report, discover};
-
     let machine = tokio::task::spawn_blocking(discover::this_machine).await;
     let machine = machine.map_err(|e| e.to_string())?;
     let settings = Settings {
@@ -111,19 +108,4 @@ async fn start(
     let _ = reports.try_send(Report::Node(machine.node));
     let simulated = asleep(simulated, reports);
     Ok(Engines { local: Arc::new(local), simulated })
-}
-
-/// Elsewhere tasks are not run as processes: nothing there keeps them within their limits and ends
-/// all that they started. Simulated nodes are no processes.
-#[cfg(not(target_os = "linux"))]
-async fn start(
-    _folder: PathBuf,
-    simulated: SimulatedNodes,
-    reports: Reports,
-) -> Result<Engines, String> {
-    let asleep = asleep(simulated, reports).ok_or(
-        "processes are run on Linux only: give --executor docker://… to run tasks in containers, \
-         or --nodes to try simulated ones",
-    )?;
-    Ok(Engines { local: asleep.clone(), simulated: Some(asleep) })
 }

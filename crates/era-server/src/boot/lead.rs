@@ -62,6 +62,7 @@ impl Candidate {
 fn up() -> Duration {
     #[cfg(target_os = "linux")]
     let clock = rustix::time::ClockId::Boottime;
+    // On macOS this one goes on during sleep, by its manual.
     #[cfg(not(target_os = "linux"))]
     let clock = rustix::time::ClockId::Monotonic;
     // Neither is ever before the start.

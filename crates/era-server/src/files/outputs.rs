@@ -125,7 +125,7 @@ fn open_beneath(root: &OwnedFd, path: &str) -> Result<OwnedFd, Errno> {
     open_without_links(root, path)
 }
 
-/// Part by part, following no link at all: for systems that cannot confine a path.
+/// Part by part, following no link at all: for systems that cannot confine a path, macOS among them.
 fn open_without_links(root: &OwnedFd, path: &str) -> Result<OwnedFd, Errno> {
     let mut folder = rustix::io::dup(root)?;
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));

@@ -104,6 +104,8 @@ pub(super) fn set_up(dialect: Dialect, durability: Durability) -> &'static [&'st
             "PRAGMA busy_timeout = 10000",
             "PRAGMA journal_mode = WAL",
             "PRAGMA synchronous = FULL",
+            // On macOS what is synced is else only on its way to the disk; others take no notice.
+            "PRAGMA fullfsync = ON",
             "PRAGMA foreign_keys = ON",
             "PRAGMA temp_store = MEMORY",
         ],

@@ -37,9 +37,10 @@ impl Cloud {
     async fn serve(self) -> anyhow::Result<()> {
         anyhow::ensure!(
             !self.tasks.serve_one(),
-            "without root the jobs of every account of the site would run as this user, and each \
-             could read and change what all others have: start as root, give an executor that \
-             keeps them apart, or, if all of them may, add --insecure-shared-user"
+            "without root, or elsewhere than on Linux, nothing would keep the jobs of the site's \
+             accounts apart, and each could read and change what all others have: start as root on \
+             Linux, give an executor that keeps them apart, or, if all of them may, add \
+             --insecure-shared-user"
         );
         let simulated = self.tasks.simulated()?;
         let folder = self.kept.folder()?;

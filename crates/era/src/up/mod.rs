@@ -143,7 +143,11 @@ impl Up {
                 true => "there can be one account only",
                 false => "every account can read and change what all others have",
             };
-            writeln!(out, "without root, every job runs as this user: {then}")?;
+            let why = match rustix::process::geteuid().is_root() {
+                true => "on this system jobs see each other's files",
+                false => "without root, every job runs as this user",
+            };
+            writeln!(out, "{why}: {then}")?;
         }
         out.flush()?;
         Ok(())

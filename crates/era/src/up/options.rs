@@ -238,9 +238,10 @@ impl Tasks {
         Limits { processes, log_bytes, disk_bytes: self.task_disk }
     }
 
-    /// Whether the jobs of all accounts run as one user: this one.
+    /// Whether nothing keeps the jobs of accounts apart.
     pub(super) fn share_user(&self) -> bool {
-        runs_as_us(&self.executor) && !rustix::process::geteuid().is_root()
+        let root = rustix::process::geteuid().is_root();
+        nothing_between(&self.executor, root, cfg!(target_os = "linux"))
     }
 
     /// Whether that may only be one account, since nobody said otherwise.
@@ -264,10 +265,15 @@ impl Tasks {
     }
 }
 
-/// Whether an executor runs tasks as this program's own user where it may not choose another:
-/// containers as much as processes.
-fn runs_as_us(executor: &str) -> bool {
-    executor == "local" || executor.starts_with("docker:")
+/// Whether an executor leaves the jobs of accounts to each other. Without root all of them run as
+/// this program's own user, containers as much as processes; and elsewhere than on Linux processes
+/// see the platform's own files, as root too.
+fn nothing_between(executor: &str, root: bool, linux: bool) -> bool {
+    match executor {
+        "local" => !(root && linux),
+        docker if docker.starts_with("docker:") => !root,
+        _ => false,
+    }
 }
 
 /// What a file of nodes looks like, where somebody asks for all of the help.
@@ -348,7 +354,7 @@ pub(super) fn program() -> anyhow::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::runs_as_us;
+    use super::nothing_between;
 
     #[test]
     fn only_workers_elsewhere_run_tasks_as_somebody_else_than_a_server_without_root() {
@@ -358,7 +364,14 @@ mod tests {
             ("docker:///run/docker.sock?image=a", true),
             ("celery://127.0.0.1:6379/0", false),
         ] {
-            assert_eq!(runs_as_us(executor), ours, "{executor}");
+            assert_eq!(nothing_between(executor, false, true), ours, "{executor}");
+            assert!(!nothing_between(executor, true, true), "{executor}");
         }
+    }
+
+    #[test]
+    fn elsewhere_than_on_linux_root_keeps_containers_apart_and_not_processes() {
+        assert!(nothing_between("local", true, false));
+        assert!(!nothing_between("docker://", true, false));
     }
 }

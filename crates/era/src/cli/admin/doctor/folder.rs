@@ -30,8 +30,16 @@ pub(super) struct Seen {
     /// Bytes and files that can still be written.
     free: Option<(u64, u64)>,
     rows: Examined,
-    /// What the kernel cannot be asked to limit.
-    limits: Vec<String>,
+    limits: Limits,
+}
+
+/// How jobs are held to what they asked for.
+#[derive(Debug)]
+enum Limits {
+    /// By control groups, but for what is said of them here.
+    Groups(Vec<String>),
+    /// By kills: this system has no groups.
+    Kills,
 }
 
 /// Looks, and leaves all as it is.
@@ -50,17 +58,14 @@ pub(super) fn examine(folder: &Path, rows: &Rows, now: Timestamp) -> anyhow::Res
     })
 }
 
-#[cfg(target_os = "linux")]
-fn limits() -> Vec<String> {
+fn limits() -> Limits {
+    if cfg!(not(target_os = "linux")) {
+        return Limits::Kills;
+    }
     let name = format!("era-doctor-{}", std::process::id());
     let (groups, notes) = era_cloud::limits::cgroups::Cgroups::set_up(&name);
     groups.remove();
-    notes
-}
-
-#[cfg(not(target_os = "linux"))]
-fn limits() -> Vec<String> {
-    vec!["there are no control groups on this system".to_owned()]
+    Limits::Groups(notes)
 }
 
 /// The findings, from what was seen.
@@ -82,9 +87,16 @@ pub(super) fn judge(seen: &Seen) -> Vec<Finding> {
         Some(Ok(Some(found))) => journal(&mut findings, seen, found),
         Some(Err(error)) => findings.broken("journal", damaged(error)),
     }
-    match seen.limits.as_slice() {
-        [] => findings.good("limits", "control groups hold jobs to what they asked for"),
-        notes => {
+    match &seen.limits {
+        Limits::Kills => {
+            let cure = "run jobs that must be held to theirs on Linux, or in containers with \
+                        `era up --executor docker://…`";
+            findings.warn("limits", format!("{}: {cure}", era_cloud::shim::LIMITS_WITHOUT_LINUX));
+        }
+        Limits::Groups(notes) if notes.is_empty() => {
+            findings.good("limits", "control groups hold jobs to what they asked for");
+        }
+        Limits::Groups(notes) => {
             let cure =
                 "start the server as root, or let its service have the groups (Delegate=yes)";
             findings.warn("limits", format!("{}: {cure}", notes.join("; ")));
@@ -195,7 +207,7 @@ mod tests {
             writable: Ok(()),
             free: Some((50 << 30, 1_000_000)),
             rows: Examined { databases, journal: Some(Ok(Some(found))) },
-            limits: Vec::new(),
+            limits: Limits::Groups(Vec::new()),
         }
     }
 
@@ -207,6 +219,13 @@ mod tests {
     fn a_folder_on_which_a_server_can_start_is_good_in_every_way() {
         let databases = ["era.db", "tables.db", "metrics.db"].map(|name| (name.to_owned(), Ok(())));
         insta::assert_snapshot!(told(&seen(databases.into())));
+    }
+
+    #[test]
+    fn where_there_are_no_control_groups_nobody_is_told_to_switch_them_on() {
+        let told = told(&Seen { limits: Limits::Kills, ..seen(Vec::new()) });
+        assert!(told.contains("no control groups") && told.contains("docker://"), "{told}");
+        assert!(!told.contains("Delegate"), "{told}");
     }
 
     #[test]
@@ -226,7 +245,7 @@ mod tests {
         ]);
         seen.writable = Err("Read-only file system (os error 30)".to_owned());
         seen.free = Some((10 << 20, 5));
-        seen.limits = vec!["control groups cannot be used in full".to_owned()];
+        seen.limits = Limits::Groups(vec!["control groups cannot be used in full".to_owned()]);
         seen.now = Timestamp::from_second(1_799_999_000).unwrap();
         insta::assert_snapshot!(told(&seen));
         let other = StoreError::OtherVersion { segment: 3, what: "core", found: 9, ours: 1 };
