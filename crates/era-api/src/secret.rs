@@ -27,7 +27,7 @@ pub struct Secret {
 pub struct NewSecret {
     /// The value. It is told to jobs that name the secret, and to nobody else.
     #[serde(deserialize_with = "untold")]
-    #[schema(write_only)]
+    #[schema(write_only, min_length = 1, max_length = 32768)]
     pub value: String,
 }
 

@@ -43,7 +43,8 @@ async fn list(
 }
 
 /// Set a secret of one's own, or another value for it. Jobs that start later find that one.
-#[utoipa::path(put, path = "/secrets/{name}", tag = "secrets", params(("name" = String, Path)),
+#[utoipa::path(put, path = "/secrets/{name}", tag = "secrets",
+    params(("name" = String, Path, pattern = "^[A-Z_][A-Z0-9_]*$", max_length = 64)),
     request_body = NewSecret, responses((status = 200, body = Secret)))]
 async fn set(
     State(app): State<App>,

@@ -24,18 +24,26 @@ fn moves_to(dialect: Dialect) {
     });
     let first = platform.submit(&job);
     platform.ended(first);
+    let secret = json!({"value": "open sesame"});
+    assert_eq!(platform.send("PUT", "/secrets/PROBE", &secret).0, 200);
     let from = format!("sqlite:{}", platform.data().display());
     let copy = ["admin", "copy", "--from", &from, "--to", &to];
     let (_, held) = platform.fails(&copy);
     assert!(held.contains("is held by") && !held.contains(PASSWORD), "{held}");
     assert!(platform.stop());
     let copied = platform.ok(&copy);
-    assert!(copied.contains("rows of 41 tables, each checked"), "{copied}");
+    assert!(copied.contains("rows of 42 tables, each checked"), "{copied}");
     assert!(!copied.contains(PASSWORD), "{copied}");
     // The rows of the old place are not looked at any more.
     std::fs::remove_file(platform.data().join("era.db")).unwrap();
     platform.restart_with(&["--database", &to]);
-    let second = platform.submit(&job);
+    // Its secrets open there, by the key in its folder.
+    let mut named = job;
+    named["work"] = json!({
+        "command": ["sh", "-c", "test \"$PROBE\" = 'open sesame'"],
+        "secrets": ["PROBE"],
+    });
+    let second = platform.submit(&named);
     platform.ended(second);
     platform.kill();
     platform.restart();
