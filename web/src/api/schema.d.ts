@@ -4735,6 +4735,7 @@ export interface components {
              * @default []
              */
             secrets?: string[];
+            /**
              * @description Whether each replica has a terminal of its own, to which one can attach, rather than an
              *     output and no input. Where tasks are plain processes of the server's own machine.
              * @default false

@@ -60,6 +60,7 @@ export const WRONG: Sayings = {
   path_steps: ({ given }) => `${quoted(given)} 不能含空的一级、“.” 或 “..”`,
   path_kept: ({ given }) => `${quoted(given)}：outputs/ 和 checkpoints/ 归作业自己使用，请换一个路径`,
   no_images: ({ given }) => `此处的任务是普通进程，不会在镜像 ${quoted(given)} 中运行：请去掉镜像，或改用以 --executor docker://… 启动的服务器`,
+  no_terminals: () => '此处的任务没有终端：请去掉 --pty（terminal），或改用在本机以进程运行任务的服务器（era up）',
   many_tasks: ({ most }) => `日志的任务超过 ${n(most)} 个：请选择一次尝试或一个副本`,
   unreadable: ({ key, text }) => `${called(key)} ${quoted(text)} 不是数量：请填写例如 2、0.5、500m 或 16Gi`,
   out_of_range: ({ key, text }) => `${called(key)} ${quoted(text)} 超出范围：请减少，且不要细于千分之一`,
