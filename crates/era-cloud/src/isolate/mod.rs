@@ -9,8 +9,8 @@
 //!
 //! A keeper (see [`crate::shim`]) enters the namespace, starts the task there and leaves it again,
 //! so all of it is ordinary code with ordinary errors, and between keeper and program stands only
-//! what `birth` holds, or the standard library (`spawn`). What a task may use up is not known here; see
-//! [`crate::limits`].
+//! what `birth` holds, or the standard library (`spawn`). What a task may use up is not known here;
+//! see [`crate::limits`].
 
 #[cfg(target_os = "linux")]
 mod birth;

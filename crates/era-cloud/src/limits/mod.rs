@@ -4,7 +4,8 @@
 //! of processes, each enforced by the kernel. Where we have not, the memory and the number of a
 //! task's processes are sampled and enforced by a kill ([`tree`]); there is no limit on address
 //! space in any case, since CUDA maps far more than it uses. Disk use is sampled everywhere
-//! ([`disk`]). Systems without `/proc` are asked by other means (`census`). Who is limited, and what ends a task, is decided in [`crate::shim`].
+//! ([`disk`]). Systems without `/proc` are asked by other means (`census`). Who is limited, and what
+//! ends a task, is decided in [`crate::shim`].
 
 pub(crate) mod census;
 pub mod cgroups;

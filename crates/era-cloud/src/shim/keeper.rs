@@ -172,8 +172,8 @@ fn code(status: WaitStatus) -> i32 {
 
 impl Keeper {
     fn new(control: UnixStream) -> io::Result<Keeper> {
-        // A session of our own is one of our tasks' own. It fails for the leader of a group, which a
-        // keeper is not, and would do no harm.
+        // A session of our own is one of our tasks' own. It fails for the leader of a group, which
+        // a keeper is not, and would do no harm.
         let _ = rustix::process::setsid();
         system::gain_nothing()?;
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
@@ -382,7 +382,7 @@ impl Keeper {
         self.spare(false);
         let few = (!node.groups_limit_processes).then(|| {
             let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
-            // Linux counts threads, others processes. Where neither is told, it is taken to be alone.
+            // Linux counts threads, others processes. Where neither is told, it has none.
             let processes = self.follower.as_mut().map(|it| it.count_of(uid).unwrap_or(0));
             few_processes(launch, tree::threads_of(uid).max(processes.unwrap_or(0)))
         });

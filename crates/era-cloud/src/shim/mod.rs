@@ -58,8 +58,8 @@ const SOCKET_PATH_MAX: usize = 100;
 /// What is said where there are no control groups.
 pub const LIMITS_WITHOUT_LINUX: &str = "this system has no control groups: processor time is not \
     limited, and memory is sampled and enforced by a kill, as is the number of processes";
-const ORPHANS_WITHOUT_LINUX: &str = "this system gives orphans to nobody: a process that leaves its \
-    session and its parent at once may outlive its task";
+const ORPHANS_WITHOUT_LINUX: &str = "this system gives orphans to nobody: a process that leaves \
+    its session and its parent at once may outlive its task";
 /// Most open files that macOS lets a process ask for, whatever it says that it may have.
 const OPEN_FILES_MAX: u64 = 10_240;
 
