@@ -158,7 +158,8 @@ impl Executor for Local {
     }
 
     fn has_terminals(&self) -> bool {
-        true
+        // Elsewhere it is not certain that a terminal can be waited for beside sockets and pipes.
+        cfg!(target_os = "linux")
     }
 
     fn attach(&self, task: TaskId) -> Attaching<'_> {

@@ -78,6 +78,7 @@ impl Database {
     /// Opens an SQLite file, and makes it where it is not there.
     pub async fn open(file: &Path, durability: Durability) -> Result<Database, StoreError> {
         sqlx::any::install_default_drivers();
+        keep_private(file);
         let url = format!("sqlite://{}?mode=rwc", file.display());
         // Of a damaged file a pool would only say, after a while, that it could not wait longer.
         let mut first = AnyConnection::connect(&url).await?;
@@ -232,6 +233,28 @@ fn options(dialect: Dialect, durability: Durability) -> AnyPoolOptions {
         })
 }
 
+/// Lets nobody but the server's user read a file of SQLite's: there are hashes of passwords in it,
+/// and what everybody ran. Its companions have the permissions that it has.
+fn keep_private(file: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+        // Where it cannot be made or changed, SQLite says why, or it stays as it is.
+        let _ = std::fs::File::options().append(true).create(true).mode(0o600).open(file);
+        for end in ["", "-wal", "-shm"] {
+            let mut path = file.as_os_str().to_owned();
+            path.push(end);
+            let open =
+                std::fs::metadata(&path).is_ok_and(|it| it.permissions().mode() & 0o077 != 0);
+            if open {
+                let _ = std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600));
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = file;
+}
+
 #[cfg(test)]
 mod tests {
     use sqlx::Executor;
@@ -255,5 +278,28 @@ mod tests {
         assert_eq!(read(database.clone()).await.unwrap(), 7);
         database.close().await;
         assert_eq!(read(Database::open(&file, Durability::Full).await.unwrap()).await.unwrap(), 7);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn only_the_servers_user_reads_what_is_kept_also_of_a_file_that_was_open_before() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let (new, old) = (folder.path().join("new.db"), folder.path().join("old.db"));
+        std::fs::write(&old, "").unwrap();
+        std::fs::set_permissions(&old, PermissionsExt::from_mode(0o644)).unwrap();
+        for file in [new, old] {
+            let database = Database::open(&file, Durability::Full).await.unwrap();
+            database.writer().execute("CREATE TABLE t (n BIGINT)").await.unwrap();
+            for found in std::fs::read_dir(folder.path()).unwrap() {
+                let found = found.unwrap();
+                let name = found.file_name().into_string().unwrap();
+                if name.starts_with(file.file_name().unwrap().to_str().unwrap()) {
+                    let mode = found.metadata().unwrap().permissions().mode();
+                    assert_eq!(mode & 0o777, 0o600, "{name}");
+                }
+            }
+            database.close().await;
+        }
     }
 }

@@ -144,8 +144,8 @@ the beginning of a line leaves the job running (`~~` types one `~`), and `era at
 back, with `--rank N` to another replica's. The job's owner and administrators may attach, up to \
 eight at once: all see the same, all may type, and the newest window's size counts. A stop asks as \
 everywhere (SIGTERM, grace, SIGKILL), and hangs up a shell that ignores it once what it ran is \
-gone. Terminals are where tasks are processes of the server's own machine (`era up`): elsewhere a \
-job that asks for one is refused.
+gone. Terminals are where tasks are processes of the server's own machine (`era up`) and that runs \
+Linux: elsewhere a job that asks for one is refused.
 
 ";
 
