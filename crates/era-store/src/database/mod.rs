@@ -238,7 +238,7 @@ fn options(dialect: Dialect, durability: Durability) -> AnyPoolOptions {
 fn keep_private(file: &Path) {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+        use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt};
         // Where it cannot be made or changed, SQLite says why, or it stays as it is.
         let _ = std::fs::File::options().append(true).create(true).mode(0o600).open(file);
         for end in ["", "-wal", "-shm"] {
@@ -283,7 +283,7 @@ mod tests {
     #[cfg(unix)]
     #[tokio::test]
     async fn only_the_servers_user_reads_what_is_kept_also_of_a_file_that_was_open_before() {
-        use std::os::unix::fs::PermissionsExt as _;
+        use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let (new, old) = (folder.path().join("new.db"), folder.path().join("old.db"));
         std::fs::write(&old, "").unwrap();
