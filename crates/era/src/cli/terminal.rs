@@ -138,7 +138,9 @@ fn session(
     loop {
         if looked.is_none_or(|at| at.elapsed() >= SIZE_EVERY) {
             looked = Some(Instant::now());
-            let now = crossterm::terminal::size().ok();
+            // One that does not know its size says that it has none.
+            let now =
+                crossterm::terminal::size().ok().filter(|(cols, rows)| *cols > 0 && *rows > 0);
             if let Some((cols, rows)) = now.filter(|_| now != size) {
                 terminal.resize(rows, cols)?;
                 size = now;
