@@ -32,10 +32,46 @@ pub(super) fn settle(from: &Path, to: &Path) -> Result<(), FilesError> {
     make_read_only(from).map_err(FilesError::of(from))?;
     let folder = to.parent().unwrap_or(Path::new("."));
     let made = !folder.exists();
-    fs::create_dir_all(folder).map_err(FilesError::of(folder))?;
+    make_folder(folder, UNLISTED).map_err(FilesError::of(folder))?;
     fs::rename(from, to).map_err(FilesError::of(to))?;
     sync_folder(folder)?;
     if made { folder.parent().map_or(Ok(()), sync_folder) } else { Ok(()) }
+}
+
+/// For a folder through which everybody may reach what they know the name of, and in which only
+/// the server's user sees what is there. A content is named by its hash, so whoever can name it
+/// had it: jobs without a mount namespace reach their inputs so, and nobody else's.
+pub(super) const UNLISTED: u32 = 0o711;
+/// For a folder that is the server's user's alone.
+pub(super) const CLOSED: u32 = 0o700;
+
+fn make_folder(folder: &Path, mode: u32) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    builder.recursive(true).create(folder)
+}
+
+/// Makes a folder of the store's, and closes one that an older version left open to see, with the
+/// folders in it.
+pub(super) fn open_folder(folder: &Path, mode: u32) -> io::Result<()> {
+    make_folder(folder, mode)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        if fs::metadata(folder)?.permissions().mode() & 0o777 & !mode == 0 {
+            return Ok(());
+        }
+        let inside = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+        // The folder itself last: how it is says how they are.
+        for path in inside.filter(|path| path.is_dir()).chain([folder.to_owned()]) {
+            // What is somebody else's stays as it is.
+            let _ = fs::set_permissions(&path, fs::Permissions::from_mode(mode));
+        }
+    }
+    Ok(())
 }
 
 fn sync_folder(folder: &Path) -> Result<(), FilesError> {

@@ -100,9 +100,9 @@ impl Files {
     /// The same, by another clock.
     pub fn with_clock(store: &Store, keep: Keep, clock: Clock) -> Result<Files, StoreError> {
         let folder = store.folder().to_owned();
-        for name in ["blobs", "uploads"] {
+        for (name, mode) in [("blobs", blob::UNLISTED), ("uploads", blob::CLOSED)] {
             let folder = folder.join(name);
-            std::fs::create_dir_all(&folder)
+            blob::open_folder(&folder, mode)
                 .map_err(|source| StoreError::Folder { folder, source })?;
         }
         let database = store.durable().clone();

@@ -347,6 +347,31 @@ async fn what_is_being_uploaded_counts_and_so_does_what_came_meanwhile() {
 }
 
 #[cfg(unix)]
+#[tokio::test]
+async fn what_there_is_can_be_reached_by_its_name_and_seen_by_nobody_else() {
+    use std::fs::{Permissions, metadata, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    let World { files, _folder, .. } = world().await;
+    let blob = files.blob_path(send(&files, 1, b"content").await.unwrap());
+    let mode = |path: &std::path::Path| metadata(path).unwrap().permissions().mode() & 0o777;
+    let (inner, uploads) = (blob.parent().unwrap(), files.folder().join("uploads"));
+    let all = inner.parent().unwrap();
+    let modes = || [mode(&blob), mode(inner), mode(all), mode(&uploads)];
+    assert_eq!(modes(), [0o444, 0o711, 0o711, 0o700]);
+    // As older versions left them.
+    for folder in [inner, all, &uploads] {
+        set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
+    }
+    super::blob::open_folder(all, super::blob::UNLISTED).unwrap();
+    super::blob::open_folder(&uploads, super::blob::CLOSED).unwrap();
+    assert_eq!(modes(), [0o444, 0o711, 0o711, 0o700]);
+    // An umask that allows less is the administrator's word.
+    set_permissions(all, Permissions::from_mode(0o700)).unwrap();
+    super::blob::open_folder(all, super::blob::UNLISTED).unwrap();
+    assert_eq!(mode(all), 0o700);
+}
+
+#[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_writes_to_an_upload_before_the_last_write_to_it_is_over() {
     let World { files, _folder, .. } = world().await;
