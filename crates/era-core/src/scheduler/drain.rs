@@ -51,7 +51,7 @@ impl Step<'_> {
 
     pub(super) fn cordon(&mut self, node: NodeId) -> Result<(), Refusal> {
         if self.state.cluster.node(node)?.health == Health::Lost {
-            // Its promises have left; when it comes back it is as good as new.
+            // Its promises have left.
             return Err(Refusal::BadSetting {
                 field: "node".into(),
                 problem: "it is lost and takes nothing anyway: cordon it when it is back".into(),

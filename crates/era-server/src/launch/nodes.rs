@@ -30,17 +30,24 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// Nodes are there: whatever the scheduler does not know of them is told, and those that join do
 /// so together. If one of them is refused, the others join without it.
-pub(super) async fn found(driver: &Handle, found: &[FoundNode]) -> Result<(), Unanswered> {
+pub(crate) async fn found(
+    driver: &Handle,
+    rows: &Accounts,
+    found: &[FoundNode],
+) -> Result<(), Unanswered> {
     let snapshot = driver.snapshot();
     let mut joining = Joining::default();
     for node in found {
-        match named(&snapshot, &node.name) {
-            Some(known) => {
-                for command in changes(known, node) {
-                    ask(driver, command, None).await?;
-                }
-            }
-            None => joining.add(node),
+        let Some(known) = named(&snapshot, &node.name) else {
+            joining.add(node);
+            continue;
+        };
+        if known.capacity != node.capacity {
+            let capacity = node.capacity.clone();
+            ask(driver, Command::SetCapacity { node: known.id, capacity }, None).await?;
+        }
+        if known.health == Health::Lost {
+            returned(driver, rows, known).await?;
         }
     }
     for pool in joining.pools(&snapshot) {
@@ -60,8 +67,24 @@ pub(super) async fn found(driver: &Handle, found: &[FoundNode]) -> Result<(), Un
     Ok(())
 }
 
+/// A node that was lost is back, as an administrator left it: whoever drains a machine to mend it
+/// turns it off and on before it is mended.
+async fn returned(driver: &Handle, rows: &Accounts, node: &Node) -> Result<(), Unanswered> {
+    let drain = Command::Drain { node: node.id, stop_at: None };
+    let commands = match last_word(rows, node.name.as_str()).await {
+        None | Some(Word::Free) => vec![Command::Resume { node: node.id }],
+        Some(Word::Drain) => vec![drain],
+        // A lost node cannot be cordoned, and must not be up for a moment.
+        Some(Word::Cordon) => vec![drain, Command::Cordon { node: node.id }],
+    };
+    for command in commands {
+        ask(driver, command, None).await?;
+    }
+    Ok(())
+}
+
 /// A node is gone.
-pub(super) async fn lost(driver: &Handle, name: &str) -> Result<(), Unanswered> {
+pub(crate) async fn lost(driver: &Handle, name: &str) -> Result<(), Unanswered> {
     let snapshot = driver.snapshot();
     match named(&snapshot, name).filter(|node| node.health != Health::Lost) {
         Some(node) => ask(driver, Command::Lost { node: node.id }, None).await.map(drop),
@@ -108,16 +131,23 @@ pub(crate) async fn resumed(
     let Some(node) = named(&snapshot, name).filter(|node| node.health == Health::Draining) else {
         return Ok(());
     };
-    if is_held(rows, name).await {
+    if matches!(last_word(rows, name).await, Some(Word::Drain | Word::Cordon)) {
         tracing::info!(node = name, "it stays drained, since an administrator drained it");
         return Ok(());
     }
     ask(driver, Command::Resume { node: node.id }, None).await.map(drop)
 }
 
-/// Whether the last word of an administrator on a node keeps it from work. Nothing is resumed until
-/// that is known.
-async fn is_held(rows: &Accounts, name: &str) -> bool {
+/// What an administrator wants of a node.
+#[derive(Debug, Clone, Copy)]
+enum Word {
+    Drain,
+    Cordon,
+    Free,
+}
+
+/// The last word of an administrator on a node. Nothing is resumed until that is known.
+async fn last_word(rows: &Accounts, name: &str) -> Option<Word> {
     let (what, target) = (Some("node.".to_owned()), Some(name.to_owned()));
     let said = AuditAsk { what, target, ..AuditAsk::default() };
     let lines = loop {
@@ -128,11 +158,12 @@ async fn is_held(rows: &Accounts, name: &str) -> bool {
         tokio::time::sleep(AGAIN).await;
     };
     let word = |line: &AuditRow| match line.what.as_str() {
-        "node.drain" | "node.cordon" => Some(true),
-        "node.resume" | "node.leave" => Some(false),
+        "node.drain" => Some(Word::Drain),
+        "node.cordon" => Some(Word::Cordon),
+        "node.resume" | "node.leave" => Some(Word::Free),
         _ => None,
     };
-    lines.iter().filter(|line| line.done).find_map(word).unwrap_or(false)
+    lines.iter().filter(|line| line.done).find_map(word)
 }
 
 /// Tells the scheduler something, and says whether it took it.
@@ -151,20 +182,6 @@ async fn ask(
 
 fn named<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Arc<Node>> {
     snapshot.cluster().nodes().find(|node| node.name.as_str() == name)
-}
-
-/// What the scheduler must be told so that it knows a node as it was found.
-fn changes(node: &Node, found: &FoundNode) -> Vec<Command> {
-    let mut changes = Vec::new();
-    if node.capacity != found.capacity {
-        let capacity = found.capacity.clone();
-        changes.push(Command::SetCapacity { node: node.id, capacity });
-    }
-    // Whoever cordoned or drained it did so on purpose.
-    if node.health == Health::Lost {
-        changes.push(Command::Resume { node: node.id });
-    }
-    changes
 }
 
 /// Nodes that join, apart by whether their tasks only sleep: that is noted beside the input.
@@ -230,15 +247,15 @@ mod tests {
     async fn of_an_executors_nodes_only_those_that_it_lists_are_there() {
         let folder = tempfile::tempdir().unwrap();
         let site = Site::new(folder.path()).await;
-        let driver = &site.app.driver;
+        let (driver, rows) = (&site.app.driver, site.app.store.accounts());
         let real = |name: &str| FoundNode { simulated: false, ..node(name, 1000) };
-        found(driver, &[real("here"), real("gone"), node("simulated", 1000)]).await.unwrap();
+        found(driver, &rows, &[real("here"), real("gone"), node("simulated", 1000)]).await.unwrap();
         let health = |name: &str| named(&driver.snapshot(), name).map(|node| node.health);
         only(driver, &["here".to_owned(), "new".to_owned()]).await.unwrap();
         assert_eq!(health("here"), Some(Health::Up));
         assert_eq!(health("gone"), Some(Health::Lost));
         assert_eq!(health("simulated"), Some(Health::Up), "another executor's");
-        found(driver, &[real("gone")]).await.unwrap();
+        found(driver, &rows, &[real("gone")]).await.unwrap();
         assert_eq!(health("gone"), Some(Health::Up), "it is back");
         site.stop().await;
     }
@@ -253,16 +270,16 @@ mod tests {
     async fn nodes_join_together_and_one_that_is_refused_keeps_no_other_away() {
         let folder = tempfile::tempdir().unwrap();
         let site = Site::new(folder.path()).await;
-        let driver = &site.app.driver;
+        let (driver, rows) = (&site.app.driver, site.app.store.accounts());
         let before = driver.snapshot().seq();
         let three = [node("a", 1000), node("b", 1000), node("a", 2000)];
-        found(driver, &three).await.unwrap();
+        found(driver, &rows, &three).await.unwrap();
         let after = driver.snapshot();
         assert_eq!(after.seq() - before, 2, "one pool is made, and they join in one input");
         assert_eq!(named(&after, "a").map(|node| node.capacity.cpu), Some(2000));
-        found(driver, &three[1..]).await.unwrap();
+        found(driver, &rows, &three[1..]).await.unwrap();
         assert_eq!(driver.snapshot().seq(), after.seq(), "what is known is not told again");
-        found(driver, &[node("too-large", u32::MAX), node("c", 1000)]).await.unwrap();
+        found(driver, &rows, &[node("too-large", u32::MAX), node("c", 1000)]).await.unwrap();
         let last = driver.snapshot();
         assert!(named(&last, "c").is_some() && named(&last, "too-large").is_none());
         site.stop().await;

@@ -69,7 +69,7 @@ impl Taker {
         for report in reports {
             if !found.is_empty() && !matches!(report, Report::Node(_)) {
                 let found = std::mem::take(&mut found);
-                surely(|| nodes::found(&self.driver, &found)).await?;
+                surely(|| nodes::found(&self.driver, &self.rows, &found)).await?;
             }
             match report {
                 Report::Samples { task, samples } => {
@@ -103,7 +103,7 @@ impl Taker {
             }
         }
         if !found.is_empty() {
-            surely(|| nodes::found(&self.driver, &found)).await?;
+            surely(|| nodes::found(&self.driver, &self.rows, &found)).await?;
         }
         self.hand_in(&mut inputs, &mut waiting).await?;
         for (answer, ended) in waiting {

@@ -354,3 +354,28 @@ async fn an_engine_that_resumes_a_node_does_not_undo_what_an_administrator_said(
     nodes::resumed(driver, &rows, "n").await.unwrap();
     assert_eq!(health().await, "cordoned");
 }
+
+#[tokio::test]
+async fn a_lost_node_comes_back_as_an_administrator_left_it() {
+    let (house, admin) = with_a_node().await;
+    let (driver, rows) = (&house.app.driver, house.app.store.accounts());
+    let health = async || house.ask(&admin, "GET", "/nodes/n", None).await.body["health"].clone();
+    let capacity = driver.snapshot().cluster().nodes().next().unwrap().capacity.clone();
+    let here = era_cloud::FoundNode {
+        name: "n".into(),
+        capacity,
+        labels: std::collections::BTreeMap::new(),
+        simulated: false,
+    };
+    for (word, is) in [("drain", "draining"), ("cordon", "cordoned"), ("resume", "up")] {
+        let edit = json!({ "action": word });
+        assert_eq!(house.ask(&admin, "PATCH", "/nodes/n", Some(edit)).await.status, 204);
+        nodes::lost(driver, "n").await.unwrap();
+        assert_eq!(health().await, "lost");
+        let before = driver.snapshot().seq();
+        nodes::found(driver, &rows, std::slice::from_ref(&here)).await.unwrap();
+        assert_eq!(health().await, is);
+        let told = driver.snapshot().seq() - before;
+        assert_eq!(told, if is == "cordoned" { 2 } else { 1 }, "it was never up in between");
+    }
+}
