@@ -27,8 +27,8 @@ struct JobFile {
     command: Option<Words>,
     code: Option<String>,
     env: BTreeMap<String, String>,
-    secrets: Vec<String>,
-    inputs: Vec<Input>,
+    secrets: Texts,
+    inputs: Inputs,
     image: Option<String>,
     terminal: Option<bool>,
     #[serde(deserialize_with = "era_api::reading::resources")]
@@ -48,7 +48,7 @@ struct JobFile {
     attributes: Attributes,
     constraints: Constraints,
     array: Option<Spanned<String>>,
-    after: Vec<Spanned<String>>,
+    after: Option<Spanned<Texts>>,
 }
 
 /// The draft that a file's text makes, for a reader at `now`; `path` is only named.
@@ -76,9 +76,11 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
         Span::from_str(&text.value).map_err(|e| at(text.referenced, e.to_string()))
     };
     let mut afters = Vec::new();
-    for text in &file.after {
-        let read = after::read(&text.value).map_err(|e| at(text.referenced, e.to_string()))?;
-        afters.extend(read);
+    for after in file.after {
+        for (text, place) in &after.value.0 {
+            let place = place.unwrap_or(after.referenced);
+            afters.extend(after::read(text).map_err(|e| at(place, e.to_string()))?);
+        }
     }
     let worth = |worth: Spanned<Worth>| match worth.value {
         Worth::Flat(Ok(credits)) => Ok(Value::Flat(credits)),
@@ -104,8 +106,8 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
             folder => Code::Folder(folder.into()),
         }),
         env: file.env,
-        secrets: file.secrets,
-        inputs: file.inputs.into_iter().map(|input| input.0).collect(),
+        secrets: file.secrets.0.into_iter().map(|(text, _)| text).collect(),
+        inputs: file.inputs.0.into_iter().map(|input| input.0).collect(),
         image: file.image,
         terminal: file.terminal,
         resources: file.resources,
@@ -147,7 +149,12 @@ fn in_file(text: &str, path: &str, error: &serde_saphyr::Error) -> JobError {
     let what = match (unknown, sentence.strip_prefix("invalid ")) {
         (Some((_, told)), _) => told,
         (None, Some("u32" | "i32" | "u64")) => "this is no whole number in its range".to_owned(),
-        (None, _) => sentence.to_owned(),
+        (None, _) => match sentence.strip_prefix("unexpected event: expected ") {
+            Some("sequence start") => "a list belongs here, such as [this, that]".to_owned(),
+            Some("mapping start") => "keys and values belong here, such as {key: value}".to_owned(),
+            Some(wanted) if wanted.contains("scalar") => "a single value belongs here".to_owned(),
+            _ => sentence.to_owned(),
+        },
     };
     JobError::InFile { path: path.to_owned(), line, column, what }
 }
@@ -201,6 +208,14 @@ struct WorthStep {
     by: Spanned<String>,
     worth: Credits,
 }
+
+/// Texts, each with its place; or one alone, whose place is that of the whole.
+#[derive(Debug, Default)]
+struct Texts(Vec<(String, Option<Location>)>);
+
+/// Data sets, or one.
+#[derive(Debug, Default)]
+struct Inputs(Vec<Input>);
 
 /// A data set, or one with its place.
 #[derive(Debug)]
@@ -267,7 +282,7 @@ macro_rules! either {
         }
     )*};
 }
-either!(Words, Worth, Input, ReplicasText);
+either!(Words, Worth, Texts, Inputs, Input, ReplicasText);
 
 fn collected<'de, A: SeqAccess<'de>, T: Deserialize<'de>>(mut list: A) -> Result<Vec<T>, A::Error> {
     let mut items = Vec::new();
@@ -295,6 +310,30 @@ impl Either for Worth {
     }
     fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Worth, A::Error> {
         collected(list).map(Worth::Steps)
+    }
+}
+
+impl Either for Texts {
+    const EXPECTED: &'static str = "a list, or one alone";
+    fn text(text: &str) -> Result<Texts, String> {
+        Ok(Texts(vec![(text.to_owned(), None)]))
+    }
+    fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Texts, A::Error> {
+        let texts: Vec<Spanned<String>> = collected(list)?;
+        Ok(Texts(texts.into_iter().map(|it| (it.value, Some(it.referenced))).collect()))
+    }
+}
+
+impl Either for Inputs {
+    const EXPECTED: &'static str = "a list of data sets, or one alone";
+    fn text(text: &str) -> Result<Inputs, String> {
+        Input::text(text).map(|one| Inputs(vec![one]))
+    }
+    fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Inputs, A::Error> {
+        collected(list).map(Inputs)
+    }
+    fn map<'de, A: MapAccess<'de>>(map: A) -> Result<Inputs, A::Error> {
+        Input::map(map).map(|one| Inputs(vec![one]))
     }
 }
 

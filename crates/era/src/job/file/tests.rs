@@ -1,5 +1,7 @@
 //! Whole files in, drafts or sentences out.
 
+use era_api::job::AfterWhen;
+
 use super::*;
 
 fn now() -> Zoned {
@@ -71,6 +73,9 @@ fn mistakes_are_told_with_line_and_column_and_what_was_meant() {
         ("replicas: 8..2\n", "a range upside down"),
         ("array: 9-1\n", "an empty array"),
         ("after: [x]\n", "no job"),
+        ("after: x\n", "no job, alone"),
+        ("after: [12, [13]]\n", "a list in a list"),
+        ("constraints: [a]\n", "a list for a map"),
         ("command: {a: b}\n", "a map for a command"),
         ("name: [unclosed\n", "no YAML"),
         ("name: a\nname: b\n", "a key twice"),
@@ -81,6 +86,17 @@ fn mistakes_are_told_with_line_and_column_and_what_was_meant() {
         .map(|(text, what)| format!("{what}: {}", read_text(text).unwrap_err()))
         .collect();
     insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn one_alone_needs_no_list() {
+    let read = |text: &str| read_text(text).unwrap();
+    let alone = read("after: 12\nsecrets: KEY\ninputs: imagenet\n");
+    let listed = read("after: [12]\nsecrets: [KEY]\ninputs: [imagenet]\n");
+    assert_eq!(alone, listed);
+    assert_eq!((alone.after.len(), alone.secrets.len(), alone.inputs.len()), (1, 1, 1));
+    let map = read("after: 12:any\ninputs: {data: imagenet, path: in}\n");
+    assert_eq!((map.after[0].when, map.inputs[0].path.as_deref()), (AfterWhen::Any, Some("in")));
 }
 
 proptest::proptest! {
