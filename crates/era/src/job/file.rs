@@ -76,7 +76,7 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
         Span::from_str(&text.value).map_err(|e| at(text.referenced, e.to_string()))
     };
     let mut afters = Vec::new();
-    for after in file.after {
+    if let Some(after) = file.after {
         for (text, place) in &after.value.0 {
             let place = place.unwrap_or(after.referenced);
             afters.extend(after::read(text).map_err(|e| at(place, e.to_string()))?);

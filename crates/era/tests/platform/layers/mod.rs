@@ -1,6 +1,7 @@
 //! Each layer in a process of its own, and two of each: what one server does, several do.
 
 pub(crate) mod bed;
+mod celery;
 mod chaos;
 mod compose;
 mod deploy;
