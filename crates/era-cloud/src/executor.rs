@@ -34,8 +34,9 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// What had ended without acknowledgement when it was started, if it can say so before time
-    /// goes on for the scheduler. All of it is reported as well.
+    /// What had ended without acknowledgement when it was started, and what was known of it
+    /// before, if it can say so before time goes on for the scheduler. All of it is reported as
+    /// well.
     fn ended_before(&self) -> Vec<Report> {
         Vec::new()
     }
@@ -297,12 +298,35 @@ pub enum Report {
 }
 
 impl Report {
-    /// Puts ends in the order in which they were, those that nobody knows the time of last: how a
-    /// gang ended is how the first of it did that failed.
-    pub fn put_in_order(ends: &mut [Report]) {
-        ends.sort_by_key(|report| match report {
-            Report::Exited { at, .. } => *at,
-            _ => Time::MAX,
+    /// Whose life it is about.
+    pub fn task(&self) -> Option<TaskId> {
+        match self {
+            Report::Started { task, .. }
+            | Report::Exited { task, .. }
+            | Report::Lost { task, .. }
+            | Report::Checkpointed { task, .. }
+            | Report::GpusIdle { task }
+            | Report::Samples { task, .. } => Some(*task),
+            Report::Node(_)
+            | Report::NodeLost { .. }
+            | Report::NodeDrained { .. }
+            | Report::NodeResumed { .. }
+            | Report::NodesAre { .. } => None,
+        }
+    }
+
+    /// Puts what is told of tasks that are over in the order in which they ended, those of which
+    /// nobody knows when last: how a gang ended is how the first of it did that failed. What is
+    /// told of one task stays as it is.
+    pub fn put_in_order(told: &mut [Report]) {
+        let end = |report: &Report| match report {
+            Report::Exited { task, at, .. } => Some((*task, *at)),
+            _ => None,
+        };
+        let ends: BTreeMap<TaskId, Time> = told.iter().filter_map(end).collect();
+        told.sort_by_key(|report| {
+            let end = report.task().and_then(|task| ends.get(&task));
+            end.copied().unwrap_or(Time::MAX)
         });
     }
 }

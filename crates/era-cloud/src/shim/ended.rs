@@ -22,16 +22,35 @@ const STALE_MAX: usize = 100_000;
 pub(super) struct Ended {
     path: PathBuf,
     file: File,
-    ends: BTreeMap<TaskId, Report>,
+    ends: BTreeMap<TaskId, End>,
     stale: usize,
     /// What is to be written at the next [`Ended::flush`].
     lines: Vec<u8>,
 }
 
+/// How a task ended, and what was told of it before: nobody may have heard that either.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct End {
+    pub(super) report: Report,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) before: Vec<Report>,
+}
+
+impl End {
+    /// All that there is to tell, in its order.
+    pub(super) fn told(&self) -> impl Iterator<Item = &Report> {
+        self.before.iter().chain([&self.report])
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Ended { task: TaskId, report: Report },
+    Ended {
+        task: TaskId,
+        #[serde(flatten)]
+        end: End,
+    },
     Acknowledged(TaskId),
 }
 
@@ -46,8 +65,8 @@ impl Ended {
         let mut ends = BTreeMap::new();
         for line in text.split(|byte| *byte == b'\n') {
             match serde_json::from_slice(line) {
-                Ok(Line::Ended { task, report }) => {
-                    ends.insert(task, report);
+                Ok(Line::Ended { task, end }) => {
+                    ends.insert(task, end);
                 }
                 Ok(Line::Acknowledged(task)) => {
                     ends.remove(&task);
@@ -60,9 +79,9 @@ impl Ended {
     }
 
     /// Keeps an end.
-    pub(super) fn keep(&mut self, task: TaskId, report: Report) {
-        super::protocol::put(&mut self.lines, &Line::Ended { task, report: report.clone() });
-        self.ends.insert(task, report);
+    pub(super) fn keep(&mut self, task: TaskId, end: End) {
+        super::protocol::put(&mut self.lines, &Line::Ended { task, end: end.clone() });
+        self.ends.insert(task, end);
     }
 
     /// Forgets an end, and says whether it was kept.
@@ -76,15 +95,15 @@ impl Ended {
     }
 
     /// All that are kept.
-    pub(super) fn all(&self) -> &BTreeMap<TaskId, Report> {
+    pub(super) fn all(&self) -> &BTreeMap<TaskId, End> {
         &self.ends
     }
 
-    /// The same, the first to end first.
+    /// What there is to tell of them, the first to end first.
     pub(super) fn in_order(&self) -> Vec<Report> {
-        let mut ends: Vec<Report> = self.ends.values().cloned().collect();
-        Report::put_in_order(&mut ends);
-        ends
+        let mut told: Vec<Report> = self.ends.values().flat_map(End::told).cloned().collect();
+        Report::put_in_order(&mut told);
+        told
     }
 
     /// Writes what changed since the last time, in one go.
@@ -108,10 +127,10 @@ impl Ended {
     }
 }
 
-fn write_anew(path: &Path, ends: &BTreeMap<TaskId, Report>) -> io::Result<File> {
+fn write_anew(path: &Path, ends: &BTreeMap<TaskId, End>) -> io::Result<File> {
     let mut lines = Vec::new();
-    for (task, report) in ends {
-        super::protocol::put(&mut lines, &Line::Ended { task: *task, report: report.clone() });
+    for (task, end) in ends {
+        super::protocol::put(&mut lines, &Line::Ended { task: *task, end: end.clone() });
     }
     if lines.is_empty() {
         // The common case: no new file, and no rename.
@@ -131,11 +150,13 @@ mod tests {
     use super::*;
     use crate::executor::Ending;
     use crate::shim::tests::launch;
-    use era_core::units::Time;
+    use era_core::units::{Span, Time};
 
-    fn exited(job: u64) -> (TaskId, Report) {
+    fn exited(job: u64) -> (TaskId, End) {
         let task = launch(job, &["true"]).task;
-        (task, Report::Exited { task, at: Time(5), code: 3, ending: Ending::Itself })
+        let report = Report::Exited { task, at: Time(5), code: 3, ending: Ending::Itself };
+        let started = Report::Started { task, at: Time(2), prepared: Span(1) };
+        (task, End { report, before: vec![started] })
     }
 
     #[test]
@@ -143,8 +164,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mut ended = Ended::open(folder.path()).expect("open");
         for job in [1, 2] {
-            let (task, report) = exited(job);
-            ended.keep(task, report);
+            let (task, end) = exited(job);
+            ended.keep(task, end);
         }
         ended.flush();
         ended.acknowledge(exited(1).0);
@@ -171,20 +192,43 @@ mod tests {
             ending: Ending::Itself,
         };
         let lost = Report::Lost { task: task(0), reason: "keeper-gone".into() };
-        let told = [exit(3, 4, 9), exit(1, 7, 0), exit(2, 7, 143), lost];
-        for report in [&told[3], &told[1], &told[2], &told[0]] {
-            let (Report::Exited { task, .. } | Report::Lost { task, .. }) = report else { return };
-            ended.keep(*task, report.clone());
+        let began =
+            |rank, at| Report::Started { task: task(rank), at: Time(at), prepared: Span(0) };
+        let told = [
+            began(3, 3),
+            exit(3, 4, 9),
+            exit(1, 7, 0),
+            began(2, 2),
+            exit(2, 7, 143),
+            began(0, 1),
+            lost,
+        ];
+        for (report, before) in [(6, Some(5)), (2, None), (4, Some(3)), (1, Some(0))] {
+            let (report, before) = (&told[report], before.map(|one: usize| told[one].clone()));
+            let Some(task) = report.task() else { panic!("{report:?}") };
+            let before = before.into_iter().collect();
+            ended.keep(task, End { report: report.clone(), before });
         }
         assert_eq!(ended.in_order(), told);
+    }
+
+    #[test]
+    fn an_end_that_an_older_version_wrote_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (task, end) = exited(1);
+        let end = End { before: Vec::new(), ..end };
+        let line = serde_json::json!({ "ended": { "task": task, "report": end.report } });
+        std::fs::write(folder.path().join("ended"), format!("{line}\n")).expect("written");
+        let ended = Ended::open(folder.path()).expect("open");
+        assert_eq!(ended.all().clone(), BTreeMap::from([(task, end)]));
     }
 
     #[test]
     fn a_line_that_was_cut_off_is_dropped() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut ended = Ended::open(folder.path()).expect("open");
-        let (task, report) = exited(1);
-        ended.keep(task, report);
+        let (task, end) = exited(1);
+        ended.keep(task, end);
         ended.flush();
         let mut file =
             File::options().append(true).open(folder.path().join("ended")).expect("open");

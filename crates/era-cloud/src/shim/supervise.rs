@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::connection::Connection;
 use super::emptied::Emptied;
-use super::ended::Ended;
+use super::ended::{End, Ended};
 use super::faults::{Faults, Next};
 use super::keeper::{FromKeeper, Node, NotStarted, ToKeeper};
 use super::protocol::{FromShim, Hello, ToShim};
@@ -287,12 +287,7 @@ impl Supervisor {
         }
         let known = self.tasks.keys().chain(self.ended.all().keys()).copied().collect();
         let (pid, notes) = (std::process::id(), self.notes.clone());
-        let mut reports: Vec<Report> = Vec::new();
-        for (task, about) in &self.tasks {
-            reports.extend(about.told_again());
-            let done = about.checkpoint;
-            reports.extend(done.map(|done| Report::Checkpointed { task: *task, done }));
-        }
+        let mut reports: Vec<Report> = self.tasks.values().flat_map(Task::so_far).collect();
         let ended = self.ended.in_order();
         reports.extend(ended.iter().cloned());
         reports.extend(self.samples.drain(..));
@@ -360,13 +355,11 @@ impl Supervisor {
 
     fn launch(&mut self, launch: Launch) {
         let task = launch.task;
-        let known = self.tasks.get(&task).map(Task::told_again);
-        let ended = self.ended.all().get(&task).cloned().map(Some);
+        let known = self.tasks.get(&task).map(Task::so_far);
+        let ended = self.ended.all().get(&task).map(|end| end.told().cloned().collect());
         if let Some(again) = known.or(ended) {
-            if let Some(report) = again {
-                self.report(report);
-            }
-            return;
+            // The same order may come again; what is already true is told again.
+            return again.into_iter().for_each(|report| self.report(report));
         }
         let after = TaskId { attempt: task.attempt.saturating_add(1), rank: 0, ..task };
         let last = TaskId { attempt: u32::MAX, rank: u32::MAX, ..task };
@@ -629,13 +622,19 @@ impl Supervisor {
         }
     }
 
-    /// Keeps how a task ended, and tells it.
+    /// A task is over, and its exit code is known.
     fn end(&mut self, task: TaskId, code: i32, at: Time, out_of_memory: bool) {
         let Some(about) = self.tasks.remove(&task) else { return };
         self.deadlines.remove(&(about.until, task));
         self.faults.over(task);
         let report = about.end(at, code, out_of_memory);
-        self.ended.keep(task, report.clone());
+        self.keep(&about, report);
+    }
+
+    /// Keeps how a task ended until that is acknowledged, and tells it.
+    fn keep(&mut self, about: &Task, report: Report) {
+        let end = End { report: report.clone(), before: about.so_far() };
+        self.ended.keep(about.launch.task, end);
         self.report(report);
     }
 
@@ -667,9 +666,7 @@ impl Supervisor {
                 self.note(task, &format!("the task was not started here: {why}"));
                 let Some(about) = self.tasks.remove(&task) else { return };
                 self.deadlines.remove(&(about.until, task));
-                let report = Report::Lost { task, reason: "not-started-here".into() };
-                self.ended.keep(task, report.clone());
-                self.report(report);
+                self.keep(&about, Report::Lost { task, reason: "not-started-here".into() });
             }
             Next::Failed => self.not_started(task, 126, why),
         }
@@ -750,8 +747,7 @@ impl Supervisor {
             Some(_) => about.end(crate::task::now(), 128 + 9, false),
             None => Report::Lost { task, reason: "keeper-gone".into() },
         };
-        self.ended.keep(task, report.clone());
-        self.report(report);
+        self.keep(&about, report);
     }
 
     /// Ends what a keeper left: what is in its slot, and what has become our own child without

@@ -75,10 +75,13 @@ impl Task {
         }
     }
 
-    /// The same order may come again; what is already true is told again.
-    pub(super) fn told_again(&self) -> Option<Report> {
-        let (at, prepared) = self.started?;
-        Some(Report::Started { task: self.launch.task, at, prepared })
+    /// What is true of it so far: told to whoever comes, to whoever orders the same again, and
+    /// with its end.
+    pub(super) fn so_far(&self) -> Vec<Report> {
+        let task = self.launch.task;
+        let started = |(at, prepared)| Report::Started { task, at, prepared };
+        let saved = |done| Report::Checkpointed { task, done };
+        self.started.map(started).into_iter().chain(self.checkpoint.map(saved)).collect()
     }
 
     /// It was told to stop, and is killed at `until`. A later word does not give it more time.

@@ -64,13 +64,14 @@ impl Engines {
         let known = self.all().filter(|engine| engine.shares_clock());
         let mut reports: Vec<Report> = known.flat_map(|engine| engine.ended_before()).collect();
         Report::put_in_order(&mut reports);
-        let ended: Vec<(TaskId, Late)> = reports
-            .into_iter()
-            .filter_map(|report| reports::ended_by_itself(report, snapshot))
-            .collect();
-        let over: BTreeSet<TaskId> = ended.iter().map(|(task, _)| *task).collect();
-        let is_over = |job| snapshot.job(job).is_ok_and(|job| reports::nothing_left(job, &over));
-        ended.into_iter().filter(|(task, _)| is_over(task.job)).map(|(_, late)| late).collect()
+        let by_itself = reports.iter().filter(|report| reports::is_end_by_itself(report));
+        let over: BTreeSet<TaskId> = by_itself.filter_map(Report::task).collect();
+        let is_over = |task: TaskId| {
+            over.contains(&task)
+                && snapshot.job(task.job).is_ok_and(|job| reports::nothing_left(job, &over))
+        };
+        let told = reports.into_iter().filter(|report| report.task().is_some_and(is_over));
+        told.filter_map(|report| reports::late(report, snapshot)).collect()
     }
 
     /// Whether a task can run in an image on any of them.

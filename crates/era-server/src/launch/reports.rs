@@ -200,17 +200,35 @@ fn on_our_clock(at: Time) -> Time {
     (at + SystemClock.ahead()).min(SystemClock.now())
 }
 
-/// The input that tells an end which no limit, and nobody, had a part in.
-pub(super) fn ended_by_itself(report: Report, snapshot: &Snapshot) -> Option<(TaskId, Late)> {
-    let Report::Exited { task, at: ended, ending, .. } = report else { return None };
-    if matches!(ending, Ending::Stopped | Ending::Limit) {
-        return None;
-    }
+/// Whether it tells an end which no limit, and nobody, had a part in.
+pub(super) fn is_end_by_itself(report: &Report) -> bool {
+    let Report::Exited { ending, .. } = report else { return false };
+    !matches!(ending, Ending::Stopped | Ending::Limit)
+}
+
+/// The input that tells what happened while no scheduler was here. That a task began is told of
+/// those that nobody has heard to begin.
+pub(super) fn late(report: Report, snapshot: &Snapshot) -> Option<Late> {
+    let ended = match &report {
+        Report::Started { task, .. } if !is_launching(snapshot, *task) => return None,
+        Report::Exited { at, .. } => Some(on_our_clock(*at)),
+        _ => None,
+    };
     let (mut command, note, _) = input(report, snapshot)?;
     if let Command::Exited { at, .. } = &mut command {
-        *at = Some(on_our_clock(ended));
+        *at = ended;
     }
-    Some((task, (command, note)))
+    Some((command, note))
+}
+
+/// Whether a task was sent off, and nothing was heard of it.
+fn is_launching(snapshot: &Snapshot, task: TaskId) -> bool {
+    let Ok(job) = snapshot.job(task.job) else { return false };
+    let Some(part) = job.parts.get(usize::from(task.part)) else { return false };
+    let grown = || part.extras.iter().find(|extra| extra.rank == task.rank).map(|it| it.task);
+    let rank = usize::try_from(task.rank).unwrap_or(usize::MAX);
+    part.attempt == task.attempt
+        && part.tasks.get(rank).copied().or_else(grown) == Some(Task::Launching)
 }
 
 /// Whether nothing of a job runs any more once these are over.
