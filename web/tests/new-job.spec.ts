@@ -237,6 +237,34 @@ test('form, YAML and command line say the same, whichever is written', async ({ 
   await expect(page.getByText('era run --cpu 1 --memory 1Gi --time 45m -- python train.py')).toBeVisible();
 });
 
+test('a price that comes while somebody is in the YAML leaves it as it is', async ({ page }) => {
+  await page.goto('/jobs/new');
+  const yaml = page.getByRole('textbox', { name: 'YAML' });
+  await expect(yaml).toHaveValue(/most: "[\d.]+"/);
+  let letItCome = () => {};
+  const held = new Promise<void>((resolve) => (letItCome = resolve));
+  await page.route('**/api/v1/quotes', async (route) => {
+    await held;
+    await route.continue();
+  });
+  await box(page, 'Cores').fill('2');
+  await expect(yaml).toHaveValue(/cpu: 2/);
+  await yaml.focus();
+  const before = await yaml.inputValue();
+  await yaml.selectText();
+  const answered = page.waitForResponse('**/api/v1/quotes');
+  letItCome();
+  await answered;
+  await expect(priceOn(page)).toBeVisible();
+  expect(await yaml.inputValue()).toBe(before);
+  await page.keyboard.insertText('command: python train.py\nresources: {cpu: 6, memory: 8Gi}\ntime: 45m\n');
+  await expect(box(page, 'Runs at most')).toHaveValue('45m');
+  await expect(box(page, 'Cores')).toHaveValue('6');
+  // Whoever leaves it sees it as it is again.
+  await yaml.blur();
+  await expect(yaml).toHaveValue(/time: 45m/);
+});
+
 test('another template replaces what was written, which can be undone', async ({ page }) => {
   await page.goto('/jobs/new');
   await box(page, 'Command').fill('python mine.py');
