@@ -25,6 +25,8 @@ async fn an_order_given_twice_runs_once() {
     let task = bed.launch(launch.clone());
     bed.ended(task).await;
     bed.launch(launch.clone());
+    // All that is true of it is told again.
+    bed.started(task).await;
     let again = bed.next().await;
     assert!(matches!(again, Report::Exited { task: t, .. } if t == task), "{again:?}");
     bed.server().acknowledge(task);
