@@ -19,7 +19,8 @@ test: export PROPTEST_RNG_SEED ?= 1
 # Python and the page are tried with the program that the tests are built with, and come before
 # them, so that the summary of all others is what is seen last. Python's tests wait more than they
 # work, so the others are built meanwhile, and made-up requests sent; and for the same reason there
-# is one more of the others at a time than there are cores.
+# is one more of the others at a time than there are cores. One that fails does not hide what else
+# does.
 test: export ERA_BINARY ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/era
 test: setup-test ## Run every test
 	cargo test --workspace --locked --doc
@@ -33,7 +34,7 @@ test: setup-test ## Run every test
 			{ "$$@" --no-run && scripts/fuzz-api; } || rest=$$?; \
 			wait $$python && [ $$rest = 0 ]; } \
 		&& scripts/page test \
-		&& NEXTEST_TEST_THREADS=$$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) "$$@"
+		&& NEXTEST_TEST_THREADS=$$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) "$$@" --no-fail-fast
 
 soak: export PROPTEST_CASES ?= 4096
 soak: export PROPTEST_RNG_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
