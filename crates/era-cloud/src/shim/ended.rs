@@ -45,11 +45,11 @@ impl End {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum Line<E> {
     Ended {
         task: TaskId,
         #[serde(flatten)]
-        end: End,
+        end: E,
     },
     Acknowledged(TaskId),
 }
@@ -64,7 +64,7 @@ impl Ended {
         };
         let mut ends = BTreeMap::new();
         for line in text.split(|byte| *byte == b'\n') {
-            match serde_json::from_slice(line) {
+            match serde_json::from_slice::<Line<End>>(line) {
                 Ok(Line::Ended { task, end }) => {
                     ends.insert(task, end);
                 }
@@ -80,7 +80,7 @@ impl Ended {
 
     /// Keeps an end.
     pub(super) fn keep(&mut self, task: TaskId, end: End) {
-        super::protocol::put(&mut self.lines, &Line::Ended { task, end: end.clone() });
+        super::protocol::put(&mut self.lines, &Line::Ended { task, end: &end });
         self.ends.insert(task, end);
     }
 
@@ -88,7 +88,7 @@ impl Ended {
     pub(super) fn acknowledge(&mut self, task: TaskId) -> bool {
         let kept = self.ends.remove(&task).is_some();
         if kept {
-            super::protocol::put(&mut self.lines, &Line::Acknowledged(task));
+            super::protocol::put(&mut self.lines, &Line::<&End>::Acknowledged(task));
             self.stale += 2;
         }
         kept
@@ -130,7 +130,7 @@ impl Ended {
 fn write_anew(path: &Path, ends: &BTreeMap<TaskId, End>) -> io::Result<File> {
     let mut lines = Vec::new();
     for (task, end) in ends {
-        super::protocol::put(&mut lines, &Line::Ended { task: *task, end: end.clone() });
+        super::protocol::put(&mut lines, &Line::Ended { task: *task, end });
     }
     if lines.is_empty() {
         // The common case: no new file, and no rename.
