@@ -11,7 +11,7 @@ use era_core::input::NewNode;
 use era_core::units::{Milli, Name, NodeId};
 use era_core::{Reply, Snapshot};
 use era_store::Note;
-use era_store::accounts::{Accounts, AuditAsk, AuditRow};
+use era_store::accounts::{Accounts, AuditAsk};
 use serde_json::value::RawValue;
 
 use crate::driver::{Handle, Unanswered};
@@ -23,7 +23,7 @@ pub const DEFAULT_POOL: &str = "default";
 const POOL_LABEL: &str = "pool";
 /// The share of a pool that promises never use.
 const CLOSED_SHARE: Milli = Milli(100);
-/// Most lines of what administrators did with one node that are looked through.
+/// Most lines of what administrators did that are read at a time.
 const WORDS_MAX: u32 = 1000;
 /// How long it is until a database that did not answer is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub(crate) async fn found(
     found: &[FoundNode],
 ) -> Result<(), Unanswered> {
     let snapshot = driver.snapshot();
-    let mut joining = Joining::default();
+    let (mut joining, mut back) = (Joining::default(), Vec::new());
     for node in found {
         let Some(known) = named(&snapshot, &node.name) else {
             joining.add(node);
@@ -46,10 +46,9 @@ pub(crate) async fn found(
             let capacity = node.capacity.clone();
             ask(driver, Command::SetCapacity { node: known.id, capacity }, None).await?;
         }
-        if known.health == Health::Lost {
-            returned(driver, rows, known).await?;
-        }
+        back.extend(Some(&**known).filter(|known| known.health == Health::Lost));
     }
+    returned(driver, rows, &back).await?;
     for pool in joining.pools(&snapshot) {
         ask(driver, Command::PutPool { pool }, None).await?;
     }
@@ -67,18 +66,21 @@ pub(crate) async fn found(
     Ok(())
 }
 
-/// A node that was lost is back, as an administrator left it: whoever drains a machine to mend it
-/// turns it off and on before it is mended.
-async fn returned(driver: &Handle, rows: &Accounts, node: &Node) -> Result<(), Unanswered> {
-    let drain = Command::Drain { node: node.id, stop_at: None };
-    let commands = match last_word(rows, node.name.as_str()).await {
-        None | Some(Word::Free) => vec![Command::Resume { node: node.id }],
-        Some(Word::Drain) => vec![drain],
-        // A lost node cannot be cordoned, and must not be up for a moment.
-        Some(Word::Cordon) => vec![drain, Command::Cordon { node: node.id }],
-    };
-    for command in commands {
-        ask(driver, command, None).await?;
+/// Nodes that were lost are back, as an administrator left them: whoever drains a machine to mend
+/// it turns it off and on before it is mended.
+async fn returned(driver: &Handle, rows: &Accounts, nodes: &[&Node]) -> Result<(), Unanswered> {
+    let words = last_words(rows, nodes.iter().map(|node| node.name.as_str()).collect()).await;
+    for node in nodes {
+        let drain = Command::Drain { node: node.id, stop_at: None };
+        let commands = match words.get(node.name.as_str()) {
+            None | Some(Word::Free) => vec![Command::Resume { node: node.id }],
+            Some(Word::Drain) => vec![drain],
+            // A lost node cannot be cordoned, and must not be up for a moment.
+            Some(Word::Cordon) => vec![drain, Command::Cordon { node: node.id }],
+        };
+        for command in commands {
+            ask(driver, command, None).await?;
+        }
     }
     Ok(())
 }
@@ -131,7 +133,8 @@ pub(crate) async fn resumed(
     let Some(node) = named(&snapshot, name).filter(|node| node.health == Health::Draining) else {
         return Ok(());
     };
-    if matches!(last_word(rows, name).await, Some(Word::Drain | Word::Cordon)) {
+    let word = last_words(rows, BTreeSet::from([name])).await.remove(name);
+    if matches!(word, Some(Word::Drain | Word::Cordon)) {
         tracing::info!(node = name, "it stays drained, since an administrator drained it");
         return Ok(());
     }
@@ -146,24 +149,35 @@ enum Word {
     Free,
 }
 
-/// The last word of an administrator on a node. Nothing is resumed until that is known.
-async fn last_word(rows: &Accounts, name: &str) -> Option<Word> {
-    let (what, target) = (Some("node.".to_owned()), Some(name.to_owned()));
-    let said = AuditAsk { what, target, ..AuditAsk::default() };
-    let lines = loop {
-        match rows.audit_lines(&said, WORDS_MAX).await {
-            Ok(lines) => break lines,
-            Err(error) => tracing::warn!(%error, node = name, "whose drain it is is not known yet"),
+/// The last word of an administrator on each of these nodes that they said one on, by one walk
+/// through what they did. Nothing is resumed until that is known.
+async fn last_words(rows: &Accounts, mut names: BTreeSet<&str>) -> BTreeMap<String, Word> {
+    let mut words = BTreeMap::new();
+    let mut said = AuditAsk { what: Some("node.".to_owned()), ..AuditAsk::default() };
+    while !names.is_empty() {
+        let lines = match rows.audit_lines(&said, WORDS_MAX).await {
+            Ok(lines) => lines,
+            Err(error) => {
+                tracing::warn!(%error, "whose drains these are is not known yet");
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
+        };
+        let Some(oldest) = lines.last() else { break };
+        said.before = oldest.id;
+        for line in lines.iter().filter(|line| line.done) {
+            let word = match line.what.as_str() {
+                "node.drain" => Word::Drain,
+                "node.cordon" => Word::Cordon,
+                "node.resume" | "node.leave" => Word::Free,
+                _ => continue,
+            };
+            if names.remove(line.target.as_str()) {
+                words.insert(line.target.clone(), word);
+            }
         }
-        tokio::time::sleep(AGAIN).await;
-    };
-    let word = |line: &AuditRow| match line.what.as_str() {
-        "node.drain" => Some(Word::Drain),
-        "node.cordon" => Some(Word::Cordon),
-        "node.resume" | "node.leave" => Some(Word::Free),
-        _ => None,
-    };
-    lines.iter().filter(|line| line.done).find_map(word)
+    }
+    words
 }
 
 /// Tells the scheduler something, and says whether it took it.
