@@ -76,6 +76,8 @@ export function eraRun(draft: Draft, price?: string): Line {
   flags('attributes', FACTS, () => false);
   if (draft.preemptible) words.push('--preemptible');
   for (const [name, value] of Object.entries(draft.env)) flag('env', `${name}=${value}`);
+  for (const name of (draft.more['secrets'] ?? []) as string[]) flag('secret', name);
+  if (draft.more['terminal'] === true) words.push('--pty');
   for (const { data, path } of draft.inputs) flag('input', path === '' ? data : `${data}:${path}`);
   flag('image', draft.image);
   if (draft.code !== '') flag('code', '.');

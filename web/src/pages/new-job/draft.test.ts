@@ -61,7 +61,7 @@ describe('a draft', () => {
     const written = draft({
       name: 'sweep', command: "python train.py --name 'a b'", gpu: '0.5', cpu: '4', memory: '16Gi', replicas: '2..8', time: '2h30m',
       pool: 'training', inputs: [{ data: 'ada/mnist', path: 'data' }], env: { SEED: '1' }, image: 'torch', preemptible: true,
-      more: { priority: 3, constraints: { spread: true } }, otherResources: { 'gpu.memory': '40Gi' },
+      more: { priority: 3, constraints: { spread: true }, secrets: ['KEY'], terminal: true }, otherResources: { 'gpu.memory': '40Gi' },
     });
     expect(draftOf({ ...jobOf(written), value: '30' })).toEqual({ ...written, value: '30' });
     expect(draftOf({ ...jobOf(written), hold: 7 })).toEqual(written);

@@ -275,7 +275,7 @@ export function commandOf(line: string): string[] {
 /** The job as it is handed in, with the code that was uploaded. */
 export function jobOf(draft: Draft): NewJob {
   const most = mostOf(draft);
-  const { priority, overrun, attributes, release_when_idle } = draft.more;
+  const { priority, overrun, attributes, release_when_idle, secrets, terminal } = draft.more;
   const [array, after] = [readArray(draft.array), readAfter(draft.after)];
   return {
     ...(draft.name.trim() !== '' && { name: draft.name.trim() }),
@@ -286,6 +286,8 @@ export function jobOf(draft: Draft): NewJob {
       ...(Object.keys(draft.env).length > 0 && { env: draft.env }),
       ...(draft.inputs.length > 0 && { inputs: draft.inputs.map(({ data, path }) => ({ data, ...(path !== '' && { path }) })) }),
       ...(draft.image !== '' && { image: draft.image }),
+      ...(secrets !== undefined && { secrets }),
+      ...(terminal === true && { terminal }),
     },
     ask: askOf(draft),
     ...(draft.promise && most !== undefined && { most }),
@@ -311,6 +313,8 @@ export function draftOf(job: NewJob): Draft {
   for (const key of ['overrun', 'attributes', 'release_when_idle'] as const) if (job[key]) more[key] = job[key];
   if (Array.isArray(job.value)) more['value'] = (job.value as { by: string; worth: string }[]).map(({ by, worth }) => ({ by: localTimeUp(by), worth }));
   if (job.priority) more['priority'] = job.priority;
+  if (job.work.secrets?.length) more['secrets'] = job.work.secrets;
+  if (job.work.terminal) more['terminal'] = true;
   if (job.ask.gpus) more['gpus'] = job.ask.gpus;
   if (Object.keys(place).length > 0) more['constraints'] = place;
   const command = job.work.command ?? [];

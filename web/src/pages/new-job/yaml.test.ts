@@ -31,6 +31,19 @@ describe('YAML', () => {
     expect(read?.more).toEqual({ overrun: 'stop', attributes: { field: 'vision' } });
     expect(read?.code).toBe('abc');
     expect(fromYaml(toYaml(read as Draft), { code: 'abc' }).draft).toEqual(read);
+    const secret = { ...BLANK, promise: false, more: { terminal: true, secrets: ['WANDB_API_KEY'] } };
+    expect(fromYaml(toYaml(secret), NONE).draft).toEqual(secret);
+  });
+
+  it('takes one alone where a list may be, as `era submit` does', () => {
+    const alone = fromYaml('secrets: KEY\ninputs: imagenet\nafter: 12\n', NONE).draft;
+    expect(alone).toEqual(fromYaml('secrets: [KEY]\ninputs: [imagenet]\nafter: [12]\n', NONE).draft);
+    expect(alone).toMatchObject({ more: { secrets: ['KEY'] }, inputs: [{ data: 'imagenet', path: '' }], after: '12' });
+    expect(fromYaml('inputs: {data: c, path: d}\n', NONE).draft?.inputs).toEqual([{ data: 'c', path: 'd' }]);
+    expect(fromYaml('inputs: 3\n', NONE).mistake).toMatchObject({ line: 1, code: 'list' });
+    expect(fromYaml('terminal: yes\n', NONE).mistake).toMatchObject({ line: 1, code: 'flag', given: 'terminal' });
+    expect(fromYaml('preemptible: true\nterminal:\n', NONE).draft?.preemptible).toBe(true);
+    expect(fromYaml('secrets: [[a]]\n', NONE).mistake).toMatchObject({ line: 1, code: 'value' });
   });
 
   it('is a bid for a promise where `era submit` would read one, and only there', () => {

@@ -10,7 +10,7 @@ export interface Mistake {
   line: number;
   column: number;
   /** Which kind, and what was written. */
-  code: 'long' | 'map' | 'key' | 'value' | 'names' | 'time' | 'array' | 'after' | 'list' | 'amount' | 'both' | 'syntax';
+  code: 'long' | 'map' | 'key' | 'value' | 'names' | 'flag' | 'time' | 'array' | 'after' | 'list' | 'amount' | 'both' | 'syntax';
   given: string;
   /** What the reader of YAML says of its syntax. */
   detail?: string;
@@ -31,8 +31,9 @@ export interface Beside {
 /** Longest text that is read: what `era submit` takes. */
 const TEXT_MAX = 1 << 20;
 const TEXTS = ['name', 'project', 'image', 'queue'] as const;
+const FLAGS = ['preemptible', 'release_when_idle', 'terminal'] as const;
 const KNOWN = new Set([
-  'name', 'project', 'command', 'code', 'env', 'inputs', 'image', 'resources', 'replicas', 'gpus', 'time', 'from', 'by', 'value', 'most',
+  'name', 'project', 'command', 'code', 'env', 'secrets', 'inputs', 'image', 'terminal', 'resources', 'replicas', 'gpus', 'time', 'from', 'by', 'value', 'most',
   'overrun', 'queue', 'preemptible', 'release_when_idle', 'priority', 'attributes', 'constraints', 'array', 'after',
 ]);
 
@@ -132,13 +133,19 @@ function read(document: Document, beside: Beside): Draft {
     if (typeof given !== 'object' || Array.isArray(given)) throw new Misread(key, 'names', key);
     return Object.fromEntries(Object.entries(given as object).map(([name, value]) => [name, String(value)]));
   };
+  for (const key of FLAGS) if (!['boolean', 'undefined'].includes(typeof (all[key] ?? undefined))) throw new Misread(key, 'flag', key);
   const usual = map('resources');
   const { gpu = '', 'gpu.model': gpuModel = '', cpu, memory, ...otherResources } = { ...defaults('gpu' in usual || all['gpus'] !== undefined), ...usual };
   const { pool, ...place } = (all['constraints'] ?? {}) as Record<string, unknown>;
   const more: Record<string, unknown> = {};
-  for (const key of ['gpus', 'overrun', 'release_when_idle', 'priority', 'attributes']) {
+  for (const key of ['gpus', 'overrun', 'release_when_idle', 'priority', 'attributes', 'terminal']) {
     if (all[key] !== undefined) more[key] = all[key];
   }
+  const secrets = list(all['secrets']).map((name) => {
+    if (typeof name === 'object') throw new Misread('secrets', 'value', 'secrets');
+    return String(name);
+  });
+  if (secrets.length > 0) more['secrets'] = secrets;
   if (Object.keys(place).length > 0) more['constraints'] = place;
   const stepped = Array.isArray(all['value']);
   if (stepped) more['value'] = all['value'];
@@ -190,15 +197,15 @@ function indices(given: string): string {
 
 function before(given: unknown): string {
   if (given === undefined || given === null) return '';
-  const read = readAfter((Array.isArray(given) ? given : [given]).map(String).join(','));
+  const read = readAfter(list(given).map(String).join(','));
   if (read === 'bad') throw new Misread('after', 'after', 'after');
   return writeAfter(read);
 }
 
+/** A list, or one alone. */
 function list(given: unknown): unknown[] {
   if (given === undefined || given === null) return [];
-  if (!Array.isArray(given)) throw new Misread('inputs', 'list', 'inputs');
-  return given;
+  return Array.isArray(given) ? given : [given];
 }
 
 function input(given: unknown): DraftInput {
@@ -206,7 +213,8 @@ function input(given: unknown): DraftInput {
     const [data = '', path = ''] = given.split(':');
     return { data, path };
   }
-  const { data = '', path = '' } = (given ?? {}) as { data?: string; path?: string };
+  if (typeof given !== 'object' || given === null) throw new Misread('inputs', 'list', 'inputs');
+  const { data = '', path = '' } = given as { data?: string; path?: string };
   return { data: String(data), path: String(path) };
 }
 

@@ -4,6 +4,7 @@ const YAML: Record<string, (given: string) => string> = {
   key: (given) => `there is no key \`${given}\`: see the ones that the form writes`,
   value: (given) => `\`${given}\` is one value, not a list or a map`,
   names: (given) => `\`${given}\` is a map of names and values`,
+  flag: (given) => `\`${given}\` is true or false`,
   time: (given) => `\`${given}\` is no point in time here: write 2026-11-20T18:00`,
   array: (given) => `\`${given}\` is no array: write 0-99, 0-99:2 or 0-99%10`,
   after: () => '`after` is a list of jobs: write [12, 13:any]',

@@ -7,6 +7,7 @@ const YAML: Record<string, (given: string) => string> = {
   key: (given) => `没有键 ${given}：请参考表单写出的键`,
   value: (given) => `${given} 应为单个值，而不是列表或映射`,
   names: (given) => `${given} 应为名称与值的映射`,
+  flag: (given) => `${given} 应为 true 或 false`,
   time: (given) => `${given} 不是时间：请写成 2026-11-20T18:00`,
   array: (given) => `${given} 不是批量：请写 0-99、0-99:2 或 0-99%10`,
   after: () => 'after 应为作业列表：请写 [12, 13:any]',
