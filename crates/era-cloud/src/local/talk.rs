@@ -127,6 +127,10 @@ pub(super) async fn go_on(
             Over::Gone(error) => tracing::warn!(%error, "the supervisor of this node is gone"),
         }
         let greeting = loop {
+            // A server that ends as its supervisor does is not to start another.
+            if says.is_closed() && says.is_empty() {
+                return;
+            }
             match Talk::begin(&mut host).await {
                 Ok((again, greeting)) => {
                     talk = again;

@@ -19,6 +19,7 @@
 //! task, no clock but the steady one for deadlines, and one loop over everything that it waits for.
 
 mod connection;
+mod door;
 mod emptied;
 mod ended;
 mod faults;
@@ -42,7 +43,6 @@ pub use keeper::keep;
 
 use std::fs::File;
 use std::io;
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -150,13 +150,10 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
         open_files,
     };
     let ended = ended::Ended::open(&folder).map_err(doing("read how tasks ended"))?;
-    let _ = std::fs::remove_file(&socket);
-    let listener = UnixListener::bind(&socket).map_err(doing("listen on the socket"))?;
-    private(&socket).map_err(doing("keep the socket private"))?;
+    let door = door::Door::open(socket).map_err(doing("listen on the socket"))?;
     let mut supervisor =
-        Supervisor::new(listener, node, cgroups, roster, notes, ended, keeper_arguments);
+        Supervisor::new(door, node, cgroups, roster, notes, ended, keeper_arguments);
     supervisor.run().map_err(doing("go on"))?;
-    let _ = std::fs::remove_file(&socket);
     supervisor.close();
     Ok(())
 }
@@ -186,11 +183,6 @@ fn spares(folder: &Path) -> io::Result<PathBuf> {
     }
     std::fs::DirBuilder::new().mode(0o700).create(&path)?;
     Ok(path)
-}
-
-fn private(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
 }
 
 /// A keeper and its task have three channels, so many tasks need many files. Returns what was the limit, which

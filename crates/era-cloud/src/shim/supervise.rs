@@ -7,7 +7,6 @@ mod keepers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use era_core::job::TaskId;
@@ -15,6 +14,7 @@ use era_core::units::{JobId, Time};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::connection::Connection;
+use super::door::Door;
 use super::emptied::Emptied;
 use super::ended::Ended;
 use super::faults::Faults;
@@ -39,10 +39,12 @@ const REMEMBERED_MAX: usize = 1 << 16;
 const SAMPLES_MAX: usize = 4096;
 /// A keeper that has not ended its task so long after it was told to is killed itself.
 const KEEPER_PATIENCE: Duration = Duration::from_secs(10);
+/// How often one that is alone looks whether it can still be found.
+const ALONE_EVERY: Duration = Duration::from_secs(5);
 
 /// The state of a supervisor.
 pub(super) struct Supervisor {
-    listener: UnixListener,
+    door: Door,
     pub(super) node: Node,
     notes: Vec<String>,
     keeper_arguments: Vec<String>,
@@ -97,7 +99,7 @@ enum Source {
 
 impl Supervisor {
     pub(super) fn new(
-        listener: UnixListener,
+        door: Door,
         node: Node,
         cgroups: Cgroups,
         roster: Roster,
@@ -106,7 +108,7 @@ impl Supervisor {
         keeper_arguments: &[String],
     ) -> Supervisor {
         Supervisor {
-            listener,
+            door,
             emptied: Emptied::new(&node.spare),
             node,
             notes,
@@ -130,10 +132,9 @@ impl Supervisor {
         }
     }
 
-    /// Goes on until it is asked to leave.
+    /// Goes on until it is asked to leave, or nobody can ask it any more.
     pub(super) fn run(&mut self) -> io::Result<()> {
-        self.listener.set_nonblocking(true)?;
-        while !self.leaving {
+        while !self.leaving && !self.is_forsaken() {
             self.spares();
             for source in self.wait()? {
                 match source {
@@ -158,15 +159,27 @@ impl Supervisor {
 
     /// Ends idle keepers and leaves no control group behind.
     pub(super) fn close(mut self) {
+        self.door.close();
         let keepers: Vec<u64> = self.keepers.keys().copied().collect();
         keepers.into_iter().for_each(|keeper| self.dismiss(keeper));
         self.cgroups.remove();
     }
 
+    /// Whether there is nothing to do and no server will ever come: one was tried in a folder that
+    /// is gone since, as after a test, and was killed.
+    fn is_forsaken(&self) -> bool {
+        self.is_alone() && self.door.is_gone()
+    }
+
+    /// Whether nobody listens and nothing runs.
+    fn is_alone(&self) -> bool {
+        self.connections.is_empty() && self.tasks.is_empty()
+    }
+
     /// Waits until something happens.
     fn wait(&self) -> io::Result<Vec<Source>> {
         let mut sources = vec![Source::Listener];
-        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(self.door.listener(), PollFlags::IN)];
         for (index, connection) in self.connections.iter().enumerate() {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, self.may_type(connection));
@@ -210,14 +223,15 @@ impl Supervisor {
     fn patience(&self) -> Option<Duration> {
         let due = self.deadlines.first().map(|(due, _)| *due);
         let tick = self.watch.due(!self.tasks.is_empty() || self.too_many_spares());
-        let next = due.into_iter().chain(tick).min()?;
+        let alone = self.is_alone().then(|| Instant::now() + ALONE_EVERY);
+        let next = due.into_iter().chain(tick).chain(alone).min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
 
     // Servers.
 
     fn welcome(&mut self) {
-        while let Ok((stream, _)) = self.listener.accept() {
+        while let Ok((stream, _)) = self.door.listener().accept() {
             let servers = self.connections.iter().filter(|c| c.watches.is_none()).count();
             let oldest = self.connections.iter().position(|c| c.watches.is_none());
             if let Some(oldest) = oldest.filter(|_| servers >= CONNECTIONS_MAX) {

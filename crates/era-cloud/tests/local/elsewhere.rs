@@ -6,7 +6,7 @@ use std::sync::Arc;
 use era_cloud::{Ending, Executor, Order};
 use era_core::units::{Time, UserId};
 
-use super::bed::{Bed, count, is_root, now, wait_until};
+use super::bed::{Bed, count, is_root, long, now, wait_until};
 use crate::skipped::skipped;
 
 /// Starts one that clears its environment and makes a session of its own, and whose parent, who
@@ -18,25 +18,27 @@ fn slip_away(seconds: &str) -> String {
 #[tokio::test]
 async fn who_was_once_seen_below_a_task_ends_with_it_whatever_it_left() {
     let mut bed = Bed::new().await;
-    let task = bed.launch(bed.sh(1, &format!("{}; exit 3", slip_away("7401.5"))));
+    let seconds = long();
+    let task = bed.launch(bed.sh(1, &format!("{}; exit 3", slip_away(&seconds))));
     bed.started(task).await;
-    wait_until(|| count("7401.5") == 1);
+    wait_until(|| count(&seconds) == 1);
     assert_eq!(bed.ended(task).await, (3, Ending::Itself));
-    assert_eq!(count("7401.5"), 0);
+    assert_eq!(count(&seconds), 0);
 }
 
 #[tokio::test]
 async fn who_was_once_seen_below_a_task_is_asked_to_end_with_it() {
     let mut bed = Bed::new().await;
+    let seconds = long();
     let script =
-        format!("trap 'exit 4' TERM; {}; while :; do sleep 0.1; done", slip_away("7402.5"));
+        format!("trap 'exit 4' TERM; {}; while :; do sleep 0.1; done", slip_away(&seconds));
     let task = bed.launch(bed.sh(1, &script));
     bed.started(task).await;
     tokio::time::sleep(std::time::Duration::from_millis(1900)).await;
-    assert_eq!(count("7402.5"), 1);
+    assert_eq!(count(&seconds), 1);
     bed.server().carry_out(Order::Stop { task, until: Time(now().0 + 30_000) });
     assert_eq!(bed.ended(task).await, (4, Ending::Stopped));
-    assert_eq!(count("7402.5"), 0);
+    assert_eq!(count(&seconds), 0);
 }
 
 #[tokio::test]

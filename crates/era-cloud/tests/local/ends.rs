@@ -5,7 +5,7 @@ use std::sync::Arc;
 use era_cloud::{Ending, Executor, Order};
 use era_core::units::Time;
 
-use super::bed::{Bed, count, now, wait_until};
+use super::bed::{Bed, count, long, now, wait_until};
 use crate::skipped::skipped;
 
 fn in_ms(ms: i64) -> Time {
@@ -40,13 +40,14 @@ async fn who_ignores_sigterm_is_killed_when_the_grace_is_over() {
 #[tokio::test]
 async fn a_task_ends_at_its_limit_even_without_a_server() {
     let mut bed = Bed::new().await;
-    let mut launch = bed.run(1, &["sleep", "7101.5"]);
+    let seconds = long();
+    let mut launch = bed.run(1, &["sleep", &seconds]);
     launch.until = in_ms(500);
     let task = bed.launch(launch);
     bed.started(task).await;
     bed.stop_server().await;
-    assert_eq!(count("7101.5"), 1);
-    wait_until(|| count("7101.5") == 0);
+    assert_eq!(count(&seconds), 1);
+    wait_until(|| count(&seconds) == 0);
     bed.start_server().await;
     assert_eq!(bed.server().known(), [task]);
     assert_eq!(bed.ended(task).await, (137, Ending::Limit));

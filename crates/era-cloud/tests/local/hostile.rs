@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use era_cloud::{Ending, Executor, Order};
 
-use super::bed::{Bed, count, now, wait_until};
+use super::bed::{Bed, count, long, now, wait_until};
 use era_core::units::{Time, UserId};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
@@ -21,33 +21,36 @@ fn escape(seconds: &str) -> String {
     format!("({clear} setsid sh -c 'setsid sleep {seconds} & sleep {seconds}' &) & sleep 0.3")
 }
 
-async fn leaves_no_orphan(mut bed: Bed, seconds: &str) {
-    let task = bed.launch(bed.sh(1, &format!("{}; exit 0", escape(seconds))));
+async fn leaves_no_orphan(mut bed: Bed) {
+    let seconds = long();
+    let task = bed.launch(bed.sh(1, &format!("{}; exit 0", escape(&seconds))));
     bed.started(task).await;
-    wait_until(|| count(seconds) >= 2);
+    wait_until(|| count(&seconds) >= 2);
     assert_eq!(bed.ended(task).await, (0, Ending::Itself));
-    assert_eq!(count(seconds), 0, "whoever is told to have ended is gone");
+    assert_eq!(count(&seconds), 0, "whoever is told to have ended is gone");
 }
 
 #[tokio::test]
 async fn a_task_that_forks_and_escapes_leaves_no_orphan() {
-    leaves_no_orphan(Bed::new().await, "7201.5").await;
+    leaves_no_orphan(Bed::new().await).await;
 }
 
 #[tokio::test]
 async fn without_control_groups_there_is_no_orphan_either() {
-    leaves_no_orphan(Bed::with(|settings| settings.cgroups = false).await, "7202.5").await;
+    leaves_no_orphan(Bed::with(|settings| settings.cgroups = false).await).await;
 }
 
 #[tokio::test]
 async fn a_stop_reaches_those_who_left_the_group() {
     let mut bed = Bed::new().await;
-    let task = bed.launch(bed.sh(1, &format!("{}; sleep 7203.5", escape("7203.5"))));
+    let seconds = long();
+    let script = format!("{}; sleep {seconds}", escape(&seconds));
+    let task = bed.launch(bed.sh(1, &script));
     bed.started(task).await;
-    wait_until(|| count("7203.5") >= 3);
+    wait_until(|| count(&seconds) >= 3);
     bed.server().carry_out(Order::Stop { task, until: Time(now().0 + 20_000) });
     assert_eq!(bed.ended(task).await.1, Ending::Stopped);
-    assert_eq!(count("7203.5"), 0);
+    assert_eq!(count(&seconds), 0);
 }
 
 #[tokio::test]
@@ -79,17 +82,18 @@ async fn a_gigabyte_without_a_newline_keeps_to_its_limit_and_harms_nobody() {
 async fn a_fork_bomb_stays_within_its_limit_and_is_ended() {
     let mut bed = Bed::new().await;
     // It ends by itself at about a thousand: a test must not take the machine along if it fails.
-    let script = "b() { [ $1 -gt 0 ] || return; sleep 7204.5 & b $(($1-1)) & b $(($1-1)) & wait; }; \
-                  b 9; sleep 7204.5";
-    let mut launch = bed.sh(1, script);
+    let seconds = long();
+    let more = "b $(($1-1)) & b $(($1-1)) & wait";
+    let bomb = format!("b() {{ [ $1 -gt 0 ] || return; sleep {seconds} & {more}; }}");
+    let mut launch = bed.sh(1, &format!("{bomb}; b 9; sleep {seconds}"));
     Arc::make_mut(&mut launch.spec).limits.processes = 100;
     let task = bed.launch(launch);
     bed.started(task).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(count("7204.5") <= 101, "{}", count("7204.5"));
+    assert!(count(&seconds) <= 101, "{}", count(&seconds));
     bed.server().carry_out(Order::Stop { task, until: Time(now().0 + 300) });
     bed.ended(task).await;
-    assert_eq!(count("7204.5"), 0);
+    assert_eq!(count(&seconds), 0);
     let log = bed.output(bed.sh(2, "echo alive")).await;
     assert!(log.contains("alive"));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use era_cloud::{Ending, Executor, Report};
 use era_core::units::Span;
 
-use super::bed::{Bed, count, processes, wait_until};
+use super::bed::{Bed, count, long, processes, wait_until};
 
 #[tokio::test]
 async fn a_running_task_is_adopted_by_the_next_server() {
@@ -64,10 +64,11 @@ async fn of_a_task_that_began_and_ended_unheard_all_is_told() {
 #[tokio::test]
 async fn if_the_supervisor_dies_its_tasks_die_and_are_lost_never_doubled() {
     let mut bed = Bed::new().await;
-    let task =
-        bed.launch(bed.sh(1, "echo run >> $ERA_OUTPUTS/runs; sleep 7301.5 & setsid sleep 7301.5"));
+    let seconds = long();
+    let script = format!("echo run >> $ERA_OUTPUTS/runs; sleep {seconds} & setsid sleep {seconds}");
+    let task = bed.launch(bed.sh(1, &script));
     bed.started(task).await;
-    wait_until(|| count("7301.5") >= 2);
+    wait_until(|| count(&seconds) >= 2);
     let done = bed.launch(bed.sh(2, "exit 9"));
     assert_eq!(bed.ended(done).await, (9, Ending::Itself));
     bed.kill(bed.supervisor());
@@ -78,7 +79,7 @@ async fn if_the_supervisor_dies_its_tasks_die_and_are_lost_never_doubled() {
         told.extend(Some(again).filter(|again| !matches!(again, Report::Started { .. })));
     }
     told.sort_by_key(|report| matches!(report, Report::Lost { .. }));
-    assert_eq!(count("7301.5"), 0, "who is told to be lost is gone");
+    assert_eq!(count(&seconds), 0, "who is told to be lost is gone");
     assert!(
         matches!(&told[0], Report::Exited { task: t, code: 9, .. } if *t == done),
         "an end that was not acknowledged outlives the supervisor: {told:?}"
@@ -115,9 +116,10 @@ async fn what_was_ordered_while_there_was_no_supervisor_is_lost_or_runs_never_bo
 #[tokio::test]
 async fn what_outlives_supervisor_and_keepers_is_swept() {
     let mut bed = Bed::new().await;
-    let task = bed.launch(bed.sh(1, "(setsid sleep 7302.5 &); sleep 7302.5"));
+    let seconds = long();
+    let task = bed.launch(bed.sh(1, &format!("(setsid sleep {seconds} &); sleep {seconds}")));
     bed.started(task).await;
-    wait_until(|| count("7302.5") >= 2);
+    wait_until(|| count(&seconds) >= 2);
     let supervisor = bed.supervisor();
     let all = processes();
     let keepers = all.iter().filter(|(pid, words)| {
@@ -134,23 +136,25 @@ async fn what_outlives_supervisor_and_keepers_is_swept() {
     pids.iter().for_each(|pid| bed.kill(*pid));
     let lost = bed.next().await;
     assert!(matches!(lost, Report::Lost { task: t, .. } if t == task), "{lost:?}");
-    assert_eq!(count("7302.5"), 0);
+    assert_eq!(count(&seconds), 0);
 }
 
 #[tokio::test]
 async fn a_keeper_that_dies_takes_its_task_along_and_nobody_else() {
     let mut bed = Bed::new().await;
-    let other = bed.launch(bed.sh(1, "sleep 7303.25; true"));
+    let (seconds, others) = (long(), long());
+    let other = bed.launch(bed.sh(1, &format!("sleep {others}; true")));
     bed.started(other).await;
-    let task = bed.launch(bed.sh(2, "echo $PPID; (setsid sleep 7303.5 &); sleep 7303.5"));
+    let script = format!("echo $PPID; (setsid sleep {seconds} &); sleep {seconds}");
+    let task = bed.launch(bed.sh(2, &script));
     bed.started(task).await;
-    wait_until(|| count("7303.5") >= 2);
+    wait_until(|| count(&seconds) >= 2);
     let log = bed.log(2);
     let keeper: i32 = log.split_whitespace().last().expect("a pid").parse().expect("a pid");
     bed.kill(keeper);
     let lost = bed.next().await;
     assert!(matches!(lost, Report::Lost { task: t, .. } if t == task), "{lost:?}");
-    assert_eq!((count("7303.5"), count("7303.25")), (0, 1));
+    assert_eq!((count(&seconds), count(&others)), (0, 1));
 }
 
 #[tokio::test]
@@ -169,6 +173,34 @@ async fn an_idle_supervisor_leaves_when_asked_and_a_busy_one_does_not() {
     wait_until(|| !std::path::Path::new(&format!("/proc/{supervisor}")).exists());
     let left = groups.lines().find(|group| std::path::Path::new(group).exists());
     assert_eq!(left, None, "it leaves no control group behind");
+}
+
+#[tokio::test]
+async fn an_idle_supervisor_whose_folder_and_server_are_gone_leaves_by_itself() {
+    let mut bed = Bed::new().await;
+    let folder = bed.folder.path().join("shim");
+    let groups = std::fs::read_to_string(folder.join("cgroups")).expect("listed");
+    std::fs::remove_dir_all(&folder).expect("removed");
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert!(bed.has_supervisor().is_some(), "a server listens to it");
+    bed.stop_server().await;
+    wait_until(|| bed.has_supervisor().is_none());
+    let left = groups.lines().find(|group| std::path::Path::new(group).exists());
+    assert_eq!(left, None, "it leaves no control group behind");
+}
+
+#[tokio::test]
+async fn a_server_that_has_ended_starts_no_supervisor() {
+    let mut bed = Bed::new().await;
+    let (folder, away) = (bed.folder.path().join("shim"), bed.folder.path().join("away"));
+    std::fs::rename(&folder, &away).expect("moved");
+    bed.kill(bed.supervisor());
+    // It tries to start one, and tries again.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    bed.stop_server().await;
+    std::fs::rename(&away, &folder).expect("moved");
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(bed.has_supervisor(), None);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use era_cloud::{Attached, Ending, Executor, Launch, NoTerminal, Order, Shown, Ty
 use era_core::job::TaskId;
 use era_core::units::Time;
 
-use super::bed::{Bed, count, now, wait_until};
+use super::bed::{Bed, count, long, now, wait_until};
 
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -86,11 +86,12 @@ async fn a_shell_has_a_terminal_of_its_own_with_the_windows_size() {
 async fn keys_interrupt_and_stop_what_runs_and_not_the_shell() {
     let mut bed = Bed::new().await;
     let (task, mut attached) = shell(&mut bed, 1).await;
-    type_in(&attached, "echo o$((1))n; sleep 7301.5\n").await;
+    let seconds = long();
+    type_in(&attached, &format!("echo o$((1))n; sleep {seconds}\n")).await;
     until(&mut attached, "o1n").await;
-    wait_until(|| count("7301.5") == 1);
+    wait_until(|| count(&seconds) == 1);
     type_in(&attached, "\x03").await;
-    wait_until(|| count("7301.5") == 0);
+    wait_until(|| count(&seconds) == 0);
     type_in(&attached, "echo still $((2*2)) here\n").await;
     until(&mut attached, "still 4 here").await;
     type_in(&attached, "\x04").await;
@@ -134,8 +135,9 @@ async fn whoever_does_not_read_holds_up_nobody_and_sees_the_end_at_last() {
     assert!(seen.contains("too much to be shown"), "{} bytes", seen.len());
     assert!(seen.len() < 3_000_000, "{} bytes", seen.len());
     // And what nobody reads is not typed for ever: whoever types waits, not the supervisor.
-    type_in(&busy, "stty raw -echo; exec sleep 7302.5\n").await;
-    wait_until(|| count("7302.5") == 1);
+    let seconds = long();
+    type_in(&busy, &format!("stty raw -echo; exec sleep {seconds}\n")).await;
+    wait_until(|| count(&seconds) == 1);
     let many = Typed::Bytes(vec![b'x'; 64 << 10]);
     let flood = async { while busy.typed.send(many.clone()).await.is_ok() {} };
     assert!(tokio::time::timeout(Duration::from_millis(500), flood).await.is_err());
@@ -152,12 +154,13 @@ async fn a_stop_ends_a_shell_that_ignores_it_once_its_work_was_saved() {
     // A shell at a terminal ignores SIGTERM; what it runs may need a moment to save.
     let work = "trap 'sleep 0.3; echo saved > $ERA_OUTPUTS/x; exit' TERM; echo r$((1))ady; \
                 while :; do sleep 0.05; done";
-    type_in(&attached, &format!("sleep 7303.5 & sh -c \"{}\"\n", work.replace('$', "\\$"))).await;
+    let (seconds, work) = (long(), work.replace('$', "\\$"));
+    type_in(&attached, &format!("sleep {seconds} & sh -c \"{work}\"\n")).await;
     until(&mut attached, "r1ady").await;
     bed.server().carry_out(Order::Stop { task, until: Time(now().0 + 20_000) });
     assert_eq!(bed.ended(task).await.1, Ending::Stopped);
     assert!(bed.job(1).join("outputs/x").exists(), "{}", bed.log(1));
-    assert_eq!(count("7303.5"), 0, "none is left");
+    assert_eq!(count(&seconds), 0, "none is left");
     assert!(matches!(last(&mut attached).await, Some(Shown::Exited(_))));
 }
 
@@ -167,20 +170,21 @@ async fn a_program_that_is_stopped_by_a_key_ends_with_its_shell() {
     // Not every shell is like another.
     let program = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
     let (task, mut attached) = run(&mut bed, 1, program).await;
-    type_in(&attached, "sleep 7304.5\n").await;
-    wait_until(|| count("7304.5") == 1);
+    let seconds = long();
+    type_in(&attached, &format!("sleep {seconds}\n")).await;
+    wait_until(|| count(&seconds) == 1);
     type_in(&attached, "\x1a").await;
     type_in(&attached, "echo b$((1))ck\n").await;
     until(&mut attached, "b1ck").await;
     bed.server().carry_out(Order::Stop { task, until: Time(now().0 + 20_000) });
     assert_eq!(bed.ended(task).await.1, Ending::Stopped);
-    assert_eq!(count("7304.5"), 0);
+    assert_eq!(count(&seconds), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_without_a_terminal_says_so() {
     let mut bed = Bed::new().await;
-    let task = bed.launch(bed.run(1, &["sleep", "7305.5"]));
+    let task = bed.launch(bed.run(1, &["sleep", "7305"]));
     bed.started(task).await;
     let why = bed.server().attach(task).await.expect_err("it has none");
     assert!(matches!(&why, NoTerminal::Refused(why) if why.contains("--pty")), "{why}");
