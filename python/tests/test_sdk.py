@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -107,6 +109,22 @@ def test_a_bid_is_promised_and_costs_what_was_quoted(client):
     submitted = client.submit(["true"], SMALL, 30, value="1000", deadline=soon)
     assert submitted.quote.price <= 1000
     assert client.wait(submitted.job, 60).state == "succeeded"
+
+
+def test_whoever_waits_does_so_while_the_server_is_started_again(here, client):
+    submitted = client.submit(["sleep", "4"], SMALL, 60)
+    eventually(lambda: client.job(submitted.job).state == "running")
+
+    async def awaited():
+        async with era.AsyncClient(client.server.url, client.server.token) as other:
+            return await other.wait(submitted.job, 60)
+
+    with ThreadPoolExecutor() as pool:
+        waiting = [pool.submit(client.wait, submitted.job, 60), pool.submit(asyncio.run, awaited())]
+        here.server.kill()
+        time.sleep(1.5)
+        here.start()
+        assert [one.result().state for one in waiting] == ["succeeded", "succeeded"]
 
 
 def soon(seconds: float) -> dt.datetime:

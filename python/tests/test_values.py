@@ -1,9 +1,13 @@
 """What needs no server."""
 
+import contextlib
 import datetime as dt
+import http.server
 import ssl
 import subprocess
 import sys
+import threading
+import time
 from decimal import Decimal
 from importlib import metadata
 from pathlib import Path
@@ -11,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import era
-from era import config, metrics, models
+from era import calls, config, metrics, models
 
 
 def test_instants_are_read_to_the_microsecond_and_written_in_utc():
@@ -82,6 +86,57 @@ def test_a_command_is_words_and_not_a_line():
 def test_a_server_that_is_not_there_is_told():
     with era.Client("http://127.0.0.1:9") as client, pytest.raises(era.NoServer):
         client.me()
+
+
+@contextlib.contextmanager
+def scripted(*answers):
+    """A listener that gives these answers in turn, each a status and a body; and who asked."""
+    asked, left = [], list(answers)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def answer(self):
+            asked.append((self.command, self.headers.get("idempotency-key")))
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            status, body = left.pop(0)
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = answer
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_a_proxy_whose_servers_are_being_replaced_is_asked_again(monkeypatch):
+    pauses = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    gone = (502, b"<html>Bad Gateway</html>")
+
+    def call(method, key=None):
+        return calls.Call(method, "/x", lambda body: body, key=key)
+
+    with scripted(gone, gone, (200, b"7")) as (url, asked), era.Client(url) as client:
+        assert client._do(call("POST", "k")) == 7
+        assert asked == [("POST", "k")] * 3
+    # Longer than the two seconds after which nginx asks a server again that was away.
+    assert sum(pauses) > 2
+    with scripted(gone) as (url, asked), era.Client(url) as client:
+        with pytest.raises(era.NoServer, match="502"):
+            client._do(call("POST"))
+        assert len(asked) == 1
+    told = b'{"code": "busy", "detail": "later"}'
+    with scripted((503, told)) as (url, asked), era.Client(url) as client:
+        with pytest.raises(era.Refused, match="later"):
+            client._do(call("GET"))
 
 
 @pytest.fixture

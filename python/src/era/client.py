@@ -18,11 +18,20 @@ import httpx
 
 from . import calls, config
 from .calls import Call
-from .errors import NoServer, Refused
+from .errors import EraError, NoServer, Refused
 from .models import CounterOffers, Job, read
 
 PREFIX = "/api/v1"
 TIMEOUT_S = 30.0
+# How often a request is tried in all, and the longest wait that a server may ask for in between.
+TRIES_MAX = 3
+PAUSE_MAX_S = 5.0
+# For so long a server may be away while somebody waits for a job: it is started again, or another
+# takes its place.
+AWAY_MAX_S = 30.0
+AWAY_EVERY_S = 1.0
+# A server says what is wrong; without a word of its own these are a proxy's.
+NOBODY_BEHIND = (502, 503, 504)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,6 +47,11 @@ def answer(call: Call[T], response: httpx.Response) -> T:
         problem = {}
     if not isinstance(problem, dict):
         problem = {}
+    if "code" not in problem and response.status_code in NOBODY_BEHIND:
+        raise NoServer(
+            f"{response.url.host} answers for servers of which it reaches none now "
+            f"(status {response.status_code}): try again in a few seconds"
+        )
     offers = problem.get("counter_offers")
     raise Refused(
         response.status_code,
@@ -46,6 +60,48 @@ def answer(call: Call[T], response: httpx.Response) -> T:
         problem.get("field"),
         read(CounterOffers, offers) if offers else None,
     )
+
+
+def _pause_s(
+    call: Call[Any], outcome: httpx.Response | httpx.TransportError, tries: int
+) -> float | None:
+    """How long to wait before the same goes out again; `None` where it does not.
+
+    What is safe to repeat is repeated when the connection breaks: reading, putting and deleting,
+    and a creation whose key the server knows again.
+    """
+    safe = call.method != "POST" or call.key is not None
+    if tries >= TRIES_MAX:
+        return None
+    if isinstance(outcome, httpx.TransportError):
+        away = (httpx.ConnectError, httpx.TimeoutException, httpx.UnsupportedProtocol)
+        return 0.05 * 2**tries if safe and not isinstance(outcome, away) else None
+    if outcome.status_code in (429, 503):
+        # Nothing was done: the server says so itself, and when to come again.
+        asked = outcome.headers.get("retry-after", "")
+        return float(asked) if asked.isdecimal() and float(asked) <= PAUSE_MAX_S else None
+    # Whoever is behind the proxy is being replaced, which it may not notice for two seconds.
+    return float(tries) if safe and outcome.status_code in (502, 504) else None
+
+
+class _Patience:
+    """Bears with a server that is away while somebody waits for a job."""
+
+    def __init__(self, until: float | None) -> None:
+        self._until = until
+        self._since: float | None = None
+
+    def heard(self) -> None:
+        self._since = None
+
+    def bear(self, error: EraError) -> None:
+        """Raises what is no absence, or lasts for too long."""
+        away = isinstance(error, NoServer) or (isinstance(error, Refused) and error.status == 503)
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        late = self._until is not None and now >= self._until
+        if not away or late or now - self._since > AWAY_MAX_S:
+            raise error
 
 
 def _headers(server: config.Server) -> dict[str, str]:
@@ -122,17 +178,32 @@ class Client:
     remove_secret = _plain(calls.remove_secret)
 
     def _do(self, call: Call[T]) -> T:
-        try:
-            response = self._http.request(**_request(call))
-        except httpx.TransportError as error:
-            raise NoServer(f"{self.server.url} does not answer: {error}") from error
-        return answer(call, response)
+        tries = 1
+        while True:
+            try:
+                response = self._http.request(**_request(call))
+                pause_s = _pause_s(call, response, tries)
+                if pause_s is None:
+                    return answer(call, response)
+            except httpx.TransportError as error:
+                pause_s = _pause_s(call, error, tries)
+                if pause_s is None:
+                    raise NoServer(f"{self.server.url} does not answer: {error}") from error
+            time.sleep(pause_s)
+            tries += 1
 
     def wait(self, id: int, timeout_s: float | None = None, every_s: float = 0.2) -> Job:
-        """Waits until a job is over."""
+        """Waits until a job is over, also while the server is started again."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
+        patience = _Patience(until)
         while True:
-            job = self.job(id)
+            try:
+                job = self.job(id)
+            except EraError as error:
+                patience.bear(error)
+                time.sleep(AWAY_EVERY_S)
+                continue
+            patience.heard()
             if job.is_over:
                 return job
             if until is not None and time.monotonic() >= until:
@@ -177,17 +248,32 @@ class AsyncClient:
     remove_secret = _awaited(calls.remove_secret)
 
     async def _do(self, call: Call[T]) -> T:
-        try:
-            response = await self._http.request(**_request(call))
-        except httpx.TransportError as error:
-            raise NoServer(f"{self.server.url} does not answer: {error}") from error
-        return answer(call, response)
+        tries = 1
+        while True:
+            try:
+                response = await self._http.request(**_request(call))
+                pause_s = _pause_s(call, response, tries)
+                if pause_s is None:
+                    return answer(call, response)
+            except httpx.TransportError as error:
+                pause_s = _pause_s(call, error, tries)
+                if pause_s is None:
+                    raise NoServer(f"{self.server.url} does not answer: {error}") from error
+            await asyncio.sleep(pause_s)
+            tries += 1
 
     async def wait(self, id: int, timeout_s: float | None = None, every_s: float = 0.2) -> Job:
         """Waits until a job is over."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
+        patience = _Patience(until)
         while True:
-            job = await self.job(id)
+            try:
+                job = await self.job(id)
+            except EraError as error:
+                patience.bear(error)
+                await asyncio.sleep(AWAY_EVERY_S)
+                continue
+            patience.heard()
             if job.is_over:
                 return job
             if until is not None and time.monotonic() >= until:

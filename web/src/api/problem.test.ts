@@ -8,8 +8,10 @@ it('a refusal keeps its sentence, its code and its counter-offers', () => {
 });
 
 it('what a proxy answers instead is told as far as it goes', () => {
-  expect(problemOf(502, '<html>bad gateway</html>').message).toContain('bad gateway');
-  expect(problemOf(502, undefined).message).toBe('HTTP 502');
+  expect(problemOf(418, '<html>a teapot</html>').message).toContain('a teapot');
+  expect(problemOf(418, undefined).message).toBe('HTTP 418');
+  for (const body of ['<html>bad gateway</html>', undefined]) expect(problemOf(502, body)).toMatchObject({ code: UNREACHABLE, status: 502 });
+  expect(problemOf(503, { type: 'urn:era:busy', title: 'busy', status: 503, detail: 'later', code: 'busy' }).code).toBe('busy');
 });
 
 it('no answer at all is one kind of problem', () => {

@@ -6,7 +6,7 @@ import type { CounterOffers, Schemas } from './types';
 
 export type Problem = Schemas['Problem'];
 
-/** Nothing came back: no network, or nobody listens. */
+/** No server answered: no network, nobody listens, or a proxy that reaches nobody. */
 export const UNREACHABLE = 'unreachable';
 
 export class ProblemError extends Error {
@@ -45,6 +45,10 @@ export function asProblem(thrown: unknown): ProblemError {
 export function problemOf(status: number, body: unknown): ProblemError {
   if (typeof body === 'object' && body !== null && 'code' in body && 'detail' in body) {
     return new ProblemError(body as Problem);
+  }
+  // A proxy's own words: none of the servers behind it answers.
+  if (status >= 502 && status <= 504) {
+    return new ProblemError({ type: `urn:era:${UNREACHABLE}`, title: UNREACHABLE, status, detail: `HTTP ${status}`, code: UNREACHABLE });
   }
   const detail = typeof body === 'string' && body.trim() !== '' ? body.slice(0, 400) : `HTTP ${status}`;
   return new ProblemError({ type: 'urn:era:refused', title: 'refused', status, detail, code: 'refused' });

@@ -223,6 +223,8 @@ impl Client {
                 let client = env!("CARGO_PKG_VERSION");
                 ClientError::NotKnown { url, path, server, client }
             }
+            // A server of ERA says what is wrong; these are a proxy's own words.
+            502..=504 => ClientError::NobodyBehind { url, status },
             _ => ClientError::NotUnderstood { url, path, why: format!("status {status}") },
         }
     }
@@ -259,9 +261,10 @@ fn pause_before_repeat(
                 let pause = Duration::from_secs(seconds).max(usual);
                 (pause <= PAUSE_MAX).then_some(pause)
             }
-            // Whoever is behind the proxy is being replaced.
+            // Whoever is behind the proxy is being replaced, which a proxy may not notice for the
+            // two seconds after which it looks again.
             StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT if safe => {
-                Some(usual.max(Duration::from_secs(1)))
+                Some(Duration::from_secs(tries.into()))
             }
             _ => None,
         },

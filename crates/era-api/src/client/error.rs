@@ -24,6 +24,16 @@ pub enum ClientError {
         /// What the machine said.
         why: String,
     },
+    /// A proxy answers there, and none of the servers behind it.
+    #[error(
+        "{url} answers for servers of which it reaches none now (status {status}): try again in a few seconds, and if it lasts, tell whoever runs it"
+    )]
+    NobodyBehind {
+        /// Where.
+        url: String,
+        /// What it answered.
+        status: u16,
+    },
     /// Somebody answers, but cannot show who it is.
     #[error(
         "the certificate of {url} is not trusted ({why}): name the authority that signed it with --ca or ERA_CA"

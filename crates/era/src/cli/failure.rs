@@ -83,6 +83,7 @@ pub(crate) fn verdict(error: &anyhow::Error) -> Option<Verdict> {
             Some(Verdict::of(BAD_INPUT, ""))
         }
         ClientError::Unreachable { .. }
+        | ClientError::NobodyBehind { .. }
         | ClientError::Certificate { .. }
         | ClientError::NotKnown { .. }
         | ClientError::TimedOut { .. }

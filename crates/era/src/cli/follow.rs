@@ -48,10 +48,23 @@ pub(crate) fn lines(
     }
 }
 
+/// Asks for as long as a server may be away: it is started again, or another takes its place.
+pub(crate) fn patiently<T>(ask: impl Fn() -> Result<T, ClientError>) -> Result<T, ClientError> {
+    let mut failed = 0;
+    loop {
+        match ask() {
+            Err(error) if failed < TRIES_MAX && is_passing(&error) => failed += 1,
+            answered => return answered,
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// Whether it may be gone in a moment.
 pub(crate) fn is_passing(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable { .. }
+        | ClientError::NobodyBehind { .. }
         | ClientError::TimedOut { .. }
         | ClientError::Broken { .. } => true,
         ClientError::Refused(problem) => problem.status == 503,

@@ -110,7 +110,7 @@ impl Run {
             ..JobFilter::default()
         };
         let mut pause = Duration::from_millis(20);
-        while !client.jobs(&active)?.items.is_empty() {
+        while !follow::patiently(|| client.jobs(&active))?.items.is_empty() {
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_secs(2));
         }
@@ -211,7 +211,7 @@ impl Run {
     ) -> anyhow::Result<Attended> {
         let (mut pause, mut state, mut attended) = (Duration::from_millis(10), None, Attended::Not);
         loop {
-            let now = client.job(id)?.summary.state;
+            let now = follow::patiently(|| client.job(id))?.summary.state;
             if now.is_over() {
                 return Ok(attended);
             }
@@ -348,7 +348,7 @@ fn print_line(line: &LogLine) -> anyhow::Result<()> {
 fn settled(client: &Client, id: u64) -> anyhow::Result<Job> {
     let mut pause = Duration::from_millis(2);
     loop {
-        let job = client.job(id)?;
+        let job = follow::patiently(|| client.job(id))?;
         if job.summary.state.is_over() {
             return Ok(job);
         }

@@ -28,7 +28,6 @@ const BUSY: Duration = Duration::from_secs(1);
 const PIECES_MAX: usize = 64;
 /// How often in a row, and after how long, a connection that broke is made again.
 const TRIES_MAX: u32 = 30;
-const UNKNOWN_MAX: u32 = 5;
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Ctrl-C as a key.
@@ -113,15 +112,10 @@ fn again(
             }
         }
         tries += 1;
-        // Anew each time: a server of one's own here has another token after a restart, which is
-        // told a moment after it answers.
-        let refused = match common.client()?.attach(job, rank) {
+        match common.client()?.attach(job, rank) {
             Ok(terminal) => return Ok(Some(terminal)),
-            Err(error) => error,
-        };
-        let unknown = matches!(&refused, ClientError::Refused(problem) if problem.status == 401);
-        if tries >= TRIES_MAX || !(is_passing(&refused) || (unknown && tries < UNKNOWN_MAX)) {
-            return Err(refused.into());
+            Err(error) if tries < TRIES_MAX && is_passing(&error) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }

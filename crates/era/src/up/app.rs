@@ -105,7 +105,7 @@ async fn serve(
     };
     let url = encryption.url(answering.address);
     // Several may share the folder, and the token in it.
-    if introduces && let Err(error) = local::introduce(&answering.app, &folder, &url, false).await {
+    if introduces && let Err(error) = local::introduce(&answering.app, &folder, &url).await {
         // Logging in works all the same.
         tracing::warn!(%error, "this user's commands must log in");
     }

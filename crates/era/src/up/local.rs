@@ -16,20 +16,15 @@ use crate::cli::config;
 
 /// What the token is for, as lists of tokens show it.
 const LABEL: &str = "commands on the server's own machine";
-/// For how long it is good. A server that is alone makes a new one at every start; several that
-/// share the folder, when half of it is over.
+/// For how long it is good. It outlives the server, so that whoever waits for a job while that is
+/// started again need not know; a new one is made when half of it is over.
 const VALID_MS: i64 = 365 * 24 * 3_600_000;
 /// For how long a token stays good that another one took the place of. Several servers may start
 /// at once, each leave a token, and a command hold the one that was overwritten.
 const SETTLING_MS: i64 = 3_600_000;
 
 /// Leaves a token for this user's own commands, and ends those that it takes the place of.
-pub(super) async fn introduce(
-    app: &App,
-    data: &Path,
-    url: &str,
-    is_alone: bool,
-) -> anyhow::Result<()> {
+pub(super) async fn introduce(app: &App, data: &Path, url: &str) -> anyhow::Result<()> {
     let auth = &app.auth;
     let directory = auth.directory();
     let administrators = directory.users().filter(|user| user.role == Role::Administrator);
@@ -38,8 +33,7 @@ pub(super) async fn introduce(
         return Ok(());
     };
     let file = data.join("local-token");
-    let kept = if is_alone { None } else { kept(auth, account.id, &file).await? };
-    let good = match kept {
+    let good = match kept(auth, account.id, &file).await? {
         Some(live) => live.id.clone(),
         None => {
             let wanted = NewSession {
@@ -54,7 +48,7 @@ pub(super) async fn introduce(
             issued.live.id.clone()
         }
     };
-    let before = if is_alone { i64::MAX } else { now_ms() - SETTLING_MS };
+    let before = now_ms() - SETTLING_MS;
     let is_old = |live: &Live| live.label == LABEL && live.id != good && live.created < before;
     for old in auth.tokens_of(account.id).iter().filter(|live| is_old(live)) {
         auth.end(old).await?;
@@ -62,7 +56,7 @@ pub(super) async fn introduce(
     config::record_local(url, &file).context("this user's commands cannot be told where it runs")
 }
 
-/// The token that another server left there, where it goes on being good.
+/// The token that an earlier server or another one left there, where it goes on being good.
 async fn kept(auth: &Auth, account: UserId, file: &Path) -> anyhow::Result<Option<Arc<Live>>> {
     let Ok(secret) = std::fs::read_to_string(file) else { return Ok(None) };
     let found = auth.session_looked_up(secret.trim()).await?;

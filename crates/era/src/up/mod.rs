@@ -65,7 +65,7 @@ impl Up {
         let engines = self.tasks.engines(&data, simulated)?;
         let running = boot::start(self.settings(data.clone())?, engines).await?;
         let url = self.encryption.url(running.address);
-        if let Err(error) = local::introduce(&running.app, &data, &url, true).await {
+        if let Err(error) = local::introduce(&running.app, &data, &url).await {
             // Logging in works all the same.
             tracing::warn!(%error, "this user's commands must log in");
         }

@@ -5,6 +5,7 @@
 //! moments follow from `PROPTEST_RNG_SEED`, which is printed.
 
 use std::collections::BTreeMap;
+use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -259,6 +260,39 @@ fn what_ends_while_the_server_is_away_is_dated_and_billed_as_it_ended() {
         assert_eq!(tasks.as_array().map(Vec::len), Some(1), "{tasks}");
         let task: jiff::Timestamp = tasks[0]["ended"].as_str().unwrap().parse().unwrap();
         assert!((task.as_millisecond() - at("ended")).abs() < 100, "{tasks} of {ended}");
+    }
+}
+
+#[test]
+fn whoever_waits_for_jobs_is_told_their_end_though_the_server_was_away() {
+    let mut platform = Platform::start();
+    let script =
+        "echo began; while [ ! -f $ERA_OUTPUTS/go ]; do sleep 0.05; done; echo over; exit 7";
+    let run = |more: &[&str]| {
+        let asked = ["run", "-y", "--cpu", "0.1", "--memory", "64Mi", "--time", "5m"];
+        let mut command = platform.era();
+        command.args(asked).args(more).args(["--no-outputs", "--", "sh", "-c", script]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let one = run(&[]);
+    let running = |wanted: usize| {
+        move |jobs: &Value| (jobs["items"].as_array()?.len() == wanted).then(|| jobs.clone())
+    };
+    platform.wait_for("a job that runs", "/jobs?state=running", running(1));
+    let several = run(&["--array", "0-1"]);
+    let jobs = platform.wait_for("an array that runs", "/jobs?state=running", running(3));
+    platform.kill();
+    // Whoever asks meanwhile finds nobody.
+    std::thread::sleep(Duration::from_secs(3));
+    platform.restart();
+    for job in jobs["items"].as_array().unwrap() {
+        std::fs::write(platform.outputs(job["id"].as_u64().unwrap()).join("go"), "").unwrap();
+    }
+    for (waiting, printed) in [(one, "began\nover\n"), (several, "")] {
+        let Output { status, stdout, stderr } = waiting.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&stderr);
+        assert_eq!(status.code(), Some(7), "{told}");
+        assert_eq!(String::from_utf8_lossy(&stdout), printed, "{told}");
     }
 }
 

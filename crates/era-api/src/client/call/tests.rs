@@ -111,6 +111,24 @@ fn a_busy_server_is_asked_again_when_it_says() {
 }
 
 #[test]
+fn a_proxy_that_reaches_nobody_is_asked_again_and_told_from_a_server() {
+    let nobody = || answer("502 Bad Gateway", "server: nginx\r\n", "<html>Bad Gateway</html>");
+    let (url, worker) = serve(vec![nobody(), nobody(), answer("200 OK", "", "7")]);
+    let begun = std::time::Instant::now();
+    assert_eq!(Client::new(&url, None).unwrap().post::<_, u32>("/jobs", &"x").unwrap(), 7);
+    // Longer than the two seconds after which nginx asks a server again that was away.
+    assert!(begun.elapsed().as_millis() > 2500);
+    let asked = worker.join().unwrap();
+    assert!(asked.iter().all(|request| key_of(request) == key_of(&asked[0])));
+    let away = answer("503 Service Temporarily Unavailable", "", "<html>");
+    let (url, worker) = serve(vec![away]);
+    let error = Client::new(&url, None).unwrap().get::<u32>("/market").unwrap_err();
+    assert!(matches!(error, ClientError::NobodyBehind { status: 503, .. }), "{error}");
+    assert!(error.to_string().contains("try again in a few seconds"), "{error}");
+    worker.join().unwrap();
+}
+
+#[test]
 fn nobody_at_the_address_is_said_with_what_to_do() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

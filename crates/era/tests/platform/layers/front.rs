@@ -153,6 +153,10 @@ fn whoever_keeps_files_is_reached_whichever_of_two_it_is_and_whatever_is_sent() 
     sent("while-the-first-stands-by");
     second.kill();
     first.wait_until_ready();
+    // nginx asks whoever refused it again after two seconds, and answers itself till then. Whoever
+    // uses our own command does not notice.
+    let listed = front.era(&token, &["data", "ls"]).output().unwrap();
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     sent("after-it-took-over");
     second.start();
     wait("the other one to stand by", MINUTE, || {

@@ -1,1 +1,0 @@
-import{Pt as e}from"./ui-BS5v1x2k.js";import{n as t,t as n}from"./client-CQnaBYK9.js";async function r(r){return e(e=>t(n.GET(`/api/v1/users`,{params:{query:e},signal:r})))}async function i(r){return e(e=>t(n.GET(`/api/v1/groups`,{params:{query:e},signal:r})))}export{r as n,i as t};
