@@ -12,7 +12,7 @@ import inspect
 import time
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, Union
 
 import httpx
 
@@ -37,8 +37,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def answer(call: Call[T], response: httpx.Response) -> T:
+Outcome = Union[httpx.Response, httpx.TransportError]
+
+
+def answer(call: Call[T], url: str, response: Outcome) -> T:
     """An answer as its type, or the refusal as an exception."""
+    if isinstance(response, httpx.TransportError):
+        raise NoServer(f"{url} does not answer: {response}") from response
     if response.is_success:
         return call.answer(response.json() if response.content else None)
     try:
@@ -49,7 +54,7 @@ def answer(call: Call[T], response: httpx.Response) -> T:
         problem = {}
     if "code" not in problem and response.status_code in NOBODY_BEHIND:
         raise NoServer(
-            f"{response.url.host} answers for servers of which it reaches none now "
+            f"{url} answers for servers of which it reaches none now "
             f"(status {response.status_code}): try again in a few seconds"
         )
     offers = problem.get("counter_offers")
@@ -62,9 +67,7 @@ def answer(call: Call[T], response: httpx.Response) -> T:
     )
 
 
-def _pause_s(
-    call: Call[Any], outcome: httpx.Response | httpx.TransportError, tries: int
-) -> float | None:
+def _pause_s(call: Call[Any], outcome: Outcome, tries: int) -> float | None:
     """How long to wait before the same goes out again; `None` where it does not.
 
     What is safe to repeat is repeated when the connection breaks: reading, putting and deleting,
@@ -180,15 +183,14 @@ class Client:
     def _do(self, call: Call[T]) -> T:
         tries = 1
         while True:
+            outcome: Outcome
             try:
-                response = self._http.request(**_request(call))
-                pause_s = _pause_s(call, response, tries)
-                if pause_s is None:
-                    return answer(call, response)
+                outcome = self._http.request(**_request(call))
             except httpx.TransportError as error:
-                pause_s = _pause_s(call, error, tries)
-                if pause_s is None:
-                    raise NoServer(f"{self.server.url} does not answer: {error}") from error
+                outcome = error
+            pause_s = _pause_s(call, outcome, tries)
+            if pause_s is None:
+                return answer(call, self.server.url, outcome)
             time.sleep(pause_s)
             tries += 1
 
@@ -250,20 +252,19 @@ class AsyncClient:
     async def _do(self, call: Call[T]) -> T:
         tries = 1
         while True:
+            outcome: Outcome
             try:
-                response = await self._http.request(**_request(call))
-                pause_s = _pause_s(call, response, tries)
-                if pause_s is None:
-                    return answer(call, response)
+                outcome = await self._http.request(**_request(call))
             except httpx.TransportError as error:
-                pause_s = _pause_s(call, error, tries)
-                if pause_s is None:
-                    raise NoServer(f"{self.server.url} does not answer: {error}") from error
+                outcome = error
+            pause_s = _pause_s(call, outcome, tries)
+            if pause_s is None:
+                return answer(call, self.server.url, outcome)
             await asyncio.sleep(pause_s)
             tries += 1
 
     async def wait(self, id: int, timeout_s: float | None = None, every_s: float = 0.2) -> Job:
-        """Waits until a job is over."""
+        """Waits until a job is over, also while the server is started again."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         patience = _Patience(until)
         while True:

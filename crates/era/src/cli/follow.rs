@@ -6,8 +6,12 @@ use std::time::Duration;
 use era_api::client::{Client, ClientError, LogAsk};
 use era_api::job::LogLine;
 
+use super::look::note;
+
 /// How often in a row a connection is made again without a line in between.
 const TRIES_MAX: u32 = 30;
+/// The failure of so many in a row is told.
+const TOLD_AT: u32 = 2;
 /// Between two of them.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -40,11 +44,9 @@ pub(crate) fn lines(
             Err(error) => Some(error),
         };
         let Some(error) = broke else { return Ok(()) };
-        failed += 1;
-        if failed > TRIES_MAX || !is_passing(&error) {
+        if !bears_with(&error, &mut failed) {
             return Err(error.into());
         }
-        std::thread::sleep(PAUSE);
     }
 }
 
@@ -53,11 +55,23 @@ pub(crate) fn patiently<T>(ask: impl Fn() -> Result<T, ClientError>) -> Result<T
     let mut failed = 0;
     loop {
         match ask() {
-            Err(error) if failed < TRIES_MAX && is_passing(&error) => failed += 1,
+            Err(error) if bears_with(&error, &mut failed) => {}
             answered => return answered,
         }
-        std::thread::sleep(PAUSE);
     }
+}
+
+/// Waits a moment, where that may help. Whoever waits for longer is told why.
+fn bears_with(error: &ClientError, failed: &mut u32) -> bool {
+    *failed += 1;
+    if *failed > TRIES_MAX || !is_passing(error) {
+        return false;
+    }
+    if *failed == TOLD_AT {
+        note(&format!("{error}: trying again"));
+    }
+    std::thread::sleep(PAUSE);
+    true
 }
 
 /// Whether it may be gone in a moment.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use era_api::account::Role;
+use era_api::account::{Role, Scope};
 use era_core::units::UserId;
 use era_server::App;
 use era_server::auth::sessions::{NewSession, scopes_of};
@@ -33,12 +33,13 @@ pub(super) async fn introduce(app: &App, data: &Path, url: &str) -> anyhow::Resu
         return Ok(());
     };
     let file = data.join("local-token");
-    let good = match kept(auth, account.id, &file).await? {
+    let scopes = scopes_of(account.role);
+    let good = match kept(auth, account.id, &scopes, &file).await? {
         Some(live) => live.id.clone(),
         None => {
             let wanted = NewSession {
                 label: LABEL.to_owned(),
-                scopes: scopes_of(account.role),
+                scopes,
                 valid_ms: VALID_MS,
                 cookie: false,
                 limited: false,
@@ -57,10 +58,18 @@ pub(super) async fn introduce(app: &App, data: &Path, url: &str) -> anyhow::Resu
 }
 
 /// The token that an earlier server or another one left there, where it goes on being good.
-async fn kept(auth: &Auth, account: UserId, file: &Path) -> anyhow::Result<Option<Arc<Live>>> {
+async fn kept(
+    auth: &Auth,
+    account: UserId,
+    scopes: &[Scope],
+    file: &Path,
+) -> anyhow::Result<Option<Arc<Live>>> {
     let Ok(secret) = std::fs::read_to_string(file) else { return Ok(None) };
     let found = auth.session_looked_up(secret.trim()).await?;
     let lasts = |live: &Live| live.expires - now_ms() > VALID_MS / 2;
-    let is_ours = |live: &Live| live.user == account && live.label == LABEL && lasts(live);
-    Ok(found.map(|(_, live)| live).filter(|live| is_ours(live)))
+    // A newer version may know more scopes than the one that made it.
+    let suffices = |live: &Live| scopes.iter().all(|scope| live.scopes.contains(scope));
+    let is_ours = |live: &Live| live.user == account && live.label == LABEL;
+    let is_good = |live: &Arc<Live>| is_ours(live) && suffices(live) && lasts(live);
+    Ok(found.map(|(_, live)| live).filter(is_good))
 }

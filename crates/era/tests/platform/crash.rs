@@ -283,7 +283,7 @@ fn whoever_waits_for_jobs_is_told_their_end_though_the_server_was_away() {
     let jobs = platform.wait_for("an array that runs", "/jobs?state=running", running(3));
     platform.kill();
     // Whoever asks meanwhile finds nobody.
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(5));
     platform.restart();
     for job in jobs["items"].as_array().unwrap() {
         std::fs::write(platform.outputs(job["id"].as_u64().unwrap()).join("go"), "").unwrap();
@@ -291,6 +291,7 @@ fn whoever_waits_for_jobs_is_told_their_end_though_the_server_was_away() {
     for (waiting, printed) in [(one, "began\nover\n"), (several, "")] {
         let Output { status, stdout, stderr } = waiting.wait_with_output().unwrap();
         let told = String::from_utf8_lossy(&stderr);
+        assert_eq!(told.matches("trying again").count(), 1, "{told}");
         assert_eq!(status.code(), Some(7), "{told}");
         assert_eq!(String::from_utf8_lossy(&stdout), printed, "{told}");
     }
