@@ -1,7 +1,8 @@
 //! For tests that need what a machine may not have: one that cannot be run says why, and is counted.
 //!
 //! What is counted goes to the file that `ERA_SKIPPED` names, a line for each: the test, a tab, and
-//! why. `.ci/run` reads it. A harness of tests would say that they passed.
+//! why. `scripts/skips` reads it, and knows which may be (`.ci/skips`). Tests in Python and of the page
+//! write to the same file. A harness of tests would say that they passed.
 
 use std::io::Write as _;
 

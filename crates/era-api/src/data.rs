@@ -112,7 +112,32 @@ pub struct FilesEdit {
     pub replace: bool,
 }
 
-/// A file that a job left in its outputs.
+/// What is kept of a job: a folder of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// What it was to make.
+    Outputs,
+    /// What it goes on from.
+    Checkpoints,
+}
+
+impl Kept {
+    /// As folders and addresses are called.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kept::Outputs => "outputs",
+            Kept::Checkpoints => "checkpoints",
+        }
+    }
+}
+
+impl std::fmt::Display for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A file that is kept of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct OutputFile {
     /// Its path below `outputs/`.

@@ -6,285 +6,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::Credits;
-use crate::quote::{Quote, Value};
+use crate::quote::Quote;
 
-/// Resources of one replica, as Kubernetes writes them: `{"cpu": "4", "memory": "16Gi",
-/// "gpu": "1", "gpu.model": "h100", "gpu.memory": "40Gi"}`. Numbers are read too.
-pub type Resources = BTreeMap<String, Quantity>;
-
-/// An amount: a string such as `16Gi`, or a plain number.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(untagged, expecting = "an amount such as 2 or \"16Gi\"")]
-pub enum Quantity {
-    /// As text.
-    Text(String),
-    /// As a number.
-    Number(f64),
-}
-
-impl std::fmt::Display for Quantity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Quantity::Text(text) => f.write_str(text),
-            Quantity::Number(number) => write!(f, "{number}"),
-        }
-    }
-}
-
-/// What a job needs, when it may run and where: the part of it that is priced.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Ask {
-    /// What each replica needs.
-    #[serde(deserialize_with = "crate::reading::resources")]
-    pub resources: Resources,
-    /// How many replicas start together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replicas: Option<Replicas>,
-    /// A total of GPUs instead of replicas, split over nodes; `resources` go with each GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpus: Option<u32>,
-    /// How long it runs at most, in seconds.
-    pub duration_s: u64,
-    /// Not before; now where nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub earliest: Option<Timestamp>,
-    /// Finished by; the horizon where nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Timestamp>,
-    /// Where it may run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub constraints: Option<Constraints>,
-}
-
-impl Ask {
-    /// Whether all of the job is one task, now and later.
-    pub fn is_one_task(&self) -> bool {
-        let one = [None, Some(Replicas::Fixed(1)), Some(Replicas::Range { min: 1, max: 1 })];
-        self.gpus.is_none() && one.contains(&self.replicas)
-    }
-}
-
-/// A fixed number of replicas, or a range: `min` are promised, `max` is the limit of growth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[serde(untagged)]
-pub enum Replicas {
-    /// So many.
-    Fixed(u32),
-    /// An elastic job.
-    Range {
-        /// Promised.
-        min: u32,
-        /// At most.
-        max: u32,
-    },
-}
-
-/// Where a job may run. Empty means anywhere.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Constraints {
-    /// Only in this pool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pool: Option<String>,
-    /// Only in this domain.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub domain: Option<String>,
-    /// Only on nodes with these labels.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    /// All replicas on one `node`, in one `rack` or in one `domain`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub same: Option<Topology>,
-    /// At most so many replicas on a node.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub per_node_max: Option<u32>,
-    /// Spread replicas over nodes rather than pack them.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub spread: bool,
-}
-
-/// How near to each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Topology {
-    /// One machine.
-    Node,
-    /// One rack.
-    Rack,
-    /// One domain.
-    Domain,
-}
-
-/// What is run: a command in an environment, with its code and data.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Work {
-    /// The command and its arguments.
-    pub command: Vec<String>,
-    /// The code: the hash of an uploaded tree, which becomes the working folder.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
-    /// Environment variables.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-    /// Names of secrets that it finds in its environment, with the values that they have when it
-    /// starts.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub secrets: Vec<String>,
-    /// Data sets that it sees, read-only.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<WorkInput>,
-    /// The image that it runs in, where the executor has images.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image: Option<String>,
-    /// Whether each replica has a terminal of its own, to which one can attach, rather than an
-    /// output and no input. Where tasks are plain processes of the server's own machine.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub terminal: bool,
-}
-
-/// A data set as a job sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WorkInput {
-    /// Its name, or `owner/name`.
-    pub data: String,
-    /// Where it appears in the working folder; `inputs/NAME` where nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-}
-
-/// Typed facts about a job that formulas and estimates may use.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Attributes {
-    /// Such as `vision`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
-    /// Such as `pytorch`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub framework: Option<String>,
-    /// Such as `resnet50`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub network: Option<String>,
-    /// Parameters of the network, in thousands.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub parameters_k: Option<u64>,
-    /// Size of the data, in MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub data_mib: Option<u64>,
-}
-
-/// A job as it is handed in. With a `value` or a `hold` it is a bid; without either it waits in
-/// a queue.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewJob {
-    /// What people call it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// What it is done for: spending is told by project.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
-    /// What is run.
-    pub work: Work,
-    /// What it needs, and when.
-    pub ask: Ask,
-    /// What it is worth: makes it a bid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<Value>,
-    /// The price that was quoted: the most that it may cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub most: Option<Credits>,
-    /// A held quote that it takes; `ask` is then what was held.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hold: Option<u64>,
-    /// What happens when it needs longer than it said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overrun: Option<Overrun>,
-    /// The queue that it waits in without a promise; `default` where nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<String>,
-    /// Whether it may be stopped for others, with grace, and started again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub preemptible: bool,
-    /// Whether idle GPUs may be taken back.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub release_when_idle: bool,
-    /// The owner's own ranking of his jobs.
-    #[serde(default)]
-    pub priority: i32,
-    /// Typed facts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attributes: Option<Attributes>,
-    /// Many of the same: one job for each index. For queues.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub array: Option<Array>,
-    /// Jobs that must be over first. For queues.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub after: Vec<After>,
-}
-
-/// What happens when a job needs longer than it said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Overrun {
-    /// It goes on at the market price while there is room and money.
-    #[default]
-    Extend,
-    /// It is told to stop one grace period before its promised end.
-    Stop,
-}
-
-/// The indices of an array: `from`, `from + step`, … up to `to`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Array {
-    /// The first index.
-    pub from: u32,
-    /// The last index, or less.
-    pub to: u32,
-    /// From one to the next.
-    #[serde(default = "one")]
-    pub step: u32,
-    /// At most so many run at a time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u32>,
-}
-
-fn one() -> u32 {
-    1
-}
-
-impl Array {
-    /// How many jobs it makes; `None` where it makes none.
-    pub fn count(&self) -> Option<u32> {
-        (self.to >= self.from && self.step > 0).then(|| (self.to - self.from) / self.step + 1)
-    }
-}
-
-/// A job that must be over first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct After {
-    /// Which; the first job of an array stands for all of it.
-    pub job: u64,
-    /// How it must have ended.
-    #[serde(default)]
-    pub when: AfterWhen,
-}
-
-/// How a job must have ended for another to follow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AfterWhen {
-    /// It succeeded.
-    #[default]
-    Ok,
-    /// In any way.
-    Any,
-}
+pub use era_spec::{
+    After, AfterWhen, Array, Ask, Attributes, Constraints, JobSpec, JobState, Overrun, Quantity,
+    Replicas, Resources, Topology, Work, WorkInput,
+};
 
 /// The answer to a submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -296,59 +23,31 @@ pub struct Submitted {
     /// Price and slot, where it has a promise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote: Option<Quote>,
+    /// The job whose checkpoints it begins with, where it was handed in in the place of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoints_of: Option<u64>,
 }
 
-/// Where a job stands.
+/// A job as it would be handed in again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Again {
+    /// The same work on terms that hold now: a window that has passed begins now and is as long as
+    /// it was. It has a value only where its owner said one: what it cost then is none.
+    pub job: JobSpec,
+    /// Whether it asks for a promise, which has a price. Else it waits in a queue and pays for what
+    /// it uses.
+    pub promise: bool,
+}
+
+/// What giving up a job would bring back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum JobState {
-    /// In a queue.
-    Waiting,
-    /// It has a promise that has not begun.
-    Promised,
-    /// Its tasks were sent out.
-    Starting,
-    /// It runs.
-    Running,
-    /// It was told to stop.
-    Stopping,
-    /// Every task exited with 0.
-    Succeeded,
-    /// A task exited with another code.
-    Failed,
-    /// Its owner gave it up.
-    Cancelled,
-    /// Its owner gave back what was left.
-    Released,
-    /// Its time was over.
-    LimitReached,
-    /// The promise could not be kept.
-    Broken,
-}
-
-impl JobState {
-    /// Whether it is over.
-    pub fn is_over(self) -> bool {
-        use JobState::{Broken, Cancelled, Failed, LimitReached, Released, Succeeded};
-        matches!(self, Succeeded | Failed | Cancelled | Released | LimitReached | Broken)
-    }
-
-    /// As it is written on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            JobState::Waiting => "waiting",
-            JobState::Promised => "promised",
-            JobState::Starting => "starting",
-            JobState::Running => "running",
-            JobState::Stopping => "stopping",
-            JobState::Succeeded => "succeeded",
-            JobState::Failed => "failed",
-            JobState::Cancelled => "cancelled",
-            JobState::Released => "released",
-            JobState::LimitReached => "limit_reached",
-            JobState::Broken => "broken",
-        }
-    }
+pub struct Refund {
+    /// What comes back to its owner's wallet.
+    pub back: Credits,
+    /// What stays paid, for what was used and by the rules.
+    pub kept: Credits,
+    /// Whether something of it runs: the longer that takes to stop, the less comes back.
+    pub runs: bool,
 }
 
 /// A job as lists show it.
@@ -381,7 +80,7 @@ pub struct JobSummary {
     pub ended: Option<Timestamp>,
     /// The code of the first task that exited with another than 0, else 0 once it succeeded.
     pub exit_code: Option<i32>,
-    /// What it was promised for, or has paid so far.
+    /// What it costs: all that was charged or set aside for it so far, less all that came back.
     pub price: Credits,
     /// What each replica needs.
     pub resources: BTreeMap<String, String>,
@@ -416,7 +115,7 @@ pub struct Job {
     #[serde(flatten)]
     pub summary: JobSummary,
     /// What was handed in.
-    pub spec: NewJob,
+    pub spec: JobSpec,
     /// How it ended, in a sentence.
     pub reason: Option<String>,
     /// The same for whoever puts it in words of their own.
@@ -473,6 +172,30 @@ pub struct Task {
     /// Whether it only slept, on a simulated node.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
+}
+
+/// How many jobs are in each state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct JobCounts {
+    /// By state, for each that was asked for.
+    pub counts: BTreeMap<String, u64>,
+    /// States of which there are as many or more: counting stops at 100,000.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_least: Vec<JobState>,
+}
+
+/// Which jobs are counted, of those that the caller may see.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct JobCountFilter {
+    /// In one of these states, by comma; `active` stands for all that are not over, `over` for the
+    /// others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Of this account; for those who may see others'.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
 }
 
 /// What a job paid and got back.
@@ -559,7 +282,8 @@ pub struct TimelineFilter {
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct JobFilter {
-    /// In one of these states, by comma; `active` stands for all that are not over.
+    /// In one of these states, by comma; `active` stands for all that are not over, `over` for the
+    /// others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// Of this account; for those who may see others'.

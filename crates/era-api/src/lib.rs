@@ -7,7 +7,6 @@
 pub mod account;
 pub mod client;
 pub mod cluster;
-pub mod credits;
 pub mod data;
 pub mod event;
 pub mod file_service;
@@ -16,16 +15,16 @@ pub mod job;
 pub mod lab;
 pub mod market;
 pub mod page;
+pub mod plain;
 pub mod problem;
 pub mod queue;
 pub mod quote;
-pub mod reading;
 pub mod report;
 pub mod secret;
 pub mod settings;
 pub mod terminal;
 
-pub use credits::Credits;
+pub use era_spec::Credits;
 pub use jiff::Timestamp;
 pub use page::Page;
 pub use problem::Problem;

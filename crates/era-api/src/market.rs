@@ -100,4 +100,8 @@ pub struct PoolPrice {
     pub now: PricePoint,
     /// The cheapest within a day.
     pub cheapest: PricePoint,
+    /// The share of all that it has that work without a promise uses now: cores, memory, GPUs.
+    /// Prices follow from what is promised and forecast, so this does not raise them.
+    #[serde(default)]
+    pub queue_work: [f64; 3],
 }

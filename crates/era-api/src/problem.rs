@@ -65,9 +65,12 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |field: &String| {
+            self.detail.strip_prefix(field.as_str()).is_some_and(|rest| rest.starts_with(':'))
+        };
         match &self.field {
-            Some(field) => write!(f, "{field}: {}", self.detail),
-            None => f.write_str(&self.detail),
+            Some(field) if !names(field) => write!(f, "{field}: {}", self.detail),
+            _ => f.write_str(&self.detail),
         }
     }
 }

@@ -4,27 +4,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::Credits;
-use crate::job::Ask;
+use era_spec::Ask;
 
-/// What a bid is worth: one amount, or steps that fall with the time of finishing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[serde(untagged)]
-pub enum Value {
-    /// The same whenever it finishes within its window.
-    Flat(Credits),
-    /// Falls in steps; nothing after the last.
-    Steps(Vec<ValueStep>),
-}
-
-/// One step of a falling value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ValueStep {
-    /// Finished by.
-    pub by: Timestamp,
-    /// Worth.
-    pub worth: Credits,
-}
+pub use era_spec::{Value, ValueStep};
 
 /// A question for a price: `ask`, or several joined. Alternatives are joined by *one of*, and
 /// requests of an alternative by *all of*.
@@ -46,6 +28,10 @@ pub struct QuoteAsk {
     /// Whether price and slot are to be set aside for a while.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold: bool,
+    /// A hold of one's own that is priced as if it were not there: what it sets aside makes nothing
+    /// dearer for whoever holds it. Not together with `hold`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<u64>,
 }
 
 /// Requests that are accepted together or not at all.
@@ -106,6 +92,9 @@ pub struct Quoted {
     /// Price for each deadline, where it was asked for; later lines are cheaper.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub menu: Vec<MenuLine>,
+    /// What the wallet holds, where the price or the value is more: no more than that can be paid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wallet: Option<Credits>,
 }
 
 /// A quote that binds for a while.
@@ -144,6 +133,9 @@ pub struct CounterOffers {
     /// The longest duration that fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<DurationOffer>,
+    /// What the wallet holds, where one of these costs more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wallet: Option<Credits>,
 }
 
 /// A run that would be possible.

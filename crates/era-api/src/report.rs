@@ -24,9 +24,76 @@ pub struct Report {
     /// The same work first come first served on demand, replayed on the laboratory's core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without: Option<Measures>,
-    /// `with` divided by `without`, measure by measure, where both are known.
+    /// `with` divided by `without`, measure by measure, where both are known and `replayed`
+    /// reproduces `with`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Ratios>,
+    /// Measures whose ratio is withheld, since `replayed` is more than a tenth off `with`: a method
+    /// that does not reproduce what happened cannot say what would have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<Measure>,
+}
+
+/// How far `replayed` may be off `with`, as a share of it, for a ratio to be told.
+pub const REPRODUCED_WITHIN: f64 = 0.1;
+
+/// Whether a replay of the rules that were in force reproduces a measure.
+pub fn is_reproduced(with: f64, replayed: f64) -> bool {
+    (replayed - with).abs() <= REPRODUCED_WITHIN * with.abs()
+}
+
+/// A measure that has a ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Start-up time in all.
+    StartUp,
+    /// Start success at the first attempt.
+    StartFirst,
+    /// Start success at the first or second attempt.
+    StartSecond,
+    /// Run success.
+    RunSuccess,
+    /// Utilisation.
+    Utilisation,
+    /// Unit cost.
+    UnitCost,
+}
+
+impl Measure {
+    /// All of them.
+    pub const ALL: [Measure; 6] = [
+        Measure::StartUp,
+        Measure::StartFirst,
+        Measure::StartSecond,
+        Measure::RunSuccess,
+        Measure::Utilisation,
+        Measure::UnitCost,
+    ];
+
+    /// What it is; nothing where it is not known.
+    pub fn of(self, measures: &Measures) -> Option<f64> {
+        match self {
+            Measure::StartUp => measures.start_up.total_s,
+            Measure::StartFirst => measures.start_first,
+            Measure::StartSecond => measures.start_second,
+            Measure::RunSuccess => measures.run_success,
+            Measure::Utilisation => measures.utilisation,
+            Measure::UnitCost => measures.unit_cost.map(|Credits(micro)| micro as f64),
+        }
+    }
+
+    /// Its ratio.
+    pub fn ratio(self, ratios: &mut Ratios) -> &mut Option<f64> {
+        match self {
+            Measure::StartUp => &mut ratios.start_up,
+            Measure::StartFirst => &mut ratios.start_first,
+            Measure::StartSecond => &mut ratios.start_second,
+            Measure::RunSuccess => &mut ratios.run_success,
+            Measure::Utilisation => &mut ratios.utilisation,
+            Measure::UnitCost => &mut ratios.unit_cost,
+        }
+    }
 }
 
 /// How much of a period was only simulated. The measures have it in them.

@@ -149,7 +149,7 @@ fn launch(folder: &std::path::Path, job: u64) -> Launch {
         replicas: 1,
         until: Time::MAX,
         master: "127.0.0.1".into(),
-        local_rank: 0,
+        peers: vec!["127.0.0.1".into()],
         spec: Arc::new(TaskSpec {
             user: UserId(1),
             user_name: "ada".into(),
@@ -160,7 +160,8 @@ fn launch(folder: &std::path::Path, job: u64) -> Launch {
             code: Vec::new(),
             inputs: Vec::new(),
             image: None,
-            folder: folder.join("jobs").join(job.to_string()),
+            folder: JobId(job).folder(folder),
+            checkpoints_of: None,
             alone: true,
             terminal: false,
             array: None,

@@ -58,6 +58,12 @@ pub trait Executor: Send + Sync {
         false
     }
 
+    /// Where other nodes reach what runs on this one: an address, or a name that resolves. `None`
+    /// where the executor knows nothing better than what the node is called.
+    fn address_of(&self, _node: &str) -> Option<String> {
+        None
+    }
+
     /// Attaches to the terminal of a running task.
     fn attach(&self, _task: TaskId) -> Attaching<'_> {
         Box::pin(std::future::ready(Err(NoTerminal::NoneHere)))
@@ -68,6 +74,9 @@ pub trait Executor: Send + Sync {
         Box::pin(std::future::ready(()))
     }
 }
+
+/// Most replicas of a gang of which each is told where all are.
+pub const PEERS_MAX: u32 = 1_000;
 
 /// Where an executor's reports go.
 pub type Reports = mpsc::Sender<Report>;
@@ -125,10 +134,11 @@ pub struct Launch {
     pub replicas: u32,
     /// When it is ended, whatever happens.
     pub until: Time,
-    /// Where rank 0 of its gang runs, as other ranks reach it.
+    /// Where rank 0 of its gang runs, as all ranks reach it.
     pub master: String,
-    /// Its place among the replicas on its node.
-    pub local_rank: u32,
+    /// Where each rank of its gang runs, as all ranks reach it; empty beyond [`PEERS_MAX`].
+    #[serde(default)]
+    pub peers: Vec<String>,
     /// What is run.
     pub spec: Arc<TaskSpec>,
 }
@@ -182,6 +192,9 @@ pub struct TaskSpec {
     pub image: Option<String>,
     /// The job's own folder: `outputs/`, `checkpoints/`, `logs/` and `work/` are kept there.
     pub folder: PathBuf,
+    /// The folder of an earlier job, whose checkpoints this one begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoints_of: Option<PathBuf>,
     /// Whether the job never has another task beside this one, so that nobody else uses its folder.
     #[serde(default)]
     pub alone: bool,
@@ -226,7 +239,7 @@ impl Default for Limits {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
-    /// A task runs: its first instruction was at `at`.
+    /// A task runs: its first instruction was at `at` or a moment later, and never before.
     Started {
         /// Which.
         task: TaskId,
@@ -371,6 +384,9 @@ pub struct FoundNode {
     pub capacity: Capacity,
     /// Labels.
     pub labels: BTreeMap<String, String>,
+    /// Where other nodes reach what runs on it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// Whether its tasks only sleep.
     pub simulated: bool,
 }

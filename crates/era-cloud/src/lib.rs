@@ -18,12 +18,16 @@ mod secrets;
 pub mod settings;
 pub mod shim;
 pub mod simulated;
+#[cfg(test)]
+#[path = "../../skipped.rs"]
+mod skipped;
 pub mod task;
 mod terminal;
 pub mod usage;
 
 pub use executor::{
-    Ending, Executor, FoundNode, Launch, Limits, Order, Report, Reports, Sample, Staged, TaskSpec,
+    Ending, Executor, FoundNode, Launch, Limits, Order, PEERS_MAX, Report, Reports, Sample, Staged,
+    TaskSpec,
 };
 pub use secrets::Secrets;
 pub use terminal::{Attached, Attaching, NoTerminal, Shown, Typed};

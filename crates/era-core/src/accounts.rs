@@ -3,7 +3,7 @@
 //! One rule binds them: in every dimension that a group's quota limits, the quotas of its users
 //! add up to no more. A user who is unlimited in a dimension does not count in that sum; the
 //! group's own limit still binds such a user at use. What is held and used is not known here
-//! (see [`crate::quota::usage`]), nor are wallets (see [`crate::ledger`]), names or passwords.
+//! (see [`crate::usage`]), nor are wallets (see [`crate::ledger`]), names or passwords.
 
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,20 @@ pub struct Group {
     pub level: u8,
     /// The limits of all its users together.
     pub quota: Quota,
+}
+
+impl User {
+    /// A user of a group, of level 0 and without limits of its own.
+    pub fn new(id: UserId, group: GroupId) -> User {
+        User { id, group, level: 0, group_admin: false, quota: Quota::UNLIMITED }
+    }
+}
+
+impl Group {
+    /// A group of level 0 without limits.
+    pub fn new(id: GroupId) -> Group {
+        Group { id, level: 0, quota: Quota::UNLIMITED }
+    }
 }
 
 /// On whose authority something is set.

@@ -64,6 +64,23 @@ pub struct Request {
     pub after: Vec<u8>,
 }
 
+/// Like replicas of a gang: `count` times `each`.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// What each needs.
+    pub each: Resources,
+    /// How many.
+    pub count: u32,
+}
+
+impl Request {
+    /// A request that may run anywhere and follows no other.
+    pub fn new(shape: Shape, each: Resources, duration: Span, window: Window) -> Request {
+        let (constraints, after) = (Constraints::default(), Vec::new());
+        Request { shape, each, duration, window, constraints, after }
+    }
+}
+
 /// How a request is divided over nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -234,6 +251,27 @@ impl Request {
     /// Amounts of the priced resources that are promised, all replicas together.
     pub fn units(&self) -> PerResource<u64> {
         self.each.units(self.shape.promised())
+    }
+
+    /// What it is split into on nodes of `gpus_per_node` GPUs: its replicas, or for a total of
+    /// GPUs whole nodes and one part of a node.
+    pub fn blocks(&self, gpus_per_node: u32) -> Vec<Block> {
+        match self.shape {
+            Shape::Replicas { min, .. } => vec![Block { each: self.each.clone(), count: min }],
+            Shape::Gpus { total } => {
+                // Where nodes have none, one that has a single GPU is asked for, in vain.
+                let gpus_per_node = gpus_per_node.max(1);
+                let (whole, rest) = (total / gpus_per_node, total % gpus_per_node);
+                let mut blocks = Vec::with_capacity(2);
+                if whole > 0 {
+                    blocks.push(Block { each: self.each.times(gpus_per_node), count: whole });
+                }
+                if rest > 0 {
+                    blocks.push(Block { each: self.each.times(rest), count: 1 });
+                }
+                blocks
+            }
+        }
     }
 
     /// What is wrong with a request whatever the cluster and the clock: amounts and lengths.

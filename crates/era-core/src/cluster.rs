@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bid::Constraints;
+use crate::bid::{Constraints, Shape, Topology};
 use crate::refusal::Refusal;
-use crate::resources::{Capacity, Resource, Resources};
+use crate::resources::{Capacity, Resource, Resources, WHOLE_GPU, show_mib, suits};
 use crate::units::{Milli, Money, Name, NodeId, Time};
 
 /// Most nodes in a cluster.
@@ -117,6 +117,14 @@ pub struct Pool {
     /// The largest share of it that a level may have promised at a time, for the levels named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "crate::units::numbered")]
     pub level_caps: BTreeMap<u8, Milli>,
+}
+
+impl Pool {
+    /// A pool at the default rates, all of it open to promises of every level.
+    pub fn new(name: Name) -> Pool {
+        let (rates, closed_share) = (Rates::default(), Milli(0));
+        Pool { name, rates, closed_share, level_caps: BTreeMap::new() }
+    }
 }
 
 /// A named part of the cluster.
@@ -409,14 +417,104 @@ impl Cluster {
             .max_by_key(|n| (n.capacity.gpus.len(), n.capacity.cpu, n.capacity.memory))
             .map_or("there are no nodes".to_owned(), |n| {
                 let largest = n.capacity.gpus.iter().map(|g| g.memory).max().unwrap_or(0);
+                let wanted = ask.each.gpus_touched() as usize;
+                let split = match (1..wanted).contains(&n.capacity.gpus.len()) {
+                    true => {
+                        "; what one node has not is asked for as replicas, or as a total of GPUs"
+                    }
+                    false => "",
+                };
+                let gpus = match n.capacity.gpus.len() {
+                    0 => "no GPUs".to_owned(),
+                    gpus => format!("{gpus} GPUs of {}", show_mib(largest)),
+                };
                 format!(
-                    "the largest node has {} GPUs of {}, {} cores and {} of memory",
-                    n.capacity.gpus.len(),
-                    crate::resources::show_mib(largest),
+                    "the largest node has {gpus}, {} cores and {} of memory{split}",
                     crate::resources::show_milli(n.capacity.cpu),
-                    crate::resources::show_mib(n.capacity.memory),
+                    show_mib(n.capacity.memory),
                 )
             });
         Err(Refusal::NeverFits { asked, best })
+    }
+
+    /// Refuses a gang that is larger than what any pool could hold of it when empty. What waits in
+    /// a queue may wait for nodes that are still to join; a promise is of those that there are.
+    pub fn check_gang(&self, ask: &Eligibility<'_>, shape: Shape) -> Result<(), Refusal> {
+        let wanted = shape.promised();
+        let per_node = match shape {
+            Shape::Replicas { .. } => ask.constraints.per_node_max,
+            Shape::Gpus { .. } => None,
+        };
+        let per_node = per_node.unwrap_or(wanted).min(wanted);
+        // What lies together, in the sense of the request, within a pool.
+        let mut room: BTreeMap<(&Name, Option<Near<'_>>), (u64, u64)> = BTreeMap::new();
+        for node in self.nodes().filter(|n| ask.would_allow(n)) {
+            let place = ask.constraints.same.map(|same| Near::of(node, same));
+            let (replicas, gpus) = room.entry((&node.pool, place)).or_default();
+            *replicas += u64::from(node.capacity.count(ask.each, per_node));
+            *gpus += node.capacity.gpus.iter().filter(|gpu| suits(gpu, ask.each)).count() as u64;
+            if *replicas >= u64::from(wanted) {
+                return Ok(());
+            }
+        }
+        let largest = room.iter().max_by_key(|(_, (replicas, gpus))| (*replicas, *gpus));
+        let Some(((pool, _), (replicas, gpus))) = largest else { return Ok(()) };
+        let pools: BTreeSet<&Name> = room.keys().map(|(pool, _)| *pool).collect();
+        // Too many GPUs are told as such; what else is short is seen by replica.
+        let gpus_asked = ask.gpus.div_ceil(u64::from(WHOLE_GPU));
+        let (asked, most, each) = match gpus_asked > *gpus && *gpus > 0 {
+            true => (gpus_asked, *gpus, None),
+            false => (u64::from(wanted), *replicas, Some(ask.each.to_string())),
+        };
+        let within = self.narrowed(ask, pool, each.is_none());
+        let pool = (*pool).clone();
+        Err(Refusal::GangNeverFits { asked, most, each, pool, pools: pools.len(), within })
+    }
+
+    /// What a request may not use of a pool, and why.
+    fn narrowed(&self, ask: &Eligibility<'_>, pool: &Name, told_of_gpus: bool) -> Vec<String> {
+        let Constraints { domain, labels, same, per_node_max, .. } = ask.constraints;
+        let mut within = Vec::new();
+        if told_of_gpus {
+            within.extend(ask.each.gpu_model.iter().map(|model| format!("of model {model}")));
+            let memory = ask.each.gpu_memory.iter();
+            within.extend(memory.map(|mib| format!("with at least {}", show_mib(*mib))));
+        }
+        within.extend(domain.iter().map(|domain| format!("in domain {domain}")));
+        within.extend(labels.iter().map(|(key, value)| format!("with {key}={value}")));
+        within.extend(same.map(|same| match same {
+            Topology::Node => "on one node".to_owned(),
+            Topology::Rack => "in one rack".to_owned(),
+            Topology::Domain => "in one domain".to_owned(),
+        }));
+        within.extend(per_node_max.map(|most| format!("at most {most} on a node")));
+        let of_pool = || self.nodes().filter(|n| n.pool == *pool && ask.names(n));
+        let closed = |n: &&Arc<Node>| n.closed && ask.purpose == Purpose::Promise;
+        if of_pool().any(|n| closed(&n)) {
+            within.push("without the part that is closed to promises".to_owned());
+        }
+        if of_pool().any(|n| !closed(&n) && n.capacity.could_hold(ask.each) && !ask.would_allow(n))
+        {
+            within.push("without what is kept for larger jobs or higher levels".to_owned());
+        }
+        within
+    }
+}
+
+/// A place for comparing nearness. A node without a rack or domain is near itself alone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Near<'a> {
+    Named(&'a Name),
+    Alone(NodeId),
+}
+
+impl Near<'_> {
+    pub(crate) fn of(node: &Node, topology: Topology) -> Near<'_> {
+        let name = match topology {
+            Topology::Node => None,
+            Topology::Rack => node.rack.as_ref(),
+            Topology::Domain => node.domain.as_ref(),
+        };
+        name.map_or(Near::Alone(node.id), Near::Named)
     }
 }

@@ -6,15 +6,18 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Purpose;
-use crate::job::{Deal, Job, Phase, Task, When};
+use crate::job::{Deal, Job, Part, Task};
 use crate::ledger::Account;
 use crate::market::fixed_price;
 use crate::queue::{PolicyRule, Queue};
+use crate::reason::Reason;
 use crate::refusal::Refusal;
-use crate::resources::{Resource, show_mib};
-use crate::scheduler::{admission, estimated_starts, place_now, ranked, ranked_by, running_of};
+use crate::resources::Resource;
+use crate::scheduler::{
+    Planned, admission, estimated_starts, funds, place_now, ranked, ranked_by, running_of,
+};
 use crate::state::State;
-use crate::units::{JobId, Milli, Money, Name, Span, Time};
+use crate::units::{JobId, Money, Name, Span, Time};
 
 /// How many jobs ahead are planned on paper one by one; beyond, work is divided by capacity.
 const DEPTH: usize = 64;
@@ -66,67 +69,18 @@ pub struct Estimate {
     pub latest: Time,
 }
 
-/// Why a job does not start now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(tag = "why", rename_all = "snake_case")]
-#[allow(missing_docs)] // the sentence above each variant says what its fields are
-pub enum Reason {
-    #[error("it may not start before {until}")]
-    NotBefore { until: Time },
-    #[error("it waits for the {when} of {job}")]
-    After { job: JobId, when: When },
-    #[error("its array already runs {running} jobs, as many as it may")]
-    ArrayFull { running: u32 },
-    #[error("its queue already runs {running} jobs, as many as it may")]
-    QueueFull { running: u32 },
-    #[error("its queue holds {} of the {} GPUs that it may", whole(*held), whole(*most))]
-    QueueGpus { held: u64, most: u64 },
-    #[error("its queue has used its share of {share} of the cluster, and others wait")]
-    ShareUsed { share: Milli },
-    #[error("{refusal}")]
-    Quota { refusal: Refusal },
-    #[error("the wallet holds {balance}; running until its limit may cost {needed}")]
-    Funds { balance: Money, needed: Money },
-    #[error("{resource} is short: {} free, it needs {}", amount(*resource, *free), amount(*resource, *needed))]
-    Short { resource: Resource, free: u64, needed: u64 },
-    #[error("enough is free in all, but not together on the right nodes")]
-    Fragmented,
-    #[error("it would delay a promise or a job ahead of it: {ahead} wait ahead")]
-    Behind { ahead: u32 },
-    #[error("it will start at the next scheduling pass")]
-    NextPass,
-}
-
-/// Thousandths as a decimal number.
-fn whole(milli: u64) -> String {
-    Milli(u32::try_from(milli).unwrap_or(u32::MAX)).to_string()
-}
-
-fn amount(resource: Resource, units: u64) -> String {
-    match resource {
-        Resource::Memory => show_mib(u32::try_from(units).unwrap_or(u32::MAX)),
-        Resource::Cpu | Resource::Gpu => whole(units),
-    }
-}
-
 /// Explains a job.
 pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
     let job = state.job(id)?;
     if let Some(ended) = &job.ended {
         return Ok(Explanation::Ended { at: ended.at });
     }
-    let running = job.parts.iter().find_map(|p| match (p.phase, &p.plan) {
-        (Phase::Active { since }, Some(plan)) => {
-            let begun = p.tasks.iter().any(|task| *task != Task::Launching);
-            Some(Explanation::Running { since, until: plan.to, begun })
-        }
-        _ => None,
-    });
-    if let Some(running) = running {
-        return Ok(running);
+    if let Some(run) = job.parts.iter().find_map(Part::run) {
+        let begun = run.tasks.iter().any(|task| *task != Task::Launching);
+        return Ok(Explanation::Running { since: run.since, until: run.plan.to, begun });
     }
     if let Deal::Promise(_) = job.deal {
-        let plans = || job.parts.iter().filter_map(|p| p.plan.as_ref());
+        let plans = || job.parts.iter().filter_map(Part::plan);
         let start = plans().map(|p| p.from).min().unwrap_or_default();
         let finish = plans().map(|p| p.to).max().unwrap_or_default();
         return Ok(Explanation::Promised { start, finish });
@@ -225,15 +179,13 @@ struct Plans {
     latest: Planned,
 }
 
-type Planned = Vec<(JobId, Option<Time>)>;
-
 impl Plans {
     fn of(state: &State) -> Plans {
         let estimates = &state.estimates;
         Plans {
             likely: estimated_starts(state, DEPTH, |j| estimates.expected_of(j).0),
             earliest: estimated_starts(state, DEPTH, |j| estimates.expected_of(j).1),
-            latest: estimated_starts(state, DEPTH, |j| j.parts[0].remaining()),
+            latest: estimated_starts(state, DEPTH, |j| j.first_part().remaining()),
         }
     }
 }
@@ -259,9 +211,11 @@ impl Paper<'_> {
         })
     }
 
-    /// A queue that runs nothing has no start to tell, however much room there is.
+    /// A queue that runs nothing has no start to tell, however much room there is; nor has a job
+    /// that its owner cannot pay.
     fn start(&self, state: &State, job: &Job) -> Option<Estimate> {
-        if self.queue.running_max == 0 { None } else { self.estimate(state, job) }
+        let can_start = self.queue.running_max > 0 && funds(state, job).is_ok();
+        can_start.then(|| self.estimate(state, job)).flatten()
     }
 
     fn reason(&self, state: &State, job: &Job, position: u32) -> Reason {
@@ -272,7 +226,7 @@ impl Paper<'_> {
             Err(reason) => return reason,
             Ok(()) => {}
         }
-        let part = &job.parts[0];
+        let part = job.first_part();
         let units = part.request.units();
         // Only what a pool that could run it costs.
         let eligible = state.eligibility(&part.request, job.user, Purpose::Queue);
@@ -296,8 +250,7 @@ impl Paper<'_> {
                 return Reason::Short { resource, free, needed };
             }
         }
-        let start =
-            self.plans.latest.iter().find(|(id, _)| *id == job.id).and_then(|(_, start)| *start);
+        let start = self.plans.latest.of(job.id).flatten();
         if start.is_some_and(|start| start <= state.now) {
             // There is room, though perhaps in a pool that is dearer than wallet or quota allow.
             let needed = prices().max().unwrap_or(Money::ZERO);
@@ -322,11 +275,36 @@ impl Paper<'_> {
             self.start_of(state, job, &self.plans.likely, &|j| estimates.expected_of(j).0)?;
         let earliest =
             self.start_of(state, job, &self.plans.earliest, &|j| estimates.expected_of(j).1)?;
-        let latest = self.start_of(state, job, &self.plans.latest, &|j| j.parts[0].remaining())?;
+        let latest =
+            self.start_of(state, job, &self.plans.latest, &|j| j.first_part().remaining())?;
         // Shorter runs need not mean an earlier start for everyone: order the three.
         let mut ordered = [earliest, likely, latest];
         ordered.sort_unstable();
         Some(Estimate { earliest: ordered[0], likely: ordered[1], latest: ordered[2] })
+    }
+
+    /// How long the jobs of its own array that wait ahead of it take, beyond those that were
+    /// planned one by one: only so many run at a time.
+    fn turns_of_its_array(&self, state: &State, job: &Job, lasting: &dyn Fn(&Job) -> Span) -> Span {
+        let book = job.array.and_then(|member| state.array(member.first));
+        let Some((book, most)) = book.and_then(|book| Some((book, book.running_max?))) else {
+            return Span::ZERO;
+        };
+        let ahead = self.order.iter().skip(DEPTH).take_while(|id| **id != job.id);
+        let of_it = ahead.filter(|id| book.jobs().contains(id)).count() as i64;
+        Span((of_it / i64::from(most.max(1)) + 1).saturating_mul(lasting(job).0))
+    }
+
+    /// Whether a wallet pays for a job that was not planned one by one after those of its owner that
+    /// were, and after those that were not and are ahead of it, as if these were like it.
+    fn is_paid_after_those_ahead(&self, state: &State, job: &Job, planned: &Planned) -> bool {
+        let Ok(needed) = funds(state, job) else { return false };
+        let ahead = self.order.iter().take_while(|id| **id != job.id);
+        let ahead = ahead.filter(|id| planned.of(**id).is_none());
+        let own = ahead.filter(|id| state.job(**id).is_ok_and(|other| other.user == job.user));
+        let spent = planned.spent.get(&job.user).copied().unwrap_or_default();
+        let costs = i64::try_from(own.count() + 1).unwrap_or(i64::MAX).saturating_mul(needed.0);
+        spent.0.saturating_add(costs) <= state.ledger.balance(Account::Wallet(job.user)).0
     }
 
     fn start_of(
@@ -336,22 +314,27 @@ impl Paper<'_> {
         planned: &Planned,
         lasting: &dyn Fn(&Job) -> Span,
     ) -> Option<Time> {
-        if let Some((_, start)) = planned.iter().find(|(id, _)| *id == job.id) {
-            return *start;
+        if let Some(start) = planned.of(job.id) {
+            return start;
+        }
+        if !self.is_paid_after_those_ahead(state, job, planned) {
+            return None;
         }
         // Too deep to plan one by one: the work of those ahead, divided by the cluster.
-        let last = planned.iter().filter_map(|(_, start)| *start).max().unwrap_or(state.now);
+        let last = planned.starts.iter().filter_map(|(_, start)| *start).max().unwrap_or(state.now);
         let ahead = self.order.iter().skip(DEPTH).take_while(|id| **id != job.id);
         let work = |j: &Job| {
-            let units = j.parts[0].request.units();
+            let units = j.first_part().request.units();
             let amount = if units[2] > 0 { units[2] } else { units[0] };
             u128::from(amount) * u128::from(lasting(j).0.max(0).unsigned_abs())
         };
         let work: u128 = ahead.filter_map(|id| state.job(*id).ok()).map(|j| work(j)).sum();
         let resource =
-            if job.parts[0].request.units()[2] > 0 { Resource::Gpu } else { Resource::Cpu };
+            if job.first_part().request.units()[2] > 0 { Resource::Gpu } else { Resource::Cpu };
         let capacity: u64 = state.cluster.nodes().map(|n| n.capacity.amount(resource)).sum();
         let span = work / u128::from(capacity.max(1));
-        Some(last + Span(i64::try_from(span).unwrap_or(i64::MAX)))
+        let turns = self.turns_of_its_array(state, job, lasting);
+        let span = Span(i64::try_from(span).unwrap_or(i64::MAX)).max(turns);
+        Some(Time(last.0.saturating_add(span.0)))
     }
 }

@@ -16,7 +16,7 @@ use crate::quota::Quota;
 use crate::refusal::Scope;
 use crate::resources::Capacity;
 use crate::settings::Settings;
-use crate::units::{HoldId, JobId, Money, Name, NodeId, Span, Time, UserId};
+use crate::units::{HoldId, JobId, Money, Name, NodeId, Span, Time, Title, UserId};
 
 /// Something that happens, at a place in the order of all things that happen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -190,6 +190,13 @@ pub enum Command {
         /// What it has now.
         capacity: Capacity,
     },
+    /// A node is changed in several ways at once: in all of them, or, where one is refused, in none.
+    EditNode {
+        /// Which.
+        node: NodeId,
+        /// In the order in which they are made.
+        changes: Vec<NodeChange>,
+    },
     /// A node will be away. Promises move, or it is refused.
     SetMaintenance {
         /// Which.
@@ -318,7 +325,7 @@ pub struct NewJob {
     pub user: UserId,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<Name>,
+    pub name: Option<Title>,
     /// Typed facts.
     #[serde(default)]
     pub attributes: Attributes,
@@ -333,6 +340,14 @@ pub struct NewJob {
     /// What has to be over before it may start: for a queue only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<After>,
+}
+
+impl NewJob {
+    /// One job that says nothing but whose it is and on which terms.
+    pub fn new(user: UserId, terms: Terms) -> NewJob {
+        let attributes = Attributes::default();
+        NewJob { user, name: None, attributes, priority: 0, terms, array: None, after: Vec::new() }
+    }
 }
 
 /// Many jobs alike, handed in as one. Their numbers follow one another.
@@ -392,6 +407,41 @@ pub enum Terms {
     },
 }
 
+impl Terms {
+    /// A bid at any price up to its value, for a job that stops at its end.
+    pub fn bid(bid: Bid) -> Terms {
+        Terms::Bid { bid, most: None, overrun: Overrun::Stop, release_when_idle: false }
+    }
+}
+
+/// One of several changes of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum NodeChange {
+    /// As [`Command::SetDomain`].
+    Domain {
+        /// Where it belongs from now on, or to none.
+        domain: Option<Name>,
+    },
+    /// As [`Command::SetMaintenance`].
+    Maintenance {
+        /// When it is away, in order.
+        windows: Vec<(Time, Time)>,
+    },
+    /// As [`Command::Cordon`].
+    Cordon,
+    /// As [`Command::Drain`].
+    Drain {
+        /// When whatever still runs or is promised there has to go elsewhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stop_at: Option<Time>,
+    },
+    /// As [`Command::Resume`].
+    Resume,
+    /// As [`Command::Leave`].
+    Leave,
+}
+
 /// A node as it joins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -411,6 +461,14 @@ pub struct NewNode {
     /// Its domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<Name>,
+}
+
+impl NewNode {
+    /// A node without labels, in no rack and no domain.
+    pub fn new(name: Name, pool: Name, capacity: Capacity) -> NewNode {
+        let labels = std::collections::BTreeMap::new();
+        NewNode { name, pool, capacity, labels, rack: None, domain: None }
+    }
 }
 
 /// A threshold of use.

@@ -1,7 +1,8 @@
 //! A job from bid to settlement, as typed states.
 //!
 //! A job has one part for each request of its bid (queue work has one). A part is waiting, booked,
-//! active or done; what runs is an attempt at it, and only the newest attempt is listened to.
+//! active or done, and has what belongs to that phase alone; what runs is an attempt at it, and only
+//! the newest attempt is listened to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,10 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::bid::{Attributes, Bid, Request};
 use crate::calendar::Seat;
-use crate::estimate::Outlook;
-use crate::placement::blocks;
+use crate::outlook::Outlook;
 use crate::resources::Resources;
-use crate::units::{GroupId, HoldId, JobId, Money, Name, NodeId, Span, Time, UserId};
+use crate::units::{GroupId, HoldId, JobId, Money, Name, NodeId, Span, Time, Title, UserId};
 
 /// One replica of one attempt: what an executor starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct Job {
     pub group: GroupId,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<Name>,
+    pub name: Option<Title>,
     /// Typed facts.
     #[serde(default)]
     pub attributes: Attributes,
@@ -168,6 +168,13 @@ pub struct QueueTerms {
     pub release_when_idle: bool,
 }
 
+impl QueueTerms {
+    /// Waits in a queue and, once started, runs to its end.
+    pub fn new(queue: Name) -> QueueTerms {
+        QueueTerms { queue, preemptible: false, release_when_idle: false }
+    }
+}
+
 /// How and when a job ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
@@ -228,50 +235,127 @@ pub struct Part {
     pub request: Arc<Request>,
     /// What it does now.
     pub phase: Phase,
-    /// Where and when, unless it waits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Plan>,
-    /// The attempt that the plan is for; 0 before the first.
+    /// The newest attempt at it; 0 before the first.
     pub attempt: u32,
-    /// Its tasks, by rank, while active.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<Task>,
-    /// Growth beyond the promise; the first has the rank after the last promised one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extras: Vec<Extra>,
-    /// How often this attempt has grown by a replica: a rank is never used twice in an attempt, so
-    /// that a task is launched once under its name and a late report is about no other.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub grown: u32,
-    /// When the last of its tasks that have exited did, as executors know it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exited_at: Option<Time>,
-    /// Whether its run was extended beyond what its launch said.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub prolonged: bool,
-    /// Whether preemptible work on its seats was told to give way.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cleared: bool,
-    /// Why it is being stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Stop>,
-    /// Where it goes on after it was stopped because hardware was lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<Plan>,
-    /// What is kept in escrow for it.
-    pub escrow: Money,
     /// Work that a checkpoint has saved.
     #[serde(default)]
     pub done: Span,
     /// GPU thousandths times milliseconds received in earlier attempts.
     #[serde(default)]
     pub attained: u64,
-    /// The hole that conservative backfilling keeps for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hole: Option<Plan>,
+    /// How it has given way to other queue work.
+    #[serde(default, skip_serializing_if = "Yields::is_none")]
+    pub yields: Yields,
     /// Where it stands among those that received as much service.
     #[serde(default, skip_serializing_if = "Line::is_first")]
     pub line: Line,
+}
+
+/// What a part does now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// In a queue.
+    Waiting(Waiting),
+    /// Promised, not begun.
+    Booked(Booked),
+    /// Its tasks were sent out.
+    Active(Attempt),
+    /// Over.
+    Done {
+        /// When.
+        at: Time,
+    },
+}
+
+/// A part that waits in a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// When it may start at the earliest.
+    pub not_before: Time,
+    /// The hole that conservative backfilling keeps for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hole: Option<Plan>,
+}
+
+/// A part that waits for the start that was promised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Booked {
+    /// Where and when it is to run.
+    pub plan: Plan,
+    /// What is kept in escrow for it.
+    pub escrow: Money,
+    /// Whether preemptible work on its seats was told to give way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cleared: bool,
+}
+
+/// An attempt at a part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Where it runs, and until when.
+    pub plan: Plan,
+    /// When it was sent out.
+    pub since: Time,
+    /// What is kept in escrow for it.
+    pub escrow: Money,
+    /// Its tasks, by rank.
+    pub tasks: Vec<Task>,
+    /// Growth beyond the promise; the first has the rank after the last promised one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extras: Vec<Extra>,
+    /// How often it has grown by a replica: a rank is never used twice in an attempt, so that a
+    /// task is launched once under its name and a late report is about no other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub grown: u32,
+    /// When the last of its tasks that have exited did, as executors know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exited_at: Option<Time>,
+    /// Whether it was extended beyond what its launch said.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prolonged: bool,
+    /// How it is being stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopping: Option<Stoppage>,
+}
+
+/// How a run is being stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stoppage {
+    /// What it was told.
+    pub stop: Stop,
+    /// Whether a rank of it failed and others were not heard of any more: nobody pays for the wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub silent: bool,
+    /// Where a promise goes on after hardware under it was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Next>,
+}
+
+/// Where a promise goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Next {
+    /// Where and when.
+    pub plan: Plan,
+    /// Whether preemptible work on its seats was told to give way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cleared: bool,
+}
+
+/// How a job has given way to other queue work: what limits how often it has to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Yields {
+    /// How often since it last saved work.
+    pub times: u32,
+    /// When it last had to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Time>,
+}
+
+impl Yields {
+    fn is_none(&self) -> bool {
+        *self == Yields::default()
+    }
 }
 
 /// Where a job stands under least-attained service: in the line of its class.
@@ -296,29 +380,6 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// What a part does now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// In a queue. Not before this instant: an older attempt may still be stopping.
-    Waiting {
-        /// When it may start at the earliest.
-        not_before: Time,
-    },
-    /// Promised, not begun.
-    Booked,
-    /// Its tasks were sent out.
-    Active {
-        /// When.
-        since: Time,
-    },
-    /// Over.
-    Done {
-        /// When.
-        at: Time,
-    },
-}
-
 /// A task as the core knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -333,6 +394,9 @@ pub enum Task {
     CutOff(Time),
     /// Its node no longer has what it sits on: it is to be gone by then, and has no seat.
     Evicted(Time),
+    /// It was told to stop because its gang is failing, its time is over, and its node has not
+    /// said that it is gone.
+    Unanswered,
     /// Certainly gone.
     Lost,
 }
@@ -346,9 +410,10 @@ impl Task {
         }
     }
 
-    /// Whether it may still be running.
+    /// Whether it is not known to be over.
     pub fn is_live(self) -> bool {
-        matches!(self, Task::Launching | Task::Running) || self.lapses().is_some()
+        matches!(self, Task::Launching | Task::Running | Task::Unanswered)
+            || self.lapses().is_some()
     }
 }
 
@@ -372,7 +437,7 @@ pub struct Extra {
     pub stop_until: Option<Time>,
 }
 
-/// A stop that is under way.
+/// What was told to stop, and until when it has time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
     /// Why.
@@ -404,77 +469,77 @@ pub enum StopReason {
     },
 }
 
-impl Part {
-    /// A part that has a plan and waits for its start.
-    pub fn booked(request: impl Into<Arc<Request>>, plan: Plan, escrow: Money) -> Part {
-        Part { phase: Phase::Booked, plan: Some(plan), escrow, ..Part::waiting(request, Time(0)) }
-    }
-
-    /// A part that waits in a queue.
-    pub fn waiting(request: impl Into<Arc<Request>>, not_before: Time) -> Part {
-        Part {
-            request: request.into(),
-            phase: Phase::Waiting { not_before },
-            plan: None,
-            attempt: 0,
-            tasks: Vec::new(),
+impl Attempt {
+    /// The first attempt of a part, or another one, begins.
+    fn begin(plan: Plan, escrow: Money, now: Time) -> Attempt {
+        Attempt {
+            tasks: vec![Task::Launching; plan.seats.len()],
+            plan,
+            since: now,
+            escrow,
             extras: Vec::new(),
             grown: 0,
             exited_at: None,
             prolonged: false,
-            cleared: false,
-            stop: None,
-            next: None,
-            escrow: Money::ZERO,
-            done: Span::ZERO,
-            attained: 0,
-            hole: None,
-            line: Line::default(),
+            stopping: None,
         }
     }
 
-    /// What a rank needs: for a total of GPUs, its node's part of it.
-    pub fn each_of(&self, plan: &Plan, rank: u32) -> Resources {
-        each_of(&self.request, plan.gpus_per_node, rank)
+    /// Whether it was told to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
     }
 
-    /// Whether anything of it may be running.
-    pub fn is_active(&self) -> bool {
-        matches!(self.phase, Phase::Active { .. })
+    /// What it was told, if it was told to stop.
+    pub fn stop(&self) -> Option<Stop> {
+        self.stopping.as_ref().map(|stopping| stopping.stop)
     }
 
-    /// Whether it is over.
-    pub fn is_done(&self) -> bool {
-        matches!(self.phase, Phase::Done { .. })
-    }
-
-    /// When it was over.
-    pub fn done_at(&self) -> Option<Time> {
-        match self.phase {
-            Phase::Done { at } => Some(at),
-            _ => None,
+    /// It is told to stop, or otherwise than before.
+    pub(crate) fn tell(&mut self, stop: Stop) {
+        match &mut self.stopping {
+            Some(stopping) => stopping.stop = stop,
+            None => self.stopping = Some(Stoppage { stop, silent: false, next: None }),
         }
+    }
+
+    /// It goes on there once it is gone, or nowhere.
+    pub(crate) fn go_on(&mut self, next: Option<Plan>) {
+        if let Some(stopping) = &mut self.stopping {
+            stopping.next = next.map(|plan| Next { plan, cleared: false });
+        }
+    }
+
+    /// All its tasks, growth included.
+    pub(crate) fn tasks_mut(&mut self) -> impl Iterator<Item = (u32, &mut Task)> {
+        let growth = self.extras.iter_mut().map(|e| (e.rank, &mut e.task));
+        (0u32..).zip(&mut self.tasks).chain(growth)
     }
 
     /// A task of it exited, at an instant that its executor may know better than `now`: also
-    /// later, where time has not gone on since the scheduler was away. Where nobody knew when the
-    /// first exited, no later one dates them all.
+    /// later, where time has not gone on since the scheduler was away.
     pub(crate) fn note_exit(&mut self, at: Option<Time>, now: Time) {
-        let Phase::Active { since } = self.phase else { return };
-        let exited = self.tasks.iter().filter(|task| matches!(task, Task::Exited(_))).count();
-        let untold = exited > 1 && self.exited_at.is_none();
-        if let Some(at) = at.filter(|_| !untold) {
-            let latest = self.plan.as_ref().map_or(now, |plan| plan.to.max(now));
-            self.exited_at = self.exited_at.max(Some(at.clamp(since, latest)));
-        } else if self.exited_at.is_some() {
-            self.exited_at = Some(now);
-        }
+        let at = at.map_or(now, |at| at.clamp(self.since, self.plan.to.max(now)));
+        self.exited_at = self.exited_at.max(Some(at));
     }
 
     /// Since when nothing of it runs, if nothing does: the last exit, where every task's is known.
-    pub(crate) fn quiet_since(&self, now: Time) -> Time {
-        let exited = self.tasks.iter().all(|task| matches!(task, Task::Exited(_)));
-        self.exited_at.filter(|_| exited).unwrap_or(now)
+    fn quiet_since(&self, now: Time) -> Time {
+        let silent = self.stopping.as_ref().is_some_and(|stopping| stopping.silent);
+        let exited = || self.tasks.iter().all(|task| matches!(task, Task::Exited(_)));
+        self.exited_at.filter(|_| silent || exited()).unwrap_or(now)
+    }
+
+    /// Its seats, growth included.
+    pub fn seats(&self) -> impl Iterator<Item = &Seat> {
+        self.plan.seats.iter().chain(self.extras.iter().map(|e| &e.seat))
+    }
+
+    /// Whether its ranks, growth included, are on more than one node.
+    fn spans_nodes(&self) -> bool {
+        let mut nodes = self.seats().map(|seat| seat.node);
+        let first = nodes.next();
+        nodes.any(|node| Some(node) != first)
     }
 
     /// Whether any of its tasks, growth included, may still be running.
@@ -486,25 +551,224 @@ impl Part {
     pub fn gone_by(&self) -> Option<Time> {
         let tasks = self.tasks.iter().chain(self.extras.iter().map(|e| &e.task));
         let lapses = tasks.filter_map(|task| task.lapses());
-        self.stop.map(|stop| lapses.fold(stop.until, Time::max))
+        self.stop().map(|stop| lapses.fold(stop.until, Time::max))
+    }
+}
+
+impl Part {
+    /// A part that has a plan and waits for its start.
+    pub fn booked(request: impl Into<Arc<Request>>, plan: Plan, escrow: Money) -> Part {
+        let phase = Phase::Booked(Booked { plan, escrow, cleared: false });
+        Part { phase, ..Part::waiting(request, Time(0)) }
+    }
+
+    /// A part that waits in a queue.
+    pub fn waiting(request: impl Into<Arc<Request>>, not_before: Time) -> Part {
+        Part {
+            request: request.into(),
+            phase: Phase::waiting(not_before),
+            attempt: 0,
+            done: Span::ZERO,
+            attained: 0,
+            yields: Yields::default(),
+            line: Line::default(),
+        }
+    }
+
+    /// The attempt at it, if one is under way.
+    pub fn run(&self) -> Option<&Attempt> {
+        match &self.phase {
+            Phase::Active(run) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn run_mut(&mut self) -> Option<&mut Attempt> {
+        match &mut self.phase {
+            Phase::Active(run) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// Where and when it runs or is to run, unless it waits or is over.
+    pub fn plan(&self) -> Option<&Plan> {
+        match &self.phase {
+            Phase::Booked(Booked { plan, .. }) | Phase::Active(Attempt { plan, .. }) => Some(plan),
+            _ => None,
+        }
+    }
+
+    /// Where it goes on after hardware under it was lost.
+    pub fn next(&self) -> Option<&Plan> {
+        Some(&self.run()?.stopping.as_ref()?.next.as_ref()?.plan)
+    }
+
+    /// Where it runs last: where it goes on, if it goes on elsewhere.
+    pub fn last_plan(&self) -> Option<&Plan> {
+        self.next().or_else(|| self.plan())
+    }
+
+    /// Its plans, with the attempt that each is for.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = (u32, &Plan)> {
+        let plan = self.plan().into_iter().map(|plan| (self.attempt_of_plan(), plan));
+        plan.chain(self.next().map(|next| (self.attempt + 1, next)))
+    }
+
+    /// The attempt that its plan is for: the coming one while it waits for its start.
+    pub(crate) fn attempt_of_plan(&self) -> u32 {
+        self.attempt + u32::from(self.is_booked())
+    }
+
+    /// The plan of an attempt that is still to begin, its first or where it goes on, and whether
+    /// preemptible work on its seats was told to give way.
+    pub(crate) fn coming(&self) -> Option<(&Plan, bool)> {
+        match &self.phase {
+            Phase::Booked(booked) => Some((&booked.plan, booked.cleared)),
+            Phase::Active(run) => {
+                run.stopping.as_ref()?.next.as_ref().map(|next| (&next.plan, next.cleared))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn coming_mut(&mut self) -> Option<(&mut Plan, &mut bool)> {
+        match &mut self.phase {
+            Phase::Booked(booked) => Some((&mut booked.plan, &mut booked.cleared)),
+            Phase::Active(run) => {
+                let next = run.stopping.as_mut()?.next.as_mut()?;
+                Some((&mut next.plan, &mut next.cleared))
+            }
+            _ => None,
+        }
+    }
+
+    /// Its tasks, by rank, while active.
+    pub fn tasks(&self) -> &[Task] {
+        self.run().map_or(&[], |run| &run.tasks)
+    }
+
+    /// Growth beyond the promise.
+    pub fn extras(&self) -> &[Extra] {
+        self.run().map_or(&[], |run| &run.extras)
+    }
+
+    /// What a rank does, growth included.
+    pub(crate) fn task(&self, rank: u32) -> Option<Task> {
+        let growth = || self.extras().iter().find(|e| e.rank == rank).map(|e| e.task);
+        self.tasks().get(rank as usize).copied().or_else(growth)
+    }
+
+    /// What it was told, if it was told to stop.
+    pub fn stop(&self) -> Option<Stop> {
+        self.run()?.stop()
+    }
+
+    /// What is kept in escrow for it, but for its growth.
+    pub fn escrow(&self) -> Money {
+        match &self.phase {
+            Phase::Booked(Booked { escrow, .. }) | Phase::Active(Attempt { escrow, .. }) => *escrow,
+            _ => Money::ZERO,
+        }
+    }
+
+    /// The hole that conservative backfilling keeps for it.
+    pub fn hole(&self) -> Option<&Plan> {
+        match &self.phase {
+            Phase::Waiting(waiting) => waiting.hole.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// When it may start at the earliest, if it waits.
+    pub fn not_before(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Waiting(waiting) => Some(waiting.not_before),
+            _ => None,
+        }
+    }
+
+    /// A hole is kept for it while it waits, or none.
+    pub(crate) fn keep_hole(&mut self, hole: Option<Plan>) {
+        if let Phase::Waiting(waiting) = &mut self.phase {
+            waiting.hole = hole;
+        }
+    }
+
+    /// Its next attempt begins.
+    pub(crate) fn begin(&mut self, plan: Plan, escrow: Money, now: Time) {
+        self.attempt += 1;
+        self.phase = Phase::Active(Attempt::begin(plan, escrow, now));
+    }
+
+    /// Its attempt ended, or its plan was given up.
+    pub(crate) fn leave(&mut self, end: Time, then: Phase) {
+        self.attained = self.attained(end);
+        self.phase = then;
+    }
+
+    /// What a rank needs: for a total of GPUs, its node's part of it.
+    pub fn each_of(&self, plan: &Plan, rank: u32) -> Resources {
+        each_of(&self.request, plan.gpus_per_node, rank)
+    }
+
+    /// Whether it waits in a queue.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Waiting(_))
+    }
+
+    /// Whether it is promised and has not begun.
+    pub fn is_booked(&self) -> bool {
+        matches!(self.phase, Phase::Booked(_))
+    }
+
+    /// Whether anything of it may be running.
+    pub fn is_active(&self) -> bool {
+        self.run().is_some()
+    }
+
+    /// Whether it is over.
+    pub fn is_done(&self) -> bool {
+        self.done_at().is_some()
+    }
+
+    /// When it was over.
+    pub fn done_at(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Done { at } => Some(at),
+            _ => None,
+        }
+    }
+
+    /// Since when nothing of it runs, if nothing does.
+    pub(crate) fn quiet_since(&self, now: Time) -> Time {
+        self.run().map_or(now, |run| run.quiet_since(now))
+    }
+
+    /// Whether any of its tasks, growth included, may still be running.
+    pub fn has_live_tasks(&self) -> bool {
+        self.run().is_some_and(Attempt::has_live_tasks)
+    }
+
+    /// When the last of it is gone, whatever happens, if it was told to stop.
+    pub fn gone_by(&self) -> Option<Time> {
+        self.run()?.gone_by()
     }
 
     /// The nodes that its plan uses, growth included.
     pub fn uses_node(&self, node: NodeId) -> bool {
-        let planned = self.plan.iter().chain(&self.next).flat_map(|p| &p.seats);
-        planned.chain(self.extras.iter().map(|e| &e.seat)).any(|s| s.node == node)
+        let planned = self.plan().into_iter().chain(self.next()).flat_map(|p| &p.seats);
+        planned.chain(self.extras().iter().map(|e| &e.seat)).any(|s| s.node == node)
     }
 
     /// GPU thousandths times milliseconds received until `now`; core thousandths where no GPU was
     /// asked for.
     pub fn attained(&self, now: Time) -> u64 {
-        let running = match self.phase {
-            Phase::Active { since } => {
-                let ran = now.since(since).0.max(0).unsigned_abs();
-                self.service_units().saturating_mul(ran)
-            }
-            _ => 0,
-        };
+        let running = self.run().map_or(0, |run| {
+            let ran = now.since(run.since).0.max(0).unsigned_abs();
+            self.service_units().saturating_mul(ran)
+        });
         self.attained.saturating_add(running)
     }
 
@@ -516,10 +780,8 @@ impl Part {
 
     /// How much of its work it has done, if all that it does now is saved.
     pub fn progress(&self, now: Time) -> Span {
-        match self.phase {
-            Phase::Active { since } => Span(self.done.0 + now.since(since).0.max(0)),
-            _ => self.done,
-        }
+        let runs = self.run().map_or(0, |run| now.since(run.since).0.max(0));
+        Span(self.done.0 + runs)
     }
 
     /// How much of its duration is still to be run.
@@ -531,7 +793,7 @@ impl Part {
 /// What a rank of a request needs on nodes of so many GPUs.
 pub fn each_of(request: &Request, gpus_per_node: u32, rank: u32) -> Resources {
     let mut first = 0;
-    for block in blocks(request, gpus_per_node) {
+    for block in request.blocks(gpus_per_node) {
         first += block.count;
         if rank < first {
             return block.each;
@@ -540,7 +802,24 @@ pub fn each_of(request: &Request, gpus_per_node: u32, rank: u32) -> Resources {
     request.each.clone()
 }
 
+impl Phase {
+    /// In a queue, without a place that is kept.
+    pub(crate) fn waiting(not_before: Time) -> Phase {
+        Phase::Waiting(Waiting { not_before, hole: None })
+    }
+}
+
 impl Job {
+    /// Its first part: queue work has no other.
+    pub fn first_part(&self) -> &Part {
+        &self.parts[0]
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn first_part_mut(&mut self) -> &mut Part {
+        &mut self.parts[0]
+    }
+
     /// The queue it is in, unless it has a promise.
     pub fn queue(&self) -> Option<&QueueTerms> {
         match &self.deal {
@@ -569,15 +848,22 @@ impl Job {
 
     /// Whether it waits in its queue, or for other jobs before.
     pub fn is_waiting(&self) -> bool {
-        self.ended.is_none() && self.parts.iter().any(|p| matches!(p.phase, Phase::Waiting { .. }))
+        self.ended.is_none() && self.parts.iter().any(Part::is_waiting)
+    }
+
+    /// Whether a gang over several nodes is stopping because a rank of it exited with an error.
+    /// That may be the doing of a node that is lost: until the nodes of the others have answered,
+    /// nobody knows.
+    pub fn is_failing(&self, part: usize) -> bool {
+        let Some(run) = self.parts[part].run() else { return false };
+        let failed = run.stop().is_some_and(|s| matches!(s.why, StopReason::Failed { .. }));
+        failed && self.verdict.is_none() && run.spans_nodes()
     }
 
     /// Whether its end is decided and all that is left of it is stopping.
     pub fn is_ending(&self) -> bool {
-        let goes_on = |part: &Part| match part.phase {
-            Phase::Active { .. } => part.stop.is_none() || part.next.is_some(),
-            phase => phase == Phase::Booked,
-        };
+        let runs = |part: &Part| part.run().is_some_and(|run| !run.is_stopping());
+        let goes_on = |part: &Part| part.coming().is_some() || runs(part);
         self.verdict.is_some() && !self.parts.iter().any(goes_on)
     }
 
@@ -585,14 +871,14 @@ impl Job {
     pub fn starts_after(&self, part: usize) -> Option<Time> {
         let follows = |p: &&Part| p.request.after.iter().any(|i| usize::from(*i) == part);
         let plans = self.parts.iter().filter(follows);
-        let plans = plans.filter_map(|p| p.next.as_ref().or(p.plan.as_ref()));
+        let plans = plans.filter_map(Part::last_plan);
         plans.map(|plan| plan.from).min()
     }
 
     /// When the last of the parts that this one must wait for has finished.
     pub fn finished_before(&self, part: usize) -> Option<Time> {
         let before = self.parts[part].request.after.iter().map(|i| &self.parts[usize::from(*i)]);
-        let plans = before.filter_map(|p| p.next.as_ref().or(p.plan.as_ref()));
+        let plans = before.filter_map(Part::last_plan);
         plans.map(|plan| plan.to).max()
     }
 
@@ -600,7 +886,7 @@ impl Job {
     pub fn state(&self) -> &'static str {
         if self.ended.is_some() {
             "ended"
-        } else if self.parts.iter().any(|p| p.stop.is_some()) {
+        } else if self.parts.iter().any(|p| p.stop().is_some()) {
             "stopping"
         } else if self.parts.iter().any(Part::is_active) {
             "running"

@@ -244,7 +244,7 @@ fn promised(state: &State, pool: &Name, resource: Resource, slot: Time) -> u64 {
     let mut sum = 0;
     for job in state.jobs().filter(|job| job.promise().is_some()) {
         for part in job.parts.iter().filter(|part| !part.is_done()) {
-            let Some(plan) = part.next.as_ref().or(part.plan.as_ref()) else { continue };
+            let Some(plan) = part.last_plan() else { continue };
             if plan.pool == *pool && plan.from < end && slot < plan.to {
                 sum += part.request.units()[resource as usize];
             }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::calendar::Seat;
 use crate::job::{Outcome, Plan, StopReason, TaskId};
 use crate::ledger::Posting;
-use crate::quote::{CounterOffers, Quote};
+use crate::offer::{CounterOffers, Quote};
 use crate::refusal::Refusal;
 use crate::resources::Resources;
 use crate::units::{HoldId, JobId, Money, Name, NodeId, Time, UserId};

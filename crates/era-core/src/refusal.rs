@@ -2,6 +2,9 @@
 //!
 //! A refusal has a stable code for programs, a sentence for people that says what is wrong and
 //! what would be right, and the field that it is about. A refused input changes nothing.
+//!
+//! A sentence names jobs and holds by the number that people know. The numbers of users, groups
+//! and nodes are the core's own, so no sentence has one: who asked knows whom it is about.
 
 use std::borrow::Cow;
 
@@ -58,39 +61,60 @@ pub enum Refusal {
     #[error("a bid takes no `{what}`: {hint}")]
     NotWithBid { what: Cow<'static, str>, hint: Cow<'static, str> },
     #[error(
-        "there is no job {job} to wait for, or it ended long ago: leave it out if it ended as it should"
+        "there is no job {} to wait for, or it ended long ago: leave it out if it ended as it should",
+        job.0
     )]
     UnknownBefore { job: JobId },
     #[error(
-        "{job} did not succeed, so this would never start: run {job} again, or wait for any end"
+        "job {0} did not succeed, so this would never start: run job {0} again, or wait for any end",
+        job.0
     )]
     FailedBefore { job: JobId },
-    #[error("{job} is no job of an array: cancel it alone")]
+    #[error("job {} is no job of an array: cancel it alone", job.0)]
     NoArray { job: JobId },
-    #[error("a value of {given} is out of range: give 0 to {most}")]
+    #[error("a value of {given} {}: give 0 to {most}", out_of(*given))]
     BadValue { given: Money, most: Money },
     #[error("a value may only fall: later steps must be later and worth no more")]
     RisingValue,
-    #[error("the job is {user}'s and the bid {bidder}'s: bid for yourself")]
+    #[error("the job and its bid are not of the same user: bid for yourself")]
     OthersBid { user: UserId, bidder: UserId },
 
     // Names that nobody knows.
     #[error("no {kind} is called `{name}`: known are {}", list(known))]
     Unknown { kind: Cow<'static, str>, name: Name, known: Vec<Name> },
-    #[error("there is no user {user}: create the account first")]
+    #[error("there is no such user: create the account first")]
     UnknownUser { user: UserId },
-    #[error("there is no group {group}: create it first")]
+    #[error("there is no such group: create it first")]
     UnknownGroup { group: GroupId },
-    #[error("there is no node {node}, or it has left: list the nodes to see their numbers")]
+    #[error("there is no such node, or it has left: list the nodes to see their names")]
     UnknownNode { node: NodeId },
-    #[error("there is no job {job}, or it ended long ago: list the jobs to see their numbers")]
+    #[error("there is no job {}, or it ended long ago: list the jobs to see their numbers", job.0)]
     UnknownJob { job: JobId },
-    #[error("there is no hold {hold}, or it has expired: ask for a new quote")]
+    #[error("there is no hold {}, or it has expired: ask for a new quote", hold.0)]
     UnknownHold { hold: HoldId },
 
     // What the cluster cannot do.
     #[error("no node could hold one replica of {asked}, even when empty: {best}")]
     NeverFits { asked: String, best: String },
+    #[error(
+        "{asked} {} were asked for, and {} {most}{}: ask for fewer",
+        each.as_deref().map_or("GPUs".to_owned(), |each| format!("replicas of {each}")),
+        room_of(pool, *pools, each.is_some()),
+        narrowed(within)
+    )]
+    GangNeverFits {
+        asked: u64,
+        most: u64,
+        /// What a replica needs, where replicas are counted and not GPUs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        each: Option<String>,
+        /// The pool that has the most of them.
+        pool: Name,
+        /// How many pools have any.
+        pools: usize,
+        /// What leaves no more of the pool.
+        within: Vec<String>,
+    },
     #[error("there is no room in its window: widen it, or ask for less")]
     NoRoom,
     #[error(
@@ -108,37 +132,45 @@ pub enum Refusal {
 
     // Quotas and money.
     #[error(
-        "{scope} may hold {limit} {what} at once: this asks for {asked} beside {held}: ask for less, or for another time"
+        "the {scope} may hold {} {} at once: this asks for {} beside {}: ask for less, or for another time",
+        count(what, *limit), whole(what), count(what, *asked), count(what, *held)
     )]
     QuotaConcurrent { scope: Scope, what: String, limit: u64, held: u64, asked: u64 },
     #[error(
-        "{scope} may use {limit} {what} in a period: {used} are used, this asks for {asked}: ask for less, or for more quota"
+        "the {scope} may use {} {} in a period: {} are used, this asks for {}: ask for less, or for more quota",
+        count(what, *limit), whole(what), count(what, *used), count(what, *asked)
     )]
     QuotaPeriod { scope: Scope, what: String, limit: u64, used: u64, asked: u64 },
     #[error(
-        "the parts of {group} would add up to {sum} {what}, more than its own {limit}: lower a part, or raise the group's"
+        "the parts of the group would add up to {} {}, more than its own {}: lower a part, or raise the group's",
+        count(what, *sum), whole(what), count(what, *limit)
     )]
     QuotaSum { group: GroupId, what: String, sum: u64, limit: u64 },
-    #[error("the wallet holds {balance}, this needs {needed}: ask for less, or for a grant")]
+    #[error(
+        "the wallet holds {balance} credits and this needs {needed}: ask for less, or have an administrator grant credits"
+    )]
     Funds { balance: Money, needed: Money },
-    #[error("the amount {given} is out of range: give more than 0 and at most {most}")]
+    #[error("the amount {given} {}: give more than 0 and at most {most}", out_of(*given))]
     BadAmount { given: Money, most: Money },
     #[error("at most {most} holds at a time: accept one or let it expire")]
     TooManyHolds { most: u32 },
 
     // Rights.
-    #[error("{job} belongs to somebody else: only its owner and administrators may touch it")]
+    #[error("job {} belongs to somebody else: only its owner and administrators may touch it", job.0)]
     NotYours { job: JobId },
-    #[error("{user} is no administrator of {group}: ask one, or an administrator of the house")]
+    #[error(
+        "only an administrator of the group may do this: ask one, or an administrator of the house"
+    )]
     NotGroupAdmin { user: UserId, group: GroupId },
 
     // States.
-    #[error("{job} is {state}: {hint}")]
+    #[error("job {} is {state}: {hint}", job.0)]
     WrongState { job: JobId, state: String, hint: Cow<'static, str> },
     #[error("{what} `{name}` exists already: choose another name")]
     Exists { what: Cow<'static, str>, name: Name },
     #[error(
-        "{node} still has running tasks or promises that fit nowhere else ({jobs:?}): drain it and wait, or report it lost"
+        "the node still has running tasks or promises that fit nowhere else (jobs: {}): drain it and wait, or report it lost",
+        numbers(jobs)
     )]
     NodeBusy { node: NodeId, jobs: Vec<JobId> },
     #[error("{what} `{name}` is still in use: {hint}")]
@@ -172,8 +204,8 @@ pub enum Scope {
 impl std::fmt::Display for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Scope::User(user) => write!(f, "user {user}"),
-            Scope::Group(group) => write!(f, "group {group}"),
+            Scope::User(_) => f.write_str("user"),
+            Scope::Group(_) => f.write_str("group"),
         }
     }
 }
@@ -183,6 +215,47 @@ fn list(names: &[Name]) -> String {
         return "none".into();
     }
     names.iter().map(Name::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// What is wrong with an amount that is not within its range.
+fn out_of(given: Money) -> &'static str {
+    if given < Money::ZERO { "must not be negative" } else { "is out of range" }
+}
+
+/// The parts of a unit that quotas may count in, and how many decimals they are.
+const PARTS: [(&str, u32); 2] = [("milli-", 3), ("micro-", 6)];
+
+/// What a quota counts, as people call it: GPUs, whatever part of one it counts in.
+fn whole(what: &str) -> &str {
+    PARTS.iter().find_map(|(part, _)| what.strip_prefix(part)).unwrap_or(what)
+}
+
+/// An amount of it: 500 milli-gpus are 0.5 of a GPU.
+fn count(what: &str, amount: u64) -> String {
+    let Some((_, decimals)) = PARTS.iter().find(|(part, _)| what.starts_with(part)) else {
+        return amount.to_string();
+    };
+    let of_one = 10_u64.pow(*decimals);
+    let places = *decimals as usize;
+    let text = format!("{}.{:0places$}", amount / of_one, amount % of_one);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn numbers(jobs: &[JobId]) -> String {
+    jobs.iter().map(|job| job.0.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// A gang runs in one pool, which is worth saying where there are several.
+fn room_of(pool: &Name, pools: usize, of_replicas: bool) -> String {
+    let has = if of_replicas { "has room, when empty, for" } else { "has" };
+    match pools {
+        0 | 1 => format!("pool {pool} {has}"),
+        _ => format!("a job runs in one pool: the largest that it may use, {pool}, {has}"),
+    }
+}
+
+fn narrowed(all: &[String]) -> String {
+    if all.is_empty() { String::new() } else { format!(" ({})", all.join(", ")) }
 }
 
 impl Refusal {
@@ -201,7 +274,7 @@ impl Refusal {
     pub fn field(&self) -> Option<&str> {
         Some(match self {
             Refusal::BadDuration { .. } => "duration",
-            Refusal::BadReplicas { .. } => "shape",
+            Refusal::BadReplicas { .. } | Refusal::GangNeverFits { .. } => "shape",
             Refusal::BadGpuTotal { .. }
             | Refusal::NothingAsked
             | Refusal::BrokenGpu { .. }

@@ -89,6 +89,14 @@ pub enum BadQuantity {
         /// What would be right.
         example: &'static str,
     },
+    /// The number is below zero.
+    #[error("{key}: `{text}` must not be negative: give 0 or more")]
+    Negative {
+        /// The resource.
+        key: String,
+        /// What was written.
+        text: String,
+    },
     /// The number is read but out of range.
     #[error("{key}: `{text}` is out of range: {limit}")]
     OutOfRange {
@@ -98,6 +106,18 @@ pub enum BadQuantity {
         text: String,
         /// What the range is.
         limit: &'static str,
+    },
+    /// Bytes, and too few to be meant: a number without a unit.
+    #[error("{key}: `{text}` is {bytes} bytes: write {meant}i or {meant}")]
+    FewBytes {
+        /// The resource.
+        key: String,
+        /// What was written.
+        text: String,
+        /// How many bytes that is.
+        bytes: String,
+        /// What was likely meant, such as `16G`.
+        meant: String,
     },
     /// A GPU amount that is neither a share of one nor whole.
     #[error("gpu: `{text}` is neither a share of one GPU (such as 0.5) nor a whole number")]
@@ -181,11 +201,8 @@ impl Resources {
                 "gpu.model" => out.gpu_model = Some(Name::new(text)?),
                 "gpu.memory" => out.gpu_memory = Some(parse_mib(key, text, Round::Up)?),
                 device => {
-                    let count = text.parse().map_err(|_| BadQuantity::Unreadable {
-                        key: device.into(),
-                        text: text.into(),
-                        example: "a count such as 1",
-                    })?;
+                    let count =
+                        text.parse().map_err(|_| unreadable(device, text, "a count such as 1"))?;
                     out.devices.insert(Name::new(device)?, count);
                 }
             }
@@ -282,6 +299,20 @@ impl Capacity {
             && each.gpus_touched() as usize <= suitable
             && each.devices.iter().all(|(k, n)| self.devices.get(k).copied().unwrap_or(0) >= *n)
     }
+
+    /// How many such replicas an empty node of this kind could hold, at most `most`.
+    pub fn count(&self, each: &Resources, most: u32) -> u32 {
+        let times = |has: u32, needed: u32| has.checked_div(needed).unwrap_or(most);
+        let suitable = self.gpus.iter().filter(|g| suits(g, each)).count() as u32;
+        let gpus = match each.whole_gpus() {
+            Some(gpus) => times(suitable, gpus),
+            None => suitable.saturating_mul(WHOLE_GPU / each.gpu.clamp(1, WHOLE_GPU)),
+        };
+        let devices =
+            each.devices.iter().map(|(k, n)| times(self.devices.get(k).copied().unwrap_or(0), *n));
+        let least = [times(self.cpu, each.cpu), times(self.memory, each.memory), gpus];
+        devices.chain(least).min().unwrap_or(most).min(most)
+    }
 }
 
 /// Whether a GPU is of the model and memory asked for.
@@ -301,11 +332,7 @@ pub enum Round {
 
 /// Reads `2`, `0.5`, `500m` into thousandths.
 pub fn parse_milli(key: &str, text: &str) -> Result<u32, BadQuantity> {
-    let unreadable = || BadQuantity::Unreadable {
-        key: key.into(),
-        text: text.chars().take(40).collect(),
-        example: "2, 0.5 or 500m",
-    };
+    let unreadable = || unreadable(key, text, "2, 0.5 or 500m");
     let out_of_range = || BadQuantity::OutOfRange {
         key: key.into(),
         text: text.chars().take(40).collect(),
@@ -329,36 +356,23 @@ pub fn parse_milli(key: &str, text: &str) -> Result<u32, BadQuantity> {
     u32::try_from(amount).ok().filter(|a| *a <= 1_000_000_000).ok_or_else(out_of_range)
 }
 
-/// Reads `16Gi`, `512Mi`, `1.5G`, `129e6`, or plain bytes, into MiB.
+/// Reads `16Gi`, `512Mi`, `1.5G`, `129e6`, or plain bytes, into MiB; `16GiB` and `16GB` too, as
+/// people write them. A number alone is bytes, so one that is less than a MiB has lost its unit.
 pub fn parse_mib(key: &str, text: &str, round: Round) -> Result<u32, BadQuantity> {
-    let unreadable = || BadQuantity::Unreadable {
-        key: key.into(),
-        text: text.chars().take(40).collect(),
-        example: "16Gi, 512Mi or 2G",
-    };
-    let out_of_range = || BadQuantity::OutOfRange {
-        key: key.into(),
-        text: text.chars().take(40).collect(),
-        limit: "at most 1Pi",
-    };
+    let unreadable = || unreadable(key, text, "16Gi, 512Mi or 2G");
+    let written = || text.chars().take(40).collect::<String>();
+    let out_of_range =
+        || BadQuantity::OutOfRange { key: key.into(), text: written(), limit: "at most 1Pi" };
     let number_len = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
     let (number, unit) = text.split_at(number_len);
-    let scale: u128 = match unit {
-        "" => 1,
-        "k" | "K" => 1000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "T" => 1_000_000_000_000,
-        "P" => 1_000_000_000_000_000,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        "Ti" => 1 << 40,
-        "Pi" => 1 << 50,
-        exponent => {
-            let power = exponent.strip_prefix(['e', 'E']).and_then(|p| p.parse::<u32>().ok());
-            10u128.pow(power.filter(|p| *p <= 18).ok_or_else(unreadable)?)
-        }
+    let named = unit_bytes(unit);
+    let power = || match unit {
+        "" => Some(0),
+        exponent => exponent.strip_prefix(['e', 'E'])?.parse::<u32>().ok().filter(|p| *p <= 18),
+    };
+    let scale = match named {
+        Some(bytes) => bytes,
+        None => 10u128.pow(power().ok_or_else(unreadable)?),
     };
     let (whole, fraction) = split_decimal(number).ok_or_else(unreadable)?;
     let mut bytes = u128::from(whole) * scale;
@@ -367,11 +381,50 @@ pub fn parse_mib(key: &str, text: &str, round: Round) -> Result<u32, BadQuantity
         place /= 10;
         bytes += u128::from(digit - b'0') * place;
     }
+    let is_nothing = number.bytes().all(|b| matches!(b, b'0' | b'.'));
+    if named.is_none() && bytes < 1 << 20 && !is_nothing {
+        let plain = if scale == 1 { number.to_owned() } else { bytes.to_string() };
+        let meant = format!("{plain}{}", if bytes < 256 { "G" } else { "M" });
+        return Err(BadQuantity::FewBytes {
+            key: key.into(),
+            text: written(),
+            bytes: plain,
+            meant,
+        });
+    }
     let mib = match round {
         Round::Up => bytes.div_ceil(1 << 20),
         Round::Down => bytes >> 20,
     };
     u32::try_from(mib).ok().filter(|m| *m <= 1 << 30).ok_or_else(out_of_range)
+}
+
+fn unreadable(key: &str, text: &str, example: &'static str) -> BadQuantity {
+    let (key, text) = (key.into(), text.chars().take(40).collect::<String>());
+    let below_zero =
+        text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    match below_zero {
+        true => BadQuantity::Negative { key, text },
+        false => BadQuantity::Unreadable { key, text, example },
+    }
+}
+
+/// What a unit of memory stands for: `G`, `Gi`, and the same with a `B`.
+fn unit_bytes(unit: &str) -> Option<u128> {
+    let unit = unit.strip_suffix('B').unwrap_or(unit);
+    let (letter, base) = match unit.strip_suffix('i') {
+        Some(letter) => (letter, 1024),
+        None => (unit, 1000),
+    };
+    let power = match letter {
+        "k" | "K" => 1,
+        "M" => 2,
+        "G" => 3,
+        "T" => 4,
+        "P" => 5,
+        _ => return None,
+    };
+    Some(u128::pow(base, power))
 }
 
 /// Splits `12.5` into its whole part and the digits after the point; both sides digits only.
@@ -415,9 +468,16 @@ mod tests {
         for (text, mib) in [
             ("16Gi", 16_384),
             ("512Mi", 512),
-            ("1", 1),
+            ("0", 0),
+            ("1048576", 1),
             ("1048577", 2),
+            ("1k", 1),
             ("1G", 954),
+            ("16G", 15_259),
+            ("16GB", 15_259),
+            ("16GiB", 16_384),
+            ("512MiB", 512),
+            ("2TB", 1_907_349),
             ("129e6", 124),
             ("1.5Gi", 1536),
         ] {
@@ -438,14 +498,49 @@ mod tests {
         for bad in ["", "-1", "1e", "NaN", "0x10", "1 ", "..", "1.2.3", "inf", "0.00001"] {
             assert!(read("cpu", bad).is_err(), "{bad:?}");
         }
-        for bad in ["", "-1Gi", "16GB", "1e99", "99999999999999999999", "Gi"] {
+        for bad in
+            ["", "-1Gi", "16Gb", "16 GB", "16BB", "16iB", "1e99", "Gi", "99999999999999999999"]
+        {
             assert!(read("memory", bad).is_err(), "{bad:?}");
         }
-        let message = read("memory", "16GB").unwrap_err().to_string();
+        let message = read("memory", "16Gb").unwrap_err().to_string();
         assert_eq!(
             message,
-            "memory: `16GB` is not a quantity: write for example 16Gi, 512Mi or 2G"
+            "memory: `16Gb` is not a quantity: write for example 16Gi, 512Mi or 2G"
         );
+    }
+
+    #[test]
+    fn bytes_that_are_too_few_to_be_meant_are_refused_with_what_was() {
+        for (text, told) in [
+            ("1", "1 bytes: write 1Gi or 1G"),
+            ("16", "16 bytes: write 16Gi or 16G"),
+            ("0.5", "0.5 bytes: write 0.5Gi or 0.5G"),
+            ("512", "512 bytes: write 512Mi or 512M"),
+            ("1048575", "1048575 bytes: write 1048575Mi or 1048575M"),
+            ("4e3", "4000 bytes: write 4000Mi or 4000M"),
+        ] {
+            for key in ["memory", "gpu.memory"] {
+                let said = read(key, text).unwrap_err().to_string();
+                assert_eq!(said, format!("{key}: `{text}` is {told}"));
+            }
+        }
+    }
+
+    /// Whatever unit is written, with or without its `B`: the same amount, by the plain sum.
+    #[test]
+    fn every_unit_reads_with_and_without_its_byte() {
+        for (power, letter) in (1u32..).zip(["K", "M", "G", "T", "P"]) {
+            for (base, i) in [(1000u64, ""), (1024, "i")] {
+                let bytes = base.pow(power);
+                let mib = if bytes > 1 << 50 { None } else { Some(bytes.div_ceil(1 << 20)) };
+                for b in ["", "B"] {
+                    let text = format!("1{letter}{i}{b}");
+                    let read = parse_mib("memory", &text, Round::Up).ok().map(u64::from);
+                    assert_eq!(read, mib, "{text}");
+                }
+            }
+        }
     }
 
     #[test]

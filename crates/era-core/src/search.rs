@@ -13,7 +13,7 @@ use crate::calendar::{CHUNK, Calendar, Lane, Least, PoolCalendar, Pricing, Row, 
 use crate::cluster::Eligibility;
 use crate::market::StartRule;
 use crate::openings::{BySlot, Openings};
-use crate::placement::{Gang, blocks};
+use crate::placement::Gang;
 use crate::resources::{PerResource, Resources};
 use crate::starts::Starts;
 use crate::units::{Span, Time};
@@ -396,7 +396,7 @@ impl<'a> Search<'a> {
     /// topology, and near now where preemptible work is in the way, some of them may still have
     /// none: whoever uses this asks again.
     pub fn starts_with_room(&self, from: Time, to: Time) -> Starts {
-        let Some(block) = blocks(self.request, self.pool.gpus_per_node).into_iter().next() else {
+        let Some(block) = self.request.blocks(self.pool.gpus_per_node).into_iter().next() else {
             return Starts::All;
         };
         let per_node = match self.request.shape {

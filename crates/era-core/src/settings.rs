@@ -40,6 +40,8 @@ pub struct Settings {
     pub backfill: Backfill,
     /// How many waiting jobs a pass looks at in each queue.
     pub pass_depth: u32,
+    /// How long nothing need happen before a pass is due all the same while anything waits.
+    pub pass_every: Span,
     /// How nodes are chosen.
     pub scorer: Scorer,
     /// Typical work, for fragmentation.
@@ -85,6 +87,7 @@ impl Default for Settings {
             extend_by: Span::from_min(10),
             backfill: Backfill::Easy,
             pass_depth: 100_000,
+            pass_every: Span::from_s(10),
             scorer: Scorer::Consolidate,
             typical: default_typical(),
             patience: Span::from_days(1),
@@ -131,6 +134,7 @@ impl Settings {
         }
         for (field, span) in [
             ("extend_by", self.extend_by),
+            ("pass_every", self.pass_every),
             ("patience", self.patience),
             ("fair_half_life", self.fair_half_life),
             ("period", self.period),

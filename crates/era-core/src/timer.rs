@@ -3,7 +3,7 @@
 //! forgotten has a list of its own, since it may come earlier than its time.
 
 use crate::cluster::Node;
-use crate::job::{Hold, Job, Phase};
+use crate::job::{Attempt, Hold, Job, Phase};
 use crate::units::{HoldId, JobId, NodeId, Span, Time};
 
 /// What happens by itself when its time comes.
@@ -61,31 +61,33 @@ pub(crate) fn timers_of(job: &Job, grace: Span) -> Vec<(Time, Timer)> {
     let mut timers = Vec::new();
     for (index, part) in job.parts.iter().enumerate() {
         let index = index as u16;
-        for extra in &part.extras {
-            if let Some(until) = extra.stop_until {
-                timers.push((until, Timer::ExtraGone { job: id, part: index }));
-            }
+        if let Some((plan, false)) = part.coming() {
+            timers.push((plan.from - grace, Timer::Clear { job: id, part: index }));
         }
-        let Some(plan) = &part.plan else { continue };
-        match (part.phase, part.stop) {
-            (Phase::Booked, _) => {
-                if !part.cleared {
-                    timers.push((plan.from - grace, Timer::Clear { job: id, part: index }));
-                }
-                timers.push((plan.from, Timer::Start { job: id, part: index }));
+        match &part.phase {
+            Phase::Booked(booked) => {
+                timers.push((booked.plan.from, Timer::Start { job: id, part: index }));
             }
-            (Phase::Active { .. }, Some(stop)) => {
-                timers.push((stop.until, Timer::StopOver { job: id, part: index }));
-                if let (Some(next), false) = (&part.next, part.cleared) {
-                    timers.push((next.from - grace, Timer::Clear { job: id, part: index }));
-                }
-            }
-            (Phase::Active { since }, None) if part.tasks.iter().any(|t| t.is_live()) => {
-                let signal = stop_signal(since, plan.to, grace);
-                timers.push((signal, Timer::Overrun { job: id, part: index }));
-            }
-            _ => {}
+            Phase::Active(run) => timers_of_run(run, id, index, grace, &mut timers),
+            Phase::Waiting(_) | Phase::Done { .. } => {}
         }
     }
     timers
+}
+
+fn timers_of_run(
+    run: &Attempt,
+    job: JobId,
+    part: u16,
+    grace: Span,
+    timers: &mut Vec<(Time, Timer)>,
+) {
+    let gone = run.extras.iter().filter_map(|extra| extra.stop_until);
+    timers.extend(gone.map(|until| (until, Timer::ExtraGone { job, part })));
+    if let Some(stop) = run.stop() {
+        timers.push((stop.until, Timer::StopOver { job, part }));
+    } else if run.tasks.iter().any(|t| t.is_live()) {
+        let signal = stop_signal(run.since, run.plan.to, grace);
+        timers.push((signal, Timer::Overrun { job, part }));
+    }
 }

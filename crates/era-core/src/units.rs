@@ -4,6 +4,7 @@
 //! or saturates where a comment says why that is right; nothing here wraps.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,17 @@ ids! {
     JobId(u64) "j";
     /// A binding quote.
     HoldId(u64) "h";
+}
+
+/// Where the folders of all jobs are, below the folder that files are kept under.
+pub const JOBS_FOLDER: &str = "jobs";
+
+impl JobId {
+    /// The job's own folder, below the folder that files are kept under. `outputs/`,
+    /// `checkpoints/`, `logs/` and `work/` are in it.
+    pub fn folder(self, below: &Path) -> PathBuf {
+        below.join(JOBS_FOLDER).join(self.0.to_string())
+    }
 }
 
 /// A short name that a person chose: a pool, a domain, a queue, a label, a GPU model.
@@ -107,6 +119,91 @@ impl fmt::Display for Name {
 }
 
 impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// What people call a thing that has a number to be found by, such as a job: in any script.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Title(Arc<str>);
+
+/// Most characters of a [`Title`], of at most four bytes each.
+pub const TITLE_CHARS_MAX: usize = 63;
+
+/// Why a text is no [`Title`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error(
+    "`{given}` cannot be shown as a name: use 1 to 63 characters of any script, without blanks at \
+     the ends, line breaks, control characters and changes of direction"
+)]
+pub struct BadTitle {
+    given: String,
+}
+
+impl Title {
+    /// Checks and wraps a title.
+    pub fn new(text: &str) -> Result<Title, BadTitle> {
+        let plain = text.trim() == text && !text.chars().any(disturbs);
+        let is_seen = text.chars().any(|c| !is_unseen(c));
+        if plain && is_seen && text.chars().count() <= TITLE_CHARS_MAX {
+            Ok(Title(text.into()))
+        } else {
+            let given = text.chars().take(TITLE_CHARS_MAX).filter(|c| !disturbs(*c));
+            Err(BadTitle { given: given.collect() })
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Characters that change what stands around them: controls, line and paragraph separators,
+/// overrides and isolates of direction, and marks of annotations and of byte order.
+fn disturbs(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}')
+}
+
+/// Blanks and joiners, which nobody can tell from nothing where they stand alone.
+fn is_unseen(c: char) -> bool {
+    c.is_whitespace()
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{2800}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+impl TryFrom<String> for Title {
+    type Error = BadTitle;
+    fn try_from(text: String) -> Result<Title, BadTitle> {
+        Title::new(&text)
+    }
+}
+
+impl From<Title> for String {
+    fn from(title: Title) -> String {
+        title.0.to_string()
+    }
+}
+
+// Every name is a title: what was written when jobs had names is read as before.
+impl From<Name> for Title {
+    fn from(name: Name) -> Title {
+        Title(name.0)
+    }
+}
+
+impl fmt::Display for Title {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Title {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
     }
@@ -427,5 +524,43 @@ mod tests {
             assert!(Name::new(bad).is_err(), "{bad:?}");
         }
         assert!(Name::new("h100-sxm.80g").is_ok());
+    }
+
+    #[test]
+    fn a_title_is_of_any_script_and_disturbs_nothing_around_it() {
+        let long = "猫".repeat(TITLE_CHARS_MAX);
+        let good = [
+            "train-7",
+            "ResNet 实验 3",
+            "تجربة",
+            "नेटवर्क",
+            "👩🏽‍🔬 run",
+            "Zoë’s best",
+            "می‌خواهم",
+            "-x",
+            &long,
+        ];
+        for title in good {
+            assert_eq!(Title::new(title).unwrap().as_str(), title);
+        }
+        for bad in [
+            "",
+            " ",
+            "a ",
+            " a",
+            "a\nb",
+            "a\u{1b}[31m",
+            "a\u{202e}b",
+            "a\u{2067}b",
+            "a\u{2028}b",
+            "\u{200b}\u{200d}",
+            "\u{3164}",
+            "a\u{feff}",
+            "a\u{9b}b",
+            &format!("{long}x"),
+        ] {
+            let refused = Title::new(bad).unwrap_err().to_string();
+            assert!(!refused.chars().any(disturbs), "{bad:?}: {refused:?}");
+        }
     }
 }

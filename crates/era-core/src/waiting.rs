@@ -12,9 +12,8 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Job, Member, Phase};
-use crate::state::State;
-use crate::units::{JobId, Name, Time};
+use crate::job::{Job, Member};
+use crate::units::{JobId, Time};
 
 /// Where a job stands among those that wait in its queue: the longest wait first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +59,7 @@ impl Kind {
     /// Whether no other job is of this kind: what has run, or was set apart from its array.
     fn alone(&self) -> Option<JobId> {
         let apart = matches!(self.0.array, Some(Member { edited: true, .. }));
-        (apart || self.0.parts[0].attempt > 0).then_some(self.0.id)
+        (apart || self.0.first_part().attempt > 0).then_some(self.0.id)
     }
 }
 
@@ -71,11 +70,8 @@ impl Ord for Kind {
             return Ordering::Equal;
         }
         let owner = |job: &Job| (job.user, job.group, job.priority, job.array.map(|m| m.first));
-        let not_before = |job: &Job| match job.parts[0].phase {
-            Phase::Waiting { not_before } => Some(not_before),
-            _ => None,
-        };
-        let (asked, other_asked) = (&one.parts[0].request, &two.parts[0].request);
+        let not_before = |job: &Job| job.first_part().not_before();
+        let (asked, other_asked) = (&one.first_part().request, &two.first_part().request);
         let by_request = || match Arc::ptr_eq(asked, other_asked) {
             true => Ordering::Equal,
             false => asked.cmp(other_asked),
@@ -206,7 +202,7 @@ impl Line {
         all
     }
 
-    fn join(&mut self, job: &Arc<Job>) {
+    pub(crate) fn join(&mut self, job: &Arc<Job>) {
         let (kind, place) = (Kind::of(job), Place::of(job));
         self.len += 1;
         let Some(alike) = self.kinds.get_mut(&kind) else {
@@ -220,7 +216,7 @@ impl Line {
         self.set_first(was, is.map(|is| (is, First { kind, only: false })));
     }
 
-    fn leave(&mut self, job: &Arc<Job>) {
+    pub(crate) fn leave(&mut self, job: &Arc<Job>) {
         let (kind, place) = (Kind::of(job), Place::of(job));
         let Some(alike) = self.kinds.get_mut(&kind) else { return };
         self.len -= 1;
@@ -296,78 +292,8 @@ impl ArrayBook {
 }
 
 /// What a job counts for in its array's book: remembered, open, running.
-fn counts(job: Option<&Arc<Job>>) -> [u32; 3] {
+pub(crate) fn counts(job: Option<&Arc<Job>>) -> [u32; 3] {
     let Some(job) = job else { return [0; 3] };
     let running = job.parts.iter().any(|part| part.is_active());
     [1, u32::from(job.ended.is_none()), u32::from(running)]
-}
-
-impl State {
-    /// The array that a job is of, by any of its jobs that is remembered, or by its first.
-    pub fn array(&self, job: JobId) -> Option<&ArrayBook> {
-        let first = self.jobs.get(&job).map_or(Some(job), |job| job.array.map(|m| m.first))?;
-        self.arrays.get(&first)
-    }
-
-    /// How many jobs of a queue wait for other jobs to be over. They stand in no order yet.
-    pub fn held(&self, queue: &Name) -> usize {
-        self.held.get(queue).copied().unwrap_or(0)
-    }
-
-    /// How many jobs a queue keeps waiting, for their turn or for other jobs.
-    pub(crate) fn waiting_count(&self, queue: &Name) -> usize {
-        self.waiting.get(queue).map_or(0, |line| line.len()) + self.held(queue)
-    }
-
-    /// Counts a job in its array's book. The book goes with the last job that is remembered.
-    pub(crate) fn count_member(&mut self, before: Option<&Arc<Job>>, after: Option<&Arc<Job>>) {
-        let Some(member) = before.or(after).and_then(|job| job.array) else { return };
-        let (was, is) = (counts(before), counts(after));
-        if was == is {
-            return;
-        }
-        let Some(book) = self.arrays.get_mut(&member.first) else { return };
-        for (count, index) in [(&mut book.kept, 0), (&mut book.open, 1), (&mut book.running, 2)] {
-            *count = *count + is[index] - was[index];
-        }
-        if book.kept == 0 {
-            self.arrays.remove(&member.first);
-        }
-    }
-
-    /// Takes a waiting job out of the line of its queue, or from among those held back.
-    pub(crate) fn leave_line(&mut self, job: &Arc<Job>) {
-        let Some(terms) = job.queue().filter(|_| job.is_waiting()) else { return };
-        if job.is_held() {
-            for before in &job.after {
-                self.followers.remove(&(before.job, job.id));
-            }
-            let left = self.held.get_mut(&terms.queue).map(|held| {
-                *held -= 1;
-                *held
-            });
-            if left == Some(0) {
-                self.held.remove(&terms.queue);
-            }
-            return;
-        }
-        let empty = self.waiting.get_mut(&terms.queue).is_some_and(|line| {
-            line.leave(job);
-            line.len == 0
-        });
-        if empty {
-            self.waiting.remove(&terms.queue);
-        }
-    }
-
-    /// Puts a waiting job into the line of its queue, or among those held back.
-    pub(crate) fn join_line(&mut self, job: &Arc<Job>) {
-        let Some(terms) = job.queue().filter(|_| job.is_waiting()) else { return };
-        if job.is_held() {
-            self.followers.extend(job.after.iter().map(|before| (before.job, job.id)));
-            *self.held.entry(terms.queue.clone()).or_default() += 1;
-            return;
-        }
-        self.waiting.entry(terms.queue.clone()).or_default().join(job);
-    }
 }

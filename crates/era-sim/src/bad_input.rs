@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use era_core::Refusal;
+
 /// Input from outside that cannot be used. Nothing was written because of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadInput {
@@ -38,6 +40,12 @@ impl BadInput {
     #[must_use]
     pub fn field(self, field: impl Into<String>) -> BadInput {
         BadInput { field: Some(field.into()), ..self }
+    }
+}
+
+impl From<Refusal> for BadInput {
+    fn from(refusal: Refusal) -> BadInput {
+        BadInput::new(refusal.to_string())
     }
 }
 

@@ -5,10 +5,10 @@ use std::io::Cursor;
 use std::path::Path;
 
 use era_core::accounts::{Actor, Group, User};
-use era_core::bid::{Alternative, Bid, Constraints, Request, Shape, Value, ValueStep, Window};
+use era_core::bid::{Alternative, Bid, Request, Shape, Value, ValueStep, Window};
 use era_core::cluster::{Pool, Rates};
 use era_core::input::{NewJob, NewNode, Terms};
-use era_core::job::{Overrun, QueueTerms, TaskId};
+use era_core::job::{QueueTerms, TaskId};
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::quota::Quota;
 use era_core::resources::{Capacity, Gpu, Resources};
@@ -43,37 +43,20 @@ impl Day {
         let recorder = Recorder::new(State::new(settings, market), Vec::new()).expect("memory");
         let mut day = Day { recorder, launched: Vec::new() };
         let gpu_only = Rates { cpu: Money::ZERO, memory: Money::ZERO, gpu: Money::credits(1) };
-        day.send(
-            0,
-            Command::PutPool {
-                pool: Pool {
-                    name: name("main"),
-                    rates: gpu_only,
-                    closed_share: Milli(0),
-                    level_caps: BTreeMap::new(),
-                },
-            },
-        );
+        day.send(0, Command::PutPool { pool: Pool { rates: gpu_only, ..Pool::new(name("main")) } });
         let capacity = Capacity {
             cpu: 8_000,
             memory: 8_192,
             gpus: vec![Gpu { model: name("h100"), memory: 81_920 }; gpus],
             devices: BTreeMap::new(),
         };
-        let node = NewNode {
-            name: name("n"),
-            pool: name("main"),
-            capacity,
-            labels: BTreeMap::new(),
-            rack: None,
-            domain: None,
-        };
+        let node = NewNode::new(name("n"), name("main"), capacity);
         day.send(0, Command::Join { nodes: vec![node] });
         for id in 1..=3 {
             let group = GroupId(1 + id / 3);
             let quota = Quota::UNLIMITED;
-            day.send(0, Command::PutGroup { group: Group { id: group, level: 0, quota } });
-            let user = User { id: UserId(id), group, level: 0, group_admin: false, quota };
+            day.send(0, Command::PutGroup { group: Group { quota, ..Group::new(group) } });
+            let user = User { quota, ..User::new(UserId(id), group) };
             day.send(0, Command::PutUser { user });
             day.send(0, Command::Grant { user: UserId(id), amount: Money::credits(1000) });
         }
@@ -98,15 +81,7 @@ impl Day {
     }
 
     fn submit(&mut self, second: i64, user: u32, terms: Terms) -> Option<JobId> {
-        let job = NewJob {
-            user: UserId(user),
-            name: None,
-            attributes: Default::default(),
-            priority: 0,
-            terms,
-            array: None,
-            after: Vec::new(),
-        };
+        let job = NewJob::new(UserId(user), terms);
         let reply = self.send(second, Command::Submit { key: None, job });
         self.send(second, Command::Pass);
         match reply {
@@ -129,25 +104,23 @@ impl Day {
 }
 
 fn request(duration_s: i64, deadline: i64) -> Request {
-    Request {
-        shape: Shape::gang(1),
-        each: Resources { gpu: 1000, ..Resources::default() },
-        duration: Span::from_s(duration_s),
-        window: Window { earliest: Time(0), deadline: at(deadline) },
-        constraints: Constraints::default(),
-        after: Vec::new(),
-    }
+    Request::new(
+        Shape::gang(1),
+        Resources { gpu: 1000, ..Resources::default() },
+        Span::from_s(duration_s),
+        Window { earliest: Time(0), deadline: at(deadline) },
+    )
 }
 
 fn queued(duration_s: i64) -> Terms {
-    let queue = QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
+    let queue = QueueTerms::new(name("default"));
     Terms::Queue { request: request(duration_s, 1_000_000), queue }
 }
 
 fn bid(user: u32, request: Request, value: Value) -> Terms {
     let one_of = vec![Alternative { all_of: vec![request] }];
     let bid = Bid { user: UserId(user), one_of, value };
-    Terms::Bid { bid, most: None, overrun: Overrun::Stop, release_when_idle: false }
+    Terms::bid(bid)
 }
 
 fn under(history: &History, rules: &Rules) -> Comparison {

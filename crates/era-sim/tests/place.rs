@@ -144,14 +144,14 @@ fn few_seeds_come_near_the_published_means() {
 }
 
 #[test]
-#[ignore = "ten seeds of six rules take minutes: run with --release -- --ignored"]
+#[ignore = "ten seeds of six rules take minutes: run by make soak-lab"]
 fn ten_seeds_give_the_published_means_within_half_a_point() {
     let all = PUBLISHED.map(|(policy, _)| policy);
     compare_with_published(&all, &(1..=10).collect::<Vec<_>>(), 0.5);
 }
 
 #[test]
-#[ignore = "ten seeds take a minute: run with --release -- --ignored"]
+#[ignore = "ten seeds take a minute: run by make soak-lab"]
 fn least_stranded_beats_the_published_fgd_without_knowing_the_list() {
     let Some((nodes, pods)) = published_lists() else { return };
     let mut tried = experiment(nodes, pods, "least-stranded");

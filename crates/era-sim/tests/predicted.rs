@@ -54,7 +54,7 @@ fn habits(jobs: i64, seed: u64) -> Trace {
 #[test]
 fn owners_with_habits_are_told_apart_soon() {
     let trace = habits(600, 3);
-    let report = era_sim::estimate::accuracy::judge(&trace, &|_| ()).unwrap().unwrap();
+    let report = era_sim::accuracy::judge(&trace, &|_| ()).unwrap().unwrap();
     assert!(report.judged > 400, "{report:?}");
     assert!(report.predicted.within_factor_2 > 0.8, "{report:?}");
     assert!(report.predicted.median_log2_error < 0.6, "{report:?}");
@@ -63,7 +63,7 @@ fn owners_with_habits_are_told_apart_soon() {
 #[test]
 fn what_owners_use_is_told_from_what_they_used() {
     let trace = habits(600, 3);
-    let report = era_sim::estimate::accuracy::judge(&trace, &|_| ()).unwrap().unwrap();
+    let report = era_sim::accuracy::judge(&trace, &|_| ()).unwrap().unwrap();
     let memory = report.used[&Resource::Memory];
     assert!(memory.judged > 400 && memory.predicted < 0.02, "{memory:?}");
     assert!(memory.mean_before > 0.2 && memory.asked > 0.5, "{memory:?}");

@@ -10,7 +10,6 @@ pub mod backup;
 mod conformance;
 pub mod copy;
 mod database;
-mod error;
 pub mod examine;
 pub mod files;
 pub mod journal;
@@ -30,10 +29,12 @@ pub mod trial;
 
 use std::path::{Path, PathBuf};
 
-pub use database::{BadPlace, Connection, Database, Dialect, Durability, Place, Pool, Transaction};
-pub use error::{StoreError, answered_within};
+pub use database::{
+    BadPlace, Connection, Database, Dialect, Durability, Place, Pool, StoreError, Transaction,
+    answered_within,
+};
 pub use lease::{Fence, Leader, Lease, Seat};
-pub use note::{Indices, Note};
+pub use note::Note;
 
 use database::{Held, Lock, Service};
 
@@ -161,6 +162,11 @@ impl Store {
     /// What jobs told and used, by name.
     pub fn samples(&self) -> samples::Samples {
         samples::Samples::new(self.metrics.clone())
+    }
+
+    /// How many statements its databases were handed.
+    pub fn statements(&self) -> u64 {
+        [&self.durable, &self.tables, &self.metrics].map(Database::statements).iter().sum()
     }
 
     /// Ends every connection, so that what was written is in the main files.

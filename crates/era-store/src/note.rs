@@ -6,6 +6,7 @@
 //! projected by what the core knows. Nothing secret belongs here.
 
 use era_core::calendar::Seat;
+use era_spec::JobSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -19,19 +20,17 @@ pub struct Note {
     /// What the account's group is called, or the group that is put.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// With a submission: the job as it was handed in, the wire's `NewJob` as JSON.
+    /// With a submission: the job as it was handed in, with the defaults of that day.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spec: Option<Box<RawValue>>,
-    /// With a submission: what it is done for, as its owner says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
-    /// With the submission of an array: which indices its jobs have.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub array: Option<Indices>,
+    pub spec: Option<Box<JobSpec>>,
     /// With a submission: the trees of its inputs as they were then, in their order, by hash; of
     /// an empty data set none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Vec<Option<String>>>,
+    /// With the submission of a job in the place of one that is over: the job whose checkpoints it
+    /// begins with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoints_of: Option<u64>,
     /// With a submission: when it reached the server, in milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_ms: Option<i64>,
@@ -44,22 +43,6 @@ pub struct Note {
     /// With nodes that join: whether their tasks only sleep.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
-}
-
-/// The indices of an array: the n-th job, from 0, has `from + n * step`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Indices {
-    /// The first.
-    pub from: u32,
-    /// From one to the next.
-    pub step: u32,
-}
-
-impl Indices {
-    /// The index of the n-th job, from 0.
-    pub fn nth(self, n: u32) -> u32 {
-        self.from.saturating_add(n.saturating_mul(self.step))
-    }
 }
 
 /// What an executor saw of a task.
@@ -99,21 +82,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_reads_back_and_keeps_the_spec_byte_for_byte() {
-        let spec = r#"{"work":{"command":["true"]},  "ask":{"duration_s":1.50}}"#;
+    fn a_note_reads_back() {
+        let spec = r#"{"work": {"command": ["true"]}, "array": {"from": 2, "to": 9, "step": 3}}"#;
         let note = Note {
             user: Some("ada".into()),
-            spec: Some(RawValue::from_string(spec.into()).unwrap()),
-            array: Some(Indices { from: 2, step: 3 }),
+            spec: Some(serde_json::from_str(spec).unwrap()),
             task: Some(Seen { at_ms: 7, prepared_ms: Some(2), ..Seen::default() }),
             ..Note::default()
         };
         let text = note.write().unwrap();
         let read = Note::read(text.get()).unwrap();
         assert_eq!(read.user.as_deref(), Some("ada"));
-        assert_eq!(read.spec.unwrap().get(), spec);
-        assert_eq!(read.array.unwrap().nth(2), 8);
+        assert_eq!(read.spec.as_ref().unwrap().array.unwrap().nth(2), 8);
+        assert_eq!(read.spec, note.spec);
         assert_eq!(read.task, note.task);
+    }
+
+    #[test]
+    fn a_note_of_an_earlier_release_is_read() {
+        // Of the first release: what the spec says as well stood beside it.
+        let text = r#"{"user":"ada","group":"vision","spec":{"name":"train","project":"thesis",
+            "work":{"command":["python","train.py"],"env":{"SEED":"7"}},
+            "ask":{"resources":{"cpu":"4","gpu":2},"replicas":{"min":1,"max":2},"duration_s":3600,
+            "deadline":"2026-11-20T06:00:00Z","constraints":{"pool":"a"}},"value":"30.00",
+            "most":"12.50","priority":0,"array":{"from":0,"to":9,"step":1,"limit":2}},
+            "project":"thesis","array":{"from":0,"step":1},"received_ms":5}"#;
+        let note = Note::read(text).unwrap();
+        let spec = note.spec.unwrap();
+        assert_eq!((spec.ask.duration_s, spec.priority), (Some(3600), Some(0)));
+        assert_eq!((spec.project.as_deref(), spec.accept_price), (Some("thesis"), false));
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn a_journal_of_another_core_is_bad_input() {
     let folder = sampled();
     let path = folder.path().join("j.jsonl");
     let journal = std::fs::read_to_string(&path).expect("text");
-    let changed = journal.replacen("\"core_version\":2", "\"core_version\":3", 1);
+    let changed = journal.replacen("\"core_version\":4", "\"core_version\":5", 1);
     std::fs::write(&path, changed).expect("written");
     insta::assert_snapshot!(shown(&era(folder.path(), &["replay", "j.jsonl"])));
 }

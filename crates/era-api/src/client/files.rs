@@ -11,8 +11,8 @@ use ureq::http::{Method, Request, header};
 use super::path::{encode, query};
 use super::{ANSWER_BYTES_MAX, Client, ClientError};
 use crate::data::{
-    BlobList, DataSet, DataSetEdit, DataSetFilter, FileEntry, FileFilter, FilesEdit, NewDataSet,
-    Tree, TreeMade,
+    BlobList, DataSet, DataSetEdit, DataSetFilter, FileEntry, FileFilter, FilesEdit, Kept,
+    NewDataSet, Tree, TreeMade,
 };
 use crate::{PREFIX, Page};
 
@@ -210,9 +210,9 @@ pub(super) fn data_file_path(owner: &str, name: &str, path: &str) -> String {
     format!("{}/files/{}", data_path(owner, name), encode_path(path))
 }
 
-/// Where an output of a job is read.
-pub(super) fn output_path(job: u64, path: &str) -> String {
-    format!("/jobs/{job}/outputs/{}", encode_path(path))
+/// Where a file that is kept of a job is read.
+pub(super) fn kept_path(job: u64, kept: Kept, path: &str) -> String {
+    format!("/jobs/{job}/{kept}/{}", encode_path(path))
 }
 
 fn encode_path(path: &str) -> String {

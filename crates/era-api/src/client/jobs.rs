@@ -2,10 +2,11 @@
 
 use super::path::query;
 use super::{Client, ClientError};
-use crate::data::OutputFile;
+use crate::Credits;
+use crate::data::{Kept, OutputFile};
 use crate::job::{
-    Explanation, Extend, Job, JobEdit, JobFilter, JobSummary, LogLine, MetricPoint, NewJob,
-    Submitted, TimelineLine,
+    Again, Explanation, Extend, Job, JobEdit, JobFilter, JobSpec, JobSummary, LogLine, MetricPoint,
+    Refund, Submitted, TimelineLine,
 };
 use crate::page::{Page, PageAsk};
 use crate::quote::{QuoteAsk, Quoted};
@@ -50,7 +51,7 @@ impl Client {
     }
 
     /// Hands a job in.
-    pub fn submit(&self, job: &NewJob) -> Result<Submitted, ClientError> {
+    pub fn submit(&self, job: &JobSpec) -> Result<Submitted, ClientError> {
         self.post("/jobs", job)
     }
 
@@ -74,9 +75,26 @@ impl Client {
         self.act(&format!("/jobs/{id}/cancel"), &serde_json::json!({}))
     }
 
-    /// Submits an ended job again, as a new one.
-    pub fn retry(&self, id: u64) -> Result<Submitted, ClientError> {
-        self.post(&format!("/jobs/{id}/retry"), &serde_json::json!({}))
+    /// What giving a job up would bring back, or all that is left of its array.
+    pub fn refund(&self, id: u64, array: bool) -> Result<Refund, ClientError> {
+        self.get(&format!("/jobs/{id}/refund?array={array}"))
+    }
+
+    /// A job as it would be submitted again.
+    pub fn again(&self, id: u64) -> Result<Again, ClientError> {
+        self.get(&format!("/jobs/{id}/again"))
+    }
+
+    /// Submits an ended job again, as a new one; a promise at most for this price. It goes on from
+    /// the other's checkpoints unless it is to begin `fresh`.
+    pub fn retry(
+        &self,
+        id: u64,
+        most: Option<Credits>,
+        fresh: bool,
+    ) -> Result<Submitted, ClientError> {
+        let most = most.map_or_else(String::new, |most| format!("&most={most}"));
+        self.post(&format!("/jobs/{id}/retry?fresh={fresh}{most}"), &serde_json::json!({}))
     }
 
     /// Buys more time for a running reservation.
@@ -99,9 +117,14 @@ impl Client {
         self.get(&format!("/jobs/{id}/timeline{}", query(page)))
     }
 
-    /// The files that a job left.
-    pub fn outputs(&self, id: u64, page: &PageAsk) -> Result<Page<OutputFile>, ClientError> {
-        self.get(&format!("/jobs/{id}/outputs{}", query(page)))
+    /// The files that are kept of a job.
+    pub fn kept(
+        &self,
+        id: u64,
+        kept: Kept,
+        page: &PageAsk,
+    ) -> Result<Page<OutputFile>, ClientError> {
+        self.get(&format!("/jobs/{id}/{kept}{}", query(page)))
     }
 
     /// Some lines of a job's log.

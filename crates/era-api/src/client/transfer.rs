@@ -10,9 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::files::{Have, data_file_path, output_path};
+use super::files::{Have, data_file_path, kept_path};
 use super::{Client, ClientError};
-use crate::data::{FileEntry, OutputFile};
+use crate::data::{FileEntry, Kept, OutputFile};
 
 /// Files that are on their way at a time.
 const SIDE_BY_SIDE: usize = 8;
@@ -101,10 +101,10 @@ impl Remote {
         }
     }
 
-    /// An output of a job.
-    pub fn of_output(job: u64, file: &OutputFile) -> Remote {
+    /// A file that is kept of a job.
+    pub fn of_job(job: u64, kept: Kept, file: &OutputFile) -> Remote {
         Remote {
-            from: output_path(job, &file.path),
+            from: kept_path(job, kept, &file.path),
             path: file.path.clone(),
             bytes: file.bytes,
             hash: None,
@@ -387,7 +387,7 @@ fn side_by_side<T: Sync>(
 
 /// A path that a server named, below a folder of ours: the server need not be trusted with more.
 fn beneath(folder: &Path, path: &str) -> Result<PathBuf, TransferError> {
-    let bad = || TransferError::BadPath { path: path.escape_default().to_string() };
+    let bad = || TransferError::BadPath { path: path.escape_debug().to_string() };
     let odd = |c: char| c.is_control() || c == '\\' || (cfg!(windows) && "<>:\"|?*".contains(c));
     if path.chars().any(odd) || path.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err(bad());

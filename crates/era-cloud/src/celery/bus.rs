@@ -11,7 +11,6 @@ use redis::{
     AsyncConnectionConfig, ErrorKind, FromRedisValue, RedisError, Script, TlsCertificates,
 };
 
-use super::control;
 use super::envelope::Envelope;
 use super::fence::fenced;
 use super::names::{self, Address};
@@ -23,9 +22,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// How long a blocking read waits before it is asked again.
 pub const BLOCK_TIME: Duration = Duration::from_secs(1);
 /// How long results are kept.
-pub const RESULT_TIME: Duration = Duration::from_secs(7 * 86_400);
-/// How long it is remembered that what follows a task was sent, and that a chord is over.
-pub const REMEMBERED_TIME: Duration = Duration::from_secs(86_400);
+const RESULT_TIME: Duration = Duration::from_secs(7 * 86_400);
 /// Most entries of the stream of what nobody could serve.
 const DEAD_MAX: usize = 10_000;
 
@@ -268,23 +265,18 @@ impl Bus {
         Ok(got.into_iter().map(|(key, tag, raw)| Taken { key, tag, raw }).collect())
     }
 
-    /// A message was served; its result, where somebody wants it, is kept in the same step, it is
-    /// remembered that all that follows was sent, and the task is no longer kept from other workers.
+    /// A message was served; its result, where somebody wants it, is kept in the same step, and the
+    /// task is no longer kept from other workers.
     pub async fn acknowledge(
         &self,
         tag: &str,
         result: Option<&Meta>,
-        followed: Option<&str>,
         claimed: Option<&Claimed>,
     ) -> Result<(), BusError> {
         let mut all = redis::pipe();
         all.atomic();
         if let Some(meta) = result {
             add_result(&mut all, meta);
-        }
-        if let Some(key) = followed {
-            let time = REMEMBERED_TIME.as_secs();
-            all.cmd("SET").arg(key).arg(names::WHOLLY).arg("EX").arg(time).ignore();
         }
         if let Some(claimed) = claimed {
             claimed.add_let_go(&mut all);
@@ -293,35 +285,24 @@ impl Bus {
         self.run_all("acknowledge a message", &all).await
     }
 
-    /// A message that nobody here can serve is put where a person finds it, with the reason.
-    pub async fn bury(
-        &self,
-        taken: &Taken,
-        why: &str,
-        result: Option<&Meta>,
-    ) -> Result<(), BusError> {
+    /// A message that nobody here can serve is put where a person finds it, with the reason, and
+    /// those who wait for it are told.
+    pub async fn bury(&self, taken: &Taken, why: &str, told: &[Meta]) -> Result<(), BusError> {
         let mut all = redis::pipe();
         all.atomic();
         all.cmd("XADD").arg(names::DEAD).arg("MAXLEN").arg("~").arg(DEAD_MAX).arg("*");
         all.arg("queue").arg(queue::of_key(&taken.key)).arg("at").arg(seconds(now()));
         all.arg("why").arg(why).arg("message").arg(&taken.raw).ignore();
-        if let Some(meta) = result {
-            add_result(&mut all, meta);
-        }
+        told.iter().for_each(|meta| add_result(&mut all, meta));
         add_acknowledge(&mut all, &taken.tag);
         self.run_all("keep a message that cannot be served", &all).await
     }
 
     /// Keeps a result, and tells those who wait for it.
     pub async fn store(&self, meta: &Meta) -> Result<(), BusError> {
-        self.store_all(std::slice::from_ref(meta)).await
-    }
-
-    /// Keeps results, and tells those who wait for them.
-    pub async fn store_all(&self, metas: &[Meta]) -> Result<(), BusError> {
         let mut all = redis::pipe();
         all.atomic();
-        metas.iter().for_each(|meta| add_result(&mut all, meta));
+        add_result(&mut all, meta);
         self.run_all("keep a result", &all).await
     }
 
@@ -336,12 +317,6 @@ impl Bus {
         }
         let found: Vec<Option<Vec<u8>>> = self.run("give results", &get).await?;
         Ok(found.into_iter().map(|bytes| Meta::read(&bytes?)).collect())
-    }
-
-    /// Adds a command to workers to others.
-    pub(super) fn add_command(&self, all: &mut redis::Pipeline, command: &control::Command) {
-        let Ok(text) = command.write(self.tag()) else { return };
-        all.cmd("PUBLISH").arg(control::channel(self.address.database)).arg(text);
     }
 
     /// Puts a held message back, unless somebody acknowledged it meanwhile. It goes to where it
@@ -425,6 +400,3 @@ script!(BEAT, include_str!("lua/beat.lua"));
 script!(CLAIM, include_str!("lua/claim.lua"));
 script!(CALL_OFF, fenced!("lua/call_off.lua"));
 script!(LOSE, fenced!("lua/lose.lua"));
-script!(FOLLOW, include_str!("lua/follow.lua"));
-script!(CHORD_PART, include_str!("lua/chord_part.lua"));
-script!(CHORD_DONE, include_str!("lua/chord_done.lua"));

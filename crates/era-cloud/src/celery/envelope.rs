@@ -166,11 +166,6 @@ impl Envelope {
         u8::try_from(asked.clamp(0, i64::from(super::queue::PRIORITY_MAX))).unwrap_or(0)
     }
 
-    /// The exchange it came through, empty for none.
-    pub fn exchange(&self) -> &str {
-        self.properties.delivery_info.exchange.as_deref().unwrap_or_default()
-    }
-
     /// The key by which it was routed.
     pub fn routing_key(&self) -> &str {
         self.properties.delivery_info.routing_key.as_deref().unwrap_or_default()

@@ -12,7 +12,7 @@ mod orders;
 mod results;
 mod waiting;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -93,6 +93,8 @@ struct Shared {
     folders: Folders,
     /// Nodes that left a launch where it was, as Redis should know them.
     untaken: Mutex<BTreeSet<String>>,
+    /// Where others reach what runs on each node, by its worker's word.
+    addresses: Mutex<BTreeMap<String, String>>,
     /// Redis, while it is away.
     away: Mutex<Option<Away>>,
     /// Something that waits is to stop.
@@ -115,6 +117,10 @@ impl Shared {
 
     fn untaken(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
         self.untaken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn addresses(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn id(&self, task: TaskId) -> String {
@@ -144,9 +150,12 @@ impl Celery {
         let known = orders::out(&bus, &site).await?;
         let known = Mutex::new(known);
         let (folders, away, stops) = (Folders::default(), Mutex::default(), Notify::new());
-        let untaken = Mutex::default();
-        let shared = Shared { bus, fence, site, known, folders, untaken, away, stops, reports };
+        let (untaken, addresses) = (Mutex::default(), Mutex::default());
+        let shared =
+            Shared { bus, fence, site, known, folders, untaken, addresses, away, stops, reports };
         let shared = Arc::new(shared);
+        // What was to be launched before may be so before the nodes are looked at.
+        nodes::show(&shared).await?;
         let (says, heard) = mpsc::unbounded_channel();
         let tasks = vec![
             until_deposed(&shared, orders::carry_out(Arc::clone(&shared), heard)),
@@ -225,6 +234,10 @@ impl Executor for Celery {
 
     fn known(&self) -> Vec<TaskId> {
         self.shared.known().tasks()
+    }
+
+    fn address_of(&self, node: &str) -> Option<String> {
+        self.shared.addresses().get(node).cloned()
     }
 
     /// Its workers know: one without an engine does not start such a task, and says why.

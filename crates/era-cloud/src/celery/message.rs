@@ -16,7 +16,7 @@ use super::envelope::{BadEnvelope, Envelope};
 /// Longest `argsrepr` and `kwargsrepr`, as in Celery.
 const REPR_CHARS_MAX: usize = 1024;
 /// Longest name of a task and longest id.
-pub(super) const NAME_CHARS_MAX: usize = 512;
+const NAME_CHARS_MAX: usize = 512;
 
 /// A task that is to be run.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +95,7 @@ pub struct Headers {
 }
 
 /// Celery writes `null` where nothing was said.
-pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: Default + Deserialize<'de>,
@@ -125,6 +125,22 @@ pub struct Embed {
     /// What newer versions add.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
+}
+
+impl Embed {
+    /// Whether something is to be called when the task is over.
+    pub fn calls(&self) -> bool {
+        let lists = [&self.callbacks, &self.errbacks, &self.chain];
+        lists.iter().any(|list| list.as_ref().is_some_and(|list| !list.is_empty()))
+            || self.chord.as_ref().is_some_and(|body| !body.is_null())
+    }
+
+    /// The ids of tasks that never run unless this one does: what is chained behind it, and the body
+    /// of its chord.
+    pub fn behind(&self) -> impl Iterator<Item = &str> {
+        let chain = self.chain.iter().flatten();
+        chain.chain(&self.chord).filter_map(|task| task["options"]["task_id"].as_str())
+    }
 }
 
 /// Why a message is no task of protocol 2.
@@ -198,11 +214,6 @@ impl TaskMessage {
         Ok(TaskMessage { headers, args, kwargs, embed })
     }
 
-    /// Its arguments to show, positional and named: as Python would, and not too long.
-    pub fn shown(&self) -> (String, String) {
-        (shorten(repr_args(&self.args)), shorten(repr_map(&self.kwargs)))
-    }
-
     /// Wraps it for a queue.
     pub fn wrap(
         &self,
@@ -231,7 +242,7 @@ impl TaskMessage {
 }
 
 /// The headers alone: enough to know whether a message is ours.
-pub fn read_headers(envelope: &Envelope) -> Result<Headers, BadMessage> {
+fn read_headers(envelope: &Envelope) -> Result<Headers, BadMessage> {
     if !envelope.headers.contains_key("task") {
         return Err(BadMessage::NotProtocol2);
     }
@@ -261,7 +272,7 @@ impl Headers {
 }
 
 /// An instant as Celery writes it: with an offset, or in UTC without one.
-pub fn instant(field: &'static str, text: &str) -> Result<Time, BadMessage> {
+fn instant(field: &'static str, text: &str) -> Result<Time, BadMessage> {
     let with_offset = text.parse::<Timestamp>().ok();
     let bare = || {
         let civil: jiff::civil::DateTime = text.parse().ok()?;
@@ -367,6 +378,31 @@ mod tests {
         assert!(!message.headers.ignore_result);
         assert_eq!(message.headers.timelimit, TimeLimits::default());
         assert_eq!(message.embed, Embed::default());
+    }
+
+    #[test]
+    fn what_is_to_be_called_afterwards_is_told_from_nothing() {
+        let embed = |value: Value| serde_json::from_value::<Embed>(value).expect("an embed");
+        for nothing in [
+            json!({}),
+            json!({"callbacks": null, "errbacks": null, "chain": null, "chord": null}),
+            json!({"callbacks": [], "chain": []}),
+        ] {
+            assert!(!embed(nothing.clone()).calls(), "{nothing}");
+        }
+        let task = |id: &str| json!({"task": "x", "options": {"task_id": id}});
+        for something in [
+            json!({"callbacks": [task("a")]}),
+            json!({"errbacks": [task("a")]}),
+            json!({"chord": {"task": "x"}}),
+        ] {
+            let embed = embed(something.clone());
+            assert!(embed.calls(), "{something}");
+            assert_eq!(embed.behind().count(), 0, "{something}");
+        }
+        let all = embed(json!({"chain": [task("last"), {}, task("next")], "chord": task("body")}));
+        assert!(all.calls());
+        assert_eq!(all.behind().collect::<Vec<_>>(), ["last", "next", "body"]);
     }
 
     #[test]

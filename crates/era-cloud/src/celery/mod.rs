@@ -2,14 +2,14 @@
 //!
 //! The protocol comes first and is pure: [`queue`] (lists and steps of priority), [`body`] (JSON,
 //! MessagePack, YAML), [`envelope`] (how a message is wrapped), [`message`] (a task, protocol 2),
-//! [`result`] (what is kept of it), [`follow`] (what it calls when it is over), [`control`]
-//! (commands to workers). [`bus`] is Redis itself, and thin; [`fence`] says who may write there for
-//! a site.
+//! [`result`] (what is kept of it). [`bus`] is Redis itself, and thin; [`fence`] says who may write
+//! there for a site.
 //!
 //! On it stand two sides. The executor ([`Celery`]) turns launches into messages and results into
 //! reports. A [`node`] serves one machine: it takes launches by id and runs them through the local
 //! supervisor; a [`worker`] feeds it from the queues, and a Celery worker in Python can do the same
-//! over a socket.
+//! over a socket. Only ERA's own tasks are served here, [`RUN`] and [`EXEC`]; canvases, remote control
+//! and autoscaling are Celery's, and so its worker's (decision 0026).
 //!
 //! **At most one run.** A launch may start only while its description is in Redis, and only on a
 //! node that holds a lease. The node renews the lease, and with every renewal lets its supervisor
@@ -23,11 +23,9 @@
 
 pub mod body;
 pub mod bus;
-pub mod control;
 pub mod envelope;
 mod executor;
 pub mod fence;
-pub mod follow;
 mod handed;
 pub mod message;
 pub mod names;

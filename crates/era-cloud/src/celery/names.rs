@@ -7,7 +7,6 @@ use era_core::job::TaskId;
 use era_core::units::JobId;
 use redis::ConnectionAddr;
 
-use super::queue;
 use super::result::State;
 
 /// Which site uses this database.
@@ -58,10 +57,7 @@ pub fn claim(id: &str) -> String {
     format!("era:claim:{id}")
 }
 
-/// What [`followed`] says once nothing more follows: calls are sent, parts of chords are counted.
-pub const WHOLLY: &str = "all";
-
-/// Is there once what follows such an end of a task was sent.
+/// Is there once a Celery worker has sent what follows such an end of a task.
 pub fn followed(id: &str, status: State) -> String {
     format!("era:followed:{id}:{status:?}")
 }
@@ -192,6 +188,17 @@ impl Address {
         Ok(())
     }
 
+    /// The machine that it is on, and its port there, where it has one.
+    pub fn host(&self) -> Option<(String, u16)> {
+        let info = redis::IntoConnectionInfo::into_connection_info(self.url.as_str()).ok()?;
+        match info.addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                Some((host.clone(), *port))
+            }
+            _ => None,
+        }
+    }
+
     /// As it may be shown: without its password.
     pub fn shown(&self) -> String {
         shown(&self.url)
@@ -206,11 +213,6 @@ fn shown(url: &str) -> String {
         (Some((_, place)), "") => format!("***@{place}"),
         (Some((_, place)), scheme) => format!("{scheme}://***@{place}"),
     }
-}
-
-/// The queues that a node's worker takes from, the most urgent first.
-pub fn queues(node: &str) -> Vec<String> {
-    vec![queue::EAGER.to_owned(), queue::of_node(node), queue::COMPUTE.to_owned()]
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ use crate::local::LocalError;
 use behind::Behind;
 pub use behind::Runs;
 use claim::Claims;
-pub use claim::{Followed, Heard, Ran};
+pub use claim::{Heard, Ran};
 pub use exec::{Exec, Limits};
 pub(super) use heart::renew_messages;
 use running::Running;

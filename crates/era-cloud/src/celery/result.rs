@@ -151,11 +151,6 @@ pub fn key(task_id: &str) -> String {
     format!("{PREFIX}{task_id}")
 }
 
-/// The key of a group's results; what a chord counts is kept under keys that begin with it.
-pub fn group_key(group: &str) -> String {
-    format!("celery-taskset-meta-{group}")
-}
-
 /// The task of such a key.
 pub fn of_key(key: &str) -> Option<&str> {
     key.strip_prefix(PREFIX)

@@ -1,20 +1,16 @@
 //! A worker that takes messages from the queues and has its [`Node`] run them.
 //!
-//! It behaves towards Celery's clients as a Celery worker does: messages are held until they are
-//! served, results are kept where clients look, `eta`, `expires` and time limits count, revoked
-//! tasks do not start, callbacks, chains and chords go on, and commands such as `ping` are
-//! answered. What it cannot serve is put with the dead, with the reason, and its sender is told.
+//! It serves ERA's own tasks, as a Celery worker would: messages are held until they are served,
+//! results are kept where Celery's clients look, `eta`, `expires` and time limits count. What it
+//! cannot serve is put with the dead, with the reason, and its sender is told. It knows no other
+//! task, nothing of what is to be called after one, and no remote control.
 
-mod control;
-mod held;
-mod scale;
-mod sequel;
 mod serve;
 pub mod sweep;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
@@ -22,68 +18,41 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::bus::{BLOCK_TIME, Bus, BusError, Taken};
 use super::node::{AGAIN, Node};
 use super::queue;
-use held::Held;
-pub use scale::{BadScale, Scale};
 
 /// Most messages that are taken in one step.
 const BATCH_MAX: usize = 64;
 /// Most messages that wait for their time without taking a place.
 const WAITING_MAX: usize = 10_000;
-/// Most ids that are remembered as revoked, as in Celery.
-const REVOKED_MAX: usize = 50_000;
-/// How often the number of places is looked at.
-const SCALE_EVERY: Duration = Duration::from_secs(1);
 
 /// A worker at work.
 pub struct Worker {
     inner: Arc<Inner>,
     /// Those that take messages, until they are told to stop and all that they took is served.
     takers: Vec<JoinHandle<()>>,
-    loops: Vec<JoinHandle<()>>,
+    sweeper: JoinHandle<()>,
 }
 
 pub(super) struct Inner {
     pub(super) node: Node,
-    /// What clients of Celery call it.
-    pub(super) name: String,
-    scale: Scale,
+    /// For messages of the shared queue: how many of them may be served at once.
     places: Arc<Semaphore>,
-    /// How many places there are now.
-    limit: Mutex<usize>,
-    /// Messages that are held.
-    held: Mutex<Held>,
+    /// The tags of messages that are held.
+    held: Mutex<BTreeSet<String>>,
     /// Messages that wait for their time.
-    waiting: Arc<Semaphore>,
-    revoked: Mutex<Revoked>,
+    waiting: Semaphore,
     stopping: tokio::sync::watch::Sender<bool>,
-    served: Mutex<u64>,
-}
-
-#[derive(Default)]
-struct Revoked {
-    order: VecDeque<String>,
-    all: BTreeSet<String>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // Sets and counts are right whoever panicked beside them.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    served: AtomicU64,
 }
 
 impl Worker {
-    /// Begins to take messages.
-    pub fn start(node: Node, scale: Scale) -> Worker {
-        let name = format!("era@{}", node.name());
+    /// Begins to take messages: of the shared queue, so many at once.
+    pub fn start(node: Node, concurrency: usize) -> Worker {
         let inner = Arc::new(Inner {
-            name,
-            scale,
-            places: Arc::new(Semaphore::new(scale.least())),
-            limit: Mutex::new(scale.least()),
+            places: Arc::new(Semaphore::new(concurrency)),
             held: Mutex::default(),
-            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
-            revoked: Mutex::default(),
+            waiting: Semaphore::new(WAITING_MAX),
             stopping: tokio::sync::watch::Sender::new(false),
-            served: Mutex::new(0),
+            served: AtomicU64::new(0),
             node,
         });
         let urgent = [queue::EAGER.to_owned(), queue::of_node(inner.node.name())];
@@ -91,12 +60,8 @@ impl Worker {
             tokio::spawn(consume(Arc::clone(&inner), queue::keys(&urgent), false)),
             tokio::spawn(consume(Arc::clone(&inner), queue::keys(&[queue::COMPUTE.into()]), true)),
         ];
-        let loops = vec![
-            tokio::spawn(sweep::keep_on(Arc::clone(&inner))),
-            tokio::spawn(control::listen(Arc::clone(&inner))),
-            tokio::spawn(scale_on(Arc::clone(&inner))),
-        ];
-        Worker { inner, takers, loops }
+        let sweeper = tokio::spawn(sweep::keep_on(Arc::clone(&inner)));
+        Worker { inner, takers, sweeper }
     }
 
     /// The node that it feeds.
@@ -106,7 +71,7 @@ impl Worker {
 
     /// How many messages were served.
     pub fn served(&self) -> u64 {
-        *lock(&self.inner.served)
+        self.inner.served.load(Ordering::Relaxed)
     }
 
     /// Takes no more messages, and comes back when those that it has are served.
@@ -121,7 +86,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.takers.iter().chain(&self.loops).for_each(JoinHandle::abort);
+        self.takers.iter().chain([&self.sweeper]).for_each(JoinHandle::abort);
     }
 }
 
@@ -134,31 +99,9 @@ impl Inner {
         *self.stopping.borrow()
     }
 
-    fn revoke(&self, ids: &[String]) {
-        let mut revoked = lock(&self.revoked);
-        for id in ids {
-            if revoked.all.insert(id.clone()) {
-                revoked.order.push_back(id.clone());
-            }
-            if revoked.order.len() > REVOKED_MAX
-                && let Some(oldest) = revoked.order.pop_front()
-            {
-                revoked.all.remove(&oldest);
-            }
-        }
-    }
-
-    /// What was revoked, the oldest first.
-    fn revoked(&self) -> Vec<String> {
-        lock(&self.revoked).order.iter().cloned().collect()
-    }
-
-    fn is_revoked(&self, id: &str) -> bool {
-        lock(&self.revoked).all.contains(id)
-    }
-
-    fn held(&self) -> Vec<String> {
-        lock(&self.held).tags()
+    fn held(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        // A set of tags is right whoever panicked beside it.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -238,46 +181,12 @@ async fn begin(worker: &Arc<Inner>, message: Taken, counted: bool, tasks: &mut J
         tracing::warn!(key = message.key, "what is no message was put with the dead");
         return;
     }
-    lock(&worker.held).insert(&message.tag);
+    worker.held().insert(message.tag.clone());
     let place = if counted { Arc::clone(&worker.places).acquire_owned().await.ok() } else { None };
     let worker = Arc::clone(worker);
     tasks.spawn(async move {
         serve::serve(&worker, &message, place).await;
-        lock(&worker.held).remove(&message.tag);
-        *lock(&worker.served) += 1;
+        worker.held().remove(&message.tag);
+        worker.served.fetch_add(1, Ordering::Relaxed);
     });
-}
-
-/// Looks from time to time whether there are too few places, or too many.
-async fn scale_on(worker: Arc<Inner>) {
-    let keys = queue::keys(&[queue::COMPUTE.to_owned()]);
-    let mut idle_since = tokio::time::Instant::now();
-    loop {
-        tokio::time::sleep(SCALE_EVERY).await;
-        let limit = *lock(&worker.limit);
-        let busy = limit.saturating_sub(worker.places.available_permits());
-        let waiting = if busy >= limit { backlog(worker.bus(), &keys).await } else { 0 };
-        if busy >= limit {
-            idle_since = tokio::time::Instant::now();
-        }
-        let next = worker.scale.next(limit, busy, waiting, idle_since.elapsed());
-        if next > limit {
-            worker.places.add_permits(next - limit);
-        } else if next < limit {
-            // Only those that are free now can go.
-            let gone = worker.places.forget_permits(limit - next);
-            *lock(&worker.limit) = limit - gone;
-            continue;
-        }
-        *lock(&worker.limit) = next;
-    }
-}
-
-async fn backlog(bus: &Bus, keys: &[String]) -> usize {
-    let mut all = redis::pipe();
-    for key in keys {
-        all.cmd("LLEN").arg(key);
-    }
-    // Without an answer nothing changes.
-    bus.run_all::<Vec<usize>>("count messages", &all).await.map_or(0, |counts| counts.iter().sum())
 }

@@ -7,6 +7,7 @@
 
 mod gpu;
 mod limits;
+mod reach;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,6 +16,7 @@ use era_core::resources::{Capacity, GPUS_PER_NODE_MAX};
 use era_core::units::{NAME_LEN_MAX, Name};
 
 pub use gpu::{GpuDevice, model_name};
+pub use reach::{address_towards, names_a_machine};
 
 use crate::FoundNode;
 
@@ -57,7 +59,8 @@ pub fn this_machine() -> Machine {
     let labels = [("arch", std::env::consts::ARCH), ("os", std::env::consts::OS)];
     let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
     let host = sysinfo::System::host_name().unwrap_or_default();
-    Machine { node: FoundNode { name: node_name(&host), capacity, labels, simulated: false }, gpus }
+    let (name, address) = (node_name(&host), None);
+    Machine { node: FoundNode { name, capacity, labels, address, simulated: false }, gpus }
 }
 
 /// What a machine was given when it was made, where its system keeps no id of its own: on macOS.

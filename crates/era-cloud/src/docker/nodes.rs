@@ -218,7 +218,7 @@ fn found(node: &EngineNode, name: String) -> FoundNode {
     labels.entry("os".into()).or_insert_with(|| os.clone());
     labels.entry("arch".into()).or_insert_with(|| arch.clone());
     labels.retain(|_, value| !value.is_empty());
-    FoundNode { name, capacity, labels, simulated: false }
+    FoundNode { name, capacity, labels, address: None, simulated: false }
 }
 
 /// A node's GPUs, as its administrator describes them.

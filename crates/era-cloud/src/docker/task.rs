@@ -3,7 +3,6 @@
 //! The job's folder is one mount at [`TASK_ROOT`], as on every other executor, and the guard is
 //! the first process. What the engine is, and when anything is started, is not known here.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use super::address::Volumes;
 use super::instance::{Instance, Mounted, Volume};
 use super::lease::{LeaseTimes, Shared};
 use super::names::{self, Site};
-use crate::executor::Launch;
+use crate::executor::{Launch, PEERS_MAX};
 use crate::isolate::{Isolation, TASK_ROOT};
 use crate::limits::Amounts;
 use crate::task::{Places, Settings, Unready, environment, give};
@@ -187,6 +186,8 @@ fn variables(launch: &Launch, seen: &crate::task::Seen, gpus: &[String]) -> Vec<
     let is_gang = is_gang(&launch);
     if is_gang {
         launch.master = names::rank_name(0);
+        let names = (0..launch.replicas.min(PEERS_MAX)).map(names::rank_name);
+        launch.peers = names.collect();
     }
     let mut all = environment(&launch, seen, &Settings::default(), "");
     for name in ["PATH", "SHELL", crate::task::MARK] {
@@ -205,22 +206,7 @@ fn variables(launch: &Launch, seen: &crate::task::Seen, gpus: &[String]) -> Vec<
     } else {
         all.remove("CUDA_VISIBLE_DEVICES");
     }
-    if is_gang {
-        by_name(&mut all);
-    }
     all.into_iter().collect()
-}
-
-/// TensorFlow's list of workers, each under its own name.
-fn by_name(all: &mut BTreeMap<String, String>) {
-    let Some(text) = all.get("TF_CONFIG") else { return };
-    let Ok(mut config) = serde_json::from_str::<serde_json::Value>(text) else { return };
-    let Some(workers) = config["cluster"]["worker"].as_array_mut() else { return };
-    for (rank, worker) in (0_u32..).zip(workers) {
-        let port = worker.as_str().and_then(|text| text.rsplit_once(':')).map(|(_, port)| port);
-        *worker = format!("{}:{}", names::rank_name(rank), port.unwrap_or("0")).into();
-    }
-    all.insert("TF_CONFIG".into(), config.to_string());
 }
 
 /// Whether a variable holds what nobody but the task should see: its owner says so, or it looks

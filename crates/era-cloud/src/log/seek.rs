@@ -17,6 +17,8 @@ use super::segment::{self, Key, Segment};
 
 /// Enough for the end of one record and the beginning of the next, mostly.
 const PROBE_BYTES: usize = 1024;
+/// Most of the time the last lines are no more than this.
+const TAIL_BYTES: u64 = 16 << 10;
 
 /// Where an instant can still be in a task's log.
 struct Bracket {
@@ -51,6 +53,28 @@ impl LogReader {
             }
         }
         Ok(())
+    }
+
+    /// Goes to where no more than so many entries are left that were printed until then, nor more
+    /// than about so many bytes: what is read next are the last of them.
+    pub fn seek_last(&mut self, lines: usize, bytes_max: u64, until: Time) -> Result<(), LogError> {
+        self.refresh()?;
+        let end: u64 = self.sources.values().map(Source::end).sum();
+        // Twice as far back each time, until enough of them are seen.
+        let mut back = TAIL_BYTES.min(bytes_max);
+        loop {
+            let from = end.saturating_sub(back);
+            self.seek(from)?;
+            let mut begins = vec![self.position];
+            while let Some(entry) = self.take(until)? {
+                begins.push(entry.next);
+            }
+            let count = begins.len() - 1;
+            if count >= lines || from == 0 || back == bytes_max {
+                return self.seek(begins[count.saturating_sub(lines)]);
+            }
+            back = (back * 2).min(bytes_max);
+        }
     }
 
     fn next_is_of_later_attempt(&mut self, attempt: u32) -> Result<bool, LogError> {

@@ -215,6 +215,26 @@ fn attempts_follow_one_another_and_ranks_are_merged_by_time() {
 }
 
 #[test]
+fn the_last_lines_are_found_from_the_end_and_are_bounded_in_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = writer(folder.path(), 1, 0);
+    for n in 0..10_000 {
+        writer.write(Stream::Out, format!("line {n}\n").as_bytes(), Time(n / 100));
+    }
+    let mut reader = LogReader::open(folder.path(), Only::default()).unwrap();
+    let mut last = |lines, bytes, until| {
+        reader.seek_last(lines, bytes, until).unwrap();
+        texts(&reader.read(lines, usize::MAX, until).unwrap())
+    };
+    assert_eq!(last(2, 1 << 20, Time::MAX), ["line 9998", "line 9999"]);
+    assert_eq!(last(1, 1 << 20, Time(98)), ["line 9899"], "what is not settled is not the last");
+    let (most, few) = (last(9000, 1 << 20, Time::MAX), last(9000, 1 << 10, Time::MAX));
+    assert_eq!((most.len(), most[0].as_str()), (9000, "line 1000"));
+    let few_bytes: usize = few.iter().map(|line| line.len() + 1).sum();
+    assert!((1..=1 << 10).contains(&few_bytes) && few.last() == most.last(), "{few_bytes}");
+}
+
+#[test]
 fn what_is_not_settled_yet_waits() {
     let folder = tempfile::tempdir().unwrap();
     writer(folder.path(), 1, 0).write(Stream::Out, b"late\n", Time(100));
@@ -312,6 +332,11 @@ proptest! {
         for entry in all.iter().step_by(all.len() / 4 + 1) {
             reader.seek(entry.next).unwrap();
             prop_assert_eq!(reader.position(), entry.next);
+        }
+        for lines in [1, 7, all.len(), all.len() + 1] {
+            reader.seek_last(lines, 1 << 20, Time::MAX).unwrap();
+            let last = &all[all.len().saturating_sub(lines)..];
+            prop_assert_eq!(&reader.read(lines, usize::MAX, Time::MAX).unwrap(), last);
         }
     }
 }

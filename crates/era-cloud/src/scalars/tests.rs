@@ -8,6 +8,7 @@ use std::process::Command;
 
 use super::frame::masked_crc;
 use super::*;
+use crate::skipped::skipped;
 
 fn record(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
@@ -129,8 +130,7 @@ w.close()
     if !ran.as_ref().is_ok_and(|status| status.success()) {
         let code = ran.ok().and_then(|status| status.code());
         assert!(matches!(code, None | Some(77)), "the writer failed: {code:?}");
-        eprintln!("skipped: {python} cannot import tensorboardX and tensorboard");
-        return;
+        return skipped("the Python here cannot import tensorboardX and tensorboard");
     }
     let samples = Scalars::new(outputs.path()).look(Time(0));
     let acc = samples.iter().filter(|s| s.name == "tensors/acc").map(|s| (s.step, s.value));

@@ -54,7 +54,9 @@ impl Emptied {
     /// missing is made by the keeper.
     pub(super) fn give(&mut self, launch: &Launch) {
         let Some(theirs) = self.of.get_mut(&launch.spec.user) else { return };
-        if !is_only_task(launch) || launch.spec.folder.exists() {
+        // Where checkpoints are to be carried over there must be none yet, not even no file of them.
+        let carries = launch.spec.checkpoints_of.is_some();
+        if carries || !is_only_task(launch) || launch.spec.folder.exists() {
             return;
         }
         if let Some(aside) = theirs.pop() {

@@ -76,7 +76,7 @@ pub(super) struct Node {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromKeeper {
-    /// The task's first instruction was at `at`.
+    /// The task's first instruction was at `at`, or a moment later: never before.
     Started { at: Time, prepared: Span },
     /// It could not be started.
     NotStarted(NotStarted),
@@ -162,6 +162,15 @@ struct Keeper {
     follower: Option<Follower>,
     /// What tasks read.
     nothing: File,
+}
+
+/// A task that was started.
+struct Born {
+    pid: Pid,
+    /// Its first instruction was not before.
+    at: Time,
+    /// The same by the steady clock.
+    when: Instant,
 }
 
 /// How a task ended: its exit code, or 128 and the signal.
@@ -299,9 +308,7 @@ impl Keeper {
         let places = Places::of(launch);
         // Open until the end is told: a task that closes them has not ended.
         let pipes = std::mem::take(&mut self.pipes);
-        let started = self.start(launch, &places, &pipes);
-        let prepared = Span(i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX));
-        match started {
+        match self.start(launch, &places, &pipes) {
             Err(why) => {
                 places.tidy();
                 if why.fault {
@@ -310,8 +317,10 @@ impl Keeper {
                 }
                 self.tell(&FromKeeper::NotStarted(why))
             }
-            Ok(pid) => {
-                put(&mut self.untold, &FromKeeper::Started { at: crate::task::now(), prepared });
+            Ok(Born { pid, at, when }) => {
+                let prepared = when.saturating_duration_since(begun).as_millis();
+                let prepared = Span(i64::try_from(prepared).unwrap_or(i64::MAX));
+                put(&mut self.untold, &FromKeeper::Started { at, prepared });
                 let code = self.until_gone(pid, launch.spec.terminal)?;
                 let at = crate::task::now();
                 // Who cannot be rid of what a task shared is no keeper for another.
@@ -341,7 +350,7 @@ impl Keeper {
         launch: &Launch,
         places: &Places,
         pipes: &[OwnedFd],
-    ) -> Result<Pid, NotStarted> {
+    ) -> Result<Born, NotStarted> {
         let Some(node) = self.node.take() else {
             let why = "the supervisor has not told its settings";
             return Err(NotStarted::of_the_machine(why));
@@ -357,7 +366,7 @@ impl Keeper {
         launch: &Launch,
         places: &Places,
         pipes: &[OwnedFd],
-    ) -> Result<Pid, NotStarted> {
+    ) -> Result<Born, NotStarted> {
         let Some(program) = launch.spec.command.first() else {
             return Err(NotStarted::of_the_task("there is no command to run: give one"));
         };
@@ -392,12 +401,15 @@ impl Keeper {
         let input = if terminal { output } else { self.nothing.as_fd() };
         let birth = Birth { command, env: &env, folder, uid, terminal, input, output, error };
         // What the task sees is in its place: from here on its owner may change what is below.
-        let born = give(&seen.work, uid).and_then(|()| match &mut self.follower {
-            Some(follower) => {
+        let born = give(&seen.work, uid).and_then(|()| {
+            if let Some(follower) = &mut self.follower {
                 follower.begin(launch, &node.mark);
-                birth.spawn()
             }
-            None => birth.start(),
+            // Taken before the task can take its own: on a busy machine it is at work before we
+            // are told that it was started.
+            let (at, when) = (crate::task::now(), Instant::now());
+            let pid = if self.follower.is_some() { birth.spawn() } else { birth.start() }?;
+            Ok(Born { pid, at, when })
         });
         if let Some(usual) = usual.flatten() {
             set_process_limit(usual);

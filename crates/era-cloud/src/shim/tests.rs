@@ -19,7 +19,7 @@ pub(crate) fn launch(job: u64, command: &[&str]) -> Launch {
         replicas: 1,
         until: Time::MAX,
         master: "127.0.0.1".into(),
-        local_rank: 0,
+        peers: vec!["127.0.0.1".into()],
         spec: Arc::new(TaskSpec {
             user: UserId(1),
             user_name: "ada".into(),
@@ -31,6 +31,7 @@ pub(crate) fn launch(job: u64, command: &[&str]) -> Launch {
             inputs: Vec::new(),
             image: None,
             folder: "/nowhere/job".into(),
+            checkpoints_of: None,
             alone: true,
             terminal: false,
             array: None,

@@ -151,7 +151,7 @@ fn one_kind(entry: &Entry) -> Result<FoundNode, BadNodes> {
     let asked = Resources::parse(amounts.iter().map(|(key, text)| (*key, text.as_str())))
         .map_err(|error| wrong(error.to_string()))?;
     let capacity = capacity(&asked).map_err(|why| wrong(why.into()))?;
-    Ok(FoundNode { name: entry.name.clone(), capacity, labels, simulated: true })
+    Ok(FoundNode { name: entry.name.clone(), capacity, labels, address: None, simulated: true })
 }
 
 fn capacity(asked: &Resources) -> Result<Capacity, &'static str> {

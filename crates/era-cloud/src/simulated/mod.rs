@@ -219,6 +219,7 @@ mod tests {
             name: "s0".into(),
             capacity: Default::default(),
             labels: Default::default(),
+            address: None,
             simulated: true,
         }
     }

@@ -6,13 +6,11 @@ use std::path::PathBuf;
 use era_core::job::TaskId;
 
 use super::settings::Settings;
-use crate::executor::Launch;
+use crate::executor::{Launch, PEERS_MAX};
 
 /// Ports that gangs meet at: below those that systems give out by themselves.
 const PORT_FIRST: u64 = 15_000;
 const PORTS: u64 = 16_000;
-/// Most replicas that are listed in `TF_CONFIG`; each has a port of its own.
-const LISTED_MAX: u32 = 1_000;
 
 /// A locale that every machine has.
 const LANG: &str = if cfg!(target_os = "macos") { "en_US.UTF-8" } else { "C.UTF-8" };
@@ -52,13 +50,22 @@ pub(crate) fn environment(
 
 fn defaults(launch: &Launch, seen: &Seen, settings: &Settings) -> BTreeMap<String, String> {
     let path = |path: &PathBuf| path.display().to_string();
-    let cores = launch.each.cpu.div_ceil(1000).max(1);
+    let processes = processes(launch);
+    let threads = (launch.each.cpu.div_ceil(1000) / processes).max(1);
     [
         ("HOME", path(&seen.work)),
         ("LANG", LANG.into()),
         ("LOGNAME", launch.spec.user_name.clone()),
-        ("OMP_NUM_THREADS", cores.to_string()),
+        ("OMP_NUM_THREADS", threads.to_string()),
+        // A thread that spins while it waits uses up the cores that the others need.
+        ("OMP_WAIT_POLICY", "passive".into()),
         ("PATH", settings.path.clone()),
+        // What torchrun reads: a replica is one of its agents.
+        ("PET_MASTER_ADDR", launch.master.clone()),
+        ("PET_MASTER_PORT", master_port(launch.task, launch.replicas).to_string()),
+        ("PET_NNODES", launch.replicas.to_string()),
+        ("PET_NODE_RANK", launch.task.rank.to_string()),
+        ("PET_NPROC_PER_NODE", processes.to_string()),
         // Else a log that is followed comes in blocks, minutes late.
         ("PYTHONUNBUFFERED", "1".into()),
         ("SHELL", "/bin/sh".into()),
@@ -69,6 +76,11 @@ fn defaults(launch: &Launch, seen: &Seen, settings: &Settings) -> BTreeMap<Strin
     .chain(launch.spec.terminal.then(|| ("TERM", "xterm-256color".into())))
     .map(|(name, value)| (name.to_owned(), value))
     .collect()
+}
+
+/// How many processes a replica has that a launcher such as torchrun starts: one for each GPU.
+fn processes(launch: &Launch) -> u32 {
+    u32::try_from(launch.gpus.len()).unwrap_or(u32::MAX).max(1)
 }
 
 /// A job that names this variable, as the command line does for a script with an `#SBATCH` header,
@@ -89,7 +101,8 @@ fn as_slurm_says(launch: &Launch, seen: &Seen) -> BTreeMap<String, String> {
         ("SLURM_JOB_ID", task.job.0.to_string()),
         ("SLURM_JOB_NAME", name),
         ("SLURM_JOB_USER", launch.spec.user_name.clone()),
-        ("SLURM_LOCALID", launch.local_rank.to_string()),
+        // As `LOCAL_RANK`: what a script takes for the number of its GPU.
+        ("SLURM_LOCALID", "0".to_owned()),
         ("SLURM_NPROCS", launch.replicas.to_string()),
         ("SLURM_NTASKS", launch.replicas.to_string()),
         ("SLURM_PROCID", task.rank.to_string()),
@@ -130,9 +143,12 @@ fn promised(
         (MARK, mark.to_owned()),
         ("ERA_WORLD_FILE", path(&seen.world)),
         ("ERA_WORLD_SIZE", launch.replicas.to_string()),
-        ("LOCAL_RANK", launch.local_rank.to_string()),
+        // Its GPUs are the only ones that it sees, so the first of them is number 0.
+        ("LOCAL_RANK", "0".to_owned()),
+        ("LOCAL_WORLD_SIZE", "1".to_owned()),
         ("MASTER_ADDR", launch.master.clone()),
         ("MASTER_PORT", port.to_string()),
+        ("NODE_RANK", task.rank.to_string()),
         ("RANK", task.rank.to_string()),
         ("WORLD_SIZE", launch.replicas.to_string()),
     ];
@@ -170,7 +186,7 @@ fn master_port(task: TaskId, replicas: u32) -> u64 {
             (hash ^ part).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
         });
     // Room above it, for a port for each replica.
-    let room = PORTS - u64::from(replicas.min(LISTED_MAX)) - 1;
+    let room = PORTS - u64::from(replicas.min(PEERS_MAX)) - 1;
     PORT_FIRST + (mixed ^ (mixed >> 32)) % room
 }
 
@@ -183,13 +199,17 @@ fn visible_devices(launch: &Launch, settings: &Settings) -> String {
     launch.gpus.iter().map(name).collect::<Vec<_>>().join(",")
 }
 
-/// What TensorFlow wants to know of a gang. The ports of its workers follow the master's.
+/// What TensorFlow wants to know of a gang, where it is known of all of it. The ports of its workers
+/// follow the master's.
 fn tensorflow_cluster(launch: &Launch, port: u64) -> Option<String> {
-    if launch.replicas > LISTED_MAX {
+    if u32::try_from(launch.peers.len()) != Ok(launch.replicas) {
         return None;
     }
-    let worker = |rank: u32| format!("{}:{}", launch.master, port + 1 + u64::from(rank));
-    let workers: Vec<String> = (0..launch.replicas).map(worker).collect();
+    let worker = |(port, host): (u64, &String)| match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    };
+    let workers: Vec<String> = (port + 1..).zip(&launch.peers).map(worker).collect();
     let task = serde_json::json!({ "type": "worker", "index": launch.task.rank });
     Some(serde_json::json!({ "cluster": { "worker": workers }, "task": task }).to_string())
 }
@@ -215,25 +235,60 @@ mod tests {
         launch.replicas = 2;
         launch.task.rank = 1;
         launch.gpus = vec![0, 1];
-        launch.each.cpu = 2500;
+        launch.each.cpu = 5500;
+        launch.master = "10.0.0.1".into();
+        launch.peers = vec!["10.0.0.1".into(), "fd00::2".into()];
         let settings = Settings { gpu_uuids: vec!["GPU-a".into()], ..Settings::default() };
         let env = environment(&launch, &seen(), &settings, "m");
         for (name, value) in [
             ("RANK", "1"),
             ("WORLD_SIZE", "2"),
+            ("MASTER_ADDR", "10.0.0.1"),
             ("LOCAL_RANK", "0"),
+            ("LOCAL_WORLD_SIZE", "1"),
+            ("NODE_RANK", "1"),
             ("ERA_JOB_ID", "7"),
             ("ERA_OUTPUTS", "/run/era/outputs"),
             ("ERA_INPUTS", "/run/era/work/x/inputs"),
             ("CUDA_VISIBLE_DEVICES", "GPU-a,1"),
             ("OMP_NUM_THREADS", "3"),
+            ("OMP_WAIT_POLICY", "passive"),
             ("HOME", "/run/era/work/x"),
         ] {
             assert_eq!(env[name], value, "{name}");
         }
         let cluster: serde_json::Value = serde_json::from_str(&env["TF_CONFIG"]).expect("JSON");
         assert_eq!(cluster["task"]["index"], 1);
-        assert_eq!(cluster["cluster"]["worker"].as_array().map(Vec::len), Some(2));
+        let port: u64 = env["MASTER_PORT"].parse().expect("a port");
+        let workers = [format!("10.0.0.1:{}", port + 1), format!("[fd00::2]:{}", port + 2)];
+        assert_eq!(cluster["cluster"]["worker"], serde_json::json!(workers));
+        launch.peers.pop();
+        let env = environment(&launch, &seen(), &settings, "m");
+        assert_eq!(env.get("TF_CONFIG"), None, "who does not know all of them names none");
+    }
+
+    /// Two replicas of two GPUs each are two agents of torchrun with two processes each.
+    #[test]
+    fn torchrun_finds_one_world_of_all_replicas() {
+        let told = |rank| {
+            let mut launch = launch(7, &["torchrun", "train.py"]);
+            (launch.replicas, launch.task.rank, launch.gpus) = (2, rank, vec![2, 3]);
+            launch.master = "10.0.0.1".into();
+            let env = environment(&launch, &seen(), &Settings::default(), "m");
+            assert_eq!(env["PET_MASTER_PORT"], env["MASTER_PORT"]);
+            ["NNODES", "NODE_RANK", "NPROC_PER_NODE", "MASTER_ADDR"]
+                .map(|name| env[&format!("PET_{name}")].clone())
+        };
+        assert_eq!(told(0), ["2", "0", "2", "10.0.0.1"]);
+        assert_eq!(told(1), ["2", "1", "2", "10.0.0.1"]);
+        let mut alone = launch(7, &["torchrun", "train.py"]);
+        let count = |launch: &Launch| {
+            environment(launch, &seen(), &Settings::default(), "m")["PET_NPROC_PER_NODE"].clone()
+        };
+        assert_eq!(count(&alone), "1", "without a GPU there is one process");
+        let spec = std::sync::Arc::make_mut(&mut alone.spec);
+        spec.env.insert("PET_NPROC_PER_NODE".into(), "4".into());
+        assert_eq!(count(&alone), "4", "the user may want more of them");
     }
 
     #[test]
@@ -256,6 +311,7 @@ mod tests {
             ("SLURM_ARRAY_TASK_ID", "12"),
             ("SLURM_JOB_ID", "7"),
             ("SLURM_PROCID", "3"),
+            ("SLURM_LOCALID", "0"),
             ("SLURM_NTASKS", "4"),
             ("SLURM_CPUS_PER_TASK", "8"),
             ("SLURM_SUBMIT_DIR", "/mine"),
@@ -313,9 +369,9 @@ mod tests {
         assert_eq!(at(1, 0), at(1, 3));
         assert_ne!(at(1, 0), at(2, 0));
         for job in 0..5_000 {
-            let port = master_port(launch(job, &["true"]).task, LISTED_MAX);
+            let port = master_port(launch(job, &["true"]).task, PEERS_MAX);
             assert!((PORT_FIRST..PORT_FIRST + PORTS).contains(&port));
-            assert!(port + 1 + u64::from(LISTED_MAX) <= PORT_FIRST + PORTS);
+            assert!(port + 1 + u64::from(PEERS_MAX) <= PORT_FIRST + PORTS);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a task finds where it runs, whichever engine runs it: its folders, its environment, and what
 //! the machine's owner settled about all tasks.
 
+mod carried;
 mod environment;
 mod places;
 #[cfg(test)]

@@ -15,6 +15,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown, fchown, lchown};
 use std::path::{Component, Path, PathBuf};
 
+use super::carried::{self, NotCarried};
 use super::environment::Seen;
 use crate::executor::{Launch, Staged};
 use crate::isolate::{Isolation, Unisolated};
@@ -28,6 +29,12 @@ pub enum Unready {
     /// An input in a folder that is the task's own, where it could lead anywhere.
     #[error("`{0}` is the job's own folder: show its inputs elsewhere")]
     Kept(String),
+    /// Checkpoints that are too many to be carried over.
+    #[error(
+        "the checkpoints of job {0} are more than a task may have on disk: `era retry --fresh` \
+         starts without them"
+    )]
+    TooManyCheckpoints(String),
     /// A file or folder could not be made.
     #[error("could not make {path} ready: {source}")]
     Io {
@@ -113,6 +120,7 @@ impl Places {
         make(&self.folder, 0o755, None)?;
         let work = self.folder.join("work");
         make(&work, 0o755, None)?;
+        self.carry_checkpoints(launch, owner)?;
         for own in [&self.outputs, &self.checkpoints] {
             make(own, 0o700, owner)?;
         }
@@ -136,6 +144,23 @@ impl Places {
             }
         }
         Ok(mounts)
+    }
+
+    /// Brings the checkpoints of the job in whose place this one was handed in, unless an earlier
+    /// task of it has.
+    fn carry_checkpoints(&self, launch: &Launch, owner: Option<u32>) -> Result<(), Unready> {
+        let Some(before) = &launch.spec.checkpoints_of else { return Ok(()) };
+        let from = before.join(KEPT[1]);
+        let task = self.work.file_name().unwrap_or_default().to_string_lossy();
+        let part = self.folder.join(format!("{}.{task}", KEPT[1]));
+        let bytes_max = launch.spec.limits.disk_bytes;
+        carried::carry(&from, &self.checkpoints, &part, owner, bytes_max).map_err(|why| match why {
+            NotCarried::TooMuch => {
+                let job = before.file_name().unwrap_or_default();
+                Unready::TooManyCheckpoints(job.to_string_lossy().into_owned())
+            }
+            NotCarried::Io(source) => Unready::Io { path: self.checkpoints.clone(), source },
+        })
     }
 
     /// Makes the working folder so that nobody but us can change it, with nothing in it but the

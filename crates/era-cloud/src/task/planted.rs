@@ -1,9 +1,6 @@
 //! What a task plants where folders are made ready for another of its user: as root, since only then
 //! is there anything to gain.
 
-#[path = "../../../skipped.rs"]
-mod skipped;
-
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -14,6 +11,7 @@ use super::{Places, give};
 use crate::executor::{Launch, Staged};
 use crate::isolate::Isolation;
 use crate::shim::tests::launch;
+use crate::skipped::skipped;
 
 const FIRST_UID: u32 = 700_000;
 /// That of the user of these tests.
@@ -32,7 +30,7 @@ impl Bed {
     /// `None` where we are not root.
     fn new(code: &[&str], inputs: &[&str]) -> Option<Bed> {
         if !rustix::process::geteuid().is_root() {
-            skipped::skipped("not root: tasks have no user id of their own");
+            skipped("not root: tasks have no user id of their own");
             return None;
         }
         let root = tempfile::tempdir().expect("a folder");

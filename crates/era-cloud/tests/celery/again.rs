@@ -14,7 +14,7 @@ use era_core::units::Span;
 use crate::{BRIEF, BUSY, Bed, PATIENCE};
 
 async fn worker(bed: &mut Bed) -> Worker {
-    Worker::start(bed.node("here").await, "4,2".parse().expect("bounds"))
+    Worker::start(bed.node("here").await, 4)
 }
 
 async fn started(bed: &mut Bed, launch: &Launch) {

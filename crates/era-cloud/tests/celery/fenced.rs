@@ -57,7 +57,7 @@ async fn a_server_that_was_paused_launches_stops_and_forgets_nothing() {
     }
 
     // What it tried to stop and to forget starts, once.
-    let worker = Worker::start(node, "4,2".parse().expect("bounds"));
+    let worker = Worker::start(node, 4);
     let over = bed.over(&waits).await;
     assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}");
     assert_eq!([1, 2, 3].map(|job| bed.runs(job)), [1, 0, 0]);

@@ -208,7 +208,7 @@ async fn ranks_that_start_together_share_one_network() {
                 while ! test -e $ERA_OUTPUTS/go; do sleep 0.2; done";
     for rank in 0..6 {
         let mut launch = bed.launch(1, meet);
-        (launch.task.rank, launch.local_rank, launch.replicas) = (rank, rank, 6);
+        (launch.task.rank, launch.replicas) = (rank, 6);
         bed.executor.carry_out(Order::Launch(launch));
     }
     let met = || (0..6).all(|rank| data.path().join(format!("jobs/1/outputs/{rank}")).exists());
@@ -243,7 +243,7 @@ async fn a_job_that_grows_finds_its_new_ranks_and_is_found_by_them() {
     bed.executor.carry_out(Order::Launch(first.clone()));
     bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
     let mut grown = first.clone();
-    (grown.task.rank, grown.local_rank, grown.replicas) = (1, 1, 2);
+    (grown.task.rank, grown.replicas) = (1, 2);
     bed.executor.carry_out(Order::Launch(grown.clone()));
     for _ in 0..2 {
         let over = bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await;

@@ -71,12 +71,12 @@ async fn worker(daemon: &Daemon, redis: &Redis, folder: &Path) -> Worker {
     let address = docker::Address::parse(&daemon.address()).expect("an address");
     let capacity = Capacity { cpu: 4000, memory: 4096, ..Capacity::default() };
     let labels = std::collections::BTreeMap::new();
-    let found = FoundNode { name: NODE.into(), capacity, labels, simulated: false };
+    let found = FoundNode { name: NODE.into(), capacity, labels, address: None, simulated: false };
     let options = NodeOptions { found, folder: folder.into(), runs: Runs::Containers(address) };
     loop {
         let bus = Bus::connect(&redis.address()).await.expect("Redis");
         match Node::start(options.clone(), bus).await {
-            Ok(node) => return Worker::start(node, "4,2".parse().expect("bounds")),
+            Ok(node) => return Worker::start(node, 4),
             // The one before it is about to be gone.
             Err(NodeError::Folded(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
             Err(error) => panic!("{error}"),

@@ -14,7 +14,7 @@ use era_core::units::{JobId, NodeId, Time, UserId};
 use tokio::sync::mpsc;
 
 /// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Bed {
     pub(crate) folder: tempfile::TempDir,
@@ -92,7 +92,7 @@ impl Bed {
             replicas: 1,
             until: Time(now().0 + 600_000),
             master: "127.0.0.1".into(),
-            local_rank: 0,
+            peers: vec!["127.0.0.1".into()],
             spec: Arc::new(TaskSpec {
                 user: UserId(1),
                 user_name: "ada".into(),
@@ -104,6 +104,7 @@ impl Bed {
                 inputs: Vec::new(),
                 image: None,
                 folder: self.job(job),
+                checkpoints_of: None,
                 alone: true,
                 terminal: false,
                 array: None,
@@ -114,7 +115,7 @@ impl Bed {
 
     /// A job's folder.
     pub(crate) fn job(&self, job: u64) -> PathBuf {
-        self.folder.path().join("jobs").join(job.to_string())
+        JobId(job).folder(self.folder.path())
     }
 
     pub(crate) fn launch(&self, launch: Launch) -> TaskId {

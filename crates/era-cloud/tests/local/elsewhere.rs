@@ -30,12 +30,13 @@ async fn who_was_once_seen_below_a_task_ends_with_it_whatever_it_left() {
 async fn who_was_once_seen_below_a_task_is_asked_to_end_with_it() {
     let mut bed = Bed::new().await;
     let seconds = long();
-    let script =
-        format!("trap 'exit 4' TERM; {}; while :; do sleep 0.1; done", slip_away(&seconds));
+    let script = format!(
+        "trap 'exit 4' TERM; {}; echo gone; while :; do sleep 0.1; done",
+        slip_away(&seconds)
+    );
     let task = bed.launch(bed.sh(1, &script));
     bed.started(task).await;
-    tokio::time::sleep(std::time::Duration::from_millis(1900)).await;
-    assert_eq!(count(&seconds), 1);
+    wait_until(|| count(&seconds) == 1 && bed.log(1).contains("gone"));
     bed.server().carry_out(Order::Stop { task, until: Time(now().0 + 30_000) });
     assert_eq!(bed.ended(task).await, (4, Ending::Stopped));
     assert_eq!(count(&seconds), 0);

@@ -43,9 +43,11 @@ async fn nothing_of_the_servers_environment_leaks() {
     let mut bed = Bed::new().await;
     let log = bed.output(bed.sh(1, "env")).await;
     // What a shell sets by itself, and what is promised or a default.
-    let known = "PWD OLDPWD SHLVL _ HOME LANG LOGNAME OMP_NUM_THREADS PATH PYTHONUNBUFFERED SHELL \
-                 TMPDIR USER CUDA_DEVICE_ORDER CUDA_VISIBLE_DEVICES LOCAL_RANK MASTER_ADDR \
-                 MASTER_PORT RANK WORLD_SIZE TF_CONFIG";
+    let known = "PWD OLDPWD SHLVL _ HOME LANG LOGNAME OMP_NUM_THREADS OMP_WAIT_POLICY PATH \
+                 PYTHONUNBUFFERED SHELL TMPDIR USER CUDA_DEVICE_ORDER CUDA_VISIBLE_DEVICES \
+                 LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT NODE_RANK RANK WORLD_SIZE \
+                 TF_CONFIG PET_MASTER_ADDR PET_MASTER_PORT PET_NNODES PET_NODE_RANK \
+                 PET_NPROC_PER_NODE";
     let known: Vec<&str> = known.split_whitespace().collect();
     for name in log.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name) {
         assert!(name.starts_with("ERA_") || known.contains(&name), "{name} leaks: {log}");
@@ -103,7 +105,7 @@ async fn a_gang_runs_side_by_side_and_learns_its_new_size() {
     let mut tasks = Vec::new();
     for rank in 0..2 {
         let mut launch = bed.sh(1, script);
-        (launch.task.rank, launch.local_rank, launch.replicas) = (rank, rank, 2);
+        (launch.task.rank, launch.replicas) = (rank, 2);
         tasks.push(bed.launch(launch));
     }
     for _ in 0..2 {
@@ -115,6 +117,27 @@ async fn a_gang_runs_side_by_side_and_learns_its_new_size() {
         assert!(matches!(bed.next().await, Report::Exited { code: 0, .. }));
     }
     assert_eq!(bed.log(1).matches('5').count(), 2, "{}", bed.log(1));
+}
+
+/// However busy the machine is: here many of them start at a time.
+#[tokio::test]
+async fn a_start_is_noted_no_later_than_it_happened() {
+    let mut bed = Bed::new().await;
+    let jobs = 1..=40;
+    for job in jobs.clone() {
+        bed.launch(bed.run(job, &["/bin/date", "+%s.%N"]));
+    }
+    let mut noted = std::collections::BTreeMap::new();
+    for _ in 0..2 * jobs.clone().count() {
+        if let Report::Started { task, at, .. } = bed.next().await {
+            noted.insert(task.job.0, at.0);
+        }
+    }
+    for job in jobs {
+        let own: f64 = bed.log(job).trim().parse().expect("seconds");
+        let own = (own * 1000.0) as i64;
+        assert!(noted[&job] <= own, "job {job}: {} ms late", noted[&job] - own);
+    }
 }
 
 #[tokio::test]

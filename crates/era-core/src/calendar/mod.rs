@@ -22,7 +22,6 @@ use crate::bid::{Request, Shape};
 use crate::cluster::{Cluster, Health, Node, Pool};
 use crate::forecast::Forecast;
 use crate::market::{MarketRules, Mechanism, Weights};
-use crate::placement::blocks;
 use crate::resources::{PerResource, Resource, Resources};
 use crate::units::{Name, NodeId, Span, Time};
 
@@ -138,7 +137,7 @@ impl PoolCalendar {
         }
         let mut first = Time::MIN;
         let mut nodes = 0;
-        for block in blocks(request, self.gpus_per_node) {
+        for block in request.blocks(self.gpus_per_node) {
             // Whoever holds a larger part could hold a smaller one: each part needs one more node.
             nodes += block.count as usize;
             let mut times = self.moment.frees(&block.each)?.to_vec();

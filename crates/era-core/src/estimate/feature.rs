@@ -3,13 +3,12 @@
 //! Features are numbered; a number keeps its meaning for ever, since forests are written into
 //! journals. New ones are added at the end. What is not known is -1, below all that is.
 
-use serde::{Deserialize, Serialize};
-
-use super::history::{Arrival, Histories, History, Whose, log2_s};
+use super::history::{Histories, History, Whose, log2_s};
 use crate::bid::{Attributes, Request};
+use crate::outlook::{Arrival, Arrivals};
 use crate::queue::fixed::Fixed;
 use crate::resources::Resource;
-use crate::units::{GroupId, Milli, Name, Time, UserId};
+use crate::units::{GroupId, Milli, Name, Time, Title, UserId};
 
 /// How many features there are.
 pub const FEATURES: usize = Feature::NamedCount as usize + 1;
@@ -129,16 +128,6 @@ impl Features {
     }
 }
 
-/// How a job came: after its owner's last one, and after his last one of the same size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Arrivals {
-    /// Among all of its owner's.
-    pub user: Arrival,
-    /// Among those of its size.
-    pub sized: Arrival,
-}
-
 /// What is asked about.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
@@ -147,7 +136,7 @@ pub struct Subject<'a> {
     /// The owner's group.
     pub group: GroupId,
     /// What people call it.
-    pub name: Option<&'a Name>,
+    pub name: Option<&'a Title>,
     /// Typed facts.
     pub attributes: &'a Attributes,
     /// The owner's own ranking.
@@ -172,7 +161,7 @@ impl Subject<'_> {
     }
 
     fn named(&self) -> Option<Whose> {
-        self.name.map(|name| Whose::Named(self.user, hash(name)))
+        self.name.map(|name| Whose::Named(self.user, hash(name.as_str())))
     }
 
     /// Tells the histories that it came.
@@ -242,11 +231,11 @@ impl Subject<'_> {
         features.set(F::Priority, Fixed::from(self.priority));
         features.set_known(F::Parameters, facts.parameters_k.and_then(log));
         features.set_known(F::Data, facts.data_mib.and_then(log));
-        let text = |name: Option<&Name>| name.map(|name| Fixed::from(hash(name)));
-        features.set_known(F::Field, text(facts.field.as_ref()));
-        features.set_known(F::Framework, text(facts.framework.as_ref()));
-        features.set_known(F::Network, text(facts.network.as_ref()));
-        features.set_known(F::Name, text(self.name));
+        let text = |text: Option<&str>| text.map(|text| Fixed::from(hash(text)));
+        features.set_known(F::Field, text(facts.field.as_ref().map(Name::as_str)));
+        features.set_known(F::Framework, text(facts.framework.as_ref().map(Name::as_str)));
+        features.set_known(F::Network, text(facts.network.as_ref().map(Name::as_str)));
+        features.set_known(F::Name, text(self.name.map(Title::as_str)));
     }
 }
 
@@ -273,8 +262,6 @@ fn count(history: Option<&History>) -> Option<Fixed> {
 }
 
 /// FNV-1a. A split cannot tell what shares a hash; a prediction is then a little worse.
-fn hash(name: &Name) -> u32 {
-    name.as_str()
-        .bytes()
-        .fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+fn hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

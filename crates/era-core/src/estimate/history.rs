@@ -7,6 +7,7 @@
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
+use crate::outlook::Arrival;
 use crate::queue::fixed::Fixed;
 use crate::units::{GroupId, Span, Time, UserId};
 
@@ -70,18 +71,6 @@ impl History {
         self.submitted = Some(at);
         Arrival { gap, in_a_row: self.in_a_row }
     }
-}
-
-/// How a job came after the last one like it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Arrival {
-    /// So long after.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gap: Option<Span>,
-    /// As the how-manieth of a burst, from 0.
-    #[serde(default)]
-    pub in_a_row: u32,
 }
 
 /// All histories.

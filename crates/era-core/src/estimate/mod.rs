@@ -11,16 +11,16 @@ pub mod forest;
 pub mod history;
 pub mod service;
 
-use feature::{Arrivals, Features, Subject};
+use feature::{Features, Subject};
 use forest::Forest;
 use history::{exp2_s, log2_s};
 use service::{CLASSES_MAX, ServiceClass};
 
 use crate::bid::DURATION_MAX;
 use crate::job::Job;
+use crate::outlook::Prediction;
 use crate::queue::fixed::Fixed;
-use crate::resources::{PerResource, Resource};
-use crate::state::State;
+use crate::resources::Resource;
 
 use std::collections::BTreeMap;
 
@@ -76,43 +76,6 @@ pub struct DurationForests {
     pub high: Forest,
 }
 
-/// What was predicted of a job.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Prediction {
-    /// Half of such jobs take at most this.
-    pub middle: Span,
-    /// One in ten takes at most this.
-    pub low: Span,
-    /// Nine in ten take at most this.
-    pub high: Span,
-    /// What it uses of what it asks for: cores, memory and GPUs, where that was learned.
-    #[serde(default, skip_serializing_if = "nothing_used")]
-    pub used: PerResource<Option<Milli>>,
-}
-
-fn nothing_used(used: &PerResource<Option<Milli>>) -> bool {
-    used.iter().all(Option::is_none)
-}
-
-/// Keeps with a job what it came after, and what was predicted of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Outlook {
-    /// What it came after.
-    #[serde(default)]
-    pub arrivals: Arrivals,
-    /// What was predicted, if there was a forest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prediction: Option<Prediction>,
-}
-
-impl Outlook {
-    pub(crate) fn is_blank(&self) -> bool {
-        *self == Outlook::default()
-    }
-}
-
 impl Estimates {
     /// Refuses what is not an estimate.
     pub fn check(&self) -> Result<(), Refusal> {
@@ -158,13 +121,13 @@ impl Estimates {
     pub fn ranked(&self, job: &Job) -> Span {
         match &job.outlook.prediction {
             Some(prediction) => prediction.middle,
-            None => self.expected(job.user, job.parts[0].request.duration),
+            None => self.expected(job.user, job.first_part().request.duration),
         }
     }
 
     /// How long a job is expected to take, and the least that it may: never longer than its limit.
     pub fn expected_of(&self, job: &Job) -> (Span, Span) {
-        let stated = job.parts[0].request.duration;
+        let stated = job.first_part().request.duration;
         match &job.outlook.prediction {
             Some(prediction) => (prediction.middle.min(stated), prediction.low.min(stated)),
             None => (self.expected(job.user, stated), self.spread(job.user, stated).0),
@@ -201,11 +164,6 @@ fn scale(stated: Span, ratio: Milli) -> Span {
     Span(i64::try_from(ratio.of(whole)).unwrap_or(i64::MAX).clamp(1, stated.0.max(1)))
 }
 
-/// What a forest may ask about a job of this state at this moment.
-pub fn features_of(state: &State, job: &Job) -> Features {
-    Subject::from(job).features(&state.histories, state.errors.get(&job.user).copied())
-}
-
 impl<'a> From<&'a Job> for Subject<'a> {
     fn from(job: &'a Job) -> Subject<'a> {
         Subject {
@@ -214,7 +172,7 @@ impl<'a> From<&'a Job> for Subject<'a> {
             name: job.name.as_ref(),
             attributes: &job.attributes,
             priority: job.priority,
-            request: &job.parts[0].request,
+            request: &job.first_part().request,
             submitted: job.submitted,
             arrivals: job.outlook.arrivals,
         }

@@ -12,11 +12,11 @@ pub use fragmentation::Typical;
 use order::{Candidate, order};
 use score::{Left, Scores, Seating};
 
-use crate::bid::{Request, Shape, Topology};
+use crate::bid::{Block, Request, Shape, Topology};
 use crate::calendar::{CPU, GPU0, Lane, MEMORY, PoolCalendar, Row, Seat};
-use crate::cluster::{Eligibility, Purpose};
+use crate::cluster::{Eligibility, Near, Purpose};
 use crate::resources::{Resources, WHOLE_GPU};
-use crate::units::{Name, NodeId, Time};
+use crate::units::{NodeId, Time};
 
 /// How nodes are chosen among those that fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,36 +59,6 @@ pub struct Choice<'a> {
     pub scorer: Scorer,
     /// Typical work, for fragmentation.
     pub typical: &'a [Typical],
-}
-
-/// Like replicas of a gang: `count` times `each`.
-#[derive(Clone, Debug)]
-pub struct Block {
-    /// What each needs.
-    pub each: Resources,
-    /// How many.
-    pub count: u32,
-}
-
-/// What a request is split into on nodes of `gpus_per_node` GPUs: its replicas, or for a total
-/// of GPUs whole nodes and one part of a node.
-pub fn blocks(request: &Request, gpus_per_node: u32) -> Vec<Block> {
-    match request.shape {
-        Shape::Replicas { min, .. } => vec![Block { each: request.each.clone(), count: min }],
-        Shape::Gpus { total } => {
-            // Where nodes have none, one that has a single GPU is asked for, in vain.
-            let gpus_per_node = gpus_per_node.max(1);
-            let (whole, rest) = (total / gpus_per_node, total % gpus_per_node);
-            let mut blocks = Vec::with_capacity(2);
-            if whole > 0 {
-                blocks.push(Block { each: request.each.times(gpus_per_node), count: whole });
-            }
-            if rest > 0 {
-                blocks.push(Block { each: request.each.times(rest), count: 1 });
-            }
-            blocks
-        }
-    }
 }
 
 impl Gang<'_> {
@@ -176,7 +146,7 @@ impl Gang<'_> {
     }
 
     fn fits_split_on(&self, pool: &PoolCalendar, here: impl Fn(&Lane) -> bool) -> bool {
-        let blocks = blocks(self.request, pool.gpus_per_node);
+        let blocks = self.request.blocks(pool.gpus_per_node);
         let (whole, rest) = match &blocks[..] {
             [one] if one.each.gpu == pool.gpus_per_node * WHOLE_GPU => (Some(one), None),
             [one] => (None, Some(one)),
@@ -210,7 +180,7 @@ impl Gang<'_> {
             let outside = pool.lanes.iter().filter(|l| near(l, same) != place);
             used.extend(outside.map(|l| l.node.id));
         }
-        for block in blocks(self.request, pool.gpus_per_node) {
+        for block in self.request.blocks(pool.gpus_per_node) {
             let exclude = if distinct { &used[..] } else { &[] };
             let spans_nodes = distinct && !seats.is_empty();
             let placed = self.place_block(pool, &block, exclude, spans_nodes, choice)?;
@@ -391,18 +361,6 @@ fn left(lane: &Lane, taken: &Row) -> Left {
     )
 }
 
-/// A place for comparing nearness. A node without a rack or domain is near itself alone.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Near<'a> {
-    Named(&'a Name),
-    Alone(NodeId),
-}
-
 fn near(lane: &Lane, topology: Topology) -> Near<'_> {
-    let name = match topology {
-        Topology::Node => None,
-        Topology::Rack => lane.node.rack.as_ref(),
-        Topology::Domain => lane.node.domain.as_ref(),
-    };
-    name.map_or(Near::Alone(lane.node.id), Near::Named)
+    Near::of(&lane.node, topology)
 }

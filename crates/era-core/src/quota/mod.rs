@@ -1,12 +1,11 @@
 //! What a user or a group may hold at once, and may use and spend in a period.
 //!
-//! [`Quota`] is the limit, [`usage::Usage`] the book of what is held and used, and
+//! [`Quota`] is the limit, [`crate::usage::Usage`] the book of what is held and used, and
 //! [`steps::Steps`] the step function of time that the book is made of. Quotas come first: what
 //! exceeds one is refused before the scheduler sees it. Nothing here knows of jobs, nodes or
 //! prices; amounts arrive as units, instants and credits.
 
 pub mod steps;
-pub mod usage;
 
 use serde::{Deserialize, Serialize};
 

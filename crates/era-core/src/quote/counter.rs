@@ -1,44 +1,28 @@
 //! Counter-offers: what a refused bid would have to change to be accepted.
 
-use serde::{Deserialize, Serialize};
-
 use super::decide::{Notes, cheapest, search_in, search_places, window};
 use crate::bid::{Bid, Request, Shape};
+use crate::ledger::Account;
 use crate::market::Weights;
+use crate::offer::{CounterOffers, Offer};
 use crate::openings::Openings;
 use crate::refusal::Refusal;
 use crate::search::Found;
 use crate::starts::Starts;
 use crate::state::State;
-use crate::units::{Money, Span, Time, UserId};
+use crate::units::{Span, Time, UserId};
 
-/// What would be possible instead. Each stands alone: the rest of the bid as it was.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CounterOffers {
-    /// The least value that would win.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub value: Option<Money>,
-    /// The nearest run that fits, and its price: a later deadline, or an earlier start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<Offer>,
-    /// The most replicas (or GPUs of a total) that fit in the window.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<(u32, Offer)>,
-    /// The longest duration that fits in the window.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration: Option<(Span, Offer)>,
-}
-
-/// A run that would be possible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
-    /// From when.
-    pub start: Time,
-    /// Until when.
-    pub finish: Time,
-    /// For how much.
-    pub price: Money,
+impl CounterOffers {
+    /// With the wallet of whoever asked, where that matters.
+    fn beside(mut self, state: &State, user: UserId) -> CounterOffers {
+        let balance = state.ledger.balance(Account::Wallet(user));
+        let sized = self.size.map(|(_, offer)| offer);
+        let shorter = self.duration.map(|(_, offer)| offer);
+        let offers = [self.window, sized, shorter].into_iter().flatten().map(|offer| offer.price);
+        let beyond = self.value.into_iter().chain(offers).any(|price| price > balance);
+        self.wallet = beyond.then_some(balance);
+        self
+    }
 }
 
 /// What would make the bid's first alternative possible. Bids of several requests get the price
@@ -75,13 +59,17 @@ pub(super) fn counter_offers_by(
         refusal,
         Refusal::NoRoom | Refusal::QuotaConcurrent { .. } | Refusal::LevelShare { .. }
     );
+    // Whatever is too large for a whole pool fits at no other time, and in no shorter run.
+    if let (Some(request), Refusal::GangNeverFits { .. }) = (single, refusal) {
+        counter.size = largest(state, bid.user, request, now);
+    }
     if let (Some(request), true) = (single, possible) {
         let look = || nearest_window(state, bid.user, request, now);
         counter.window = notes.window.unwrap_or_else(look);
         counter.size = largest(state, bid.user, request, now);
         counter.duration = longest(state, bid.user, request, now);
     }
-    counter
+    counter.beside(state, bid.user)
 }
 
 fn offer(

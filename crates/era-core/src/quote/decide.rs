@@ -2,19 +2,19 @@
 
 use std::cmp::Reverse;
 
-use super::counter::Offer;
 use super::{MenuLine, Quote, rearrange};
 use crate::bid::{Bid, Request, Window, units_in_range};
-use crate::calendar::{Calendar, Holder, Layer, PoolCalendar, Seat};
+use crate::calendar::{Calendar, Holder, PoolCalendar, Seat};
 use crate::cluster::Purpose;
-use crate::job::{Plan, each_of};
+use crate::job::Plan;
 use crate::market::Weights;
-use crate::quota::usage::Usage;
+use crate::offer::Offer;
 use crate::refusal::Refusal;
 use crate::search::{Found, Search};
 use crate::starts::Starts;
 use crate::state::State;
-use crate::units::{HoldId, Money, Time, UserId};
+use crate::units::{Money, Time, UserId};
+use crate::usage::Usage;
 
 /// What is decided on a bid that is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,13 +86,15 @@ pub(super) fn decide_noting(
         check_request(state, bid.user, request)?;
     }
     // The reason that is told is that of the alternative that came nearest.
-    let mut refusal = Refusal::NoRoom;
+    let mut refusal = None;
     let mut best: Option<(Decision, Money)> = None;
     for (index, alternative) in bid.one_of.iter().enumerate() {
-        let found = match &alternative.all_of[..] {
+        let requests = &alternative.all_of[..];
+        let could_fit = requests.iter().try_for_each(|r| check_gang(state, bid.user, r));
+        let found = could_fit.and_then(|()| match requests {
             [request] => single(state, bid, (index, request), now, with_seats, notes),
             requests => several(state, bid, index, requests, now),
-        };
+        });
         match found {
             Ok((decision, worth)) => {
                 let better = best.as_ref().is_none_or(|(b, w)| decision.merit(worth) > b.merit(*w));
@@ -100,10 +102,10 @@ pub(super) fn decide_noting(
                     best = Some((decision, worth));
                 }
             }
-            Err(r) => refusal = nearer(refusal, r),
+            Err(r) => refusal = Some(nearer(refusal, r)),
         }
     }
-    let Some((decision, worth)) = best else { return Err(refusal) };
+    let Some((decision, worth)) = best else { return Err(refusal.unwrap_or(Refusal::NoRoom)) };
     let price = decision.price();
     if price > worth {
         return Err(Refusal::TooDear { price, value: worth });
@@ -111,9 +113,17 @@ pub(super) fn decide_noting(
     Ok(decision)
 }
 
-/// Of two refusals the one that says more.
-fn nearer(a: Refusal, b: Refusal) -> Refusal {
-    if a == Refusal::NoRoom { b } else { a }
+/// Of two refusals the one that came nearer, or else the first.
+fn nearer(a: Option<Refusal>, b: Refusal) -> Refusal {
+    let came = |refusal: &Refusal| match refusal {
+        Refusal::GangNeverFits { .. } => 0,
+        Refusal::NoRoom => 1,
+        _ => 2,
+    };
+    match a {
+        Some(a) if came(&a) >= came(&b) => a,
+        _ => b,
+    }
 }
 
 /// What no time and no price could mend.
@@ -123,6 +133,11 @@ fn check_request(state: &State, user: UserId, request: &Request) -> Result<(), R
     }
     state.cluster.check_request(&state.eligibility(request, user, Purpose::Promise))?;
     Usage::check_size(&state.accounts, user, request.units())
+}
+
+/// What no other time could mend, though a smaller gang could.
+fn check_gang(state: &State, user: UserId, request: &Request) -> Result<(), Refusal> {
+    state.cluster.check_gang(&state.eligibility(request, user, Purpose::Promise), request.shape)
 }
 
 /// The window of a request, clipped to now, the horizon and an earlier request's finish.
@@ -291,7 +306,7 @@ fn several(
     now: Time,
 ) -> Result<(Decision, Money), Refusal> {
     let mut best: Option<(Decision, Money)> = None;
-    let mut refusal = Refusal::NoRoom;
+    let mut refusal = None;
     for step in bid.value.steps() {
         match together(state, bid.user, alternative, requests, now, step.by) {
             Ok(decision) => {
@@ -301,10 +316,10 @@ fn several(
                     best = Some((decision, step.worth));
                 }
             }
-            Err(r) => refusal = nearer(refusal, r),
+            Err(r) => refusal = Some(nearer(refusal, r)),
         }
     }
-    best.ok_or(refusal)
+    best.ok_or(refusal.unwrap_or(Refusal::NoRoom))
 }
 
 /// All requests, finished by `by`.
@@ -339,15 +354,7 @@ fn together(
         let plan = plan_of(request, place.pool, found, seats);
         let price = Weights::price(found.raw).ok_or(Refusal::TooLarge)?;
         drop(places);
-        for (rank, seat) in plan.seats.iter().enumerate() {
-            // A holder that nobody else has: the scratch state is thrown away.
-            let holder =
-                Holder::Hold { hold: HoldId(u64::MAX), part: index as u16, rank: rank as u32 };
-            let each = each_of(request, plan.gpus_per_node, rank as u32);
-            scratch.calendar.book(holder, *seat, &each, Layer::Firm, plan.from, plan.to);
-        }
-        scratch.count_promise(user, request, &plan, false);
-        scratch.commit_plan(user, group, request, &plan);
+        scratch.set_aside((user, group), index as u16, request, &plan);
         parts.push((plan, price));
     }
     Ok(Decision { alternative, parts, moves: Vec::new() })
@@ -362,6 +369,7 @@ pub(super) fn menu(
 ) -> Result<Vec<MenuLine>, Refusal> {
     state.accounts.user(user)?;
     check_request(state, user, request)?;
+    check_gang(state, user, request)?;
     let from = request.window.earliest.max(now);
     let to = now + state.settings.horizon - request.duration;
     let places = places(state, &state.calendar, user, request, (from, to))?;

@@ -12,80 +12,17 @@ mod rearrange;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use counter::counter_offers;
-pub use counter::{CounterOffers, Offer};
 pub(crate) use decide::{Decision, Move, decide};
 
 use self::counter::counter_offers_by;
 use self::decide::{Notes, decide_noting};
 use crate::bid::{Bid, Request};
-use crate::job::Plan;
 use crate::market::Weights;
+use crate::offer::{Declined, Quote};
 use crate::refusal::Refusal;
 use crate::resources::Resource;
 use crate::state::Snapshot;
 use crate::units::{Milli, Money, Name, Span, Time};
-
-/// The answer to a bid that could be accepted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Quote {
-    /// The price of the whole.
-    pub price: Money,
-    /// When the first part starts.
-    pub start: Time,
-    /// When the last part finishes.
-    pub finish: Time,
-    /// Which alternative of the bid.
-    pub alternative: u8,
-    /// One for each request of it.
-    pub parts: Vec<PartQuote>,
-}
-
-/// What one request would get.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartQuote {
-    /// In which pool.
-    pub pool: Name,
-    /// From when.
-    pub start: Time,
-    /// Until when.
-    pub finish: Time,
-    /// For how much.
-    pub price: Money,
-}
-
-impl Quote {
-    /// What these plans and prices come to.
-    pub(crate) fn of(alternative: u8, parts: &[(Plan, Money)]) -> Quote {
-        let part = |(plan, price): &(Plan, Money)| PartQuote {
-            pool: plan.pool.clone(),
-            start: plan.from,
-            finish: plan.to,
-            price: *price,
-        };
-        Quote {
-            price: Money(parts.iter().map(|(_, price)| price.0).sum()),
-            start: parts.iter().map(|(plan, _)| plan.from).min().unwrap_or_default(),
-            finish: parts.iter().map(|(plan, _)| plan.to).max().unwrap_or_default(),
-            alternative,
-            parts: parts.iter().map(part).collect(),
-        }
-    }
-}
-
-/// The answer to a bid that is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declined {
-    /// Why.
-    pub refusal: Refusal,
-    /// What would be possible.
-    pub counter: Box<CounterOffers>,
-}
-
-impl From<Refusal> for Declined {
-    fn from(refusal: Refusal) -> Declined {
-        Declined { refusal, counter: Box::default() }
-    }
-}
 
 /// What a bid would get at `now`.
 pub fn quote(snapshot: &Snapshot, bid: &Bid, now: Time) -> Result<Quote, Declined> {

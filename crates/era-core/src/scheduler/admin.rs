@@ -7,7 +7,7 @@ use crate::accounts::{Actor, Group, User};
 use crate::calendar::Market;
 use crate::estimate::Estimates;
 use crate::forecast::Forecast;
-use crate::job::{Hold, Job};
+use crate::job::{Hold, Job, Part};
 use crate::ledger::{Account, Posting, Reason};
 use crate::market::MarketRules;
 use crate::output::Event;
@@ -141,8 +141,8 @@ impl Step<'_> {
         settings.check()?;
         let period = Period::new(settings.period)?;
         self.state.usage.set_period(period);
-        self.state.settings = Arc::new(settings);
         self.clear_anew();
+        self.state.settings = Arc::new(settings);
         // Slots, horizon and grace reach into the calendar and the timers.
         self.state.derive();
         self.changed("settings", None);
@@ -152,19 +152,19 @@ impl Step<'_> {
     /// Another grace period may let work in ahead of promises for which all had been told to give
     /// way: it is told again, in time.
     fn clear_anew(&mut self) {
-        let cleared = |job: &&Arc<Job>| job.parts.iter().any(|part| part.cleared);
-        let jobs: Vec<Job> =
-            self.state.jobs.values().filter(cleared).map(|job| Job::clone(job)).collect();
-        for mut job in jobs {
-            job.parts.iter_mut().for_each(|part| part.cleared = false);
-            self.state.jobs.insert(job.id, Arc::new(job));
+        let cleared =
+            |job: &&Arc<Job>| job.parts.iter().any(|part| matches!(part.coming(), Some((_, true))));
+        let jobs = self.state.jobs.values().filter(cleared).map(|job| job.id);
+        for id in jobs.collect::<Vec<_>>() {
+            self.state.edit(id, |job| {
+                let coming = job.parts.iter_mut().filter_map(Part::coming_mut);
+                coming.for_each(|(_, cleared)| *cleared = false);
+            });
         }
         let cleared = |hold: &&Arc<Hold>| !hold.cleared.is_empty();
-        let holds: Vec<Hold> =
-            self.state.holds.values().filter(cleared).map(|hold| Hold::clone(hold)).collect();
-        for mut hold in holds {
-            hold.cleared.clear();
-            self.state.holds.insert(hold.id, Arc::new(hold));
+        let holds = self.state.holds.values().filter(cleared).map(|hold| hold.id);
+        for id in holds.collect::<Vec<_>>() {
+            self.state.edit_hold(id, |hold| hold.cleared.clear());
         }
     }
 
@@ -191,12 +191,11 @@ impl Step<'_> {
         estimates.check()?;
         self.state.estimates = estimates;
         let open = |job: &&Arc<Job>| job.ended.is_none() && job.queue().is_some();
-        let jobs: Vec<Job> = self.state.jobs.values().filter(open).map(|j| Job::clone(j)).collect();
-        for mut job in jobs {
-            let before = job.outlook.prediction.take();
-            self.predict(&mut job);
-            if job.outlook.prediction != before {
-                self.state.put_job(job);
+        let jobs: Vec<Arc<Job>> = self.state.jobs.values().filter(open).cloned().collect();
+        for job in jobs {
+            let prediction = self.prediction(&job);
+            if prediction != job.outlook.prediction {
+                self.state.edit(job.id, |job| job.outlook.prediction = prediction);
             }
         }
         self.changed("estimates", None);

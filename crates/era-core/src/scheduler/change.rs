@@ -1,12 +1,14 @@
 //! What owners and administrators may do to a job: give it up, give the rest back, prolong it,
 //! change it while it waits.
 
+use std::sync::Arc;
+
 use super::Step;
 use super::submit::{check_queue_request, unit_ms};
 use crate::accounts::Actor;
 use crate::bid::{DURATION_MAX, Request};
 use crate::cluster::Purpose;
-use crate::job::{Job, Outcome, Overrun, Phase, Plan, Stop, StopReason, TaskId};
+use crate::job::{Attempt, Deal, Job, Outcome, Overrun, Plan, Stop, StopReason, TaskId};
 use crate::ledger::{Account, Posting, Reason};
 use crate::market::Weights;
 use crate::output::{Effect, Event};
@@ -17,7 +19,7 @@ use crate::units::{JobId, Money, Name, Span, Time};
 
 impl Step<'_> {
     /// The job, if `by` may touch it: its owner, an administrator of its group, or of the house.
-    fn owned(&self, id: JobId, by: Actor) -> Result<Job, Refusal> {
+    fn owned(&self, id: JobId, by: Actor) -> Result<Arc<Job>, Refusal> {
         let job = self.state.job(id)?;
         let allowed = match by {
             Actor::Administrator => true,
@@ -26,7 +28,7 @@ impl Step<'_> {
                 self.state.accounts.user(user).is_ok_and(|u| u.group_admin && u.group == job.group)
             }
         };
-        if allowed { Ok(Job::clone(job)) } else { Err(Refusal::NotYours { job: id }) }
+        if allowed { Ok(job.clone()) } else { Err(Refusal::NotYours { job: id }) }
     }
 
     pub(super) fn cancel(&mut self, id: JobId, by: Actor) -> Result<(), Refusal> {
@@ -69,7 +71,7 @@ impl Step<'_> {
     }
 
     fn give_up(&mut self, id: JobId, by: Actor, outcome: Outcome) -> Result<(), Refusal> {
-        let mut job = self.owned(id, by)?;
+        let job = self.owned(id, by)?;
         if job.ended.is_some() || job.is_ending() {
             let state = job.state().to_owned();
             return Err(Refusal::WrongState {
@@ -79,34 +81,19 @@ impl Step<'_> {
             });
         }
         // What was stopping in order to go on later now stops for good.
-        for index in 0..job.parts.len() {
+        for (index, part) in job.parts.iter().enumerate() {
             let Some(Stop {
                 why: StopReason::Preempted | StopReason::Lost | StopReason::Drained,
                 until,
-            }) = job.parts[index].stop
+            }) = part.stop()
             else {
                 continue;
             };
-            self.drop_next(&mut job, index);
-            self.stop_part_until(&mut job, index, StopReason::Cancelled, until);
+            self.edit_run(id, index, |run| run.go_on(None));
+            self.stop_part_until(id, index, StopReason::Cancelled, until);
         }
-        self.end_job(job, outcome);
+        self.end_job(id, outcome);
         Ok(())
-    }
-
-    /// Gives up where a lost part was to go on.
-    pub(super) fn drop_next(&mut self, job: &mut Job, index: usize) {
-        let Some(next) = job.parts[index].next.take() else { return };
-        let request = job.parts[index].request.clone();
-        let attempt = job.parts[index].attempt + 1;
-        self.state.unseat_plan(job.id, index, &next, attempt);
-        self.state.release_plan(job.user, job.group, &request, &next);
-        self.state.count_promise(job.user, &request, &next, true);
-        // Until it is gone, the old attempt is what the books show.
-        if let Some(plan) = job.parts[index].plan.clone() {
-            self.state.commit_plan(job.user, job.group, &request, &plan);
-            self.state.count_promise(job.user, &request, &plan, false);
-        }
     }
 
     pub(super) fn extend(
@@ -120,8 +107,7 @@ impl Step<'_> {
         if span <= Span::ZERO || span > DURATION_MAX {
             return Err(Refusal::BadDuration { given: span, most: DURATION_MAX });
         }
-        let running =
-            |index: &usize| job.parts[*index].is_active() && job.parts[*index].stop.is_none();
+        let running = |index: &usize| job.parts[*index].run().is_some_and(|run| !run.is_stopping());
         let index = (0..job.parts.len()).rev().find(running);
         let (Some(index), true) = (index, job.promise().is_some()) else {
             let state = job.state().to_owned();
@@ -132,14 +118,14 @@ impl Step<'_> {
         if price > most {
             return Err(Refusal::PriceRose { price, most });
         }
-        self.extend_part(job, index, span, price);
+        self.extend_part(id, index, span, price);
         Ok(())
     }
 
     /// What `span` more on the same seats costs now, if there is room, quota and money for it.
     fn extension_price(&self, job: &Job, index: usize, span: Span) -> Result<Money, Refusal> {
         let part = &job.parts[index];
-        let plan = part.plan.as_ref().ok_or(Refusal::NoRoom)?;
+        let plan = part.plan().ok_or(Refusal::NoRoom)?;
         let (from, to) = (plan.to, plan.to + span);
         let limit = self.state.now + self.state.settings.horizon;
         if to > limit {
@@ -186,7 +172,7 @@ impl Step<'_> {
             let Some(lane) = self.state.calendar.lane(seat.node) else { return false };
             let each = part.each_of(plan, rank as u32);
             // What has exited needs no seat that its node has lost since.
-            let over = part.tasks.get(rank).is_some_and(|task| !task.is_live());
+            let over = part.tasks().get(rank).is_some_and(|task| !task.is_live());
             if over && !lane.has(&each, seat.gpus) {
                 continue;
             }
@@ -198,59 +184,53 @@ impl Step<'_> {
         true
     }
 
-    fn extend_part(&mut self, mut job: Job, index: usize, span: Span, price: Money) {
-        let Some(plan) = job.parts[index].plan.clone() else { return };
+    fn extend_part(&mut self, id: JobId, index: usize, span: Span, price: Money) {
+        let Some(job) = self.job(id) else { return };
+        let part = &job.parts[index];
+        let Some(Attempt { plan, tasks, .. }) = part.run() else { return };
         // Growth was booked until the old end; it may grow again at the next pass.
-        let until = (self.state.now + self.state.settings.grace).min(plan.to);
-        let ranks: Vec<u32> = job.parts[index].extras.iter().map(|e| e.rank).collect();
-        if !ranks.is_empty() {
-            self.stop_extras(job.id, index, &ranks, until);
-            let Some(fresh) = self.job(job.id) else { return };
-            job = fresh;
-        }
-        let (from, escrow) = (Account::Wallet(job.user), Account::Escrow(job.id));
+        self.stop_extras_now(id, index);
+        let (from, escrow) = (Account::Wallet(job.user), Account::Escrow(id));
         let posting = Posting { from, to: escrow, amount: price, reason: Reason::Extension };
-        self.post(Some(job.id), posting);
+        self.post(Some(id), posting);
         self.state.usage.spend(job.user, job.group, job.submitted, price);
-        let hours = unit_ms(&job.parts[index].request.units(), span.0);
+        let hours = unit_ms(&part.request.units(), span.0);
         self.state.usage.charge_hours(job.user, job.group, job.submitted, hours);
-        job.parts[index].escrow = Money(job.parts[index].escrow.0 + price.0);
-        job.parts[index].prolonged = true;
         let to = plan.to + span;
-        self.retime(&mut job, index, to);
-        let (id, part) = (job.id, index as u16);
-        self.events.push(Event::Extended { job: id, part, to, price });
-        let attempt = job.parts[index].attempt;
-        for (rank, (seat, task)) in plan.seats.iter().zip(&job.parts[index].tasks).enumerate() {
+        self.edit_run(id, index, |run| {
+            run.escrow = Money(run.escrow.0 + price.0);
+            run.prolonged = true;
+            run.plan.to = to;
+        });
+        self.events.push(Event::Extended { job: id, part: index as u16, to, price });
+        let (attempt, of_part) = (part.attempt, index as u16);
+        for (rank, (seat, task)) in (0u32..).zip(plan.seats.iter().zip(tasks)) {
             if task.is_live() {
-                let task = TaskId { job: id, part, attempt, rank: rank as u32 };
+                let task = TaskId { job: id, part: of_part, attempt, rank };
                 self.effects.push(Effect::Prolong { task, node: seat.node, until: to });
             }
         }
-        self.state.put_job(job);
     }
 
     /// A run's time is nearly over: it is extended while there is room and money, or stopped.
     pub(super) fn overrun(&mut self, id: JobId, index: u16) {
-        let Some(mut job) = self.job(id) else { return };
+        let Some(job) = self.job(id) else { return };
         let index = usize::from(index);
-        let part = &job.parts[index];
-        let live = part.tasks.iter().any(|t| t.is_live());
-        if !part.is_active() || part.stop.is_some() || !live {
+        let Some(run) = job.parts[index].run().filter(|run| !run.is_stopping()) else { return };
+        if !run.tasks.iter().any(|t| t.is_live()) {
             return;
         }
-        let Some(to) = part.plan.as_ref().map(|p| p.to) else { return };
+        let to = run.plan.to;
         let extends = job.promise().is_some_and(|p| p.overrun == Overrun::Extend);
         // Where time has jumped past its end, its guard has ended it.
         if extends && to > self.state.now {
             let span = self.state.settings.extend_by;
             if let Ok(price) = self.extension_price(&job, index, span) {
-                return self.extend_part(job, index, span, price);
+                return self.extend_part(id, index, span, price);
             }
         }
         let until = to.max(self.state.now);
-        self.stop_part_until(&mut job, index, StopReason::Limit, until);
-        self.state.put_job(job);
+        self.stop_part_until(id, index, StopReason::Limit, until);
     }
 
     pub(super) fn edit(
@@ -261,43 +241,49 @@ impl Step<'_> {
         limit: Option<Span>,
         queue: Option<Name>,
     ) -> Result<(), Refusal> {
-        let mut job = self.owned(id, by)?;
-        let user = job.user;
-        let waits = job.is_waiting();
-        let state = job.state().to_owned();
-        let (crate::job::Deal::Queue(terms), true) = (&mut job.deal, waits) else {
+        let job = self.owned(id, by)?;
+        let (Deal::Queue(terms), true) = (&job.deal, job.is_waiting()) else {
             let hint = "only a waiting job can be edited";
+            let state = job.state().to_owned();
             return Err(Refusal::WrongState { job: id, state, hint: hint.into() });
         };
-        if let Some(name) = queue {
-            let into = self.state.queue(&name)?;
-            let there = self.state.waiting_count(&name);
-            if name != terms.queue && there >= into.waiting_max as usize {
+        if let Some(name) = &queue {
+            let into = self.state.queue(name)?;
+            let there = self.state.waiting_count(name);
+            if *name != terms.queue && there >= into.waiting_max as usize {
                 let limit = into.waiting_max as usize;
                 return Err(Refusal::Limit { what: "waiting jobs".into(), limit });
             }
-            terms.queue = name;
         }
-        if let Some(limit) = limit {
-            let part = &mut job.parts[0];
-            let changed = Request { duration: limit, ..Request::clone(&part.request) };
-            check_queue_request(self.state, user, &changed)?;
-            if limit <= part.done {
-                let hint = format!("{} of it are done: give a longer limit", part.done);
-                return Err(Refusal::WrongState { job: id, state, hint: hint.into() });
-            }
-            part.request = changed.into();
-            part.hole = None;
-        }
-        if let Some(priority) = priority {
-            job.priority = priority;
-        }
-        if let Some(member) = &mut job.array {
-            member.edited = true;
-        }
-        debug_assert!(matches!(job.parts[0].phase, Phase::Waiting { .. }));
+        let request = limit.map(|limit| self.limited(&job, limit)).transpose()?;
         self.events.push(Event::Edited { job: id });
-        self.state.put_job(job);
+        self.state.edit(id, |job| {
+            if let (Deal::Queue(terms), Some(name)) = (&mut job.deal, queue) {
+                terms.queue = name;
+            }
+            if let Some(request) = request {
+                let part = job.first_part_mut();
+                part.request = request.into();
+                part.keep_hole(None);
+            }
+            job.priority = priority.unwrap_or(job.priority);
+            if let Some(member) = &mut job.array {
+                member.edited = true;
+            }
+        });
         Ok(())
+    }
+
+    /// What a waiting job asks for, with another limit.
+    fn limited(&self, job: &Job, limit: Span) -> Result<Request, Refusal> {
+        let part = job.first_part();
+        let changed = Request { duration: limit, ..Request::clone(&part.request) };
+        check_queue_request(self.state, job.user, &changed)?;
+        if limit <= part.done {
+            let hint = format!("{} of it are done: give a longer limit", part.done);
+            let state = job.state().to_owned();
+            return Err(Refusal::WrongState { job: job.id, state, hint: hint.into() });
+        }
+        Ok(changed)
     }
 }

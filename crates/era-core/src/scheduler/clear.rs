@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::Step;
-use crate::calendar::{Holder, Lane, Layer, Seat};
-use crate::job::{Hold, Part, Phase, Plan, StopReason};
+use crate::calendar::{Holder, Lane, Seat};
+use crate::job::{Part, Plan, StopReason};
 use crate::output::Event;
 use crate::units::{HoldId, JobId, NodeId, Span, Time};
 
@@ -13,9 +13,9 @@ impl Step<'_> {
     /// Gives a part that is about to start other GPUs of the nodes that it has, where that lets
     /// preemptible work stay, or lets growth alone give way.
     pub(super) fn sit_beside(&mut self, id: JobId, index: usize) {
-        let Some(mut job) = self.job(id) else { return };
+        let Some(job) = self.job(id) else { return };
         let part = &job.parts[index];
-        let Some(mut plan) = part.plan.clone() else { return };
+        let Some(mut plan) = part.plan().cloned() else { return };
         let attempt = part.attempt + 1;
         let holder =
             |rank: usize| Holder::Job { job: id, part: index as u16, attempt, rank: rank as u32 };
@@ -57,16 +57,13 @@ impl Step<'_> {
                 if from == to {
                     continue;
                 }
-                self.state.calendar.unbook(holder(rank), node);
-                let each = part.each_of(&plan, rank as u32);
-                self.state.calendar.book(holder(rank), to, &each, Layer::Firm, plan.from, plan.to);
                 let (part, rank) = (index as u16, rank as u32);
                 self.events.push(Event::Moved { job: id, part, rank, from, to });
             }
         }
-        let part: &mut Part = &mut job.parts[index];
-        part.plan = Some(plan);
-        self.state.put_job(job);
+        if Some(&plan) != part.plan() {
+            self.edit_part(id, index, |part| part.coming_mut().map(|(booked, _)| *booked = plan));
+        }
     }
 
     /// Lets those stay who need not leave a node after all.
@@ -91,27 +88,23 @@ impl Step<'_> {
 
     /// Tells whatever preemptible is in the way of a promise to be gone when it starts.
     pub(super) fn clear_seats(&mut self, id: JobId, index: u16) {
-        let Some(mut job) = self.job(id) else { return };
-        let part: &mut Part = &mut job.parts[usize::from(index)];
-        let coming = if part.phase == Phase::Booked { &part.plan } else { &part.next };
-        let Some(plan) = coming.clone().filter(|_| !part.cleared) else { return };
-        part.cleared = true;
-        let booked = part.phase == Phase::Booked;
-        self.state.put_job(job);
+        let index = usize::from(index);
+        let Some(part) = self.part(id, index) else { return };
+        let (Some((_, false)), booked) = (part.coming(), part.is_booked()) else { return };
+        self.edit_part(id, index, |part| part.coming_mut().map(|(_, cleared)| *cleared = true));
         if booked {
-            self.sit_beside(id, usize::from(index));
+            self.sit_beside(id, index);
         }
-        let moved = self.state.jobs.get(&id).map(|j| &j.parts[usize::from(index)]);
-        let moved = moved.and_then(|p| if booked { p.plan.clone() } else { p.next.clone() });
-        self.clear_plan(&moved.unwrap_or(plan));
+        if let Some((plan, _)) = self.part(id, index).and_then(Part::coming) {
+            self.clear_plan(&plan.clone());
+        }
     }
 
     /// The same for a hold: its capacity is set aside, and must be there when it is accepted.
     pub(super) fn clear_held(&mut self, id: HoldId, index: u16) {
-        let Some(mut hold) = self.state.holds.get(&id).map(|h| Hold::clone(h)) else { return };
+        let Some(hold) = self.state.holds.get(&id) else { return };
         let Some((plan, _)) = hold.parts.get(usize::from(index)).cloned() else { return };
-        hold.cleared.insert(index);
-        self.state.put_hold(hold);
+        self.state.edit_hold(id, |hold| hold.cleared.extend([index]));
         self.clear_plan(&plan);
     }
 
@@ -152,13 +145,11 @@ impl Step<'_> {
             let Holder::Job { job, part, rank, .. } = holder else { continue };
             if self.is_growth(holder) {
                 self.stop_extras(job, usize::from(part), &[rank], at);
-            } else if let Some(mut preempted) = self.job(job) {
-                let index = usize::from(part);
+            } else if let Some(stop) = self.part(job, usize::from(part)).map(Part::stop) {
                 // Whatever stops anyway is to be gone in time, too.
-                if preempted.parts[index].stop.is_none_or(|stop| stop.until > at) {
-                    let why = preempted.parts[index].stop.map_or(StopReason::Preempted, |s| s.why);
-                    self.stop_part_until(&mut preempted, index, why, at);
-                    self.state.put_job(preempted);
+                if stop.is_none_or(|stop| stop.until > at) {
+                    let why = stop.map_or(StopReason::Preempted, |stop| stop.why);
+                    self.stop_part_until(job, usize::from(part), why, at);
                 }
             }
         }
@@ -167,6 +158,6 @@ impl Step<'_> {
     pub(super) fn is_growth(&self, holder: Holder) -> bool {
         let Holder::Job { job, part, rank, .. } = holder else { return false };
         let part = self.state.jobs.get(&job).and_then(|j| j.parts.get(usize::from(part)));
-        part.is_some_and(|p| p.extras.iter().any(|e| e.rank == rank))
+        part.is_some_and(|p| p.extras().iter().any(|e| e.rank == rank))
     }
 }

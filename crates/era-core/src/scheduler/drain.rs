@@ -92,8 +92,8 @@ impl Step<'_> {
         let part = &job.parts[index];
         let ranks = ranks_on(part, node);
         let live = |(rank, task): (u32, &crate::job::Task)| task.is_live() && ranks.contains(&rank);
-        let gang = (0u32..).zip(&part.tasks).any(live);
-        if part.stop.is_some() {
+        let gang = (0u32..).zip(part.tasks()).any(live);
+        if part.stop().is_some() {
             // It is to be gone soon anyway.
         } else if gang {
             self.gang_lost(id, index, until, StopReason::Drained, DRAINED);

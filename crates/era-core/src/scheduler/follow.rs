@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::Step;
-use crate::job::{After, Job, Outcome, When};
+use crate::job::{After, Outcome, When};
 use crate::output::Event;
 use crate::refusal::Refusal;
 use crate::units::JobId;
@@ -105,14 +105,13 @@ impl Step<'_> {
         let followers: Vec<JobId> = followers.map(|(_, follower)| *follower).collect();
         let mut ready = Vec::new();
         for id in followers {
-            let Some(mut job) = self.job(id) else { continue };
+            let Some(job) = self.job(id) else { continue };
             let wants = |after: &&After| after.job == of;
             let Some(After { when, .. }) = job.after.iter().find(wants).copied() else { continue };
             if when == When::Ok && before.succeeds_no_more() {
-                self.end_job(job, Outcome::Unfulfilled { job: of });
+                self.end_job(id, Outcome::Unfulfilled { job: of });
             } else if before.is_over() {
-                ready.extend(self.no_longer_waits_for(&mut job, of));
-                self.state.put_job(job);
+                ready.extend(self.no_longer_waits_for(id, of));
             }
         }
         if !ready.is_empty() {
@@ -121,12 +120,15 @@ impl Step<'_> {
     }
 
     /// Takes something off what a job waits for; names the job if that was the last.
-    fn no_longer_waits_for(&self, job: &mut Job, of: JobId) -> Option<JobId> {
-        job.after.retain(|after| after.job != of);
-        if !job.after.is_empty() {
-            return None;
-        }
-        job.ready = Some(self.state.now);
-        Some(job.id)
+    fn no_longer_waits_for(&mut self, id: JobId, of: JobId) -> Option<JobId> {
+        let now = self.state.now;
+        let is_ready = self.state.edit(id, |job| {
+            job.after.retain(|after| after.job != of);
+            if job.after.is_empty() {
+                job.ready = Some(now);
+            }
+            job.after.is_empty()
+        });
+        is_ready.filter(|ready| *ready).map(|_| id)
     }
 }

@@ -11,7 +11,7 @@ use super::tasks::{gpu_list, stop_of};
 use crate::bid::{REPLICAS_MAX, Topology};
 use crate::calendar::{PoolCalendar, Seat};
 use crate::cluster::{Node, Purpose};
-use crate::job::{Extra, Job, Part, Plan, StopReason, Task, TaskId};
+use crate::job::{Extra, Part, Plan, StopReason, Task, TaskId};
 use crate::ledger::Account;
 use crate::output::{Effect, Event};
 use crate::placement::Gang;
@@ -27,11 +27,11 @@ impl Step<'_> {
             .filter_map(|id| self.state.jobs.get(id))
             .flat_map(|job| job.parts.iter().enumerate().map(move |(i, p)| (job.id, i, p)))
             .filter(|(_, _, part)| {
-                let grown = part.extras.len() as u32;
+                let grown = part.extras().len() as u32;
                 part.is_active()
-                    && part.stop.is_none()
+                    && part.stop().is_none()
                     && grown < part.request.shape.growth()
-                    && part.tasks.iter().all(|t| *t == Task::Running)
+                    && part.tasks().iter().all(|t| *t == Task::Running)
             })
             .map(|(job, index, _)| (job, index))
             .collect();
@@ -41,16 +41,16 @@ impl Step<'_> {
     }
 
     fn grow(&mut self, id: JobId, index: usize) {
-        let Some(mut job) = self.job(id) else { return };
+        let Some(job) = self.job(id) else { return };
         let now = self.state.now;
         let part = &job.parts[index];
-        let Some(plan) = part.plan.clone() else { return };
+        let Some(plan) = part.plan().cloned() else { return };
         let least = self.state.least_run();
         // For a moment it is not worth starting.
         if plan.to.since(now) <= least {
             return;
         }
-        let wanted = part.request.shape.growth() - part.extras.len() as u32;
+        let wanted = part.request.shape.growth() - part.extras().len() as u32;
         let request = part.request.clone();
         let Some(pool) = self.state.calendar.pool(&plan.pool) else { return };
         let gang = Gang {
@@ -80,29 +80,27 @@ impl Step<'_> {
                 break;
             }
             self.escrow(&job, cost, &units, plan.to.since(now));
-            let committed = self.state.usage.commit(job.user, job.group, now, plan.to, units);
-            debug_assert!(committed.is_ok());
-            let part = &mut job.parts[index];
-            let rank = (plan.seats.len() as u32).saturating_add(part.grown);
-            part.grown = part.grown.saturating_add(1);
-            let extra = Extra {
-                rank,
-                seat,
-                since: now,
-                to: plan.to,
-                escrow: cost,
-                task: Task::Launching,
-                stop_until: None,
-            };
-            self.state.seat_extra(id, index, part, &extra);
-            part.extras.push(extra);
-            grown.push((rank, seat));
+            let rank = self.edit_run(id, index, |run| {
+                let rank = (run.plan.seats.len() as u32).saturating_add(run.grown);
+                run.grown = run.grown.saturating_add(1);
+                run.extras.push(Extra {
+                    rank,
+                    seat,
+                    since: now,
+                    to: run.plan.to,
+                    escrow: cost,
+                    task: Task::Launching,
+                    stop_until: None,
+                });
+                rank
+            });
+            grown.extend(rank.map(|rank| (rank, seat)));
         }
         if grown.is_empty() {
             return;
         }
-        let replicas = size(&job.parts[index]);
-        let attempt = job.parts[index].attempt;
+        let replicas = self.part(id, index).map_or(0, size);
+        let attempt = part.attempt;
         for (rank, seat) in grown {
             self.effects.push(Effect::Launch {
                 task: TaskId { job: id, part: index as u16, attempt, rank },
@@ -113,88 +111,71 @@ impl Step<'_> {
                 until: plan.to,
             });
         }
-        self.tell_size(&job, index);
-        self.state.put_job(job);
+        self.tell_size(id, index);
     }
 
     /// Tells a gang how many it is now.
-    pub(super) fn tell_size(&mut self, job: &Job, index: usize) {
-        let replicas = size(&job.parts[index]);
-        let (id, part, attempt) = (job.id, index as u16, job.parts[index].attempt);
+    pub(super) fn tell_size(&mut self, id: JobId, index: usize) {
+        let Some(part) = self.part(id, index) else { return };
+        let (replicas, attempt, part) = (size(part), part.attempt, index as u16);
         self.events.push(Event::Resized { job: id, part, replicas });
         self.effects.push(Effect::Resize { job: id, part, attempt, replicas });
     }
 
     /// Tells growth to be gone by `until`.
     pub(super) fn stop_extras(&mut self, id: JobId, index: usize, ranks: &[u32], until: Time) {
-        let Some(mut job) = self.job(id) else { return };
-        let attempt = job.parts[index].attempt;
-        let mut stopped = false;
-        for at in 0..job.parts[index].extras.len() {
-            let told = stop_of(&job.parts[index], &job.parts[index].extras[at]);
-            let extra = &mut job.parts[index].extras[at];
-            let in_time = told.is_some_and(|stop| stop.until <= until);
-            if !ranks.contains(&extra.rank) || in_time || extra.task.lapses().is_some() {
+        let Some(job) = self.job(id) else { return };
+        let part = &job.parts[index];
+        let mut stopped = Vec::new();
+        for extra in part.extras().iter().filter(|e| ranks.contains(&e.rank)) {
+            let told = stop_of(part, extra);
+            if told.is_some_and(|stop| stop.until <= until) || extra.task.lapses().is_some() {
                 continue;
             }
-            extra.stop_until = Some(until);
-            let extra = extra.clone();
-            let part = index as u16;
-            let holder = crate::calendar::Holder::Job { job: id, part, attempt, rank: extra.rank };
-            self.state.calendar.unbook(holder, extra.seat.node);
-            self.state.seat_extra(id, index, &job.parts[index], &extra);
-            let task = TaskId { job: id, part, attempt, rank: extra.rank };
+            let (part, attempt, rank) = (index as u16, part.attempt, extra.rank);
+            let task = TaskId { job: id, part, attempt, rank };
             let why = told.map_or(StopReason::Preempted, |stop| stop.why);
             self.effects.push(Effect::Stop { task, node: extra.seat.node, until, why });
-            stopped = true;
+            stopped.push(rank);
         }
-        if stopped {
-            self.tell_size(&job, index);
-            self.state.put_job(job);
+        if stopped.is_empty() {
+            return;
         }
+        self.edit_run(id, index, |run| {
+            let told = run.extras.iter_mut().filter(|e| stopped.contains(&e.rank));
+            told.for_each(|extra| extra.stop_until = Some(until));
+        });
+        self.tell_size(id, index);
     }
 
     /// All growth of a part has nothing left to do.
-    pub(super) fn stop_extras_now(&mut self, job: &mut Job, index: usize) {
-        let ranks: Vec<u32> = job.parts[index].extras.iter().map(|e| e.rank).collect();
-        if ranks.is_empty() {
-            return;
-        }
-        let limit = job.parts[index].plan.as_ref().map_or(Time::MAX, |p| p.to);
+    pub(super) fn stop_extras_now(&mut self, id: JobId, index: usize) {
+        let Some(part) = self.part(id, index) else { return };
+        let ranks: Vec<u32> = part.extras().iter().map(|e| e.rank).collect();
+        let limit = part.plan().map_or(Time::MAX, |p| p.to);
         let until = (self.state.now + self.state.settings.grace).min(limit);
-        self.state.put_job(job.clone());
-        self.stop_extras(job.id, index, &ranks, until);
-        if let Some(fresh) = self.job(job.id) {
-            *job = fresh;
-        }
+        self.stop_extras(id, index, &ranks, until);
     }
 
     /// Growth that was told to stop is gone.
     pub(super) fn extras_gone(&mut self, id: JobId, index: u16) {
-        let Some(mut job) = self.job(id) else { return };
-        let index = usize::from(index);
-        let now = self.state.now;
-        let gone: Vec<u32> = job.parts[index]
-            .extras
-            .iter()
-            .filter(|e| e.stop_until.is_some_and(|t| t <= now))
-            .map(|e| e.rank)
-            .collect();
-        for rank in gone {
-            self.remove_extra(&mut job, index, rank);
+        let (index, now) = (usize::from(index), self.state.now);
+        let Some(part) = self.part(id, index) else { return };
+        let active = part.is_active();
+        let gone = part.extras().iter().filter(|e| e.stop_until.is_some_and(|t| t <= now));
+        for rank in gone.map(|e| e.rank).collect::<Vec<_>>() {
+            self.remove_extra(id, index, rank, now);
         }
-        if job.parts[index].is_active() {
-            self.finish_if_quiet(job, index);
-        } else {
-            self.state.put_job(job);
+        if active {
+            self.finish_if_quiet(id, index);
         }
     }
 }
 
 /// How many replicas a gang has: the promised ones, and the growth that stays.
 pub(super) fn size(part: &Part) -> u32 {
-    let staying = part.extras.iter().filter(|e| e.stop_until.is_none()).count();
-    (part.tasks.len() + staying) as u32
+    let staying = part.extras().iter().filter(|e| e.stop_until.is_none()).count();
+    (part.tasks().len() + staying) as u32
 }
 
 /// Those of the seats that keep what the gang demands: near enough to its first replica, and not
@@ -217,7 +198,7 @@ fn beside(
         Some(Topology::Domain) => n.domain.is_some() && n.domain == home.domain,
     };
     let mut taken: BTreeMap<NodeId, u32> = BTreeMap::new();
-    for seat in plan.seats.iter().chain(part.extras.iter().map(|e| &e.seat)) {
+    for seat in plan.seats.iter().chain(part.extras().iter().map(|e| &e.seat)) {
         *taken.entry(seat.node).or_default() += 1;
     }
     let most = constraints.per_node_max.unwrap_or(u32::MAX);

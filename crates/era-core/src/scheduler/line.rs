@@ -6,16 +6,14 @@
 //! of them takes its place at once.
 
 use super::Step;
-use super::rank::rule_of;
-use crate::job::{Job, Line, Phase};
+use crate::job::{Job, Line};
 use crate::queue::{PolicyRule, Queue};
-use crate::state::State;
-use crate::units::{JobId, Span, Time};
+use crate::units::{JobId, Time};
 
 /// The class of a job. Where jobs are preempted they move from line to line, one at a time;
 /// elsewhere only those that wait are ordered, by the service of earlier attempts.
 pub(super) fn class_of(limits: &[u64], job: &Job, queue: &Queue, now: Time) -> u8 {
-    let part = &job.parts[0];
+    let part = job.first_part();
     if queue.preempts { part.line.class } else { earned_class(limits, part.attained(now)) }
 }
 
@@ -24,27 +22,9 @@ fn earned_class(limits: &[u64], attained: u64) -> u8 {
     limits.partition_point(|limit| limit * 1_000_000 <= attained) as u8
 }
 
-/// When a running job has received the service of its class, or is to be looked at because it came
-/// into it.
-pub(crate) fn due(state: &State, job: &Job) -> Option<Time> {
-    let terms = job.queue().filter(|terms| terms.preemptible)?;
-    let part = &job.parts[0];
-    let (Phase::Active { since }, None) = (part.phase, part.stop) else { return None };
-    let queue = state.queue(&terms.queue).ok().filter(|queue| queue.preempts)?;
-    let rule = rule_of(state, queue);
-    let PolicyRule::Las { limits } = &*rule else { return None };
-    if let Some(came) = part.line.came {
-        return Some(came + Span(1));
-    }
-    let limit = limits.get(usize::from(part.line.class))?.saturating_mul(1_000_000);
-    let left = limit.saturating_sub(part.attained);
-    let after = left.div_ceil(part.service_units().max(1));
-    Some(since + Span(i64::try_from(after).unwrap_or(i64::MAX / 4)))
-}
-
 /// What orders a job within its class: smaller goes first.
 pub(super) fn turn_of(job: &Job, now: Time) -> (bool, i64) {
-    let part = &job.parts[0];
+    let part = job.first_part();
     let settled = part.is_active() && part.line.came != Some(now);
     (!settled, part.line.turn)
 }
@@ -57,52 +37,49 @@ impl Step<'_> {
 
     /// Moves running jobs that have received the service of their class to the next line.
     pub(super) fn move_on(&mut self, queue: &Queue) {
-        let rule = rule_of(self.state, queue);
+        let rule = self.state.rule_of(queue);
         let PolicyRule::Las { limits } = &*rule else { return };
         let now = self.state.now;
         let due = self.state.lines.range(..=(now, JobId(u64::MAX)));
         let mut due: Vec<JobId> = due.map(|(_, job)| *job).collect();
         due.sort_unstable();
         for id in due {
-            let Some(mut job) = self.job(id) else { continue };
+            let Some(job) = self.job(id) else { continue };
             if job.queue().is_none_or(|terms| terms.queue != queue.name) {
                 continue;
             }
-            let line = job.parts[0].line;
-            let earned = earned_class(limits, job.parts[0].attained(now));
-            job.parts[0].line = if earned > line.class {
+            let line = job.first_part().line;
+            let earned = earned_class(limits, job.first_part().attained(now));
+            let line = if earned > line.class {
                 Line { class: line.class + 1, turn: self.next_turn(), came: Some(now) }
             } else if line.came.is_some_and(|came| came < now) {
                 Line { turn: self.next_turn(), came: None, ..line }
             } else {
                 continue;
             };
-            self.state.put_job(job);
+            self.edit_part(id, 0, |part| part.line = line);
         }
     }
 
     /// Gives those that have to stop their turn among those that wait, in the order in which they
     /// ran.
     pub(super) fn stand_in_line(&mut self, queue: &Queue, stopped: &[JobId]) {
-        let PolicyRule::Las { .. } = &*rule_of(self.state, queue) else { return };
+        let PolicyRule::Las { .. } = &*self.state.rule_of(queue) else { return };
         let now = self.state.now;
         for id in stopped.iter().rev() {
-            let Some(mut job) = self.job(*id) else { continue };
             // Who came to stand at the end stays there.
-            if job.parts[0].line.came != Some(now) {
-                job.parts[0].line.turn = -self.next_turn();
-                self.state.put_job(job);
+            if self.part(*id, 0).is_some_and(|part| part.line.came != Some(now)) {
+                let turn = -self.next_turn();
+                self.edit_part(*id, 0, |part| part.line.turn = turn);
             }
         }
     }
 
-    /// The turn of a job that begins to run.
-    pub(super) fn begin_turn(&mut self, job: &mut Job) {
+    /// The turn of a job that begins to run, where that counts.
+    pub(super) fn begin_turn(&mut self, job: &Job) -> Option<i64> {
         let queue = job.queue().and_then(|terms| self.state.queue(&terms.queue).ok());
-        let rule = queue.filter(|queue| queue.preempts).map(|queue| rule_of(self.state, queue));
-        if rule.is_some_and(|rule| matches!(&*rule, PolicyRule::Las { .. })) {
-            job.parts[0].line.turn = self.next_turn();
-            job.parts[0].line.came = None;
-        }
+        let rule = queue.filter(|queue| queue.preempts).map(|queue| self.state.rule_of(queue));
+        let counts = rule.is_some_and(|rule| matches!(&*rule, PolicyRule::Las { .. }));
+        counts.then(|| self.next_turn())
     }
 }

@@ -9,6 +9,9 @@ mod backfill;
 mod change;
 mod clear;
 mod drain;
+mod due;
+mod edit_node;
+mod estimate;
 mod follow;
 mod forget;
 mod grow;
@@ -16,6 +19,7 @@ mod line;
 mod nodes;
 mod order;
 mod pass;
+mod preempt;
 mod rank;
 mod replan;
 mod settle;
@@ -24,16 +28,17 @@ mod tasks;
 
 use std::sync::Arc;
 
-pub(crate) use backfill::{estimated_starts, place_now};
+pub(crate) use backfill::place_now;
+pub use due::next_pass;
+pub(crate) use estimate::{Planned, estimated_starts, funds};
 pub(crate) use forget::kept_until;
-pub(crate) use line::due as line_due;
 pub(crate) use pass::{admission, running_of};
 pub(crate) use rank::{free_now, ranked, ranked_by};
 
 use crate::input::{Command, Input};
-use crate::job::{Job, Part, Phase, TaskId};
+use crate::job::{Attempt, Job, Part, TaskId};
+use crate::offer::Declined;
 use crate::output::{Effect, Event, Output, Reply};
-use crate::quote::Declined;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::timer::Timer;
@@ -63,6 +68,7 @@ pub fn step(state: &mut State, input: Input) -> Output {
     step.let_followers_know();
     step.let_time_pass();
     step.forget_surplus();
+    step.note_openings();
     Output { events: step.events, effects: step.effects, reply }
 }
 
@@ -98,11 +104,13 @@ pub(crate) struct Step<'a> {
     pub(crate) effects: Vec<Effect>,
     /// Jobs that have ended, and whose followers were not looked at yet.
     over: Vec<JobId>,
+    /// How many of the events a pass has seen.
+    seen: usize,
 }
 
 impl<'a> Step<'a> {
     fn new(state: &'a mut State) -> Step<'a> {
-        Step { state, events: Vec::new(), effects: Vec::new(), over: Vec::new() }
+        Step { state, events: Vec::new(), effects: Vec::new(), over: Vec::new(), seen: 0 }
     }
 
     fn carry_out(&mut self, command: Command) -> Result<Reply, Declined> {
@@ -130,6 +138,7 @@ impl<'a> Step<'a> {
             Command::Resume { node } => done(self.resume(node)),
             Command::Lost { node } => done(self.lost(node)),
             Command::SetCapacity { node, capacity } => done(self.set_capacity(node, capacity)),
+            Command::EditNode { node, changes } => done(self.edit_node(node, changes)),
             Command::SetMaintenance { node, windows } => done(self.set_maintenance(node, windows)),
             Command::SetDomain { node, domain } => done(self.set_domain(node, domain)),
             Command::PutPool { pool } => done(self.put_pool(pool)),
@@ -191,9 +200,34 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// A copy of a job to change. Whoever changes it puts it back with [`State::put_job`].
-    fn job(&self, id: JobId) -> Option<Job> {
-        self.state.jobs.get(&id).map(|job| Job::clone(job))
+    /// A job as it is now.
+    fn job(&self, id: JobId) -> Option<Arc<Job>> {
+        self.state.jobs.get(&id).cloned()
+    }
+
+    /// A part of a job as it is now.
+    fn part(&self, id: JobId, index: usize) -> Option<&Part> {
+        self.state.jobs.get(&id)?.parts.get(index)
+    }
+
+    /// Changes a part of a job, and with it every book in which it stands.
+    fn edit_part<T>(
+        &mut self,
+        id: JobId,
+        index: usize,
+        change: impl FnOnce(&mut Part) -> T,
+    ) -> Option<T> {
+        self.state.edit(id, |job| change(&mut job.parts[index]))
+    }
+
+    /// Changes the attempt at a part that is under way.
+    fn edit_run<T>(
+        &mut self,
+        id: JobId,
+        index: usize,
+        change: impl FnOnce(&mut Attempt) -> T,
+    ) -> Option<T> {
+        self.edit_part(id, index, |part| part.run_mut().map(change)).flatten()
     }
 
     /// The newest attempt's part that a report is about; `None` if the report is too late.
@@ -201,10 +235,9 @@ impl<'a> Step<'a> {
         let job = self.state.jobs.get(&task.job)?;
         let index = usize::from(task.part);
         let part: &Part = job.parts.get(index)?;
-        let current = matches!(part.phase, Phase::Active { .. }) && part.attempt == task.attempt;
-        let known = (task.rank as usize) < part.tasks.len()
-            || part.extras.iter().any(|e| e.rank == task.rank);
-        (current && known && job.ended.is_none()).then(|| (job.clone(), index))
+        // Only what runs has tasks.
+        let current = part.attempt == task.attempt && part.task(task.rank).is_some();
+        (current && job.ended.is_none()).then(|| (job.clone(), index))
     }
 
     fn ignore(&mut self, task: TaskId) -> Reply {

@@ -8,7 +8,7 @@ use super::{Step, tasks};
 use crate::calendar::{Booking, Holder, Lane};
 use crate::cluster::{Domain, Health, Node, Pool, WINDOWS_MAX};
 use crate::input::NewNode;
-use crate::job::{Job, Part, StopReason, Task};
+use crate::job::{Attempt, Part, StopReason, Task};
 use crate::market::RATE_MAX;
 use crate::output::{Effect, Event, Reply};
 use crate::refusal::Refusal;
@@ -176,70 +176,37 @@ impl Step<'_> {
         lost: Task,
         reason: &str,
     ) {
-        let Some(mut job) = self.job(id) else { return };
-        let part = &mut job.parts[index];
-        let (Some(ends), Some(lapses)) = (part.plan.as_ref().map(|p| p.to), lost.lapses()) else {
-            return;
-        };
+        let Some(job) = self.job(id) else { return };
+        let failing = job.is_failing(index);
+        let part = &job.parts[index];
+        let (Some(run), Some(lapses)) = (part.run(), lost.lapses()) else { return };
         // A guard ends a task with its plan, cut off or not.
-        let until = lapses.min(ends).max(self.state.now);
-        let lose = |task: &mut Task| {
-            let after = match (*task, lost) {
-                // No word may have reached it before its node was lost.
-                (Task::Evicted(by), _) => Task::Evicted(by.max(until)),
-                (Task::CutOff(by), Task::Evicted(_)) => Task::Evicted(by),
-                (Task::Launching | Task::Running, Task::Evicted(_)) => Task::Evicted(until),
-                (Task::Launching | Task::Running, _) => Task::CutOff(until),
-                (known, _) => known,
-            };
-            let hit = after != *task;
-            *task = after;
-            after.lapses().filter(|_| hit)
-        };
-        let mut hit: Vec<u32> = Vec::new();
-        let mut gang_hit = false;
-        for (rank, task) in (0u32..).zip(&mut part.tasks).filter(|(r, _)| ranks.contains(r)) {
-            if lose(task).is_some() {
-                hit.push(rank);
-                gang_hit = true;
-            }
-        }
-        for extra in part.extras.iter_mut().filter(|e| ranks.contains(&e.rank)) {
-            if let Some(until) = lose(&mut extra.task) {
-                extra.stop_until = Some(until);
-                hit.push(extra.rank);
-            }
-        }
-        for extra in job.parts[index].extras.iter().filter(|e| hit.contains(&e.rank)) {
-            let (part, attempt, rank) = (index as u16, job.parts[index].attempt, extra.rank);
-            let holder = Holder::Job { job: id, part, attempt, rank };
-            self.state.calendar.unbook(holder, extra.seat.node);
-            self.state.seat_extra(id, index, &job.parts[index], extra);
-        }
-        let stopping = job.parts[index].stop.is_some();
-        if gang_hit && !stopping {
-            self.state.put_job(job);
+        let until = lapses.min(run.plan.to).max(self.state.now);
+        let hit = self.edit_run(id, index, |run| lose(run, ranks, lost, until));
+        let hit = hit.unwrap_or_default();
+        let gang_hit = hit.iter().any(|rank| (*rank as usize) < run.tasks.len());
+        let stopping = run.is_stopping();
+        // A gang that is failing has lost a peer, promised or not.
+        if (gang_hit && !stopping) || (failing && !hit.is_empty()) {
             return self.gang_lost(id, index, until, StopReason::Lost, reason);
         }
-        self.state.reseat_run(&job, index);
-        self.tell_stops(&job, index, &hit);
+        self.tell_stops(id, index, &hit);
         if !hit.is_empty() && !stopping {
-            self.tell_size(&job, index);
+            self.tell_size(id, index);
         }
-        let (part, attempt) = (index as u16, job.parts[index].attempt + 1);
-        let next_holder = Holder::Job { job: id, part, attempt, rank: 0 };
-        let next = job.parts[index].next.clone();
-        let late = job.parts[index].gone_by();
-        self.state.put_job(job);
-        if next.is_some_and(|next| late.is_some_and(|late| next.from < late)) {
-            self.relocate(next_holder, Effort::Whatever { why: "a node was lost" });
+        let late = self.part(id, index).and_then(Part::gone_by);
+        if part.next().is_some_and(|next| late.is_some_and(|late| next.from < late)) {
+            let (part, attempt) = (index as u16, part.attempt + 1);
+            let next = Holder::Job { job: id, part, attempt, rank: 0 };
+            self.relocate(next, Effort::Whatever { why: "a node was lost" });
         }
     }
 
     /// Tells these ranks to stop: those that are cut off, for when word reaches them again.
-    fn tell_stops(&mut self, job: &Job, index: usize, ranks: &[u32]) {
+    fn tell_stops(&mut self, id: JobId, index: usize, ranks: &[u32]) {
+        let Some(job) = self.job(id) else { return };
         let mut effects = Vec::new();
-        tasks::outstanding(job, index, &job.parts[index], &mut effects);
+        tasks::outstanding(&job, index, &job.parts[index], &mut effects);
         effects.retain(|e| matches!(e, Effect::Stop { task, .. } if ranks.contains(&task.rank)));
         self.effects.append(&mut effects);
     }
@@ -366,10 +333,33 @@ impl Step<'_> {
     }
 }
 
+/// Hardware under these ranks is lost: they are gone by `until`. Returns those that this befell.
+fn lose(run: &mut Attempt, ranks: &[u32], lost: Task, until: Time) -> Vec<u32> {
+    let mut hit = Vec::new();
+    for (rank, task) in run.tasks_mut().filter(|(rank, _)| ranks.contains(rank)) {
+        let after = match (*task, lost) {
+            // No word may have reached it before its node was lost.
+            (Task::Evicted(by), _) => Task::Evicted(by.max(until)),
+            (Task::CutOff(by), Task::Evicted(_)) => Task::Evicted(by),
+            (Task::Exited(_) | Task::Lost | Task::CutOff(_), _) => *task,
+            (_, Task::Evicted(_)) => Task::Evicted(until),
+            (_, _) => Task::CutOff(until),
+        };
+        if after != *task {
+            hit.push(rank);
+        }
+        *task = after;
+    }
+    for extra in run.extras.iter_mut().filter(|e| hit.contains(&e.rank)) {
+        extra.stop_until = extra.task.lapses();
+    }
+    hit
+}
+
 /// The ranks of a run that sit on a node, growth included.
 pub(super) fn ranks_on(part: &Part, node: NodeId) -> Vec<u32> {
-    let seats = part.plan.iter().flat_map(|p| &p.seats).zip(0u32..);
-    let extras = part.extras.iter().map(|e| (&e.seat, e.rank));
+    let seats = part.plan().into_iter().flat_map(|p| &p.seats).zip(0u32..);
+    let extras = part.extras().iter().map(|e| (&e.seat, e.rank));
     seats.chain(extras).filter(|(seat, _)| seat.node == node).map(|(_, rank)| rank).collect()
 }
 

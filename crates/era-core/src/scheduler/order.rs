@@ -10,7 +10,7 @@ use std::ops::Bound;
 
 use imbl::OrdMap;
 
-use super::rank::{Context, Rank, ranked, rule_of};
+use super::rank::{Context, Rank, ranked};
 use crate::queue::{PolicyRule, Queue};
 use crate::state::State;
 use crate::waiting::{First, Kind, Line, Place};
@@ -101,7 +101,7 @@ impl<'a> Order<'a> {
         let mut waiting = queues.iter().enumerate().filter(|(_, queue)| line(queue).is_some());
         let mut contexts: Vec<Option<Context<'a>>> = queues.iter().map(|_| None).collect();
         let unseen = match (waiting.next(), waiting.next()) {
-            (Some((queue, of)), None) if *rule_of(state, of) == PolicyRule::Fifo => {
+            (Some((queue, of)), None) if *state.rule_of(of) == PolicyRule::Fifo => {
                 let firsts = line(of).map(|line| line.firsts().clone()).unwrap_or_default();
                 Unseen::Oldest(Oldest { queue, firsts, last: None, some: VecDeque::new() })
             }
@@ -109,7 +109,7 @@ impl<'a> Order<'a> {
                 let mut turns = Vec::new();
                 for (index, queue) in queues.iter().enumerate() {
                     let Some(line) = line(queue) else { continue };
-                    let mut context = Context::new(state, queue, rule_of(state, queue));
+                    let mut context = Context::new(state, queue, state.rule_of(queue));
                     add_turns(state, index, line, &mut context, &mut turns);
                     contexts[index] = Some(context);
                 }

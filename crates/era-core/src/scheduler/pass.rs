@@ -1,7 +1,7 @@
 //! A scheduling pass: goes through the queues and starts what may start.
 //!
 //! 1. Rank what waits, level by level; whoever's patience is over goes first.
-//! 2. Let queues that preempt make room for what they rank higher.
+//! 2. Let queues that preempt make room for what they rank higher ([`preempt`](super::preempt)).
 //! 3. Start jobs in order, within each queue's share. What does not fit keeps a place in the
 //!    calendar, as the backfill rule says, and what comes later goes around it.
 //! 4. Let queues that borrow use what others left.
@@ -10,30 +10,26 @@
 //! Enforced limits decide what may run ahead of a promise; predictions only rank.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use super::Step;
-use super::backfill::{
-    book_shadow, claim, earliest_place, eligible_pools, hole_is_free, place_now, reseat, shadow,
-    unseat,
-};
+use super::backfill::{Wanted, book_shadow, earliest_place, eligible_pools, hole_is_free, shadow};
 use super::order::{Order, Turn, service_order};
-use super::rank::rank_jobs;
 use crate::bid::{Request, Shape};
 use crate::calendar::PoolCalendar;
 use crate::cluster::Purpose;
-use crate::explain::Reason;
-use crate::job::{Job, Phase, Plan, StopReason};
+use crate::job::{Job, Plan};
 use crate::ledger::Account;
 use crate::market::fixed_price;
-use crate::placement::{Gang, blocks};
+use crate::placement::Gang;
 use crate::queue::Queue;
-use crate::resources::Resource;
+use crate::reason::Reason;
+use crate::resources::{PerResource, Resource};
 use crate::settings::Backfill;
 use crate::state::{Running, State};
-use crate::units::{JobId, Money, Span, Time};
-use crate::waiting::{ArrayBook, Kind, Line};
+use crate::units::{JobId, Milli, Money, Span, Time};
+use crate::waiting::ArrayBook;
 
 impl Step<'_> {
     pub(super) fn pass(&mut self) {
@@ -47,6 +43,7 @@ impl Step<'_> {
         }
         self.state.freed = false;
         self.grow_all();
+        self.passed();
     }
 
     /// Goes through what waits, in the order of service.
@@ -129,9 +126,9 @@ impl Step<'_> {
             room = self.room_now(pass, &job);
         }
         if let Some(plan) = room {
-            if self.affordable(&job, &plan) {
+            if affordable(self.state, &job, &plan).is_some() {
                 pass.count(index, &job);
-                self.start_queued(Job::clone(&job), plan);
+                self.start_queued(&job, plan);
                 return Tried::Started;
             }
             self.give_up_hole(&job);
@@ -149,19 +146,10 @@ impl Step<'_> {
         Tried::NotNow
     }
 
-    fn affordable(&self, job: &Job, plan: &Plan) -> bool {
-        let units = job.parts[0].request.units();
-        let span = plan.to.since(plan.from);
-        let Ok(cost) = self.queue_price(&plan.pool, &units, span) else { return false };
-        let (usage, accounts) = (&self.state.usage, &self.state.accounts);
-        self.state.ledger.balance(Account::Wallet(job.user)) >= cost
-            && usage.check_period(accounts, job.user, self.state.now, [0; 3], cost).is_ok()
-    }
-
     /// Seats for a job that starts at once, around promises and the places kept for others: in a
     /// pool that its owner can pay for, if there is one.
     fn room_now(&self, pass: &Pass, job: &Job) -> Option<Plan> {
-        let part = &job.parts[0];
+        let part = job.first_part();
         let now = self.state.now;
         let to = now + part.remaining();
         let preemptible = job.queue().is_some_and(|q| q.preemptible);
@@ -188,7 +176,7 @@ impl Step<'_> {
                 let pool_name = pool.pool.name.clone();
                 let gpus_per_node = pool.gpus_per_node;
                 let plan = Plan { pool: pool_name, from: now, to, seats, gpus_per_node };
-                if self.affordable(job, &plan) {
+                if affordable(self.state, job, &plan).is_some() {
                     return Some(plan);
                 }
                 too_dear.get_or_insert(plan);
@@ -197,20 +185,19 @@ impl Step<'_> {
         too_dear
     }
 
-    fn start_queued(&mut self, mut job: Job, plan: Plan) {
-        let request = job.parts[0].request.clone();
-        let units = request.units();
+    fn start_queued(&mut self, job: &Job, plan: Plan) {
+        let (now, units) = (self.state.now, job.first_part().request.units());
         let span = plan.to.since(plan.from);
         let Ok(cost) = self.queue_price(&plan.pool, &units, span) else { return };
-        self.escrow(&job, cost, &units, span);
-        job.parts[0].escrow = cost;
-        let attempt = job.parts[0].attempt + 1;
-        self.state.seat_plan(&job, 0, &request, &plan, attempt);
-        self.state.commit_plan(job.user, job.group, &request, &plan);
-        job.parts[0].plan = Some(plan);
-        self.begin_turn(&mut job);
-        self.launch(&mut job, 0);
-        self.state.put_job(job);
+        self.escrow(job, cost, &units, span);
+        let turn = self.begin_turn(job);
+        self.edit_part(job.id, 0, |part| {
+            if let Some(turn) = turn {
+                (part.line.turn, part.line.came) = (turn, None);
+            }
+            part.begin(plan, cost, now);
+        });
+        self.launch(job.id, 0);
     }
 
     /// What does not fit now keeps a place, so that what comes later does not push it back.
@@ -218,7 +205,14 @@ impl Step<'_> {
         match self.state.settings.backfill {
             Backfill::None => {
                 // Nobody waits behind what no time would bring.
-                if earliest_place(self.state, &self.state.calendar, job, None).is_some() {
+                if earliest_place(
+                    self.state,
+                    &self.state.calendar,
+                    job,
+                    Wanted::by(self.state, job),
+                )
+                .is_some()
+                {
                     let pools: Vec<usize> = eligible_pools(self.state, job);
                     pools.iter().for_each(|p| pass.open[*p] = false);
                 }
@@ -237,7 +231,12 @@ impl Step<'_> {
             if pools.iter().all(|p| pass.headed[*p]) {
                 continue;
             }
-            let place = earliest_place(self.state, &self.state.calendar, &job, None);
+            let place = earliest_place(
+                self.state,
+                &self.state.calendar,
+                &job,
+                Wanted::by(self.state, &job),
+            );
             let Some(plan) = place else { continue };
             let pool = |p: &&usize| self.state.calendar.pools()[**p].pool.name == plan.pool;
             if let Some(at) = pools.iter().find(pool).filter(|p| !pass.headed[**p]) {
@@ -252,16 +251,14 @@ impl Step<'_> {
     /// Conservative backfilling: a hole once found is kept, and only moves up when something
     /// came free, or elsewhere when it is no longer there.
     fn keep_hole(&mut self, pass: &mut Pass, job: &Arc<Job>, aged: bool) {
-        let kept = job.parts[0].hole.clone();
+        let kept = job.first_part().hole().cloned();
         let still_there = kept.as_ref().is_some_and(|hole| hole_is_free(self.state, job, hole));
         let plan = match kept {
             Some(hole) if still_there && !self.state.freed && !aged => Some(hole),
-            _ => earliest_place(self.state, &self.state.calendar, job, None),
+            _ => earliest_place(self.state, &self.state.calendar, job, Wanted::by(self.state, job)),
         };
-        if plan != job.parts[0].hole {
-            let mut changed = Job::clone(job);
-            changed.parts[0].hole = plan.clone();
-            self.state.put_job(changed);
+        if plan.as_ref() != job.first_part().hole() {
+            self.edit_part(job.id, 0, |part| part.keep_hole(plan.clone()));
         }
         if let Some(plan) = plan {
             self.add_shadow(pass, job, plan);
@@ -271,13 +268,11 @@ impl Step<'_> {
     /// A job does not start, and not for want of room alone. If its place is free already, it
     /// waits for something else that no time need bring, and lets the others have the place.
     fn give_up_hole(&mut self, job: &Arc<Job>) {
-        let Some(hole) = job.parts[0].hole.clone() else { return };
+        let Some(hole) = job.first_part().hole().cloned() else { return };
         let now = self.state.now;
         let at_once = Plan { from: now, to: now + hole.to.since(hole.from), ..hole };
         if hole_is_free(self.state, job, &at_once) {
-            let mut changed = Job::clone(job);
-            changed.parts[0].hole = None;
-            self.state.put_job(changed);
+            self.edit_part(job.id, 0, |part| part.keep_hole(None));
         }
     }
 
@@ -294,7 +289,7 @@ impl Step<'_> {
         }
         for (_, rank) in order {
             let Some(job) = self.state.jobs.get(&rank.job).cloned() else { continue };
-            if let Some(hole) = job.parts[0].hole.clone()
+            if let Some(hole) = job.first_part().hole().cloned()
                 && hole_is_free(self.state, &job, &hole)
             {
                 self.add_shadow(pass, &job, hole);
@@ -303,7 +298,7 @@ impl Step<'_> {
     }
 
     fn add_shadow(&mut self, pass: &mut Pass, job: &Job, plan: Plan) {
-        book_shadow(&mut self.state.calendar, job.id, &job.parts[0].request, &plan);
+        book_shadow(&mut self.state.calendar, job.id, &job.first_part().request, &plan);
         pass.shadows.insert(job.id, plan);
     }
 
@@ -319,89 +314,6 @@ impl Step<'_> {
             let job = *job;
             self.drop_shadow(&mut pass, job);
         }
-    }
-
-    /// The jobs of a line, the longest wait first.
-    fn jobs_of(&self, line: &Line) -> Vec<Arc<Job>> {
-        let jobs = line.all().into_iter();
-        jobs.filter_map(|place| self.state.jobs.get(&place.job).cloned()).collect()
-    }
-
-    /// Whether everybody who waits in a queue has room now, and nobody has to make any. Not worth
-    /// the question where many wait.
-    fn all_have_room(&self, queue: &Queue) -> bool {
-        let Some(jobs) = self.state.waiting.get(&queue.name) else { return true };
-        if jobs.len() > 32 {
-            return false;
-        }
-        let (line, jobs) = (jobs, self.jobs_of(jobs));
-        let mut scratch = self.state.calendar.clone();
-        jobs.iter().all(|job| match line.len() {
-            1 => place_now(self.state, &scratch, job, job.parts[0].remaining()).is_some(),
-            _ => claim(self.state, &mut scratch, job).is_some(),
-        })
-    }
-
-    /// Stops preemptible jobs of a queue that stand in the way of what it ranks higher, and
-    /// returns the places of those that they make room for.
-    fn preempt(&mut self, queue: &Queue) -> BTreeMap<JobId, Plan> {
-        let mut claims = BTreeMap::new();
-        self.move_on(queue);
-        if self.all_have_room(queue) {
-            return claims;
-        }
-        let running: Vec<Arc<Job>> = self
-            .state
-            .active
-            .iter()
-            .filter_map(|id| self.state.jobs.get(id))
-            .filter(|job| {
-                job.queue().is_some_and(|q| q.preemptible && q.queue == queue.name)
-                    && job.parts[0].stop.is_none()
-            })
-            .cloned()
-            .collect();
-        if running.is_empty() {
-            return claims;
-        }
-        let waiting = self.state.waiting.get(&queue.name).map(|line| self.jobs_of(line));
-        let jobs = running.iter().chain(waiting.iter().flatten());
-        let ranks = rank_jobs(self.state, queue, jobs);
-        let mut scratch = self.state.calendar.clone();
-        for job in &running {
-            unseat(&mut scratch, job);
-        }
-        let mut victims = Vec::new();
-        let mut in_vain = BTreeSet::new();
-        let mut claimed: BTreeMap<JobId, u32> = BTreeMap::new();
-        for rank in ranks {
-            let Ok(job) = self.state.job(rank.job) else { continue };
-            // Whoever finds no place does not hold up the rest, but for those alike.
-            if !job.parts[0].is_active() {
-                let kind = Kind::of(job);
-                if in_vain.contains(&kind) || !array_has_room(self.state, job, &claimed) {
-                    continue;
-                }
-                let Some(plan) = claim(self.state, &mut scratch, job) else {
-                    in_vain.insert(kind);
-                    continue;
-                };
-                if let Some(member) = job.array {
-                    *claimed.entry(member.first).or_default() += 1;
-                }
-                claims.insert(job.id, plan);
-            } else if !reseat(&mut scratch, job, self.state.now) {
-                victims.push(job.id);
-            }
-        }
-        self.stand_in_line(queue, &victims);
-        for id in victims {
-            if let Some(mut job) = self.job(id) {
-                self.stop_part(&mut job, 0, StopReason::Preempted);
-                self.finish_if_quiet(job, 0);
-            }
-        }
-        claims
     }
 }
 
@@ -421,14 +333,6 @@ enum Tried {
     NotNow,
 }
 
-/// Whether one more of a job's array may run beside those for which room is made.
-fn array_has_room(state: &State, job: &Job, claimed: &BTreeMap<JobId, u32>) -> bool {
-    array_of(state, job).is_none_or(|book| {
-        let claimed = claimed.get(&book.first).copied().unwrap_or(0);
-        book.running_max.is_none_or(|most| book.running.saturating_add(claimed) < most)
-    })
-}
-
 /// What a queue's running jobs hold.
 pub(crate) fn running_of(state: &State, queue: &Queue) -> Running {
     state.running.get(&queue.name).copied().unwrap_or_default()
@@ -446,49 +350,75 @@ pub(crate) fn admission(
     job: &Job,
     running: &Running,
 ) -> Result<(), Reason> {
-    let part = &job.parts[0];
     let now = state.now;
-    if let Phase::Waiting { not_before } = part.phase
-        && not_before > now
-    {
-        return Err(Reason::NotBefore { until: not_before });
+    if let Some(until) = job.first_part().not_before().filter(|until| *until > now) {
+        return Err(Reason::NotBefore { until });
     }
     if let Some(before) = job.after.first() {
         return Err(Reason::After { job: before.job, when: before.when });
     }
+    limits(state, queue, job, running)?;
+    let (hours, cost) = (unpaid_hours(job), cheapest_run(state, job));
+    let period = state.usage.check_period(&state.accounts, job.user, now, hours, cost);
+    period.map_err(|refusal| Reason::Quota { refusal })?;
+    share_left(state, queue, job, running)
+}
+
+/// Whether one more job may run beside those that do: in its array, in its queue, and under its
+/// owner's quotas.
+pub(super) fn limits(
+    state: &State,
+    queue: &Queue,
+    job: &Job,
+    running: &Running,
+) -> Result<(), Reason> {
     if let Some(book) = array_of(state, job).filter(|book| book.is_full()) {
         return Err(Reason::ArrayFull { running: book.running });
     }
     if running.jobs >= queue.running_max {
         return Err(Reason::QueueFull { running: running.jobs });
     }
-    let units = part.request.units();
-    if queue.gpus_max.is_some_and(|most| running.units[2] + units[2] > most) {
-        return Err(Reason::QueueGpus {
-            held: running.units[2],
-            most: queue.gpus_max.unwrap_or(0),
-        });
+    let units = job.first_part().request.units();
+    if let Some(most) = queue.gpus_max.filter(|most| running.units[2] + units[2] > *most) {
+        return Err(Reason::QueueGpus { held: running.units[2], most });
     }
-    let to = now + part.remaining();
-    let quota = state.usage.room(&state.accounts, job.user, now, to, units).and_then(|()| {
-        let hours = super::submit::unit_ms(&units, part.remaining().0);
-        let cost = cheapest_run(state, job);
-        state.usage.check_period(&state.accounts, job.user, now, hours, cost)
-    });
-    if let Err(refusal) = quota {
-        return Err(Reason::Quota { refusal });
-    }
-    if queue.share.0 < 1000 {
-        let over = Resource::ALL.iter().any(|r| {
-            let total: u64 = state.cluster.nodes().map(|n| n.capacity.amount(*r)).sum();
-            let r = *r as usize;
-            units[r] > 0 && running.units[r] + units[r] > queue.share.of(total)
-        });
-        if over {
-            return Err(Reason::ShareUsed { share: queue.share });
-        }
+    let (from, to) = (state.now, state.now + job.first_part().remaining());
+    let room = state.usage.room(&state.accounts, job.user, from, to, units);
+    room.map_err(|refusal| Reason::Quota { refusal })
+}
+
+/// Whether a job fits what is left of its queue's share.
+pub(super) fn share_left(
+    state: &State,
+    queue: &Queue,
+    job: &Job,
+    running: &Running,
+) -> Result<(), Reason> {
+    let units = job.first_part().request.units();
+    let is_over = |r: &Resource| {
+        let total: u64 = state.cluster.nodes().map(|n| n.capacity.amount(*r)).sum();
+        let r = *r as usize;
+        units[r] > 0 && running.units[r] + units[r] > queue.share.of(total)
+    };
+    if queue.share < Milli::ONE && Resource::ALL.iter().any(is_over) {
+        return Err(Reason::ShareUsed { share: queue.share });
     }
     Ok(())
+}
+
+/// The hours that are set aside for a job when it starts.
+pub(super) fn unpaid_hours(job: &Job) -> PerResource<u128> {
+    super::submit::unit_ms(&job.first_part().request.units(), job.first_part().remaining().0)
+}
+
+/// What is set aside for a job that starts by this plan, if its owner has as much and may spend it.
+pub(super) fn affordable(state: &State, job: &Job, plan: &Plan) -> Option<Money> {
+    let rates = state.cluster.pool(&plan.pool).ok()?.rates;
+    let (units, span) = (job.first_part().request.units(), plan.to.since(plan.from));
+    let cost = fixed_price(&rates, &units, span.0, state.settings.queue_density)?;
+    let balance = state.ledger.balance(Account::Wallet(job.user));
+    let spend = state.usage.check_period(&state.accounts, job.user, state.now, [0; 3], cost);
+    (balance >= cost && spend.is_ok()).then_some(cost)
 }
 
 /// What running until its limit costs a waiting job where it is cheapest; nothing where no quota
@@ -498,7 +428,7 @@ pub(super) fn cheapest_run(state: &State, job: &Job) -> Money {
     if !quotas.is_ok_and(|quotas| quotas.iter().any(|(_, quota)| quota.credits.is_some())) {
         return Money::ZERO;
     }
-    let (units, span) = (job.parts[0].request.units(), job.parts[0].remaining());
+    let (units, span) = (job.first_part().request.units(), job.first_part().remaining());
     let density = state.settings.queue_density;
     let pools = eligible_pools(state, job).into_iter().map(|p| &state.calendar.pools()[p].pool);
     let costs = pools.filter_map(|pool| fixed_price(&pool.rates, &units, span.0, density));
@@ -558,7 +488,7 @@ impl Pass {
     }
 
     fn count(&mut self, queue: usize, job: &Job) {
-        let units = job.parts[0].request.units();
+        let units = job.first_part().request.units();
         self.running[queue].jobs += 1;
         self.running[queue].units = [0, 1, 2].map(|r| self.running[queue].units[r] + units[r]);
     }
@@ -578,7 +508,7 @@ impl Pass {
 
     fn failed(&mut self, state: &State, job: &Job) {
         let Some(mut misfit) = Misfit::of(job) else { return };
-        let request = &job.parts[0].request;
+        let request = &job.first_part().request;
         let pools = state.calendar.pools();
         if !pools.iter().any(|pool| might_fit(pool, state.now, request)) {
             // However short it were.
@@ -593,7 +523,7 @@ impl Pass {
 
 impl Misfit {
     fn of(job: &Job) -> Option<Misfit> {
-        let request = &job.parts[0].request;
+        let request = &job.first_part().request;
         let plain = request.constraints.is_empty()
             && request.each.devices.is_empty()
             && request.each.gpu_model.is_none()
@@ -608,7 +538,7 @@ impl Misfit {
             memory: request.each.memory,
             gpu: request.each.gpu,
             count,
-            duration: job.parts[0].remaining(),
+            duration: job.first_part().remaining(),
             preemptible: job.queue().is_some_and(|q| q.preemptible),
         })
     }
@@ -630,7 +560,7 @@ impl Misfit {
 fn might_fit(pool: &PoolCalendar, now: Time, request: &Request) -> bool {
     let Some(nodes) = pool.free_now(now) else { return true };
     let split = matches!(request.shape, Shape::Gpus { .. });
-    blocks(request, pool.gpus_per_node).iter().all(|block| {
+    request.blocks(pool.gpus_per_node).iter().all(|block| {
         let mut left = block.count;
         nodes.iter().any(|free| {
             left -= free.count(&block.each, if split { 1 } else { left }).min(left);

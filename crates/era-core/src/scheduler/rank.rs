@@ -76,7 +76,7 @@ fn is_aged(state: &State, queue: &Queue, since: Time) -> bool {
 
 /// The waiting jobs of a queue, first to be served first.
 pub(crate) fn ranked(state: &State, queue: &Queue) -> Vec<Rank> {
-    ranked_by(state, queue, &rule_of(state, queue))
+    ranked_by(state, queue, &state.rule_of(queue))
 }
 
 /// The same under any rule.
@@ -92,19 +92,13 @@ pub(crate) fn ranked_by(state: &State, queue: &Queue, rule: &Arc<PolicyRule>) ->
     ranks
 }
 
-/// The rule in force in a queue.
-pub(super) fn rule_of(state: &State, queue: &Queue) -> Arc<PolicyRule> {
-    // A queue's policy was there when it was set, and policies are never removed.
-    state.policies.current(&queue.policy).map_or(Arc::new(PolicyRule::Fifo), Arc::clone)
-}
-
 /// Any jobs, as this queue would order them.
 pub(super) fn rank_jobs<'a>(
     state: &State,
     queue: &Queue,
     jobs: impl Iterator<Item = &'a Arc<Job>>,
 ) -> Vec<Rank> {
-    let mut context = Context::new(state, queue, rule_of(state, queue));
+    let mut context = Context::new(state, queue, state.rule_of(queue));
     let mut ranks: Vec<Rank> = jobs.map(|job| context.rank(state, job, Place::of(job))).collect();
     ranks.sort_unstable();
     ranks
@@ -153,7 +147,7 @@ impl<'a> Context<'a> {
         let turn = match *self.rule {
             PolicyRule::Las { .. } if !aged => turn_of(job, now),
             // Those that run before those that wait.
-            PolicyRule::Gittins if !aged => (!job.parts[0].is_active(), 0),
+            PolicyRule::Gittins if !aged => (!job.first_part().is_active(), 0),
             _ => (false, 0),
         };
         Rank { young: !aged, key, turn, since, job: id }
@@ -181,7 +175,7 @@ impl<'a> Context<'a> {
     /// stopped runs to its end, so its mean counts. Where nothing was learned, what a job has had
     /// is taken for what it has left, as under least-attained service.
     fn service_index(&self, state: &State, job: &Job) -> i64 {
-        let part = &job.parts[0];
+        let part = job.first_part();
         let ran = part.progress(state.now);
         let stops = self.queue.preempts && job.queue().is_some_and(|q| q.preemptible);
         let index = match state.estimates.class_of(job) {
@@ -218,7 +212,7 @@ impl<'a> Context<'a> {
     fn inputs<'j>(&mut self, state: &State, job: &'j Job, since: Time) -> Inputs<'j> {
         let now = state.now;
         let owner = self.owner(state, job);
-        let part = &job.parts[0];
+        let part = job.first_part();
         let units = part.request.units();
         let seconds = |ms: i64| Fixed::ratio(ms, 1000);
         let wide = |n: u64, per: i64| Fixed::ratio(i64::try_from(n).unwrap_or(i64::MAX), per);
@@ -263,12 +257,10 @@ fn running_use(state: &State) -> BTreeMap<UserId, u64> {
     let mut uses = BTreeMap::new();
     for job in state.active.iter().filter_map(|id| state.jobs.get(id)) {
         for part in &job.parts {
-            let (crate::job::Phase::Active { since }, Some(plan)) = (part.phase, &part.plan) else {
-                continue;
-            };
-            let Some(pool) = state.calendar.pool(&plan.pool) else { continue };
+            let Some(run) = part.run() else { continue };
+            let Some(pool) = state.calendar.pool(&run.plan.pool) else { continue };
             let share = dominant_share(&part.request.units(), &pool.capacity());
-            let ran = state.now.since(since).0.max(0).unsigned_abs();
+            let ran = state.now.since(run.since).0.max(0).unsigned_abs();
             let used: &mut u64 = uses.entry(job.user).or_default();
             *used = used.saturating_add(share.saturating_mul(ran));
         }
@@ -278,7 +270,7 @@ fn running_use(state: &State) -> BTreeMap<UserId, u64> {
 
 /// How long a job is expected to run still.
 fn remaining(state: &State, job: &Job, now: Time) -> i64 {
-    let part = &job.parts[0];
+    let part = job.first_part();
     (state.estimates.ranked(job).0 - part.progress(now).0).max(0)
 }
 

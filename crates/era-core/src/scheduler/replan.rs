@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::Step;
 use crate::bid::Request;
-use crate::calendar::{Holder, PoolCalendar};
+use crate::calendar::{Calendar, Holder, PoolCalendar};
 use crate::cluster::Purpose;
-use crate::job::{Hold, Job, Outcome, Phase, Plan, Stop, StopReason};
+use crate::job::{Job, Outcome, Part, Plan, Stop, StopReason, Task};
 use crate::output::{Effect, Event, News};
 use crate::search::Search;
 use crate::starts::Starts;
@@ -45,84 +45,54 @@ impl Step<'_> {
         why: StopReason,
         reason: &str,
     ) {
-        let Some(mut job) = self.job(id) else { return };
-        let is_promise = job.promise().is_some();
+        let Some(job) = self.job(id) else { return };
+        let Some(run) = job.parts[index].run() else { return };
+        // Those of a gang that was failing were told when to be gone; where their time is over,
+        // they are.
+        let told = run.stop().map_or(fence, |stop| stop.until.min(fence));
         // Its guard ends it with its plan.
-        let ends = job.parts[index].plan.as_ref().map_or(fence, |p| p.to);
-        let fence = fence.min(ends).max(self.state.now);
-        self.close_books(&job, index);
-        job.parts[index].stop = Some(Stop { why, until: fence });
-        self.state.reseat_run(&job, index);
-        let mut broken = false;
-        if is_promise {
-            let request = Request::clone(&job.parts[index].request);
-            let remaining = Request { duration: job.parts[index].remaining(), ..request };
-            let gone = job.parts[index].gone_by().unwrap_or(fence);
-            let next = self.replan(&job, index, &remaining, gone);
-            if let Some(next) = &next {
-                let attempt = job.parts[index].attempt + 1;
-                self.state.seat_plan(&job, index, &remaining, next, attempt);
-                let (plan, part) = (next.clone(), index as u16);
-                self.events.push(Event::Replanned { job: id, part, plan });
-                let user = job.user;
-                self.effects.push(Effect::Notify { user, job: id, news: News::Replanned });
-            } else {
-                self.events.push(Event::Broken { job: id, reason: reason.to_owned() });
-                broken = true;
-            }
-            job.parts[index].next = next;
-            job.parts[index].cleared = false;
+        let fence = told.min(run.plan.to).max(self.state.now);
+        self.edit_run(id, index, |run| {
+            run.stopping.iter_mut().for_each(|stopping| stopping.silent = true);
+            let tasks = run.tasks.iter_mut();
+            tasks.filter(|task| **task == Task::Unanswered).for_each(|task| *task = Task::Lost);
+            run.tell(Stop { why, until: fence });
+        });
+        let broken = job.promise().is_some() && !self.plan_anew(id, index, fence);
+        if broken {
+            self.events.push(Event::Broken { job: id, reason: reason.to_owned() });
         }
-        self.open_books(&job, index);
-        self.stop_part_until(&mut job, index, why, fence);
-        if broken && job.parts[index].has_live_tasks() {
-            return self.end_job(job, broken_by(why));
+        self.stop_part_until(id, index, why, fence);
+        if broken && self.part(id, index).is_some_and(Part::has_live_tasks) {
+            return self.end_job(id, broken_by(why));
         }
-        self.finish_if_quiet(job, index);
+        self.finish_if_quiet(id, index);
     }
 
-    /// Takes a part's plan out of quotas, prices and caps.
-    pub(super) fn close_books(&mut self, job: &Job, index: usize) {
-        self.keep_books(job, index, true);
-    }
-
-    /// Counts a part's plan (the next one where there is one) in quotas, prices and caps.
-    pub(super) fn open_books(&mut self, job: &Job, index: usize) {
-        self.keep_books(job, index, false);
-    }
-
-    fn keep_books(&mut self, job: &Job, index: usize, close: bool) {
+    /// Plans what is left of a promise that was stopped, for when all of it is gone; says whether
+    /// there is room for it.
+    fn plan_anew(&mut self, id: JobId, index: usize, fence: Time) -> bool {
+        let Some(job) = self.job(id) else { return false };
         let part = &job.parts[index];
-        let Some(plan) = part.next.as_ref().or(part.plan.as_ref()) else { return };
-        if close {
-            self.state.release_plan(job.user, job.group, &part.request, plan);
-        } else {
-            self.state.commit_plan(job.user, job.group, &part.request, plan);
+        let request = Request::clone(&part.request);
+        let remaining = Request { duration: part.remaining(), ..request };
+        let gone = part.gone_by().unwrap_or(fence);
+        let next = self.replan(&self.state.calendar, &job, index, &remaining, gone);
+        if let Some(plan) = next.clone() {
+            self.events.push(Event::Replanned { job: id, part: index as u16, plan });
+            let user = job.user;
+            self.effects.push(Effect::Notify { user, job: id, news: News::Replanned });
         }
-        if job.promise().is_some() {
-            self.state.count_promise(job.user, &part.request, plan, close);
-        }
-    }
-
-    /// Gives a part's run another end, on the seats that it has.
-    pub(super) fn retime(&mut self, job: &mut Job, index: usize, to: Time) {
-        self.close_books(job, index);
-        let attempt = job.parts[index].attempt_of_plan();
-        if let Some(plan) = &mut job.parts[index].plan {
-            self.state.unseat_plan(job.id, index, plan, attempt);
-            plan.to = to;
-        }
-        let request = job.parts[index].request.clone();
-        if let Some(plan) = job.parts[index].plan.clone() {
-            self.state.seat_plan(job, index, &request, &plan, attempt);
-        }
-        self.open_books(job, index);
+        let found = next.is_some();
+        self.edit_run(id, index, |run| run.go_on(next));
+        found
     }
 
     /// The earliest room for what is left of a promise, from `from` on, within its window and
     /// between the parts that it has to keep order with.
-    pub(super) fn replan(
+    fn replan(
         &self,
+        calendar: &Calendar,
         job: &Job,
         index: usize,
         request: &Request,
@@ -136,8 +106,8 @@ impl Step<'_> {
         let from = from.max(request.window.earliest).max(self.state.now);
         let from = job.finished_before(index).map_or(from, |finish| finish.max(from));
         let mut best: Option<(Time, &Arc<PoolCalendar>)> = None;
-        for pool in self.state.calendar.pools() {
-            let search = self.search(pool, user, request);
+        for pool in calendar.pools() {
+            let search = self.search(calendar, pool, user, request);
             if let Some(start) = search.earliest(from, latest)
                 && best.is_none_or(|(b, _)| start < b)
             {
@@ -145,18 +115,19 @@ impl Step<'_> {
             }
         }
         let (start, pool) = best?;
-        self.seats_at(pool, user, request, start)
+        self.seats_at(calendar, pool, user, request, start)
     }
 
     fn search<'a>(
         &'a self,
+        calendar: &'a Calendar,
         pool: &'a PoolCalendar,
         user: UserId,
         request: &'a Request,
     ) -> Search<'a> {
         static ALL: Starts = Starts::All;
         Search {
-            calendar: &self.state.calendar,
+            calendar,
             pool,
             request,
             eligible: self.state.eligibility(request, user, Purpose::Promise),
@@ -169,6 +140,7 @@ impl Step<'_> {
 
     fn seats_at(
         &self,
+        calendar: &Calendar,
         pool: &PoolCalendar,
         user: UserId,
         request: &Request,
@@ -178,7 +150,7 @@ impl Step<'_> {
         if named.is_some_and(|name| *name != pool.pool.name) {
             return None;
         }
-        let gang = self.search(pool, user, request).gang(start);
+        let gang = self.search(calendar, pool, user, request).gang(start);
         Some(Plan {
             pool: pool.pool.name.clone(),
             from: start,
@@ -194,9 +166,7 @@ impl Step<'_> {
         for id in &self.state.active {
             let Ok(job) = self.state.job(*id) else { continue };
             for (index, part) in job.parts.iter().enumerate() {
-                let seats = part.plan.iter().flat_map(|p| &p.seats);
-                let mut used = seats.chain(part.extras.iter().map(|e| &e.seat));
-                if part.is_active() && used.any(|s| s.node == node) {
+                if part.run().is_some_and(|run| run.seats().any(|seat| seat.node == node)) {
                     runs.push((*id, index));
                 }
             }
@@ -232,9 +202,7 @@ impl Step<'_> {
             Holder::Job { job, part, attempt, .. } => {
                 let job = self.state.jobs.get(&job)?;
                 let part = job.parts.get(usize::from(part))?;
-                let booked = part.phase == Phase::Booked && attempt == part.attempt + 1;
-                let next = part.next.as_ref().filter(|_| attempt == part.attempt + 1);
-                let plan = if booked { part.plan.as_ref() } else { next }?;
+                let (plan, _) = part.coming().filter(|_| attempt == part.attempt + 1)?;
                 let duration = plan.to.since(plan.from);
                 Some((Request { duration, ..Request::clone(&part.request) }, plan.clone()))
             }
@@ -270,47 +238,48 @@ impl Step<'_> {
         plan: &Plan,
         effort: Effort,
     ) {
-        let Some(mut job) = self.job(id) else { return };
-        let attempt = job.parts[index].attempt + 1;
-        self.close_books(&job, index);
-        self.state.unseat_plan(id, index, plan, attempt);
-        let pool = self.state.calendar.pool(&plan.pool).cloned();
+        let Some(job) = self.job(id) else { return };
+        let part = &job.parts[index];
+        let attempt = part.attempt + 1;
+        let of_rank = |rank| Holder::Job { job: id, part: index as u16, attempt, rank };
+        let calendar = self.calendar_without(plan, of_rank);
         // Not before the old attempt is certainly gone.
-        let gone = job.parts[index].gone_by().unwrap_or(self.state.now);
-        let pool = pool.filter(|_| plan.from >= gone);
-        let same = pool.and_then(|pool| self.seats_at(&pool, job.user, request, plan.from));
+        let gone = part.gone_by().unwrap_or(self.state.now);
+        let pool = calendar.pool(&plan.pool).filter(|_| plan.from >= gone);
+        let same =
+            pool.and_then(|pool| self.seats_at(&calendar, pool, job.user, request, plan.from));
         let (new, replanned, why) = match (same, effort) {
             (Some(new), _) => (Some(new), false, ""),
             (None, Effort::SameStart) => (Some(plan.clone()), false, ""),
             (None, Effort::Whatever { why }) => {
-                (self.replan(&job, index, request, gone), true, why)
+                (self.replan(&calendar, &job, index, request, gone), true, why)
             }
         };
-        let reason = format!("{why} and no room was left in the window");
-        if let Some(new) = &new {
-            self.state.seat_plan(&job, index, request, new, attempt);
-            self.tell_moves(&job, index, plan, new, replanned);
-        }
-        let part = &mut job.parts[index];
-        let was_next = part.next.is_some();
-        match (&new, was_next) {
-            (_, true) => (part.next, part.cleared) = (new.clone(), false),
-            (Some(_), false) => (part.plan, part.cleared) = (new.clone(), false),
-            // The books are closed again when the part is: they must show what it had.
-            (None, false) => {}
-        }
-        self.open_books(&job, index);
-        if new.is_some() {
-            self.state.put_job(job);
+        drop(calendar);
+        if let Some(new) = new {
+            self.tell_moves(&job, index, plan, &new, replanned);
+            self.edit_part(id, index, |part| {
+                part.coming_mut().map(|(plan, cleared)| (*plan, *cleared) = (new, false))
+            });
             return;
         }
+        let reason = format!("{why} and no room was left in the window");
         self.events.push(Event::Broken { job: id, reason: reason.clone() });
-        if was_next {
-            // Its old attempt may still stop; the other parts need not run on until it has.
-            return self.end_job(job, Outcome::Broken { reason });
+        if part.is_booked() {
+            return self.finish(id, index, Outcome::Broken { reason });
         }
-        self.state.seat_plan(&job, index, request, plan, attempt);
-        self.finish(job, index, Outcome::Broken { reason });
+        // Its old attempt may still stop; the other parts need not run on until it has.
+        self.edit_run(id, index, |run| run.go_on(None));
+        self.end_job(id, Outcome::Broken { reason });
+    }
+
+    /// The calendar without the seats of a plan.
+    fn calendar_without(&self, plan: &Plan, holder: impl Fn(u32) -> Holder) -> Calendar {
+        let mut calendar = self.state.calendar.clone();
+        for (rank, seat) in (0u32..).zip(&plan.seats) {
+            calendar.unbook(holder(rank), seat.node);
+        }
+        calendar
     }
 
     fn tell_moves(&mut self, job: &Job, index: usize, old: &Plan, new: &Plan, replanned: bool) {
@@ -339,31 +308,27 @@ impl Step<'_> {
         plan: &Plan,
         effort: Effort,
     ) {
-        let Some(hold) = self.state.holds.get(&id).cloned() else { return };
+        let Some(hold) = self.state.holds.get(&id) else { return };
         let user = hold.bid.user;
-        self.state.unseat_hold(id, index, plan);
-        let pool = self.state.calendar.pool(&plan.pool).cloned();
-        let new = pool.and_then(|pool| self.seats_at(&pool, user, request, plan.from));
+        let part = index as u16;
+        let calendar = self.calendar_without(plan, |rank| Holder::Hold { hold: id, part, rank });
+        let pool = calendar.pool(&plan.pool);
+        let new = pool.and_then(|pool| self.seats_at(&calendar, pool, user, request, plan.from));
+        drop(calendar);
         match (new, effort) {
             (Some(new), _) => {
-                self.state.seat_hold(id, index, request, &new);
-                for (rank, (from, to)) in plan.seats.iter().zip(&new.seats).enumerate() {
+                for (rank, (from, to)) in (0u32..).zip(plan.seats.iter().zip(&new.seats)) {
                     if from != to {
-                        let (part, rank, to) = (index as u16, rank as u32, *to);
-                        self.events.push(Event::HoldMoved { hold: id, part, rank, to });
+                        self.events.push(Event::HoldMoved { hold: id, part, rank, to: *to });
                     }
                 }
-                let mut hold = Hold::clone(&hold);
-                hold.parts[index].0 = new;
-                hold.cleared.remove(&(index as u16));
-                self.state.put_hold(hold);
+                self.state.edit_hold(id, |hold| {
+                    hold.parts[index].0 = new;
+                    hold.cleared.remove(&part);
+                });
             }
-            (None, effort) => {
-                self.state.seat_hold(id, index, request, plan);
-                if effort != Effort::SameStart {
-                    self.end_hold(id);
-                }
-            }
+            (None, Effort::SameStart) => {}
+            (None, Effort::Whatever { .. }) => self.end_hold(id),
         }
     }
 }

@@ -3,10 +3,10 @@
 use super::Step;
 use super::submit::unit_ms;
 use crate::estimate::feature::Subject;
-use crate::estimate::features_of;
-use crate::job::{Extra, Job, Plan};
+use crate::job::{Attempt, Extra, Job, Plan};
 use crate::ledger::{Account, Posting, Reason};
 use crate::market::fixed_price;
+use crate::outlook::Prediction;
 use crate::output::Event;
 use crate::queue::fair::dominant_share;
 use crate::refusal::Refusal;
@@ -41,16 +41,10 @@ impl Step<'_> {
     }
 
     /// Settles a part of a promise at the end of its run, or without one.
-    pub(super) fn settle_promise(
-        &mut self,
-        job: &mut Job,
-        part: usize,
-        how: Settlement,
-        end: Time,
-    ) {
+    pub(super) fn settle_promise(&mut self, job: &Job, part: usize, how: Settlement, end: Time) {
         let settings = self.state.settings.clone();
-        let escrow = std::mem::take(&mut job.parts[part].escrow);
-        let Some(plan) = job.parts[part].plan.clone() else { return };
+        let escrow = job.parts[part].escrow();
+        let Some(plan) = job.parts[part].plan() else { return };
         let whole = plan.to.since(plan.from).0.max(1);
         let unused = plan.to.since(end.clamp(plan.from, plan.to)).0;
         let (refund, reason) = match how {
@@ -123,12 +117,13 @@ impl Step<'_> {
         self.count_use(job, pool, units, used);
     }
 
-    /// Settles the run of queue work that started at `since` and was over at `end`.
-    pub(super) fn settle_queue(&mut self, job: &mut Job, plan: &Plan, since: Time, end: Time) {
-        let escrow = std::mem::take(&mut job.parts[0].escrow);
-        let used = end.min(plan.to).since(since);
-        let units = job.parts[0].request.units();
-        self.settle_use(job, &plan.pool, &units, (since, plan.to), used, escrow);
+    /// Settles the run of queue work that was over at `end`.
+    pub(super) fn settle_queue(&mut self, job: &Job, end: Time) {
+        let part = job.first_part();
+        let Some(Attempt { plan, since, escrow, .. }) = part.run() else { return };
+        let used = end.min(plan.to).since(*since);
+        let units = part.request.units();
+        self.settle_use(job, &plan.pool, &units, (*since, plan.to), used, *escrow);
     }
 
     /// Settles a replica beyond the promise that was gone at `end`.
@@ -161,10 +156,9 @@ impl Step<'_> {
         }
     }
 
-    /// Predicts how a job will go, by what is known at this moment.
-    pub(super) fn predict(&self, job: &mut Job) {
-        let features = features_of(self.state, job);
-        job.outlook.prediction = self.state.estimates.predict(&features);
+    /// How a job will go, by what is known at this moment.
+    pub(super) fn prediction(&self, job: &Job) -> Option<Prediction> {
+        self.state.estimates.predict(&self.state.features_of(job))
     }
 
     /// Learns how long a run took compared with what was stated: a moving mean of eight.

@@ -5,19 +5,20 @@ use std::sync::Arc;
 use super::Step;
 use crate::accounts::Actor;
 use crate::bid::{Bid, Request, units_in_range};
-use crate::calendar::{Holder, Seat};
+use crate::calendar::Holder;
 use crate::cluster::Purpose;
 use crate::estimate::feature::Subject;
 use crate::input::{AFTER_MAX, AFTER_OF_ARRAY_MAX, ARRAY_MAX, Array, NewJob, Terms};
 use crate::job::{Deal, Hold, Job, Member, Part, Plan, Promise, QueueTerms};
 use crate::ledger::{Account, Posting, Reason};
+use crate::offer::{CounterOffers, Declined, Quote};
 use crate::output::{Event, Reply};
-use crate::quota::usage::Usage;
-use crate::quote::{CounterOffers, Decision, Declined, Move, Quote, counter_offers, decide};
+use crate::quote::{Decision, Move, counter_offers, decide};
 use crate::refusal::Refusal;
 use crate::resources::PerResource;
 use crate::state::UsedKey;
 use crate::units::{HoldId, JobId, Money, Name, Time, UserId};
+use crate::usage::Usage;
 use crate::waiting::ArrayBook;
 
 /// Most jobs that may be in the state at a time.
@@ -186,19 +187,16 @@ impl Step<'_> {
         };
         let plans: Vec<Plan> = parts.iter().map(|(plan, _)| plan.clone()).collect();
         let quote = Quote::of(alternative, &parts);
-        for (index, ((plan, price), request)) in parts.into_iter().zip(requests).enumerate() {
-            self.state.seat_plan(&job, index, &request, &plan, 1);
-            self.state.count_promise(user, &request, &plan, false);
-            self.state.commit_plan(user, group, &request, &plan);
+        for ((plan, price), request) in parts.into_iter().zip(requests) {
             self.charge(&job, &request, &plan, price);
             job.parts.push(Part::booked(request, plan, price));
         }
         let price = quote.price;
         self.events.push(Event::Promised { job: id, user, price, parts: plans });
         let starts_now: Vec<u16> = (0..job.parts.len() as u16)
-            .filter(|i| job.parts[usize::from(*i)].plan.as_ref().is_some_and(|p| p.from <= now))
+            .filter(|i| job.parts[usize::from(*i)].plan().is_some_and(|p| p.from <= now))
             .collect();
-        self.state.put_job(job);
+        self.state.add_job(job);
         for part in starts_now {
             self.start_promise(id, part);
         }
@@ -241,14 +239,8 @@ impl Step<'_> {
         let group = self.state.group_of(user);
         let (parts, cleared) = (decision.parts, Default::default());
         let hold = Hold { id, group, bid, alternative, parts, expires, cleared };
-        for (index, (plan, _)) in hold.parts.iter().enumerate() {
-            let request = &hold.requests()[index];
-            self.state.seat_hold(id, index, request, plan);
-            self.state.count_promise(user, request, plan, false);
-            self.state.commit_plan(user, group, request, plan);
-        }
         self.events.push(Event::Held { hold: id, user, price: quote.price, expires });
-        self.state.put_hold(hold);
+        self.state.add_hold(hold);
         Ok(Reply::Held { hold: id, expires, quote })
     }
 
@@ -263,51 +255,32 @@ impl Step<'_> {
 
     /// A hold is over: its capacity is free again.
     pub(super) fn end_hold(&mut self, id: HoldId) {
-        let Some(hold) = self.state.remove_hold(id) else { return };
-        let user = hold.bid.user;
-        let group = hold.group;
-        for (index, (plan, _)) in hold.parts.iter().enumerate() {
-            let request = &hold.requests()[index];
-            self.state.unseat_hold(id, index, plan);
-            self.state.count_promise(user, request, plan, true);
-            self.state.release_plan(user, group, request, plan);
+        if self.state.remove_hold(id).is_some() {
+            self.events.push(Event::HoldEnded { hold: id });
         }
-        self.events.push(Event::HoldEnded { hold: id });
     }
 
     /// Moves promises that have not started to the seats that were found for them.
     pub(super) fn make_moves(&mut self, moves: &[Move]) {
-        // All leave before any arrives: one may take another's seat.
-        let leaving: Vec<_> = moves
-            .iter()
-            .filter_map(|m| self.state.calendar.unbook(m.holder, m.from.node).map(|b| (m, b)))
-            .collect();
-        for (moved, booking) in leaving {
-            let Move { holder, to, .. } = *moved;
-            let (from, until) = (booking.from, booking.to);
-            match holder {
+        for Move { holder, to, .. } in moves {
+            match *holder {
                 Holder::Job { job, part, rank, .. } => {
-                    let Some(mut changed) = self.job(job) else { continue };
-                    let Some(slot) = seat_of(&mut changed.parts[usize::from(part)], rank) else {
-                        continue;
-                    };
-                    let old = std::mem::replace(slot, to);
-                    changed.parts[usize::from(part)].cleared = false;
-                    let each = changed.parts[usize::from(part)].request.each.clone();
-                    let layer = booking.layer;
-                    self.state.calendar.book(holder, to, &each, layer, from, until);
-                    self.events.push(Event::Moved { job, part, rank, from: old, to });
-                    self.state.put_job(changed);
+                    let index = usize::from(part);
+                    let from = self.edit_part(job, index, |part| {
+                        let (plan, cleared) = part.coming_mut()?;
+                        let seat = plan.seats.get_mut(rank as usize)?;
+                        *cleared = false;
+                        Some(std::mem::replace(seat, *to))
+                    });
+                    let moved = |from| Event::Moved { job, part, rank, from, to: *to };
+                    self.events.extend(from.flatten().map(moved));
                 }
                 Holder::Hold { hold, part, rank } => {
-                    let Some(held) = self.state.holds.get(&hold).cloned() else { continue };
-                    let mut held = Hold::clone(&held);
-                    held.parts[usize::from(part)].0.seats[rank as usize] = to;
-                    let each = held.requests()[usize::from(part)].each.clone();
-                    self.state.calendar.book(holder, to, &each, booking.layer, from, until);
-                    self.events.push(Event::HoldMoved { hold, part, rank, to });
-                    held.cleared.remove(&part);
-                    self.state.put_hold(held);
+                    self.state.edit_hold(hold, |hold| {
+                        hold.parts[usize::from(part)].0.seats[rank as usize] = *to;
+                        hold.cleared.remove(&part);
+                    });
+                    self.events.push(Event::HoldMoved { hold, part, rank, to: *to });
                 }
                 Holder::Maintenance => {}
             }
@@ -352,17 +325,17 @@ impl Step<'_> {
             ended: None,
         };
         job.outlook.arrivals = Subject::from(&job).arrive(&mut self.state.histories);
-        self.predict(&mut job);
+        job.outlook.prediction = self.prediction(&job);
         self.events.push(Event::Queued { job: id, user: job.user, queue: queue.name, count });
         if let Some(Array { count, running_max }) = new.array {
             let book = ArrayBook::new(id, count, running_max);
             self.state.arrays.insert(id, book);
             for next in id.0 + 1..id.0 + u64::from(count) {
                 // An array has come once, so what was predicted of one holds for all.
-                self.state.put_job(Job { id: JobId(next), ..job.clone() });
+                self.state.add_job(Job { id: JobId(next), ..job.clone() });
             }
         }
-        self.state.put_job(job);
+        self.state.add_job(job);
         Ok(Reply::Accepted { job: id, quote: None, count })
     }
 }
@@ -419,11 +392,6 @@ pub(super) fn check_queue_request(
     }
     state.cluster.check_request(&state.eligibility(request, user, Purpose::Queue))?;
     Usage::check_size(&state.accounts, user, request.units())
-}
-
-fn seat_of(part: &mut Part, rank: u32) -> Option<&mut Seat> {
-    let plan = if part.next.is_some() { part.next.as_mut() } else { part.plan.as_mut() };
-    plan?.seats.get_mut(rank as usize)
 }
 
 /// Units times milliseconds.

@@ -18,8 +18,8 @@ pub(crate) fn told(state: &State) -> Vec<(String, Time, Time, Money)> {
     let mut told = Vec::new();
     for job in state.jobs().filter(|job| job.promise().is_some() && job.ended.is_none()) {
         for part in &job.parts {
-            for plan in part.plan.iter().chain(&part.next) {
-                told.push((format!("{}", job.id), plan.from, plan.to, part.escrow));
+            for plan in part.plan().into_iter().chain(part.next()) {
+                told.push((format!("{}", job.id), plan.from, plan.to, part.escrow()));
             }
         }
     }

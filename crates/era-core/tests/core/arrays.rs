@@ -1,10 +1,11 @@
 //! Arrays: many jobs alike as one input, with one event, one limit and one cancellation.
 
-use era_core::explain::{Reason, queue_order};
+use era_core::explain::queue_order;
 use era_core::input::{ARRAY_MAX, Array, NewJob, Terms};
 use era_core::job::{Outcome, QueueTerms, TaskId};
 use era_core::queue::formula::Formula;
 use era_core::queue::{PolicyRule, Queue};
+use era_core::reason::Reason;
 use era_core::units::{JobId, Money, NodeId, Span};
 use era_core::{Command, Effect, Event, Refusal, Reply, State};
 
@@ -12,7 +13,7 @@ use crate::bed::{ALICE, BOB, Bed, by, gang, min, name, new_job};
 
 /// A job of an array for the default queue.
 pub(crate) fn array(count: u32, running_max: Option<u32>, each: &str) -> NewJob {
-    let queue = QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
+    let queue = QueueTerms::new(name("default"));
     let request = gang(1, each, 60, (0, 1));
     let array = Some(Array { count, running_max });
     NewJob { array, ..new_job(ALICE, Terms::Queue { request, queue }) }
@@ -67,7 +68,7 @@ fn its_jobs_share_one_request_also_after_a_state_was_stored() {
     bed.hand_in(array(5, None, "gpu=8"));
     bed.pass();
     let shared = |state: &State| {
-        let requests: Vec<_> = state.jobs().map(|job| job.parts[0].request.clone()).collect();
+        let requests: Vec<_> = state.jobs().map(|job| job.first_part().request.clone()).collect();
         requests.iter().all(|request| std::sync::Arc::ptr_eq(request, &requests[0]))
     };
     assert!(shared(&bed.state));

@@ -59,7 +59,7 @@ fn conservative_backfilling_delays_none_that_waits_ahead() {
 #[test]
 fn a_conservative_place_is_kept_until_something_comes_free() {
     let (mut bed, jobs) = crowded(Backfill::Conservative);
-    let hole = |bed: &Bed, job| bed.state.job(job).unwrap().parts[0].hole.as_ref().map(|h| h.from);
+    let hole = |bed: &Bed, job| bed.state.job(job).unwrap().first_part().hole().map(|h| h.from);
     assert_eq!(hole(&bed, jobs[0]), Some(min(60)));
     assert_eq!(hole(&bed, jobs[1]), Some(min(120)));
     bed.run(JobId(1));
@@ -82,7 +82,7 @@ fn a_gap_between_promises_is_a_place_only_for_what_ends_in_it() {
     bed.promise(gang(1, "gpu=8", 60, (90, 150)));
     let jobs = [wait(&mut bed, 1, "gpu=8", 31), wait(&mut bed, 1, "gpu=8", 30)];
     bed.pass();
-    let hole = |job| bed.state.job(job).unwrap().parts[0].hole.as_ref().map(|h| h.from);
+    let hole = |job| bed.state.job(job).unwrap().first_part().hole().map(|h| h.from);
     assert_eq!(jobs.map(hole), [Some(min(150)), Some(min(60))]);
 }
 
@@ -199,7 +199,7 @@ fn a_preempting_queue_makes_room_for_whom_it_ranks_higher_with_grace() {
     // It kept its age and its checkpoint.
     let waiting = bed.state.job(low).unwrap();
     assert_eq!(waiting.submitted, min(0));
-    assert_eq!(waiting.parts[0].remaining(), Span::from_min(580));
+    assert_eq!(waiting.first_part().remaining(), Span::from_min(580));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn growth_gives_way_to_a_promise_before_preemptible_work_does() {
     bed.pass();
     bed.run(soft);
     bed.pass();
-    assert_eq!(bed.state.job(grows).unwrap().parts[0].extras.len(), 1);
+    assert_eq!(bed.state.job(grows).unwrap().first_part().extras().len(), 1);
     bed.run(grows);
     bed.effects.clear();
     bed.promise(gang(1, "gpu=2", 60, (60, 120)));

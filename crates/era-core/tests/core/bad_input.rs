@@ -3,7 +3,7 @@
 
 use era_core::accounts::Actor;
 use era_core::bid::{Alternative, Bid, Request, Shape, Value, ValueStep};
-use era_core::input::{NewJob, Terms};
+use era_core::input::{NewJob, NodeChange, Terms};
 use era_core::job::{Overrun, QueueTerms};
 use era_core::market::MechanismChoice;
 use era_core::queue::PolicyRule;
@@ -171,6 +171,21 @@ fn others() -> Vec<(&'static str, Command)> {
         ("a hold of nothing", Command::DropHold { hold: HoldId(9), by }),
         ("an unknown job", Command::Cancel { job, by }),
         ("an unknown node", Command::Drain { node: NodeId(9), stop_at: None }),
+        ("an unknown node to edit", Command::EditNode { node: NodeId(9), changes: Vec::new() }),
+        (
+            "too many changes of a node",
+            Command::EditNode { node: NodeId(0), changes: vec![NodeChange::Cordon; 7] },
+        ),
+        (
+            "changes of which the last one is refused",
+            Command::EditNode {
+                node: NodeId(0),
+                changes: vec![
+                    NodeChange::Drain { stop_at: None },
+                    NodeChange::Domain { domain: Some(name("nowhere")) },
+                ],
+            },
+        ),
         (
             "an unknown group",
             Command::SetQuota {
@@ -286,7 +301,8 @@ fn resources_that_cannot_be_read_are_refused_with_an_example() {
         ("cpu", "NaN"),
         ("cpu", "0.0001"),
         ("cpu", "99999999999"),
-        ("memory", "16GB"),
+        ("memory", "16 GB"),
+        ("memory", "16"),
         ("memory", "1e99"),
         ("gpu", "1.5"),
         ("gpu", "1500m"),
@@ -360,4 +376,14 @@ fn readers_refuse_what_they_cannot_answer() {
         menu(&bed.state, &bad, bed.at).unwrap_err().refusal,
         Refusal::NeverFits { .. }
     ));
+}
+
+#[test]
+fn a_site_without_gpus_says_that_it_has_none() {
+    let mut bed = Bed::new(0);
+    let mut node = crate::bed::node(0);
+    node.capacity.gpus.clear();
+    bed.send(Command::Join { nodes: vec![node] });
+    let told = bed.refused(submit(|_| {})).to_string();
+    assert!(told.ends_with("the largest node has no GPUs, 64 cores and 512Gi of memory"), "{told}");
 }

@@ -269,7 +269,7 @@ impl Bed {
     }
 
     pub fn start_of(&self, job: JobId) -> Time {
-        self.state.job(job).unwrap().parts[0].plan.as_ref().unwrap().from
+        self.state.job(job).unwrap().first_part().plan().unwrap().from
     }
 }
 

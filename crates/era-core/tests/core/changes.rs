@@ -45,7 +45,7 @@ fn a_waiting_job_that_is_cancelled_is_over_at_once() {
     bed.done(Command::Cancel { job, by: by(ALICE) });
     assert_eq!(bed.outcome(job), Some(Outcome::Cancelled));
     let again = Command::Cancel { job, by: by(ALICE) };
-    let sentence = "j1 is ended: there is nothing to stop";
+    let sentence = "job 1 is ended: there is nothing to stop";
     assert_eq!(bed.refused(again).to_string(), sentence);
 }
 
@@ -83,7 +83,7 @@ fn what_does_not_run_is_not_released_but_cancelled() {
     let mut bed = Bed::new(1);
     let job = bed.promise(gang(1, "gpu=8", 60, (10, 100)));
     let refusal = bed.refused(Command::Release { job, by: by(ALICE) });
-    assert_eq!(refusal.to_string(), "j1 is promised: cancel it instead");
+    assert_eq!(refusal.to_string(), "job 1 is promised: cancel it instead");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_waiting_job_changes_its_priority_its_limit_and_its_queue() {
     });
     let edited = bed.state.job(job).unwrap();
     assert_eq!(edited.priority, 7);
-    assert_eq!(edited.parts[0].request.duration, Span::from_min(90));
+    assert_eq!(edited.first_part().request.duration, Span::from_min(90));
     assert_eq!(bed.state.waiting(&name("night")).collect::<Vec<_>>(), [job]);
     assert_eq!(bed.state.waiting(&name("default")).count(), 0);
     // The queue is full now, though not for who is in it.
@@ -220,7 +220,7 @@ fn an_edit_that_cannot_be_is_refused() {
     bed.pass();
     let tasks = bed.run(job);
     let running = bed.refused(edit(job));
-    assert_eq!(running.to_string(), "j1 is running: only a waiting job can be edited");
+    assert_eq!(running.to_string(), "job 1 is running: only a waiting job can be edited");
     // What is saved is not asked for again: a limit below it makes no sense.
     bed.until(min(30));
     bed.done(Command::Checkpointed { task: tasks[0], done: Span::from_min(25) });
@@ -228,7 +228,7 @@ fn an_edit_that_cannot_be_is_refused() {
     bed.until(min(31));
     assert_eq!(bed.is(job), "waiting");
     let short = bed.refused(limit(Some(Span::from_min(25))));
-    assert_eq!(short.to_string(), "j1 is waiting: 25m of it are done: give a longer limit");
+    assert_eq!(short.to_string(), "job 1 is waiting: 25m of it are done: give a longer limit");
     bed.done(limit(Some(Span::from_min(26))));
     let promised = bed.submit(bid(gang(1, "gpu=1", 10, (40, 100))));
     assert!(matches!(promised, Reply::Refused { .. }), "the only node is lost");

@@ -1,8 +1,9 @@
 //! Jobs that wait for others: until they are over as asked, and no longer than they could be.
 
-use era_core::explain::{Explanation, Reason};
+use era_core::explain::Explanation;
 use era_core::input::{AFTER_MAX, Array, NewJob, Terms};
-use era_core::job::{After, Outcome, Overrun, QueueTerms, TaskId, When};
+use era_core::job::{After, Outcome, QueueTerms, TaskId, When};
+use era_core::reason::Reason;
 use era_core::units::{JobId, Span};
 use era_core::{Command, Event, Refusal, explain};
 
@@ -18,7 +19,7 @@ fn any(job: u64) -> After {
 }
 
 fn after(after: &[After]) -> NewJob {
-    let queue = QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
+    let queue = QueueTerms::new(name("default"));
     let request = gang(1, "gpu=1", 60, (0, 1));
     let job = new_job(ALICE, Terms::Queue { request, queue });
     NewJob { after: after.to_vec(), ..job }
@@ -42,7 +43,7 @@ fn a_job_waits_until_the_one_before_it_has_succeeded() {
     bed.hand_in(after(&[]));
     let second = bed.hand_in(after(&[ok(1)]));
     let reason = Reason::After { job: JobId(1), when: When::Ok };
-    assert_eq!(reason.to_string(), "it waits for the success of j1");
+    assert_eq!(reason.to_string(), "it waits for the success of job 1");
     let told = Explanation::Waiting { position: 0, start: None, reason };
     assert_eq!(explain(&bed.state, second), Ok(told));
     assert_eq!(bed.state.held(&name("default")), 1);
@@ -182,7 +183,7 @@ fn a_bid_does_not_wait_for_other_jobs() {
     let mut bed = Bed::new(1);
     bed.hand_in(after(&[]));
     let bid = crate::bed::bid(gang(1, "gpu=1", 60, (0, 100)));
-    let terms = Terms::Bid { bid, most: None, overrun: Overrun::Stop, release_when_idle: false };
+    let terms = Terms::bid(bid);
     let job = NewJob { after: vec![ok(1)], ..new_job(ALICE, terms) };
     let refusal = bed.refused(submit(job));
     assert_eq!(refusal.field(), Some("after"));

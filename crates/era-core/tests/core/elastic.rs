@@ -18,7 +18,7 @@ fn elastic(min: u32, max: u32, each: &str, minutes: i64) -> Request {
 
 /// How many replicas a job has beyond its promise.
 fn grown(bed: &Bed, job: JobId) -> usize {
-    bed.state.job(job).unwrap().parts[0].extras.len()
+    bed.state.job(job).unwrap().first_part().extras().len()
 }
 
 /// A job of one to four replicas of two GPUs that has grown as far as it could.

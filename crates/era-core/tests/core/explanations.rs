@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use era_core::estimate::{Estimates, Ratio};
-use era_core::explain::{Estimate, Explanation, Reason};
+use era_core::explain::{Estimate, Explanation};
 use era_core::quota::Quota;
+use era_core::reason::Reason;
 use era_core::resources::Resource;
 use era_core::units::{JobId, Milli, Money, Span};
 use era_core::{Command, Refusal, explain, explain_queue, likely_starts};

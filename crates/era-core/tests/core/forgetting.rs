@@ -15,7 +15,7 @@ fn bed_that_remembers(most: u32) -> Bed {
 }
 
 fn small() -> NewJob {
-    let queue = QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
+    let queue = QueueTerms::new(name("default"));
     new_job(ALICE, Terms::Queue { request: gang(1, "gpu=1", 60, (0, 1)), queue })
 }
 
@@ -50,6 +50,8 @@ fn the_jobs_that_ended_first_are_forgotten_first_where_more_end_than_are_remembe
     assert_eq!(forgotten(&bed), [1, 2, 3]);
     let left: Vec<u64> = bed.state.jobs().map(|job| job.id.0).collect();
     assert_eq!(left, [4, 5]);
+    assert!((1..=5).all(|job| bed.state.had_job(JobId(job))));
+    assert!(!bed.state.had_job(JobId(0)) && !bed.state.had_job(JobId(6)));
 }
 
 #[test]

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use era_core::accounts::{Actor, Group, User};
 use era_core::bid::{Bid, Shape};
 use era_core::estimate::{Estimates, Ratio};
-use era_core::explain::Reason;
 use era_core::forecast::{Curve, Forecast, Series};
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::queue::formula::Formula;
 use era_core::queue::{PolicyRule, Queue};
 use era_core::quota::Quota;
+use era_core::reason::Reason;
 use era_core::refusal::Scope;
 use era_core::settings::{Backfill, Settings};
 use era_core::units::{GroupId, Milli, Money, Span, UserId};
@@ -35,7 +35,7 @@ fn a_user_needs_a_group_and_a_group_never_gives_more_than_it_has() {
     let refusal = bed.refused(Command::PutUser { user: third });
     let sum = Refusal::QuotaSum { group: LAB, what: "gpus".into(), sum: 9, limit: 8 };
     assert_eq!(refusal, sum);
-    let less = Group { id: LAB, level: 1, quota: gpu_quota(5) };
+    let less = Group { level: 1, quota: gpu_quota(5), ..Group::new(LAB) };
     assert!(matches!(bed.refused(Command::PutGroup { group: less }), Refusal::QuotaSum { .. }));
 }
 
@@ -105,7 +105,7 @@ fn resource_hours_and_credits_are_limited_in_a_period_and_counted_again_in_the_n
     // Six were spent on GPUs, and five on a core for ten hours.
     let reply = bed.submit(bid(gang(1, "gpu=8", 30, (0, 600))));
     let Reply::Refused { refusal, .. } = reply else { panic!("{reply:?}") };
-    let spent = "user u1 may use 20 credits in a period: 11 are used, this asks for 16";
+    let spent = "the user may use 20 credits in a period: 11 are used, this asks for 16";
     assert!(refusal.to_string().starts_with(spent), "{refusal}");
     bed.at = min(60 * 24 * 30);
     bed.promise(gang(1, "gpu=8", 30, (60 * 24 * 30, 60 * 24 * 31)));
@@ -146,7 +146,7 @@ fn queue_work_and_growth_stay_within_the_credits_of_a_period() {
     bed.run(job);
     bed.alice_may(Quota { credits: Some(credits(10)), ..Quota::UNLIMITED });
     bed.pass();
-    assert_eq!(bed.state.job(job).unwrap().parts[0].extras.len(), 1, "4 + 4 of 10");
+    assert_eq!(bed.state.job(job).unwrap().first_part().extras().len(), 1, "4 + 4 of 10");
 }
 
 #[test]
@@ -316,9 +316,7 @@ fn a_pass_and_a_tick_on_an_empty_house_do_nothing() {
     bed.done(Command::Pass);
     bed.done(Command::Tick);
     // A pass forgets that capacity came free when the node joined.
-    bed.done(Command::PutGroup {
-        group: Group { id: OTHER_LAB, level: 1, quota: Quota::default() },
-    });
+    bed.done(Command::PutGroup { group: Group { level: 1, ..Group::new(OTHER_LAB) } });
     assert_eq!(bed.state.jobs().count(), before.jobs().count());
     assert!(bed.effects.is_empty());
     assert_eq!(era_core::next_wakeup(&bed.state), None);

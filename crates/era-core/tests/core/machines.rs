@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use era_core::accounts::User;
 use era_core::bid::Bid;
 use era_core::cluster::{Domain, DomainKeep, Health, Keep};
-use era_core::input::NewNode;
+use era_core::input::{NewNode, NodeChange};
 use era_core::job::{Outcome, StopReason};
 use era_core::resources::{Capacity, GPUS_PER_NODE_MAX};
 use era_core::units::{Milli, Money, NodeId, Span};
@@ -35,6 +35,27 @@ fn nodes_join_all_or_none_and_are_numbered_in_order() {
     let refusal = bed.refused(Command::Join { nodes: vec![large] });
     assert_eq!(refusal.to_string(), "setting capacity: a node has at most 32 GPUs");
     assert_eq!(bed.state.cluster().len(), 4);
+}
+
+#[test]
+fn several_changes_of_a_node_are_made_together_or_not_at_all() {
+    let mut bed = Bed::new(2);
+    bed.done(Command::PutDomain { domain: Domain { name: name("east"), keep: None } });
+    let east = || NodeChange::Domain { domain: Some(name("east")) };
+    let past = NodeChange::Maintenance { windows: vec![(min(2), min(1))] };
+    let changes = vec![east(), NodeChange::Drain { stop_at: None }, past];
+    let refusal = bed.refused(Command::EditNode { node: n(0), changes });
+    assert!(matches!(refusal, Refusal::BadSetting { .. }), "{refusal}");
+    let away = NodeChange::Maintenance { windows: vec![(min(60), min(120))] };
+    let changes = vec![east(), away, NodeChange::Cordon];
+    bed.done(Command::EditNode { node: n(0), changes });
+    let node = bed.state.cluster().node(n(0)).unwrap();
+    assert_eq!((node.domain.clone(), node.health), (Some(name("east")), Health::Cordoned));
+    assert_eq!(node.maintenance, [(min(60), min(120))]);
+    // What comes after a node has left is refused, and so it has not.
+    let changes = vec![NodeChange::Leave, NodeChange::Resume];
+    let gone = bed.refused(Command::EditNode { node: n(0), changes });
+    assert_eq!(gone, Refusal::UnknownNode { node: n(0) });
 }
 
 #[test]

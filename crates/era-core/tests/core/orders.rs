@@ -10,7 +10,6 @@ use era_core::estimate::{Estimates, Ratio};
 use era_core::input::NewJob;
 use era_core::queue::PolicyRule;
 use era_core::queue::formula::Formula;
-use era_core::quota::Quota;
 use era_core::units::{JobId, Milli, Span};
 
 use crate::bed::{ALICE, BOB, Bed, OTHER_LAB, gang, min, name};
@@ -141,7 +140,7 @@ fn a_formula_knows_levels_priorities_and_waiting() {
     bed.done(Command::PutUser { user: User { level: 7, ..user(BOB, OTHER_LAB) } });
     formula(&mut bed, "user_level");
     assert_eq!(bed.order("default"), [his, old, young]);
-    let group = Group { id: OTHER_LAB, level: 0, quota: Quota::default() };
+    let group = Group::new(OTHER_LAB);
     bed.done(Command::PutGroup { group });
     formula(&mut bed, "group_level");
     assert_eq!(bed.order("default"), [old, young, his]);

@@ -1,6 +1,6 @@
 //! Where things go: gangs, shares of GPUs, filters, topology, and what each scorer prefers.
 
-use era_core::bid::{Request, Shape, Topology};
+use era_core::bid::{Alternative, Request, Shape, Topology};
 use era_core::cluster::Domain;
 use era_core::input::NewNode;
 use era_core::market::MarketRules;
@@ -8,13 +8,21 @@ use era_core::placement::{Scorer, Typical};
 use era_core::resources::{Gpu, Resources};
 use era_core::settings::Settings;
 use era_core::units::JobId;
-use era_core::{Command, Refusal, Reply};
+use era_core::{Command, Refusal, Reply, quote};
 
-use crate::bed::{Bed, bid, gang, name, node};
+use crate::bed::{ALICE, Bed, bid, gang, name, node};
 use crate::verbs::n;
 
 fn ask(count: u32, each: &str) -> Request {
     gang(count, each, 60, (0, 60))
+}
+
+/// How much of a gang the pool could hold at most, empty.
+fn most(bed: &mut Bed, request: Request) -> u64 {
+    match refusal(bed, request) {
+        Refusal::GangNeverFits { most, .. } => most,
+        other => panic!("{other}"),
+    }
 }
 
 fn refusal(bed: &mut Bed, request: Request) -> Refusal {
@@ -132,6 +140,62 @@ fn labels_and_named_devices_must_be_there() {
 }
 
 #[test]
+fn a_gang_that_the_whole_pool_could_not_hold_is_told_what_there_is() {
+    let mut bed = with_nodes(7, |index, node| {
+        if index == 0 {
+            node.domain = Some(name("west"));
+        }
+    });
+    let total = |total: u32| Request { shape: Shape::Gpus { total }, ..ask(1, "gpu=1") };
+    for request in [total(80), ask(10, "gpu=8")] {
+        let told = refusal(&mut bed, request).to_string();
+        assert_eq!(told, "80 GPUs were asked for, and pool main has 56: ask for fewer");
+    }
+    let mut west = total(80);
+    west.constraints.domain = Some(name("west"));
+    let told = refusal(&mut bed, west.clone()).to_string();
+    assert_eq!(told, "80 GPUs were asked for, and pool main has 8 (in domain west): ask for fewer");
+    let told = refusal(&mut bed, ask(8, "gpu=5")).to_string();
+    assert_eq!(
+        told,
+        "8 replicas of gpu: 5 were asked for, and pool main has room, when empty, for 7: ask for fewer"
+    );
+    // Where one of several could be held, its own reason is told.
+    let mut either = bid(total(80));
+    either.one_of.push(Alternative { all_of: vec![total(56)] });
+    assert!(matches!(bed.submit(either.clone()), Reply::Accepted { .. }));
+    let refused = quote(&bed.state, &either, bed.at).unwrap_err().refusal;
+    assert_eq!(refused, Refusal::NoRoom);
+    // A queue waits for nodes that are still to join.
+    bed.enqueue(ALICE, total(80), false);
+}
+
+#[test]
+fn an_empty_pool_has_room_or_could_never_hold_the_gang() {
+    let bed = Bed::new(3);
+    let mut fitted = 0;
+    for each in ["gpu=0.3", "gpu=1", "gpu=3", "gpu=8", "cpu=20", "memory=300Gi", "gpu=1,cpu=20"] {
+        for same in [None, Some(Topology::Node)] {
+            for per_node_max in [None, Some(1)] {
+                for count in 1..=80 {
+                    let mut request = ask(count, each);
+                    request.constraints.same = same;
+                    request.constraints.per_node_max = per_node_max;
+                    match quote(&bed.state, &bid(request.clone()), bed.at) {
+                        Ok(_) => fitted += 1,
+                        Err(declined) => {
+                            let never = matches!(declined.refusal, Refusal::GangNeverFits { .. });
+                            assert!(never, "{request:?}: {}", declined.refusal);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(fitted > 100, "{fitted}");
+}
+
+#[test]
 fn a_pool_that_is_named_is_kept_to() {
     let mut bed = Bed::new(1);
     bed.done(Command::PutPool { pool: crate::bed::pool("spot") });
@@ -142,7 +206,7 @@ fn a_pool_that_is_named_is_kept_to() {
     let job = bed.promise(request.clone());
     assert_eq!(bed.nodes_of(job), [1]);
     assert_eq!(refusal(&mut bed, request), Refusal::NoRoom, "the other pool is free");
-    assert_eq!(refusal(&mut bed, ask(2, "gpu=8")), Refusal::NoRoom, "a gang is in one pool");
+    assert_eq!(most(&mut bed, ask(2, "gpu=8")), 8, "a gang is in one pool");
 }
 
 #[test]
@@ -166,7 +230,7 @@ fn at_most_so_many_replicas_are_on_a_node() {
     nodes.sort_unstable();
     assert_eq!(nodes, [0, 0, 1, 1]);
     request.shape = Shape::gang(5);
-    assert_eq!(refusal(&mut bed, request), Refusal::NoRoom);
+    assert_eq!(most(&mut bed, request), 4);
 }
 
 /// Racks a, a, b, b in domains east, west, west, none.
@@ -187,7 +251,7 @@ fn the_same_node_rack_or_domain_is_kept_to_where_it_is_demanded() {
     let mut bed = racked();
     let job = bed.promise(together(2, "gpu=4", Topology::Node));
     assert_eq!(bed.nodes_of(job), [0, 0]);
-    assert_eq!(refusal(&mut bed, together(3, "gpu=3", Topology::Node)), Refusal::NoRoom);
+    assert_eq!(most(&mut bed, together(3, "gpu=3", Topology::Node)), 8);
     // Rack a has one node left, rack b two; the domain west has one of each.
     let job = bed.promise(together(2, "gpu=5", Topology::Rack));
     assert_eq!(bed.nodes_of(job), [2, 3]);
@@ -228,7 +292,7 @@ fn a_total_of_gpus_is_whole_nodes_and_one_part() {
     assert_eq!(sizes(&bed, job), [8]);
     let mut together = total(12);
     together.constraints.same = Some(Topology::Node);
-    assert_eq!(refusal(&mut bed, together), Refusal::NoRoom, "no node has twelve");
+    assert_eq!(most(&mut bed, together), 8, "no node has twelve");
 }
 
 /// Where each scorer puts one GPU when three nodes have 8, 4 and 5 free.

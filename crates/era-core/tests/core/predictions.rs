@@ -5,8 +5,9 @@ use std::sync::Arc;
 use era_core::estimate::feature::Feature;
 use era_core::estimate::forest::{Forest, Split, Tree};
 use era_core::estimate::service::ServiceClass;
-use era_core::estimate::{DurationForests, Estimates, Prediction, features_of};
+use era_core::estimate::{DurationForests, Estimates};
 use era_core::job::StopReason;
+use era_core::outlook::Prediction;
 use era_core::queue::fixed::Fixed;
 use era_core::resources::Resource;
 use era_core::units::{JobId, Milli, Span};
@@ -93,7 +94,7 @@ fn past_runs_of_an_owner_and_size_inform_the_next() {
     past_run(&mut bed, BOB, "gpu=1", 256);
     let mut feature = |user, each, feature: Feature| {
         let job = bed.enqueue(user, gang(1, each, 600, (0, 1)), false);
-        let features = features_of(&bed.state, bed.state.job(job).unwrap());
+        let features = bed.state.features_of(bed.state.job(job).unwrap());
         features.get(feature as u8).0 / 1000
     };
     assert_eq!(feature(ALICE, "gpu=1", Feature::SizedLast), 5_906); // log2 of 60

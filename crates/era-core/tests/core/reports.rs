@@ -127,7 +127,7 @@ fn queue_work_pays_until_its_end_and_not_until_that_is_told() {
 #[test]
 fn of_a_gang_that_lost_a_task_nobody_knows_when_it_was_over() {
     let mut bed = Bed::new(2);
-    let job = bed.enqueue(ALICE, gang(2, "gpu=8", 60, (0, 100)), false);
+    let job = bed.enqueue(ALICE, gang(2, "gpu=4", 60, (0, 100)), false);
     bed.pass();
     let tasks = bed.run(job);
     bed.until(min(40));
@@ -179,7 +179,7 @@ fn a_lost_task_of_a_promise_goes_on_within_its_window_with_what_was_saved() {
     bed.until(min(31));
     let again = bed.run(job);
     assert_eq!(again[0].attempt, 2);
-    let plan = bed.state.job(job).unwrap().parts[0].plan.clone().unwrap();
+    let plan = bed.state.job(job).unwrap().first_part().plan().unwrap().clone();
     assert_eq!(plan.to.since(plan.from), Span::from_min(40));
 }
 
@@ -197,8 +197,8 @@ fn a_lost_task_of_queue_work_goes_back_to_its_queue_with_age_and_checkpoint() {
     bed.until(min(31));
     assert_eq!(bed.order("default"), [job, young], "it kept its age");
     bed.pass();
-    let part = &bed.state.job(job).unwrap().parts[0];
-    assert_eq!(part.plan.as_ref().unwrap().to, min(31) + Span::from_min(35));
+    let part = bed.state.job(job).unwrap().first_part();
+    assert_eq!(part.plan().unwrap().to, min(31) + Span::from_min(35));
     assert_eq!(part.attempt, 2);
 }
 
@@ -210,7 +210,7 @@ fn a_checkpoint_only_ever_grows() {
     bed.done(Command::Checkpointed { task, done: Span::from_min(20) });
     let less = Command::Checkpointed { task, done: Span::from_min(10) };
     assert_eq!(bed.send(less), Reply::Ignored);
-    assert_eq!(bed.state.job(job).unwrap().parts[0].done, Span::from_min(20));
+    assert_eq!(bed.state.job(job).unwrap().first_part().done, Span::from_min(20));
 }
 
 #[test]

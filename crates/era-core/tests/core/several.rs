@@ -3,8 +3,8 @@
 
 use era_core::bid::{Alternative, Bid, Value, Window};
 use era_core::job::{Outcome, StopReason, TaskId};
+use era_core::offer::Quote;
 use era_core::oracle::{self, OracleAnswer};
-use era_core::quote::Quote;
 use era_core::units::{JobId, Money, Span, Time};
 use era_core::{Command, Event, Reply, quote};
 use proptest::collection::vec;
@@ -179,7 +179,7 @@ fn a_part_whose_time_is_up_leaves_the_others_theirs_and_gives_back_what_was_to_f
     assert!(bed.wallet(ALICE) > before);
     let parts = &bed.state.job(job).unwrap().parts;
     assert!(parts[0].is_done() && parts[2].is_done());
-    assert!(parts[1].is_active() && parts[1].stop.is_none());
+    assert!(parts[1].is_active() && parts[1].stop().is_none());
     bed.until(min(90));
     bed.exit(&tasks[1..], 0);
     assert_eq!(bed.outcome(job), Some(era_core::job::Outcome::LimitReached));
@@ -205,7 +205,7 @@ fn side_by_side(bed: &mut Bed, windows: [(i64, i64); 2]) -> (JobId, Vec<TaskId>)
     both.one_of[0].all_of.push(gang(1, "gpu=4", 60, windows[1]));
     let Reply::Accepted { job, .. } = bed.submit(both) else { panic!("refused") };
     let tasks = bed.run(job);
-    let seat = |part: usize| bed.state.job(job).unwrap().parts[part].plan.clone().unwrap().seats;
+    let seat = |part: usize| bed.state.job(job).unwrap().parts[part].plan().unwrap().seats.clone();
     assert_eq!(seat(0)[0].node, seat(1)[0].node);
     (job, tasks)
 }
@@ -216,12 +216,12 @@ fn a_part_that_was_planned_anew_does_not_go_on_when_its_promise_is_broken() {
     let before = bed.wallet(ALICE);
     // The second has no time to wait for room; the first has.
     let (job, _) = side_by_side(&mut bed, [(0, 300), (0, 61)]);
-    let node = bed.state.job(job).unwrap().parts[0].plan.clone().unwrap().seats[0].node;
+    let node = bed.state.job(job).unwrap().first_part().plan().unwrap().clone().seats[0].node;
     bed.until(min(10));
     bed.done(Command::Lost { node });
     assert!(bed.saw(|e| matches!(e, Event::Replanned { part: 0, .. })));
     assert!(bed.saw(|e| matches!(e, Event::Broken { .. })));
-    assert!(bed.state.job(job).unwrap().parts.iter().all(|part| part.next.is_none()));
+    assert!(bed.state.job(job).unwrap().parts.iter().all(|part| part.next().is_none()));
     bed.until(min(300));
     assert!(matches!(bed.outcome(job), Some(Outcome::Broken { .. })));
     assert!(!bed.saw(|e| matches!(e, Event::Launched { attempt: 2, .. })), "it went on");
@@ -235,15 +235,15 @@ fn a_part_that_was_planned_anew_does_not_go_on_when_another_fails() {
     both.one_of[0].all_of.push(gang(1, "gpu=8", 60, (0, 100)));
     let Reply::Accepted { job, .. } = bed.submit(both) else { panic!("refused") };
     let tasks = bed.run(job);
-    let node = bed.state.job(job).unwrap().parts[0].plan.clone().unwrap().seats[0].node;
+    let node = bed.state.job(job).unwrap().first_part().plan().unwrap().clone().seats[0].node;
     bed.until(min(10));
     bed.done(Command::Lost { node });
-    assert!(bed.state.job(job).unwrap().parts[0].next.is_some());
+    assert!(bed.state.job(job).unwrap().first_part().next().is_some());
     bed.done(Command::Exited { task: tasks[1], code: 3, at: None });
-    let part = bed.state.job(job).unwrap().parts[0].clone();
-    let stop = part.stop.map(|stop| (stop.why, stop.until));
+    let part = bed.state.job(job).unwrap().first_part().clone();
+    let stop = part.stop().map(|stop| (stop.why, stop.until));
     let fence = min(10) + Span::from_s(30);
-    assert_eq!((part.next, stop), (None, Some((StopReason::Failed { code: 3 }, fence))));
+    assert_eq!((part.next(), stop), (None, Some((StopReason::Failed { code: 3 }, fence))));
     bed.until(min(300));
     assert_eq!(bed.outcome(job), Some(Outcome::Failed { code: 3 }));
     assert!(!bed.saw(|e| matches!(e, Event::Launched { attempt: 2, .. })), "it went on");

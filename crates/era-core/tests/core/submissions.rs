@@ -89,12 +89,7 @@ fn the_quoted_price_is_the_most_that_a_submission_may_cost() {
 #[test]
 fn one_may_only_bid_for_oneself() {
     let mut bed = Bed::new(1);
-    let terms = Terms::Bid {
-        bid: Bid { user: BOB, ..bid(gang(1, "gpu=1", 60, (0, 600))) },
-        most: None,
-        overrun: Overrun::Stop,
-        release_when_idle: false,
-    };
+    let terms = Terms::bid(Bid { user: BOB, ..bid(gang(1, "gpu=1", 60, (0, 600))) });
     let refusal = bed.reject(new_job(ALICE, terms));
     assert_eq!(refusal, Refusal::OthersBid { user: ALICE, bidder: BOB });
 }

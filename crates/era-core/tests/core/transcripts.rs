@@ -9,8 +9,8 @@ use era_core::calendar::Seat;
 use era_core::input::Terms;
 use era_core::job::{Outcome, Overrun, Plan, TaskId};
 use era_core::ledger::Posting;
+use era_core::offer::CounterOffers;
 use era_core::output::News;
-use era_core::quote::CounterOffers;
 use era_core::units::{JobId, Money, Span, Time};
 use era_core::{Command, Effect, Event, Input, Output, Reply, next_wakeup, step};
 
@@ -144,7 +144,7 @@ fn effect(effect: &Effect) -> String {
 
 fn counter(counter: &CounterOffers) -> Vec<String> {
     let offer =
-        |o: &era_core::quote::Offer| format!("{}–{} for {}", at(o.start), at(o.finish), o.price);
+        |o: &era_core::offer::Offer| format!("{}–{} for {}", at(o.start), at(o.finish), o.price);
     let mut lines = Vec::new();
     lines.extend(counter.value.map(|v| format!("a value of {v} would win")));
     lines.extend(counter.window.map(|o| format!("the nearest window: {}", offer(&o))));
@@ -209,9 +209,9 @@ impl Script {
 
     /// Executors report all live tasks of a job gone.
     fn exited(&mut self, job: JobId, code: i32) {
-        let part = &self.bed.state.job(job).unwrap().parts[0];
-        let extras = part.extras.iter().map(|e| e.rank);
-        let ranks: Vec<u32> = (0..part.tasks.len() as u32).chain(extras).collect();
+        let part = self.bed.state.job(job).unwrap().first_part();
+        let extras = part.extras().iter().map(|e| e.rank);
+        let ranks: Vec<u32> = (0..part.tasks().len() as u32).chain(extras).collect();
         let attempt = part.attempt;
         for rank in ranks {
             let task = TaskId { job, part: 0, attempt, rank };

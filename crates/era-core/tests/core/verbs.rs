@@ -4,11 +4,12 @@
 
 use era_core::accounts::{Actor, Group, User};
 use era_core::bid::{Bid, Request};
-use era_core::explain::{Explanation, Reason};
+use era_core::explain::Explanation;
 use era_core::input::{NewJob, Terms};
 use era_core::job::{Outcome, Overrun, QueueTerms, StopReason, TaskId};
 use era_core::queue::Queue;
 use era_core::quota::Quota;
+use era_core::reason::Reason;
 use era_core::refusal::Scope;
 use era_core::settings::Settings;
 use era_core::units::{GroupId, HoldId, JobId, Money, NodeId, UserId};
@@ -33,12 +34,12 @@ pub fn gpu_quota(gpus: u64) -> Quota {
 
 /// A user of a group at level 1.
 pub fn user(id: UserId, group: GroupId) -> User {
-    User { id, group, level: 1, group_admin: false, quota: Quota::UNLIMITED }
+    User { level: 1, ..User::new(id, group) }
 }
 
 /// Terms for a queue, not preemptible.
 pub fn queue_terms(queue: &str) -> QueueTerms {
-    QueueTerms { queue: name(queue), preemptible: false, release_when_idle: false }
+    QueueTerms::new(name(queue))
 }
 
 /// A job with a bid by Alice.
@@ -118,7 +119,7 @@ impl Bed {
 
     /// Changes a group.
     pub fn lab_may(&mut self, quota: Quota) {
-        self.done(Command::PutGroup { group: Group { id: LAB, level: 1, quota } });
+        self.done(Command::PutGroup { group: Group { level: 1, quota, ..Group::new(LAB) } });
     }
 
     /// What a job does, in one word.
@@ -140,14 +141,14 @@ impl Bed {
     /// The nodes that a job's first part is planned on, rank by rank.
     pub fn nodes_of(&self, job: JobId) -> Vec<u32> {
         let job = self.state.job(job).unwrap();
-        job.parts[0].plan.as_ref().unwrap().seats.iter().map(|s| s.node.0).collect()
+        job.first_part().plan().unwrap().seats.iter().map(|s| s.node.0).collect()
     }
 
     /// The GPUs of each rank of a job's first part.
     pub fn gpus_of(&self, job: JobId) -> Vec<(u32, Vec<u8>)> {
         let job = self.state.job(job).unwrap();
         let bits = |mask: u64| (0..64).filter(|i| mask >> i & 1 == 1).collect();
-        let seats = &job.parts[0].plan.as_ref().unwrap().seats;
+        let seats = &job.first_part().plan().unwrap().seats;
         seats.iter().map(|s| (s.node.0, bits(s.gpus))).collect()
     }
 
@@ -174,13 +175,13 @@ impl Bed {
 
     /// A task of a job's first part, in its current attempt.
     pub fn task(&self, job: JobId, rank: u32) -> TaskId {
-        let attempt = self.state.job(job).unwrap().parts[0].attempt;
+        let attempt = self.state.job(job).unwrap().first_part().attempt;
         TaskId { job, part: 0, attempt, rank }
     }
 
     /// Lets a running job end well.
     pub fn finish(&mut self, job: JobId) {
-        let ranks = self.state.job(job).unwrap().parts[0].tasks.len() as u32;
+        let ranks = self.state.job(job).unwrap().first_part().tasks().len() as u32;
         for rank in 0..ranks {
             let task = self.task(job, rank);
             self.done(Command::Exited { task, code: 0, at: None });

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeSet;
 
+use era_core::job::When;
+use era_core::reason::Reason;
 use era_core::{Command, Effect, Event, Input, Refusal, Reply, State};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bed::{ALICE, Bed, T0, gang, min};
-use crate::wire_examples::{commands, effects, events, refusals, replies};
+use crate::wire_examples::{JOB, commands, effects, events, refusals, replies};
 
 /// The JSON of all examples, each of which must come back as it was.
 #[track_caller]
@@ -63,7 +65,7 @@ number_of!(command_number, COMMANDS, Command:
     Command::Edit { .. }, Command::Started { .. }, Command::Exited { .. },
     Command::TaskLost { .. }, Command::Checkpointed { .. }, Command::UsageCrossed { .. },
     Command::Join { .. }, Command::Leave { .. }, Command::Drain { .. }, Command::Cordon { .. }, Command::Resume { .. },
-    Command::Lost { .. }, Command::SetCapacity { .. }, Command::SetMaintenance { .. },
+    Command::Lost { .. }, Command::SetCapacity { .. }, Command::EditNode { .. }, Command::SetMaintenance { .. },
     Command::SetDomain { .. }, Command::PutPool { .. }, Command::PutDomain { .. },
     Command::RemoveDomain { .. }, Command::PutGroup { .. }, Command::PutUser { .. },
     Command::SetQuota { .. }, Command::Grant { .. }, Command::Withdraw { .. },
@@ -105,6 +107,7 @@ number_of!(refusal_number, REFUSALS, Refusal:
     Refusal::RisingValue, Refusal::OthersBid { .. }, Refusal::Unknown { .. },
     Refusal::UnknownUser { .. }, Refusal::UnknownGroup { .. }, Refusal::UnknownNode { .. },
     Refusal::UnknownJob { .. }, Refusal::UnknownHold { .. }, Refusal::NeverFits { .. },
+    Refusal::GangNeverFits { .. },
     Refusal::NoRoom, Refusal::TooDear { .. }, Refusal::PriceRose { .. },
     Refusal::LevelShare { .. }, Refusal::QuotaConcurrent { .. }, Refusal::QuotaPeriod { .. },
     Refusal::QuotaSum { .. }, Refusal::Funds { .. }, Refusal::BadAmount { .. },
@@ -156,6 +159,30 @@ fn every_refusal_has_a_stable_code_and_a_sentence_and_comes_back() {
     insta::assert_snapshot!("refusals", lines.join("\n"));
 }
 
+/// Whether a text has a number as the core writes those of users, groups, nodes, jobs and holds.
+fn has_a_number_of_the_core(text: &str) -> bool {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    words.filter(|word| word.len() > 1).any(|word| {
+        let (kind, number) = word.split_at(1);
+        "ugnjh".contains(kind) && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+#[test]
+fn no_sentence_has_a_number_of_the_core() {
+    assert!(has_a_number_of_the_core("user u3 may not touch j18"));
+    for refusal in refusals() {
+        let told = refusal.to_string();
+        assert!(!has_a_number_of_the_core(&told), "{told}");
+        let told = Reason::Quota { refusal }.to_string();
+        assert!(!has_a_number_of_the_core(&told), "{told}");
+    }
+    for when in [When::Ok, When::Any] {
+        let told = Reason::After { job: JOB, when }.to_string();
+        assert!(!has_a_number_of_the_core(&told), "{told}");
+    }
+}
+
 #[test]
 fn an_input_names_its_place_its_time_and_its_command() {
     let input = Input { seq: 7, at: T0, command: Command::Tick };
@@ -195,7 +222,7 @@ fn a_state_is_stored_as_what_decides_and_comes_back_with_all_that_follows() {
     let image = serde_json::to_value(&bed.state).unwrap();
     let mut keys: Vec<&str> = image.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
-    insta::assert_snapshot!(keys.join(" "), @"accounts cluster core_version errors estimates forecast freed histories holds jobs keys ledger market next_hold next_job next_turn now policies queues seq settings shares swept usage");
+    insta::assert_snapshot!(keys.join(" "), @"accounts cluster core_version errors estimates forecast freed histories holds jobs keys ledger market next_hold next_job next_turn now opened passed policies queues seq settings shares swept usage");
     let back: State = serde_json::from_value(image).unwrap();
     assert_eq!(back, bed.state);
 }
@@ -205,5 +232,5 @@ fn a_state_of_another_version_is_refused_with_what_to_do() {
     let mut image = serde_json::to_value(&busy().state).unwrap();
     image["core_version"] = 99.into();
     let error = serde_json::from_value::<State>(image).unwrap_err().to_string();
-    insta::assert_snapshot!(error, @"the state was written by core version 99, this is version 2: migrate it");
+    insta::assert_snapshot!(error, @"the state was written by core version 99, this is version 4: migrate it");
 }

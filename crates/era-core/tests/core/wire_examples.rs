@@ -13,16 +13,16 @@ use era_core::estimate::feature::Feature;
 use era_core::estimate::service::ServiceClass;
 use era_core::estimate::{DurationForests, Estimates, Ratio};
 use era_core::forecast::{Curve, Forecast, Series};
-use era_core::input::{Array, NewJob, NewNode, Terms, Threshold};
+use era_core::input::{Array, NewJob, NewNode, NodeChange, Terms, Threshold};
 use era_core::job::{After, Outcome, Overrun, Plan, QueueTerms, StopReason, TaskId, When};
 use era_core::ledger::{Account, Posting, Reason};
 use era_core::market::{MarketRules, MechanismChoice};
+use era_core::offer::{CounterOffers, Offer, PartQuote, Quote};
 use era_core::output::News;
 use era_core::queue::fixed::Fixed;
 use era_core::queue::formula::Formula;
 use era_core::queue::{PolicyRule, Queue};
 use era_core::quota::Quota;
-use era_core::quote::{CounterOffers, Offer, PartQuote, Quote};
 use era_core::refusal::Scope;
 use era_core::resources::Resource;
 use era_core::settings::Settings;
@@ -33,7 +33,7 @@ use crate::bed::{ALICE, BOB, LAB, gang, min, name, new_job, node, resources, ste
 use crate::predictions::stump;
 use crate::verbs::credits;
 
-const JOB: JobId = JobId(17);
+pub(crate) const JOB: JobId = JobId(17);
 const HOLD: HoldId = HoldId(3);
 const NODE: NodeId = NodeId(4);
 const TASK: TaskId = TaskId { job: JOB, part: 0, attempt: 2, rank: 1 };
@@ -82,7 +82,7 @@ fn job(terms: Terms) -> NewJob {
         parameters_k: Some(25_600),
         data_mib: Some(150_000),
     };
-    NewJob { name: Some(name("train")), attributes, priority: 3, ..new_job(ALICE, terms) }
+    NewJob { name: Some(name("train").into()), attributes, priority: 3, ..new_job(ALICE, terms) }
 }
 
 fn submissions() -> Vec<Command> {
@@ -155,6 +155,17 @@ fn of_the_cluster() -> Vec<Command> {
         Command::Resume { node: NODE },
         Command::Lost { node: NODE },
         Command::SetCapacity { node: NODE, capacity },
+        Command::EditNode {
+            node: NODE,
+            changes: vec![
+                NodeChange::Domain { domain: Some(name("east")) },
+                NodeChange::Maintenance { windows: vec![(min(60), min(120))] },
+                NodeChange::Drain { stop_at: Some(min(90)) },
+                NodeChange::Cordon,
+                NodeChange::Resume,
+                NodeChange::Leave,
+            ],
+        },
         Command::SetMaintenance { node: NODE, windows: vec![(min(60), min(120))] },
         Command::SetDomain { node: NODE, domain: Some(name("east")) },
         Command::SetDomain { node: NODE, domain: None },
@@ -334,6 +345,7 @@ pub(crate) fn replies() -> Vec<Reply> {
         window: Some(offer),
         size: Some((2, offer)),
         duration: Some((Span::from_min(20), offer)),
+        wallet: Some(credits(2)),
     };
     vec![
         Reply::Done,
@@ -390,6 +402,22 @@ pub(crate) fn refusals() -> Vec<Refusal> {
         Refusal::NeverFits {
             asked: "gpu: 16".into(),
             best: "the largest node has 8 GPUs of 80Gi, 64 cores and 512Gi of memory".into(),
+        },
+        Refusal::GangNeverFits {
+            asked: 80,
+            most: 56,
+            each: None,
+            pool: name("main"),
+            pools: 1,
+            within: Vec::new(),
+        },
+        Refusal::GangNeverFits {
+            asked: 8,
+            most: 3,
+            each: Some("gpu: 5".into()),
+            pool: name("main"),
+            pools: 2,
+            within: vec!["in domain west".into(), "on one node".into()],
         },
         Refusal::NoRoom,
         Refusal::TooDear { price: credits(9), value: credits(8) },

@@ -402,14 +402,14 @@ fn has_soft_work(state: &State) -> bool {
 
 /// Whether work that gives way might have to give way to what hardware does.
 fn gives_way_to_hardware(state: &State) -> bool {
-    let moves_on = |job: &Arc<Job>| job.parts.iter().any(|part| part.next.is_some());
+    let moves_on = |job: &Arc<Job>| job.parts.iter().any(|part| part.next().is_some());
     state.cluster().nodes().any(|node| !node.maintenance.is_empty()) || state.jobs().any(moves_on)
 }
 
 /// All live tasks, by job.
 fn live_tasks(state: &State) -> Vec<(JobId, Vec<TaskId>)> {
     let tasks = |job: JobId, index: usize, part: &Part| {
-        let live = part.tasks.iter().enumerate().filter(|(_, task)| task.is_live());
+        let live = part.tasks().iter().enumerate().filter(|(_, task)| task.is_live());
         let attempt = part.attempt;
         live.map(move |(rank, _)| TaskId { job, part: index as u16, attempt, rank: rank as u32 })
             .collect::<Vec<_>>()

@@ -6,26 +6,27 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use era_app::auth::Auth;
+use era_app::feed::Feed;
+use era_app::images::ImageEngine;
+use era_app::lead::{Candidate, LOOK_EVERY, Lead};
+use era_app::reach::Reach;
+use era_app::replica::Replica;
+use era_app::report::Laboratory;
+use era_app::tend::{Retention, Tuning};
+use era_app::{machine, tend};
 use era_store::files::{Files, Keep};
-use era_store::{Leader, Place, Seat, Store};
-use tokio::task::{JoinHandle, JoinSet};
+use era_store::{Leader, Place, Seat};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::lead::{Candidate, LOOK_EVERY, Lead};
+use super::BootError;
+use super::assembly::{Answering, Running, Scheduling};
 use super::reserved::Reserved;
-use super::{BootError, executors, machine};
-use crate::asks::Asking;
-use crate::auth::Auth;
-use crate::feed::Feed;
-use crate::http::serve::{ServeError, serve_routes};
+use crate::App;
 use crate::http::{Doors, Serving};
-use crate::lab::Lab;
-use crate::replica::Replica;
-use crate::report::Laboratory;
-use crate::tend::{Retention, Tuning};
-use crate::webhook::address::Reach;
-use crate::{App, Parts, auth, tend};
 
 /// What a server of the application is for.
 pub enum Role {
@@ -60,33 +61,17 @@ pub struct Settings {
     /// Where webhooks may go.
     pub reach: Reach,
     /// What replays a period without ERA, where there is one.
-    pub laboratory: Option<Box<dyn Laboratory>>,
+    pub laboratory: Option<Arc<dyn Laboratory>>,
     /// The program whose commands the laboratory runs: this one.
     pub program: PathBuf,
     /// What builds images, where there is an engine for it.
-    pub images: executors::ImageEngine,
-}
-
-/// A server of the application at work.
-pub struct Answering {
-    /// What requests reach.
-    pub app: App,
-    /// Where HTTP listens.
-    pub address: SocketAddr,
-    /// Where lines of JSON are taken.
-    pub tcp: Option<SocketAddr>,
-    store: Store,
-    lead: Option<Lead>,
-    replica: Replica,
-    tasks: JoinSet<()>,
-    http: JoinHandle<Result<(), ServeError>>,
-    stop: CancellationToken,
+    pub images: ImageEngine,
 }
 
 /// Starts a server of the application, once a scheduler has begun a journal; one that keeps files
 /// once no other does. Its addresses are taken first, so that one in use is refused at once, and
 /// nothing is listened to there before it is at work.
-pub async fn start(settings: Settings) -> Result<Answering, BootError> {
+pub async fn start(settings: Settings) -> Result<Running, BootError> {
     if settings.database.as_folder().is_some() {
         return Err(BootError::NoServer(settings.database));
     }
@@ -139,73 +124,44 @@ pub async fn start(settings: Settings) -> Result<Answering, BootError> {
     let (feed, _) = Feed::read(&store, handle.committed()).await?;
     // Each has its own in the folder that all share: a run is known to whoever was asked for it.
     let lab = format!("lab-{}-{}", machine::file_name(), address.port());
-    let lab = settings.folder.join(lab);
-    let lab = Lab::open(lab, settings.program).map_err(BootError::Lab)?;
-    let app = App::new(Parts {
-        driver: handle,
-        store: store.clone(),
-        auth,
+    let answering = Answering {
         reach: settings.reach,
-        feed,
-        asks: Asking::default(),
         laboratory: settings.laboratory,
-        lab: lab.clone(),
+        lab: settings.folder.join(lab),
+        program: settings.program,
         files: Files::open(&store, keep)?,
         images: settings.images,
-        // What runs tasks is another process: it says so at the start if it cannot.
-        runs_images: true,
-        terminals: None,
-    });
+        engines: None,
+    };
+    let app = answering.services(&store, handle.clone(), auth, feed)?;
     let stop = CancellationToken::new();
-    let mut tasks = JoinSet::new();
-    tasks.spawn(auth::keep_fresh(app.clone(), stop.clone()));
-    tasks.spawn(tend::run(app.clone(), vec![tending], stop.clone()));
-    tasks.spawn(lab.work(store.journal(), stop.clone()));
+    let mut beside = JoinSet::new();
+    let (services, stopped) = (app.clone(), stop.clone());
+    beside.spawn(async move { services.auth.keep_fresh(stopped).await });
+    beside.spawn(tend::run(app.clone(), vec![tending], stop.clone()));
+    beside.spawn(app.lab.clone().work(store.journal(), stop.clone()));
     let tcp = lines.as_ref().map(|reserved| reserved.address);
     if let Some(reserved) = lines {
         let address = reserved.address;
         let lines = super::lines_at(reserved.listen()?, address, &settings.serving).await?;
-        tasks.spawn(lines.serve(app.clone(), stop.clone()));
+        beside.spawn(lines.serve(app.clone(), stop.clone()));
     }
     let listener = reserved.listen()?;
-    let routes = crate::http::service(app.clone(), doors);
-    let (serving, stopped) = (settings.serving, stop.clone());
-    let http = tokio::spawn(async move {
-        serve_routes(listener, routes, &serving, stopped.cancelled_owned()).await
-    });
-    Ok(Answering { app, address, tcp, store, lead, replica, tasks, http, stop })
-}
-
-impl Answering {
-    /// Comes back when it cannot go on: the journal cannot be followed any more, or another one
-    /// keeps the files.
-    pub async fn failed(&self) {
-        tokio::select! {
-            () = self.app.driver.stopped() => {}
-            () = super::lost(self.lead.as_ref()) => {}
-        }
-    }
-
-    /// Why it cannot.
-    pub async fn why(self) -> BootError {
-        super::why(&self.app.driver, self.replica).await
-    }
-
-    /// Answers what is under way, and stops.
-    pub async fn stop(self) -> Result<(), BootError> {
-        self.stop.cancel();
-        let served = self.http.await;
-        self.tasks.join_all().await;
-        drop(self.app);
-        let stopped = self.replica.stop().await;
-        if let Some(lead) = self.lead {
-            lead.give_up().await;
-        }
-        self.store.close().await;
-        stopped?;
-        match served {
-            Ok(served) => Ok(served?),
-            Err(_) => Ok(()),
-        }
-    }
+    let routes = crate::http::service(App(app.clone()), doors);
+    let http = tokio::spawn(super::serve_all(listener, routes, settings.serving, stop.clone()));
+    Ok(Running {
+        app,
+        address,
+        tcp,
+        first: None,
+        store,
+        handle,
+        scheduling: Scheduling::Elsewhere(replica),
+        lead,
+        tasks: None,
+        beside,
+        http,
+        stop,
+        _occupied: None,
+    })
 }

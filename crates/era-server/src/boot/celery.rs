@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use era_app::bus::fence::Taken;
+use era_app::launch::Engines;
 use era_cloud::celery::names::Address;
 use era_cloud::celery::{self, Celery, CeleryOptions};
 use era_cloud::simulated::SimulatedNodes;
 
 use super::{Holder, StartEngines, Starting};
-use crate::bus::fence::Taken;
-use crate::launch::Engines;
 
 /// The file by which a site is known to its workers.
 const SITE: &str = "celery-site";

@@ -5,24 +5,21 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
+use era_app::lead::{Candidate, Lead};
+use era_app::replica::Replica;
+use era_app::{influx, launch};
 use era_cloud::Limits;
 use era_store::files::{Files, Keep};
-use era_store::{Place, Seat, Store};
+use era_store::{Place, Seat};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::assembly::{Running, Scheduling, Tasking};
 use super::door::{Door, Standing};
-use super::lead::{Candidate, Gate, Lead};
-use super::{BootError, REPORTS_MAX, StartEngines, Starting, listen, local_address, staging};
-use crate::driver::{Handle, Releases};
+use super::{BootError, REPORTS_MAX, StartEngines, Starting, listen, local_address};
 use crate::http::Serving;
-use crate::http::serve::ServeError;
-use crate::launch::{self, Launcher, Launching};
-use crate::replica::Replica;
-use crate::{influx, recorder};
 
 /// How what runs tasks is started.
 pub struct Settings {
@@ -43,24 +40,8 @@ pub struct Settings {
     pub influx: Option<influx::Address>,
 }
 
-/// At work.
-pub struct Working {
-    /// Where it says how it stands.
-    pub address: SocketAddr,
-    driver: Handle,
-    store: Store,
-    lead: Lead,
-    replica: Replica,
-    launcher: Launcher,
-    recorder: JoinHandle<()>,
-    telling: Option<JoinHandle<()>>,
-    relay: JoinHandle<()>,
-    http: JoinHandle<Result<(), ServeError>>,
-    stop: CancellationToken,
-}
-
 /// Starts to run tasks, once no other does and a scheduler has begun a journal.
-pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working, BootError> {
+pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running<()>, BootError> {
     if settings.database.as_folder().is_some() {
         return Err(BootError::NoServer(settings.database));
     }
@@ -76,98 +57,42 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Working,
     let seat = store.seat(Seat::Cloud);
     let lead = Lead::wait_for(&seat, &candidate, held).await?;
     let (replica, releases) = Replica::start(&store).await?;
-    let driver = replica.handle();
+    let handle = replica.handle();
     let holder = engines.holder.await.map_err(BootError::Engines)?;
-    let out = launch::out(&driver.snapshot());
+    let out = launch::out(&handle.snapshot());
     if let Err(elsewhere) = holder.settle(&seat, out, settings.abandon.as_deref()).await {
         // Whoever can see them is not to wait for this one.
         lead.give_up().await;
         return Err(elsewhere);
     }
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
-    let rules = driver.snapshot().settings().clone();
+    let rules = handle.snapshot().settings().clone();
     let starting = Starting { reports, fence: rules.lease.max(rules.grace), lease: seat };
     let engines = (engines.start)(starting).await.map_err(BootError::Engines)?;
-    // Whoever keeps files removes them: nothing is removed here.
-    let files = Files::open(&store, Keep::default())?;
-    let (influx, telling) = settings.influx.map(influx::start).unzip();
-    let (samples, recorder) = recorder::start(store.samples(), influx);
-    let staging = staging::FromFiles { files, driver: driver.clone(), catalogue: store.accounts() };
-    let launching = Launching {
-        driver: driver.clone(),
-        rows: store.accounts(),
-        journal: store.journal(),
-        secrets: store.secrets(),
+    let tasking = Tasking {
         engines,
-        staging: Arc::new(staging),
-        jobs: settings.folder.join("jobs"),
+        // Whoever keeps files removes them: nothing is removed here.
+        files: Files::open(&store, Keep::default())?,
+        folder: settings.folder,
         limits: settings.limits,
-        samples: Some(samples),
+        influx: settings.influx,
         gate: Some(lead.gate()),
-        one_clock: false,
     };
-    let (relay, releases) = relay(lead.gate(), releases);
-    let launcher = Launcher::start(launching, releases, reported);
+    let tasks = tasking.start(&store, handle.clone(), releases, reported);
     door.set(Standing::AtWork(None));
-    Ok(Working {
+    Ok(Running {
+        app: (),
         address,
-        driver,
+        tcp: None,
+        first: None,
         store,
-        lead,
-        replica,
-        launcher,
-        recorder,
-        telling,
-        relay,
+        handle,
+        scheduling: Scheduling::Elsewhere(replica),
+        lead: Some(lead),
+        tasks: Some(tasks),
+        beside: JoinSet::new(),
         http,
         stop,
+        _occupied: None,
     })
-}
-
-/// Lets effects through while the seat is surely held: whoever was paused and comes back launches
-/// nothing until it knows that nobody else does.
-fn relay(mut gate: Gate, mut releases: Releases) -> (JoinHandle<()>, Releases) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let relay = tokio::spawn(async move {
-        while let Some(released) = releases.recv().await {
-            if !gate.pass().await || sender.send(released).is_err() {
-                return;
-            }
-        }
-    });
-    (relay, receiver)
-}
-
-impl Working {
-    /// Comes back when it cannot go on: the journal cannot be followed any more, or another one
-    /// runs tasks.
-    pub async fn failed(&self) {
-        tokio::select! {
-            () = self.driver.stopped() => {}
-            () = self.lead.lost() => {}
-        }
-    }
-
-    /// Why it cannot.
-    pub async fn why(self) -> BootError {
-        super::why(&self.driver, self.replica).await
-    }
-
-    /// Stops giving orders and taking reports. Tasks go on.
-    pub async fn stop(self) -> Result<(), BootError> {
-        self.stop.cancel();
-        self.relay.abort();
-        self.launcher.stop().await;
-        super::recorded(self.recorder, self.telling).await;
-        drop(self.driver);
-        let stopped = self.replica.stop().await;
-        self.lead.give_up().await;
-        let served = self.http.await;
-        self.store.close().await;
-        stopped?;
-        match served {
-            Ok(served) => Ok(served?),
-            Err(_) => Ok(()),
-        }
-    }
 }

@@ -10,6 +10,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use era_app::auth::Auth;
+use era_app::clock::SystemClock;
+use era_app::driver::{Driver, Rules};
+use era_app::feed::Feed;
+use era_app::images::ImageEngine;
+use era_app::lead::{Candidate, LOOK_EVERY, Lead};
+use era_app::reach::Reach;
+use era_app::replica::{inbox, link::Contact};
+use era_app::{bus, tend, webhook};
 use era_cloud::celery::names::Address;
 use era_core::State;
 use era_store::files::{Files, Keep};
@@ -18,21 +27,11 @@ use era_store::{Place, Store, StoreError, answered_within};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::assembly::{Answering, Running, Scheduling};
 use super::door::{Door, Standing};
-use super::lead::{Candidate, LOOK_EVERY, Lead};
-use super::{BootError, first, listen, local_address, stop_scheduler};
-use crate::asks::Asking;
-use crate::auth::Auth;
-use crate::auth::first_start::FirstAccount;
-use crate::clock::SystemClock;
-use crate::driver::{Driver, Rules};
-use crate::feed::Feed;
+use super::{BootError, first, listen, local_address};
 use crate::http::Serving;
 use crate::http::serve::ServeError;
-use crate::lab::Lab;
-use crate::replica::{inbox, link::Contact};
-use crate::webhook::address::Reach;
-use crate::{App, Parts, auth, bus, tend, webhook};
 
 /// How long the database may take to answer whoever stands by, and to hand over a whole state: a
 /// host that vanished says nothing at all.
@@ -79,20 +78,6 @@ pub struct Scheduler {
     stop: CancellationToken,
 }
 
-/// A scheduler that leads.
-pub struct Leading {
-    /// The account that was made, at the first start of all.
-    pub first: Option<FirstAccount>,
-    app: App,
-    store: Store,
-    lead: Lead,
-    driver: Driver,
-    follower: JoinHandle<()>,
-    tasks: JoinSet<()>,
-    http: JoinHandle<Result<(), ServeError>>,
-    stop: CancellationToken,
-}
-
 impl Scheduler {
     /// Listens, and opens what is kept, once its database answers. It stands by until [`Scheduler::lead`] comes back.
     pub async fn open(settings: Settings) -> Result<Scheduler, BootError> {
@@ -115,9 +100,11 @@ impl Scheduler {
     }
 
     /// Stands by until nobody else leads, then leads.
-    pub async fn lead(self) -> Result<Leading, BootError> {
+    pub async fn lead(self) -> Result<Running, BootError> {
         let (lead, follower) = self.stand_by().await?;
-        let Scheduler { settings, store, inbox: listener, contact, door, http, stop, .. } = self;
+        let Scheduler {
+            settings, store, inbox: listener, contact, door, address, http, stop, ..
+        } = self;
         let (journal, clock) = (store.journal(), Arc::new(SystemClock));
         let started = match follower {
             Some(mut follower) => {
@@ -138,35 +125,45 @@ impl Scheduler {
         // Application servers read the tables too, and cannot ask for them.
         let feed = Feed::start(&store, handle.committed(), Duration::ZERO).await?;
         let (feed, follower) = feed;
-        let lab = Lab::open(settings.folder.join("lab"), settings.program);
-        let app = App::new(Parts {
-            driver: handle.clone(),
-            store: store.clone(),
-            auth,
+        let answering = Answering {
             reach: settings.reach,
-            feed,
-            asks: Asking::default(),
             laboratory: None,
-            lab: lab.map_err(BootError::Lab)?,
+            lab: settings.folder.join("lab"),
+            program: settings.program,
             // Whoever keeps files removes them: nothing is removed here.
             files: Files::open(&store, Keep::default())?,
-            images: Default::default(),
-            runs_images: true,
-            terminals: None,
-        });
+            images: ImageEngine::default(),
+            engines: None,
+        };
+        let app = answering.services(&store, handle.clone(), auth, feed)?;
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|source| BootError::Listen { address: settings.inbox, source })?;
-        let mut tasks = JoinSet::new();
-        tasks.spawn(inbox::serve(listener, handle, contact, stop.clone()));
+        let mut beside = JoinSet::new();
+        beside.spawn(inbox::serve(listener, handle.clone(), contact, stop.clone()));
         let tending = vec![tend::Of::Scheduler { learn_every: settings.learn_every }];
-        tasks.spawn(tend::run(app.clone(), tending, stop.clone()));
-        tasks.spawn(auth::keep_fresh(app.clone(), stop.clone()));
-        tasks.spawn(webhook::run(app.clone(), store.journal(), settings.reach, stop.clone()));
+        beside.spawn(tend::run(app.clone(), tending, stop.clone()));
+        let (services, stopped) = (app.clone(), stop.clone());
+        beside.spawn(async move { services.auth.keep_fresh(stopped).await });
+        beside.spawn(webhook::run(app.clone(), store.journal(), settings.reach, stop.clone()));
         if let Some(redis) = settings.redis {
-            tasks.spawn(bus::run(app.clone(), store.journal(), redis, stop.clone()));
+            beside.spawn(bus::run(app.clone(), store.journal(), redis, stop.clone()));
         }
         door.set(Standing::AtWork(Some(app.clone())));
-        Ok(Leading { first, app, store, lead, driver, follower, tasks, http, stop })
+        Ok(Running {
+            app,
+            address,
+            tcp: None,
+            first,
+            store,
+            handle,
+            scheduling: Scheduling::Here { driver, follower },
+            lead: Some(lead),
+            tasks: None,
+            beside,
+            http,
+            stop,
+            _occupied: None,
+        })
     }
 
     /// Follows the journal until the lead is there to be taken.
@@ -212,53 +209,6 @@ impl Scheduler {
                 self.door.stands_by(&leader.holder);
                 Ok(None)
             }
-        }
-    }
-}
-
-impl Leading {
-    /// Comes back when it leads no more, or its journal cannot be written.
-    pub async fn failed(&self) {
-        tokio::select! {
-            () = self.app.driver.stopped() => {}
-            () = self.lead.lost() => {}
-        }
-    }
-
-    /// Why it failed. Nothing is brought to an orderly end: whoever leads now goes on.
-    pub async fn why(self) -> BootError {
-        let deposed = |error: StoreError| match error {
-            StoreError::Deposed { .. } => BootError::Deposed(error.to_string()),
-            other => other.into(),
-        };
-        if !self.app.driver.is_running() {
-            return match self.driver.stop().await {
-                Err(error) => deposed(error),
-                Ok(()) => crate::driver::Unanswered::Stopped.into(),
-            };
-        }
-        let lease = self.store.lease();
-        match answered_within(ANSWER_MAX, lease.leader()).await {
-            Ok(leader) if leader.generation == lease.generation() => {
-                BootError::Deposed("the lead was not renewed in time".to_owned())
-            }
-            Ok(leader) => BootError::Deposed(format!("{} has taken the lead", leader.holder)),
-            Err(error) => error.into(),
-        }
-    }
-
-    /// Stops in order: no more questions, then the scheduler, which answers what it was asked,
-    /// then what is kept; and lets the next one lead at once.
-    pub async fn stop(self) -> Result<(), BootError> {
-        self.stop.cancel();
-        self.tasks.join_all().await;
-        let served = self.http.await;
-        let stopped = stop_scheduler(self.app, self.driver, self.follower, self.lead).await;
-        self.store.close().await;
-        stopped?;
-        match served {
-            Ok(served) => Ok(served?),
-            Err(_) => Ok(()),
         }
     }
 }

@@ -15,6 +15,7 @@ use tower::ServiceExt;
 use crate::App;
 use crate::http::serve::{ServeError, serve_routes};
 use crate::http::{Failure, Serving, health};
+use era_app::Services;
 
 /// How it stands with a layer.
 pub(super) enum Standing {
@@ -24,7 +25,7 @@ pub(super) enum Standing {
         leader: String,
     },
     /// It is at work; its measures are those of the application, where it has one.
-    AtWork(Option<App>),
+    AtWork(Option<Services>),
 }
 
 /// What the door says. A clone shares.
@@ -91,6 +92,6 @@ async fn of_app(State(door): State<Door>, request: Request) -> Response {
         Standing::AtWork(None) => return health::alive().await.into_response(),
         Standing::AtWork(Some(app)) => app.clone(),
     };
-    let routes = health::routes().split_for_parts().0.with_state(app);
+    let routes = health::routes().split_for_parts().0.with_state(App(app));
     routes.oneshot(request).await.unwrap_or_else(|never| match never {})
 }

@@ -4,36 +4,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use era_cloud::docker::{Address, Docker, DockerError, DockerOptions, Engine};
+use era_app::images::ImageEngine;
+use era_app::launch::Engines;
+use era_app::machine;
+use era_cloud::docker::{Address, Docker, DockerOptions, Engine};
 use era_cloud::local::{Local, LocalOptions};
 use era_cloud::simulated::{Simulated, SimulatedNodes};
 use era_cloud::task::Settings;
 use era_cloud::{Executor, Report, Reports, discover};
 
-use super::{Holder, StartEngines, Starting, machine};
-use crate::launch::Engines;
-
-/// The engine that builds and pushes images: the executor's, once that was reached, or one of its
-/// own, which is reached when it is needed first. Clones are the same.
-#[derive(Clone, Default)]
-pub struct ImageEngine {
-    reached: Arc<tokio::sync::OnceCell<Engine>>,
-    own: Option<(Address, PathBuf)>,
-}
-
-impl ImageEngine {
-    /// An engine of its own, for the site of this folder.
-    pub fn at(address: Address, folder: PathBuf) -> ImageEngine {
-        ImageEngine { reached: Arc::default(), own: Some((address, folder)) }
-    }
-
-    /// The engine; `None` where there is none.
-    pub(crate) async fn reach(&self) -> Option<Result<Engine, DockerError>> {
-        let Some((address, folder)) = &self.own else { return self.reached.get().cloned().map(Ok) };
-        let connect = || Engine::connect_for(address, folder);
-        Some(self.reached.get_or_try_init(connect).await.cloned())
-    }
-}
+use super::{Holder, StartEngines, Starting};
 
 /// This machine as the first node, and these simulated ones. The running program is its own
 /// supervisor.
@@ -59,8 +39,7 @@ pub fn docker(
                 let options = DockerOptions { address, data: folder, fence };
                 let docker =
                     Docker::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
-                // Only this start sets it.
-                let _ = images.reached.set(docker.engine().clone());
+                images.reached(docker.engine().clone());
                 let simulated = asleep(simulated, reports);
                 Ok(Engines { local: Arc::new(docker), simulated })
             })

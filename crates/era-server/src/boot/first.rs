@@ -1,14 +1,14 @@
 //! What a site has from its first start on: a pool, a queue and a market that works without
 //! history. Whatever an administrator changes later stays as it is.
 
+use era_app::driver::Handle;
+use era_app::launch::nodes::{DEFAULT_POOL, new_pool};
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::queue::Queue;
 use era_core::units::Name;
 use era_core::{Command, Reply, Snapshot};
 
 use super::BootError;
-use crate::driver::Handle;
-use crate::launch::nodes::{DEFAULT_POOL, new_pool};
 
 /// The queue of jobs that name none.
 const DEFAULT_QUEUE: &str = "default";

@@ -2,9 +2,10 @@
 //! the seat of whoever runs tasks, so that another one that takes the seat and asks elsewhere does
 //! not take all that runs for lost, and run it a second time.
 
+use era_app::machine;
 use era_store::Lease;
 
-use super::{BootError, machine};
+use super::BootError;
 
 /// What has tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]

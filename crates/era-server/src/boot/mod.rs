@@ -5,9 +5,11 @@
 //! be handed in the same minute, and in what order things must end so that nothing is lost.
 //!
 //! [`start`] is the whole platform in one process. Its layers by themselves are [`core`], [`app`]
-//! (which keeps files as well, where that is its role) and [`cloud`].
+//! (which keeps files as well, where that is its role) and [`cloud`]. All of them are one
+//! `assembly` of parts that are there or not.
 
 pub mod app;
+mod assembly;
 pub mod celery;
 pub mod cloud;
 pub mod core;
@@ -15,12 +17,8 @@ mod door;
 pub mod executors;
 mod first;
 mod holder;
-mod lead;
-mod machine;
 mod reserved;
-pub(crate) mod staging;
 
-use std::fs::File;
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -28,6 +26,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use era_app::auth::{AccountError, Auth};
+use era_app::clock::SystemClock;
+use era_app::driver::{Driver, Handle, Rules, Unanswered};
+use era_app::feed::{Feed, UNSEEN_MAX};
+use era_app::images::ImageEngine;
+use era_app::launch::Engines;
+use era_app::lead::{self, Lead, LeadError};
+use era_app::reach::Reach;
+use era_app::report::Laboratory;
+use era_app::tend::{Retention, Tuning};
+use era_app::{bus, influx, tend, webhook};
 use era_cloud::celery::names::Address;
 use era_cloud::{Limits, Reports};
 use era_core::State;
@@ -35,30 +44,16 @@ use era_core::units::Span;
 use era_store::files::Files;
 use era_store::{Lease, Place, Store, StoreError};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use self::assembly::Running;
+use self::assembly::{Answering, Scheduling, Tasking};
 pub use self::holder::Holder;
-pub use self::lead::Gate;
-use self::lead::Lead;
-use crate::asks::Asking;
-use crate::auth::first_start::FirstAccount;
-use crate::auth::{AccountError, Auth};
-use crate::clock::SystemClock;
-use crate::driver::{Driver, Handle, Rules, Unanswered};
-use crate::feed::{Feed, UNSEEN_MAX};
 use crate::http::serve::{ServeError, serve_routes};
-use crate::http::{Doors, Serving};
-use crate::lab::Lab;
-use crate::launch::{Engines, Launcher, Launching};
-use crate::replica::Replica;
-use crate::report::Laboratory;
-use crate::tend::{Retention, Tuning};
-use crate::webhook::address::Reach;
-use crate::{App, Parts, bus, influx, recorder, tcp, tend, webhook};
+use crate::http::{self, Doors, Serving};
+use crate::{App, tcp};
 
-/// How long the tables may take to end.
-const FOLLOW_TIME: Duration = Duration::from_secs(5);
 /// How long it is until a database that could not be opened is tried again.
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
 /// How long a first start waits for a node.
@@ -85,7 +80,7 @@ pub struct Settings {
     /// Where webhooks may go.
     pub reach: Reach,
     /// What replays a period without ERA, where there is one.
-    pub laboratory: Option<Box<dyn Laboratory>>,
+    pub laboratory: Option<Arc<dyn Laboratory>>,
     /// Redis, where the site shares settings and accepted jobs through one.
     pub redis: Option<Address>,
     /// InfluxDB, where what jobs tell and use goes there as well.
@@ -95,7 +90,7 @@ pub struct Settings {
     /// How often, and for what, a better policy is searched.
     pub tuning: Option<Tuning>,
     /// What builds images, once the executor that has it was reached.
-    pub images: executors::ImageEngine,
+    pub images: ImageEngine,
     /// How often it is learned how long jobs take and what they use.
     pub learn_every: Duration,
     /// How long what jobs leave is kept.
@@ -133,30 +128,9 @@ pub enum BootError {
     /// What is kept cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another server is at work on the same rows.
-    #[error(
-        "{place} is led by {holder} for another {left_s} s: stop that server, or wait until it is \
-         gone; for a scheduler that stands by there is `era core`"
-    )]
-    Led {
-        /// Where the rows are.
-        place: String,
-        /// Who leads.
-        holder: String,
-        /// How long at least.
-        left_s: u64,
-    },
-    /// A server is at work in the same folder.
-    #[error(
-        "{}: a server is at work there already, process {process}: stop it, or give another folder",
-        folder.display()
-    )]
-    Occupied {
-        /// Which folder.
-        folder: PathBuf,
-        /// The other server, as it says itself.
-        process: String,
-    },
+    /// Another server is at work.
+    #[error(transparent)]
+    Led(#[from] LeadError),
     /// Somebody else has taken the place of this server.
     #[error("{0}; start this server again, so that it stands by")]
     Deposed(String),
@@ -214,33 +188,6 @@ pub enum BootError {
     Unanswered(#[from] Unanswered),
 }
 
-/// A server at work.
-pub struct Running {
-    /// What requests reach.
-    pub app: App,
-    /// Where HTTP listens.
-    pub address: SocketAddr,
-    /// Where lines of JSON are taken.
-    pub tcp: Option<SocketAddr>,
-    /// The account that was made, at the first start.
-    pub first: Option<FirstAccount>,
-    store: Store,
-    _occupied: File,
-    lead: Lead,
-    driver: Driver,
-    launcher: Launcher,
-    stop: CancellationToken,
-    http: JoinHandle<Result<(), ServeError>>,
-    lines: Option<JoinHandle<()>>,
-    follower: JoinHandle<()>,
-    recorder: JoinHandle<()>,
-    telling: Option<JoinHandle<()>>,
-    hooks: JoinHandle<()>,
-    bus: Option<JoinHandle<()>>,
-    tending: JoinHandle<()>,
-    lab: JoinHandle<()>,
-}
-
 /// A place for lines of JSON, encrypted where HTTP is.
 async fn lines_at(
     listener: TcpListener,
@@ -283,97 +230,73 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let auth = Auth::open(&store).await?;
     let auth = if settings.one_account { auth.for_one()? } else { auth };
     let first = auth.first_start(&handle).await?;
-    let runs_images = engines.run_images();
-    let terminals = engines.have_terminals().then(|| engines.clone());
     let files = Files::open(&store, settings.retention.of_files())?;
-    let (influx, telling) = settings.influx.map(influx::start).unzip();
-    let (samples, recorder) = recorder::start(store.samples(), influx);
-    let launching = Launching {
-        driver: handle.clone(),
-        rows: store.accounts(),
-        journal: store.journal(),
-        secrets: store.secrets(),
-        engines,
-        staging: Arc::new(staging::FromFiles {
-            files: files.clone(),
-            driver: handle.clone(),
-            catalogue: store.accounts(),
-        }),
-        jobs: settings.folder.join("jobs"),
+    let tasking = Tasking {
+        engines: engines.clone(),
+        files: files.clone(),
+        folder: settings.folder.clone(),
         limits: settings.limits,
-        samples: Some(samples),
+        influx: settings.influx,
         gate: None,
-        one_clock: true,
     };
-    let launcher = Launcher::start(launching, releases, reported);
-    wait_for_a_node(&driver.handle()).await;
+    let tasks = tasking.start(&store, handle.clone(), releases, reported);
+    wait_for_a_node(&handle).await;
     let (feed, follower) = Feed::start(&store, handle.committed(), UNSEEN_MAX).await?;
-    let asks = Asking::default();
-    let lab = settings.folder.join("lab");
-    let lab = Lab::open(lab, settings.program).map_err(BootError::Lab)?;
-    let app = App::new(Parts {
-        driver: handle,
-        store: store.clone(),
-        auth,
+    let answering = Answering {
         reach: settings.reach,
-        feed,
-        asks,
         laboratory: settings.laboratory,
-        lab: lab.clone(),
+        lab: settings.folder.join("lab"),
+        program: settings.program,
         files,
         images: settings.images,
-        runs_images,
-        terminals,
-    });
+        engines: Some(engines),
+    };
+    let app = answering.services(&store, handle.clone(), auth, feed)?;
     let stop = CancellationToken::new();
     let address = local_address(&listener, settings.listen)?;
-    let http = {
-        let (app, serving, stop) = (app.clone(), settings.serving, stop.clone());
-        let routes = crate::http::service(app, Doors::All);
-        tokio::spawn(async move {
-            serve_routes(listener, routes, &serving, stop.cancelled_owned()).await
-        })
-    };
-    let (tcp, lines) = match lines {
-        Some(lines) => {
-            let address = lines.address;
-            (Some(address), Some(tokio::spawn(lines.serve(app.clone(), stop.clone()))))
-        }
-        None => (None, None),
-    };
-    let tending = [
+    let routes = http::service(App(app.clone()), Doors::All);
+    let http = tokio::spawn(serve_all(listener, routes, settings.serving, stop.clone()));
+    let mut beside = JoinSet::new();
+    let tcp = lines.as_ref().map(|lines| lines.address);
+    if let Some(lines) = lines {
+        beside.spawn(lines.serve(app.clone(), stop.clone()));
+    }
+    let tending = vec![
         tend::Of::Scheduler { learn_every: settings.learn_every },
         tend::Of::Files { retention: settings.retention, gate: None },
         tend::Of::Requests { tuning: settings.tuning },
     ];
-    let tending = tokio::spawn(tend::run(app.clone(), tending.into(), stop.clone()));
-    let lab = tokio::spawn(lab.work(store.journal(), stop.clone()));
-    let hooks = webhook::run(app.clone(), store.journal(), settings.reach, stop.clone());
-    let hooks = tokio::spawn(hooks);
-    let bus = settings
-        .redis
-        .map(|address| tokio::spawn(bus::run(app.clone(), store.journal(), address, stop.clone())));
+    beside.spawn(tend::run(app.clone(), tending, stop.clone()));
+    beside.spawn(app.lab.clone().work(store.journal(), stop.clone()));
+    beside.spawn(webhook::run(app.clone(), store.journal(), settings.reach, stop.clone()));
+    if let Some(redis) = settings.redis {
+        beside.spawn(bus::run(app.clone(), store.journal(), redis, stop.clone()));
+    }
     Ok(Running {
         app,
         address,
         tcp,
         first,
         store,
-        _occupied: occupied,
-        lead,
-        driver,
-        launcher,
-        stop,
+        handle,
+        scheduling: Scheduling::Here { driver, follower },
+        lead: Some(lead),
+        tasks: Some(tasks),
+        beside,
         http,
-        lines,
-        follower,
-        recorder,
-        telling,
-        hooks,
-        bus,
-        tending,
-        lab,
+        stop,
+        _occupied: Some(occupied),
     })
+}
+
+/// Serves all of these routes until it is told to stop.
+async fn serve_all(
+    listener: TcpListener,
+    routes: axum::Router,
+    serving: Serving,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
+    serve_routes(listener, routes, &serving, stop.cancelled_owned()).await
 }
 
 /// Waits a moment for the first node of a site that has none: whoever hands in a job as soon as the
@@ -391,72 +314,6 @@ async fn wait_for_a_node(handle: &Handle) {
     let _ = tokio::time::timeout(FIRST_NODE, joined).await;
 }
 
-impl Running {
-    /// Comes back when the scheduler has stopped by itself: its journal cannot be written, or
-    /// somebody else leads.
-    pub async fn failed(&self) {
-        tokio::select! {
-            () = self.app.driver.stopped() => {}
-            () = self.lead.lost() => {}
-        }
-    }
-
-    /// Stops in order: no more questions, then no more orders and reports, then the scheduler,
-    /// which answers what it was asked, then what is kept. Tasks go on.
-    pub async fn stop(self) -> Result<(), BootError> {
-        self.stop.cancel();
-        let served = self.http.await;
-        if let Some(lines) = self.lines {
-            let _ = lines.await;
-        }
-        let _ = self.hooks.await;
-        if let Some(bus) = self.bus {
-            let _ = bus.await;
-        }
-        let _ = self.tending.await;
-        let _ = self.lab.await;
-        self.launcher.stop().await;
-        recorded(self.recorder, self.telling).await;
-        let stopped = stop_scheduler(self.app, self.driver, self.follower, self.lead).await;
-        self.store.close().await;
-        stopped?;
-        match served {
-            Ok(served) => Ok(served?),
-            Err(_) => Ok(()),
-        }
-    }
-}
-
-/// Stops the scheduler once nobody asks it any more, and lets the next one lead at once.
-async fn stop_scheduler(
-    app: App,
-    driver: Driver,
-    follower: JoinHandle<()>,
-    lead: Lead,
-) -> Result<(), StoreError> {
-    let stopped = driver.stop().await;
-    // The driver is gone: the tables take what is left, and end.
-    if tokio::time::timeout(FOLLOW_TIME, follower).await.is_err() {
-        tracing::warn!("the tables are behind: whoever leads next goes on from there");
-    }
-    drop(app);
-    lead.give_up().await;
-    stopped
-}
-
-/// Nobody can send values any more: those on their way are recorded.
-async fn recorded(recorder: JoinHandle<()>, telling: Option<JoinHandle<()>>) {
-    if tokio::time::timeout(FOLLOW_TIME, recorder).await.is_err() {
-        tracing::warn!("values that jobs told are not all recorded");
-    }
-    if let Some(mut telling) = telling
-        && tokio::time::timeout(FOLLOW_TIME, &mut telling).await.is_err()
-    {
-        telling.abort();
-        tracing::warn!("InfluxDB has not got all values");
-    }
-}
-
 /// Opens what is kept for a layer on its own, once its database can be reached.
 async fn open(
     folder: &Path,
@@ -471,25 +328,6 @@ async fn open(
             }
             opened => return opened,
         }
-    }
-}
-
-/// Comes back when a seat is lost that is held.
-async fn lost(lead: Option<&Lead>) {
-    match lead {
-        Some(lead) => lead.lost().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Why a layer on its own cannot go on.
-async fn why(driver: &Handle, replica: Replica) -> BootError {
-    if driver.is_following() {
-        return BootError::Deposed("another server has taken the place of this one".to_owned());
-    }
-    match replica.stop().await {
-        Err(error) => error.into(),
-        Ok(()) => Unanswered::Stopped.into(),
     }
 }
 

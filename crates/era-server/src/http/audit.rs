@@ -1,35 +1,18 @@
-//! The audit trail: every change of the house is written down, whether or not it was done.
+//! The audit trail, to read.
 
 use axum::Json;
 use axum::extract::State;
 use era_api::account::AuditLine;
 use era_api::page::PageAsk;
 use era_api::{Page, Timestamp};
+use era_app::paging;
 use era_store::accounts::{AuditAsk, AuditRow};
 use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Caller, Failure, From, Query, paging};
+use super::{Caller, Failure, Query};
 use crate::App;
-use crate::auth::now_ms;
-
-/// Writes a line. That it could not be written does not undo what was done: it is logged.
-pub async fn note(app: &App, who: &str, from: From, what: &str, target: &str, done: bool) {
-    let line = AuditRow {
-        id: 0,
-        at: now_ms(),
-        who: who.chars().take(63).collect(),
-        origin: from.0.to_string(),
-        what: what.to_owned(),
-        // Targets may come from strangers: no control characters, and an end.
-        target: target.chars().filter(|c| !c.is_control()).take(200).collect(),
-        done,
-    };
-    if let Err(error) = app.auth.rows().audit(&line).await {
-        tracing::error!(%error, who, what, target, done, "the audit trail cannot be written");
-    }
-}
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list))
@@ -94,5 +77,5 @@ fn line(row: AuditRow) -> AuditLine {
 
 /// A stored instant as the wire writes it.
 pub(super) fn stamp(ms: i64) -> Timestamp {
-    crate::wire::stamp(era_core::units::Time(ms))
+    era_app::wire::stamp(era_core::units::Time(ms))
 }

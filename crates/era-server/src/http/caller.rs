@@ -10,16 +10,15 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
-use era_api::account::{Role, Scope};
-use era_core::accounts::Actor;
-use era_core::units::{GroupId, UserId};
+use era_api::account::Scope;
+use era_app::auth::Caller;
+use era_app::auth::UserEntry;
+use era_app::auth::token::Live;
 use subtle::ConstantTimeEq;
 
 use super::Failure;
 use super::lasting::Lasting;
 use crate::App;
-use crate::auth::UserEntry;
-use crate::auth::token::Live;
 
 /// The cookie of a session, where all is encrypted.
 pub const COOKIE_SECURE: &str = "__Host-era_session";
@@ -27,67 +26,6 @@ pub const COOKIE_SECURE: &str = "__Host-era_session";
 pub const COOKIE_PLAIN: &str = "era_session";
 /// Brings the second secret of a session back.
 pub const CSRF_HEADER: &str = "x-csrf-token";
-
-/// The account behind a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// Its number.
-    pub user: UserId,
-    /// Its name.
-    pub name: String,
-    /// Its group.
-    pub group: GroupId,
-    /// What it may do with this token: whoever has no [`Scope::Admin`] is a plain user.
-    pub role: Role,
-    /// What its token may be used for.
-    pub scopes: Vec<Scope>,
-}
-
-impl Caller {
-    /// On whose authority the core acts.
-    pub fn actor(&self) -> Actor {
-        match self.role {
-            Role::Administrator => Actor::Administrator,
-            Role::User | Role::GroupAdministrator => Actor::User(self.user),
-        }
-    }
-
-    /// Refuses a token that is not for this.
-    pub fn may(&self, scope: Scope) -> Result<(), Failure> {
-        if self.scopes.contains(&scope) {
-            return Ok(());
-        }
-        let scope = match scope {
-            Scope::Read => "read",
-            Scope::Write => "write",
-            Scope::Admin => "admin",
-        };
-        let detail = format!("this token has no scope `{scope}`: make one that has");
-        Err(Failure::new(StatusCode::FORBIDDEN, "scope", detail))
-    }
-
-    /// Refuses whoever is no administrator.
-    pub fn administers(&self) -> Result<(), Failure> {
-        match self.role {
-            Role::Administrator => Ok(()),
-            _ => Err(Failure::forbidden("only administrators may do this: ask one")),
-        }
-    }
-
-    /// Whether the jobs of a user of a group may be seen, cancelled and retried.
-    pub fn sees(&self, user: UserId, group: GroupId) -> bool {
-        self.user == user || self.heads(group)
-    }
-
-    /// Whether a group's members and quota are in the caller's hands.
-    pub fn heads(&self, group: GroupId) -> bool {
-        match self.role {
-            Role::Administrator => true,
-            Role::GroupAdministrator => self.group == group,
-            Role::User => false,
-        }
-    }
-}
 
 /// The account and the very token behind a request; also good while a one-time password has not
 /// been changed.
@@ -154,7 +92,7 @@ async fn session(parts: &Parts, app: &App) -> Result<Session, Failure> {
         // A session's secret is for the cookie, where scripts cannot read it.
         return Err(Failure::unauthenticated("a session is no token: make a token"));
     }
-    let caller = crate::auth::caller(&account, &live);
+    let caller = era_app::auth::caller(&account, &live);
     Ok(Session { caller, account, live })
 }
 
@@ -191,35 +129,6 @@ impl FromRequestParts<App> for Caller {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn caller(role: Role) -> Caller {
-        Caller {
-            user: UserId(1),
-            name: "ada".into(),
-            group: GroupId(1),
-            role,
-            scopes: vec![Scope::Read],
-        }
-    }
-
-    #[test]
-    fn a_group_administrator_sees_its_own_group_only() {
-        let (me, other) = (UserId(1), UserId(2));
-        let (mine, theirs) = (GroupId(1), GroupId(2));
-        let sees = |role| {
-            [(me, mine), (other, mine), (other, theirs)]
-                .map(|(user, group)| caller(role).sees(user, group))
-        };
-        assert_eq!(sees(Role::User), [true, false, false]);
-        assert_eq!(sees(Role::GroupAdministrator), [true, true, false]);
-        assert_eq!(sees(Role::Administrator), [true, true, true]);
-    }
-
-    #[test]
-    fn a_token_is_good_for_its_scopes() {
-        assert!(caller(Role::User).may(Scope::Read).is_ok());
-        assert!(caller(Role::User).may(Scope::Write).is_err());
-    }
 
     #[test]
     fn a_token_comes_by_header_or_by_cookie() {

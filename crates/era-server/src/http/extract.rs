@@ -3,10 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use era_api::plain;
 use serde::de::DeserializeOwned;
 
 use super::{Failure, reading};
@@ -87,28 +89,40 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Query<T>, Failure> {
         let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
-        read.map(|axum::extract::Query(value)| Query(value)).map_err(bad_query)
+        let bad = |rejection| bad_query(&rejection, &parts.uri);
+        read.map(|axum::extract::Query(value)| Query(value)).map_err(bad)
     }
 }
 
-fn bad_query(rejection: QueryRejection) -> Failure {
+fn bad_query(rejection: &QueryRejection, asked: &Uri) -> Failure {
     let sentence = rejection.body_text();
     let problem = sentence.strip_prefix("Failed to deserialize query string: ");
-    told_of_query(problem.unwrap_or(&sentence))
+    // A number's parser does not say what it was given.
+    let given = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(asked);
+    told_of_query(problem.unwrap_or(&sentence), given.map_or(Vec::new(), |given| given.0))
 }
 
 /// A query where none is read, as a parser would say it of a value without fields.
 pub(super) fn unread_query(name: &str) -> Failure {
     let name: String = name.chars().take(80).collect();
-    told_of_query(&format!("{name}: unknown field `{name}`, there are no fields"))
+    told_of_query(&format!("{name}: unknown field `{name}`, there are no fields"), Vec::new())
 }
 
-fn told_of_query(problem: &str) -> Failure {
-    let detail = format!("in the query: {}", reading::meant(problem));
+fn told_of_query(problem: &str, given: Vec<(String, String)>) -> Failure {
+    let of_field = problem.split_once(": ").filter(|(field, _)| !field.contains(' '));
+    let (field, problem) = of_field.map_or((None, problem), |(field, rest)| (Some(field), rest));
+    let said = plain::said(problem, "field");
+    let given = given.into_iter().find(|(name, _)| Some(name.as_str()) == field);
+    let sentence = match given {
+        Some((_, given)) if plain::is_about_a_number(problem) => plain::unread(&given, ""),
+        _ => said.sentence,
+    };
+    let named = field.or(said.field.as_deref());
+    let detail = format!("in the query: {sentence}");
     let failure = Failure::new(StatusCode::BAD_REQUEST, "bad_query", detail);
-    match problem.split_once(": ") {
-        Some((field, _)) if !field.contains(' ') => failure.about(field),
-        _ => failure,
+    match named {
+        Some(field) => failure.about(field),
+        None => failure,
     }
 }
 
@@ -126,13 +140,20 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 }
 
 fn bad_path(rejection: PathRejection) -> Failure {
-    let detail = format!("in the path: {}", rejection.body_text());
-    match rejection {
-        PathRejection::FailedToDeserializePathParams(_) => {
-            Failure::new(StatusCode::BAD_REQUEST, "bad_path", detail)
+    let PathRejection::FailedToDeserializePathParams(bad) = rejection else {
+        return Failure::internal(&rejection);
+    };
+    let sentence = match bad.kind() {
+        ErrorKind::ParseErrorAtKey { value, expected_type, .. }
+        | ErrorKind::ParseErrorAtIndex { value, expected_type, .. }
+        | ErrorKind::ParseError { value, expected_type } => plain::unread(value, expected_type),
+        ErrorKind::InvalidUtf8InPathParam { .. } => "this is no text: give UTF-8".to_owned(),
+        ErrorKind::DeserializeError { message, .. } | ErrorKind::Message(message) => {
+            plain::said(message, "field").sentence
         }
-        other => Failure::internal(&other),
-    }
+        _ => "there is no such path: see the documentation".to_owned(),
+    };
+    Failure::new(StatusCode::BAD_REQUEST, "bad_path", format!("in the path: {sentence}"))
 }
 
 /// The address that a request comes from. Behind a proxy it is the proxy's.

@@ -54,7 +54,7 @@ pub(crate) async fn alive() -> Json<serde_json::Value> {
     responses((status = 200, body = serde_json::Value)))]
 async fn ready(State(app): State<App>) -> Result<Json<serde_json::Value>, Failure> {
     if !app.driver.is_running() {
-        return Err(crate::driver::Unanswered::Stopped.into());
+        return Err(era_app::driver::Unanswered::Stopped.into());
     }
     if let Err(error) = app.auth.rows().images_after("", 1).await {
         tracing::error!(%error, "not ready: the database does not answer");
@@ -109,6 +109,7 @@ fn of_state(app: &App) {
         metrics::gauge!("era_queue_waiting", "queue" => queue).set(count);
     }
     metrics::gauge!("era_holds").set(state.holds().count() as f64);
+    metrics::counter!("era_database_statements_total").absolute(app.store.statements());
     metrics::gauge!("era_journal_seq").set(state.seq() as f64);
     metrics::gauge!("era_feed_behind").set(state.seq().saturating_sub(app.feed.applied()) as f64);
 }

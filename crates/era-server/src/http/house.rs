@@ -4,9 +4,9 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
+use era_app::feed::House;
 
 use crate::App;
-use crate::feed::House;
 
 /// Lets a request through, and tells what it changed, if it did.
 pub(super) async fn tell(State(app): State<App>, request: Request, next: Next) -> Response {

@@ -12,6 +12,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use era_api::job::Submitted;
+use era_app::auth::now_ms;
+use era_app::auth::token::hex;
 use era_core::units::{Name, UserId};
 use era_store::accounts::{Claim, KeyedAnswer};
 use tracing::Instrument;
@@ -19,8 +21,6 @@ use tracing::Instrument;
 use super::failure::Told;
 use super::{Caller, Failure, extract, jobs};
 use crate::App;
-use crate::auth::now_ms;
-use crate::auth::token::hex;
 
 /// The header that brings a key.
 pub const HEADER: &str = "idempotency-key";

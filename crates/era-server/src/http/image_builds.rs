@@ -9,6 +9,9 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use era_api::image::{BuildImage, BuiltImage, ImageNews, PushImage};
+use era_app::audit;
+use era_app::files::Service;
+use era_app::wire::Wrong;
 use era_cloud::Staged;
 use era_cloud::docker::{BUILD_TIME, BUILDS_MAX, Build, DockerError, Engine, build_place};
 use era_core::units::UserId;
@@ -18,10 +21,8 @@ use tokio::sync::mpsc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, Failure, From, audit};
+use super::{Body, Caller, Failure, From};
 use crate::App;
-use crate::files::Service;
-use crate::wire::Wrong;
 
 /// Lines that wait for a slow reader.
 const LINES_MAX: usize = 256;
@@ -120,7 +121,7 @@ async fn build(
             format!("`{dockerfile}` is not among the files: name the Dockerfile by its path");
         return Err(Failure::bad_field("dockerfile", Wrong::said(detail)));
     }
-    audit::note(&app, &caller.name, from, "image.build", &reference, true).await;
+    audit::note(&app, &caller.name, from.0, "image.build", &reference, true).await;
     let staged = |file: era_store::files::StagedFile| Staged {
         from: file.from,
         to: file.path,
@@ -157,7 +158,7 @@ async fn push(
     let engine = engine(&app).await?;
     service.changer(&caller)?;
     let reference = reference(&engine, &caller, &new.name, true)?;
-    audit::note(&app, &caller.name, from, "image.push", &reference, true).await;
+    audit::note(&app, &caller.name, from.0, "image.push", &reference, true).await;
     streamed(move |lines| async move {
         let facts = engine.push(&reference, &lines).await?;
         Ok(BuiltImage { reference, digest: facts.digest, bytes: facts.bytes })

@@ -9,16 +9,17 @@ use era_api::Page;
 use era_api::account::{Role, Scope};
 use era_api::image::{Image, NewImage};
 use era_api::page::{NameFilter, PageAsk};
-use era_store::StoreError;
+use era_app::audit;
+use era_app::auth::now_ms;
+use era_app::images::image;
+use era_app::paging;
+use era_app::wire::Wrong;
 use era_store::accounts::ImageRow;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::audit::stamp;
-use super::{Body, Caller, Failure, From, Path, Query, audit, paging};
+use super::{Body, Caller, Failure, From, Path, Query};
 use crate::App;
-use crate::auth::now_ms;
-use crate::wire::Wrong;
 
 /// Longest reference, and longest text of any other field.
 const TEXT_MAX: usize = 512;
@@ -27,26 +28,6 @@ const DESCRIBE_TIME: Duration = Duration::from_secs(10);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, publish)).routes(routes!(get, remove))
-}
-
-/// An image of the catalogue as it is told.
-pub(crate) fn image(row: ImageRow) -> Result<Image, StoreError> {
-    let new: NewImage = serde_json::from_str(&row.details).map_err(|error| {
-        let what = format!("image `{}`", row.name);
-        StoreError::Damaged { what, problem: error.to_string() }
-    })?;
-    Ok(Image {
-        name: new.name,
-        reference: new.reference,
-        framework: new.framework,
-        version: new.version,
-        python: new.python,
-        gpu: new.gpu,
-        bytes: new.bytes,
-        digest: new.digest,
-        published_by: row.published_by,
-        published: stamp(row.published),
-    })
 }
 
 /// Images by name.
@@ -92,7 +73,7 @@ async fn publish(
         published: now_ms(),
     };
     app.auth.rows().put_image(&row).await?;
-    audit::note(&app, &caller.name, from, "image.publish", &new.name, true).await;
+    audit::note(&app, &caller.name, from.0, "image.publish", &new.name, true).await;
     Ok((StatusCode::CREATED, Json(image(row)?)))
 }
 
@@ -164,6 +145,6 @@ async fn remove(
         return Err(Failure::forbidden("the image is somebody else's: ask an administrator"));
     }
     app.auth.rows().remove_image(&name).await?;
-    audit::note(&app, &caller.name, from, "image.remove", &name, true).await;
+    audit::note(&app, &caller.name, from.0, "image.remove", &name, true).await;
     Ok(StatusCode::NO_CONTENT)
 }

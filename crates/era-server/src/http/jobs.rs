@@ -4,23 +4,19 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use era_api::account::Scope;
-use era_api::job::{Extend, JobEdit, NewJob, Submitted};
-use era_core::units::{JobId, Name};
-use era_core::{Command, Reply};
+use era_api::Credits;
+use era_api::job::{Again, Extend, JobEdit, JobSpec, Refund, Submitted};
+use era_app::jobs::change;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::caller::Caller;
+use super::Caller;
 use super::extract::{Body, Path, Query};
 use super::failure::Failure;
 use super::idempotency::Key;
-use super::reply::{done, refused};
 use crate::App;
-use crate::submit::{self, Owner};
-use crate::wire;
 
 /// The routes that change jobs.
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -29,27 +25,26 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(edit))
         .routes(routes!(cancel))
         .routes(routes!(release))
+        .routes(routes!(refund))
         .routes(routes!(extend))
+        .routes(routes!(as_again))
         .routes(routes!(retry))
 }
 
 /// Hands in a job: a bid with its value, a held quote, or work for a queue.
 #[utoipa::path(
     post, path = "/jobs", tag = "jobs",
-    request_body = NewJob,
+    request_body = JobSpec,
     responses((status = 201, body = Submitted))
 )]
 async fn submit_job(
     State(app): State<App>,
     caller: Caller,
     key: Option<Key>,
-    Body(job): Body<NewJob>,
+    Body(job): Body<JobSpec>,
 ) -> Result<impl IntoResponse, Failure> {
-    caller.may(Scope::Write)?;
-    let owner = Owner::of(&app, &caller);
-    let submitted =
-        submit::submit(&app, &owner, job, key.and_then(|key| key.for_core(caller.user))).await?;
-    Ok(created(submitted))
+    let key = key.and_then(|key| key.for_core(caller.user));
+    Ok(created(change::submit(&app, &caller, job, key).await?))
 }
 
 fn created(submitted: Submitted) -> impl IntoResponse {
@@ -75,15 +70,8 @@ async fn edit(
     Path(id): Path<u64>,
     Body(edit): Body<JobEdit>,
 ) -> Result<StatusCode, Failure> {
-    let job = may_change(&app, &caller, id)?;
-    let command = Command::Edit {
-        job,
-        by: caller.actor(),
-        priority: edit.priority,
-        limit: edit.duration_s.map(wire::span),
-        queue: wire::optional_name("queue", edit.queue.as_deref())?,
-    };
-    done(app.driver.ask(command, None).await?)
+    change::edit(&app, &caller, id, &edit).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// How much is given up.
@@ -107,13 +95,8 @@ async fn cancel(
     Path(id): Path<u64>,
     Query(extent): Query<Extent>,
 ) -> Result<StatusCode, Failure> {
-    let job = may_change(&app, &caller, id)?;
-    let by = caller.actor();
-    let command = match extent.array.unwrap_or(false) {
-        true => Command::CancelArray { job, by },
-        false => Command::Cancel { job, by },
-    };
-    done(app.driver.ask(command, None).await?)
+    change::cancel(&app, &caller, id, extent.array.unwrap_or(false)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Gives back what is left of a running reservation.
@@ -127,9 +110,23 @@ async fn release(
     caller: Caller,
     Path(id): Path<u64>,
 ) -> Result<StatusCode, Failure> {
-    let job = may_change(&app, &caller, id)?;
-    let command = Command::Release { job, by: caller.actor() };
-    done(app.driver.ask(command, None).await?)
+    change::release(&app, &caller, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What giving up a job would bring back now, or all of its array. Nothing is given up.
+#[utoipa::path(
+    get, path = "/jobs/{id}/refund", tag = "jobs",
+    params(("id" = u64, Path, description = "The job's number"), Extent),
+    responses((status = 200, body = Refund))
+)]
+async fn refund(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<u64>,
+    Query(extent): Query<Extent>,
+) -> Result<Json<Refund>, Failure> {
+    Ok(Json(change::refund(&app, &caller, id, extent.array.unwrap_or(false)).await?))
 }
 
 /// Lets a running reservation last longer, at the market's price.
@@ -145,20 +142,41 @@ async fn extend(
     Path(id): Path<u64>,
     Body(extend): Body<Extend>,
 ) -> Result<StatusCode, Failure> {
-    let job = may_change(&app, &caller, id)?;
-    let command = Command::Extend {
-        job,
-        by: caller.actor(),
-        span: wire::span(extend.by_s),
-        most: wire::money(extend.most),
-    };
-    done(app.driver.ask(command, None).await?)
+    change::extend(&app, &caller, id, &extend).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
-/// Hands in again what a job was, as a new one of the same owner.
+/// A job as it would be handed in again. Nothing is handed in.
+#[utoipa::path(
+    get, path = "/jobs/{id}/again", tag = "jobs",
+    params(("id" = u64, Path, description = "The job's number")),
+    responses((status = 200, body = Again))
+)]
+async fn as_again(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<u64>,
+) -> Result<Json<Again>, Failure> {
+    Ok(Json(change::as_again(&app, &caller, id).await?))
+}
+
+/// How a job is handed in again.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct Retry {
+    /// For a promise, at most this price. Where nothing is said, what it was worth, or cost where
+    /// its owner said no worth.
+    most: Option<Credits>,
+    /// Whether the checkpoints of the job are left behind. Otherwise the new one finds a copy of
+    /// them among its own.
+    fresh: Option<bool>,
+}
+
+/// Hands in again what a job was, as a new one of the same owner, which goes on from its checkpoints.
 #[utoipa::path(
     post, path = "/jobs/{id}/retry", tag = "jobs",
-    params(("id" = u64, Path, description = "The job's number")),
+    params(("id" = u64, Path, description = "The job's number"), Retry),
     responses((status = 201, body = Submitted))
 )]
 async fn retry(
@@ -166,32 +184,9 @@ async fn retry(
     caller: Caller,
     key: Option<Key>,
     Path(id): Path<u64>,
+    Query(Retry { most, fresh }): Query<Retry>,
 ) -> Result<impl IntoResponse, Failure> {
-    caller.may(Scope::Write)?;
-    // What was handed in a moment ago is found as well.
-    app.wait_for(app.driver.snapshot().seq()).await;
-    let (owner, again) = submit::again(&app, &caller, id).await?;
-    let key: Option<Name> = key.and_then(|key| key.for_core(caller.user));
-    Ok(created(submit::submit(&app, &owner, again, key).await?))
-}
-
-/// A job that the caller may see and change; a foreign one is as if it were not there.
-fn may_change(app: &App, caller: &Caller, id: u64) -> Result<JobId, Failure> {
-    caller.may(Scope::Write)?;
-    let snapshot = app.driver.snapshot();
-    let job = snapshot.job(JobId(id))?;
-    if !caller.sees(job.user, job.group) {
-        return Err(era_core::Refusal::UnknownJob { job: JobId(id) }.into());
-    }
-    Ok(JobId(id))
-}
-
-/// What a submission was answered.
-pub fn submitted(reply: Reply) -> Result<Submitted, Failure> {
-    match reply {
-        Reply::Accepted { job, quote, count } => {
-            Ok(Submitted { job: job.0, count, quote: quote.as_ref().map(wire::quote) })
-        }
-        other => Err(refused(other)),
-    }
+    let key = key.and_then(|key| key.for_core(caller.user));
+    let fresh = fresh.unwrap_or(false);
+    Ok(created(change::retry(&app, &caller, id, most, fresh, key).await?))
 }

@@ -11,13 +11,14 @@ use era_api::Page;
 use era_api::lab::{LabAsk, LabRun};
 use era_api::page::PageAsk;
 use era_api::queue::Proposal;
+use era_app::audit;
+use era_app::paging;
 use sha2::{Digest as _, Sha256};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, Failure, From, Path, Query, audit, paging};
+use super::{Body, Caller, Failure, From, Path, Query};
 use crate::App;
-use crate::lab::NotTaken;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -53,7 +54,7 @@ async fn start(
 ) -> Result<(StatusCode, Json<LabRun>), Failure> {
     caller.administers()?;
     let run = app.lab.ask(asked, Some(caller.name.clone()))?;
-    audit::note(&app, &caller.name, from, "lab.start", &run.id.to_string(), true).await;
+    audit::note(&app, &caller.name, from.0, "lab.start", &run.id.to_string(), true).await;
     Ok((StatusCode::CREATED, Json(run)))
 }
 
@@ -82,7 +83,7 @@ async fn remove(
 ) -> Result<StatusCode, Failure> {
     caller.administers()?;
     app.lab.remove(id)?;
-    audit::note(&app, &caller.name, from, "lab.remove", &id.to_string(), true).await;
+    audit::note(&app, &caller.name, from.0, "lab.remove", &id.to_string(), true).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -132,21 +133,6 @@ async fn proposals(
     let all = app.lab.proposals().into_iter().filter(|proposal| proposal.id < before);
     let page = all.take(size + 1).collect();
     Ok(Json(paging::page(page, size, |proposal: &Proposal| proposal.id.to_string())))
-}
-
-impl std::convert::From<NotTaken> for Failure {
-    fn from(error: NotTaken) -> Failure {
-        let detail = error.to_string();
-        match error {
-            NotTaken::Bad(bad) => {
-                let status = StatusCode::UNPROCESSABLE_ENTITY;
-                Failure::wrong(status, "bad_run", bad.problem).about(bad.what)
-            }
-            NotTaken::Full => Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", detail),
-            NotTaken::Unknown(_) => Failure::new(StatusCode::NOT_FOUND, "unknown_run", detail),
-            NotTaken::Io(error) => Failure::internal(&error),
-        }
-    }
 }
 
 #[cfg(test)]

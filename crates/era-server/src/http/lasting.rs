@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, close_code};
 use axum::http::StatusCode;
+use era_app::auth::token::Live;
 use era_core::units::UserId;
 use tokio_util::sync::CancellationToken;
 
 use super::Failure;
 use crate::App;
-use crate::auth::token::Live;
 
 /// How often it is looked. Other servers' revocations are known after a second more.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

@@ -16,6 +16,8 @@ use axum::{Extension, Json};
 use era_api::Page;
 use era_api::job::LogLine;
 use era_api::page::{PAGE_DEFAULT, PAGE_MAX};
+use era_app::clock::{Clock, SystemClock};
+use era_app::wire::Wrong;
 use era_cloud::log::{Entry, LogError, LogReader, Only};
 use era_core::units::{JobId, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -26,8 +28,6 @@ use super::lasting::Lasting;
 use super::watched::{Follower, Gone, is_over, may_watch, room};
 use super::{Caller, Failure, Path, Query};
 use crate::App;
-use crate::clock::{Clock, SystemClock};
-use crate::wire::Wrong;
 
 /// Most bytes of text on a page or in a message. Written as JSON it is at most six times as long.
 const PAGE_BYTES_MAX: usize = 1 << 20;
@@ -56,6 +56,10 @@ struct LogsAsk {
     #[serde(default)]
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
+    /// Only so many of the last lines, up to 1000, instead of those from an offset. Not for a text.
+    #[serde(default)]
+    #[param(minimum = 1, maximum = 1000)]
+    last: Option<u32>,
     /// Of this attempt.
     #[serde(default)]
     attempt: Option<u32>,
@@ -66,6 +70,15 @@ struct LogsAsk {
     #[serde(default)]
     #[param(inline)]
     format: LogFormat,
+}
+
+/// Where a page begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begin {
+    /// At an offset.
+    At(u64),
+    /// So that it ends where the log does.
+    Last,
 }
 
 /// How a log is given out.
@@ -84,11 +97,22 @@ impl LogsAsk {
         Only { attempt: self.attempt, rank: self.rank }
     }
 
-    fn lines(self) -> Result<usize, Failure> {
-        let limit = self.limit.unwrap_or(PAGE_DEFAULT);
+    /// Which lines, and how many at most.
+    fn lines(self) -> Result<(Begin, usize), Failure> {
+        let (field, begin, count) = match self.last {
+            Some(_) if self.from.is_some() => {
+                let both = Wrong::NotBoth { one: "from", other: "last" };
+                return Err(Failure::bad_field("last", both));
+            }
+            Some(last) => ("last", Begin::Last, last),
+            None => {
+                let begin = Begin::At(self.from.unwrap_or(0));
+                ("limit", begin, self.limit.unwrap_or(PAGE_DEFAULT))
+            }
+        };
         let wrong = || Wrong::Range { least: 1, most: PAGE_MAX.into() };
-        let fits = (1..=PAGE_MAX).contains(&limit);
-        fits.then_some(limit as usize).ok_or_else(|| Failure::bad_field("limit", wrong()))
+        let fits = (1..=PAGE_MAX).contains(&count);
+        fits.then_some((begin, count as usize)).ok_or_else(|| Failure::bad_field(field, wrong()))
     }
 }
 
@@ -109,17 +133,17 @@ async fn logs(
     Path(id): Path<u64>,
     Query(ask): Query<LogsAsk>,
 ) -> Result<Response, Failure> {
-    let lines = ask.lines()?;
+    let (begin, lines) = ask.lines()?;
     let job = may_watch(&app, &caller, id).await?;
     let folder = log_folder(&app, job);
-    let (only, from) = (ask.only(), ask.from.unwrap_or(0));
-    let is_over = is_over(&app, job).await?;
+    let only = ask.only();
+    let is_over = is_over(&app, job);
     match ask.format {
         LogFormat::Json => {
-            let page = off_runtime(move || page(&folder, only, from, lines, is_over)).await?;
+            let page = off_runtime(move || page(&folder, only, begin, lines, is_over)).await?;
             Ok(Json(page).into_response())
         }
-        LogFormat::Text => Ok(text(folder, only, from, job)),
+        LogFormat::Text => Ok(text(folder, only, ask.from.unwrap_or(0), job)),
     }
 }
 
@@ -159,7 +183,7 @@ pub(super) fn not_a_socket(
 
 /// Where a job's logs are.
 fn log_folder(app: &App, job: JobId) -> PathBuf {
-    app.store.folder().join("jobs").join(job.0.to_string()).join("logs")
+    job.folder(app.store.folder()).join("logs")
 }
 
 async fn off_runtime<T: Send + 'static>(
@@ -183,13 +207,16 @@ fn settled(reader: &LogReader, is_over: bool) -> Time {
 fn page(
     folder: &FilePath,
     only: Only,
-    from: u64,
+    begin: Begin,
     lines: usize,
     is_over: bool,
 ) -> Result<Page<LogLine>, LogError> {
     let mut reader = LogReader::open(folder, only)?;
-    reader.seek(from)?;
     let until = settled(&reader, is_over);
+    match begin {
+        Begin::At(from) => reader.seek(from)?,
+        Begin::Last => reader.seek_last(lines, PAGE_BYTES_MAX as u64, until)?,
+    }
     let entries = reader.read(lines, PAGE_BYTES_MAX, until)?;
     let is_last = reader.read(1, 1, until)?.is_empty();
     let next = entries.last().filter(|_| !is_last).map(|last| last.next.to_string());
@@ -199,7 +226,7 @@ fn page(
 fn line(entry: Entry) -> LogLine {
     LogLine {
         next: entry.next,
-        at: crate::wire::stamp(entry.at),
+        at: era_app::wire::stamp(entry.at),
         attempt: entry.attempt,
         rank: entry.rank,
         stream: entry.stream.as_str().to_owned(),
@@ -300,12 +327,12 @@ impl Text {
 }
 
 /// Sends lines as they come until the job is over.
-async fn stream<F: Future<Output = Result<bool, Failure>>>(
+async fn stream(
     mut follower: Follower,
     folder: PathBuf,
     only: Only,
     from: u64,
-    over: impl Fn() -> F,
+    over: impl Fn() -> bool,
 ) {
     let opened = off_runtime(move || {
         let mut reader = LogReader::open(&folder, only)?;
@@ -323,18 +350,15 @@ async fn stream<F: Future<Output = Result<bool, Failure>>>(
     }
 }
 
-async fn send_lines<F: Future<Output = Result<bool, Failure>>>(
+async fn send_lines(
     follower: &mut Follower,
     mut reader: LogReader,
-    over: impl Fn() -> F,
+    over: impl Fn() -> bool,
 ) -> Result<Result<(), Failure>, Gone> {
     let mut was_over = false;
     loop {
         // Asked before reading: what was printed before the end is then read.
-        let is_over = match over().await {
-            Ok(is_over) => is_over,
-            Err(failure) => return Ok(Err(failure)),
-        };
+        let is_over = over();
         if is_over && !was_over {
             tokio::time::sleep(LAST_WORDS).await;
         }

@@ -5,6 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Timestamp;
 use era_api::market::{FareCalendar, Market, Mechanism, PriceHistory};
+use era_app::answer::audited;
+use era_app::clock::{Clock, SystemClock};
+use era_app::wire::{self, Wrong};
 use era_core::units::Span;
 use era_core::{Command, Refusal};
 use era_store::tables::Tables;
@@ -12,13 +15,10 @@ use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::caller::Caller;
+use super::Caller;
 use super::extract::{Body, From, Path, Query};
 use super::failure::Failure;
-use super::reply::audited;
 use crate::App;
-use crate::clock::{Clock, SystemClock};
-use crate::wire::{self, Wrong};
 
 /// Shortest stretch of the calendar.
 const STEP_MIN_S: u64 = 60;
@@ -143,5 +143,6 @@ async fn set_mechanism(
 ) -> Result<StatusCode, Failure> {
     caller.administers()?;
     let command = Command::SetMarket { rules: wire::mechanism_put(&rules)? };
-    audited(&app, &caller, from, "market.mechanism", &rules.name, command).await
+    audited(&app, &caller, from.0, "market.mechanism", &rules.name, command).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

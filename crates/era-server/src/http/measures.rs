@@ -5,6 +5,8 @@ use axum::extract::State;
 use era_api::Timestamp;
 use era_api::cluster::Utilisation;
 use era_api::report::Report;
+use era_app::report::{self, Period};
+use era_app::wire::Wrong;
 use era_core::units::{Span, Time};
 use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,8 +14,6 @@ use utoipa_axum::routes;
 
 use super::{Caller, Failure, Query};
 use crate::App;
-use crate::report::{self, Period};
-use crate::wire::Wrong;
 
 /// Longest period.
 const PERIOD_MAX: Span = Span::from_days(366);
@@ -83,9 +83,10 @@ async fn measures(
     app.wait_for(app.driver.snapshot().seq()).await;
     let tables = app.feed.tables();
     let with = report::measured(tables, period).await?;
-    let replays = match asked.without.unwrap_or(false) {
-        true => report::replays(&app, period).await?,
-        false => None,
+    let laboratory = app.laboratory.clone().filter(|_| asked.without.unwrap_or(false));
+    let replays = match laboratory {
+        Some(laboratory) => report::replays(laboratory, &app.store, period).await?,
+        None => None,
     };
     let machines = tables.node_spans(period.from, period.to).await?;
     Ok(Json(report::report(period, with, replays, &machines)))

@@ -6,6 +6,7 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use era_api::Page;
 use era_api::job::MetricPoint;
+use era_app::wire::Wrong;
 use era_core::units::JobId;
 use era_store::StoreError;
 use era_store::samples::{Follow, Line, Samples, SeriesAsk};
@@ -18,7 +19,6 @@ use super::logs::not_a_socket;
 use super::watched::{Follower, Gone, is_over, may_watch, room};
 use super::{Caller, Failure, Path, Query};
 use crate::App;
-use crate::wire::Wrong;
 
 /// Points of each curve where nothing is said.
 const POINTS_DEFAULT: u32 = 500;
@@ -115,7 +115,7 @@ fn as_points(line: Line) -> impl Iterator<Item = MetricPoint> {
     line.points.into_iter().map(move |point| MetricPoint {
         name: line.name.clone(),
         step: point.step,
-        at: crate::wire::stamp(point.at),
+        at: era_app::wire::stamp(point.at),
         value: point.value,
         rank: line.rank,
     })
@@ -149,13 +149,13 @@ async fn follow(
 }
 
 /// Sends values as they come until the job is over.
-async fn stream<F: Future<Output = Result<bool, Failure>>>(
+async fn stream(
     mut follower: Follower,
     samples: Samples,
     job: JobId,
     ask: SeriesAsk,
     points: usize,
-    over: impl Fn() -> F,
+    over: impl Fn() -> bool,
 ) {
     match send_points(&mut follower, &samples, job, &ask, points, over).await {
         Ok(Ok(())) => follower.end(close_code::NORMAL, "the job is over").await,
@@ -167,24 +167,21 @@ async fn stream<F: Future<Output = Result<bool, Failure>>>(
     }
 }
 
-async fn send_points<F: Future<Output = Result<bool, Failure>>>(
+async fn send_points(
     follower: &mut Follower,
     samples: &Samples,
     job: JobId,
     ask: &SeriesAsk,
     points: usize,
-    over: impl Fn() -> F,
+    over: impl Fn() -> bool,
 ) -> Result<Result<(), Failure>, Gone> {
     let mut seen = Follow::default();
     let mut was_over = false;
     loop {
-        let is_over = match over().await {
-            Ok(is_over) => is_over,
-            Err(failure) => return Ok(Err(failure)),
-        };
+        let is_over = over();
         // The last values are recorded a moment after the task's end is known.
         if is_over && !was_over {
-            tokio::time::sleep(crate::recorder::GATHER_TIME_MAX * 2).await;
+            tokio::time::sleep(era_app::recorder::GATHER_TIME_MAX * 2).await;
         }
         was_over = is_over;
         let lines = match samples.newer(job, ask, &mut seen, points).await {

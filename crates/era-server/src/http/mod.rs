@@ -17,7 +17,7 @@ pub mod health;
 mod house;
 pub mod idempotency;
 mod image_builds;
-pub(crate) mod images;
+mod images;
 pub mod job_views;
 pub mod jobs;
 pub mod journal;
@@ -29,37 +29,36 @@ pub mod measures;
 pub mod metrics;
 pub mod middleware;
 pub mod openapi;
-pub mod paging;
-mod proxy;
+pub mod proxy;
 mod queries;
 mod queues;
-mod quota;
 mod quotes;
 pub mod reading;
-pub mod reading_jobs;
-mod reply;
-pub(crate) mod secrets;
-pub mod seen;
+mod secrets;
 pub mod serve;
 mod sessions;
 mod settings;
 pub mod spending;
 pub mod statement;
+mod tagged;
 mod terminal;
 mod users;
 mod watched;
 mod webhooks;
 
-pub use caller::{Caller, Session};
+pub use caller::Session;
+pub use era_app::auth::Caller;
 pub use extract::{Body, From, Path, Query};
 pub use failure::Failure;
 pub use serve::Serving;
 
 use std::sync::Arc;
 
+use axum::http::{HeaderMap, Method, Uri};
+use axum::response::{IntoResponse, Response};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::App;
+use crate::{App, page};
 
 /// What a server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,12 +137,20 @@ pub fn service(app: App, doors: Doors) -> axum::Router {
         .route_layer(queries)
         .route("/api/v1/openapi.json", axum::routing::get(told))
         .merge(health::routes().split_for_parts().0)
-        .fallback(crate::page::or_nowhere)
+        .fallback(page_or_nowhere)
         .method_not_allowed_fallback(middleware::no_such_method)
         .layer(axum::extract::DefaultBodyLimit::max(extract::JSON_BYTES_MAX))
         .layer(tower_http::catch_panic::CatchPanicLayer::custom(middleware::panicked))
         .layer(axum::middleware::from_fn(middleware::surround))
         .with_state(app)
+}
+
+/// The page at whatever is no route, or that nothing is there.
+async fn page_or_nowhere(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    match page::at(&method, uri.path(), &headers) {
+        Some(page) => page,
+        None => middleware::nowhere().await.into_response(),
+    }
 }
 
 #[cfg(test)]

@@ -1,25 +1,19 @@
 //! Quotes: what a bid would get, with its menu, counter-offers and holds.
 
-use std::time::Instant;
-
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use era_api::account::Scope;
-use era_api::quote::{Hold, QuoteAsk, Quoted};
-use era_core::quote::{Declined, menu, quote};
-use era_core::units::HoldId;
-use era_core::{Command, Reply};
+use era_api::quote::{QuoteAsk, Quoted};
+use era_app::quotes::{self, Moment};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::caller::Caller;
+use super::Caller;
 use super::extract::{Body, Path};
 use super::failure::Failure;
 use super::idempotency::Key;
-use super::reply::{done, refused};
 use crate::App;
-use crate::clock::{Clock, SystemClock};
-use crate::wire;
 
 /// The routes of quotes and holds.
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -38,32 +32,13 @@ async fn ask(
     key: Option<Key>,
     Body(asked): Body<QuoteAsk>,
 ) -> Result<Json<Quoted>, Failure> {
-    let begun = Instant::now();
-    let snapshot = app.driver.snapshot();
-    let now = SystemClock.now().max(snapshot.now());
-    let bid = wire::bid(caller.user, &asked)?;
     if asked.hold {
         caller.may(Scope::Write)?;
-        // Before anything is set aside: whoever is refused the menu holds nothing.
-        let menu = if asked.menu { wire::menu(&menu(&snapshot, &bid, now)?) } else { Vec::new() };
         let key = key.and_then(|key| key.for_core(caller.user));
-        let answer = app.driver.ask(Command::Hold { key, bid: bid.clone() }, None).await?;
-        let held = match answer.reply {
-            Reply::Held { hold, expires, quote } => Ok((hold, expires, quote)),
-            other => Err(refused(other)),
-        };
-        let price = held.as_ref().ok().map(|(_, _, quote)| quote.price);
-        app.asks.asked(&bid, now, price, begun.elapsed());
-        let (hold, expires, quote) = held?;
-        let hold = Some(Hold { id: hold.0, expires: wire::stamp(expires) });
-        return Ok(Json(Quoted { quote: wire::quote(&quote), hold, menu }));
+        return Ok(Json(quotes::hold(&app, &caller, &asked, key).await?));
     }
-    let answer = quote(&snapshot, &bid, now);
-    let price = answer.as_ref().ok().map(|found| found.price);
-    app.asks.asked(&bid, now, price, begun.elapsed());
-    let found = answer?;
-    let menu = if asked.menu { wire::menu(&menu(&snapshot, &bid, now)?) } else { Vec::new() };
-    Ok(Json(Quoted { quote: wire::quote(&found), hold: None, menu }))
+    let snapshot = app.driver.snapshot();
+    Ok(Json(quotes::quote(&app, &caller, Moment::now(&snapshot), &asked)?))
 }
 
 /// Gives up a hold.
@@ -76,14 +51,8 @@ async fn drop_hold(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<u64>,
-) -> Result<axum::http::StatusCode, Failure> {
+) -> Result<StatusCode, Failure> {
     caller.may(Scope::Write)?;
-    let command = Command::DropHold { hold: HoldId(id), by: caller.actor() };
-    done(app.driver.ask(command, None).await?)
-}
-
-impl From<Declined> for Failure {
-    fn from(declined: Declined) -> Failure {
-        Failure::refused(&declined.refusal, &declined.counter)
-    }
+    quotes::drop_hold(&app, &caller, id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -1,10 +1,11 @@
 //! What a parser says, in words that help: where it is, which field, and what was probably meant.
 
 use axum::http::StatusCode;
+use era_api::plain::{self, Said};
+use era_app::wire::Wrong;
 use serde::de::DeserializeOwned;
 
 use super::Failure;
-use crate::wire::Wrong;
 
 /// Reads a JSON text into a value, or says what is wrong with it. To know where it is, a parser
 /// has to keep note of every step, so it is read that way only once it is known to be wrong.
@@ -15,33 +16,35 @@ pub fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
     let mut parser = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut parser).map_err(|error| {
         let path = error.path().to_string();
-        describe(&path, error.inner())
+        describe(text, &path, error.inner())
     })?;
-    parser.end().map_err(|error| describe(".", &error))?;
+    parser.end().map_err(|error| describe(text, ".", &error))?;
     Ok(value)
 }
 
-fn describe(path: &str, error: &serde_json::Error) -> Failure {
+fn describe(text: &[u8], path: &str, error: &serde_json::Error) -> Failure {
     use serde_json::error::Category;
     let sentence = error.to_string();
     // The parser puts the place at the end; it is told once, in front.
     let (problem, _) = sentence.rsplit_once(" at line ").unwrap_or((&sentence, ""));
     let at = format!("line {}, column {}", error.line(), error.column());
+    // What is no name of a value, or no number as a name, the parser takes for broken JSON.
+    let is_json = || serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
     match error.classify() {
-        Category::Data => {
-            let word = UnknownWord::of(problem);
-            let wrong = Wrong::Unread {
-                told: meant(problem),
-                line: error.line(),
-                column: error.column(),
-                given: word.as_ref().map(|word| word.given.clone()),
-                meant: word.and_then(|word| Some(word.nearest()?.to_owned())),
-            };
-            Failure::bad_field(&field_of(path, problem), wrong)
-        }
         _ if problem.starts_with("recursion limit") => {
             let detail = format!("the body is nested too deeply, at {at}: give at most 127 levels");
             Failure::new(StatusCode::BAD_REQUEST, "too_deep", detail)
+        }
+        class if class == Category::Data || is_json() => {
+            let Said { sentence, field, given, meant } = plain::said(problem, "field");
+            let wrong = Wrong::Unread {
+                told: sentence,
+                line: error.line(),
+                column: error.column(),
+                given,
+                meant,
+            };
+            Failure::bad_field(&field_of(path, field), wrong)
         }
         _ => {
             let detail = format!("the body is no JSON: {problem}, at {at}");
@@ -51,104 +54,16 @@ fn describe(path: &str, error: &serde_json::Error) -> Failure {
 }
 
 /// The field that a problem is about: the one that is named in it, below the path to it.
-fn field_of(path: &str, problem: &str) -> String {
+fn field_of(path: &str, named: Option<String>) -> String {
     let parent = path.trim_matches('.').replace("?", "");
-    let named = ["missing field `", "unknown field `"].iter().find_map(|start| {
-        let (_, rest) = problem.split_once(start)?;
-        Some(rest.split_once('`')?.0)
-    });
     match named {
         // The path may or may not end in the unknown field already.
-        Some(field) if parent.ends_with(field) => parent,
-        Some(field) if parent.is_empty() => field.to_owned(),
+        Some(field) if parent.ends_with(&field) => parent,
+        Some(field) if parent.is_empty() => field,
         Some(field) => format!("{parent}.{field}"),
         None if parent.is_empty() => "body".to_owned(),
         None => parent,
     }
-}
-
-/// A parser's sentence, with the nearest known name where an unknown one was given.
-pub fn meant(problem: &str) -> String {
-    let Some(word) = UnknownWord::of(problem) else { return problem.to_owned() };
-    let UnknownWord { what, given, known } = &word;
-    match word.nearest() {
-        Some(near) => format!("unknown {what} `{given}`: did you mean `{near}`?"),
-        None if known.is_empty() => format!("unknown {what} `{given}`: none is known here"),
-        None => format!("unknown {what} `{given}`: known are {}", known.join(", ")),
-    }
-}
-
-/// A word that a parser does not know, and those that it does.
-struct UnknownWord<'a> {
-    what: &'static str,
-    given: String,
-    known: Vec<&'a str>,
-}
-
-impl<'a> UnknownWord<'a> {
-    /// Out of a parser's sentence, where it is about one.
-    fn of(problem: &'a str) -> Option<UnknownWord<'a>> {
-        let kinds = [("field", "unknown field `"), ("value", "unknown variant `")];
-        let (what, rest) = kinds.into_iter().find_map(|(what, start)| {
-            let (_, rest) = problem.split_once(start)?;
-            Some((what, rest))
-        })?;
-        let (given, expected) = rest.split_once('`')?;
-        let known = expected.split('`').skip(1).step_by(2).collect();
-        Some(UnknownWord { what, given: given.chars().take(80).collect(), known })
-    }
-
-    fn nearest(&self) -> Option<&'a str> {
-        nearest(&self.given, &self.known)
-    }
-}
-
-/// A word that is none of those known here, with the one that was probably meant.
-pub fn unknown_word(given: &str, known: &[&str]) -> Wrong {
-    let given: String = given.chars().take(40).collect();
-    let meant = nearest(&given, known).map(str::to_owned);
-    Wrong::Unknown { given, meant, known: known.iter().map(|&word| word.to_owned()).collect() }
-}
-
-/// Words by comma, each of which a value of this type is written as.
-pub fn words<T: DeserializeOwned>(field: &str, text: &str) -> Result<Vec<T>, Failure> {
-    use serde::de::IntoDeserializer;
-    use serde::de::value::{Error, StrDeserializer};
-    let read = |word: &str| {
-        let word: StrDeserializer<'_, Error> = word.trim().into_deserializer();
-        T::deserialize(word).map_err(|error| unread_word(field, &error.to_string()))
-    };
-    text.split(',').map(read).collect()
-}
-
-/// Kinds of events by comma.
-pub fn kinds(text: &str) -> Result<Vec<String>, Failure> {
-    let read = |word: &str| {
-        let bare = serde_json::json!({ "type": word.trim() });
-        // Of a kind that is known it says at most that something is missing.
-        match serde_json::from_value::<era_core::Event>(bare) {
-            Err(error) if error.to_string().starts_with("unknown variant") => {
-                Err(unread_word("event", &error.to_string()))
-            }
-            _ => Ok(word.trim().to_owned()),
-        }
-    };
-    let kinds: std::collections::BTreeSet<_> =
-        text.split(',').map(read).collect::<Result<_, _>>()?;
-    Ok(kinds.into_iter().collect())
-}
-
-fn unread_word(field: &str, problem: &str) -> Failure {
-    let wrong = UnknownWord::of(problem).map(|word| unknown_word(&word.given, &word.known));
-    Failure::bad_field(field, wrong.unwrap_or(Wrong::Word))
-}
-
-/// The known word that is most likely meant, where one is near enough.
-pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
-    let distance = |word: &&&str| strsim::damerau_levenshtein(given, word);
-    let near = known.iter().min_by_key(distance)?;
-    let limit = (near.len().max(given.len()) / 3).max(1);
-    (distance(&near) <= limit).then_some(*near)
 }
 
 #[cfg(test)]
@@ -189,7 +104,7 @@ mod tests {
             (r#""resources": {}, "constraints": {"poool": "a"}"#, "ask.constraints.poool", "pool"),
         ];
         for (ask, field, meant) in cases {
-            let problem = refused::<era_api::job::NewJob>(&job(ask));
+            let problem = refused::<era_api::job::JobSpec>(&job(ask));
             assert_eq!(problem.field.as_deref(), Some(field), "{}", problem.detail);
             assert_eq!(problem.parameters["meant"], meant, "{}", problem.detail);
             assert_eq!(problem.parameters["line"], 2, "{}", problem.detail);
@@ -207,6 +122,18 @@ mod tests {
         assert_eq!(problem.field.as_deref(), Some("name"));
     }
 
+    /// The parser has the same words for a wrong value as for broken JSON.
+    #[test]
+    fn a_number_in_place_of_a_word_is_no_broken_json() {
+        let problem = refused::<NewUser>(r#"{"name": "a", "role": 3}"#);
+        assert_eq!((problem.status, problem.field.as_deref()), (422, Some("role")));
+        let told = "another kind of value belongs here, at line 1, column 23";
+        assert_eq!(problem.detail, told);
+        let problem = refused::<era_api::cluster::Pool>(r#"{"level_caps": {"one": 0.5}}"#);
+        assert_eq!((problem.status, problem.field.as_deref()), (422, Some("level_caps.one")));
+        assert!(problem.detail.starts_with("a whole number belongs here"), "{}", problem.detail);
+    }
+
     #[test]
     fn what_is_no_json_is_told_with_its_place() {
         for (text, code) in
@@ -219,30 +146,5 @@ mod tests {
         let deep = format!("{{\"name\":{}", "[".repeat(100_000));
         let problem = refused::<serde_json::Value>(&deep);
         assert_eq!(problem.code, "too_deep");
-    }
-
-    #[test]
-    fn words_are_read_by_comma_and_an_unknown_one_is_told_with_the_nearest() {
-        use era_core::cluster::Health;
-        assert_eq!(words::<Health>("health", "up, lost").unwrap(), [Health::Up, Health::Lost]);
-        assert_eq!(kinds("running,ended, running").unwrap(), ["ended", "running"]);
-        for (told, field, given, meant) in [
-            (words::<Health>("health", "lots").unwrap_err(), "health", "lots", "lost"),
-            (kinds("ended,runing").unwrap_err(), "event", "runing", "running"),
-        ] {
-            assert_eq!(told.0.field.as_deref(), Some(field));
-            assert_eq!(
-                (&told.0.parameters["given"], &told.0.parameters["meant"]),
-                (&given.into(), &meant.into())
-            );
-        }
-    }
-
-    #[test]
-    fn only_near_words_are_meant() {
-        assert_eq!(nearest("memry", &["memory", "cpu"]), Some("memory"));
-        assert_eq!(nearest("gup", &["gpu", "cpu"]), Some("gpu"));
-        assert_eq!(nearest("colour", &["memory", "cpu"]), None);
-        assert_eq!(nearest("x", &[]), None);
     }
 }

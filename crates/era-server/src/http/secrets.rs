@@ -6,18 +6,17 @@ use axum::http::StatusCode;
 use era_api::Page;
 use era_api::page::PageAsk;
 use era_api::secret::{NewSecret, SECRETS_MAX, Secret, VALUE_BYTES_MAX, is_name, is_value};
+use era_app::audit;
+use era_app::auth::now_ms;
+use era_app::paging;
+use era_app::wire::{Wrong, shown};
 use era_store::secrets::SecretRow;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::audit::stamp;
-use super::{Body, Caller, Failure, From, Path, Query, audit, paging};
+use super::{Body, Caller, Failure, From, Path, Query};
 use crate::App;
-use crate::auth::now_ms;
-use crate::wire::Wrong;
-
-/// Longest part of a name that is repeated.
-const NAME_SHOWN: usize = 40;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(set, remove))
@@ -60,7 +59,7 @@ async fn set(
     }
     let (now, most) = (now_ms(), SECRETS_MAX as u32);
     let done = app.store.secrets().set(caller.user.0, &name, &value, now, most).await?;
-    audit::note(&app, &caller.name, from, "secret.set", &name, done).await;
+    audit::note(&app, &caller.name, from.0, "secret.set", &name, done).await;
     if !done {
         let detail = format!("at most {SECRETS_MAX} secrets: remove one first");
         return Err(Failure::new(StatusCode::CONFLICT, "limit", detail));
@@ -81,7 +80,7 @@ async fn remove(
     if !there {
         return Err(Failure::not_found("secret", shown(&name)));
     }
-    audit::note(&app, &caller.name, from, "secret.remove", &name, true).await;
+    audit::note(&app, &caller.name, from.0, "secret.remove", &name, true).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -91,9 +90,4 @@ fn check_name(field: &str, name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::bad_field(field, Wrong::SecretName { given: shown(name) }))
-}
-
-/// As much of a stranger's text as is repeated.
-pub(crate) fn shown(name: &str) -> String {
-    name.chars().take(NAME_SHOWN).collect::<String>().escape_debug().collect()
 }

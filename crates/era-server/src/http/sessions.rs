@@ -9,19 +9,21 @@ use era_api::account::{
     LoggedIn, Login, Me, NewToken, PasswordChange, Scope, TokenInfo, TokenMade,
 };
 use era_api::page::PageAsk;
+use era_app::audit;
+use era_app::auth::token::Live;
+use era_app::auth::{LoginError, NewSession, OWN_MACHINE, TOKENS_MAX, UserEntry, scopes_of};
+use era_app::paging;
+use era_app::wire::{Wrong, credits};
 use era_core::ledger::Account;
 use era_core::units::UserId;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::audit::{self, stamp};
+use super::audit::stamp;
 use super::caller::{COOKIE_PLAIN, COOKIE_SECURE};
 use super::serve::Encrypted;
-use super::{Body, Caller, Failure, From, Path, Query, Session, paging};
+use super::{Body, Caller, Failure, From, Path, Query, Session};
 use crate::App;
-use crate::auth::token::Live;
-use crate::auth::{LoginError, NewSession, TOKENS_MAX, UserEntry, scopes_of};
-use crate::wire::{Wrong, credits};
 
 /// Longest time a token may be good for.
 const VALID_S_MAX: u64 = 366 * 24 * 3600;
@@ -52,12 +54,12 @@ async fn log_in(
         Ok(entered) => entered,
         Err(error) => {
             if matches!(error, LoginError::Wrong) {
-                audit::note(&app, &login.user, from, "login.failed", &login.user, false).await;
+                audit::note(&app, &login.user, from.0, "login.failed", &login.user, false).await;
             }
             return Err(error.into());
         }
     };
-    audit::note(&app, &user.name, from, "login", &issued.live.id, true).await;
+    audit::note(&app, &user.name, from.0, "login", &issued.live.id, true).await;
     let mut logged = LoggedIn {
         me: describe(&app, &user, &issued.live),
         token: None,
@@ -89,7 +91,7 @@ async fn log_out(
     encrypted: Option<Extension<Encrypted>>,
 ) -> Result<Response, Failure> {
     app.auth.end(&session.live).await?;
-    audit::note(&app, &session.caller.name, from, "logout", &session.live.id, true).await;
+    audit::note(&app, &session.caller.name, from.0, "logout", &session.live.id, true).await;
     let secure = encrypted.is_some_and(|Extension(Encrypted(yes))| yes);
     let gone = cookie(secure, "", 0)?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, gone)]).into_response())
@@ -116,6 +118,9 @@ fn describe(app: &App, user: &UserEntry, live: &Live) -> Me {
 
 fn check_label(label: Option<&str>) -> Result<(), Failure> {
     let Some(label) = label else { return Ok(()) };
+    if label == OWN_MACHINE {
+        return Err(Failure::bad_field("label", Wrong::OwnMachine));
+    }
     let good = (1..=LABEL_MAX).contains(&label.chars().count());
     if good && !label.chars().any(char::is_control) {
         return Ok(());
@@ -215,7 +220,7 @@ async fn make_token(
     let session =
         NewSession { label: wanted.label, scopes, valid_ms, cookie: false, limited: false };
     let issued = app.auth.issue(&account, session).await?;
-    audit::note(&app, &caller.name, from, "token.create", &issued.live.id, true).await;
+    audit::note(&app, &caller.name, from.0, "token.create", &issued.live.id, true).await;
     let made = TokenMade { token: issued.secret, info: info(&issued.live) };
     Ok((StatusCode::CREATED, Json(made)))
 }
@@ -243,11 +248,11 @@ async fn end(
     let live = all.iter().find(|live| live.id == id);
     let live = live.ok_or_else(|| Failure::not_found("token", id))?;
     app.auth.end(live).await?;
-    audit::note(app, &caller.name, from, "token.revoke", &live.id, true).await;
+    audit::note(app, &caller.name, from.0, "token.revoke", &live.id, true).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Change one's own password. All other sessions and tokens end.
+/// Change one's own password. All other sessions and tokens end, but that of the server's own machine.
 #[utoipa::path(put, path = "/password", tag = "sessions", request_body = PasswordChange,
     responses((status = 204)))]
 async fn change_password(
@@ -260,7 +265,7 @@ async fn change_password(
     let (user, live) = (session.caller.user, &session.live.id);
     let done = app.auth.change_password(user, live, &change.old, &change.new, from.0).await;
     let name = &session.caller.name;
-    audit::note(&app, name, from, "password.change", name, done.is_ok()).await;
+    audit::note(&app, name, from.0, "password.change", name, done.is_ok()).await;
     done?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -6,16 +6,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::settings::Settings;
+use era_app::answer::audited;
+use era_app::wire;
 use era_core::Command;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::caller::Caller;
+use super::Caller;
 use super::extract::{Body, From};
 use super::failure::Failure;
-use super::reply::audited;
 use crate::App;
-use crate::wire;
 
 /// The routes of settings.
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -48,5 +48,7 @@ async fn change(
     let state = app.driver.snapshot();
     let settings = wire::settings_put(state.settings(), &changes)?;
     let names = changes.keys().map(String::as_str).collect::<Vec<_>>().join(",");
-    audited(&app, &caller, from, "settings.set", &names, Command::SetSettings { settings }).await
+    audited(&app, &caller, from.0, "settings.set", &names, Command::SetSettings { settings })
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -6,17 +6,17 @@ use axum::Json;
 use axum::extract::State;
 use era_api::account::{Chargeback, ChargebackLine, Spending, SpendingStretch, Spent};
 use era_api::{Credits, Timestamp};
+use era_app::clock::{Clock, SystemClock};
+use era_app::seen::seen_by;
+use era_app::wire::{Wrong, stamp, time};
 use era_core::units::{Span, Time, UserId};
 use era_store::tables;
 use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::seen::seen_by;
 use super::{Caller, Failure, Path, Query};
 use crate::App;
-use crate::clock::{Clock, SystemClock};
-use crate::wire::{Wrong, stamp, time};
 
 /// The longest period that is summed up.
 const PERIOD_MAX: Span = Span::from_days(400);
@@ -71,14 +71,14 @@ async fn spending(
     if step_s < STEP_MIN_S {
         return Err(Failure::bad_field(
             "step_s",
-            Wrong::Range { least: STEP_MIN_S, most: crate::wire::seconds(PERIOD_MAX) },
+            Wrong::Range { least: STEP_MIN_S, most: era_app::wire::seconds(PERIOD_MAX) },
         ));
     }
     // What was just paid for is on it.
     app.wait_for(app.driver.snapshot().seq()).await;
     let account = seen_account(&app, &caller, &user).await?;
     let hours = app.feed.tables().spending(account, from, to).await?;
-    let step = crate::wire::span(step_s);
+    let step = era_app::wire::span(step_s);
     let mut stretches: BTreeMap<Time, BTreeMap<Option<String>, tables::Spent>> = BTreeMap::new();
     for hour in hours {
         let begin = Time(hour.hour * tables::HOUR_MS).max(from);

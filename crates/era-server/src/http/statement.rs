@@ -6,19 +6,18 @@ use axum::Json;
 use axum::extract::State;
 use era_api::account::{StatementFilter, StatementLine};
 use era_api::{Credits, Page};
+use era_app::seen::{event_place, job_id, page_size};
+use era_app::wire::{Wrong, stamp, time, words};
 use era_core::ledger::Reason;
 use era_core::units::UserId;
 use era_store::tables::{StatementQuery, StatementRow};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::reading::words;
-use super::seen::{event_place, job_id, page_size};
 use super::spending::seen_account;
 use super::watched::may_watch;
 use super::{Caller, Failure, Path, Query};
 use crate::App;
-use crate::wire::{Wrong, stamp, time};
 
 /// Statements.
 pub fn routes() -> OpenApiRouter<App> {

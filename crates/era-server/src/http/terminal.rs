@@ -13,6 +13,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use era_api::account::{Role, Scope};
 use era_api::terminal::{TerminalEnd, TerminalSize, TerminalWord};
+use era_app::audit;
+use era_app::seen;
 use era_cloud::{Attached, NoTerminal, Shown, Typed};
 use era_core::units::JobId;
 use era_store::tables::JobRow;
@@ -26,7 +28,7 @@ use utoipa_axum::routes;
 use super::lasting::Lasting;
 use super::logs::not_a_socket;
 use super::watched::{GOODBYE_TIME_MAX, HEARTBEAT, SEND_TIME_MAX, room};
-use super::{Caller, Failure, From, Path, Query, audit, seen};
+use super::{Caller, Failure, From, Path, Query};
 use crate::App;
 
 /// Most bytes that are typed in one message: more than is pasted.
@@ -76,7 +78,7 @@ async fn attach(
     let upgrade = upgrade.map_err(not_a_socket)?;
     let room = room()?;
     let attached = reach(&app, &job, ask.rank.unwrap_or(0)).await;
-    audit::note(&app, &caller.name, from, "job.attach", &id.to_string(), attached.is_ok()).await;
+    audit::note(&app, &caller.name, from.0, "job.attach", &id.to_string(), attached.is_ok()).await;
     let attached = attached?;
     let lasting = lasting.map(|Extension(lasting)| lasting);
     let upgrade = upgrade.max_message_size(TYPED_BYTES_MAX).max_frame_size(TYPED_BYTES_MAX);

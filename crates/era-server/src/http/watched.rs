@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use era_app::seen;
 use era_core::units::JobId;
 use serde::Serialize;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::lasting::Lasting;
-use super::{Caller, Failure, seen};
+use super::{Caller, Failure};
 use crate::App;
 
 /// Most WebSockets that follow logs or metrics at a time.
@@ -32,10 +33,16 @@ pub(super) async fn may_watch(app: &App, caller: &Caller, id: u64) -> Result<Job
     Ok(seen::job(app, caller, id).await?.id)
 }
 
-/// Whether nothing more will come of a job.
-pub(super) async fn is_over(app: &App, job: JobId) -> Result<bool, Failure> {
-    app.wait_for(app.driver.snapshot().seq()).await;
-    Ok(app.feed.tables().job(job).await?.is_none_or(|row| row.state.is_over()))
+/// Whether nothing more will come of a job. Everyone who follows asks at every look, so it is the
+/// state in memory that answers, and not a database.
+pub(super) fn is_over(app: &App, job: JobId) -> bool {
+    let state = app.driver.snapshot();
+    match state.job(job) {
+        Ok(job) => job.ended.is_some(),
+        // The state forgets jobs a while after their end. Where another process leads, one that was
+        // just accepted may not be in it yet.
+        Err(_) => state.had_job(job),
+    }
 }
 
 /// Room for one more who follows.

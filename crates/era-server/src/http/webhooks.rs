@@ -6,16 +6,18 @@ use axum::http::StatusCode;
 use era_api::account::{NewWebhook, Webhook, WebhookEvent, WebhookMade};
 use era_api::page::PageAsk;
 use era_api::{Credits, Page};
+use era_app::audit;
+use era_app::auth::{now_ms, token};
+use era_app::paging;
+use era_app::reach::check_url;
+use era_app::webhook::news::name;
+use era_app::wire::Wrong;
 use era_store::accounts::WebhookRow;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, Failure, From, Path, Query, audit, paging};
+use super::{Body, Caller, Failure, From, Path, Query};
 use crate::App;
-use crate::auth::{now_ms, token};
-use crate::webhook::address::check_url;
-use crate::webhook::news::name;
-use crate::wire::Wrong;
 
 /// Most webhooks of an account.
 const WEBHOOKS_MAX: usize = 20;
@@ -89,7 +91,7 @@ async fn make(
         created: now_ms(),
     };
     row.id = rows.add_webhook(&row).await?;
-    audit::note(&app, &caller.name, from, "webhook.create", &row.url, true).await;
+    audit::note(&app, &caller.name, from.0, "webhook.create", &row.url, true).await;
     let secret = row.secret.clone();
     Ok((StatusCode::CREATED, Json(WebhookMade { webhook: describe(row), secret })))
 }
@@ -105,7 +107,7 @@ fn check(app: &App, wanted: &NewWebhook) -> Result<(), Failure> {
         return Err(Failure::bad_field("below", Wrong::PriceAlert));
     }
     if let Some(pool) = &wanted.pool {
-        let name = crate::wire::name("pool", pool)?;
+        let name = era_app::wire::name("pool", pool)?;
         app.driver.snapshot().cluster().pool(&name)?;
     }
     Ok(())
@@ -138,6 +140,6 @@ async fn remove(
 ) -> Result<StatusCode, Failure> {
     let row = own(&app, &caller, id).await?;
     app.auth.rows().remove_webhook(id).await?;
-    audit::note(&app, &caller.name, from, "webhook.remove", &row.url, true).await;
+    audit::note(&app, &caller.name, from.0, "webhook.remove", &row.url, true).await;
     Ok(StatusCode::NO_CONTENT)
 }

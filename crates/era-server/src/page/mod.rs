@@ -8,12 +8,11 @@
 mod encoding;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 use self::encoding::{Encoding, accepted};
-use crate::http::middleware::nowhere;
 
 /// What `make page` built.
 #[derive(RustEmbed)]
@@ -33,17 +32,13 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
 img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; \
 form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// A file of the page, the page itself for a place within it, or that nothing is there.
-pub async fn or_nowhere(method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    let reads = matches!(method, Method::GET | Method::HEAD);
-    let path = uri.path();
+/// A file of the page, or the page itself for a place within it; `None` where nothing is there.
+pub fn at(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
     if !reads || NOT_PAGES.iter().any(|prefix| path.starts_with(prefix)) {
-        return nowhere().await.into_response();
+        return None;
     }
-    match found(path) {
-        Some(name) => answer(&name, &headers),
-        None => nowhere().await.into_response(),
-    }
+    found(path).map(|name| answer(&name, headers))
 }
 
 /// The file that a path means.

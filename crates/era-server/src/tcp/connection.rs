@@ -6,26 +6,23 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use era_api::account::Scope;
-use era_api::job::NewJob;
+use era_api::job::JobSpec;
+use era_app::Services;
+use era_app::jobs::change;
+use era_app::quotes::Moment;
+use era_app::wire::{Wrong, unknown_word};
 use era_core::units::Name;
-use era_core::{Command, Reply};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
-use super::line::{Line, Moment, Standing, answer, new_job, over, unreadable};
+use super::line::{Line, Standing, answer, body, over, quote, status, unreadable};
 use super::seats::{SEATS_MAX, Seat, Seats};
 use super::{CONNECTIONS_MAX, LINE_MAX, OUTSTANDING_MAX, Stream};
-use crate::App;
-use crate::clock::{Clock, SystemClock};
 use crate::http::idempotency::{KEY_MAX, core_key};
-use crate::http::reading::unknown_word;
 use crate::http::{Caller, Failure};
-use crate::submit::{Owner, submit};
-use crate::wire::Wrong;
 
 /// Bytes that are read at a time.
 const READ: usize = 64 * 1024;
@@ -78,7 +75,7 @@ struct Known {
 }
 
 struct Connection {
-    app: App,
+    app: Services,
     seats: Seats,
     known: Option<Known>,
     tries: u32,
@@ -89,7 +86,7 @@ struct Connection {
 /// Serves a connection until it is over.
 pub(super) async fn serve(
     mut stream: impl Stream,
-    app: App,
+    app: Services,
     seats: Seats,
     stop: CancellationToken,
 ) -> Result<(), Ended> {
@@ -204,9 +201,8 @@ impl Connection {
         if !read.contains(&b'\n') {
             return 0;
         }
-        let (app, snapshot) = (self.app.clone(), self.app.driver.snapshot());
-        let now = SystemClock.now().max(snapshot.now());
-        let moment = Moment { app: &app, snapshot: &snapshot, now };
+        let snapshot = self.app.driver.snapshot();
+        let moment = Moment::now(&snapshot);
         self.look_again();
         let mut taken = 0;
         while self.pending.len() < OUTSTANDING_MAX {
@@ -214,13 +210,13 @@ impl Connection {
             let text = read[taken..taken + end].trim_ascii();
             taken += end + 1;
             if !text.is_empty() {
-                self.one(&moment, text);
+                self.one(moment, text);
             }
         }
         taken
     }
 
-    fn one(&mut self, moment: &Moment<'_>, text: &[u8]) {
+    fn one(&mut self, moment: Moment<'_>, text: &[u8]) {
         if text.len() > LINE_MAX {
             let wrong = Wrong::TooMany { most: LINE_MAX, what: "bytes" };
             let failure = Failure::bad_field("line", wrong);
@@ -245,8 +241,10 @@ impl Connection {
             return answer(&mut self.out, id, &Err::<(), _>(failure));
         };
         match &*line.op {
-            "quote" => answer(&mut self.out, id, &moment.quote(caller, line.ask)),
-            "status" => match moment.status(caller, line.job) {
+            "quote" => {
+                answer(&mut self.out, id, &quote(&self.app, caller, moment, line.ask));
+            }
+            "status" => match status(caller, moment, line.job) {
                 Ok(Standing::Told(status)) => answer(&mut self.out, id, &Ok(status)),
                 Ok(Standing::Over(job)) => {
                     let (app, caller) = (self.app.clone(), caller.clone());
@@ -256,18 +254,20 @@ impl Connection {
             },
             "submit" => match submission(caller, &line) {
                 Ok((job, key)) => {
-                    let (app, owner) = (self.app.clone(), Owner::of(&self.app, caller));
-                    self.answer_later(id, async move { submit(&app, &owner, job, key).await });
+                    let (app, caller) = (self.app.clone(), caller.clone());
+                    self.answer_later(
+                        id,
+                        async move { change::submit(&app, &caller, job, key).await },
+                    );
                 }
                 Err(failure) => answer(&mut self.out, id, &Err::<(), _>(failure)),
             },
-            "cancel" => match cancellation(moment, caller, &line) {
-                Ok(command) => {
-                    let driver = self.app.driver.clone();
-                    self.answer_later(
-                        id,
-                        async move { done(driver.ask(command, None).await?.reply) },
-                    );
+            "cancel" => match body("job", line.job) {
+                Ok(job) => {
+                    let (app, caller) = (self.app.clone(), caller.clone());
+                    self.answer_later(id, async move {
+                        change::cancel(&app, &caller, job, false).await.map(|()| Done {})
+                    });
                 }
                 Err(failure) => answer(&mut self.out, id, &Err::<(), _>(failure)),
             },
@@ -312,13 +312,13 @@ impl Connection {
     }
 
     /// Answers once the scheduler has, which is when it is durable, or the tables.
-    fn answer_later<T: Serialize + 'static>(
+    fn answer_later<T: Serialize + 'static, E: Into<Failure>>(
         &mut self,
         id: u64,
-        asked: impl Future<Output = Result<T, Failure>> + Send + 'static,
+        asked: impl Future<Output = Result<T, E>> + Send + 'static,
     ) {
         self.pending.push(Box::pin(async move {
-            let told = asked.await;
+            let told = asked.await.map_err(E::into);
             let mut line = Vec::new();
             answer(&mut line, id, &told);
             line
@@ -332,9 +332,8 @@ struct Me {
     user: String,
 }
 
-fn submission(caller: &Caller, line: &Line<'_>) -> Result<(NewJob, Option<Name>), Failure> {
-    caller.may(Scope::Write)?;
-    let job = new_job(line.job)?;
+fn submission(caller: &Caller, line: &Line<'_>) -> Result<(JobSpec, Option<Name>), Failure> {
+    let job = body("job", line.job)?;
     let key = line.key.as_deref().map(|key| {
         let bounded = (1..=KEY_MAX).contains(&key.len());
         let key = core_key(caller.user, key).filter(|_| bounded);
@@ -344,29 +343,6 @@ fn submission(caller: &Caller, line: &Line<'_>) -> Result<(NewJob, Option<Name>)
     Ok((job, key))
 }
 
-fn cancellation(moment: &Moment<'_>, caller: &Caller, line: &Line<'_>) -> Result<Command, Failure> {
-    caller.may(Scope::Write)?;
-    Ok(Command::Cancel { job: moment.seen(caller, line.job)?, by: caller.actor() })
-}
-
-fn done(reply: Reply) -> Result<Done, Failure> {
-    match reply {
-        Reply::Done | Reply::Ignored => Ok(Done {}),
-        other => Err(refused(other)),
-    }
-}
-
 /// Nothing to tell but that it is done.
 #[derive(Serialize)]
 struct Done {}
-
-fn refused(reply: Reply) -> Failure {
-    match reply {
-        Reply::Refused { refusal, counter } => Failure::refused(&refusal, &counter),
-        other => {
-            tracing::error!(?other, "an answer that fits no question");
-            let detail = "the scheduler answered another question: report this as a fault";
-            Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
-        }
-    }
-}

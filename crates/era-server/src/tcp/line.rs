@@ -4,18 +4,20 @@ use std::borrow::Cow;
 
 use era_api::Problem;
 use era_api::account::Scope;
-use era_api::job::NewJob;
 use era_api::quote::{QuoteAsk, Quoted};
-use era_core::quote::{Quote, menu, quote};
-use era_core::units::{JobId, Time};
-use era_core::{Refusal, Snapshot, explain};
+use era_app::Services;
+use era_app::error::Kind;
+use era_app::jobs::{change, view};
+use era_app::quotes::{self, Moment};
+use era_app::wire::{self, Wrong};
+use era_app::{AppError, seen};
+use era_core::units::JobId;
+use era_core::{Refusal, explain};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::App;
 use crate::http::reading::json;
-use crate::http::{Caller, Failure, job_views, seen};
-use crate::wire::{self, Wrong};
+use crate::http::{Caller, Failure};
 
 /// A line, before its body is looked at.
 #[derive(Debug, Deserialize)]
@@ -32,13 +34,6 @@ pub(super) struct Line<'a> {
     pub(super) job: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) key: Option<Cow<'a, str>>,
-}
-
-/// What the lines of one read are answered from.
-pub(super) struct Moment<'a> {
-    pub(super) app: &'a App,
-    pub(super) snapshot: &'a Snapshot,
-    pub(super) now: Time,
 }
 
 /// Writes an answer as one line.
@@ -64,61 +59,38 @@ pub(super) fn answer<T: Serialize>(out: &mut Vec<u8>, id: u64, told: &Result<T, 
     out.push(b'\n');
 }
 
-impl Moment<'_> {
-    /// What a bid would get.
-    pub(super) fn quote(&self, caller: &Caller, ask: Option<&RawValue>) -> Result<Quoted, Failure> {
-        caller.may(Scope::Read)?;
-        let asked: QuoteAsk = body("ask", ask)?;
-        if asked.hold {
-            let detail = "a hold is asked for over REST: `POST /api/v1/quotes`";
-            return Err(Failure::bad_field("ask.hold", Wrong::said(detail)));
-        }
-        let begun = std::time::Instant::now();
-        let bid = wire::bid(caller.user, &asked)?;
-        let found = quote(self.snapshot, &bid, self.now);
-        let price = found.as_ref().ok().map(|quote| quote.price);
-        self.app.asks.asked(&bid, self.now, price, begun.elapsed());
-        let found: Quote =
-            found.map_err(|declined| Failure::refused(&declined.refusal, &declined.counter))?;
-        let lines = match asked.menu {
-            false => Vec::new(),
-            true => menu(self.snapshot, &bid, self.now)
-                .map_err(|declined| Failure::refused(&declined.refusal, &declined.counter))?,
-        };
-        Ok(Quoted { quote: wire::quote(&found), hold: None, menu: wire::menu(&lines) })
+/// What a bid would get.
+pub(super) fn quote(
+    services: &Services,
+    caller: &Caller,
+    at: Moment<'_>,
+    ask: Option<&RawValue>,
+) -> Result<Quoted, Failure> {
+    caller.may(Scope::Read)?;
+    let asked: QuoteAsk = body("ask", ask)?;
+    if asked.hold {
+        let detail = "a hold is asked for over REST: `POST /api/v1/quotes`";
+        return Err(Failure::bad_field("ask.hold", Wrong::said(detail)));
     }
+    Ok(quotes::quote(services, caller, at, &asked)?)
+}
 
-    /// Where a job stands, or that the tables have to say it.
-    pub(super) fn status(
-        &self,
-        caller: &Caller,
-        job: Option<&RawValue>,
-    ) -> Result<Standing, Failure> {
-        caller.may(Scope::Read)?;
-        let id = JobId(body("job", job)?);
-        // What has ended is forgotten after a while.
-        if self.snapshot.job(id).map_or(true, |job| job.ended.is_some()) {
-            return Ok(Standing::Over(id));
-        }
-        self.visible(caller, id)?;
-        let explanation = explain(self.snapshot, id).map_err(|refusal| Failure::from(&refusal))?;
-        let explanation = wire::explanation(&explanation);
-        let status = Status { job: id.0, explanation, outcome: None, exit_code: None };
-        Ok(Standing::Told(Box::new(status)))
+/// Where a job stands, or that the tables have to say it.
+pub(super) fn status(
+    caller: &Caller,
+    at: Moment<'_>,
+    job: Option<&RawValue>,
+) -> Result<Standing, Failure> {
+    caller.may(Scope::Read)?;
+    let id = JobId(body("job", job)?);
+    // What has ended is forgotten after a while.
+    if at.snapshot.job(id).map_or(true, |job| job.ended.is_some()) {
+        return Ok(Standing::Over(id));
     }
-
-    /// A job that the caller may see; a foreign one is as if it were not there.
-    pub(super) fn seen(&self, caller: &Caller, job: Option<&RawValue>) -> Result<JobId, Failure> {
-        self.visible(caller, JobId(body("job", job)?))
-    }
-
-    fn visible(&self, caller: &Caller, id: JobId) -> Result<JobId, Failure> {
-        let found = self.snapshot.job(id).map_err(|refusal| Failure::from(&refusal))?;
-        if !caller.sees(found.user, found.group) {
-            return Err(Failure::from(&Refusal::UnknownJob { job: id }));
-        }
-        Ok(id)
-    }
+    change::visible(at.snapshot, caller, id.0)?;
+    let explanation = wire::explanation(&explain(at.snapshot, id)?);
+    let status = Status { job: id.0, explanation, outcome: None, exit_code: None };
+    Ok(Standing::Told(Box::new(status)))
 }
 
 /// What a snapshot has to say of a job.
@@ -143,23 +115,21 @@ pub(super) struct Status {
 }
 
 /// Where a job stands that is over, by the tables.
-pub(super) async fn over(app: &App, caller: &Caller, id: JobId) -> Result<Status, Failure> {
-    let row = seen::job(app, caller, id.0).await.map_err(|failure| match failure.0.status {
-        404 => Failure::from(&Refusal::UnknownJob { job: id }),
-        _ => failure,
+pub(super) async fn over(app: &Services, caller: &Caller, id: JobId) -> Result<Status, AppError> {
+    let row = seen::job(app, caller, id.0).await.map_err(|error| match error.0.kind {
+        Kind::NotFound => Refusal::UnknownJob { job: id }.into(),
+        _ => error,
     })?;
-    let outcome = job_views::outcome(app, &row).await?;
-    let explanation = job_views::explained(app, &row).await?;
+    let outcome = view::outcome(app, &row).await?;
+    let explanation = view::explained(app, &row).await?;
     Ok(Status { job: id.0, explanation, outcome, exit_code: row.exit_code })
 }
 
-/// A job that is handed in.
-pub(super) fn new_job(job: Option<&RawValue>) -> Result<NewJob, Failure> {
-    body("job", job)
-}
-
 /// The body of a line.
-fn body<T: serde::de::DeserializeOwned>(field: &str, raw: Option<&RawValue>) -> Result<T, Failure> {
+pub(super) fn body<T: serde::de::DeserializeOwned>(
+    field: &str,
+    raw: Option<&RawValue>,
+) -> Result<T, Failure> {
     let Some(raw) = raw else {
         return Err(Failure::bad_field(field, Wrong::Missing));
     };

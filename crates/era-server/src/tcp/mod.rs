@@ -13,7 +13,7 @@
 //! < {"id":6,"ok":{"job":16,"state":"ended",…,"outcome":{"code":"failed",…},"exit_code":7}}
 //! ```
 //!
-//! Bodies are those of REST: `QuoteAsk`, `NewJob`; errors are its problem details. Answers carry
+//! Bodies are those of REST: `QuoteAsk`, `JobSpec`; errors are its problem details. Answers carry
 //! the id of their question and come as they are ready, quotes in the order in which they were
 //! asked. What is read together is answered together: a quote is computed in place, on one
 //! snapshot for all that were read at once. Whoever finds no place is told so in a line of the
@@ -28,14 +28,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use era_app::Services;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-
-use crate::App;
 
 /// Longest line, in bytes: a job with all that it may carry fits.
 pub const LINE_MAX: usize = 512 * 1024;
@@ -68,7 +67,7 @@ impl Lines {
     }
 
     /// Serves until it is told to stop, and then until what was asked is answered.
-    pub async fn serve(self, app: App, stop: CancellationToken) {
+    pub async fn serve(self, app: Services, stop: CancellationToken) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let seats = seats::Seats::default();
         let turned_away = Arc::new(Semaphore::new(TOLD_MAX));

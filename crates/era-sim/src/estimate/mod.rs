@@ -5,12 +5,10 @@
 //! sees jobs that have ended, as they were when they were submitted. What the core does with what
 //! is published is not known here.
 
-pub mod accuracy;
 pub mod boost;
 pub mod distribution;
 mod learner;
 mod past;
-pub mod recorded;
 mod table;
 
 pub use learner::{Learner, LearnerSettings};

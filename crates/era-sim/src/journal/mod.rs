@@ -4,7 +4,7 @@
 //! A journal is one segment after another. A segment begins with the state that it starts from:
 //!
 //! ```text
-//! {"segment":1,"core_version":2,"wire_version":1,"state":{…}}
+//! {"segment":1,"core_version":4,"wire_version":1,"state":{…}}
 //! ```
 //!
 //! and goes on with one line for each input, and nothing that follows from it but its events:

@@ -103,14 +103,14 @@ fn an_error_names_the_field_that_it_is_about() {
 #[test]
 fn a_segment_of_another_version_is_refused_with_what_to_do() {
     let text = String::from_utf8(ticks(1)).expect("text");
-    let other = text.replacen("\"core_version\":2", "\"core_version\":9", 1);
+    let other = text.replacen("\"core_version\":4", "\"core_version\":9", 1);
     let (lines, error, _) = read(other.into_bytes());
     assert_eq!(lines, 0);
     assert_eq!(
         error.as_deref(),
         Some(
             "j.jsonl, line 1, `core_version`: segment 1 was written by core version 9, and this \
-             binary replays version 2 only: replay it with the release that wrote it (`era \
+             binary replays version 4 only: replay it with the release that wrote it (`era \
              version` tells), or begin with a segment that an upgrade has migrated"
         )
     );
@@ -123,7 +123,7 @@ fn segments_of_older_versions_are_passed_over() {
     let (older, ours) = (ticks(3), ticks(2));
     let old = |text: Vec<u8>, number: u64| {
         let text = String::from_utf8(text).expect("text");
-        let text = text.replacen("\"core_version\":2", "\"core_version\":1", 1);
+        let text = text.replacen("\"core_version\":4", "\"core_version\":1", 1);
         // What an older core wrote need not make sense to this one.
         let text = text.replace("\"events\":[]", "\"events\":{\"then\":1}");
         text.replacen("{\"segment\":1,", &format!("{{\"segment\":{number},"), 1)

@@ -1,7 +1,7 @@
 //! One stream of bids under one mechanism, from the first bid to the last exit.
 
 use era_core::market::MarketRules;
-use era_core::quote::Quote;
+use era_core::offer::Quote;
 use era_core::settings::Settings;
 use era_core::units::{Milli, Span, Time};
 
@@ -87,6 +87,8 @@ impl Contest {
             // Nobody pays for queue work here: it changes nothing about promises.
             queue_density: Milli(0),
             remember: Span::from_s(1),
+            // What fills holes starts when something happens.
+            pass_every: Span::from_days(3660),
             ..Settings::default()
         };
         let mut driver = Driver::new(self.site, settings, plan.rules.clone(), start)?;
@@ -120,16 +122,17 @@ impl Contest {
         let first = self.stream.first().map_or(Time(0), |a| a.submitted);
         let span = self.last().since(first).ms().max(1) as f64;
         let revenue = driver.revenue().0 as f64 / 1e6;
+        let book = driver.book();
         Outcome {
             jobs: self.stream.len(),
             accepted: tally.accepted,
             value_captured: tally.value as f64 / self.bound.asked.max(1) as f64,
             of_bound: tally.value as f64 / self.bound.value.max(1) as f64,
             revenue,
-            deadlines_met: driver.kept,
-            promises_broken: driver.broken,
-            utilisation: (tally.used_within + driver.filled) / (f64::from(self.site.size()) * span),
-            filled: driver.filled / (f64::from(self.site.size()) * span),
+            deadlines_met: book.kept,
+            promises_broken: book.broken,
+            utilisation: (tally.used_within + book.filled) / (f64::from(self.site.size()) * span),
+            filled: book.filled / (f64::from(self.site.size()) * span),
             unit_cost: revenue / (tally.used / 3_600_000.0).max(f64::MIN_POSITIVE),
             wall_s,
         }

@@ -3,7 +3,7 @@
 //! A trace says what ran; a market needs what was asked for: by when, and what it is worth. Where
 //! a trace does not say, [`Assume`] does. Nothing here knows how bids are decided.
 
-use era_core::bid::{Bid, Constraints, Request, Shape, Window};
+use era_core::bid::{Bid, Request, Shape, Window};
 use era_core::cluster::Rates;
 use era_core::forecast::history::PastRequest;
 use era_core::resources::{PerResource, Resources, WHOLE_GPU};
@@ -136,14 +136,7 @@ impl Asked {
             }
             Site::Gpus { .. } => (Shape::Gpus { total: self.size }, each(0, 1)),
         };
-        let request = Request {
-            shape,
-            each,
-            duration: self.duration,
-            window: self.window(),
-            constraints: Constraints::default(),
-            after: Vec::new(),
-        };
+        let request = Request::new(shape, each, self.duration, self.window());
         Bid::single(user, request, self.value)
     }
 

@@ -1,7 +1,7 @@
 //! The market's laboratory as a specification.
 
 use era_core::market::{DENSITY_MAX, MarketRules, MechanismChoice};
-use era_core::quote::Quote;
+use era_core::offer::Quote;
 use era_core::units::{Milli, Money, Span, Time};
 use proptest::prelude::*;
 

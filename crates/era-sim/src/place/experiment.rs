@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use era_core::bid::{Constraints, Request, Shape, Window};
 use era_core::calendar::{Calendar, Holder, Lane, Layer, Market, PoolCalendar, Row, Seat};
-use era_core::cluster::{Cluster, Eligibility, Health, Node, Pool, Purpose, Rates};
+use era_core::cluster::{Cluster, Eligibility, Health, Node, Pool, Purpose};
 use era_core::forecast::Forecast;
 use era_core::market::MarketRules;
 use era_core::placement::{Choice, Gang, Scorer, Typical};
 use era_core::resources::{Capacity, Gpu, Resources, WHOLE_GPU};
 use era_core::settings::Settings;
-use era_core::units::{JobId, Milli, Name, NodeId, Span, Time};
+use era_core::units::{JobId, Name, NodeId, Span, Time};
 
 use super::comparator::Comparing;
 use super::draw::{draw, shuffled};
@@ -171,12 +171,7 @@ impl World {
         let pool = Name::new("gpu").map_err(|error| BadInput::new(error.to_string()))?;
         let choices = Choices::of(&experiment.pods)?;
         let mut cluster = Cluster::default();
-        let kind = Pool {
-            name: pool.clone(),
-            rates: Rates::default(),
-            closed_share: Milli(0),
-            level_caps: BTreeMap::new(),
-        };
+        let kind = Pool::new(pool.clone());
         cluster.put_pool(kind).map_err(refused)?;
         let rows = order.iter().map(|index| &experiment.nodes[*index]);
         let nodes: Vec<Node> = rows.map(|row| node(row, &pool, &choices)).collect();
@@ -247,12 +242,13 @@ fn request(pod: &Pod, choices: &Choices) -> Request {
     let label = choices.0.get(&pod.models);
     let labels = label.map(|label| (label.clone(), label.clone()));
     Request {
-        shape: Shape::gang(1),
-        each: resources(pod),
-        duration: DURATION,
-        window: Window { earliest: NOW, deadline: END },
         constraints: Constraints { labels: labels.into_iter().collect(), ..Constraints::default() },
-        after: Vec::new(),
+        ..Request::new(
+            Shape::gang(1),
+            resources(pod),
+            DURATION,
+            Window { earliest: NOW, deadline: END },
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use era_core::bid::{Request, Value};
-use era_core::job::{Outcome, Part, Plan, StopReason, each_of};
+use era_core::job::{Attempt, Outcome, Part, Plan, StopReason, each_of};
 use era_core::ledger::Account;
 use era_core::units::{GroupId, JobId, Money, Name, NodeId, Span, Time, UserId};
 use era_core::{Command, Event, Input, State};
@@ -97,13 +97,11 @@ impl Book {
         let Ok(job) = state.job(id) else { return };
         let mut started = None;
         for (index, part) in job.parts.iter().enumerate() {
-            if let era_core::job::Phase::Active { since } = part.phase {
-                let first = started.get_or_insert(since);
-                *first = since.min(*first);
-                self.running.insert((id, index as u16), (since, units(&part.request)));
-                if let Some(plan) = &part.plan {
-                    self.come((id, index as u16), &part.request, plan, since);
-                }
+            if let Some(Attempt { since, plan, .. }) = part.run() {
+                let first = started.get_or_insert(*since);
+                *first = *since.min(first);
+                self.running.insert((id, index as u16), (*since, units(&part.request)));
+                self.come((id, index as u16), &part.request, plan, *since);
             }
             self.grow((id, index as u16), part, state.now());
         }
@@ -255,7 +253,7 @@ impl Book {
     /// Growth beyond a promise that is new is there from now on; what was told to stop is gone by
     /// then, whether it says so or not.
     fn grow(&mut self, (job, index): (JobId, u16), part: &Part, now: Time) {
-        for extra in &part.extras {
+        for extra in part.extras() {
             let units = part.request.each.units(1);
             let new = Stay { node: extra.seat.node, units, from: now, to: Time::MAX };
             let stay = self.there.entry((job, index, extra.rank)).or_insert(new);

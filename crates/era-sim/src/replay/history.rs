@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use era_core::job::StopReason;
 use era_core::units::{HoldId, JobId, Span, Time};
 use era_core::{Command, Event, Input, Reply, State};
+use era_drive::{Conduct, Report};
 
 use super::book::{self, Book};
-use super::executor::{Conduct, Report};
 use super::verify::{NotReplayed, Replayed, Step, verify};
 use crate::journal::Reader;
 
@@ -108,8 +108,8 @@ impl Learner {
         let mut attempts = BTreeMap::new();
         for job in state.jobs().filter(|job| job.ended.is_none()) {
             for (index, part) in job.parts.iter().enumerate() {
-                if let era_core::job::Phase::Active { since } = part.phase {
-                    let stopped = part.stop.is_some();
+                if let Some(run) = part.run() {
+                    let (since, stopped) = (run.since, run.stop().is_some());
                     let attempt = Attempt { since, before: part.done, stopped };
                     attempts.insert((job.id, index as u16), attempt);
                 }
@@ -234,7 +234,8 @@ impl Learner {
             let (work, code) = seen.work.unwrap_or((Span::ZERO, 0));
             let mut reports = seen.reports;
             reports.sort_by_key(|(after, _)| *after);
-            let conduct = Conduct { work, code, reports, saves_on_stop: seen.saves_on_stop };
+            let saves_on_stop = seen.saves_on_stop;
+            let conduct = Conduct { work, code, reports, saves_on_stop, ..Conduct::default() };
             self.history.conduct.insert(key, conduct);
         }
         self.history

@@ -13,7 +13,6 @@
 mod book;
 mod compare;
 mod difference;
-mod executor;
 mod history;
 mod rerun;
 mod rules;
@@ -21,15 +20,12 @@ mod sample;
 #[cfg(test)]
 mod tests;
 mod verify;
-mod world;
 
 pub use book::{Book, Stay, Story};
 pub use compare::{Comparison, Figures, Party, compare};
 pub use difference::Difference;
-pub use executor::{Conduct, ConductOf, Executor, Report};
 pub use history::{Ask, History, learn};
 pub use rerun::{Rerun, rerun};
 pub use rules::{Rules, mechanism_named, scorer_named};
 pub use sample::{SampleSpec, sample};
 pub use verify::{NotReplayed, Replayed, Step, verify};
-pub use world::World;

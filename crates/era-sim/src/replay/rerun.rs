@@ -1,18 +1,16 @@
 //! A history under another rule: the same asks at the same times, with an executor of our own.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use era_core::input::Terms;
 use era_core::job::{After, Outcome, When};
 use era_core::units::{HoldId, JobId, Span, Time};
-use era_core::{Command, Reply, State};
+use era_core::{Command, Input, Output, Reply, State};
+use era_drive::{Conduct, Pace, Scenario, World};
 
 use super::book::Book;
-use super::executor::Conduct;
 use super::history::{Ask, History};
 use super::rules::Rules;
-use super::world::World;
 use crate::BadInput;
 
 /// How long after the last ask the run goes on, so that what waits or runs then may end.
@@ -38,12 +36,32 @@ pub struct Rerun {
     pub inputs: u64,
 }
 
-/// Which job here is which job of the record.
-#[derive(Default)]
-struct Links {
-    recorded: BTreeMap<JobId, Option<JobId>>,
-    /// The job of the record that is being handed in: it may start before its number is told.
-    pending: Option<JobId>,
+/// What the record says of the jobs here, and what becomes of them.
+struct Record<'a> {
+    history: &'a History,
+    /// Which job of the record a job here is, if it is one.
+    links: BTreeMap<JobId, Option<JobId>>,
+    book: Book,
+}
+
+impl Scenario for Record<'_> {
+    /// As it did in the record, and as it was said to where that is not known.
+    fn conduct(&self, state: &State, job: JobId, part: u16) -> Conduct {
+        let recorded = self.links.get(&job).copied().flatten();
+        let known = recorded.and_then(|recorded| self.history.conduct.get(&(recorded, part)));
+        let mut conduct = known.cloned().unwrap_or_default();
+        if conduct.work <= Span::ZERO {
+            let part = |job: &era_core::job::Job| {
+                job.parts.get(usize::from(part)).map(|part| part.request.duration)
+            };
+            conduct.work = state.job(job).ok().and_then(|job| part(job)).unwrap_or(Span(1));
+        }
+        conduct
+    }
+
+    fn follow(&mut self, input: &Input, output: &Output, state: &State) {
+        self.book.follow(state, input, &output.events);
+    }
 }
 
 /// Runs asks from a state of the record. `progress` is told how many asks are through.
@@ -54,23 +72,11 @@ pub fn rerun(
     rules: &Rules,
     progress: &dyn Fn(u64),
 ) -> Result<Rerun, BadInput> {
-    let links = RefCell::new(Links::default());
-    let book = RefCell::new(Book::of(start));
     let open: Vec<JobId> = start.jobs().map(|job| job.id).collect();
-    for job in &open {
-        links.borrow_mut().recorded.insert(*job, Some(*job));
-    }
-    let conduct = |state: &State, job: JobId, part: u16| {
-        let links = links.borrow();
-        let recorded = links.recorded.get(&job).copied().unwrap_or(links.pending);
-        conduct_of(history, recorded, state, job, part)
-    };
-    let watch = |input: &era_core::Input, output: &era_core::Output, state: &State| {
-        book.borrow_mut().follow(state, input, &output.events);
-    };
+    let links = open.iter().map(|job| (*job, Some(*job))).collect();
+    let record = Record { history, links, book: Book::of(start) };
     let mut again = Again {
-        world: World::new(start.clone(), &conduct, watch),
-        links: &links,
+        world: World::new(start.clone(), Pace::default(), record),
         rules,
         holds: start.holds().map(|hold| (hold.id, hold.id)).collect(),
         bids: start.holds().map(|hold| (hold.id, hold.bid.clone())).collect(),
@@ -78,38 +84,18 @@ pub fn rerun(
     };
     for command in rules.opening(start) {
         if let Reply::Refused { refusal, .. } = again.world.send(start.now(), command).reply {
-            return Err(BadInput::new(refusal.to_string()));
+            return Err(refusal.into());
         }
     }
     again.run(asks, start.now(), progress);
     let Again { world, mut rerun, .. } = again;
-    rerun.inputs = world.state.seq() - start.seq();
-    rerun.book = book.take();
+    rerun.inputs = world.state().seq() - start.seq();
+    rerun.book = world.into_scenario().book;
     Ok(rerun)
 }
 
-/// How a job behaves: as it did in the record, and as it was said to where that is not known.
-fn conduct_of(
-    history: &History,
-    recorded: Option<JobId>,
-    state: &State,
-    job: JobId,
-    part: u16,
-) -> Conduct {
-    let known = recorded.and_then(|recorded| history.conduct.get(&(recorded, part)));
-    let mut conduct = known.cloned().unwrap_or_default();
-    if conduct.work <= Span::ZERO {
-        let part = |job: &era_core::job::Job| {
-            job.parts.get(usize::from(part)).map(|part| part.request.duration)
-        };
-        conduct.work = state.job(job).ok().and_then(|job| part(job)).unwrap_or(Span(1));
-    }
-    conduct
-}
-
 struct Again<'a> {
-    world: World<'a>,
-    links: &'a RefCell<Links>,
+    world: World<Record<'a>>,
     rules: &'a Rules,
     /// The number here of each hold of the record.
     holds: BTreeMap<HoldId, HoldId>,
@@ -148,7 +134,6 @@ impl Again<'_> {
         }
         let hands_in = matches!(command, Command::Submit { .. });
         let asks_for_room = hands_in || matches!(command, Command::Hold { .. });
-        self.links.borrow_mut().pending = ask.job;
         let reply = self.world.send(now, command).reply;
         if asks_for_room && matches!(reply, Reply::Refused { .. }) {
             self.rerun.refusals.push(now);
@@ -159,7 +144,7 @@ impl Again<'_> {
                 for nth in 0..u64::from(count) {
                     let job = JobId(job.0 + nth);
                     let recorded = recorded.map(|first| JobId(first.0 + nth));
-                    self.links.borrow_mut().recorded.insert(job, recorded);
+                    self.world.scenario_mut().links.insert(job, recorded);
                     match recorded {
                         Some(recorded) => {
                             self.rerun.job_of.insert(recorded, job);
@@ -210,7 +195,7 @@ impl Again<'_> {
     /// What a job waits for, as it is here; nothing where that is not here, or cannot come about.
     fn before(&self, after: After) -> Option<After> {
         let job = self.rerun.job_of.get(&after.job).copied()?;
-        let state = &self.world.state;
+        let state = self.world.state();
         let known = state.job(job).ok();
         let spoiled = match state.array(job).filter(|book| book.first == job) {
             Some(book) => book.spoiled.is_some(),
@@ -229,7 +214,7 @@ impl Again<'_> {
             }
             Terms::Hold { hold, overrun, release_when_idle } => {
                 let here = self.holds.get(&hold);
-                let here = here.filter(|here| self.world.state.hold(**here).is_ok());
+                let here = here.filter(|here| self.world.state().hold(**here).is_ok());
                 match (here, self.bids.get(&hold)) {
                     (Some(here), _) => Terms::Hold { hold: *here, overrun, release_when_idle },
                     (None, Some(bid)) => {

@@ -1,13 +1,13 @@
 //! Predictions during a run: a learner beside the core, fed with what the core has seen end.
 
 use era_core::Command;
-use era_core::estimate::{Prediction, features_of};
-use era_core::queue::PolicyRule;
+use era_core::outlook::Prediction;
 use era_core::resources::PerResource;
-use era_core::units::{GroupId, JobId, Milli, Span};
+use era_core::units::{JobId, Milli, Span};
 
 use super::setup::Estimates;
-use super::{Driver, instant};
+use super::site::group_of;
+use super::{Driver, EARLY, instant};
 use crate::estimate::{Learner, LearnerSettings, Past};
 use crate::trace::TraceJob;
 
@@ -35,9 +35,6 @@ impl From<&Prediction> for Predicted {
     }
 }
 
-/// Looks for a change of order fall on whole minutes, so that many share one.
-const LOOK_S: i64 = 60;
-
 impl Driver<'_> {
     /// Begins to learn where predictions were asked for, from these jobs first.
     pub(super) fn learn_from(&mut self, past: &[TraceJob]) {
@@ -50,63 +47,47 @@ impl Driver<'_> {
         let mut learner = Learner::new(LearnerSettings { stated, ..LearnerSettings::default() });
         let new_job = |job: &TraceJob| {
             let limit = Span::from_s(self.setup.estimates.limit_s(job));
-            (self.house.new_job(job, limit), GroupId(job.group.map_or(0, |g| g + 1)))
+            (self.desk.new_job(job, limit), group_of(job))
         };
         Past { jobs: past }.teach(&mut learner, new_job, instant);
         let known = learner.published().cloned();
         self.learner = Some(learner);
         if let Some(estimates) = known {
-            self.house.send(instant(-3_600), Command::PublishEstimates { estimates });
+            self.world.send(instant(-3_600), Command::PublishEstimates { estimates });
         }
     }
 
     pub(super) fn note_submission(&mut self, index: usize, id: JobId) {
         let Some(learner) = &mut self.learner else { return };
-        let state = &self.house.state;
+        let state = self.world.state();
         let Ok(job) = state.job(id) else { return };
         let prediction = job.outlook.prediction.as_ref();
-        learner.submitted(index, features_of(state, job), prediction);
-        self.run.jobs[index].predicted = prediction.map(Predicted::from);
+        learner.submitted(index, state.features_of(job), prediction);
+        let predicted = prediction.map(Predicted::from);
+        self.book().run.jobs[index].predicted = predicted;
     }
 
-    pub(super) fn note_end(&mut self, index: usize) {
-        if let Some(learner) = &mut self.learner {
-            let job = &self.trace.jobs[index];
-            learner.ended(index, Span::from_s(job.duration_s), job.shares_used());
+    /// Learns from the jobs that have ended.
+    pub(super) fn note_ends(&mut self) {
+        for index in self.book().take_done() {
+            if let Some(learner) = &mut self.learner {
+                let job = &self.trace.jobs[index];
+                learner.ended(index, Span::from_s(job.duration_s), job.shares_used());
+            }
         }
     }
 
     /// Publishes what was learned from all that ended before this second, if it is time to.
     pub(super) fn publish(&mut self, second: i64) {
         let Some(learner) = &mut self.learner else { return };
-        let executor = &self.executor;
+        let book = self.world.scenario();
         let jobs = self.trace.jobs.len();
         let ran = |index: usize| {
             // What is open from before the run is not on its machines.
-            if index < jobs { Span::from_s(executor.ran_s(index, second)) } else { Span::ZERO }
+            if index < jobs { Span::from_s(book.ran_s(index, second)) } else { Span::ZERO }
         };
         if let Some(estimates) = learner.publish(second, ran) {
-            let at = instant(second) - super::GRACE - Span(1);
-            self.house.send(at, Command::PublishEstimates { estimates });
-        }
-    }
-
-    /// Under the index of what was learned, the order changes when a run passes a step of it.
-    pub(super) fn look_where_the_index_turns(&mut self, index: usize, second: i64) {
-        let (PolicyRule::Gittins, Some(learner), true) =
-            (&self.setup.policy, &self.learner, self.setup.preempt)
-        else {
-            return;
-        };
-        // Jobs are numbered from 1, in the order of the trace.
-        let id = 1 + self.by_id[1..].partition_point(|known| *known < index);
-        let job = self.house.state.job(JobId(id as u64)).ok();
-        let class = job.and_then(|job| learner.published()?.class_of(job));
-        let Some(class) = class else { return };
-        let done = Span::from_s(self.executor.done_s(index));
-        for turn in class.turns().filter(|turn| *turn > done) {
-            let look = second + (turn.0 - done.0 + 999) / 1000;
-            self.executor.look_at((look + LOOK_S - 1) / LOOK_S * LOOK_S);
+            self.world.send(instant(second) - EARLY, Command::PublishEstimates { estimates });
         }
     }
 }

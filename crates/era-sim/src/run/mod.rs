@@ -4,22 +4,22 @@
 //! before the core tells it to stop, so ends are reported just before the second that they fall
 //! in, submissions and passes on it; nothing happens in between.
 
+mod book;
 mod cluster_file;
-mod executor;
-mod house;
 mod learning;
 mod lost;
 mod setup;
+mod site;
 
+use book::Book;
 pub use cluster_file::{ClusterFile, read_cluster};
-use era_core::job::StopReason;
 use era_core::queue::PolicyRule;
-use era_core::units::{JobId, Span, Time};
-use era_core::{Command, Effect, Reply, State};
-use executor::{Executor, Launch};
-pub use house::House;
+use era_core::units::{Span, Time};
+use era_core::{Command, Reply, State, next_pass};
+use era_drive::{Pace, World};
 pub use learning::Predicted;
 pub use setup::{BUCKETS_S, Estimates, Like, Machine, Machines, Ratios, Setup, policy_named};
+use site::Desk;
 
 use crate::BadInput;
 use crate::estimate::Learner;
@@ -126,10 +126,20 @@ pub struct Given {
 
 /// From the word to stop to the end: next to nothing, but enough to save one's work.
 const GRACE: Span = Span(1);
+/// How long before its second an end is reported: before the core would tell it to stop.
+const EARLY: Span = Span(2);
+
+/// A trace does not know when a task began to run, but when it was launched.
+const PACE: Pace = Pace { reports_start: false, ..Pace::AT_ONCE };
 
 /// The instant of a second of the trace. There is room before the first one.
 fn instant(second: i64) -> Time {
     Time::from_s(second + 3_600)
+}
+
+/// The first second of the trace that is not before an instant.
+fn second_of(time: Time) -> i64 {
+    -(-time.since(instant(0)).0).div_euclid(1_000)
 }
 
 /// Runs a trace. `progress` is told how many jobs have ended.
@@ -158,36 +168,37 @@ pub fn run_with(
     watch: &mut dyn FnMut(u64, &State),
 ) -> Result<Run, BadInput> {
     refuse_faults_out_of_place(setup, options)?;
-    let house = House::new(trace, setup)?;
+    let (site, desk) = site::furnish(trace, setup)?;
     let machines = setup.machines.count();
     let last_s = trace.jobs.last().map_or(0, |job| job.submit_s);
+    let early = if setup.like == Like::Pyss { Span::ZERO } else { EARLY };
+    let book = Book::new(trace, options, machines).early(early);
     let mut driver = Driver {
         trace,
         setup,
         options,
-        house,
-        executor: Executor::new(trace.jobs.len(), options.intervals),
+        desk,
+        world: World::of(&site, Time(0), PACE, book)?,
         weather: options.faults.map(|faults| faults.weather(machines, last_s)),
-        effects: Vec::new(),
-        by_id: vec![usize::MAX],
-        run: Run { jobs: vec![JobRun::default(); trace.jobs.len()], ..Run::default() },
         next: 0,
+        look: None,
         learner: None,
     };
     driver.learn_from(&options.past);
-    driver.run.given = vec![Given::default(); machines];
     while let Some(second) = driver.next_second() {
-        driver.executor.looked(second);
         driver.publish(second);
         match setup.like {
             Like::Pyss => driver.one_by_one(second),
             _ => driver.batch(second),
         }
-        watch(driver.executor.ended(), &driver.house.state);
+        driver.note_ends();
+        watch(driver.world.scenario().ended, driver.world.state());
     }
-    driver.name_those_that_never_fit();
-    driver.run.inputs = driver.house.state.seq();
-    Ok(driver.run)
+    let inputs = driver.world.state().seq();
+    let mut run = driver.world.into_scenario().run;
+    run.inputs = inputs;
+    name_those_that_never_fit(trace, &mut run);
+    Ok(run)
 }
 
 /// Another simulator's order of things knows no faults, and a pool has no node that could fail.
@@ -207,46 +218,41 @@ struct Driver<'a> {
     trace: &'a Trace,
     setup: &'a Setup,
     options: &'a Options,
-    house: House,
-    executor: Executor,
+    desk: Desk,
+    world: World<Book<'a>>,
     weather: Option<Weather>,
-    /// What the core wants done, and is not done yet.
-    effects: Vec<Effect>,
-    /// The place in the trace of each job that the core knows.
-    by_id: Vec<usize>,
-    run: Run,
     /// The next job of the trace to be submitted.
     next: usize,
+    /// When another simulator looks again at what runs.
+    look: Option<i64>,
     /// Who predicts, if anybody.
     learner: Option<Learner>,
 }
 
-impl Driver<'_> {
-    /// The next second in which something happens.
-    fn next_second(&mut self) -> Option<i64> {
-        let arrival = self.trace.jobs.get(self.next).map(|job| job.submit_s);
-        let end = self.executor.next_end();
-        let look = self.executor.next_look();
-        let change = self.weather.as_ref().and_then(Weather::next_second);
-        [arrival, end, look, change].into_iter().flatten().min()
+impl<'a> Driver<'a> {
+    fn book(&mut self) -> &mut Book<'a> {
+        self.world.scenario_mut()
     }
 
-    /// Tells the core, and keeps what it wants done.
-    fn send(&mut self, at: Time, command: Command) -> Reply {
-        let output = self.house.send(at, command);
-        self.effects.extend(output.effects);
-        output.reply
+    /// The next second in which something happens.
+    fn next_second(&self) -> Option<i64> {
+        let arrival = self.trace.jobs.get(self.next).map(|job| job.submit_s);
+        let end = self.world.next_report().map(second_of);
+        let change = self.weather.as_ref().and_then(Weather::next_second);
+        let pass = match self.setup.like {
+            Like::Tiresias => self.look,
+            _ => next_pass(self.world.state()).map(second_of),
+        };
+        let next = [arrival, end, change].into_iter().flatten().min();
+        // What does not start on a cluster where nothing runs any more, and nothing comes, never
+        // does.
+        next.map(|next| pass.map_or(next, |pass| pass.min(next)))
     }
 
     /// All ends, then all submissions, then one pass.
     fn batch(&mut self, second: i64) {
-        let before = instant(second) - GRACE - Span(1);
-        while let Some(index) = self.executor.take_end(second) {
-            // What is not done by its limit, the core ends by itself.
-            if self.executor.is_done(index, second) {
-                self.end(index, second, before);
-            }
-        }
+        let before = instant(second) - EARLY;
+        while self.world.report(before) {}
         self.change_weather(second, before);
         while self.next < self.trace.jobs.len() && self.trace.jobs[self.next].submit_s <= second {
             self.submit(instant(second));
@@ -259,14 +265,15 @@ impl Driver<'_> {
 
     /// Submissions, then ends in the order in which the jobs started, with a pass after each.
     fn one_by_one(&mut self, second: i64) {
+        let now = instant(second);
         while self.next < self.trace.jobs.len() && self.trace.jobs[self.next].submit_s <= second {
-            self.submit(instant(second));
-            self.pass(second);
+            self.submit(now);
+            self.world.settle(now);
         }
-        while let Some(index) = self.executor.take_end(second) {
-            self.end(index, second, instant(second));
-            self.pass(second);
+        while self.world.report(now) {
+            self.world.settle(now);
         }
+        self.world.until(now);
     }
 
     fn submit(&mut self, at: Time) {
@@ -275,132 +282,56 @@ impl Driver<'_> {
         let job = &self.trace.jobs[index];
         let limit_s = self.setup.estimates.limit_s(job);
         let limit_s = self.options.faults.map_or(limit_s, |faults| faults.limit_s(index, limit_s));
-        let job = self.house.new_job(job, Span::from_s(limit_s));
-        match self.send(at, Command::Submit { key: None, job }) {
+        let job = self.desk.new_job(job, Span::from_s(limit_s));
+        match self.world.send(at, Command::Submit { key: None, job }).reply {
             Reply::Accepted { job, .. } => {
-                debug_assert_eq!(job.0 as usize, self.by_id.len());
-                self.by_id.push(index);
+                self.book().accepted(index, job);
                 self.note_submission(index, job);
             }
-            Reply::Refused { refusal, .. } => self.run.never_fit.push((index, refusal.to_string())),
+            Reply::Refused { refusal, .. } => {
+                self.book().run.never_fit.push((index, refusal.to_string()));
+            }
             reply => debug_assert!(false, "a submission is accepted or refused: {reply:?}"),
         }
     }
 
-    /// A job has done all its work.
-    fn end(&mut self, index: usize, second: i64, at: Time) {
-        let tasks = self.executor.finish(index, second, &mut self.run);
-        self.run.jobs[index].end_s = Some(second);
-        self.note_end(index);
-        for task in tasks {
-            self.send(at, Command::Exited { task, code: 0, at: None });
-        }
-    }
-
-    /// Goes through the queue, and once more where something had to make room.
+    /// Goes through the queue for as long as that is due: once more where something made room.
+    /// Another simulator does so whenever it looks.
     fn pass(&mut self, second: i64) {
-        for _ in 0..2 {
-            self.send(instant(second), Command::Pass);
-            let mut stopped: Vec<usize> = Vec::new();
-            for effect in std::mem::take(&mut self.effects) {
-                match effect {
-                    Effect::Launch { task, node, each, gpus, until, .. } => {
-                        let until_s = until.since(instant(0)).0 / 1000;
-                        let launch = Launch { task, node, each: &each, gpus: &gpus, until_s };
-                        self.launch(second, &launch);
-                    }
-                    Effect::Stop { task, why: StopReason::Preempted, .. } => {
-                        let index = self.index(task.job);
-                        if stopped.last() != Some(&index) {
-                            stopped.push(index);
-                        }
-                    }
-                    Effect::Stop { task, why: StopReason::Limit, .. } => {
-                        self.over_limit(self.index(task.job), second);
-                    }
-                    _ => {}
-                }
-            }
-            if stopped.is_empty() {
-                return;
-            }
-            for index in stopped {
-                self.preempted(index, second);
-            }
+        let now = instant(second);
+        self.world.advance(now);
+        if self.setup.like == Like::Tiresias {
+            self.world.send(now, Command::Pass);
         }
-    }
-
-    fn launch(&mut self, second: i64, launch: &Launch<'_>) {
-        let index = self.index(launch.task.job);
-        let job = &self.trace.jobs[index];
-        let faults = self.options.faults;
-        let takes_s = faults.map_or(job.duration_s, |faults| faults.duration_s(index, job));
-        self.executor.launch(index, second, takes_s, launch);
-        self.run.jobs[index].start_s.get_or_insert(second);
-        self.run.jobs[index].node = launch.node.0;
-        if self.setup.like != Like::Tiresias {
-            self.look_ahead(index, second);
-        }
-    }
-
-    /// A job was told to make room: it saves its work and is gone at once.
-    fn preempted(&mut self, index: usize, second: i64) {
-        let tasks = self.executor.stop(index, second, &mut self.run);
-        self.run.jobs[index].preemptions += 1;
-        let done = Span::from_s(self.executor.done_s(index));
-        for (rank, task) in tasks.into_iter().enumerate() {
-            if rank == 0 && done > Span::ZERO {
-                self.send(instant(second), Command::Checkpointed { task, done });
-            }
-            self.send(instant(second), Command::Exited { task, code: 143, at: None });
-        }
-    }
-
-    /// In the end every machine is there and idle: whatever still waits fits nowhere.
-    fn name_those_that_never_fit(&mut self) {
-        let refused: std::collections::BTreeSet<usize> =
-            self.run.never_fit.iter().map(|(index, _)| *index).collect();
-        for (index, ran) in self.run.jobs.iter().enumerate() {
-            if ran.start_s.is_none() && !refused.contains(&index) {
-                let gpus = f64::from(self.trace.jobs[index].gpu_milli) / 1000.0;
-                let why = format!("{gpus} GPUs do not fit on the whole cluster, even when empty");
-                self.run.never_fit.push((index, why));
-            }
-        }
-        self.run.never_fit.sort();
-    }
-
-    fn index(&self, job: JobId) -> usize {
-        self.by_id[job.0 as usize]
-    }
-
-    /// Under least-attained service the order changes when a run passes a limit: looks then.
-    fn look_ahead(&mut self, index: usize, second: i64) {
-        let PolicyRule::Las { limits } = &self.setup.policy else {
-            return self.look_where_the_index_turns(index, second);
-        };
-        let gpu_milli = i64::from(self.trace.jobs[index].gpu_milli).max(1);
-        let served = self.executor.done_s(index) * gpu_milli;
-        for limit in limits {
-            let left = *limit as i64 * 1000 - served;
-            if left > 0 {
-                self.executor.look_at(second + (left + gpu_milli - 1) / gpu_milli);
-            }
-        }
+        self.world.until(now);
     }
 
     /// That simulator looks again when the first run would pass its limit, if its service were
     /// counted without its GPUs until now and with them from now on.
     fn look_as_tiresias(&mut self, second: i64) {
         let PolicyRule::Las { limits } = &self.setup.policy else { return };
-        let looks = self.executor.running(second).filter_map(|(index, task, done)| {
+        let (state, running) = (self.world.state(), self.world.scenario().running(second));
+        let looks = running.filter_map(|(index, task, done)| {
             let gpus = i64::from(self.trace.jobs[index].gpu_milli) / 1000;
-            let class = self.house.state.job(task.job).ok()?.parts[0].line.class;
+            let class = state.job(task.job).ok()?.first_part().line.class;
             let limit = *limits.get(usize::from(class))? as i64;
             let after = (limit - done).div_euclid(gpus.max(1));
             (after > 0).then_some(second + after)
         });
-        let first = looks.min();
-        self.executor.look_only_at(first);
+        self.look = looks.min();
     }
+}
+
+/// In the end every machine is there and idle: whatever still waits fits nowhere.
+fn name_those_that_never_fit(trace: &Trace, run: &mut Run) {
+    let refused: std::collections::BTreeSet<usize> =
+        run.never_fit.iter().map(|(index, _)| *index).collect();
+    for (index, ran) in run.jobs.iter().enumerate() {
+        if ran.start_s.is_none() && !refused.contains(&index) {
+            let gpus = f64::from(trace.jobs[index].gpu_milli) / 1000.0;
+            let why = format!("{gpus} GPUs do not fit on the whole cluster, even when empty");
+            run.never_fit.push((index, why));
+        }
+    }
+    run.never_fit.sort();
 }

@@ -1,9 +1,9 @@
 //! What is promised of generated workloads.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use super::{PhillySpec, paper, philly, philly_names};
+use crate::beside::shared;
 use crate::trace::{self, TraceJob};
 
 const SPEC: PhillySpec = PhillySpec { seed: 1, jobs: 60_000, gpus: 300, load_milli: 900 };
@@ -220,18 +220,7 @@ fn distance(a: &mut [i64], b: &mut [i64]) -> f64 {
 
 #[test]
 fn sizes_and_durations_are_those_of_the_recorded_log() {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let shared = std::env::var_os("ERA_SHARED").map_or(beside, PathBuf::from);
-    let log = shared.join("traces/philly.csv.gz");
-    if !log.is_file() {
-        #[allow(clippy::print_stderr)] // the reader of the test's output should know
-        {
-            eprintln!(
-                "skipped: the Philly log is not beside the project, and ERA_SHARED is not set"
-            );
-        }
-        return;
-    }
+    let Some(log) = shared("traces/philly.csv.gz") else { return };
     let recorded = trace::read(&log, None).expect("the log is good").jobs;
     let generated = jobs(PhillySpec { seed: 1, jobs: 200_000, gpus: 2816, load_milli: 900 });
     let durations = |jobs: &[TraceJob], gpus: Option<u32>| -> Vec<i64> {

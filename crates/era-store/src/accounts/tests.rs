@@ -69,7 +69,7 @@ async fn every_change_that_servers_hold_in_memory_leaves_word() {
     changed("a new token").await;
     accounts.remove_token("a").await.unwrap();
     changed("a revoked token").await;
-    accounts.remove_tokens_of(1, None).await.unwrap();
+    accounts.remove_tokens_of(1, None, None).await.unwrap();
     changed("all tokens").await;
 }
 
@@ -112,10 +112,14 @@ async fn a_new_password_ends_all_tokens_but_the_one_that_set_it() {
     for id in ["a", "b", "c"] {
         accounts.add_token(&token(id, 10)).await.unwrap();
     }
-    accounts.remove_tokens_of(1, Some("b")).await.unwrap();
+    accounts.remove_tokens_of(1, Some("b"), None).await.unwrap();
     let left = accounts.tokens(0).await.unwrap();
     assert_eq!(left, [TokenRow { limited: false, ..token("b", 10) }]);
-    accounts.remove_tokens_of(1, None).await.unwrap();
+    let own = TokenRow { label: "own".into(), limited: false, ..token("d", 10) };
+    accounts.add_token(&own).await.unwrap();
+    accounts.remove_tokens_of(1, None, Some("own")).await.unwrap();
+    assert_eq!(accounts.tokens(0).await.unwrap(), [own]);
+    accounts.remove_tokens_of(1, None, None).await.unwrap();
     assert_eq!(accounts.tokens(0).await.unwrap(), []);
 }
 

@@ -83,12 +83,19 @@ impl Accounts {
         self.change(change).await
     }
 
-    /// Removes all tokens of a user, but perhaps one, and frees that one of its limits.
-    pub async fn remove_tokens_of(&self, user: u32, but: Option<&str>) -> Result<(), StoreError> {
+    /// Removes all tokens of a user, but perhaps one, which is freed of its limits, and those with
+    /// this label.
+    pub async fn remove_tokens_of(
+        &self,
+        user: u32,
+        but: Option<&str>,
+        but_labelled: Option<&str>,
+    ) -> Result<(), StoreError> {
         let mut all = self.database.writer().begin().await?;
-        sqlx::query("DELETE FROM account_tokens WHERE user_id = ? AND id <> ?")
+        sqlx::query("DELETE FROM account_tokens WHERE user_id = ? AND id <> ? AND label <> ?")
             .bind(i64::from(user))
             .bind(but.unwrap_or(""))
+            .bind(but_labelled.unwrap_or(""))
             .execute(&mut *all)
             .await?;
         sqlx::query("UPDATE account_tokens SET limited = 0 WHERE user_id = ?")

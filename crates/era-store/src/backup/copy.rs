@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use era_core::units::JOBS_FOLDER;
+
 use super::BackupError;
 use crate::StoreError;
 
@@ -125,8 +127,8 @@ pub(super) fn copied(
 fn is_handed_over(path: &Path) -> bool {
     let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap_or_default()).collect();
     match parts[..] {
-        ["jobs", _, name] => name.starts_with("secrets-p"),
-        ["jobs", _, "guard", _, name] => name == "secrets",
+        [JOBS_FOLDER, _, name] => name.starts_with("secrets-p"),
+        [JOBS_FOLDER, _, "guard", _, name] => name == "secrets",
         _ => false,
     }
 }

@@ -21,6 +21,7 @@ mod tests;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use era_core::units::JOBS_FOLDER;
 use serde::{Deserialize, Serialize};
 use sqlx::Row;
 
@@ -114,7 +115,7 @@ pub async fn backup(folder: &Path, to: &Path) -> Result<Backup, BackupError> {
             }
         }
     }
-    copied(folder, &data, Path::new("jobs"), &mut list)?;
+    copied(folder, &data, Path::new(JOBS_FOLDER), &mut list)?;
     // Without it nobody could open users' secrets after a restore. After the rows, so that the key
     // of each is there.
     list.extend(copied_file(folder, &data, KEY_FILE)?);

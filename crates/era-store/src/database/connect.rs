@@ -10,8 +10,8 @@ use sqlx::AnyConnection;
 use sqlx::any::AnyConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 
+use super::StoreError;
 use super::{Dialect, Durability, Place};
-use crate::StoreError;
 
 /// How long a server may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);

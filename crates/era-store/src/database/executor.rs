@@ -4,6 +4,8 @@
 //! `query.fetch_all(&mut *transaction)` are written as ever.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::stream::{BoxStream, StreamExt, once};
@@ -18,9 +20,19 @@ use super::Dialect;
 pub struct Pool {
     pub(super) connections: AnyPool,
     pub(super) dialect: Dialect,
+    statements: Arc<AtomicU64>,
 }
 
 impl Pool {
+    pub(super) fn new(connections: AnyPool, dialect: Dialect) -> Pool {
+        Pool { connections, dialect, statements: Arc::default() }
+    }
+
+    /// How many statements it was handed.
+    pub(super) fn statements(&self) -> u64 {
+        self.statements.load(Ordering::Relaxed)
+    }
+
     /// Which database it leads to.
     #[cfg(test)]
     pub(crate) fn dialect(&self) -> Dialect {
@@ -30,7 +42,8 @@ impl Pool {
     /// Begins a transaction. It is undone unless it is committed.
     pub async fn begin(&self) -> Result<Transaction, Error> {
         let inner = self.connections.begin().await?;
-        Ok(Transaction(Connection { inner, dialect: self.dialect }))
+        let (dialect, statements) = (self.dialect, self.statements.clone());
+        Ok(Transaction(Connection { inner, dialect, statements }))
     }
 }
 
@@ -64,6 +77,7 @@ impl DerefMut for Transaction {
 pub struct Connection {
     inner: sqlx::Transaction<'static, Any>,
     dialect: Dialect,
+    statements: Arc<AtomicU64>,
 }
 
 impl Connection {
@@ -81,7 +95,12 @@ struct Said {
 }
 
 impl Said {
-    fn new<'q>(dialect: Dialect, mut query: impl Execute<'q, Any>) -> Result<Said, Error> {
+    fn new<'q>(
+        dialect: Dialect,
+        statements: &AtomicU64,
+        mut query: impl Execute<'q, Any>,
+    ) -> Result<Said, Error> {
+        statements.fetch_add(1, Ordering::Relaxed);
         let arguments = query.take_arguments().map_err(Error::Encode)?;
         let persistent = query.persistent();
         Ok(Said { sql: dialect.said(query.sql()), arguments, persistent })
@@ -119,7 +138,7 @@ macro_rules! executor {
                 'c: 'e,
                 E: 'q + Execute<'q, Any>,
             {
-                match Said::new($self.dialect, query) {
+                match Said::new($self.dialect, &$self.statements, query) {
                     Ok(said) => $inner.fetch_many(said),
                     Err(error) => once(ready(Err(error))).boxed(),
                 }
@@ -133,7 +152,7 @@ macro_rules! executor {
                 'c: 'e,
                 E: 'q + Execute<'q, Any>,
             {
-                match Said::new($self.dialect, query) {
+                match Said::new($self.dialect, &$self.statements, query) {
                     Ok(said) => $inner.fetch_optional(said),
                     Err(error) => ready(Err(error)).boxed(),
                 }

@@ -7,6 +7,7 @@
 
 mod connect;
 mod dialect;
+mod error;
 mod executor;
 mod place;
 mod replica;
@@ -17,10 +18,9 @@ use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::Migrator;
 use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection as _};
 
-use crate::StoreError;
-
 pub(crate) use connect::Service;
 pub use dialect::Dialect;
+pub use error::{StoreError, answered_within};
 pub use executor::{Connection, Pool, Transaction};
 pub use place::{BadPlace, Place};
 use replica::Replica;
@@ -143,6 +143,12 @@ impl Database {
         self.replica.as_ref().and_then(Replica::answering).unwrap_or(&self.readers)
     }
 
+    /// How many statements it and its replica were handed.
+    pub fn statements(&self) -> u64 {
+        let replica = self.replica.as_ref().map_or(0, Replica::statements);
+        self.writer.statements() + self.readers.statements() + replica
+    }
+
     /// Whether there is a replica that answers.
     #[cfg(test)]
     pub(crate) fn replica_answers(&self) -> bool {
@@ -214,7 +220,7 @@ async fn pool(
 ) -> Result<Pool, StoreError> {
     let options = options(dialect, durability).min_connections(1).max_connections(most);
     let connections: AnyPool = options.connect(url).await?;
-    Ok(Pool { connections, dialect })
+    Ok(Pool::new(connections, dialect))
 }
 
 fn options(dialect: Dialect, durability: Durability) -> AnyPoolOptions {

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use sqlx::Connection as _;
 
+use super::StoreError;
 use super::{Durability, Place, Pool, READERS, options};
-use crate::StoreError;
 
 /// How often it is asked.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ impl Replica {
         let options = options(dialect, durability).max_connections(READERS);
         let connections =
             options.acquire_timeout(ANSWER_MAX).connect_lazy(place.url().unwrap_or_default())?;
-        let readers = Pool { connections, dialect };
+        let readers = Pool::new(connections, dialect);
         let answers = Arc::new(AtomicBool::new(is_there(&readers).await));
         tokio::spawn(watch(readers.clone(), Arc::downgrade(&answers), place.clone()));
         Ok(Replica { readers, answers })
@@ -44,6 +44,11 @@ impl Replica {
     /// Its connections, while it answers.
     pub(super) fn answering(&self) -> Option<&Pool> {
         self.answers.load(Ordering::Relaxed).then_some(&self.readers)
+    }
+
+    /// How many statements it was handed.
+    pub(super) fn statements(&self) -> u64 {
+        self.readers.statements()
     }
 
     pub(super) async fn close(&self) {

@@ -121,9 +121,9 @@ impl Files {
         })))
     }
 
-    /// The folder of a job: `outputs/`, `checkpoints/`, `logs/` and `work/` are in it.
+    /// The folder of a job.
     pub fn job_folder(&self, job: era_core::units::JobId) -> PathBuf {
-        self.0.folder.join("jobs").join(job.0.to_string())
+        job.folder(&self.0.folder)
     }
 
     fn now(&self) -> i64 {

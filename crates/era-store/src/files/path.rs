@@ -46,7 +46,7 @@ pub enum BadPath {
 
 /// Checks one path.
 pub fn check_path(path: &str) -> Result<(), BadPath> {
-    let shown = || path.chars().take(120).flat_map(char::escape_default).collect::<String>();
+    let shown = || path.chars().take(120).flat_map(char::escape_debug).collect::<String>();
     if path.is_empty() {
         return Err(BadPath::Empty);
     }
@@ -128,6 +128,9 @@ mod tests {
         for path in hostile {
             assert!(check_path(path).is_err(), "{path:?}");
         }
+        // Letters of any script are told as they are; what would disturb a line is not.
+        let told = check_path("/数据/a\u{1b}").unwrap_err().to_string();
+        assert!(told.contains("`/数据/a\\u{1b}`"), "{told}");
         for path in ["a", "a/b.txt", "…/ü", "...", "a b", ".hidden", "2026-11-20T06:00.log", "-rf"]
         {
             check_path(path).unwrap();

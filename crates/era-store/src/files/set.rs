@@ -363,7 +363,7 @@ fn check_name(name: &str) -> Result<(), FilesError> {
     if begins && name.len() <= 63 && name.chars().all(plain) {
         Ok(())
     } else {
-        Err(FilesError::BadName(name.chars().take(80).flat_map(char::escape_default).collect()))
+        Err(FilesError::BadName(name.chars().take(80).flat_map(char::escape_debug).collect()))
     }
 }
 

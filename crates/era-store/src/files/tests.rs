@@ -635,9 +635,9 @@ proptest! {
 }
 
 /// Two gibibytes through an upload that is cut in the middle, with memory that does not grow.
-/// Too slow and too large for every run: `make soak` asks for it.
+/// Too slow and too large for every run: `make soak-store` asks for it.
 #[tokio::test]
-#[ignore = "writes 2 GiB: run by make soak"]
+#[ignore = "writes 2 GiB: run by make soak-store"]
 async fn two_gibibytes_pass_in_bounded_memory() {
     const TOTAL: u64 = 2 << 30;
     let world = world().await;

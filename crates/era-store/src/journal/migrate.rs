@@ -12,6 +12,8 @@ use serde_json::Value;
 use super::{Journal, Segment};
 use crate::StoreError;
 
+mod phases;
+
 /// The versions that a segment was written by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Versions {
@@ -41,6 +43,19 @@ const STEPS: &[Step] = &[
         from: Versions { core: 1, wire: 1 },
         to: Versions { core: 2, wire: 1 },
         change: |_| Ok(()),
+    },
+    // It preempts otherwise, and waits for the nodes of a gang that fails. What it knows more of a
+    // part is nothing at first.
+    Step {
+        from: Versions { core: 2, wire: 1 },
+        to: Versions { core: 3, wire: 1 },
+        change: |_| Ok(()),
+    },
+    // It decides the same; what a part has while it waits, is booked or runs stands in its phase.
+    Step {
+        from: Versions { core: 3, wire: 1 },
+        to: Versions { core: 4, wire: 1 },
+        change: phases::bring,
     },
 ];
 

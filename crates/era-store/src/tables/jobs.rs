@@ -9,11 +9,12 @@
 use std::fmt::Write;
 
 use era_core::units::{GroupId, JobId, Time, UserId};
+use era_spec::{JobSpec, JobState};
 use sqlx::{AssertSqlSafe, Row};
 
 use super::Tables;
 use super::read::{self, JOB_COLUMNS, TASK_COLUMNS};
-use super::rows::{JobRow, JobState, TaskRow};
+use super::rows::{JobRow, TaskRow};
 use super::upsert::Cell;
 use crate::{Dialect, StoreError};
 
@@ -161,11 +162,17 @@ impl Tables {
         row.as_ref().map(read::job).transpose()
     }
 
-    /// What was handed in, as JSON; for a job of an array, once for all of them.
-    pub async fn spec(&self, job: &JobRow) -> Result<Option<String>, StoreError> {
+    /// What was handed in; for a job of an array, once for all of them.
+    pub async fn spec(&self, job: &JobRow) -> Result<Option<JobSpec>, StoreError> {
         let of = job.array.map_or(job.id, |(first, _)| first);
         let spec = sqlx::query_scalar("SELECT spec FROM specs WHERE job = ?");
-        Ok(spec.bind(of.0.cast_signed()).fetch_optional(self.database.readers()).await?)
+        let spec: Option<String> =
+            spec.bind(of.0.cast_signed()).fetch_optional(self.database.readers()).await?;
+        let read = |text: String| serde_json::from_str(&text);
+        spec.map(read).transpose().map_err(|e| StoreError::Damaged {
+            what: format!("what job {of} runs"),
+            problem: e.to_string(),
+        })
     }
 
     /// A job's tasks, newest attempt first; at most so many.
@@ -311,7 +318,11 @@ impl Tables {
         Ok((1..=NAMES_MAX).contains(&names.len()).then_some(names))
     }
 
-    async fn named(&self, table: &'static str, name: &str) -> Result<Option<i64>, StoreError> {
+    pub(super) async fn named(
+        &self,
+        table: &'static str,
+        name: &str,
+    ) -> Result<Option<i64>, StoreError> {
         // Made of constants alone.
         let sql = AssertSqlSafe(format!("SELECT id FROM {table} WHERE name = ? LIMIT 1"));
         Ok(sqlx::query_scalar(sql).bind(name).fetch_optional(self.database.replica()).await?)

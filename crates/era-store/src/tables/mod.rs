@@ -5,6 +5,7 @@
 //! moment repeats nothing and loses nothing. There is one of it. Everybody else reads, by
 //! [`Tables`]. The core's state is never asked, and who may see what is for the caller to say.
 
+mod counts;
 mod jobs;
 mod load;
 mod log;
@@ -27,11 +28,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use era_core::units::NodeId;
 use sqlx::Row;
 
+pub use counts::{COUNTED_MAX, Count};
 pub use jobs::{BadCursor, IDS_MAX, JobCursor, JobQuery, Jobs, Seen};
 pub use log::{EventQuery, StatementPage, StatementQuery};
 pub use measure::{NodeUse, Open};
 pub use project::{Fact, HOUR_MS, hour_of, hours, job_of};
-pub use rows::{EventRow, JobRow, JobState, NodeRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
+pub use rows::{EventRow, JobRow, NodeRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
 pub use spending::{Spent, SpentBy, SpentHour};
 
 use crate::journal::{Journal, Stored};

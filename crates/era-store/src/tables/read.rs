@@ -1,10 +1,11 @@
 //! Reading values out of rows, with what is out of range told as damage.
 
 use era_core::units::{GroupId, JobId, NodeId, Time, UserId};
+use era_spec::JobState;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::rows::{EventRow, JobRow, JobState, StatementRow, TaskRow};
+use super::rows::{EventRow, JobRow, StatementRow, TaskRow};
 use crate::StoreError;
 
 pub(super) const JOB_COLUMNS: &str = "id, name, account, account_name, team, team_name, state, \

@@ -1,67 +1,8 @@
 //! The rows that the projection writes and the queries read, as values.
 
 use era_core::units::{GroupId, JobId, NodeId, Time, UserId};
+use era_spec::JobState;
 use serde::{Deserialize, Serialize};
-
-/// Where a job stands, as the tables keep it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JobState {
-    /// In a queue.
-    Waiting,
-    /// It has a promise that has not begun.
-    Promised,
-    /// Its tasks were sent out.
-    Starting,
-    /// It runs.
-    Running,
-    /// It was told to stop.
-    Stopping,
-    /// Every task exited with 0.
-    Succeeded,
-    /// A task exited with another code.
-    Failed,
-    /// Its owner gave it up, or what it waited for cannot be any more.
-    Cancelled,
-    /// Its owner gave back what was left.
-    Released,
-    /// Its time was over.
-    LimitReached,
-    /// The promise could not be kept.
-    Broken,
-}
-
-impl JobState {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [JobState; 11] = [
-        JobState::Waiting,
-        JobState::Promised,
-        JobState::Starting,
-        JobState::Running,
-        JobState::Stopping,
-        JobState::Succeeded,
-        JobState::Failed,
-        JobState::Cancelled,
-        JobState::Released,
-        JobState::LimitReached,
-        JobState::Broken,
-    ];
-
-    /// Its number in the tables.
-    pub fn number(self) -> i64 {
-        self as i64
-    }
-
-    /// The state with this number.
-    pub fn numbered(number: i64) -> Option<JobState> {
-        JobState::ALL.get(usize::try_from(number).ok()?).copied()
-    }
-
-    /// Whether the job is over.
-    pub fn is_over(self) -> bool {
-        self >= JobState::Succeeded
-    }
-}
 
 /// A job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,7 +35,8 @@ pub struct JobRow {
     pub ended: Option<Time>,
     /// The first code other than 0, else 0 once it succeeded.
     pub exit_code: Option<i32>,
-    /// What it was promised for, or has paid so far, in millionths of a credit.
+    /// What it was promised for, extensions included, or has paid for a queue, in millionths of a
+    /// credit. What it has cost is [`JobRow::cost`].
     pub price: i64,
     /// What each replica needs, as a JSON object of texts.
     pub resources: String,
@@ -119,6 +61,13 @@ pub struct JobRow {
     /// What it is done for, as its owner says.
     #[serde(default)]
     pub project: Option<String>,
+}
+
+impl JobRow {
+    /// What it has cost, in millionths of a credit: all that was charged, less all that came back.
+    pub fn cost(&self) -> i64 {
+        self.charged - self.refunded
+    }
 }
 
 /// One replica of one attempt.

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use era_core::job::TaskId;
 use era_core::units::{JobId, Span, Time};
+use era_spec::JobState;
 use sqlx::Executor;
 
 use super::world::{ADA, START, World, gang};
-use super::{JobQuery, JobState, Projector, Seen, Tables};
+use super::{JobQuery, Projector, Seen, Tables};
 use crate::Store;
 
 fn tell(what: &str, figure: impl std::fmt::Display) {

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use era_core::accounts::Actor;
 use era_core::bid::Shape;
 use era_core::job::TaskId;
-use era_core::units::{JobId, Name, NodeId, Span, Time};
+use era_core::units::{GroupId, JobId, Name, NodeId, Span, Time};
 use era_core::{Command, Reply};
+use era_spec::JobState;
 
 use super::world::{ADA, BOB, START, World, gang};
 use super::{
-    BadCursor, EventQuery, HOUR_MS, JobCursor, JobQuery, JobState, Projector, Seen, StatementQuery,
-    Tables, hour_of,
+    BadCursor, EventQuery, HOUR_MS, JobCursor, JobQuery, Projector, Seen, StatementQuery, Tables,
+    hour_of,
 };
 use crate::copy::{Part, TABLES, read_all};
 use crate::{Note, Store};
@@ -131,7 +132,7 @@ async fn a_job_that_ran_tells_its_times_its_tasks_and_its_money() {
     let tasks = tables.tasks(job, 100).await.unwrap();
     assert_eq!(tasks.iter().map(|task| task.rank).collect::<Vec<_>>(), [0, 1]);
     assert!(tasks.iter().all(|task| task.exit_code == Some(0) && task.prepared_ms == Some(40)));
-    assert!(tables.spec(&row).await.unwrap().unwrap().contains("\"command\""));
+    assert_eq!(tables.spec(&row).await.unwrap().unwrap().work.command, ["true"]);
     let kinds = tables.timeline(&row, (0, 0), &[], 100).await.unwrap();
     let kinds: Vec<&str> = kinds.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["promised", "launched", "running", "task_ended", "task_ended", "ended"]);
@@ -399,6 +400,53 @@ async fn a_list_is_newest_first_in_pages_that_meet_and_never_overlap() {
     assert_eq!(pages(later).await, []);
     let until = JobQuery { until: Some(world.now + Span(1)), ..JobQuery::all(Seen::All, 9) };
     assert_eq!(pages(until).await, newest_first);
+}
+
+#[tokio::test]
+async fn counts_are_those_of_the_whole_list_for_whoever_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path()).await;
+    let jobs: Vec<JobId> = (0..25)
+        .map(|n| world.enqueue(if n % 5 == 0 { ADA } else { BOB }, gang(1, 9, soon(&world, 2))))
+        .collect();
+    world.pass();
+    world.start_all();
+    world.send(Command::Cancel { job: jobs[24], by: Actor::User(BOB) }, Note::default());
+    let tables = world.project().await;
+    // What ada did before she changed to another group is hers, and not her new group's.
+    let moved = "UPDATE jobs SET team = 9 WHERE id = ?";
+    let moved = sqlx::query(moved).bind(jobs[0].0.cast_signed());
+    moved.execute(world.store.tables().writer()).await.unwrap();
+    let active: Vec<JobState> = JobState::ALL.into_iter().filter(|s| !s.is_over()).collect();
+    let seen = [Seen::All, Seen::Own(ADA), Seen::Own(BOB)];
+    let teams = [(7, ADA), (7, BOB), (9, ADA), (9, BOB)];
+    let teams = teams.map(|(team, own)| Seen::Team(GroupId(team), own));
+    for seen in seen.into_iter().chain(teams) {
+        for account in [None, Some("ada"), Some("bob"), Some("nobody")] {
+            for states in [Vec::new(), active.clone(), vec![JobState::Cancelled]] {
+                let account = account.map(str::to_owned);
+                let query = JobQuery { account, states, ..JobQuery::all(seen, 100) };
+                let mut listed = BTreeMap::<JobState, u64>::new();
+                for row in tables.jobs(&query, None).await.unwrap().rows {
+                    *listed.entry(row.state).or_default() += 1;
+                }
+                let counts = tables.job_counts(&query, 100).await.unwrap();
+                assert_eq!(
+                    counts.len(),
+                    if query.states.is_empty() { 11 } else { query.states.len() }
+                );
+                assert!(counts.values().all(|count| !count.more), "{query:?}");
+                let counted = counts.into_iter().filter(|(_, count)| count.jobs > 0);
+                let counted: BTreeMap<_, _> = counted.map(|(s, count)| (s, count.jobs)).collect();
+                assert_eq!(counted, listed, "{query:?}");
+            }
+        }
+    }
+    let waiting = |seen| JobQuery { states: vec![JobState::Waiting], ..JobQuery::all(seen, 1) };
+    for seen in [Seen::All, Seen::Own(BOB), Seen::Team(GroupId(7), ADA)] {
+        let some = tables.job_counts(&waiting(seen), 5).await.unwrap()[&JobState::Waiting];
+        assert!(some.more && some.jobs >= 5, "at most so many are looked at: {some:?}");
+    }
 }
 
 #[tokio::test]

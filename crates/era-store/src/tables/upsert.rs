@@ -51,7 +51,7 @@ impl From<Option<String>> for Cell {
 }
 
 /// A table that rows are put into.
-pub(super) struct Into {
+pub(super) struct Upsert {
     pub table: &'static str,
     pub columns: &'static [&'static str],
     /// How many of the columns, from the first, make the key.
@@ -71,7 +71,7 @@ pub(super) enum There {
     Keep,
 }
 
-impl Into {
+impl Upsert {
     fn sql(&self, rows: usize) -> String {
         let columns = self.columns.join(", ");
         let row = format!("({})", vec!["?"; self.columns.len()].join(","));

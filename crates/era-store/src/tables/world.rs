@@ -16,11 +16,10 @@ use era_core::resources::{Capacity, Gpu, Resources};
 use era_core::settings::Settings;
 use era_core::units::{GroupId, JobId, Milli, Money, Name, NodeId, Span, Time, UserId};
 use era_core::{Command, Effect, Input, Reply, State, step};
-use serde_json::value::RawValue;
 
 use super::{Projector, Tables};
 use crate::journal::Segment;
-use crate::note::{Indices, Seen};
+use crate::note::Seen;
 use crate::{Note, Store};
 
 /// A whole hour, so that buckets are easy to read.
@@ -143,15 +142,17 @@ impl World {
     }
 
     pub(super) fn submit(&mut self, user: UserId, called: &str, terms: Terms) -> Reply {
-        let spec = format!("{{\"name\":\"{called}\",\"work\":{{\"command\":[\"true\"]}}}}");
+        let project = (called == "promised").then_some("thesis");
+        let spec = serde_json::json!({
+            "name": called, "project": project, "work": { "command": ["true"] }
+        });
         // By its written form: what is not said is as it is where nothing is said.
         let job = serde_json::json!({ "user": user, "name": called, "terms": terms });
         let job = serde_json::from_value(job).unwrap();
         let note = Note {
             user: Some(if user == ADA { "ada" } else { "bob" }.into()),
             group: Some("vision".into()),
-            spec: Some(RawValue::from_string(spec).unwrap()),
-            project: (called == "promised").then(|| "thesis".to_owned()),
+            spec: serde_json::from_value(spec).unwrap(),
             received_ms: Some(self.now.0 - 3),
             quote_us: Some(500),
             ..Note::default()
@@ -169,8 +170,9 @@ impl World {
             "user": user, "name": called, "terms": terms, "array": { "count": count }
         });
         let job = serde_json::from_value(job).unwrap();
-        let array = Some(Indices { from: 0, step: 1 });
-        match self.send(Command::Submit { key: None, job }, Note { array, ..Note::default() }) {
+        let spec = serde_json::json!({ "array": { "from": 0, "to": count - 1 } });
+        let spec = serde_json::from_value(spec).unwrap();
+        match self.send(Command::Submit { key: None, job }, Note { spec, ..Note::default() }) {
             Reply::Accepted { job, .. } => job,
             other => panic!("{other:?}"),
         }
@@ -206,7 +208,7 @@ impl World {
         let tasks: Vec<TaskId> = self.launches.drain(..).map(|(task, _)| task).collect();
         for task in &tasks {
             let parts = &self.state.job(task.job).unwrap().parts;
-            let mut growth = parts[usize::from(task.part)].extras.iter();
+            let mut growth = parts[usize::from(task.part)].extras().iter();
             let seat = growth.find(|extra| extra.rank == task.rank).map(|extra| extra.seat);
             let seen = Seen { at_ms: self.now.0, prepared_ms: Some(40), seat, ..Seen::default() };
             let note = Note { task: Some(seen), ..Note::default() };

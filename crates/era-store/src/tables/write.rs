@@ -4,12 +4,12 @@ use era_core::units::JobId;
 
 use super::project::{Changes, Memory};
 use super::rows::{EventRow, JobRow, RefusalRow, StatementRow, TaskRow};
-use super::upsert::{Cell, Into, There};
+use super::upsert::{Cell, There, Upsert};
 use crate::{StoreError, Transaction};
 
 type Cells = Vec<Cell>;
 
-const JOBS: Into = Into {
+const JOBS: Upsert = Upsert {
     table: "jobs",
     columns: &[
         "id",
@@ -58,13 +58,13 @@ const JOBS: Into = Into {
         "changed",
     ]),
 };
-const SPECS: Into =
-    Into { table: "specs", columns: &["job", "spec"], keys: 1, there: There::Set(&["spec"]) };
-const LIVE: Into =
-    Into { table: "live", columns: &["job", "body"], keys: 1, there: There::Set(&["body"]) };
-const HOLDS: Into =
-    Into { table: "holds", columns: &["hold", "bid"], keys: 1, there: There::Set(&["bid"]) };
-const TASKS: Into = Into {
+const SPECS: Upsert =
+    Upsert { table: "specs", columns: &["job", "spec"], keys: 1, there: There::Set(&["spec"]) };
+const LIVE: Upsert =
+    Upsert { table: "live", columns: &["job", "body"], keys: 1, there: There::Set(&["body"]) };
+const HOLDS: Upsert =
+    Upsert { table: "holds", columns: &["hold", "bid"], keys: 1, there: There::Set(&["bid"]) };
+const TASKS: Upsert = Upsert {
     table: "tasks",
     columns: &[
         "job",
@@ -86,54 +86,54 @@ const TASKS: Into = Into {
     keys: 4,
     there: There::Set(&["started", "ended", "exit_code", "cause", "prepared_ms"]),
 };
-const EVENTS: Into = Into {
+const EVENTS: Upsert = Upsert {
     table: "events",
     columns: &["seq", "place", "at", "kind", "job", "account", "team", "body"],
     keys: 2,
     there: There::Keep,
 };
-const STATEMENT: Into = Into {
+const STATEMENT: Upsert = Upsert {
     table: "statement_lines",
     columns: &["account", "seq", "place", "at", "job", "reason", "amount", "balance"],
     keys: 3,
     there: There::Keep,
 };
-const REFUSALS: Into = Into {
+const REFUSALS: Upsert = Upsert {
     table: "refusals",
     columns: &["seq", "at", "account", "code", "sentence", "price"],
     keys: 1,
     there: There::Keep,
 };
-const ACCOUNTS: Into = Into {
+const ACCOUNTS: Upsert = Upsert {
     table: "accounts",
     columns: &["id", "name", "team", "balance"],
     keys: 1,
     there: There::Set(&["name", "team", "balance"]),
 };
-const TEAMS: Into =
-    Into { table: "teams", columns: &["id", "name"], keys: 1, there: There::Set(&["name"]) };
-const NODES: Into = Into {
+const TEAMS: Upsert =
+    Upsert { table: "teams", columns: &["id", "name"], keys: 1, there: There::Set(&["name"]) };
+const NODES: Upsert = Upsert {
     table: "nodes",
     columns: &["id", "name", "pool", "model", "simulated"],
     keys: 1,
     there: There::Set(&["name", "pool", "model", "simulated"]),
 };
-const SPANS: Into = Into {
+const SPANS: Upsert = Upsert {
     table: "node_spans",
     columns: &["node", "since", "until", "cpu", "memory", "gpu"],
     keys: 2,
     there: There::Set(&["until", "cpu", "memory", "gpu"]),
 };
-const NODE_HOURS: Into = Into {
+const NODE_HOURS: Upsert = Upsert {
     table: "node_hours",
     columns: &["hour", "node", "cpu", "memory", "gpu"],
     keys: 2,
     there: There::Add,
 };
-const TALLIES: Into =
-    Into { table: "tallies", columns: &["hour", "what", "amount"], keys: 2, there: There::Add };
+const TALLIES: Upsert =
+    Upsert { table: "tallies", columns: &["hour", "what", "amount"], keys: 2, there: There::Add };
 
-const SPENDING: Into = Into {
+const SPENDING: Upsert = Upsert {
     table: "spending",
     columns: &["account", "team", "project", "hour", "charged", "refunded", "cpu", "memory", "gpu"],
     keys: 4,

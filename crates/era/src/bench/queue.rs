@@ -13,10 +13,11 @@ use era_core::queue::PolicyRule;
 use era_core::queue::formula::Formula;
 use era_core::resources::Resources;
 use era_core::units::{Span, Time, UserId};
-use era_core::{Command, Effect, Input, Reply, State, oracle, step};
+use era_core::{Command, Effect, Reply, oracle};
+use era_drive::{Engine, name};
 use serde_json::json;
 
-use super::world::{NOW, Scale, cluster, loaded, log_uniform, name, random_user, request, send};
+use super::world::{NOW, Scale, cluster, loaded, log_uniform, random_user, request, send};
 use super::{cores, print};
 use era_sim::seeded::Seeded;
 
@@ -37,42 +38,32 @@ pub(super) fn run(json: bool, seed: u64) -> Result<()> {
     Ok(())
 }
 
-fn enqueue(state: &mut State, seeded: &mut Seeded) {
+fn enqueue(engine: &mut Engine, seeded: &mut Seeded) {
     let gpus = 1 << seeded.range(0, 7);
     let duration = log_uniform(seeded, 10.0, 1440.0);
     let window = Window { earliest: Time(0), deadline: Time::LATEST };
-    let queue = QueueTerms {
-        queue: name("default"),
-        preemptible: seeded.range(0, 4) == 0,
-        release_when_idle: false,
-    };
+    let queue =
+        QueueTerms { preemptible: seeded.range(0, 4) == 0, ..QueueTerms::new(name("default")) };
     let terms = Terms::Queue { request: request(gpus, duration, window), queue };
-    let job = NewJob {
-        user: random_user(seeded),
-        name: None,
-        attributes: Default::default(),
-        priority: seeded.range(0, 10) as i32,
-        terms,
-        array: None,
-        after: Vec::new(),
-    };
-    let reply = send(state, Command::Submit { key: None, job }).reply;
+    let user = random_user(seeded);
+    let job = NewJob { priority: seeded.range(0, 10) as i32, ..NewJob::new(user, terms) };
+    let reply = send(engine, Command::Submit { key: None, job }).reply;
     assert!(matches!(reply, Reply::Accepted { .. }), "{reply:?}");
 }
 
 /// Milliseconds to order 100,000 waiting jobs by a formula: the median of several times.
 fn rank_100k_ms(seed: u64) -> Result<f64> {
     let scale = Scale { nodes: 1000, reservations: 0, horizon: Span::from_days(30), load: 0.0 };
-    let mut state = cluster(scale);
+    let mut engine = cluster(scale);
     let mut seeded = Seeded::new(seed);
     for _ in 0..100_000 {
-        enqueue(&mut state, &mut seeded);
+        enqueue(&mut engine, &mut seeded);
     }
     let rule = PolicyRule::Priority { formula: Formula::parse(FORMULA)? };
     let queue = name("default");
     Ok(median((0..11).map(|_| {
         let start = Instant::now();
-        let _ = black_box(queue_order(&state, &queue, Some(&rule)));
+        let _ = black_box(queue_order(engine.state(), &queue, Some(&rule)));
         start.elapsed().as_secs_f64() * 1e3
     })))
 }
@@ -82,12 +73,12 @@ fn rank_100k_ms(seed: u64) -> Result<f64> {
 fn cycle_10k_ms(seed: u64) -> f64 {
     let scale =
         Scale { nodes: 1000, reservations: 20_000, horizon: Span::from_days(30), load: 0.6 };
-    let mut state = loaded(scale, seed);
+    let mut engine = loaded(scale, seed);
     let mut seeded = Seeded::new(seed ^ 0x9a55);
     let mut running = Vec::new();
-    let fill = |state: &mut State, running: &mut Vec<_>| {
+    let fill = |engine: &mut Engine, running: &mut Vec<_>| {
         let start = Instant::now();
-        let output = send(state, Command::Pass);
+        let output = send(engine, Command::Pass);
         let elapsed = start.elapsed().as_secs_f64() * 1e3;
         for effect in output.effects {
             if let Effect::Launch { task, .. } = effect {
@@ -96,22 +87,22 @@ fn cycle_10k_ms(seed: u64) -> f64 {
         }
         elapsed
     };
-    while state.waiting_in_line(&name("default")) < 10_000 {
+    while engine.state().waiting_in_line(&name("default")) < 10_000 {
         for _ in 0..2_000 {
-            enqueue(&mut state, &mut seeded);
+            enqueue(&mut engine, &mut seeded);
         }
-        fill(&mut state, &mut running);
+        fill(&mut engine, &mut running);
     }
     median((0..21).map(|_| {
         for _ in 0..8 {
             let at = seeded.range(0, running.len() as i64) as usize;
             let task = running.swap_remove(at);
-            send(&mut state, Command::Exited { task, code: 0, at: None });
+            send(&mut engine, Command::Exited { task, code: 0, at: None });
         }
-        while state.waiting_in_line(&name("default")) < 10_000 {
-            enqueue(&mut state, &mut seeded);
+        while engine.state().waiting_in_line(&name("default")) < 10_000 {
+            enqueue(&mut engine, &mut seeded);
         }
-        fill(&mut state, &mut running)
+        fill(&mut engine, &mut running)
     }))
 }
 
@@ -121,30 +112,30 @@ fn cycle_10k_ms(seed: u64) -> f64 {
 fn drain_10k_per_second() -> f64 {
     const TASKS: u32 = 10_000;
     let scale = Scale { nodes: 1, reservations: 0, horizon: Span::from_days(30), load: 0.0 };
-    let mut state = cluster(scale);
+    let mut engine = cluster(scale);
     let mut ms = 0;
-    let mut send = |state: &mut State, command| {
+    let mut send = |engine: &mut Engine, command| {
         ms += 1;
-        step(state, Input { seq: state.seq() + 1, at: NOW + Span(ms), command })
+        engine.send(NOW + Span(ms), command, None, &mut ())
     };
     let start = Instant::now();
     let job = NewJob { array: Some(Array { count: TASKS, running_max: None }), ..small_job() };
-    send(&mut state, Command::Submit { key: None, job });
-    let mut snapshot = state.snapshot();
+    send(&mut engine, Command::Submit { key: None, job });
+    let mut snapshot = engine.state().snapshot();
     let mut ended = 0;
     let mut running: Vec<TaskId> = Vec::new();
     loop {
         for task in running.drain(..) {
-            send(&mut state, Command::Started { task });
-            send(&mut state, Command::Exited { task, code: 0, at: None });
+            send(&mut engine, Command::Started { task });
+            send(&mut engine, Command::Exited { task, code: 0, at: None });
             ended += 1;
         }
-        for effect in send(&mut state, Command::Pass).effects {
+        for effect in send(&mut engine, Command::Pass).effects {
             if let Effect::Launch { task, .. } = effect {
                 running.push(task);
             }
         }
-        drop(std::mem::replace(&mut snapshot, black_box(state.snapshot())));
+        drop(std::mem::replace(&mut snapshot, black_box(engine.state().snapshot())));
         if running.is_empty() {
             break;
         }
@@ -158,42 +149,35 @@ fn small_job() -> NewJob {
     let window = Window { earliest: Time(0), deadline: Time::LATEST };
     let each = Resources { cpu: 1000, ..Resources::default() };
     let request = Request { each, ..request(1, Span::from_min(1), window) };
-    let queue = QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
-    NewJob {
-        user: UserId(0),
-        name: None,
-        attributes: Default::default(),
-        priority: 0,
-        terms: Terms::Queue { request, queue },
-        array: None,
-        after: Vec::new(),
-    }
+    let queue = QueueTerms::new(name("default"));
+    NewJob::new(UserId(0), Terms::Queue { request, queue })
 }
 
 /// How many times as fast as asking the naive oracle about every waiting job, on 20 full nodes.
 fn against_oracle(seed: u64) -> f64 {
     let scale = Scale { nodes: 20, reservations: 200, horizon: Span::from_days(1), load: 0.6 };
-    let mut state = loaded(scale, seed);
+    let mut engine = loaded(scale, seed);
     let mut seeded = Seeded::new(seed ^ 0x0ac1e);
     for _ in 0..1_000 {
-        enqueue(&mut state, &mut seeded);
+        enqueue(&mut engine, &mut seeded);
     }
-    send(&mut state, Command::Pass);
-    let waiting: Vec<_> = state
+    send(&mut engine, Command::Pass);
+    let waiting: Vec<_> = engine
+        .state()
         .waiting(&name("default"))
-        .filter_map(|id| state.job(id).ok())
-        .map(|job| job.parts[0].request.clone())
+        .filter_map(|id| engine.state().job(id).ok())
+        .map(|job| job.first_part().request.clone())
         .collect();
     let naive = median((0..5).map(|_| {
         let start = Instant::now();
         for request in &waiting {
-            black_box(oracle::has_room_now(&state, request, 0));
+            black_box(oracle::has_room_now(engine.state(), request, 0));
         }
         start.elapsed().as_secs_f64() * 1e6
     }));
     let ours = median((0..11).map(|_| {
         let start = Instant::now();
-        send(&mut state, Command::Pass);
+        send(&mut engine, Command::Pass);
         start.elapsed().as_secs_f64() * 1e6
     }));
     (naive / ours).round()

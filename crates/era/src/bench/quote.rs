@@ -19,15 +19,15 @@ const WEEK: Span = Span::from_days(7);
 pub(super) fn run(json: bool, seed: u64, quick: bool) -> Result<()> {
     let scale = Scale { nodes: 1000, reservations: 20_000, horizon: MONTH, load: 0.6 };
     let before = resident_mb();
-    let mut state = loaded(scale, seed);
+    let mut engine = loaded(scale, seed);
     let state_mb = resident_mb().zip(before).map(|(after, before)| after - before);
-    let load = load_of(&state, scale);
+    let load = load_of(engine.state(), scale);
 
     let mut seeded = Seeded::new(seed ^ 0xb1d5);
     let bids: Vec<_> = (0..20_000).map(|_| random_bid(&mut seeded, MONTH, WEEK)).collect();
     let mut refused = 0u32;
     let times = Times::of(&bids, |bid| {
-        refused += u32::from(black_box(quote(&state, bid, NOW)).is_err());
+        refused += u32::from(black_box(quote(engine.state(), bid, NOW)).is_err());
     });
     let wide: Vec<_> = (0..2_000)
         .map(|_| {
@@ -38,20 +38,20 @@ pub(super) fn run(json: bool, seed: u64, quick: bool) -> Result<()> {
         })
         .collect();
     let wide_times = Times::of(&wide, |bid| {
-        let _ = black_box(quote(&state, bid, NOW));
+        let _ = black_box(quote(engine.state(), bid, NOW));
     });
     // As the driver does: a snapshot for readers is out while inputs are stepped.
-    let mut snapshot = state.snapshot();
+    let mut snapshot = engine.state().snapshot();
     let mut accepted = 0u32;
     let accept_times = Times::of(bids.iter().take(2_000).enumerate(), |(index, bid)| {
-        let reply = send(&mut state, submit(bid.clone())).reply;
+        let reply = send(&mut engine, submit(bid.clone())).reply;
         accepted += u32::from(matches!(reply, Reply::Accepted { .. }));
         if index % 256 == 255 {
-            snapshot = state.snapshot();
+            snapshot = engine.state().snapshot();
         }
     });
     drop(snapshot);
-    let refusals = refusals(&state, seed);
+    let refusals = refusals(engine.state(), seed);
     let full_refusals = refusals_when_full(seed);
     let oracle = against_oracle(seed);
     let scaling = if quick { json!(null) } else { scaling(seed) };
@@ -105,13 +105,14 @@ fn refusals(state: &State, seed: u64) -> Times {
 /// The same on 20 nodes that are nearly full for a week, for bids of the usual kind.
 fn refusals_when_full(seed: u64) -> Times {
     let scale = Scale { nodes: 20, reservations: 800, horizon: WEEK, load: 0.97 };
-    let state = loaded(scale, seed);
+    let engine = loaded(scale, seed);
+    let state = engine.state();
     let mut seeded = Seeded::new(seed ^ 0xf011);
     let day = Span::from_days(1);
     let bids = std::iter::repeat_with(|| random_bid(&mut seeded, WEEK, day));
-    let bids = refused(&state, bids, 1_000, |r| *r == Refusal::NoRoom);
+    let bids = refused(state, bids, 1_000, |r| *r == Refusal::NoRoom);
     Times::of(&bids, |bid| {
-        let _ = black_box(quote(&state, bid, NOW));
+        let _ = black_box(quote(state, bid, NOW));
     })
 }
 
@@ -135,7 +136,8 @@ fn refused(
 fn against_oracle(seed: u64) -> f64 {
     let day = Span::from_days(1);
     let scale = Scale { nodes: 20, reservations: 200, horizon: day, load: 0.6 };
-    let state = loaded(scale, seed);
+    let engine = loaded(scale, seed);
+    let state = engine.state();
     let mut seeded = Seeded::new(seed ^ 0x0ac1e);
     let bids: Vec<_> = std::iter::repeat_with(|| {
         let mut bid = random_bid(&mut seeded, day, day);
@@ -143,16 +145,16 @@ fn against_oracle(seed: u64) -> f64 {
         (each.cpu, each.memory) = (0, 0);
         bid
     })
-    .filter(|bid| matches!(oracle::quote(&state, bid, NOW), OracleAnswer::Accept { .. }))
+    .filter(|bid| matches!(oracle::quote(state, bid, NOW), OracleAnswer::Accept { .. }))
     .take(20)
     .collect();
     let naive = Times::of(&bids, |bid| {
-        black_box(oracle::quote(&state, bid, NOW));
+        black_box(oracle::quote(state, bid, NOW));
     });
     // Often enough for the clock.
     let ours = Times::of(0..100, |_| {
         for bid in &bids {
-            let _ = black_box(quote(&state, bid, NOW));
+            let _ = black_box(quote(state, bid, NOW));
         }
     });
     (100.0 * naive.total_s() / ours.total_s()).round()
@@ -162,11 +164,11 @@ fn against_oracle(seed: u64) -> f64 {
 fn scaling(seed: u64) -> serde_json::Value {
     let p50 = |nodes, reservations| {
         let scale = Scale { nodes, reservations, horizon: MONTH, load: 0.6 };
-        let state = loaded(scale, seed);
+        let engine = loaded(scale, seed);
         let mut seeded = Seeded::new(seed ^ 0x5ca1e);
         let bids: Vec<_> = (0..4_000).map(|_| random_bid(&mut seeded, MONTH, WEEK)).collect();
         let times = Times::of(&bids, |bid| {
-            let _ = black_box(quote(&state, bid, NOW));
+            let _ = black_box(quote(engine.state(), bid, NOW));
         });
         times.us(0.5)
     };

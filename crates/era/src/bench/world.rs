@@ -1,19 +1,14 @@
 //! The cluster and the bids that every benchmark measures on: seeded, the same each time.
 
-use std::sync::Arc;
-
-use era_core::accounts::{Group, User};
-use era_core::bid::{Bid, Constraints, Request, Shape, Window};
-use era_core::cluster::{Pool, Rates};
+use era_core::bid::{Bid, Request, Shape, Window};
+use era_core::cluster::Pool;
 use era_core::forecast::{Curve, Forecast, Series};
 use era_core::input::{NewJob, NewNode, Terms};
-use era_core::job::Overrun;
-use era_core::market::MarketRules;
-use era_core::quota::Quota;
 use era_core::resources::{Capacity, Gpu, Resources};
 use era_core::settings::Settings;
-use era_core::units::{GroupId, Milli, Money, Name, Span, Time, UserId};
-use era_core::{Command, Input, Output, Reply, State, step};
+use era_core::units::{GroupId, Milli, Money, Span, Time, UserId};
+use era_core::{Command, Output, Reply, State};
+use era_drive::{Engine, SiteBuilder, name};
 
 use era_sim::seeded::Seeded;
 
@@ -32,19 +27,9 @@ pub(super) struct Scale {
     pub(super) load: f64,
 }
 
-pub(super) fn name(text: &str) -> Name {
-    Name::new(text).expect("a name written in the source is one")
-}
-
 /// Carries out a command at [`NOW`].
-pub(super) fn send(state: &mut State, command: Command) -> Output {
-    let input = Input { seq: state.seq() + 1, at: NOW, command };
-    step(state, input)
-}
-
-fn must(state: &mut State, command: Command) {
-    let reply = send(state, command).reply;
-    assert!(!matches!(reply, Reply::Refused { .. }), "{reply:?}");
+pub(super) fn send(engine: &mut Engine, command: Command) -> Output {
+    engine.send(NOW, command, None, &mut ())
 }
 
 /// What goes with so many GPUs on a node: four cores and 32 GiB each.
@@ -59,14 +44,7 @@ pub(super) fn with_gpus(gpus: u32) -> Resources {
 
 /// A gang of so many GPUs: part of a node, or whole nodes of eight.
 pub(super) fn request(gpus: u32, duration: Span, window: Window) -> Request {
-    Request {
-        shape: Shape::gang(gpus.div_ceil(8)),
-        each: with_gpus(gpus.min(8)),
-        duration,
-        window,
-        constraints: Constraints::default(),
-        after: Vec::new(),
-    }
+    Request::new(Shape::gang(gpus.div_ceil(8)), with_gpus(gpus.min(8)), duration, window)
 }
 
 /// A bid of the measured kind: 1 to 64 GPUs by powers of two, 10 min to 24 h log-uniform, in a
@@ -94,49 +72,33 @@ pub(super) fn log_uniform(seeded: &mut Seeded, from_min: f64, to_min: f64) -> Sp
 }
 
 /// An empty cluster of nodes of eight GPUs in one pool, with a forecast of busy and idle hours.
-pub(super) fn cluster(scale: Scale) -> State {
-    let settings = Settings { horizon: scale.horizon, ..Settings::default() };
-    let mut state = State::new(settings, MarketRules::default());
-    let pool = Pool {
-        name: name("gpu"),
-        rates: Rates::default(),
-        closed_share: Milli(0),
-        level_caps: Default::default(),
+#[allow(clippy::expect_used)] // the site is our own
+pub(super) fn cluster(scale: Scale) -> Engine {
+    let mut site = SiteBuilder {
+        settings: Settings { horizon: scale.horizon, ..Settings::default() },
+        pools: vec![Pool::new(name("gpu"))],
+        nodes: (0..scale.nodes).map(node).collect(),
+        forecast: Some(forecast(scale)),
+        ..SiteBuilder::default()
     };
-    must(&mut state, Command::PutPool { pool });
-    let nodes: Vec<NewNode> = (0..scale.nodes).map(node).collect();
-    for some in nodes.chunks(8192) {
-        must(&mut state, Command::Join { nodes: some.to_vec() });
-    }
-    let quota = Quota::default();
     for number in 0..USERS {
-        let (id, group) = (UserId(number), GroupId(number / 10));
-        must(&mut state, Command::PutGroup { group: Group { id: group, level: 0, quota } });
-        let user = User { id, group, level: 0, group_admin: false, quota };
-        must(&mut state, Command::PutUser { user });
-        for _ in 0..50 {
-            must(&mut state, Command::Grant { user: id, amount: Money::MOST });
+        site.user(UserId(number), GroupId(number / 10), Money::MOST);
+    }
+    let mut engine = Engine::of(&site, NOW, &mut ()).expect("the site is as it may be");
+    for number in 0..USERS {
+        for _ in 1..50 {
+            let user = UserId(number);
+            send(&mut engine, Command::Grant { user, amount: Money::MOST });
         }
     }
-    let forecast = Arc::new(forecast(scale));
-    must(&mut state, Command::PublishForecast { forecast });
-    state
+    engine
 }
 
 fn node(index: usize) -> NewNode {
-    NewNode {
-        name: name(&format!("n{index}")),
-        pool: name("gpu"),
-        capacity: Capacity {
-            cpu: 64_000,
-            memory: 512 * 1024,
-            gpus: vec![Gpu { model: name("h100"), memory: 81_920 }; 8],
-            devices: Default::default(),
-        },
-        labels: Default::default(),
-        rack: Some(name(&format!("r{}", index / 16))),
-        domain: None,
-    }
+    let gpus = vec![Gpu { model: name("h100"), memory: 81_920 }; 8];
+    let capacity = Capacity { cpu: 64_000, memory: 512 * 1024, gpus, devices: Default::default() };
+    let rack = Some(name(&format!("r{}", index / 16)));
+    NewNode { rack, ..NewNode::new(name(&format!("n{index}")), name("gpu"), capacity) }
 }
 
 /// Demand by the hour: it follows the day, and is worth between half and eight times base rate.
@@ -160,18 +122,13 @@ fn forecast(scale: Scale) -> Forecast {
 }
 
 pub(super) fn submit(bid: Bid) -> Command {
-    let user = bid.user;
-    let terms = Terms::Bid { bid, most: None, overrun: Overrun::Stop, release_when_idle: false };
-    let attributes = Default::default();
-    let job =
-        NewJob { user, name: None, attributes, priority: 0, terms, array: None, after: Vec::new() };
-    Command::Submit { key: None, job }
+    Command::Submit { key: None, job: NewJob::new(bid.user, Terms::bid(bid)) }
 }
 
 /// A cluster with so many live reservations, spread over the horizon, their durations scaled so
 /// that they fill the wanted share of it.
-pub(super) fn loaded(scale: Scale, seed: u64) -> State {
-    let mut state = cluster(scale);
+pub(super) fn loaded(scale: Scale, seed: u64) -> Engine {
+    let mut engine = cluster(scale);
     let mut seeded = Seeded::new(seed);
     let kinds: Vec<(u32, f64)> = (0..scale.reservations)
         .map(|_| (1u32 << seeded.range(0, 7), log_uniform(&mut seeded, 10.0, 1440.0).0 as f64))
@@ -196,12 +153,12 @@ pub(super) fn loaded(scale: Scale, seed: u64) -> State {
             let deadline = earliest + Span(duration.0 + slack.0);
             let request = request(gpus, duration, Window { earliest, deadline });
             let bid = Bid::single(random_user(&mut seeded), request, Money::MOST);
-            if matches!(send(&mut state, submit(bid)).reply, Reply::Accepted { .. }) {
+            if matches!(send(&mut engine, submit(bid)).reply, Reply::Accepted { .. }) {
                 break;
             }
         }
     }
-    state
+    engine
 }
 
 /// The share of the horizon's GPU time that is promised.
@@ -209,7 +166,7 @@ pub(super) fn load_of(state: &State, scale: Scale) -> f64 {
     let promised: f64 = state
         .jobs()
         .flat_map(|job| &job.parts)
-        .filter_map(|part| part.plan.as_ref().map(|plan| (part, plan)))
+        .filter_map(|part| part.plan().map(|plan| (part, plan)))
         .map(|(part, plan)| {
             part.request.units()[2] as f64 / 1000.0 * plan.to.since(plan.from).0 as f64
         })

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use era_api::job::{NewJob, Work};
+use era_api::job::JobSpec;
 use era_api::quote::Quote;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub(crate) struct Accept {
 /// What was quoted.
 #[derive(Debug, Serialize, Deserialize)]
 struct Held {
-    job: NewJob,
+    job: JobSpec,
     along: Along,
     quote: Quote,
 }
@@ -71,13 +71,15 @@ impl Accept {
         // The hold is used up; a file left behind would only be refused.
         let _ = std::fs::remove_file(&path);
         let look = self.common.look();
-        super::look::print(self.common.output, &submitted, |s| submit::render(s, &look))
+        super::look::print(self.common.output, &submitted, |s| {
+            submit::render(s, submit::standing(&client, s).as_ref(), &look)
+        })
     }
 }
 
 /// Makes a job take what was set aside. What it is worth was said when the price was made, and is
 /// not said again.
-pub(super) fn take(job: &mut NewJob, hold: u64) {
+pub(super) fn take(job: &mut JobSpec, hold: u64) {
     (job.hold, job.value, job.most) = (Some(hold), None, None);
 }
 
@@ -88,19 +90,8 @@ fn place(hold: u64) -> anyhow::Result<PathBuf> {
 
 /// Keeps what was quoted until it is taken.
 pub(crate) fn remember(hold: u64, draft: &Draft, quote: &Quote) -> anyhow::Result<()> {
-    let job = match draft.finish() {
-        Ok(job) => job,
-        // Without a command: it is given when the quote is taken.
-        Err(crate::job::JobError::NoCommand) => {
-            let named = Draft { command: vec![String::new()], ..draft.clone() };
-            let mut job = named.finish()?;
-            job.work = Work { command: Vec::new(), ..job.work };
-            job
-        }
-        Err(error) => return Err(error.into()),
-    };
     // What would go along if it were handed in now, from here.
     let along = Along::of(draft, Path::new(".")).absolute()?;
-    let held = Held { job, along, quote: quote.clone() };
+    let held = Held { job: draft.spec.clone(), along, quote: quote.clone() };
     write_private(&place(hold)?, &serde_json::to_vec_pretty(&held)?)
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use era_api::Credits;
 use era_api::client::{Client, ClientError};
-use era_api::job::{JobFilter, JobSummary};
+use era_api::job::{JobFilter, JobSummary, Refund};
 use era_api::page::PAGE_MAX;
 use serde::Serialize;
 
@@ -39,6 +40,8 @@ struct Cancelled {
     /// Arrays, by the job of each that was named.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     arrays: Vec<u64>,
+    /// What comes back of what was paid for them; of those that ran, at most.
+    refund: Credits,
 }
 
 impl Cancel {
@@ -51,14 +54,22 @@ impl Cancel {
         let mut told = Cancelled::default();
         let mut failed = None;
         for &id in &self.ids {
+            // Not known is not told: it is no reason to go on.
+            let refund = client.refund(id, self.array).ok();
             let done = if self.array { cancel_array(&client, id) } else { client.cancel(id) };
+            if let (Ok(()), Some(refund)) = (&done, refund) {
+                told.refund.0 += refund.back.0;
+            }
+            let back = refund.map_or_else(|| ".".to_owned(), back);
             match done {
                 Ok(()) if self.array => {
-                    self.say(&format!("What was left of the array of job {id} is cancelled."))?;
+                    self.say(&format!(
+                        "What was left of the array of job {id} is cancelled{back}"
+                    ))?;
                     told.arrays.push(id);
                 }
                 Ok(()) => {
-                    self.say(&format!("Job {id} is cancelled."))?;
+                    self.say(&format!("Job {id} is cancelled{back}"))?;
                     told.cancelled.push(id);
                 }
                 Err(error) if lone => return Err(error.into()),
@@ -80,30 +91,40 @@ impl Cancel {
     fn all_mine(&self, client: &Client) -> anyhow::Result<()> {
         let jobs = active(client)?;
         let count = jobs.len();
+        // Named by a job that is still there: the first one may be long forgotten.
+        let arrays: BTreeMap<u64, u64> =
+            jobs.iter().filter_map(|job| Some((job.array?.array, job.id))).collect();
+        let alone = jobs.iter().filter(|job| job.array.is_none()).map(|job| job.id);
+        let whole: Vec<(u64, bool)> = arrays
+            .into_values()
+            .map(|job| (job, true))
+            .chain(alone.map(|job| (job, false)))
+            .collect();
+        let mut refund = Refund { back: Credits::ZERO, kept: Credits::ZERO, runs: false };
+        for one in whole.iter().filter_map(|&(job, array)| client.refund(job, array).ok()) {
+            refund.back.0 += one.back.0;
+            refund.kept.0 += one.kept.0;
+            refund.runs |= one.runs;
+        }
+        let back = back(refund);
         if count > 0 && !self.yes {
             if !prompt::somebody_there() {
                 let what = format!("nobody can be asked here about {count} jobs: say -y");
                 return Err(BadUsage(what).into());
             }
-            if !prompt::yes(&format!("Cancel {count} jobs?"))? {
+            if !prompt::yes(&format!("Cancel {count} jobs{}?", back.trim_end_matches('.')))? {
                 return Err(ExitWith(INTERRUPTED).into());
             }
         }
-        // Named by a job that is still there: the first one may be long forgotten.
-        let arrays: BTreeMap<u64, u64> =
-            jobs.iter().filter_map(|job| Some((job.array?.array, job.id))).collect();
-        for &job in arrays.values() {
-            unless_over(cancel_array(client, job))?;
-        }
-        for job in jobs.iter().filter(|job| job.array.is_none()) {
-            unless_over(client.cancel(job.id))?;
+        for (job, array) in whole {
+            unless_over(if array { cancel_array(client, job) } else { client.cancel(job) })?;
         }
         self.say(&match count {
             0 => "You have no jobs that are not over.".to_owned(),
-            count => format!("Cancelled: {count} jobs."),
+            count => format!("Cancelled: {count} jobs{back}"),
         })?;
         let cancelled = jobs.iter().map(|job| job.id).collect();
-        self.tell(&Cancelled { cancelled, arrays: Vec::new() })
+        self.tell(&Cancelled { cancelled, arrays: Vec::new(), refund: refund.back })
     }
 
     /// A sentence for people, as soon as it is true.
@@ -117,6 +138,19 @@ impl Cancel {
     /// All of it for programs.
     fn tell(&self, told: &Cancelled) -> anyhow::Result<()> {
         look::print(self.common.output, told, |_| String::new())
+    }
+}
+
+/// What comes back, as the end of a sentence. Where nothing was paid there is nothing to tell.
+pub(super) fn back(refund: Refund) -> String {
+    let Refund { back, kept, runs } = refund;
+    match (back > Credits::ZERO, runs) {
+        (true, true) => {
+            format!(": at most {back} credits come back, less the longer it takes to stop.")
+        }
+        (true, false) => format!(": {back} credits come back."),
+        (false, _) if kept > Credits::ZERO => ": nothing comes back.".to_owned(),
+        (false, _) => ".".to_owned(),
     }
 }
 

@@ -13,9 +13,10 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    /// Writes what completes the `whole` command line.
+    pub(crate) fn run(self, mut whole: clap::Command) -> anyhow::Result<()> {
         let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut crate::command(), "era", &mut text);
+        clap_complete::generate(self.shell, &mut whole, "era", &mut text);
         std::io::stdout().write_all(&text)?;
         Ok(())
     }
@@ -29,9 +30,9 @@ mod tests {
     fn every_shell_completes_every_command() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell] {
             let mut text = Vec::new();
-            clap_complete::generate(shell, &mut crate::command(), "era", &mut text);
+            clap_complete::generate(shell, &mut crate::command::whole(), "era", &mut text);
             let text = String::from_utf8(text).unwrap();
-            for command in crate::command().get_subcommands().filter(|c| !c.is_hide_set()) {
+            for command in crate::command::whole().get_subcommands().filter(|c| !c.is_hide_set()) {
                 assert!(text.contains(command.get_name()), "{shell}: {}", command.get_name());
             }
         }

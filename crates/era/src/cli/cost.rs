@@ -5,16 +5,23 @@
 use era_api::Credits;
 use era_api::client::Client;
 use era_api::cluster::Pool;
-use era_api::job::{Ask, NewJob, Quantity, Replicas};
+use era_api::job::{Ask, JobSpec, Quantity, Replicas};
 
 /// The setting that says which part of a pool's rates work for a queue pays.
 const DENSITY: &str = "queue_density";
 
 /// The most that a job can cost; `None` where the server does not tell its rates.
-pub(crate) fn at_most(client: &Client, job: &NewJob) -> Option<Credits> {
+pub(crate) fn at_most(client: &Client, job: &JobSpec) -> Option<Credits> {
     let density = client.settings().ok()?.0.get(DENSITY)?.as_f64()?;
     let jobs = job.array.and_then(|array| array.count()).unwrap_or(1);
-    most(&job.ask, jobs, &client.pools().ok()?, density)
+    let mut ask = job.ask.clone();
+    ask.complete();
+    most(&ask, jobs, &client.pools().ok()?, density)
+}
+
+/// The same in words.
+pub(crate) fn used(most: Credits) -> String {
+    format!("It costs {most} credits at most; it pays for what it uses.")
 }
 
 fn most(ask: &Ask, jobs: u32, pools: &[Pool], density: f64) -> Option<Credits> {
@@ -34,7 +41,7 @@ fn most(ask: &Ask, jobs: u32, pools: &[Pool], density: f64) -> Option<Credits> {
     };
     let open = pools.iter().filter(|pool| only.is_none_or(|only| pool.name == only));
     let hourly = open.map(hourly).reduce(f64::max)?;
-    let hours = ask.duration_s as f64 / 3600.0;
+    let hours = ask.duration_s? as f64 / 3600.0;
     let millionths = hourly * hours * density * f64::from(replicas) * f64::from(jobs);
     // To the next cent: a bound that is rounded down is none.
     let cents = (millionths / 10_000.0).ceil();

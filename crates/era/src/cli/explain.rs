@@ -30,8 +30,10 @@ fn render(explanation: &Explanation, look: &Look) -> String {
     }
     if let Some(start) = explanation.start {
         text += &format!("  start      {}", look.time(start));
-        if let (Some(earliest), Some(latest)) = (explanation.earliest, explanation.latest) {
-            text += &format!(" (between {} and {})", look.time(earliest), look.time(latest));
+        let spread = explanation.earliest.zip(explanation.latest);
+        let spread = spread.map(|(from, to)| (look.time(from), look.time(to)));
+        if let Some((earliest, latest)) = spread.filter(|(from, to)| from != to) {
+            text += &format!(" (between {earliest} and {latest})");
         }
         text.push('\n');
     }
@@ -48,6 +50,17 @@ fn render(explanation: &Explanation, look: &Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_start_that_is_certain_has_no_spread() {
+        let at = r#""2026-11-15T15:00:00Z""#;
+        let text = format!(
+            r#"{{"state": "waiting", "sentence": "It waits.", "start": {at}, "earliest": {at},
+                "latest": {at}}}"#
+        );
+        let shown = render(&serde_json::from_str(&text).unwrap(), &look::plain());
+        assert!(shown.contains("start") && !shown.contains("between"), "{shown}");
+    }
 
     #[test]
     fn a_waiting_job_is_explained() {

@@ -27,7 +27,7 @@ pub(crate) struct ExtendCommand {
 
 impl ExtendCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let by: Span = self.by.parse().map_err(|e: crate::job::span::BadSpan| JobError::Flag {
+        let by: Span = self.by.parse().map_err(|e: era_spec::span::BadSpan| JobError::Flag {
             flag: "TIME",
             what: e.to_string(),
         })?;

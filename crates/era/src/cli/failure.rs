@@ -4,13 +4,14 @@ use std::fmt;
 
 use era_api::Problem;
 use era_api::client::ClientError;
+use era_api::client::transfer::TransferError;
 use jiff::Zoned;
 
 use super::clock;
 use super::look::{Look, stamps};
 use super::quote::counter_offers;
 use crate::job::JobError;
-use crate::job::when::BadPast;
+use crate::job::past::BadPast;
 use crate::paint::Paint;
 
 /// Something that is wrong with what was typed or asked for.
@@ -29,6 +30,10 @@ pub(crate) const NO_SERVER: u8 = 7;
 pub(crate) const NO_CODE: u8 = 125;
 /// Ctrl-C.
 pub(crate) const INTERRUPTED: u8 = 130;
+
+/// How credits come into a wallet.
+pub(crate) const GRANTING: &str =
+    "an administrator grants credits with `era admin credit NAME AMOUNT`";
 
 /// An end with this code, about which everything has been said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +82,7 @@ pub(crate) fn verdict(error: &anyhow::Error) -> Option<Verdict> {
     if error.downcast_ref::<BadUsage>().is_some() || error.downcast_ref::<BadPast>().is_some() {
         return Some(Verdict::of(BAD_INPUT, ""));
     }
-    match error.downcast_ref::<ClientError>()? {
+    match of_client(error)? {
         ClientError::Refused(problem) => Some(refused(problem)),
         ClientError::BadAddress { .. } | ClientError::BadAuthority { .. } => {
             Some(Verdict::of(BAD_INPUT, ""))
@@ -93,6 +98,14 @@ pub(crate) fn verdict(error: &anyhow::Error) -> Option<Verdict> {
     }
 }
 
+/// What the server or the way to it is to blame for, also while files were on their way.
+fn of_client(error: &anyhow::Error) -> Option<&ClientError> {
+    match error.downcast_ref() {
+        Some(TransferError::Client(error)) => Some(error),
+        _ => error.downcast_ref(),
+    }
+}
+
 fn refused(problem: &Problem) -> Verdict {
     if let Some(offers) = &problem.counter_offers {
         let look = Look { width: None, paint: Paint::plain(), wide: false, now: clock::now() };
@@ -100,6 +113,7 @@ fn refused(problem: &Problem) -> Verdict {
         return Verdict { code: BID_REFUSED, silent: false, hints };
     }
     match problem.status {
+        402 => Verdict::of(REFUSED, GRANTING),
         401 => Verdict::of(NOT_ALLOWED, "log in with `era login`, or set ERA_TOKEN"),
         403 => Verdict::of(NOT_ALLOWED, "`era whoami` says who you are and what you may"),
         404 => Verdict::of(NOT_THERE, ""),
@@ -144,7 +158,7 @@ pub(crate) fn told(error: &anyhow::Error) -> String {
 fn told_at(error: &anyhow::Error, now: &Zoned) -> String {
     let words = format!("{error:#}");
     // Only a server writes times of another zone.
-    match error.downcast_ref() {
+    match of_client(error) {
         Some(ClientError::Refused(_)) => escaped(&stamps::local(&words, now)),
         _ => escaped(&words),
     }
@@ -189,8 +203,9 @@ mod tests {
         assert_eq!(code(JobError::NoCommand), Some(BAD_INPUT));
         assert_eq!(code(ExitWith(42)), Some(42));
         assert_eq!(code(anyhow::anyhow!("other")), None);
-        let away = ClientError::Unreachable { url: String::new(), why: String::new() };
-        assert_eq!(code(away), Some(NO_SERVER));
+        let away = || ClientError::Unreachable { url: String::new(), why: String::new() };
+        assert_eq!(code(away()), Some(NO_SERVER));
+        assert_eq!(code(TransferError::Client(away())), Some(NO_SERVER), "with files on their way");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::connection::Common;
 use super::look::{self, Look, right};
-use crate::data::code;
+use crate::cli::data::code;
 
 /// List the catalogue of images; build, push and publish them
 #[derive(Debug, Args)]

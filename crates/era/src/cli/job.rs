@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::connection::Common;
 use super::jobs::needs;
+use super::look::money::Money;
 use super::look::{self, Look, right, span};
 
 /// Show one job: what it is, where it stands, what it did, what it cost
@@ -92,7 +93,9 @@ fn render(job: &Job, timeline: &[TimelineLine], look: &Look) -> String {
         fact("ended", look.time(ended));
     }
     let cost = job.cost;
-    fact("cost", format!("{} ({} charged, {} back)", cost.net, cost.charged, cost.refunded));
+    let money = Money::of_sum(cost.charged, cost.refunded, cost.net);
+    let [net, charged, back] = [cost.net, cost.charged, cost.refunded].map(|c| money.show(c));
+    fact("cost", format!("{net} ({charged} charged, {back} back)"));
     if let Some(explanation) = &job.explanation {
         fact("outlook", look.sentence(&explanation.sentence));
     }

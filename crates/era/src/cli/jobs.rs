@@ -4,8 +4,9 @@ use era_api::job::{JobFilter, JobSummary};
 use era_api::page::Page;
 
 use super::connection::Common;
+use super::look::money::Money;
 use super::look::{self, Look, right, span};
-use crate::job::when;
+use crate::job::past;
 
 /// List jobs, newest first
 #[derive(Debug, clap::Args)]
@@ -13,7 +14,8 @@ pub(crate) struct Jobs {
     /// Also those that are over
     #[arg(short, long)]
     all: bool,
-    /// In one of these states, by comma, such as waiting,running
+    /// In one of these states, by comma: waiting, promised, starting, running, stopping, succeeded,
+    /// failed, cancelled, released, limit_reached, broken; `active` and `over` stand for several
     #[arg(short, long, conflicts_with = "all")]
     state: Option<String>,
     /// Of this account, where you may see others'
@@ -65,8 +67,8 @@ impl Jobs {
             array: self.array,
             ids: None,
             likely: (!whole).then_some(true),
-            since: when::flag_past("--since", self.since.as_deref(), &look.now)?,
-            until: when::flag_past("--until", self.until.as_deref(), &look.now)?,
+            since: past::flag_past("--since", self.since.as_deref(), &look.now)?,
+            until: past::flag_past("--until", self.until.as_deref(), &look.now)?,
             cursor: self.cursor,
             limit: Some(self.limit),
         };
@@ -100,6 +102,7 @@ fn render(page: &Page<JobSummary>, look: &Look) -> String {
         headings.extend(["GROUP", "QUEUE", "SUBMITTED", "ENDED", "CODE", "ARRAY"]);
     }
     let mut table = look.table(&headings);
+    let money = Money::of(page.items.iter().map(|job| job.price));
     for job in &page.items {
         let dash = || "–".to_owned();
         let mut name = job.name.clone().unwrap_or_else(dash);
@@ -114,7 +117,7 @@ fn render(page: &Page<JobSummary>, look: &Look) -> String {
             needs(job).into(),
             start(job, look).into(),
             span(job.duration_s).into(),
-            right(job.price),
+            right(money.show(job.price)),
         ];
         if look.wide {
             let array = job.array.map(|place| format!("{}[{}]", place.array, place.index));
@@ -171,6 +174,20 @@ mod tests {
         let look = Look { width: Some(60), ..look::plain() };
         let text = render(&page(), &look);
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    }
+
+    #[test]
+    fn columns_stand_below_each_other_whatever_script_a_job_is_called_in() {
+        let mut page = page();
+        page.items[0].name = Some("实验 3".to_owned());
+        // Each of these characters is as wide as two others.
+        let wide =
+            |text: &str| text.chars().map(|c| if c >= '\u{2e80}' { 2 } else { 1 }).sum::<usize>();
+        let look = Look { wide: true, width: None, ..look::plain() };
+        let text = render(&page, &look);
+        let place = |line: &str| line.find("ann").map(|at| wide(&line[..at]));
+        let places: Vec<usize> = text.lines().filter_map(place).collect();
+        assert_eq!(places, [places[0]; 2], "{text}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! YAML for programs. A renderer is a function of a value and a [`Look`], so that it can be
 //! tested without a terminal.
 
+pub(crate) mod money;
 pub(crate) mod stamps;
 
 use std::io::Write;
@@ -13,8 +14,8 @@ use jiff::Zoned;
 use serde::Serialize;
 
 use super::connection::Form;
-use crate::job::{Span, when};
 use crate::paint::Paint;
+use era_spec::{Span, when};
 
 /// What standard output can show, and when it is.
 #[derive(Clone, Debug)]

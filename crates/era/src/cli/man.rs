@@ -15,15 +15,15 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
-        let pages = write(&self.folder)?;
+    /// Writes the pages of the `whole` command line.
+    pub(crate) fn run(self, whole: clap::Command) -> anyhow::Result<()> {
+        let pages = write(whole, &self.folder)?;
         say(&format!("{pages} pages in {}", self.folder.display()))
     }
 }
 
-fn write(folder: &Path) -> anyhow::Result<usize> {
+fn write(mut command: clap::Command, folder: &Path) -> anyhow::Result<usize> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let mut command = crate::command();
     command.build();
     let mut pages = 0;
     let mut open = vec![(command, "era".to_owned())];
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn every_command_has_its_page() {
         let folder = tempfile::tempdir().unwrap();
-        let pages = super::write(folder.path()).unwrap();
+        let pages = super::write(crate::command::whole(), folder.path()).unwrap();
         assert!(pages > 30, "{pages}");
         let page = std::fs::read_to_string(folder.path().join("era-submit.1")).unwrap();
         assert!(page.contains("gpu"), "{page}");

@@ -43,15 +43,19 @@ impl MarketCommand {
 
 fn render(market: &Market, look: &Look) -> String {
     let headings =
-        ["POOL", "GPU-HOUR", "CORE-HOUR", "GIB-HOUR", "GPUS PROMISED", "CHEAPEST", "WHEN"];
+        ["POOL", "GPU-HOUR", "CORE-HOUR", "GIB-HOUR", "PROMISED", "QUEUE WORK", "CHEAPEST", "WHEN"];
     let mut table = look.table(&headings);
     for pool in &market.pools {
+        // By GPUs where it has any, else by cores, as its price is.
+        let of = if pool.now.gpu.0 > 0 { 2 } else { 0 };
+        let percent = |share: f64| right(format!("{:.0} %", share * 100.0));
         table.add_row(vec![
             pool.pool.clone().into(),
             right(pool.now.gpu),
             right(pool.now.cpu),
             right(pool.now.memory),
-            right(format!("{:.0} %", pool.now.promised[2] * 100.0)),
+            percent(pool.now.promised[of]),
+            percent(pool.queue_work[of]),
             right(fare(&pool.cheapest)),
             look.time(pool.cheapest.from).into(),
         ]);
@@ -66,7 +70,7 @@ fn render(market: &Market, look: &Look) -> String {
         let (kept, due) = (market.promises_kept, market.promises_due);
         text += &format!("; {kept} of {due} promises kept");
     }
-    text + "\n"
+    text + "; work for queues does not raise prices\n"
 }
 
 /// What a point is known by: its GPU-hour, or its core-hour where there are no GPUs.
@@ -159,6 +163,7 @@ mod tests {
                 pool: "a".to_owned(),
                 now: point(0, 2_500_000),
                 cheapest: point(13, 400_000),
+                queue_work: [0.9, 0.5, 0.375],
             }],
             promises_due: 200,
             promises_kept: 199,

@@ -9,10 +9,12 @@ mod admin;
 mod attach;
 mod cancel;
 pub(crate) mod clock;
+mod code;
 mod completions;
 pub(crate) mod config;
 pub(crate) mod connection;
 mod cost;
+pub(crate) mod data;
 mod explain;
 mod extend;
 mod failure;
@@ -40,6 +42,7 @@ mod secret;
 mod submit;
 mod terminal;
 mod top;
+mod waits;
 mod wallet;
 mod whoami;
 
@@ -55,6 +58,7 @@ pub(crate) enum ClientCommand {
     Quote(quote::QuoteCommand),
     Submit(submit::Submit),
     Run(run::Run),
+    Code(code::SendCode),
     Accept(accept::Accept),
     Jobs(jobs::Jobs),
     Job(job::JobCommand),
@@ -84,7 +88,7 @@ pub(crate) enum ClientCommand {
 }
 
 impl ClientCommand {
-    /// A command that is read without the others; see [`crate::alone`].
+    /// A command that is read without the others; see [`crate::command`].
     pub(crate) fn alone(
         name: &str,
         arguments: impl Iterator<Item = std::ffi::OsString>,
@@ -103,7 +107,9 @@ impl ClientCommand {
         })
     }
 
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    /// Runs it. Some write about the `whole` command line.
+    pub(crate) fn run(self, whole: fn() -> clap::Command) -> anyhow::Result<()> {
+        clock::check()?;
         match self {
             ClientCommand::Login(command) => command.run(),
             ClientCommand::Logout(command) => command.run(),
@@ -111,6 +117,7 @@ impl ClientCommand {
             ClientCommand::Quote(command) => command.run(),
             ClientCommand::Submit(command) => command.run(),
             ClientCommand::Run(command) => command.run(),
+            ClientCommand::Code(command) => command.run(),
             ClientCommand::Accept(command) => command.run(),
             ClientCommand::Jobs(command) => command.run(),
             ClientCommand::Job(command) => command.run(),
@@ -131,9 +138,9 @@ impl ClientCommand {
             ClientCommand::Secret(command) => command.run(),
             ClientCommand::Wallet(command) => command.run(),
             ClientCommand::Admin(command) => command.run(),
-            ClientCommand::Completions(command) => command.run(),
-            ClientCommand::Man(command) => command.run(),
-            ClientCommand::Reference(command) => command.run(),
+            ClientCommand::Completions(command) => command.run(whole()),
+            ClientCommand::Man(command) => command.run(whole()),
+            ClientCommand::Reference(command) => command.run(whole()),
         }
     }
 }

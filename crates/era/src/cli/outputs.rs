@@ -1,30 +1,36 @@
-//! `era outputs`: brings back what jobs left, whoever watched them.
+//! `era outputs`: brings back what jobs left, whoever watched them: their outputs or their
+//! checkpoints.
 
 use std::path::PathBuf;
 
 use comfy_table::Cell;
 use era_api::client::Client;
-use era_api::data::OutputFile;
+use era_api::data::{Kept, OutputFile};
 use era_api::job::{JobFilter, JobSummary};
 use era_api::page::PAGE_MAX;
 use serde::Serialize;
 
 use super::connection::Common;
 use super::look::{self, Look, bytes, finish, note, right};
-use crate::data::code;
+use crate::cli::data::code;
 
 /// Bring back what jobs left in their outputs
 ///
-/// Each job's files go to outputs/JOB. What is there already in the same form is not brought again.
+/// Each job's files go to outputs/JOB, its checkpoints to checkpoints/JOB. What is there already in
+/// the same form is not brought again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Outputs {
     /// The jobs' numbers
     #[arg(value_name = "JOB", required = true)]
     ids: Vec<u64>,
+    /// Their checkpoints instead, as they are now
+    #[arg(long)]
+    checkpoints: bool,
     /// All jobs of the arrays that these begin
     #[arg(long)]
     array: bool,
-    /// Where they go; with several jobs, a folder for each in it [default: outputs/JOB]
+    /// Where they go; with several jobs, a folder for each in it [default: outputs/JOB or
+    /// checkpoints/JOB]
     #[arg(long, value_name = "FOLDER", conflicts_with = "list")]
     to: Option<PathBuf>,
     /// Only list them
@@ -54,10 +60,11 @@ impl Outputs {
             }
             false => self.ids,
         };
+        let kept = if self.checkpoints { Kept::Checkpoints } else { Kept::Outputs };
         if self.list {
             let mut left = Vec::new();
             for job in ids {
-                left.push(Left { job, files: code::outputs(&client, job)? });
+                left.push(Left { job, files: code::kept(&client, job, kept)? });
             }
             let look = self.common.look();
             return look::print(self.common.output, &left, |left| table(left, &look));
@@ -67,10 +74,10 @@ impl Outputs {
             let into = match &self.to {
                 Some(folder) if several => folder.join(id.to_string()),
                 Some(folder) => folder.clone(),
-                None => PathBuf::from("outputs").join(id.to_string()),
+                None => PathBuf::from(kept.as_str()).join(id.to_string()),
             };
-            match code::bring_outputs(&client, id, &into)? {
-                0 => note(&format!("Job {id} left nothing.")),
+            match code::bring(&client, id, kept, &into)? {
+                0 => note(&format!("Job {id} has no {kept}.")),
                 files => note(&format!("{files} files in {}", into.display())),
             }
         }

@@ -5,13 +5,14 @@ use era_api::Credits;
 use era_api::client::{Client, Period};
 use era_api::market::FareCalendar;
 use era_api::quote::{CounterOffers, MenuLine, Offer, Quote, QuoteAsk, Quoted, Value, ValueStep};
+use era_spec::JobSpec;
 use jiff::ToSpan;
 
 use super::accept;
 use super::connection::{Common, Form};
 use super::look::{self, Look, note, span};
 use super::market::heat_map;
-use crate::job::{Draft, JobFlags};
+use crate::job::JobFlags;
 use crate::paint::Tone;
 
 /// Ask what a job would cost and when it would run; nothing is bought
@@ -40,7 +41,7 @@ impl QuoteCommand {
             note(line);
         }
         let client = self.common.client()?;
-        let ask = question(&written.draft, self.hold, !self.brief);
+        let ask = question(&written.draft.spec, self.hold, !self.brief);
         let quoted = client.quote(&ask)?;
         if let Some(hold) = quoted.hold {
             accept::remember(hold.id, &written.draft, &quoted.quote)?;
@@ -50,7 +51,7 @@ impl QuoteCommand {
             _ => None,
         };
         look::print(self.common.output, &quoted, |quoted| {
-            let mut text = format!("{}\n", understood(&written.draft, &look));
+            let mut text = format!("{}\n", understood(&written.draft.spec, &look));
             text += &render(quoted, &look);
             if let Some(fares) = &fares {
                 text += &format!("\n{}", heat_map(fares, &look));
@@ -61,12 +62,13 @@ impl QuoteCommand {
 }
 
 /// A job's question for a price.
-pub(crate) fn question(draft: &Draft, hold: bool, menu: bool) -> QuoteAsk {
-    let value = match (draft.value.clone(), draft.most) {
+pub(crate) fn question(spec: &JobSpec, hold: bool, menu: bool) -> QuoteAsk {
+    let value = match (spec.value.clone(), spec.most) {
         (Some(value), Some(most)) => Some(at_most(value, most)),
         (value, most) => value.or(most.map(Value::Flat)),
     };
-    QuoteAsk { ask: Some(draft.ask()), one_of: Vec::new(), value, menu, hold }
+    let ask = Some(spec.ask.clone());
+    QuoteAsk { ask, one_of: Vec::new(), value, menu, hold, instead_of: None }
 }
 
 /// A value that takes no price above this: whoever holds a quote has agreed to its price.
@@ -96,8 +98,10 @@ fn fares(client: &Client, quote: &Quote, look: &Look) -> Option<FareCalendar> {
 }
 
 /// What was understood of a job, in a line.
-pub(crate) fn understood(draft: &Draft, look: &Look) -> String {
-    let ask = draft.ask();
+pub(crate) fn understood(spec: &JobSpec, look: &Look) -> String {
+    // With what it gets where nothing is said.
+    let mut ask = spec.ask.clone();
+    ask.complete();
     let mut words: Vec<String> = Vec::new();
     if let Some(total) = ask.gpus {
         words.push(format!("{total} GPUs in all, with each"));
@@ -117,18 +121,18 @@ pub(crate) fn understood(draft: &Draft, look: &Look) -> String {
         }
         _ => {}
     }
-    let mut text = format!("{} for {}", words.join(", "), span(ask.duration_s));
+    let mut text = format!("{} for {}", words.join(", "), span(ask.duration_s.unwrap_or_default()));
     if let Some(from) = ask.earliest {
         text += &format!(", not before {}", look.time(from));
     }
     if let Some(by) = ask.deadline {
         text += &format!(", by {}", look.time(by));
     }
-    if let Some(Value::Flat(value)) = &draft.value {
+    if let Some(Value::Flat(value)) = &spec.value {
         text += &format!(", worth {value}");
     }
-    if let Some(array) = &draft.array {
-        text += &format!(", for each of {}", crate::job::array::show(array));
+    if let Some(array) = &spec.array {
+        text += &format!(", for each of {array}");
     }
     text
 }
@@ -136,6 +140,7 @@ pub(crate) fn understood(draft: &Draft, look: &Look) -> String {
 /// The answer, for people.
 pub(crate) fn render(quoted: &Quoted, look: &Look) -> String {
     let mut text = line(&quoted.quote, look);
+    text.extend(paid(quoted).map(|told| told + "\n"));
     if quoted.quote.parts.len() > 1 {
         for (at, part) in quoted.quote.parts.iter().enumerate() {
             let (start, finish) = (look.time(part.start), look.time(part.finish));
@@ -154,6 +159,18 @@ pub(crate) fn render(quoted: &Quoted, look: &Look) -> String {
         text += &format!("\n{}", menu(&quoted.menu, look));
     }
     text
+}
+
+/// What is told where the wallet holds less than the price, or than the value.
+pub(crate) fn paid(quoted: &Quoted) -> Option<String> {
+    let (wallet, price) = (quoted.wallet?, quoted.quote.price);
+    Some(match wallet < price {
+        true => format!(
+            "The wallet holds {wallet} credits and this costs {price}: an administrator can grant \
+             credits"
+        ),
+        false => format!("The wallet holds {wallet} credits: no more can be paid"),
+    })
 }
 
 /// Price and slot in a line.
@@ -233,6 +250,12 @@ pub(crate) fn counter_offers(offers: &CounterOffers, look: &Look) -> Vec<String>
     if let Some(duration) = &offers.duration {
         let time = span(duration.duration_s);
         lines.push(format!("offer: {}, with --time {time}", at(&duration.offer)));
+    }
+    if let Some(wallet) = offers.wallet {
+        lines.push(format!(
+            "hint: the wallet holds {wallet} credits, less than an offer costs; an administrator \
+             can grant credits"
+        ));
     }
     lines
 }

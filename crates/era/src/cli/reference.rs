@@ -12,14 +12,15 @@ use super::failure;
 pub(crate) struct Reference {}
 
 impl Reference {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
-        std::io::stdout().write_all(markdown().as_bytes())?;
+    /// Writes the reference of the `whole` command line.
+    pub(crate) fn run(self, whole: Command) -> anyhow::Result<()> {
+        std::io::stdout().write_all(markdown(whole).as_bytes())?;
         Ok(())
     }
 }
 
 /// The whole reference.
-fn markdown() -> String {
+fn markdown(whole: Command) -> String {
     let mut text = String::from(
         "# The command line\n\n\
          Written by `era reference > docs/cli.md`; a test says when it is stale.\n\n\
@@ -32,7 +33,7 @@ fn markdown() -> String {
     text += SECRETS;
     text += TERMINAL;
     text += SLURM;
-    let mut command = crate::command().term_width(100);
+    let mut command = whole.term_width(100);
     command.build();
     for inner in command.get_subcommands_mut() {
         section(inner, "era", &mut text);
@@ -68,7 +69,8 @@ fn variables() -> String {
      | `ERA_TOKEN` | a token |\n\
      | `ERA_CA` | a PEM file of certificates to trust, and no others |\n\
      | `ERA_CONFIG` | the folder that remembers logins, instead of `~/.config/era` |\n\
-     | `NO_COLOR` | no colours |\n\n"
+     | `NO_COLOR` | no colours |\n\
+     | `TZ` | the time zone in which times are read and told, instead of the system's |\n\n"
         .to_owned()
 }
 
@@ -85,7 +87,7 @@ terminal: false                        # true is `--pty`: a terminal, for `era a
 resources: {gpu: 2, cpu: 8, memory: 64Gi, gpu.model: a100}
 replicas: 2..4                         # or 4, or `gpus: 16` in all
 time: 6h
-from: tomorrow 6am                     # from, by, value or most: a bid for a promise
+from: tomorrow 6am                     # from, by, value, most or `accept_price: true`: a bid
 by: friday noon
 value: 40                              # or [{by: friday, worth: 40}, {by: sunday, worth: 10}]
 most: 30
@@ -204,7 +206,7 @@ mod tests {
     fn the_committed_reference_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
         let committed = std::fs::read_to_string(path).unwrap_or_default();
-        let fresh = super::markdown();
+        let fresh = super::markdown(crate::command::whole());
         let stale = committed.lines().zip(fresh.lines()).find(|(old, new)| old != new);
         assert!(
             committed == fresh,

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::cancel::back;
 use super::connection::Common;
 use super::look;
 
@@ -17,10 +18,13 @@ pub(crate) struct Release {
 
 impl Release {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        self.common.client()?.release(self.id)?;
+        let client = self.common.client()?;
         let id = self.id;
-        look::print(self.common.output, &json!({ "released": id }), |_| {
-            format!("Job {id} is released; `era job {id}` shows what comes back.\n")
+        let refund = client.refund(id, false).ok();
+        client.release(id)?;
+        let told = json!({ "released": id, "refund": refund.map(|refund| refund.back) });
+        look::print(self.common.output, &told, |_| {
+            format!("Job {id} is released{}\n", refund.map_or_else(|| ".".to_owned(), back))
         })
     }
 }

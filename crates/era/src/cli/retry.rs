@@ -1,22 +1,71 @@
-//! `era retry`: submits an ended job again.
+//! `era retry`: submits an ended job again, once its price is agreed to.
+
+use era_api::Credits;
+use era_api::client::Client;
+use era_api::quote::QuoteAsk;
 
 use super::connection::Common;
-use super::{look, submit};
+use super::failure::{BadUsage, ExitWith, INTERRUPTED};
+use super::look::{self, Look, note};
+use super::{cost, prompt, quote, submit};
 
 /// Submit an ended job again, as a new job
+///
+/// The new job finds a copy of the other's checkpoints among its own, to go on from.
+///
+/// A job that had a promise shows what one costs now, and asks. A window that has passed begins
+/// now, and is as long as it was.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Retry {
     /// The ended job's number
     #[arg(value_name = "JOB")]
     id: u64,
+    /// Take the price without asking; needed where nobody can be asked
+    #[arg(short, long)]
+    yes: bool,
+    /// Leave its checkpoints behind, and begin anew
+    #[arg(long)]
+    fresh: bool,
     #[command(flatten)]
     common: Common,
 }
 
 impl Retry {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let submitted = self.common.client()?.retry(self.id)?;
-        let look = self.common.look();
-        look::print(self.common.output, &submitted, |s| submit::render(s, &look))
+        let (client, look) = (self.common.client()?, self.common.look());
+        let most = self.agree(&client, &look)?;
+        let submitted = client.retry(self.id, most, self.fresh)?;
+        look::print(self.common.output, &submitted, |s| {
+            submit::render(s, submit::standing(&client, s).as_ref(), &look)
+        })
+    }
+
+    /// Shows what it costs now, and asks; the price of a promise.
+    fn agree(&self, client: &Client, look: &Look) -> anyhow::Result<Option<Credits>> {
+        let again = client.again(self.id)?;
+        if !again.promise {
+            if let Some(most) = cost::at_most(client, &again.job) {
+                note(&cost::used(most));
+            }
+            return Ok(None);
+        }
+        if !self.yes && !prompt::somebody_there() {
+            let what = "nobody can be asked here whether to take the price: -y takes it";
+            return Err(BadUsage(what.to_owned()).into());
+        }
+        let ask = QuoteAsk {
+            ask: Some(again.job.ask),
+            one_of: Vec::new(),
+            value: again.job.value,
+            menu: false,
+            hold: false,
+            instead_of: None,
+        };
+        let quoted = client.quote(&ask)?.quote;
+        note(quote::line(&quoted, look).trim_end());
+        if !self.yes && !prompt::yes("Take it?")? {
+            return Err(ExitWith(INTERRUPTED).into());
+        }
+        Ok(Some(quoted.price))
     }
 }

@@ -7,17 +7,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use era_api::client::{Client, ClientError, LogAsk};
-use era_api::job::{Job, JobFilter, JobState, JobSummary, LogLine, NewJob};
+use era_api::data::Kept;
+use era_api::job::{Job, JobFilter, JobSpec, JobState, JobSummary, LogLine, Submitted};
 use era_api::terminal::TerminalEnd;
 
 use super::connection::{Common, Form};
 use super::failure::{BadUsage, ExitWith, INTERRUPTED, NO_CODE};
+use super::look::money::credits;
 use super::look::{Look, note, span};
-use super::quote::{line, question, understood};
+use super::quote::{line, paid, question, understood};
 use super::terminal::{self, Left};
+use super::waits::Waits;
 use super::{accept, attach, cost, follow, look, outputs, prompt, submit};
-use crate::data::code;
-use crate::job::{Draft, JobFlags};
+use crate::cli::data::code;
+use crate::job::JobFlags;
 
 /// Run a command on the cluster as if it ran here
 ///
@@ -65,7 +68,8 @@ impl Run {
             note(line);
         }
         let draft = written.draft;
-        let mut job = draft.finish()?;
+        draft.check()?;
+        let mut job = draft.spec.clone();
         terminal::tell_kind(&mut job);
         if job.work.terminal && !self.detach {
             terminal::must_be_here()?;
@@ -75,32 +79,42 @@ impl Run {
                 return Err(BadUsage(what.to_owned()).into());
             }
         }
-        if draft.is_bid() && !self.yes && !prompt::somebody_there() {
+        if job.is_bid() && !self.yes && !prompt::somebody_there() {
             // A script that means to buy says so: nobody buys by being out of reach.
             let what = "nobody can be asked here whether to take the price: -y takes it, and \
                         `era quote` only shows it";
             return Err(BadUsage(what.to_owned()).into());
         }
         let client = self.common.client()?;
-        note(&understood(&draft, &look));
+        note(&understood(&job, &look));
         job.work.code = submit::Along::working(&draft).upload(&client)?;
-        self.agree(&client, &draft, &mut job, &look)?;
+        self.agree(&client, &mut job, &look)?;
         let submitted = client.submit(&job)?;
+        let standing = submit::standing(&client, &submitted);
+        let render = |s: &Submitted| submit::render(s, standing.as_ref(), &look);
         if self.common.output == Form::Json || self.common.output == Form::Yaml || self.detach {
-            look::print(self.common.output, &submitted, |s| submit::render(s, &look))?;
+            look::print(self.common.output, &submitted, render)?;
         } else {
-            note(submit::render(&submitted, &look).trim_end());
+            note(render(&submitted).trim_end());
         }
+        let waits = Waits::told(standing);
         match submitted.count {
             _ if self.detach => Ok(()),
-            0 | 1 => self.watch(&client, submitted.job, job.work.terminal, &look),
-            count => self.await_array(&client, submitted.job, count),
+            0 | 1 => self.watch(&client, submitted.job, job.work.terminal, waits, &look),
+            count => self.await_array(&client, submitted.job, count, waits, &look),
         }
     }
 
     /// Until every job of an array is over, then their outputs, then the code of the first that
     /// has one. Their logs are not mixed: `era logs` shows each.
-    fn await_array(&self, client: &Client, first: u64, count: u32) -> anyhow::Result<()> {
+    fn await_array(
+        &self,
+        client: &Client,
+        first: u64,
+        count: u32,
+        mut waits: Waits,
+        look: &Look,
+    ) -> anyhow::Result<()> {
         let last = first + u64::from(count) - 1;
         note(&format!("Waiting for jobs {first} to {last}; Ctrl-C leaves them alone."));
         let active = JobFilter {
@@ -111,6 +125,7 @@ impl Run {
         };
         let mut pause = Duration::from_millis(20);
         while !follow::patiently(|| client.jobs(&active))?.items.is_empty() {
+            waits.look(client, first, look)?;
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_secs(2));
         }
@@ -122,7 +137,8 @@ impl Run {
             let folder = self.outputs.clone().unwrap_or_else(|| PathBuf::from("outputs"));
             let mut files = 0;
             for job in &jobs {
-                files += code::bring_outputs(client, job.id, &folder.join(job.id.to_string()))?;
+                files +=
+                    code::bring(client, job.id, Kept::Outputs, &folder.join(job.id.to_string()))?;
             }
             if files > 0 {
                 note(&format!("{files} files in {}", folder.display()));
@@ -135,23 +151,20 @@ impl Run {
     }
 
     /// Shows what it costs, and asks.
-    fn agree(
-        &self,
-        client: &Client,
-        draft: &Draft,
-        job: &mut NewJob,
-        look: &Look,
-    ) -> anyhow::Result<()> {
-        if !draft.is_bid() {
+    fn agree(&self, client: &Client, job: &mut JobSpec, look: &Look) -> anyhow::Result<()> {
+        if !job.is_bid() {
             if let Some(most) = cost::at_most(client, job) {
-                note(&format!("It costs {most} credits at most; it pays for what it uses."));
+                note(&cost::used(most));
             }
             return Ok(());
         }
         let ask = !self.yes;
         // While somebody thinks, price and slot are set aside; nobody else pays for the wait.
-        let quoted = client.quote(&question(draft, ask, false))?;
+        let quoted = client.quote(&question(job, ask, false))?;
         note(line(&quoted.quote, look).trim_end());
+        if let Some(told) = paid(&quoted) {
+            note(&told);
+        }
         if ask && !prompt::yes("Take it?")? {
             if let Some(hold) = quoted.hold {
                 client.drop_hold(hold.id)?;
@@ -160,21 +173,24 @@ impl Run {
         }
         match quoted.hold {
             Some(hold) => accept::take(job, hold.id),
-            None => {
-                let price = quoted.quote.price;
-                job.most = Some(job.most.unwrap_or(price));
-                job.value.get_or_insert(era_api::quote::Value::Flat(price));
-            }
+            None => job.most = Some(job.most.unwrap_or(quoted.quote.price)),
         }
         Ok(())
     }
 
     /// Its terminal or its logs until it is over, then outputs, then its code.
-    fn watch(&self, client: &Client, id: u64, terminal: bool, look: &Look) -> anyhow::Result<()> {
+    fn watch(
+        &self,
+        client: &Client,
+        id: u64,
+        terminal: bool,
+        mut waits: Waits,
+        look: &Look,
+    ) -> anyhow::Result<()> {
         let (sender, heard) = channel();
         listen_for_interrupts(sender.clone())?;
         let attended = match terminal {
-            true => self.attend(client, id, look, &heard)?,
+            true => self.attend(client, id, &mut waits, look, &heard)?,
             false => Attended::Not,
         };
         match attended {
@@ -183,14 +199,14 @@ impl Run {
                 note(&attach::goes_on(id));
                 return Err(ExitWith(INTERRUPTED).into());
             }
-            Attended::Not => self.read(client, id, sender, &heard)?,
+            Attended::Not => self.read(client, id, (waits, look), sender, &heard)?,
         }
         let job = settled(client, id)?;
         note(&ending(&job, look));
         if !self.no_outputs {
             let into = self.outputs.clone();
             let into = into.unwrap_or_else(|| PathBuf::from("outputs").join(id.to_string()));
-            let files = code::bring_outputs(client, id, &into)?;
+            let files = code::bring(client, id, Kept::Outputs, &into)?;
             if files > 0 {
                 note(&format!("{files} files in {}", into.display()));
             }
@@ -206,19 +222,17 @@ impl Run {
         &self,
         client: &Client,
         id: u64,
+        waits: &mut Waits,
         look: &Look,
         heard: &Receiver<Heard>,
     ) -> anyhow::Result<Attended> {
-        let (mut pause, mut state, mut attended) = (Duration::from_millis(10), None, Attended::Not);
+        let (mut pause, mut attended) = (Duration::from_millis(10), Attended::Not);
         loop {
             let now = follow::patiently(|| client.job(id))?.summary.state;
             if now.is_over() {
                 return Ok(attended);
             }
-            if state != Some(now) && matches!(now, JobState::Waiting | JobState::Promised) {
-                note(&look.sentence(&client.explain(id)?.sentence));
-            }
-            state = Some(now);
+            waits.look(client, id, look)?;
             if now == JobState::Running {
                 match terminal::attend(&self.common, id, 0) {
                     Ok(Left::Over(TerminalEnd::Exited(_))) => return Ok(Attended::Over),
@@ -246,6 +260,7 @@ impl Run {
         &self,
         client: &Client,
         id: u64,
+        (waits, look): (Waits, &Look),
         sender: Sender<Heard>,
         heard: &Receiver<Heard>,
     ) -> anyhow::Result<()> {
@@ -258,7 +273,7 @@ impl Run {
             // Nobody listens any more once the command is over.
             let _ = sender.send(Heard::End(end));
         });
-        if self.stream(client, id, heard)? {
+        if self.stream(client, id, (waits, look), heard)? {
             return Ok(());
         }
         note(&format!(
@@ -269,9 +284,25 @@ impl Run {
     }
 
     /// Prints lines until the job is over; `false` if it was left running.
-    fn stream(&self, client: &Client, id: u64, heard: &Receiver<Heard>) -> anyhow::Result<bool> {
+    fn stream(
+        &self,
+        client: &Client,
+        id: u64,
+        (mut waits, look): (Waits, &Look),
+        heard: &Receiver<Heard>,
+    ) -> anyhow::Result<bool> {
         let mut cancelled = false;
-        for event in heard {
+        loop {
+            waits.look(client, id, look)?;
+            let event = match waits.pause() {
+                Some(pause) => heard.recv_timeout(pause),
+                None => heard.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let event = match event {
+                Ok(event) => event,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Ok(true),
+            };
             match event {
                 Heard::Line(line) => print_line(&line)?,
                 Heard::End(end) => return end.map(|()| true),
@@ -287,7 +318,6 @@ impl Run {
                 }
             }
         }
-        Ok(true)
     }
 }
 
@@ -399,7 +429,7 @@ fn ending(job: &Job, look: &Look) -> String {
     } else if let Some(ended) = summary.ended {
         text += &format!(" at {}", look.time(ended));
     }
-    text += &format!(", for {} credits", job.cost.net);
+    text += &format!(", for {} credits", credits(job.cost.net));
     if let Some(reason) = &job.reason {
         text += &format!(": {}", look.sentence(reason));
     }

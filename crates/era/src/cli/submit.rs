@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use era_api::client::Client;
-use era_api::job::{NewJob, Submitted};
-use era_api::quote::Value;
+use era_api::job::{Explanation, Submitted};
 use era_api::secret::looks_like_one;
 use serde::{Deserialize, Serialize};
 
 use super::connection::Common;
+use super::failure::GRANTING;
 use super::look::{self, Look, note};
-use super::quote::{line, question, understood};
+use super::quote::{line, understood};
 use super::terminal;
-use crate::data::code;
+use crate::cli::data::code;
 use crate::job::{Code, Draft, JobFlags, Script};
 
 /// Hand a job in, and return at once
@@ -37,24 +37,27 @@ impl Submit {
             note(line);
         }
         let draft = written.draft;
-        let mut job = draft.finish()?;
-        terminal::tell_kind(&mut job);
-        if draft.is_bid() {
+        draft.check()?;
+        if draft.spec.is_bid() {
             // Money is spent on it at once.
-            note(&understood(&draft, &look));
+            note(&understood(&draft.spec, &look));
         }
         let client = self.common.client()?;
-        job.work.code = Along::of(&draft, Path::new(".")).upload(&client)?;
-        priced(&client, &draft, &mut job)?;
+        let along = Along::of(&draft, Path::new("."));
+        let mut job = draft.spec;
+        terminal::tell_kind(&mut job);
+        job.work.code = along.upload(&client)?;
         let submitted = client.submit(&job)?;
-        look::print(self.common.output, &submitted, |submitted| render(submitted, &look))
+        look::print(self.common.output, &submitted, |submitted| {
+            render(submitted, standing(&client, submitted).as_ref(), &look)
+        })
     }
 }
 
 /// What whoever writes a credential among the variables should know.
 pub(crate) fn exposed(draft: &Draft) -> Option<String> {
     let looks = |(name, value): &(&String, &String)| looks_like_one(name, value);
-    let name = draft.env.iter().find(looks)?.0;
+    let name = draft.spec.work.env.iter().find(looks)?.0;
     let secret = name.to_ascii_uppercase();
     Some(format!(
         "{name} looks like a credential and will stand in the journal, in plain text: better \
@@ -73,7 +76,9 @@ pub(crate) struct Along {
 impl Along {
     /// The folder that was named, else the working folder where the command names a file in it.
     pub(crate) fn of(draft: &Draft, working: &Path) -> Along {
-        Along::or_else(draft, || names_a_file(&draft.command, working).then(|| working.to_owned()))
+        Along::or_else(draft, || {
+            names_a_file(&draft.spec.work.command, working).then(|| working.to_owned())
+        })
     }
 
     /// The folder that was named, else the working folder.
@@ -129,29 +134,43 @@ pub(crate) fn names_a_file(command: &[String], folder: &Path) -> bool {
     }
 }
 
-/// A job that must run at some time, but does not say what that is worth, takes the price.
-pub(crate) fn priced(client: &Client, draft: &Draft, job: &mut NewJob) -> anyhow::Result<()> {
-    if draft.is_bid() && job.value.is_none() {
-        let price = match job.most {
-            Some(most) => most,
-            None => client.quote(&question(draft, false, false))?.quote.price,
-        };
-        job.value = Some(Value::Flat(price));
-        job.most = Some(price);
+/// Where a job for a queue stands, and the first one of an array; `None` where nobody says.
+pub(crate) fn standing(client: &Client, submitted: &Submitted) -> Option<Explanation> {
+    match submitted.quote {
+        Some(_) => None,
+        None => client.explain(submitted.job).ok(),
     }
-    Ok(())
+}
+
+/// How a job that waits for credits gets them.
+pub(crate) fn granting(told: &Explanation) -> String {
+    match told.why.as_deref() {
+        Some("funds") => format!("hint: {GRANTING}\n"),
+        _ => String::new(),
+    }
 }
 
 /// What became of a submission.
-pub(crate) fn render(submitted: &Submitted, look: &Look) -> String {
+pub(crate) fn render(submitted: &Submitted, standing: Option<&Explanation>, look: &Look) -> String {
     let first = submitted.job;
     let mut text = match submitted.count {
         0 | 1 => format!("job {first}\n"),
         count => format!("jobs {first} to {}\n", first + u64::from(count) - 1),
     };
-    match &submitted.quote {
-        Some(quote) => text += &line(quote, look),
-        None => text += &format!("waits in its queue: `era explain {first}` says why\n"),
+    match (&submitted.quote, standing) {
+        (Some(quote), _) => text += &line(quote, look),
+        (None, Some(told))
+            if told.state != "waiting" || told.why.as_deref() == Some("next_pass") =>
+        {
+            text += "starts now\n";
+        }
+        (None, Some(told)) => text += &(look.sentence(&told.sentence) + "\n" + &granting(told)),
+        (None, None) => {
+            text += &format!("in its queue: `era explain {first}` says how it stands\n");
+        }
+    }
+    if let Some(before) = submitted.checkpoints_of {
+        text += &format!("begins with the checkpoints of job {before}\n");
     }
     text
 }
@@ -167,10 +186,10 @@ mod tests {
     fn code_goes_along_where_the_command_names_a_file_of_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("train.py"), "").unwrap();
-        let draft = |words: &[&str], code: Option<Code>| Draft {
-            command: words.iter().map(|word| (*word).to_owned()).collect(),
-            code,
-            ..Draft::default()
+        let draft = |words: &[&str], code: Option<Code>| {
+            let mut draft = Draft { code, ..Draft::default() };
+            draft.spec.work.command = words.iter().map(|word| (*word).to_owned()).collect();
+            draft
         };
         let here = Some(folder.path().to_owned());
         let sent = |draft: &Draft| Along::of(draft, folder.path()).folder;
@@ -183,9 +202,10 @@ mod tests {
 
     #[test]
     fn whoever_writes_a_credential_among_the_variables_is_told() {
-        let draft = |name: &str, value: &str| Draft {
-            env: [(name.to_owned(), value.to_owned())].into(),
-            ..Draft::default()
+        let draft = |name: &str, value: &str| {
+            let mut draft = Draft::default();
+            draft.spec.work.env.insert(name.to_owned(), value.to_owned());
+            draft
         };
         let told = exposed(&draft("wandb_api_key", "k1")).unwrap();
         assert!(told.contains("`era secret set WANDB_API_KEY`") && !told.contains("k1"), "{told}");
@@ -201,9 +221,25 @@ mod tests {
             alternative: 0,
             parts: Vec::new(),
         };
-        let promised = Submitted { job: 7, count: 1, quote: Some(quote) };
-        let array = Submitted { job: 8, count: 100, quote: None };
-        let text = [promised, array].map(|s| render(&s, &look::plain())).join("\n");
+        let promised = Submitted { job: 7, count: 1, quote: Some(quote), checkpoints_of: None };
+        let array = Submitted { job: 8, count: 100, quote: None, checkpoints_of: None };
+        let again = Submitted { job: 9, count: 1, quote: None, checkpoints_of: Some(7) };
+        let text = [promised, array, again].map(|s| render(&s, None, &look::plain())).join("\n");
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_job_that_starts_at_once_is_not_said_to_wait() {
+        let alone = Submitted { job: 8, count: 1, quote: None, checkpoints_of: None };
+        let told = |state: &str, why: Option<&str>| {
+            let sentence = "It waits at position 1 of its queue: the wallet holds 0.00 credits.";
+            let told = serde_json::json!({ "state": state, "why": why, "sentence": sentence });
+            let told: Explanation = serde_json::from_value(told).unwrap();
+            render(&alone, Some(&told), &look::plain())
+        };
+        for (state, why) in [("running", None), ("ended", None), ("waiting", Some("next_pass"))] {
+            assert_eq!(told(state, why), "job 8\nstarts now\n");
+        }
+        assert!(told("waiting", Some("funds")).contains("the wallet holds 0.00 credits"));
     }
 }

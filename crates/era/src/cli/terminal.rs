@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use era_api::client::{ClientError, FromTerminal, Terminal};
-use era_api::job::NewJob;
+use era_api::job::JobSpec;
 use era_api::terminal::TerminalEnd;
 
 use super::connection::Common;
@@ -53,7 +53,7 @@ pub(crate) fn must_be_here() -> anyhow::Result<()> {
 }
 
 /// Tells a job with a terminal which kind this one is.
-pub(crate) fn tell_kind(job: &mut NewJob) {
+pub(crate) fn tell_kind(job: &mut JobSpec) {
     if let (true, Ok(kind)) = (job.work.terminal, std::env::var("TERM")) {
         job.work.env.entry("TERM".to_owned()).or_insert(kind);
     }

@@ -4,8 +4,9 @@ use era_api::account::{BudgetOf, StatementFilter, StatementLine, Wallet};
 use serde::Serialize;
 
 use super::connection::Common;
+use super::look::money::{Money, credits};
 use super::look::{self, Look, right};
-use crate::job::when;
+use crate::job::past;
 
 /// Show what you have, and what came in and went out
 #[derive(Debug, clap::Args)]
@@ -53,8 +54,8 @@ impl WalletCommand {
         let filter = StatementFilter {
             reason: self.reason,
             job: self.job,
-            since: when::flag_past("--since", self.since.as_deref(), &look.now)?,
-            until: when::flag_past("--until", self.until.as_deref(), &look.now)?,
+            since: past::flag_past("--since", self.since.as_deref(), &look.now)?,
+            until: past::flag_past("--until", self.until.as_deref(), &look.now)?,
             cursor: None,
             limit: Some(self.limit),
         };
@@ -69,7 +70,10 @@ impl WalletCommand {
 fn render(wallet: &Wallet, statement: &[StatementLine], look: &Look) -> String {
     let mut text = format!(
         "{} has {} credits, {} set aside, {} spent in this period\n",
-        wallet.user, wallet.balance, wallet.escrow, wallet.spent
+        wallet.user,
+        credits(wallet.balance),
+        credits(wallet.escrow),
+        credits(wallet.spent)
     );
     for budget in &wallet.budgets {
         let whose = match budget.of {
@@ -77,13 +81,15 @@ fn render(wallet: &Wallet, statement: &[StatementLine], look: &Look) -> String {
             BudgetOf::Group => "its group's",
         };
         let until = look.time(wallet.period_to);
-        text +=
-            &format!("{} of {whose} budget of {} left until {until}\n", budget.left, budget.limit);
+        let (left, limit) = (credits(budget.left), credits(budget.limit));
+        text += &format!("{left} of {whose} budget of {limit} left until {until}\n");
     }
     if statement.is_empty() {
         return text;
     }
     let mut table = look.table(&["WHEN", "WHAT", "JOB", "AMOUNT", "BALANCE"]);
+    let amounts = Money::of(statement.iter().map(|line| line.amount));
+    let balances = Money::of(statement.iter().map(|line| line.balance));
     for line in statement {
         let mut what = line.reason.replace('_', " ");
         if line.simulated {
@@ -93,8 +99,8 @@ fn render(wallet: &Wallet, statement: &[StatementLine], look: &Look) -> String {
             look.time(line.at).into(),
             what.into(),
             right(line.job.map_or_else(String::new, |job| job.to_string())),
-            right(line.amount),
-            right(line.balance),
+            right(amounts.show(line.amount)),
+            right(balances.show(line.balance)),
         ]);
     }
     text += &look::finish(&table);

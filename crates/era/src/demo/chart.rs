@@ -99,7 +99,8 @@ enum Cell {
 
 /// Who had which GPUs of each node between two instants, two GPUs a line.
 pub(super) fn day(page: &mut Page, world: &World, letters: &Letters, from: Time, to: Time) {
-    let stints: Vec<Stint> = world.all_stints().collect();
+    let chronicle = world.chronicle();
+    let stints: Vec<Stint> = chronicle.stints(world.now).collect();
     let columns = to.since(from).0 / COLUMN.0;
     let mut hours = String::new();
     for column in (0..columns).step_by(6) {
@@ -107,14 +108,14 @@ pub(super) fn day(page: &mut Page, world: &World, letters: &Letters, from: Time,
         hours.push_str(&format!("{:<6}", &time[..2]));
     }
     page.quiet(&format!("{:11}{hours}", ""));
-    for node in world.state.cluster().nodes() {
+    for node in world.state().cluster().nodes() {
         let gpus = node.capacity.gpus.len() as u8;
         for pair in (0..gpus.max(1)).step_by(2) {
             let cell = |column: i64| {
                 let at = from + Span(column * COLUMN.0 + COLUMN.0 / 2);
                 let lost =
                     |o: &super::world::Outage| o.node == node.id && o.from <= at && at < o.to;
-                if world.outages.iter().any(lost) {
+                if chronicle.outages.iter().any(lost) {
                     return Cell::Lost;
                 }
                 let here = |s: &&Stint| {

@@ -20,7 +20,7 @@ const STATEMENT_LINES: usize = 14;
 pub(super) fn report(story: &mut Story, from: Time, to: Time) -> anyhow::Result<()> {
     let Story { world, page, .. } = story;
     page.section("The day, two GPUs a line");
-    let letters = Letters::of(world.state.jobs().map(|job| &**job));
+    let letters = Letters::of(world.state().jobs().map(|job| &**job));
     chart::day(page, world, &letters, from, to);
     page.line("");
     legend(page, world, &letters);
@@ -34,7 +34,7 @@ pub(super) fn report(story: &mut Story, from: Time, to: Time) -> anyhow::Result<
 fn legend(page: &mut Page, world: &World, letters: &Letters) {
     const ACROSS: usize = 3;
     let (promises, queued): (Vec<_>, Vec<_>) =
-        world.state.jobs().partition(|job| job.promise().is_some());
+        world.state().jobs().partition(|job| job.promise().is_some());
     let entries: Vec<String> = promises
         .into_iter()
         .chain(queued)
@@ -62,17 +62,17 @@ fn fate(job: &Job) -> &'static str {
 
 /// Whoever had a promise broken has the statement with most to see.
 fn whose_statement(world: &World) -> UserId {
-    let broken = world.state.jobs().find(|job| fate(job) == "broken");
+    let broken = world.state().jobs().find(|job| fate(job) == "broken");
     broken.map_or(UserId(1), |job| job.user)
 }
 
 fn statement(page: &mut Page, world: &World, user: UserId) {
     page.line(&format!("The statement of {}", user_name(user)));
     page.line("");
-    let lines: Vec<_> = world.state.ledger().statement(user).collect();
+    let lines: Vec<_> = world.state().ledger().statement(user).collect();
     let left_out = lines.len().saturating_sub(STATEMENT_LINES);
     for line in lines.into_iter().take(STATEMENT_LINES) {
-        let job = line.job.and_then(|id| world.state.job(id).ok());
+        let job = line.job.and_then(|id| world.state().job(id).ok());
         let job = job.map_or_else(String::new, |job| job_name(job));
         let gets = line.posting.to == Account::Wallet(user);
         let amount = Money(if gets { line.posting.amount.0 } else { -line.posting.amount.0 });
@@ -105,11 +105,12 @@ fn why(reason: Reason) -> &'static str {
 
 fn totals(page: &mut Page, world: &World, from: Time, to: Time) -> anyhow::Result<()> {
     let replay = world.replay()?;
-    let promises: Vec<_> = world.state.jobs().filter(|job| job.promise().is_some()).collect();
+    let promises: Vec<_> = world.state().jobs().filter(|job| job.promise().is_some()).collect();
     let counted = |which: &dyn Fn(&Job) -> bool| promises.iter().filter(|j| which(j)).count();
     let broken = |job: &Job| fate(job) == "broken";
+    let chronicle = world.chronicle();
     let moved =
-        |job: &Job| job.ended.is_some() && world.replanned.contains(&job.id) && !broken(job);
+        |job: &Job| job.ended.is_some() && chronicle.replanned.contains(&job.id) && !broken(job);
     let kept = |job: &Job| job.ended.is_some() && !broken(job) && !moved(job);
     let open = counted(&|job| job.ended.is_none());
     let open = if open > 0 { format!(", {open} still open") } else { String::new() };
@@ -117,10 +118,10 @@ fn totals(page: &mut Page, world: &World, from: Time, to: Time) -> anyhow::Resul
     let (moved, lost) = (counted(&moved), counted(&broken));
     let (used, promised, there) = gpu_time(world, from, to);
     let percent = |part: i64| part * 100 / there.max(1);
-    let sum: i64 = world.state.ledger().balances().map(|(_, balance)| balance.0).sum();
-    let revenue = credits(world.state.ledger().balance(Account::Revenue));
-    let checked = check(&world.state).is_ok();
-    let left = outstanding(&world.state).len();
+    let sum: i64 = world.state().ledger().balances().map(|(_, balance)| balance.0).sum();
+    let revenue = credits(world.state().ledger().balance(Account::Revenue));
+    let checked = check(world.state()).is_ok();
+    let left = outstanding(world.state()).len();
     let rows = [
         (
             "promises",
@@ -157,18 +158,19 @@ fn totals(page: &mut Page, world: &World, from: Time, to: Time) -> anyhow::Resul
 /// GPU-milliseconds that were used, used by promises, and there at all.
 fn gpu_time(world: &World, from: Time, to: Time) -> (i64, i64, i64) {
     let (mut used, mut promised) = (0, 0);
-    for stint in world.all_stints() {
+    let chronicle = world.chronicle();
+    for stint in chronicle.stints(world.now) {
         let span = stint.to.min(to).since(stint.from.max(from)).0.max(0);
         let work = span * stint.gpus.len() as i64;
         used += work;
-        if world.state.job(stint.job).is_ok_and(|job| job.promise().is_some()) {
+        if world.state().job(stint.job).is_ok_and(|job| job.promise().is_some()) {
             promised += work;
         }
     }
     let mut there = 0;
-    for node in world.state.cluster().nodes() {
+    for node in world.state().cluster().nodes() {
         let gpus = node.capacity.amount(Resource::Gpu) as i64 / 1000;
-        let away = world.outages.iter().filter(|outage| outage.node == node.id);
+        let away = chronicle.outages.iter().filter(|outage| outage.node == node.id);
         let away: i64 = away.map(|o| o.to.min(to).since(o.from.max(from)).0.max(0)).sum();
         there += gpus * (to.since(from).0 - away);
     }

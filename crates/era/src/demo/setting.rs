@@ -1,19 +1,17 @@
 //! Where the story plays: a small cluster, three users, and what is expected of the day.
 
-use std::sync::Arc;
-
-use era_core::Command;
 use era_core::accounts::{Group, User};
-use era_core::bid::{Constraints, Request, Shape, Window};
-use era_core::cluster::{Pool, Rates};
+use era_core::bid::{Request, Shape, Window};
+use era_core::cluster::Pool;
 use era_core::forecast::{Curve, Forecast, Series};
 use era_core::input::NewNode;
-use era_core::quota::Quota;
 use era_core::resources::{Capacity, Gpu, Resources};
+use era_core::settings::Settings;
 use era_core::units::{GroupId, Milli, Money, Span, Time, UserId};
 
 use super::tell::USERS;
-use super::world::{World, name};
+use super::world::name;
+use era_drive::SiteBuilder;
 use era_sim::seeded::Seeded;
 
 /// Monday, 16 November 2026.
@@ -26,51 +24,35 @@ pub(super) fn at(hour: i64, minute: i64) -> Time {
     DAY + Span::from_h(hour) + Span::from_min(minute)
 }
 
-/// Pools, nodes, users and the forecast.
-pub(super) fn furnish(world: &mut World, random: &mut Seeded) -> anyhow::Result<()> {
-    for pool in ["gpu", "cpu"] {
-        let pool = Pool {
-            name: name(pool)?,
-            rates: Rates::default(),
-            closed_share: Milli(0),
-            level_caps: Default::default(),
-        };
-        world.set_up(Command::PutPool { pool })?;
-    }
+/// Pools, nodes, users and the forecast; the rules as they come, but for a horizon that is enough
+/// for a day.
+pub(super) fn site(random: &mut Seeded) -> anyhow::Result<SiteBuilder> {
     let mut nodes = Vec::new();
     for (node, rack) in [("a1", "a"), ("a2", "a"), ("b1", "b"), ("b2", "b")] {
         nodes.push(new_node(node, "gpu", rack, 8)?);
     }
     nodes.push(new_node("cpu1", "cpu", "b", 0)?);
-    world.set_up(Command::Join { nodes })?;
-    let quota = Quota::default();
-    for (index, _) in USERS.iter().enumerate() {
-        let (id, group) = (UserId(index as u32 + 1), GroupId(index as u32 / 2 + 1));
-        world.set_up(Command::PutGroup { group: Group { id: group, level: 1, quota } })?;
-        let user = User { id, group, level: 1, group_admin: false, quota };
-        world.set_up(Command::PutUser { user })?;
-        world.set_up(Command::Grant { user: id, amount: WALLET })?;
-    }
-    let forecast = Arc::new(expected(random)?);
-    world.set_up(Command::PublishForecast { forecast })
+    let group = |id| Group { level: 1, ..Group::new(GroupId(id)) };
+    let user = |index: u32| {
+        let user = User::new(UserId(index + 1), GroupId(index / 2 + 1));
+        (User { level: 1, ..user }, WALLET)
+    };
+    Ok(SiteBuilder {
+        settings: Settings { horizon: Span::from_days(2), ..Settings::default() },
+        pools: vec![Pool::new(name("gpu")?), Pool::new(name("cpu")?)],
+        nodes,
+        groups: vec![group(1), group(2)],
+        users: (0..USERS.len() as u32).map(user).collect(),
+        forecast: Some(expected(random)?),
+        ..SiteBuilder::default()
+    })
 }
 
 fn new_node(node: &str, pool: &str, rack: &str, gpus: usize) -> anyhow::Result<NewNode> {
-    let gpu = Gpu { model: name("h100")?, memory: 81_920 };
-    let capacity = Capacity {
-        cpu: 64_000,
-        memory: 512 * 1024,
-        gpus: vec![gpu; gpus],
-        devices: Default::default(),
-    };
-    Ok(NewNode {
-        name: name(node)?,
-        pool: name(pool)?,
-        capacity,
-        labels: Default::default(),
-        rack: Some(name(rack)?),
-        domain: None,
-    })
+    let gpus = vec![Gpu { model: name("h100")?, memory: 81_920 }; gpus];
+    let capacity = Capacity { cpu: 64_000, memory: 512 * 1024, gpus, devices: Default::default() };
+    let rack = Some(name(rack)?);
+    Ok(NewNode { rack, ..NewNode::new(name(node)?, name(pool)?, capacity) })
 }
 
 /// What the cheapest of the expected demand would pay from 08:00 on, hour by hour, in thousandths
@@ -103,17 +85,15 @@ pub(super) fn gang(
     duration: Span,
     (earliest, deadline): (Time, Time),
 ) -> Request {
-    Request {
-        shape: Shape::gang(replicas),
-        each: Resources {
+    Request::new(
+        Shape::gang(replicas),
+        Resources {
             cpu: gpus * 4_000,
             memory: gpus * 32 * 1024,
             gpu: gpus * 1_000,
             ..Resources::default()
         },
         duration,
-        window: Window { earliest, deadline },
-        constraints: Constraints::default(),
-        after: Vec::new(),
-    }
+        Window { earliest, deadline },
+    )
 }

@@ -2,16 +2,18 @@
 //! the core's, and is told from its replies and events.
 
 use era_core::bid::{Alternative, Bid, Request, Value};
-use era_core::explain::{Explanation, Reason};
+use era_core::explain::Explanation;
 use era_core::input::{NewJob, Terms};
 use era_core::job::{Overrun, QueueTerms};
-use era_core::quote::{CounterOffers, base_cost, menu, price_calendar};
+use era_core::offer::CounterOffers;
+use era_core::quote::{base_cost, menu, price_calendar};
+use era_core::reason::Reason;
 use era_core::resources::{Resource, Resources};
 use era_core::units::{JobId, Money, Span, UserId};
 use era_core::{Command, Reply, explain, quote};
 
 use super::chart;
-use super::setting::{at, furnish, gang};
+use super::setting::{at, gang, site};
 use super::tell::{job_name, tell, user_name};
 use super::text::{Mark, Page, about, clock, credits, stretch};
 use super::world::{World, name};
@@ -30,8 +32,7 @@ pub(super) struct Story {
 impl Story {
     pub(super) fn new(seed: u64, page: Page) -> anyhow::Result<Story> {
         let mut random = Seeded::new(seed);
-        let mut world = World::new(at(8, 0));
-        furnish(&mut world, &mut random)?;
+        let mut world = World::new(site(&mut random)?, at(8, 0))?;
         world.take_news();
         Ok(Story { world, page, random })
     }
@@ -49,11 +50,11 @@ impl Story {
         self.page.section("A quote costs nothing, and shows what patience is worth");
         let request = gang(2, 8, Span::from_h(2), (at(12, 0), at(30, 0)));
         let bid = Bid::single(ADA, request, Money::credits(10_000));
-        let quoted = quote(&self.world.state, &bid, self.world.now);
+        let quoted = quote(self.world.state(), &bid, self.world.now);
         let quoted = quoted.map_err(|declined| declined.refusal)?;
         self.page.line("ada: two nodes of 8 GPUs for 2h, not before 12:00. What would it cost?");
         self.page.line("");
-        let lines = menu(&self.world.state, &bid, self.world.now).map_err(|d| d.refusal)?;
+        let lines = menu(self.world.state(), &bid, self.world.now).map_err(|d| d.refusal)?;
         let deadlines = [14, 18, 19, 20, 21, 22, 24, 26].map(|hour| at(hour, 0));
         chart::menu(&mut self.page, &lines, &deadlines);
         self.page.line("");
@@ -67,8 +68,8 @@ impl Story {
 
     fn fares(&mut self) -> anyhow::Result<()> {
         let pool = name("gpu")?;
-        let slots = price_calendar(&self.world.state, &pool, self.world.now, at(32, 0))?;
-        let rate = self.world.state.cluster().pool(&pool)?.rates.gpu;
+        let slots = price_calendar(self.world.state(), &pool, self.world.now, at(32, 0))?;
+        let rate = self.world.state().cluster().pool(&pool)?.rates.gpu;
         chart::fares(&mut self.page, &slots, rate);
         Ok(())
     }
@@ -138,21 +139,13 @@ impl Story {
     }
 
     fn submit(&mut self, user: UserId, called: &str, terms: Terms) -> anyhow::Result<Reply> {
-        let job = NewJob {
-            user,
-            name: Some(name(called)?),
-            attributes: Default::default(),
-            priority: 0,
-            terms,
-            array: None,
-            after: Vec::new(),
-        };
+        let job = NewJob { name: Some(name(called)?.into()), ..NewJob::new(user, terms) };
         self.world.send(Command::Submit { key: None, job })
     }
 
     /// A job really takes a little less than was stated.
     fn vary(&mut self, id: JobId) -> anyhow::Result<()> {
-        let job = self.world.state.job(id)?.clone();
+        let job = self.world.state().job(id)?.clone();
         for (index, part) in job.parts.iter().enumerate() {
             let percent = self.random.range(88, 98);
             let work = Span(part.request.duration.0 * percent / 100);
@@ -211,7 +204,7 @@ impl Story {
         let how = if preemptible { "may be preempted" } else { "runs to its end" };
         let text = format!("queues: {}, at most {limit}, {how}", plural(gpus, "GPU"));
         self.page.entry(now, user_name(user), called, Mark::Asks, &text);
-        let queue = QueueTerms { queue: name("default")?, preemptible, release_when_idle: false };
+        let queue = QueueTerms { preemptible, ..QueueTerms::new(name("default")?) };
         match self.submit(user, called, Terms::Queue { request, queue })? {
             Reply::Accepted { job, .. } => {
                 self.vary(job)?;
@@ -223,11 +216,11 @@ impl Story {
 
     /// Why a job waits, and until when.
     fn explain(&mut self, id: JobId) -> anyhow::Result<()> {
-        let Explanation::Waiting { position, start, reason } = explain(&self.world.state, id)?
+        let Explanation::Waiting { position, start, reason } = explain(self.world.state(), id)?
         else {
             return Ok(());
         };
-        let job = self.world.state.job(id)?.clone();
+        let job = self.world.state().job(id)?.clone();
         let likely = start.map_or_else(String::new, |start| {
             let spread = match (start.earliest, start.latest) {
                 (earliest, latest) if earliest < latest => {
@@ -256,7 +249,7 @@ impl Story {
         }
         self.world.until(at(10, 10))?;
         tell(&mut self.page, &mut self.world);
-        let first = self.world.state.cluster().nodes().next().map(|node| node.id);
+        let first = self.world.state().cluster().nodes().next().map(|node| node.id);
         let Some(node) = training.and_then(|job| self.world.node_of(job)).or(first) else {
             return Ok(());
         };
@@ -290,7 +283,7 @@ impl Story {
                 let deadline =
                     (self.world.now + length + Span::from_h(2)).floor_to(Span::from_h(1));
                 let request = gang(1, gpus, length, (self.world.now, deadline));
-                let base = base_cost(&self.world.state, &name("gpu")?, &request)?;
+                let base = base_cost(self.world.state(), &name("gpu")?, &request)?;
                 let worth = base.0 / 1_000_000 * self.random.range(8, 41) / 10;
                 self.bid(user, called, vec![request], worth)?;
             }

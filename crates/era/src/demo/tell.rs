@@ -30,7 +30,7 @@ pub(super) fn tell(page: &mut Page, world: &mut World) {
         events.sort_by_key(|event| !matches!(event, Event::Stopping { .. }));
         for event in events {
             let Some((job, mark, text)) = entry(world, &news, event) else { continue };
-            let Ok(job) = world.state.job(job) else { continue };
+            let Ok(job) = world.state().job(job) else { continue };
             page.entry(news.at, user_name(job.user), &job_name(job), mark, &text);
         }
     }
@@ -39,7 +39,7 @@ pub(super) fn tell(page: &mut Page, world: &mut World) {
 fn entry(world: &World, news: &News, event: &Event) -> Option<(JobId, Mark, String)> {
     Some(match event {
         Event::Launched { job, part, attempt, plan } => {
-            let parts = world.state.job(*job).map_or(1, |j| j.parts.len());
+            let parts = world.state().job(*job).map_or(1, |j| j.parts.len());
             let part =
                 if parts > 1 { format!("part {} of {parts} ", part + 1) } else { String::new() };
             let again = if *attempt > 1 { "starts again" } else { "starts" };
@@ -102,7 +102,7 @@ fn ended(world: &World, news: &News, job: JobId, outcome: &Outcome) -> (JobId, M
 }
 
 fn is_promise(world: &World, job: JobId) -> bool {
-    world.state.job(job).is_ok_and(|j| j.promise().is_some())
+    world.state().job(job).is_ok_and(|j| j.promise().is_some())
 }
 
 /// What was posted for a job, for this reason.

@@ -1,37 +1,25 @@
-//! The core on a virtual clock, with an executor that only pretends.
+//! The cluster of the demo on a virtual clock, and a chronicle of what happens in it.
 //!
-//! What a real driver does, in small: it numbers inputs, writes them and their events to a
-//! journal, carries out effects, reports back, and wakes the core when the core asks for it. After
-//! every step all invariants are checked.
+//! After every step all invariants are checked, and the journal is kept as it would be stored, so
+//! that the day can be played again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, anyhow, ensure};
-use era_core::job::{StopReason, TaskId};
-use era_core::market::MarketRules;
-use era_core::settings::Settings;
+use era_core::job::TaskId;
 use era_core::units::{JobId, Name, NodeId, Span, Time};
-use era_core::{Command, Effect, Event, Input, Reply, State, check, next_wakeup, step};
+use era_core::{Command, Effect, Event, Input, Output, Reply, State, check, step};
+use era_drive::{Conduct, Pace, Scenario, SiteBuilder};
 
-/// From a launch to the report that the task runs.
-const LAUNCH_TAKES: Span = Span::from_s(2);
-/// From a stop signal to the exit of a task that obeys.
-const STOP_TAKES: Span = Span::from_s(5);
-/// What a task exits with that obeyed a stop signal.
-const STOPPED: i32 = 143;
+/// How fast the machines are.
+const PACE: Pace = Pace { launch: Span::from_s(2), stop: Span::from_s(5), ..Pace::AT_ONCE };
+/// By how much a job is over before its time is, where nothing else is said.
+const SPARE: Span = Span::from_min(1);
 
 /// A line of the journal: an input and the events that it caused, both as they are stored.
 struct Line {
     input: String,
     events: String,
-}
-
-/// What the pretended executor does later.
-#[derive(Clone, Copy)]
-enum Due {
-    Start(TaskId),
-    Exit(TaskId),
-    Stop(TaskId, StopReason),
 }
 
 /// GPUs that a task held on a node for a while.
@@ -59,21 +47,27 @@ pub(super) struct News {
     pub(super) saved: BTreeMap<JobId, Span>,
 }
 
-pub(super) struct World {
-    pub(super) state: State,
-    pub(super) now: Time,
-    pub(super) stints: Vec<Stint>,
+/// What has happened so far.
+#[derive(Default)]
+pub(super) struct Chronicle {
+    /// How much work a part really is, where that is not what was stated.
+    works: BTreeMap<(JobId, u16), Span>,
+    /// Who held which GPUs, until they were given back.
+    stints: Vec<Stint>,
+    running: BTreeMap<TaskId, Stint>,
     pub(super) outages: Vec<Outage>,
     /// Promises that were given another start because hardware was lost.
     pub(super) replanned: BTreeSet<JobId>,
     journal: Vec<Line>,
     news: Vec<News>,
-    due: BTreeMap<(Time, u64), Due>,
-    dues: u64,
-    running: BTreeMap<TaskId, Stint>,
-    lost: BTreeSet<NodeId>,
-    /// How much work a part really is, where that is not what was stated.
-    work: BTreeMap<(JobId, u16), Span>,
+    /// The first thing that was not as it must be.
+    problem: Option<String>,
+}
+
+pub(super) struct World {
+    site: SiteBuilder,
+    world: era_drive::World<Chronicle>,
+    pub(super) now: Time,
 }
 
 /// What a replay found.
@@ -82,147 +76,136 @@ pub(super) struct Replay {
     pub(super) events: usize,
 }
 
-impl World {
-    pub(super) fn new(now: Time) -> World {
-        World {
-            state: State::new(settings(), MarketRules::default()),
-            now,
-            stints: Vec::new(),
-            outages: Vec::new(),
-            replanned: BTreeSet::new(),
-            journal: Vec::new(),
-            news: Vec::new(),
-            due: BTreeMap::new(),
-            dues: 0,
-            running: BTreeMap::new(),
-            lost: BTreeSet::new(),
-            work: BTreeMap::new(),
-        }
+impl Scenario for Chronicle {
+    fn conduct(&self, state: &State, job: JobId, part: u16) -> Conduct {
+        let stated = || {
+            let part = state.job(job).ok()?.parts.get(usize::from(part))?;
+            Some(Span(part.request.duration.0 - SPARE.0))
+        };
+        let known = self.works.get(&(job, part)).copied();
+        let work = known.or_else(stated).unwrap_or(Span(1));
+        Conduct { work, saves_on_stop: true, ..Conduct::default() }
     }
 
-    /// One input through the core, and its effects carried out.
-    pub(super) fn send(&mut self, command: Command) -> anyhow::Result<Reply> {
-        let seq = self.state.seq() + 1;
-        let input = Input { seq, at: self.now, command };
-        let line = serde_json::to_string(&input)?;
-        let output = step(&mut self.state, input);
-        check(&self.state).map_err(|problem| anyhow!("after input {seq}: {problem}"))?;
-        self.journal.push(Line { input: line, events: serde_json::to_string(&output.events)? });
+    fn follow(&mut self, input: &Input, output: &Output, state: &State) {
+        if let Err(problem) = self.note(input, output, state) {
+            self.problem.get_or_insert(problem.to_string());
+        }
+    }
+}
+
+impl Chronicle {
+    fn note(&mut self, input: &Input, output: &Output, state: &State) -> anyhow::Result<()> {
+        let seq = input.seq;
+        check(state).map_err(|problem| anyhow!("after input {seq}: {problem}"))?;
+        let (input_text, events) =
+            (serde_json::to_string(input)?, serde_json::to_string(&output.events)?);
+        self.journal.push(Line { input: input_text, events });
+        match &input.command {
+            Command::Exited { task, .. } => {
+                let over = self.running.remove(task);
+                self.stints.extend(over.map(|stint| Stint { to: input.at, ..stint }));
+            }
+            Command::Lost { node } => {
+                let dead = self.running.extract_if(.., |_, stint| stint.node == *node);
+                self.stints.extend(dead.map(|(_, stint)| Stint { to: input.at, ..stint }));
+                self.outages.push(Outage { node: *node, from: input.at, to: Time::MAX });
+            }
+            Command::Resume { node } => {
+                let outages = self.outages.iter_mut();
+                for outage in outages.filter(|o| o.node == *node && o.to == Time::MAX) {
+                    outage.to = input.at;
+                }
+            }
+            _ => {}
+        }
+        for effect in &output.effects {
+            if let Effect::Launch { task, node, gpus, .. } = effect {
+                let (job, node, gpus) = (task.job, *node, gpus.clone());
+                let stint = Stint { job, node, gpus, from: input.at, to: input.at };
+                self.running.insert(*task, stint);
+            }
+        }
         self.replanned.extend(output.events.iter().filter_map(|event| match event {
             Event::Replanned { job, .. } => Some(*job),
             _ => None,
         }));
         let saved = output.events.iter().filter_map(|event| match event {
-            Event::Requeued { job, .. } => {
-                Some((*job, self.state.job(*job).ok()?.parts.first()?.done))
-            }
+            Event::Requeued { job, .. } => Some((*job, state.job(*job).ok()?.parts.first()?.done)),
             _ => None,
         });
         let saved = saved.collect();
-        self.news.push(News { at: self.now, events: output.events, saved });
-        for effect in output.effects {
-            self.perform(effect);
-        }
-        Ok(output.reply)
-    }
-
-    /// A command of the scenario's own set-up, which cannot be refused.
-    pub(super) fn set_up(&mut self, command: Command) -> anyhow::Result<()> {
-        let reply = self.send(command)?;
-        ensure!(matches!(reply, Reply::Done | Reply::Joined { .. }), "refused: {reply:?}");
+        self.news.push(News { at: input.at, events: output.events.clone(), saved });
         Ok(())
     }
 
-    fn perform(&mut self, effect: Effect) {
-        match effect {
-            Effect::Launch { task, node, gpus, .. } if !self.lost.contains(&node) => {
-                let (from, to) = (self.now, self.now);
-                self.running.insert(task, Stint { job: task.job, node, gpus, from, to });
-                self.later(LAUNCH_TAKES, Due::Start(task));
-            }
-            Effect::Stop { task, why, .. } => self.later(STOP_TAKES, Due::Stop(task, why)),
-            // Nobody is there to be told, and no guard to be moved.
-            _ => {}
+    /// Every stint, those that go on cut at the present.
+    pub(super) fn stints(&self, now: Time) -> impl Iterator<Item = Stint> {
+        let open = self.running.values().map(move |stint| Stint { to: now, ..stint.clone() });
+        self.stints.iter().cloned().chain(open)
+    }
+}
+
+impl World {
+    /// A site, and nobody has asked for anything.
+    pub(super) fn new(site: SiteBuilder, now: Time) -> anyhow::Result<World> {
+        let world = era_drive::World::of(&site, now, PACE, Chronicle::default())?;
+        let mut world = World { site, world, now };
+        world.examine()?;
+        Ok(world)
+    }
+
+    pub(super) fn state(&self) -> &State {
+        self.world.state()
+    }
+
+    pub(super) fn chronicle(&self) -> &Chronicle {
+        self.world.scenario()
+    }
+
+    /// One input through the core, and its effects carried out.
+    pub(super) fn send(&mut self, command: Command) -> anyhow::Result<Reply> {
+        let reply = self.world.send(self.now, command).reply;
+        self.examine()?;
+        Ok(reply)
+    }
+
+    fn examine(&mut self) -> anyhow::Result<()> {
+        match self.world.scenario_mut().problem.take() {
+            Some(problem) => Err(anyhow!(problem)),
+            None => Ok(()),
         }
     }
 
-    fn later(&mut self, after: Span, due: Due) {
-        self.dues += 1;
-        self.due.insert((self.now + after, self.dues), due);
+    /// A command of the story's own, which cannot be refused.
+    fn must(&mut self, command: Command) -> anyhow::Result<()> {
+        let reply = self.send(command)?;
+        ensure!(reply == Reply::Done, "refused: {reply:?}");
+        Ok(())
     }
 
     /// Lets time pass until `time`, whatever happens first coming first.
     pub(super) fn until(&mut self, time: Time) -> anyhow::Result<()> {
-        loop {
-            let due = self.due.keys().next().copied();
-            let wakeup = next_wakeup(&self.state);
-            let next = due.map(|(at, _)| at).into_iter().chain(wakeup).min();
-            let Some(next) = next.filter(|next| *next <= time) else { break };
-            self.now = self.now.max(next);
-            match due.filter(|(at, _)| *at == next).and_then(|key| self.due.remove(&key)) {
-                Some(Due::Start(task)) => self.started(task)?,
-                Some(Due::Exit(task)) => self.exited(task, 0)?,
-                Some(Due::Stop(task, why)) => self.stopped(task, why)?,
-                None => {
-                    self.send(Command::Tick)?;
-                    self.pass()?;
-                }
-            }
-        }
+        self.world.until(time);
         self.now = time;
         self.send(Command::Tick)?;
         self.pass()
     }
 
-    /// A scheduling pass, if anybody waits.
+    /// A scheduling pass, if one is due.
     pub(super) fn pass(&mut self) -> anyhow::Result<()> {
-        let waits =
-            self.state.queues().iter().any(|q| self.state.waiting(&q.name).next().is_some());
-        if waits {
-            self.send(Command::Pass)?;
-        }
-        Ok(())
-    }
-
-    fn started(&mut self, task: TaskId) -> anyhow::Result<()> {
-        if !self.running.contains_key(&task) {
-            return Ok(());
-        }
-        self.send(Command::Started { task })?;
-        let part = &self.state.job(task.job)?.parts[usize::from(task.part)];
-        let work = self.work.get(&(task.job, task.part)).copied();
-        let work = work.unwrap_or(Span(part.request.duration.0 - 60_000));
-        self.later(Span((work.0 - part.done.0).max(1)), Due::Exit(task));
-        Ok(())
-    }
-
-    /// A task obeys a stop signal; whoever will go on later saves its work first.
-    fn stopped(&mut self, task: TaskId, why: StopReason) -> anyhow::Result<()> {
-        let Some(stint) = self.running.get(&task) else { return Ok(()) };
-        let ran = self.now.since(stint.from);
-        let part = &self.state.job(task.job)?.parts[usize::from(task.part)];
-        if why == StopReason::Preempted {
-            let done = Span(part.done.0 + ran.0);
-            self.send(Command::Checkpointed { task, done })?;
-        }
-        self.exited(task, STOPPED)
-    }
-
-    fn exited(&mut self, task: TaskId, code: i32) -> anyhow::Result<()> {
-        let Some(stint) = self.running.remove(&task) else { return Ok(()) };
-        self.stints.push(Stint { to: self.now, ..stint });
-        self.send(Command::Exited { task, code, at: None })?;
-        self.pass()
+        self.world.settle(self.now);
+        self.examine()
     }
 
     /// Says how much work a part of a job really is.
     pub(super) fn really_takes(&mut self, job: JobId, part: u16, work: Span) {
-        self.work.insert((job, part), work);
+        self.world.scenario_mut().works.insert((job, part), work);
     }
 
     /// A task of a job that runs reports how much of its work is saved.
     pub(super) fn checkpoint(&mut self, job: JobId, done: Span) -> anyhow::Result<()> {
-        let task = self.running.keys().find(|task| task.job == job).copied();
+        let task = self.chronicle().running.keys().find(|task| task.job == job).copied();
         let task = task.with_context(|| format!("{job} does not run"))?;
         self.send(Command::Checkpointed { task, done })?;
         Ok(())
@@ -230,51 +213,38 @@ impl World {
 
     /// The node under the first task of a job.
     pub(super) fn node_of(&self, job: JobId) -> Option<NodeId> {
-        self.running.iter().find(|(task, _)| task.job == job).map(|(_, stint)| stint.node)
+        let chronicle = self.chronicle();
+        chronicle.running.iter().find(|(task, _)| task.job == job).map(|(_, stint)| stint.node)
     }
 
     /// A node is gone, with all that runs on it.
     pub(super) fn lose(&mut self, node: NodeId) -> anyhow::Result<()> {
-        self.lost.insert(node);
-        self.outages.push(Outage { node, from: self.now, to: Time::MAX });
-        let now = self.now;
-        let dead = self.running.extract_if(.., |_, stint| stint.node == node);
-        self.stints.extend(dead.map(|(_, stint)| Stint { to: now, ..stint }));
-        self.set_up(Command::Lost { node })?;
+        self.must(Command::Lost { node })?;
         self.pass()
     }
 
     /// It is back.
     pub(super) fn bring_back(&mut self, node: NodeId) -> anyhow::Result<()> {
-        self.lost.remove(&node);
-        for outage in self.outages.iter_mut().filter(|o| o.node == node && o.to == Time::MAX) {
-            outage.to = self.now;
-        }
-        self.set_up(Command::Resume { node })?;
+        self.must(Command::Resume { node })?;
         self.pass()
     }
 
     /// What happened since this was last asked.
     pub(super) fn take_news(&mut self) -> Vec<News> {
-        std::mem::take(&mut self.news)
-    }
-
-    /// Every stint, those that go on cut at the present.
-    pub(super) fn all_stints(&self) -> impl Iterator<Item = Stint> {
-        let open = self.running.values().map(|stint| Stint { to: self.now, ..stint.clone() });
-        self.stints.iter().cloned().chain(open)
+        std::mem::take(&mut self.world.scenario_mut().news)
     }
 
     /// What people call a node.
     pub(super) fn node_name(&self, node: NodeId) -> String {
-        self.state.cluster().node(node).map_or_else(|_| node.to_string(), |n| n.name.to_string())
+        self.state().cluster().node(node).map_or_else(|_| node.to_string(), |n| n.name.to_string())
     }
 
     /// Plays the journal through a fresh core and compares every event, byte for byte.
     pub(super) fn replay(&self) -> anyhow::Result<Replay> {
-        let mut state = State::new(settings(), MarketRules::default());
+        let mut state = self.site.state();
         let mut events = 0;
-        for line in &self.journal {
+        let chronicle = self.chronicle();
+        for line in &chronicle.journal {
             let input: Input = serde_json::from_str(&line.input)?;
             let seq = input.seq;
             let output = step(&mut state, input);
@@ -282,14 +252,9 @@ impl World {
             ensure!(told == line.events, "input {seq} caused other events when replayed");
             events += output.events.len();
         }
-        ensure!(state == self.state, "the replayed state differs");
-        Ok(Replay { inputs: self.journal.len(), events })
+        ensure!(state == *self.state(), "the replayed state differs");
+        Ok(Replay { inputs: chronicle.journal.len(), events })
     }
-}
-
-/// The rules of the house as they come, but for a horizon that is enough for a day.
-fn settings() -> Settings {
-    Settings { horizon: Span::from_days(2), ..Settings::default() }
 }
 
 /// A name that the scenario spells right.

@@ -1,54 +1,161 @@
 //! A job as a YAML file. Mistakes are told with line and column; an unknown key with the nearest
 //! one that is known.
+//!
+//! A key has the name and the form of the field of a [`JobSpec`], unless people write it in a form
+//! of their own: those are listed here ([`JobFile`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
-use era_api::Credits;
-use era_api::job::{Attributes, Constraints, Overrun, Replicas, WorkInput};
-use era_api::quote::{Value, ValueStep};
-use jiff::Zoned;
+use era_api::plain;
+use era_spec::credits::BadCredits;
+use era_spec::when::{self, BadTime};
+use era_spec::{
+    Array, Ask, BadReplicas, Credits, JobSpec, Overlay, Replicas, Resources, Span, Value,
+    ValueStep, Work, WorkInput, after,
+};
+use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
-use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{
+    self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+};
 use serde_saphyr::{Location, Spanned};
 
+use super::JobError;
 use super::draft::{Code, Draft};
-use super::nearest::nearest;
-use super::{JobError, after, array, span::Span, when};
 
-/// The file as it is written.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+/// Keys that are written in a form of their own.
+const FORMS: [&str; 12] = [
+    "command",
+    "code",
+    "secrets",
+    "inputs",
+    "resources",
+    "replicas",
+    "time",
+    "from",
+    "by",
+    "value",
+    "array",
+    "after",
+];
+/// Fields that have another name here, or none.
+const NOT_KEYS: [&str; 6] = ["work", "ask", "hold", "duration_s", "earliest", "deadline"];
+/// All keys.
+static KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let fields = [JobSpec::FIELDS, Work::FIELDS, Ask::FIELDS].concat().into_iter();
+    let plain = fields.filter(|name| !FORMS.contains(name) && !NOT_KEYS.contains(name));
+    FORMS.into_iter().chain(plain).collect()
+});
+
+/// The file as it is written: what has a form of its own, and everything else.
+#[derive(Debug, Default)]
 struct JobFile {
-    name: Option<String>,
-    project: Option<String>,
-    command: Option<Words>,
+    spec: JobSpec,
     code: Option<String>,
-    env: BTreeMap<String, String>,
-    secrets: Texts,
-    inputs: Inputs,
-    image: Option<String>,
-    terminal: Option<bool>,
-    #[serde(deserialize_with = "era_api::reading::resources")]
-    resources: BTreeMap<String, String>,
     replicas: Option<Spanned<ReplicasText>>,
-    gpus: Option<u32>,
     time: Option<Spanned<String>>,
     from: Option<Spanned<String>>,
     by: Option<Spanned<String>>,
     value: Option<Spanned<Worth>>,
-    most: Option<Credits>,
-    overrun: Option<Overrun>,
-    queue: Option<String>,
-    preemptible: Option<bool>,
-    release_when_idle: Option<bool>,
-    priority: Option<i32>,
-    attributes: Attributes,
-    constraints: Constraints,
     array: Option<Spanned<String>>,
     after: Option<Spanned<Texts>>,
+}
+
+impl<'de> Deserialize<'de> for JobFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JobFile, D::Error> {
+        deserializer.deserialize_map(JobFileVisitor)
+    }
+}
+
+struct JobFileVisitor;
+
+impl<'de> Visitor<'de> for JobFileVisitor {
+    type Value = JobFile;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a job's keys and values")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JobFile, A::Error> {
+        let mut file = JobFile::default();
+        while let Some(key) = map.next_key::<String>()? {
+            let JobSpec { work, ask, .. } = &mut file.spec;
+            match key.as_str() {
+                "command" => {
+                    work.command = map.next_value::<Option<Words>>()?.unwrap_or_default().0
+                }
+                "secrets" => work.secrets = map.next_value::<Texts>()?.texts(),
+                "inputs" => work.inputs = map.next_value::<Inputs>()?.0,
+                "resources" => ask.resources = map.next_value::<Amounts>()?.0,
+                "code" => file.code = map.next_value()?,
+                "replicas" => file.replicas = map.next_value()?,
+                "time" => file.time = map.next_value()?,
+                "from" => file.from = map.next_value()?,
+                "by" => file.by = map.next_value()?,
+                "value" => file.value = map.next_value()?,
+                "array" => file.array = map.next_value()?,
+                "after" => file.after = map.next_value()?,
+                key => map.next_value_seed(Plain { key, spec: &mut file.spec })?,
+            }
+        }
+        Ok(file)
+    }
+}
+
+/// A key that is the field of its name.
+struct Plain<'a> {
+    key: &'a str,
+    spec: &'a mut JobSpec,
+}
+
+impl<'de> DeserializeSeed<'de> for Plain<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        let Plain { key, spec } = self;
+        if !KEYS.contains(&key) {
+            return Err(de::Error::unknown_field(key, &KEYS));
+        }
+        let field = MapAccessDeserializer::new(Field { key, value: Some(value) });
+        if Work::FIELDS.contains(&key) {
+            spec.work = Work::deserialize(field)?.over(std::mem::take(&mut spec.work));
+        } else if Ask::FIELDS.contains(&key) {
+            spec.ask = Ask::deserialize(field)?.over(std::mem::take(&mut spec.ask));
+        } else {
+            *spec = JobSpec::deserialize(field)?.over(std::mem::take(spec));
+        }
+        Ok(())
+    }
+}
+
+/// A struct of which one field is said.
+struct Field<'a, D> {
+    key: &'a str,
+    value: Option<D>,
+}
+
+impl<'de, D: Deserializer<'de>> MapAccess<'de> for Field<'_, D> {
+    type Error = D::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, D::Error> {
+        let key = self.value.as_ref().map(|_| self.key.into_deserializer());
+        key.map(|key| seed.deserialize(key)).transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, D::Error> {
+        let value = self.value.take();
+        value.map_or(Err(de::Error::custom("a value is asked for twice")), |value| {
+            seed.deserialize(value)
+        })
+    }
 }
 
 /// The draft that a file's text makes, for a reader at `now`; `path` is only named.
@@ -66,29 +173,27 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
         column: location.column(),
         what,
     };
-    let time = |text: Option<Spanned<String>>| {
+    type Reading = fn(&str, &Zoned) -> Result<Timestamp, BadTime>;
+    let time = |text: Option<Spanned<String>>, read: Reading| {
         let read = |text: Spanned<String>| {
-            when::read(&text.value, now).map_err(|e| at(text.referenced, e.to_string()))
+            read(&text.value, now).map_err(|e| at(text.referenced, e.to_string()))
         };
         text.map(read).transpose()
     };
     let span = |text: Spanned<String>| {
         Span::from_str(&text.value).map_err(|e| at(text.referenced, e.to_string()))
     };
-    let mut afters = Vec::new();
-    if let Some(after) = file.after {
-        for (text, place) in &after.value.0 {
-            let place = place.unwrap_or(after.referenced);
-            afters.extend(after::read(text).map_err(|e| at(place, e.to_string()))?);
-        }
-    }
+    let array = |text: Spanned<String>| {
+        Array::from_str(&text.value).map_err(|e| at(text.referenced, e.to_string()))
+    };
+    let replicas = |text: Spanned<ReplicasText>| text.value.0.map_err(|e| at(text.referenced, e));
     let worth = |worth: Spanned<Worth>| match worth.value {
         Worth::Flat(Ok(credits)) => Ok(Value::Flat(credits)),
         Worth::Flat(Err(what)) => Err(at(worth.referenced, what)),
         Worth::Steps(steps) => {
             let steps: Result<Vec<_>, _> = steps
                 .into_iter()
-                .map(|step| match when::read(&step.by.value, now) {
+                .map(|step| match when::read_deadline(&step.by.value, now) {
                     Ok(by) => Ok(ValueStep { by, worth: step.worth }),
                     Err(error) => Err(at(step.by.referenced, error.to_string())),
                 })
@@ -96,44 +201,23 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
             Ok(Value::Steps(steps?))
         }
     };
-    Ok(Draft {
-        name: file.name,
-        project: file.project,
-        command: file.command.map(|words| words.0).unwrap_or_default(),
-        script: None,
-        code: file.code.map(|folder| match folder.as_str() {
-            "none" | "false" | "" => Code::None,
-            folder => Code::Folder(folder.into()),
-        }),
-        env: file.env,
-        secrets: file.secrets.0.into_iter().map(|(text, _)| text).collect(),
-        inputs: file.inputs.0.into_iter().map(|input| input.0).collect(),
-        image: file.image,
-        terminal: file.terminal,
-        resources: file.resources,
-        replicas: file
-            .replicas
-            .map(|text| text.value.0.map_err(|what| at(text.referenced, what)))
-            .transpose()?,
-        gpus: file.gpus,
-        time: file.time.map(span).transpose()?,
-        from: time(file.from)?,
-        by: time(file.by)?,
-        value: file.value.map(worth).transpose()?,
-        most: file.most,
-        overrun: file.overrun,
-        queue: file.queue,
-        preemptible: file.preemptible,
-        release_when_idle: file.release_when_idle,
-        priority: file.priority,
-        attributes: file.attributes,
-        constraints: file.constraints,
-        array: file
-            .array
-            .map(|text| array::read(&text.value).map_err(|e| at(text.referenced, e.to_string())))
-            .transpose()?,
-        after: afters,
-    })
+    let mut spec = file.spec;
+    for (text, place) in file.after.iter().flat_map(|after| &after.value.0) {
+        let place = place.or(file.after.as_ref().map(|after| after.referenced));
+        let read = after::read(text);
+        spec.after.extend(read.map_err(|e| at(place.unwrap_or(Location::UNKNOWN), e.to_string()))?);
+    }
+    spec.ask.replicas = file.replicas.map(replicas).transpose()?;
+    spec.ask.duration_s = file.time.map(span).transpose()?.map(|span| span.seconds);
+    spec.ask.earliest = time(file.from, when::read)?;
+    spec.ask.deadline = time(file.by, when::read_deadline)?;
+    spec.value = file.value.map(worth).transpose()?;
+    spec.array = file.array.map(array).transpose()?;
+    let code = file.code.map(|folder| match folder.as_str() {
+        "none" | "false" | "" => Code::None,
+        folder => Code::Folder(folder.into()),
+    });
+    Ok(Draft { spec, code, script: None })
 }
 
 /// The reader's error as ours: one sentence, its place, and what was meant.
@@ -143,20 +227,30 @@ fn in_file(text: &str, path: &str, error: &serde_saphyr::Error) -> JobError {
     // The reader writes the place behind its sentence; it stands in front of ours.
     let sentence = sentence.split(" at line ").next().unwrap_or_default();
     let read = error.location().map_or((1, 1), |at| (at.line().max(1), at.column().max(1)));
-    let unknown = unknown_field(sentence);
+    let said = plain::said(sentence, "key");
     // For an unknown key the reader only knows the map that it is in.
-    let (line, column) = unknown.as_ref().and_then(|(key, _)| place_of(text, key)).unwrap_or(read);
-    let what = match (unknown, sentence.strip_prefix("invalid ")) {
-        (Some((_, told)), _) => told,
-        (None, Some("u32" | "i32" | "u64")) => "this is no whole number in its range".to_owned(),
-        (None, _) => match sentence.strip_prefix("unexpected event: expected ") {
+    let named = said.given.as_ref().and_then(|key| place_of(text, key));
+    let (line, column) = named.unwrap_or(read);
+    let what = match sentence.strip_prefix("invalid ") {
+        Some(number) if plain::TYPE_WORDS.contains(&number) => {
+            value_at(text, line, column).map_or(said.sentence, |given| plain::unread(given, number))
+        }
+        _ => match sentence.strip_prefix("unexpected event: expected ") {
             Some("sequence start") => "a list belongs here, such as [this, that]".to_owned(),
             Some("mapping start") => "keys and values belong here, such as {key: value}".to_owned(),
             Some(wanted) if wanted.contains("scalar") => "a single value belongs here".to_owned(),
-            _ => sentence.to_owned(),
+            _ => said.sentence,
         },
     };
     JobError::InFile { path: path.to_owned(), line, column, what }
+}
+
+/// The value that begins at a line and column, each from 1.
+fn value_at(text: &str, line: u64, column: u64) -> Option<&str> {
+    let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
+    let (at, _) = line.char_indices().nth(usize::try_from(column).ok()?.checked_sub(1)?)?;
+    let value = line[at..].split([',', '}', ']', '#']).next()?.trim();
+    Some(value.trim_matches(['"', '\'']))
 }
 
 /// Line and column of a key, each from 1.
@@ -175,23 +269,8 @@ fn place_of(text: &str, key: &str) -> Option<(u64, u64)> {
     None
 }
 
-/// The key that serde's sentence is about, and the sentence shortened to what helps.
-fn unknown_field(sentence: &str) -> Option<(String, String)> {
-    let rest = sentence.strip_prefix("unknown field `")?;
-    let (word, rest) = rest.split_once('`')?;
-    let known = || rest.split('`').skip(1).step_by(2);
-    let told = match nearest(word, known()) {
-        Some(near) => format!("unknown key `{word}`: did you mean `{near}`?"),
-        None => {
-            let known = known().collect::<Vec<_>>().join(", ");
-            format!("unknown key `{word}`: {known} are known")
-        }
-    };
-    Some((word.to_owned(), told))
-}
-
 /// A command: a list of words, or a line for the shell.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Words(Vec<String>);
 
 /// What a job is worth, as it is written.
@@ -213,9 +292,25 @@ struct WorthStep {
 #[derive(Debug, Default)]
 struct Texts(Vec<(String, Option<Location>)>);
 
+impl Texts {
+    fn texts(self) -> Vec<String> {
+        self.0.into_iter().map(|(text, _)| text).collect()
+    }
+}
+
+/// Amounts by resource, as they are written.
+struct Amounts(Resources);
+
+impl<'de> Deserialize<'de> for Amounts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Amounts, D::Error> {
+        let texts: BTreeMap<String, String> = era_spec::reading::resources(deserializer)?;
+        Ok(Amounts(texts.into_iter().map(|(name, text)| (name, text.into())).collect()))
+    }
+}
+
 /// Data sets, or one.
 #[derive(Debug, Default)]
-struct Inputs(Vec<Input>);
+struct Inputs(Vec<WorkInput>);
 
 /// A data set, or one with its place.
 #[derive(Debug)]
@@ -305,7 +400,7 @@ impl Either for Words {
 impl Either for Worth {
     const EXPECTED: &'static str = "an amount such as 30, or a list of {by: 18:00, worth: 30}";
     fn text(text: &str) -> Result<Worth, String> {
-        let read: Result<Credits, era_api::credits::BadCredits> = text.parse();
+        let read: Result<Credits, BadCredits> = text.parse();
         Ok(Worth::Flat(read.map_err(|e| e.to_string())))
     }
     fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Worth, A::Error> {
@@ -327,30 +422,31 @@ impl Either for Texts {
 impl Either for Inputs {
     const EXPECTED: &'static str = "a list of data sets, or one alone";
     fn text(text: &str) -> Result<Inputs, String> {
-        Input::text(text).map(|one| Inputs(vec![one]))
+        Input::text(text).map(|one| Inputs(vec![one.0]))
     }
     fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Inputs, A::Error> {
-        collected(list).map(Inputs)
+        let inputs: Vec<Input> = collected(list)?;
+        Ok(Inputs(inputs.into_iter().map(|input| input.0).collect()))
     }
     fn map<'de, A: MapAccess<'de>>(map: A) -> Result<Inputs, A::Error> {
-        Input::map(map).map(|one| Inputs(vec![one]))
+        Input::map(map).map(|one| Inputs(vec![one.0]))
     }
 }
 
 impl Either for Input {
     const EXPECTED: &'static str = "a data set's name, or {data: NAME, path: PLACE}";
     fn text(text: &str) -> Result<Input, String> {
-        Ok(Input(super::flags::input(text)))
+        Ok(Input(text.into()))
     }
     fn map<'de, A: MapAccess<'de>>(map: A) -> Result<Input, A::Error> {
-        WorkInput::deserialize(de::value::MapAccessDeserializer::new(map)).map(Input)
+        WorkInput::deserialize(MapAccessDeserializer::new(map)).map(Input)
     }
 }
 
 impl Either for ReplicasText {
     const EXPECTED: &'static str = "a number such as 4, or a range such as 2..8";
     fn text(text: &str) -> Result<ReplicasText, String> {
-        Ok(ReplicasText(super::flags::replicas(text)))
+        Ok(ReplicasText(text.parse().map_err(|e: BadReplicas| e.to_string())))
     }
     fn map<'de, A: MapAccess<'de>>(map: A) -> Result<ReplicasText, A::Error> {
         #[derive(Deserialize)]
@@ -359,7 +455,7 @@ impl Either for ReplicasText {
             min: u32,
             max: u32,
         }
-        let Range { min, max } = Range::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let Range { min, max } = Range::deserialize(MapAccessDeserializer::new(map))?;
         Ok(ReplicasText(Ok(Replicas::Range { min, max })))
     }
 }

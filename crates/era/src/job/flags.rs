@@ -1,17 +1,20 @@
 //! A job as flags, the same for every command that takes one.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, FromArgMatches, ValueEnum};
-use era_api::Credits;
-use era_api::job::{Attributes, Constraints, Overrun, Replicas, Topology, WorkInput};
-use era_api::quote::Value;
+use era_spec::{
+    Array, Ask, Attributes, Constraints, Credits, JobSpec, Overrun, Replicas, Resources, Span,
+    Topology, Value, Work, after, when,
+};
 use jiff::Zoned;
 
 use super::draft::{Code, Draft};
-use super::{JobError, Span, after, array, file, read_limited, read_small, script, when};
+use super::{JobError, file, read_limited, read_small, script};
+use crate::numbers;
 
 /// What a job is and needs.
 #[derive(Clone, Debug, Default, Args)]
@@ -32,7 +35,7 @@ pub(crate) struct JobFlags {
     /// Cores of each replica, such as 4 or 500m
     #[arg(short, long, value_name = "N")]
     cpu: Option<String>,
-    /// Memory of each replica, such as 16Gi
+    /// Memory of each replica, such as 16Gi or 16GB
     #[arg(short, long, alias = "mem", value_name = "SIZE")]
     memory: Option<String>,
     /// Only GPUs of this model, such as h100
@@ -56,7 +59,7 @@ pub(crate) struct JobFlags {
     /// Not before: now+2h, 18:00, tomorrow 6am, 2026-11-20T06:00
     #[arg(long, value_name = "WHEN")]
     from: Option<String>,
-    /// Finished by: 18:00, tomorrow 6am, now+8h
+    /// Finished by: 18:00, tomorrow 6am, now+8h; a day alone is its end
     #[arg(long, value_name = "WHEN")]
     by: Option<String>,
     /// What it is worth, in credits: makes it a bid for a promise
@@ -65,6 +68,9 @@ pub(crate) struct JobFlags {
     /// The most that it may cost, in credits
     #[arg(long, value_name = "CREDITS")]
     most: Option<Credits>,
+    /// Take the price, up to --most: makes it a bid for a promise
+    #[arg(long)]
+    accept_price: bool,
     /// What happens when it needs longer than it said
     #[arg(long, value_enum)]
     overrun: Option<OverrunName>,
@@ -201,7 +207,7 @@ impl JobFlags {
         let mut script = None;
         match (&self.file, self.command.split_first()) {
             (None, Some((named, rest))) if is_yaml(Path::new(named)) => {
-                flags.command = Vec::new();
+                flags.spec.work.command.clear();
                 flags = after_file(rest)?.draft(now)?.over(flags);
                 written.draft = read_file(Path::new(named), now)?;
             }
@@ -209,7 +215,7 @@ impl JobFlags {
                 let (path, text) = script_text(named)?;
                 let (draft, notes) = script::read(&text, &path, now)?;
                 written = Written { draft, notes };
-                flags.command = Vec::new();
+                flags.spec.work.command.clear();
                 script = Some((path, text, rest));
             }
             (Some(path), _) => written.draft = read_file(path, now)?,
@@ -219,63 +225,72 @@ impl JobFlags {
         if let Some((path, text, rest)) = script {
             script::run_along(&mut written.draft, &path, &text, rest);
         }
-        script::add_variables(&mut written.draft);
+        let spec = &mut written.draft.spec;
+        script::add_variables(spec);
+        // Who says when it begins and not what it is worth asks for a promise at its price.
+        spec.accept_price |= spec.ask.earliest.is_some() && spec.value.is_none();
         Ok(written)
     }
 
     fn draft(&self, now: &Zoned) -> Result<Draft, JobError> {
-        let time = |flag: &'static str, text: &Option<String>| {
-            let read = |text: &String| when::read(text, now).map_err(|e| wrong(flag, e));
-            text.as_ref().map(read).transpose()
-        };
+        let from = self.from.as_deref().map(|text| when::read(text, now)).transpose();
+        let by = self.by.as_deref().map(|text| when::read_deadline(text, now)).transpose();
         let mut afters = Vec::new();
         for text in &self.after {
             afters.extend(after::read(text).map_err(|e| wrong("--after", e))?);
         }
-        let array = self.array.as_deref().map(array::read).transpose();
-        let replicas = self.replicas.as_deref().map(replicas).transpose();
+        let array = self.array.as_deref().map(Array::from_str).transpose();
+        let replicas = self.replicas.as_deref().map(Replicas::from_str).transpose();
         let span = self.time.as_deref().map(Span::from_str).transpose();
         let code = match (&self.code, self.no_code) {
             (_, true) => Some(Code::None),
             (Some(folder), _) => Some(Code::Folder(folder.clone())),
             (None, false) => None,
         };
-        Ok(Draft {
+        let spec = JobSpec {
             name: self.name.clone(),
             project: self.project.clone(),
-            command: self.command.clone(),
-            code,
-            script: None,
-            env: pairs("--env", &self.env)?,
-            secrets: self.secret.clone(),
-            inputs: self.input.iter().map(|text| input(text)).collect(),
-            image: self.image.clone(),
-            terminal: self.pty.then_some(true),
-            resources: self.resources()?,
-            replicas: replicas.map_err(|e| wrong("--replicas", e))?,
-            gpus: self.gpus,
-            time: span.map_err(|e| wrong("--time", e))?,
-            from: time("--from", &self.from)?,
-            by: time("--by", &self.by)?,
+            work: Work {
+                command: self.command.clone(),
+                code: None,
+                env: pairs("--env", &self.env)?,
+                secrets: self.secret.clone(),
+                inputs: self.input.iter().map(|text| text.as_str().into()).collect(),
+                image: self.image.clone(),
+                terminal: self.pty,
+            },
+            ask: Ask {
+                resources: self.resources()?,
+                replicas: replicas.map_err(|e| wrong("--replicas", e))?,
+                gpus: self.gpus,
+                duration_s: span.map_err(|e| wrong("--time", e))?.map(|span| span.seconds),
+                earliest: from.map_err(|e| wrong("--from", e))?,
+                deadline: by.map_err(|e| wrong("--by", e))?,
+                constraints: self.place.constraints()?,
+            },
             value: self.value.map(Value::Flat),
             most: self.most,
+            accept_price: self.accept_price,
+            hold: None,
             overrun: self.overrun.map(|name| match name {
                 OverrunName::Extend => Overrun::Extend,
                 OverrunName::Stop => Overrun::Stop,
             }),
             queue: self.queue.clone(),
-            preemptible: self.preemptible.then_some(true),
-            release_when_idle: self.release_when_idle.then_some(true),
+            preemptible: self.preemptible,
+            release_when_idle: self.release_when_idle,
             priority: self.priority,
             attributes: self.facts.attributes(),
-            constraints: self.place.constraints()?,
             array: array.map_err(|e| wrong("--array", e))?,
             after: afters,
-        })
+        };
+        Ok(Draft { spec, code, script: None })
     }
 
-    fn resources(&self) -> Result<BTreeMap<String, String>, JobError> {
-        let mut resources = pairs("--device", &self.device)?;
+    fn resources(&self) -> Result<Resources, JobError> {
+        let devices = pairs("--device", &self.device)?;
+        let mut resources: Resources =
+            devices.into_iter().map(|(name, count)| (name, count.into())).collect();
         let named = [
             ("gpu", &self.gpu),
             ("cpu", &self.cpu),
@@ -285,21 +300,23 @@ impl JobFlags {
         ];
         for (name, amount) in named {
             if let Some(amount) = amount {
-                resources.insert(name.to_owned(), amount.clone());
+                resources.insert(name.to_owned(), amount.clone().into());
             }
         }
         // `a100:2`, as others write it.
         if let Some((model, count)) = self.gpu.as_deref().and_then(|gpu| gpu.split_once(':')) {
-            resources.insert("gpu".to_owned(), count.to_owned());
-            resources.entry("gpu.model".to_owned()).or_insert_with(|| model.to_ascii_lowercase());
+            resources.insert("gpu".to_owned(), count.into());
+            resources
+                .entry("gpu.model".to_owned())
+                .or_insert_with(|| model.to_ascii_lowercase().into());
         }
         Ok(resources)
     }
 }
 
 impl PlaceFlags {
-    fn constraints(&self) -> Result<Constraints, JobError> {
-        Ok(Constraints {
+    fn constraints(&self) -> Result<Option<Constraints>, JobError> {
+        let said = Constraints {
             pool: self.pool.clone(),
             domain: self.domain.clone(),
             labels: pairs("--label", &self.label)?,
@@ -310,19 +327,21 @@ impl PlaceFlags {
             }),
             per_node_max: self.per_node_max,
             spread: self.spread,
-        })
+        };
+        Ok((said != Constraints::default()).then_some(said))
     }
 }
 
 impl FactFlags {
-    fn attributes(&self) -> Attributes {
-        Attributes {
+    fn attributes(&self) -> Option<Attributes> {
+        let said = Attributes {
             field: self.field.clone(),
             framework: self.framework.clone(),
             network: self.network.clone(),
             parameters_k: self.parameters_k,
             data_mib: self.data_mib,
-        }
+        };
+        (said != Attributes::default()).then_some(said)
     }
 }
 
@@ -342,10 +361,11 @@ fn is_yaml(path: &Path) -> bool {
 fn after_file(words: &[String]) -> Result<JobFlags, JobError> {
     let wrong = |what: String| JobError::Flag { flag: "after the job's file", what };
     let command = clap::Command::new("job").no_binary_name(true).disable_help_flag(true);
-    let matches = JobFlags::augment_args(command)
-        .try_get_matches_from(words)
-        .map_err(|error| wrong(first_line(&error)))?;
-    let flags = JobFlags::from_arg_matches(&matches).map_err(|error| wrong(first_line(&error)))?;
+    let command = numbers::taken(JobFlags::augment_args(command));
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let refused = |error| wrong(first_line(&numbers::plainly(error, &words)));
+    let matches = command.try_get_matches_from(&words).map_err(refused)?;
+    let flags = JobFlags::from_arg_matches(&matches).map_err(refused)?;
     match flags.command.first() {
         None => Ok(flags),
         Some(word) => Err(wrong(format!("`{word}` is no flag: the file says what is run"))),
@@ -392,28 +412,6 @@ fn pairs(flag: &'static str, texts: &[String]) -> Result<BTreeMap<String, String
         _ => Err(wrong(flag, format!("`{text}` is no pair: write NAME=VALUE"))),
     };
     texts.iter().map(pair).collect()
-}
-
-/// `NAME`, or `NAME:PLACE`.
-pub(super) fn input(text: &str) -> WorkInput {
-    match text.split_once(':') {
-        Some((data, place)) => WorkInput { data: data.to_owned(), path: Some(place.to_owned()) },
-        None => WorkInput { data: text.to_owned(), path: None },
-    }
-}
-
-/// `4`, or `2..8`.
-pub(super) fn replicas(text: &str) -> Result<Replicas, String> {
-    let bad =
-        || format!("`{text}` is no number of replicas: write 4, or 2..8 for a job that may grow");
-    let number = |text: &str| text.trim().parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(bad);
-    match text.split_once("..") {
-        Some((min, max)) => {
-            let (min, max) = (number(min)?, number(max)?);
-            if min <= max { Ok(Replicas::Range { min, max }) } else { Err(bad()) }
-        }
-        None => number(text).map(Replicas::Fixed),
-    }
 }
 
 #[cfg(test)]

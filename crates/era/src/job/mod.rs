@@ -1,21 +1,18 @@
 //! From what somebody wrote to a job that can be handed in: a YAML file ([`mod@file`]), the header of
-//! a Slurm script ([`script`]) and flags ([`flags`]), laid over each other as a [`Draft`].
+//! a Slurm script ([`script`]) and flags ([`flags`]), laid over each other as a [`Draft`]. What is
+//! left unsaid is the server's to say.
 //!
 //! Everything here is a function of texts and of the reader's clock; nothing talks to a server.
 
-pub(crate) mod after;
-pub(crate) mod array;
 pub(crate) mod draft;
 pub(crate) mod file;
 pub(crate) mod flags;
-pub(crate) mod nearest;
+pub(crate) mod past;
 pub(crate) mod script;
-pub(crate) mod span;
-pub(crate) mod when;
 
 pub(crate) use draft::{Code, Draft, Script};
+pub(crate) use era_spec::Span;
 pub(crate) use flags::JobFlags;
-pub(crate) use span::Span;
 
 /// What is wrong with a job as it was written.
 #[derive(Debug, thiserror::Error)]

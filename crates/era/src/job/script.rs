@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use era_api::job::{Replicas, Topology};
+use era_spec::{
+    Array, Ask, Constraints, JobSpec, Replicas, Resources, Span, Topology, Work, after, when,
+};
 use jiff::Zoned;
 
+use super::JobError;
 use super::draft::{Code, Draft, Script};
-use super::{JobError, Span, after, array, when};
 
 /// Options that say nothing that ERA needs: logs are kept, the owner is who submits.
 const WITHOUT_MEANING: [&str; 11] = [
@@ -62,7 +64,7 @@ pub(crate) fn read(text: &str, path: &Path, now: &Zoned) -> Result<(Draft, Vec<S
     draft.code.get_or_insert_with(|| Code::Folder(".".into()));
     reading.note_what_is_left();
     if of_slurm {
-        draft.env.insert(CLUSTER.to_owned(), "era".to_owned());
+        draft.spec.work.env.insert(CLUSTER.to_owned(), "era".to_owned());
         if uses_srun(text) {
             let path = &reading.path;
             let note =
@@ -79,20 +81,21 @@ const CLUSTER: &str = "SLURM_CLUSTER_NAME";
 
 /// Adds what Slurm tells the tasks of a script and only the whole of the job says: to be called
 /// once flags were laid over the header.
-pub(crate) fn add_variables(draft: &mut Draft) {
-    if !draft.env.contains_key(CLUSTER) {
+pub(crate) fn add_variables(spec: &mut JobSpec) {
+    let env = &mut spec.work.env;
+    if !env.contains_key(CLUSTER) {
         return;
     }
     let mut add = |name: &str, value: String| {
-        draft.env.entry(name.to_owned()).or_insert(value);
+        env.entry(name.to_owned()).or_insert(value);
     };
-    if let Some(array) = &draft.array {
+    if let Some(array) = &spec.array {
         let last = array.count().map_or(array.to, |count| array.from + (count - 1) * array.step);
         add("SLURM_ARRAY_TASK_MIN", array.from.to_string());
         add("SLURM_ARRAY_TASK_MAX", last.to_string());
         add("SLURM_ARRAY_TASK_STEP", array.step.to_string());
     }
-    if let Some(queue) = &draft.queue {
+    if let Some(queue) = &spec.queue {
         add("SLURM_JOB_PARTITION", queue.clone());
     }
 }
@@ -119,8 +122,9 @@ pub(crate) fn run_along(draft: &mut Draft, path: &Path, text: &str, arguments: &
             format!("{SPOOL}/{name}")
         }
     };
-    draft.command = command(text, &at);
-    draft.command.extend_from_slice(arguments);
+    let words = &mut draft.spec.work.command;
+    *words = command(text, &at);
+    words.extend_from_slice(arguments);
     draft.script = Some(Script { file: path.to_owned(), at });
 }
 
@@ -264,26 +268,29 @@ impl Reading<'_> {
                 self.note(line, &format!("--{name}={value} is not used: {instead}"));
             }
         }
-        let mut draft = Draft {
+        let mut spec = JobSpec {
             name: self.text("job-name"),
             queue: self.text("partition"),
-            code: self.text("chdir").map(|folder| Code::Folder(folder.into())),
-            time: self.read("time", str::parse::<Span>)?,
-            from: self.read("begin", time)?,
-            by: self.read("deadline", time)?,
-            array: self.read("array", array::read)?,
+            work: Work { env: self.exported(), ..Work::default() },
+            ask: Ask {
+                duration_s: self.read("time", str::parse::<Span>)?.map(|span| span.seconds),
+                earliest: self.read("begin", time)?,
+                deadline: self.read("deadline", time)?,
+                ..Ask::default()
+            },
+            array: self.read("array", str::parse::<Array>)?,
             after: self.read("dependency", after::read)?.unwrap_or_default(),
-            preemptible: self.take("requeue").map(|_| true),
-            env: self.exported(),
-            ..Draft::default()
+            preemptible: self.take("requeue").is_some(),
+            ..JobSpec::default()
         };
-        if (draft.from.is_some() || draft.by.is_some())
-            && let Some(queue) = draft.queue.take()
+        if (spec.ask.earliest.is_some() || spec.ask.deadline.is_some())
+            && let Some(queue) = spec.queue.take()
         {
             self.notes.push(format!("partition {queue} is not used: a promise has no queue"));
         }
-        self.resources(&mut draft)?;
-        Ok(draft)
+        self.resources(&mut spec.ask)?;
+        let code = self.text("chdir").map(|folder| Code::Folder(folder.into()));
+        Ok(Draft { spec, code, script: None })
     }
 
     fn note(&mut self, line: usize, what: &str) {
@@ -317,7 +324,7 @@ impl Reading<'_> {
     }
 
     /// Tasks become replicas; what Slurm counts for each node is divided among those of a node.
-    fn resources(&mut self, draft: &mut Draft) -> Result<(), JobError> {
+    fn resources(&mut self, ask: &mut Ask) -> Result<(), JobError> {
         let nodes = self.nodes()?;
         let tasks = self.number("ntasks")?;
         let per_node = self.number("ntasks-per-node")?;
@@ -328,28 +335,27 @@ impl Reading<'_> {
             (None, Some(tasks), None) => (tasks, tasks),
         };
         if replicas > 1 {
-            draft.replicas = Some(Replicas::Fixed(replicas));
-            if per_node == replicas {
-                draft.constraints.same = Some(Topology::Node);
-            } else {
-                draft.constraints.per_node_max = Some(per_node);
-            }
+            ask.replicas = Some(Replicas::Fixed(replicas));
+            ask.constraints = Some(match per_node == replicas {
+                true => Constraints { same: Some(Topology::Node), ..Constraints::default() },
+                false => Constraints { per_node_max: Some(per_node), ..Constraints::default() },
+            });
         }
-        self.gpus(draft, per_node)?;
-        let gpus = draft.resources.get("gpu").and_then(|gpus| gpus.parse::<u32>().ok());
-        let gpus = gpus.or(draft.gpus.map(|_| 1)).unwrap_or(1);
+        self.gpus(ask, per_node)?;
+        let gpus = ask.resources.get("gpu").and_then(|gpus| gpus.to_string().parse::<u32>().ok());
+        let gpus = gpus.or(ask.gpus.map(|_| 1)).unwrap_or(1);
         let of_gpu = self.number("cpus-per-gpu")?.map(|cores| cores.saturating_mul(gpus));
         let cores = self.number("cpus-per-task")?.or(of_gpu);
-        let resources = &mut draft.resources;
+        let resources = &mut ask.resources;
         if let Some(cores) = cores {
-            resources.insert("cpu".to_owned(), cores.to_string());
+            resources.insert("cpu".to_owned(), cores.to_string().into());
         }
         self.memory(resources, per_node, cores.unwrap_or(1), gpus)
     }
 
     fn memory(
         &mut self,
-        resources: &mut BTreeMap<String, String>,
+        resources: &mut Resources,
         per_node: u32,
         cores: u32,
         gpus: u32,
@@ -365,17 +371,17 @@ impl Reading<'_> {
                 0 => format!("{}Gi", mebibytes / 1024),
                 _ => format!("{mebibytes}Mi"),
             };
-            resources.insert("memory".to_owned(), text);
+            resources.insert("memory".to_owned(), text.into());
         }
         Ok(())
     }
 
-    fn gpus(&mut self, draft: &mut Draft, per_node: u32) -> Result<(), JobError> {
+    fn gpus(&mut self, ask: &mut Ask, per_node: u32) -> Result<(), JobError> {
         let Gres { gpus: named, devices } = self.read("gres", gres)?.unwrap_or_default();
         for (name, count) in devices {
             let each = self.share(count, per_node, &name)?;
             self.notes.push(format!("{}: {name} is asked for as a device of that name", self.path));
-            draft.resources.insert(name, each.to_string());
+            ask.resources.insert(name, each.to_string().into());
         }
         let of_node = match named {
             Some(gpus) => Some(gpus),
@@ -387,14 +393,14 @@ impl Reading<'_> {
         };
         let total = self.read("gpus", gpus)?;
         if let Some((count, model)) = of_task {
-            draft.resources.insert("gpu".to_owned(), count.to_string());
-            draft.resources.extend(model.map(|model| ("gpu.model".to_owned(), model)));
+            ask.resources.insert("gpu".to_owned(), count.to_string().into());
+            ask.resources.extend(model.map(|model| ("gpu.model".to_owned(), model.into())));
         } else if let Some((count, model)) = total {
-            draft.resources.extend(model.map(|model| ("gpu.model".to_owned(), model)));
-            if draft.replicas.is_none() {
-                draft.gpus = Some(count);
-            } else if let Some(Replicas::Fixed(replicas)) = draft.replicas {
-                draft.resources.insert("gpu".to_owned(), count.div_ceil(replicas).to_string());
+            ask.resources.extend(model.map(|model| ("gpu.model".to_owned(), model.into())));
+            if ask.replicas.is_none() {
+                ask.gpus = Some(count);
+            } else if let Some(Replicas::Fixed(replicas)) = ask.replicas {
+                ask.resources.insert("gpu".to_owned(), count.div_ceil(replicas).to_string().into());
             }
         }
         Ok(())
@@ -479,7 +485,7 @@ fn mebibytes(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
     let amount: u64 = digits.parse().ok().filter(|n| (1..1 << 40).contains(n)).ok_or_else(bad)?;
-    match unit.to_ascii_uppercase().trim_end_matches('B') {
+    match unit.to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
         "K" => Ok(amount.div_ceil(1024)),
         "" | "M" => Ok(amount),
         "G" => Ok(amount << 10),
@@ -497,6 +503,10 @@ mod tests {
         read(text, Path::new("train.sh"), &now)
     }
 
+    fn amount(draft: &Draft, name: &str) -> String {
+        draft.spec.ask.resources[name].to_string()
+    }
+
     #[test]
     fn a_script_of_yesterday_is_understood() {
         let text = "#!/bin/bash\n#SBATCH --job-name=resnet\n#SBATCH --gres=gpu:a100:2\n\
@@ -505,7 +515,7 @@ mod tests {
                     #SBATCH --mail-type=END\n#SBATCH --exclusive\n\nsrun python train.py\n\
                     #SBATCH --gres=gpu:9\n";
         let (draft, notes) = read_text(text).unwrap();
-        insta::assert_debug_snapshot!((draft, notes));
+        insta::assert_json_snapshot!((draft.spec, notes));
     }
 
     #[test]
@@ -513,37 +523,41 @@ mod tests {
         let text = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\n\
                     #SBATCH --gres=gpu:8\n#SBATCH --mem=256G\n";
         let (draft, _) = read_text(text).unwrap();
-        assert_eq!(draft.replicas, Some(Replicas::Fixed(8)));
-        assert_eq!(draft.constraints.per_node_max, Some(4));
-        assert_eq!(draft.resources["gpu"], "2");
-        assert_eq!(draft.resources["memory"], "64Gi");
+        assert_eq!(draft.spec.ask.replicas, Some(Replicas::Fixed(8)));
+        assert_eq!(draft.spec.ask.constraints.as_ref().unwrap().per_node_max, Some(4));
+        assert_eq!(amount(&draft, "gpu"), "2");
+        assert_eq!(amount(&draft, "memory"), "64Gi");
     }
 
     #[test]
     fn devices_beside_gpus_are_asked_for_by_name() {
         let header = |gres: &str| format!("#!/bin/sh\n#SBATCH -n2\n#SBATCH --gres={gres}\n");
         let (draft, _) = read_text(&header("gpu:2,nvme:4")).unwrap();
-        assert_eq!((&*draft.resources["gpu"], &*draft.resources["nvme"]), ("1", "2"));
-        assert!(!draft.resources.contains_key("gpu.model"), "{:?}", draft.resources);
+        assert_eq!(["gpu", "nvme"].map(|name| amount(&draft, name)), ["1", "2"]);
+        assert!(
+            !draft.spec.ask.resources.contains_key("gpu.model"),
+            "{:?}",
+            draft.spec.ask.resources
+        );
         let (draft, _) = read_text(&header("none")).unwrap();
-        assert!(draft.resources.is_empty(), "{:?}", draft.resources);
+        assert!(draft.spec.ask.resources.is_empty(), "{:?}", draft.spec.ask.resources);
         assert!(read_text(&header("gpu:2,nvme:3")).is_err(), "three cannot be divided by two");
     }
 
     #[test]
     fn tasks_without_nodes_stay_together() {
         let (draft, _) = read_text("#!/bin/sh\n#SBATCH -n4\n#SBATCH --mem-per-cpu=500\n").unwrap();
-        assert_eq!(draft.replicas, Some(Replicas::Fixed(4)));
-        assert_eq!(draft.constraints.same, Some(Topology::Node));
-        assert_eq!(draft.resources["memory"], "500Mi");
+        assert_eq!(draft.spec.ask.replicas, Some(Replicas::Fixed(4)));
+        assert_eq!(draft.spec.ask.constraints.as_ref().unwrap().same, Some(Topology::Node));
+        assert_eq!(amount(&draft, "memory"), "500Mi");
     }
 
     #[test]
     fn tasks_of_a_script_with_a_header_find_what_slurm_would_tell_them() {
         let text = "#!/bin/sh\n#SBATCH --array=1-8:3\n#SBATCH -p night\n";
         let (mut draft, _) = read_text(text).unwrap();
-        draft.env.insert("SLURM_ARRAY_TASK_STEP".to_owned(), "mine".to_owned());
-        add_variables(&mut draft);
+        draft.spec.work.env.insert("SLURM_ARRAY_TASK_STEP".to_owned(), "mine".to_owned());
+        add_variables(&mut draft.spec);
         for (name, value) in [
             ("SLURM_CLUSTER_NAME", "era"),
             ("SLURM_ARRAY_TASK_MIN", "1"),
@@ -551,11 +565,14 @@ mod tests {
             ("SLURM_ARRAY_TASK_STEP", "mine"),
             ("SLURM_JOB_PARTITION", "night"),
         ] {
-            assert_eq!(draft.env[name], value, "{name}");
+            assert_eq!(draft.spec.work.env[name], value, "{name}");
         }
         let (mut plain, _) = read_text("#!/bin/sh\nsrun true\n").unwrap();
-        add_variables(&mut plain);
-        assert!(plain.env.is_empty(), "a script without a header is no script of Slurm's");
+        add_variables(&mut plain.spec);
+        assert!(
+            plain.spec.work.env.is_empty(),
+            "a script without a header is no script of Slurm's"
+        );
     }
 
     #[test]
@@ -593,9 +610,12 @@ mod tests {
         let run = |path: &Path, code: Code| {
             let mut draft = Draft { code: Some(code), ..Draft::default() };
             run_along(&mut draft, path, "#!/bin/sh\n", &["--fast".to_owned()]);
-            assert_eq!(draft.command[2], "--fast");
-            assert_eq!(draft.script.map(|script| script.at).as_ref(), Some(&draft.command[1]));
-            draft.command[1].clone()
+            assert_eq!(draft.spec.work.command[2], "--fast");
+            assert_eq!(
+                draft.script.map(|script| script.at).as_ref(),
+                Some(&draft.spec.work.command[1])
+            );
+            draft.spec.work.command[1].clone()
         };
         let whole = || Code::Folder(folder.path().to_owned());
         assert_eq!(run(&beside, whole()), "t.sh");
@@ -608,13 +628,13 @@ mod tests {
     #[test]
     fn what_slurm_writes_in_its_own_way_is_read_so() {
         let read = |line: &str| read_text(&format!("#!/bin/sh\n#SBATCH {line}\n")).unwrap();
-        let begin = |line: &str| read(line).0.from.unwrap().to_string();
+        let begin = |line: &str| read(line).0.spec.ask.earliest.unwrap().to_string();
         assert_eq!(begin("--begin=now+60"), "2026-11-15T13:31:00Z", "seconds");
         assert_eq!(begin("--begin=now+1hour"), "2026-11-15T14:30:00Z");
-        assert_eq!(read("--job-name=\"my job\"").0.name.as_deref(), Some("my job"));
-        assert_eq!(read("-J 'my job' -c 2").0.resources["cpu"], "2");
+        assert_eq!(read("--job-name=\"my job\"").0.spec.name.as_deref(), Some("my job"));
+        assert_eq!(amount(&read("-J 'my job' -c 2").0, "cpu"), "2");
         let (draft, notes) = read("--export=ALL,SEED=7,HOME");
-        assert_eq!(draft.env["SEED"], "7");
+        assert_eq!(draft.spec.work.env["SEED"], "7");
         assert_eq!(notes, ["train.sh:2: #SBATCH --export: HOME is not taken from here: use --env"]);
         for (line, note) in [
             ("--mem=0", "train.sh:2: #SBATCH --mem=0 is not used: say how much it needs"),
@@ -624,13 +644,13 @@ mod tests {
         ] {
             let (draft, notes) = read(line);
             assert_eq!(notes, [note]);
-            assert!(draft.resources.is_empty() && draft.time.is_none());
+            assert!(draft.spec.ask.resources.is_empty() && draft.spec.ask.duration_s.is_none());
         }
         let (draft, notes) = read("--nodes=2-4");
-        assert_eq!(draft.replicas, Some(Replicas::Fixed(2)));
+        assert_eq!(draft.spec.ask.replicas, Some(Replicas::Fixed(2)));
         assert_eq!(notes, ["train.sh:2: #SBATCH --nodes=2-4: 2 are asked for"]);
         let (draft, _) = read("--gpus-per-node=2 --cpus-per-gpu=4 --mem-per-gpu=8G");
-        assert_eq!((&*draft.resources["cpu"], &*draft.resources["memory"]), ("8", "16Gi"));
+        assert_eq!(["cpu", "memory"].map(|name| amount(&draft, name)), ["8", "16Gi"]);
     }
 
     proptest::proptest! {

@@ -8,11 +8,11 @@ use std::time::Instant;
 use anyhow::Context;
 use era_core::Command;
 use era_sim::BadInput;
-use era_sim::estimate::accuracy::{Accuracy, Report, judge};
-use era_sim::estimate::recorded::{Recorded, Uses, learn, read_uses};
+use era_sim::accuracy::{Accuracy, Report, judge};
 use era_sim::journal::Reader;
 use era_sim::replay::NotReplayed;
 use era_sim::trace::{Trace, TraceJob, read};
+use era_sim::training::{Recorded, Uses, learn, read_uses};
 use indicatif::ProgressBar;
 use serde_json::json;
 

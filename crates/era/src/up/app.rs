@@ -2,11 +2,12 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use clap::Args;
+use era_app::images::ImageEngine;
 use era_cloud::docker::Address;
 use era_server::boot::app::{Role, Settings, start};
-use era_server::boot::executors::ImageEngine;
 
 use super::options::{Doors, Encryption, Kept, Retaining, Search, Webhooks, program, run};
 use super::{local, told_to_stop};
@@ -65,7 +66,7 @@ impl Application {
             listen: self.doors.listen,
             serving: self.encryption.serving(),
             reach: self.webhooks.reach(),
-            laboratory: Some(Box::new(crate::laboratory::Simulator)),
+            laboratory: Some(Arc::new(crate::laboratory::Simulator)),
             program: program()?,
             images,
         };
@@ -83,7 +84,7 @@ impl FileService {
             replica: None,
             listen: self.listen,
             serving: self.encryption.serving(),
-            reach: era_server::webhook::address::Reach::Public,
+            reach: era_app::reach::Reach::Public,
             laboratory: None,
             program: program()?,
             images: ImageEngine::default(),

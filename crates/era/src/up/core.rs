@@ -4,9 +4,9 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use clap::Args;
+use era_app::driver::Rules;
 use era_cloud::celery::names::Address;
 use era_server::boot::core::{Scheduler, Settings};
-use era_server::driver::Rules;
 
 use super::options::{Encryption, Kept, Webhooks, lesson_span, program, run};
 use super::told_to_stop;

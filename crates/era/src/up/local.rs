@@ -6,16 +6,14 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use era_api::account::{Role, Scope};
+use era_app::Services;
+use era_app::auth::sessions::{NewSession, OWN_MACHINE, scopes_of};
+use era_app::auth::token::Live;
+use era_app::auth::{Auth, now_ms};
 use era_core::units::UserId;
-use era_server::App;
-use era_server::auth::sessions::{NewSession, scopes_of};
-use era_server::auth::token::Live;
-use era_server::auth::{Auth, now_ms};
 
 use crate::cli::config;
 
-/// What the token is for, as lists of tokens show it.
-const LABEL: &str = "commands on the server's own machine";
 /// For how long it is good. It outlives the server, so that whoever waits for a job while that is
 /// started again need not know; a new one is made when half of it is over.
 const VALID_MS: i64 = 365 * 24 * 3_600_000;
@@ -24,7 +22,7 @@ const VALID_MS: i64 = 365 * 24 * 3_600_000;
 const SETTLING_MS: i64 = 3_600_000;
 
 /// Leaves a token for this user's own commands, and ends those that it takes the place of.
-pub(super) async fn introduce(app: &App, data: &Path, url: &str) -> anyhow::Result<()> {
+pub(super) async fn introduce(app: &Services, data: &Path, url: &str) -> anyhow::Result<()> {
     let auth = &app.auth;
     let directory = auth.directory();
     let administrators = directory.users().filter(|user| user.role == Role::Administrator);
@@ -38,7 +36,7 @@ pub(super) async fn introduce(app: &App, data: &Path, url: &str) -> anyhow::Resu
         Some(live) => live.id.clone(),
         None => {
             let wanted = NewSession {
-                label: LABEL.to_owned(),
+                label: OWN_MACHINE.to_owned(),
                 scopes,
                 valid_ms: VALID_MS,
                 cookie: false,
@@ -50,7 +48,8 @@ pub(super) async fn introduce(app: &App, data: &Path, url: &str) -> anyhow::Resu
         }
     };
     let before = now_ms() - SETTLING_MS;
-    let is_old = |live: &Live| live.label == LABEL && live.id != good && live.created < before;
+    let is_old =
+        |live: &Live| live.label == OWN_MACHINE && live.id != good && live.created < before;
     for old in auth.tokens_of(account.id).iter().filter(|live| is_old(live)) {
         auth.end(old).await?;
     }
@@ -69,7 +68,7 @@ async fn kept(
     let lasts = |live: &Live| live.expires - now_ms() > VALID_MS / 2;
     // A newer version may know more scopes than the one that made it.
     let suffices = |live: &Live| scopes.iter().all(|scope| live.scopes.contains(scope));
-    let is_ours = |live: &Live| live.user == account && live.label == LABEL;
+    let is_ours = |live: &Live| live.user == account && live.label == OWN_MACHINE;
     let is_good = |live: &Arc<Live>| is_ours(live) && suffices(live) && lasts(live);
     Ok(found.map(|(_, live)| live).filter(is_good))
 }

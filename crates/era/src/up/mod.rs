@@ -10,12 +10,13 @@ mod trial;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
+use era_app::auth::first_start::FirstAccount;
+use era_app::driver::Rules;
 use era_cloud::celery::names::Address;
-use era_server::auth::first_start::FirstAccount;
 use era_server::boot::{self, Running, Settings};
-use era_server::driver::Rules;
 use era_store::StoreError;
 
 use self::options::{
@@ -109,7 +110,7 @@ impl Up {
             serving: self.encryption.serving(),
             rules: Rules::default(),
             reach: self.webhooks.reach(),
-            laboratory: Some(Box::new(crate::laboratory::Simulator)),
+            laboratory: Some(Arc::new(crate::laboratory::Simulator)),
             redis: self.shared()?,
             influx: self.tasks.influx.clone(),
             limits: self.tasks.limits(),

@@ -5,19 +5,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use era_app::images::ImageEngine;
+use era_app::influx;
+use era_app::reach::Reach;
+use era_app::tend::{Retention, Tuning};
 use era_cloud::Limits;
 use era_cloud::celery::names::Address;
 use era_cloud::simulated::{EXAMPLE, SimulatedNodes};
 use era_core::resources::{Round, parse_mib};
 use era_server::boot::{self, StartEngines};
 use era_server::http::Serving;
-use era_server::influx;
-use era_server::tend::{Retention, Tuning};
-use era_server::webhook::address::Reach;
 use era_store::Place;
 
 use crate::cli::BadUsage;
 use crate::logging::Logging;
+use crate::own_folder;
 use crate::upkeep::Rows;
 
 /// Where things are kept.
@@ -37,7 +39,8 @@ impl Kept {
             .with_context(|| format!("{} cannot be made", self.data.display()))?;
         let data = self.data.canonicalize().context("the data folder cannot be found")?;
         // A disk that can only be read would otherwise be noticed late, and by a riddle.
-        tempfile::tempfile_in(&data).with_context(|| {
+        let written = own_folder::mark(&data).and_then(|()| tempfile::tempfile_in(&data));
+        written.with_context(|| {
             format!("{} cannot be written: mount it for writing, or give another", data.display())
         })?;
         Ok(data)
@@ -203,7 +206,7 @@ pub(super) struct Tasks {
     )]
     task_processes: u32,
     #[arg(skip)]
-    pub(super) images: boot::executors::ImageEngine,
+    pub(super) images: ImageEngine,
 }
 
 impl Tasks {
@@ -320,8 +323,7 @@ fn kept_span(text: &str) -> Result<std::time::Duration, String> {
 }
 
 fn at_least(seconds: u64, problem: &str, text: &str) -> Result<std::time::Duration, String> {
-    let span: crate::job::span::Span =
-        text.parse().map_err(|e: crate::job::span::BadSpan| e.to_string())?;
+    let span: era_spec::Span = text.parse().map_err(|e: era_spec::span::BadSpan| e.to_string())?;
     if span.seconds < seconds {
         return Err(problem.to_owned());
     }

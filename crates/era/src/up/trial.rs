@@ -6,20 +6,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use era_api::job::{Ask, NewJob, Quantity, Work};
+use era_api::job::{Ask, JobSpec, Work};
 use era_api::quote::{QuoteAsk, Value};
+use era_app::clock::{Clock, SystemClock};
+use era_app::submit::{Owner, submit};
+use era_app::wire;
 use era_core::job::Outcome;
 use era_core::units::{JobId, Time};
 use era_server::boot::Running;
-use era_server::clock::{Clock, SystemClock};
-use era_server::submit::{Owner, submit};
-use era_server::wire;
+use era_spec::when;
 use era_store::samples::SeriesAsk;
 use jiff::Zoned;
 
 use crate::cli::clock;
 use crate::cli::look::stamps;
-use crate::job::when;
 
 /// What is run.
 const SCRIPT: &str = include_str!("train.py");
@@ -45,6 +45,7 @@ pub(super) async fn run(running: &Running, data: &Path) -> anyhow::Result<()> {
         value: None,
         menu: false,
         hold: false,
+        instead_of: None,
     };
     let snapshot = app.driver.snapshot();
     let now = SystemClock.now().max(snapshot.now());
@@ -59,21 +60,22 @@ pub(super) async fn run(running: &Running, data: &Path) -> anyhow::Result<()> {
     writeln!(out, "  price  {} credits", quote.price)?;
     writeln!(out, "  slot   {}", slot(quote.start, quote.finish, &here))?;
     let price = wire::credits(quote.price);
-    let job = NewJob {
+    let job = JobSpec {
         name: Some("first-training".to_owned()),
         work: Work {
             command: ["python3", "-c", SCRIPT].map(str::to_owned).to_vec(),
             ..Work::default()
         },
         value: Some(Value::Flat(era_api::Credits(price.0.saturating_mul(2).max(1_000_000)))),
-        ..blank(ask)
+        ask,
+        ..JobSpec::default()
     };
-    let submitted = submit(app, &owner, job, None).await.map_err(|failure| failure.0)?;
+    let submitted = submit(app, &owner, job, None, None).await?;
     writeln!(out, "  job    {}", submitted.job)?;
     let outcome = tokio::time::timeout(PATIENCE, ended(running, JobId(submitted.job)))
         .await
         .context("the job did not end in time")?;
-    let folder = data.join("jobs").join(submitted.job.to_string());
+    let folder = JobId(submitted.job).folder(data);
     if outcome != Outcome::Succeeded {
         bail!("the job did not succeed ({outcome:?}): its log is under {}", folder.display());
     }
@@ -96,35 +98,10 @@ fn slot(start: Time, finish: Time, now: &Zoned) -> String {
 }
 
 fn ask() -> Ask {
-    let amount = |text: &str| Quantity::Text(text.to_owned());
     Ask {
-        resources: [("cpu".to_owned(), amount("1")), ("memory".to_owned(), amount("256Mi"))].into(),
-        replicas: None,
-        gpus: None,
-        duration_s: 60,
-        earliest: None,
-        deadline: None,
-        constraints: None,
-    }
-}
-
-fn blank(ask: Ask) -> NewJob {
-    NewJob {
-        name: None,
-        project: None,
-        work: Work::default(),
-        ask,
-        value: None,
-        most: None,
-        hold: None,
-        overrun: None,
-        queue: None,
-        preemptible: false,
-        release_when_idle: false,
-        priority: 0,
-        attributes: None,
-        array: None,
-        after: Vec::new(),
+        resources: [("cpu".to_owned(), "1".into()), ("memory".to_owned(), "256Mi".into())].into(),
+        duration_s: Some(60),
+        ..Ask::default()
     }
 }
 

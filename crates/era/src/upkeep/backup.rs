@@ -7,6 +7,8 @@ use anyhow::Result;
 use clap::Args;
 use indicatif::HumanBytes;
 
+use crate::own_folder;
+
 /// Copy all that a server keeps into an empty folder, to one point in time
 ///
 /// The server may run. Contents that never change are linked where the disk allows, so a backup
@@ -24,7 +26,9 @@ pub(crate) struct Backup {
 impl Backup {
     pub(crate) fn run(self) -> Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let made = runtime.block_on(era_server::upkeep::backup(&self.data, &self.to))?;
+        let made = runtime.block_on(era_app::upkeep::backup(&self.data, &self.to))?;
+        // It is as private as what it was made from.
+        own_folder::mark(&self.to)?;
         writeln!(
             std::io::stdout(),
             "{}: {} files, {}, up to entry {} of the journal\nbring it back: era admin restore {0} --data NEW_DIR",
@@ -54,7 +58,8 @@ pub(crate) struct Restore {
 impl Restore {
     pub(crate) fn run(self) -> Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let told = runtime.block_on(era_server::upkeep::restore(&self.backup, &self.data))?;
+        let told = runtime.block_on(era_app::upkeep::restore(&self.backup, &self.data))?;
+        own_folder::mark(&self.data)?;
         writeln!(
             std::io::stdout(),
             "{}: {} files, {}, up to entry {} of the journal\nstart it: era up --data {0}",

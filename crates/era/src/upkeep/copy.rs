@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use anyhow::Result;
 use clap::Args;
-use era_server::upkeep::Progress;
+use era_app::upkeep::Progress;
 use era_store::Place;
 use indicatif::ProgressBar;
 
@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 /// server uses it; copying again begins anew. The source stays as it is. Contents and what jobs
 /// wrote stay in the data folder: start the server with the same folder and the new database.
 #[derive(Debug, Args)]
-pub(crate) struct Copy {
+pub(crate) struct CopyCommand {
     /// Where the rows are: sqlite:DIR, mysql://… or postgres://…
     #[arg(long, value_name = "URL", env = "ERA_COPY_FROM", hide_env_values = true)]
     from: Place,
@@ -24,7 +24,7 @@ pub(crate) struct Copy {
     to: Place,
 }
 
-impl Copy {
+impl CopyCommand {
     pub(crate) fn run(self) -> Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let bar = match std::io::stderr().is_terminal() {
@@ -39,7 +39,7 @@ impl Copy {
             });
             bar.tick();
         };
-        let copied = era_server::upkeep::copy(&self.from, &self.to, &mut tell);
+        let copied = era_app::upkeep::copy(&self.from, &self.to, &mut tell);
         let copied = runtime.block_on(copied)?;
         bar.finish_and_clear();
         writeln!(

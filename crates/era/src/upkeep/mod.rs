@@ -11,7 +11,7 @@ use clap::Args;
 use era_store::Place;
 
 pub(crate) use backup::{Backup, Restore};
-pub(crate) use copy::Copy;
+pub(crate) use copy::CopyCommand;
 pub(crate) use rebuild::Rebuild;
 
 /// Where rows are kept.

@@ -28,7 +28,7 @@ impl Rebuild {
         let began = Instant::now();
         let place = self.database.place(&self.data);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let entries = runtime.block_on(era_server::upkeep::rebuild(&self.data, &place))?;
+        let entries = runtime.block_on(era_app::upkeep::rebuild(&self.data, &place))?;
         let seconds = began.elapsed().as_secs_f64();
         writeln!(
             std::io::stdout(),

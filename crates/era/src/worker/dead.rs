@@ -5,8 +5,11 @@ use std::io::Write;
 
 use anyhow::Context;
 use clap::Args;
-use era_cloud::celery::bus::Bus;
-use era_cloud::celery::names;
+use era_cloud::celery::bus::{Bus, BusError};
+use era_cloud::celery::envelope::Envelope;
+use era_cloud::celery::message::TaskMessage;
+use era_cloud::celery::result::State;
+use era_cloud::celery::{names, result};
 
 /// Most that are shown at once.
 const SHOWN_MAX: usize = 1000;
@@ -14,7 +17,8 @@ const SHOWN_MAX: usize = 1000;
 /// Show messages that no worker could serve, or send them again
 #[derive(Args)]
 pub(crate) struct Dead {
-    /// Put one back into the queue that it came from, by its number in the list
+    /// Put one back into the queue that it came from, by its number in the list, and forget that its
+    /// task has failed
     #[arg(long, value_name = "NUMBER")]
     again: Option<String>,
 }
@@ -57,8 +61,25 @@ async fn again(bus: &Bus, number: &str) -> anyhow::Result<()> {
     let message = fields.get("message").context("it has no message")?;
     let mut all = redis::pipe();
     all.atomic();
+    for id in failed(bus, message).await? {
+        all.cmd("DEL").arg(result::key(&id)).ignore();
+    }
     all.cmd("LPUSH").arg(text(fields, "queue")).arg(message).ignore();
     all.cmd("XDEL").arg(names::DEAD).arg(number).ignore();
     bus.run_all::<()>("take a message", &all).await?;
     Ok(())
+}
+
+/// The tasks of a message that have failed, since it could not be served. With such a result they
+/// would be over.
+async fn failed(bus: &Bus, message: &[u8]) -> Result<Vec<String>, BusError> {
+    let envelope = Envelope::read(message).ok();
+    let Some(message) = envelope.and_then(|envelope| TaskMessage::read(&envelope).ok()) else {
+        return Ok(Vec::new());
+    };
+    let mut ids: Vec<String> = message.embed.behind().map(str::to_owned).collect();
+    ids.push(message.headers.id);
+    let kept = bus.results(&ids).await?;
+    let is_failed = kept.into_iter().map(|kept| kept.is_some_and(|m| m.status == State::Failure));
+    Ok(ids.into_iter().zip(is_failed).filter_map(|(id, failed)| failed.then_some(id)).collect())
 }

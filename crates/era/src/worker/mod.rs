@@ -11,19 +11,18 @@ mod socket;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use era_cloud::celery::bus::Bus;
 use era_cloud::celery::names::Address;
 use era_cloud::celery::node::{Node, NodeOptions, Runs};
-use era_cloud::celery::worker::{Scale, Worker as Taking};
+use era_cloud::celery::worker::Worker as Taking;
 use era_cloud::discover;
 use era_cloud::local::LocalOptions;
 use era_cloud::task::Settings;
 
-/// Serve as a node whose tasks come through Redis, as Celery sends them
+/// Serve as a node: run ERA's tasks, which come through Redis as Celery's messages
 #[derive(Args)]
 pub(crate) struct Worker {
     #[command(subcommand)]
@@ -34,16 +33,17 @@ pub(crate) struct Worker {
     /// What this node is called; the machine's name where nothing is said
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
+    /// Where other nodes reach what runs on this one: an IP address, or a name that all of them
+    /// resolve; the address from which this machine reaches Redis where nothing is said
+    #[arg(long, value_name = "HOST", env = "ERA_WORKER_ADDRESS")]
+    address: Option<String>,
     /// Where this worker keeps its own things
     #[arg(long, value_name = "DIR", default_value = "era-worker")]
     data: PathBuf,
-    /// Most and fewest commands of the shared queue that run at once
-    #[arg(long, value_name = "MAX,MIN", default_value = "8,2")]
-    autoscale: Scale,
-    /// How many seconds places that were added stay after they were last needed, as in Celery
-    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds,
-          env = "AUTOSCALE_KEEPALIVE")]
-    keep: f64,
+    /// How many commands of the shared queue run at once; as many as this machine has cores where
+    /// nothing is said, as in Celery
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=2000))]
+    concurrency: Option<u16>,
     /// What runs tasks: `local` for processes, or containers of this machine's engine by its socket:
     /// `docker://` or `docker:///run/docker.sock` (`?image=` behind it for those that name none)
     #[arg(long, value_name = "URL", default_value = "local", env = "ERA_WORKER_EXECUTOR")]
@@ -73,11 +73,6 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let read = text.parse::<f64>().ok().filter(|s| (0.0..=86_400.0).contains(s));
-    read.ok_or_else(|| "give 0 to 86400 seconds".to_owned())
-}
-
 impl Worker {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         // Whoever was first has chosen the same.
@@ -98,28 +93,50 @@ impl Worker {
             Some(About::Dead(dead)) => return dead.run(&bus).await,
             None => {}
         }
-        let node = Node::start(self.options()?, bus).await?;
+        let address = self.reached_at(bus.address())?;
+        let node = Node::start(self.options(address.clone())?, bus).await?;
         let settings = tokio::spawn(lease::follow(node.clone()));
         let mut out = std::io::stdout();
-        writeln!(out, "node {} serves", node.name())?;
+        writeln!(out, "node {} serves at {address}", node.name())?;
         out.flush()?;
         let done = match &self.socket {
             Some(path) => socket::serve(node.clone(), path).await,
-            None => take(Taking::start(node.clone(), self.scale())).await,
+            None => take(Taking::start(node.clone(), self.concurrency()?)).await,
         };
         settings.abort();
         node.leave().await;
         done
     }
 
-    fn scale(&self) -> Scale {
-        self.autoscale.keeping(Duration::from_secs_f64(self.keep))
+    fn concurrency(&self) -> anyhow::Result<usize> {
+        if let Some(number) = self.concurrency {
+            return Ok(number.into());
+        }
+        let cores = std::thread::available_parallelism();
+        Ok(cores.context("how many cores there are is not known: give --concurrency")?.get())
     }
 
-    fn options(&self) -> anyhow::Result<NodeOptions> {
+    /// Where other nodes reach what runs on this one.
+    fn reached_at(&self, broker: &Address) -> anyhow::Result<String> {
+        let Some(address) = &self.address else {
+            let broker = broker.host();
+            let broker = broker.as_ref().map(|(host, port)| (host.as_str(), *port));
+            return Ok(discover::address_towards(broker).to_string());
+        };
+        anyhow::ensure!(
+            discover::names_a_machine(address),
+            "`{address}` is no machine's IP address, and no name that resolves on this machine: give \
+             --address one that all nodes reach"
+        );
+        Ok(address.clone())
+    }
+
+    fn options(&self, address: String) -> anyhow::Result<NodeOptions> {
         std::fs::create_dir_all(&self.data)
             .with_context(|| format!("{} cannot be made", self.data.display()))?;
         let folder = self.data.canonicalize().context("the worker's folder cannot be found")?;
+        crate::own_folder::mark(&folder)
+            .with_context(|| format!("{} cannot be written", folder.display()))?;
         let machine = discover::this_machine();
         let gpu_uuids = machine.gpus.iter().map(|gpu| gpu.uuid.clone()).collect();
         let runs = self.runs(&folder, gpu_uuids)?;
@@ -127,6 +144,7 @@ impl Worker {
         if let Some(name) = &self.node {
             found.name.clone_from(name);
         }
+        found.address = Some(address);
         found.labels.extend(self.label.iter().cloned());
         Ok(NodeOptions { found, folder, runs })
     }
@@ -143,11 +161,12 @@ impl Worker {
                  this machine's engine"
             ),
         }
+        let usual = Settings::default();
         let settings = Settings {
             hidden: [vec![folder.to_owned()], self.hide.clone()].concat(),
             gpu_uuids,
-            spare_keepers: self.autoscale.least(),
-            ..Settings::default()
+            spare_keepers: self.concurrency.map_or(usual.spare_keepers, usize::from),
+            ..usual
         };
         let local = LocalOptions::of_this_program(folder.join("shim"), settings)
             .context("this program cannot find itself")?;

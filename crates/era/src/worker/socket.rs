@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use era_cloud::celery::node::{Exec, Followed, Heard, Limits, Node, Ran, Run};
+use era_cloud::celery::node::{Exec, Heard, Limits, Node, Ran, Run};
 use era_cloud::celery::outcome::Ended;
 use era_cloud::celery::result::State;
 use serde::Deserialize;
@@ -167,7 +167,7 @@ fn run_answer(run: Run) -> Value {
 fn exec_answer(ran: &Ran) -> Value {
     match ran {
         Ran::Now(ended) => ended_answer(ended),
-        Ran::Before { end, followed: Followed::Unknown } if end.status == State::Success => {
+        Ran::Before { end, followed: false } if end.status == State::Success => {
             json!({ "ended": end.result })
         }
         Ran::Before { .. } | Ran::Over => json!({ "over": true }),

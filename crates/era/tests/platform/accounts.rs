@@ -1,8 +1,12 @@
 //! Accounts beside the first: where there may be any, and what those who lead a group may do.
 
-use serde_json::json;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use std::sync::mpsc::channel;
 
-use crate::harness::Platform;
+use serde_json::{Value, json};
+
+use crate::harness::{Platform, WAIT_MAX};
 
 #[test]
 fn without_root_a_second_account_needs_a_word_that_names_the_risk() {
@@ -24,4 +28,64 @@ fn without_root_a_second_account_needs_a_word_that_names_the_risk() {
     let (code, said) = platform.fails_to_start_with(&[]);
     assert_ne!(code, Some(0), "{said}");
     assert!(said.contains("--insecure-shared-user"), "{said}");
+}
+
+#[test]
+fn whoever_has_no_credits_is_told_at_once_and_goes_on_once_there_are_some() {
+    let platform = Platform::start_with(&["--insecure-shared-user"]);
+    let ada = json!({ "name": "ada", "password": "correct horse battery" });
+    assert_eq!(platform.send("POST", "/users", &ada).0, 201);
+    let login = json!({ "user": "ada", "password": "correct horse battery" });
+    let (_, logged) = platform.send("POST", "/sessions", &login);
+    let token = logged["token"].as_str().unwrap();
+    let run = ["-c", "100m", "-m", "32Mi", "-t", "20m", "--no-code", "--", "echo", "it ran"];
+    let era = || {
+        let mut command = platform.era();
+        command.env("ERA_TOKEN", token).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let told = |text: &str| {
+        text.contains("the wallet holds 0.00 credits")
+            && text.contains("an administrator can grant")
+    };
+    let submitted = era().arg("submit").args(run).output().unwrap();
+    let text = String::from_utf8(submitted.stdout).unwrap();
+    assert!(text.starts_with("job ") && told(&text), "{text}");
+
+    let mut running = era().arg("run").args(run).spawn().unwrap();
+    let (sender, lines) = channel();
+    let errors = BufReader::new(running.stderr.take().unwrap());
+    std::thread::spawn(move || {
+        errors.lines().map_while(Result::ok).try_for_each(|l| sender.send(l))
+    });
+    while !told(&lines.recv_timeout(WAIT_MAX).expect("it says what is missing")) {}
+    let (status, wallet) = platform.send("POST", "/users/ada/grants", &json!({ "amount": "100" }));
+    assert_eq!(status, 201, "{wallet}");
+    let mut printed = String::new();
+    running.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    assert_eq!((running.wait().unwrap().code(), printed.as_str()), (Some(0), "it ran\n"));
+    let again = era().arg("submit").args(run).output().unwrap();
+    let text = String::from_utf8(again.stdout).unwrap();
+    assert!(text.ends_with("starts now\n"), "{text}");
+}
+
+#[test]
+fn a_new_password_leaves_commands_of_the_servers_own_machine_alone() {
+    let platform = Platform::start();
+    let me: Value = serde_json::from_str(&platform.ok(&["whoami", "-o", "json"])).unwrap();
+    let reset = json!({ "reset_password": true });
+    let (status, made) =
+        platform.send("PATCH", &format!("/users/{}", me["name"].as_str().unwrap()), &reset);
+    assert_eq!(status, 200, "{made}");
+    let one_time = made["password"].as_str().unwrap();
+    let login = json!({ "user": me["name"], "password": one_time });
+    let (_, logged) = platform.send("POST", "/sessions", &login);
+    let change = json!({ "old": one_time, "new": "correct horse battery" });
+    let (status, refused) =
+        platform.send_as(logged["token"].as_str().unwrap(), "PUT", "/password", &change);
+    assert_eq!(status, 204, "{refused}");
+    assert_eq!(
+        platform.ok(&["whoami", "-o", "json"]),
+        serde_json::to_string_pretty(&me).unwrap() + "\n"
+    );
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::harness::Platform;
+use crate::skipped::skipped;
 
 /// A small job.
 const SMALL: [&str; 7] = ["--cpu", "100m", "--memory", "32Mi", "--time", "1m", "--no-code"];
@@ -20,8 +21,7 @@ fn whoever_says_yes_at_the_terminal_gets_what_was_quoted() {
     let small = SMALL.join(" ");
     let line = format!("run {small} --by now+2m --value 30 -- echo hello");
     let Some((code, shown)) = platform.at_a_terminal(&line, "n\n") else {
-        eprintln!("skipped: there is no `script` here to make a terminal");
-        return;
+        return skipped("there is no `script` here to make a terminal");
     };
     assert_eq!(code, 130, "{shown}");
     assert!(jobs(&platform).is_empty(), "whoever says no buys nothing: {shown}");

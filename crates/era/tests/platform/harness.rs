@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::skipped::skipped;
+
 /// How long a server may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(60);
 
 /// How long something may take to happen.
-const WAIT_MAX: Duration = Duration::from_secs(150);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(150);
 
 /// How long it may take to stop.
 const STOP_MAX: Duration = Duration::from_secs(20);
@@ -71,7 +73,7 @@ impl Platform {
             return Some(Platform::start_in(folder, arguments));
         }
         if Command::new("setpriv").arg("--version").output().is_err() {
-            eprintln!("skipped: there is no setpriv to give up root with");
+            skipped("there is no setpriv to give up root with");
             return None;
         }
         // Where it was built others may not look.
@@ -129,7 +131,18 @@ impl Platform {
         path: &str,
         body: &serde_json::Value,
     ) -> (u16, serde_json::Value) {
-        let token = format!("authorization: Bearer {}\r\n", self.token());
+        self.send_as(&self.token(), method, path, body)
+    }
+
+    /// The same with another token.
+    pub(crate) fn send_as(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> (u16, serde_json::Value) {
+        let token = format!("authorization: Bearer {token}\r\n");
         let path = format!("/api/v1{path}");
         let (status, answer) =
             exchange(self.address(), method, &path, &token, &body.to_string()).unwrap();

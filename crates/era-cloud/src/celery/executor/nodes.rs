@@ -40,7 +40,7 @@ struct Seen {
 }
 
 /// A node as Redis shows it.
-struct Shown {
+pub(super) struct Shown {
     found: FoundNode,
     beat: String,
     lease: Duration,
@@ -175,7 +175,8 @@ async fn notice_another_redis(shared: &Shared, nodes: &mut Nodes) -> Result<(), 
     Ok(())
 }
 
-async fn show(shared: &Shared) -> Result<Vec<(String, Shown)>, BusError> {
+/// The nodes as Redis shows them. Where each is reached is known from then on.
+pub(super) async fn show(shared: &Shared) -> Result<Vec<(String, Shown)>, BusError> {
     let members = redis::cmd("SMEMBERS").arg(names::NODES).clone();
     let mut all: Vec<String> = shared.bus.run("show the nodes", &members).await?;
     all.truncate(NODES_MAX);
@@ -188,11 +189,18 @@ async fn show(shared: &Shared) -> Result<Vec<(String, Shown)>, BusError> {
     }
     type Fields = (Option<Vec<u8>>, Option<String>, Option<u64>);
     let fields: Vec<Fields> = shared.bus.run_all("show the nodes", &ask).await?;
+    let mut addresses = shared.addresses();
     let shown = all.into_iter().zip(fields).filter_map(|(name, (found, beat, lease))| {
         let found: FoundNode = serde_json::from_slice(&found?).ok()?;
         // Whoever calls itself something else than its key is not believed.
-        let lease = Duration::from_millis(lease?);
-        (found.name == name).then_some((name, Shown { found, beat: beat?, lease }))
+        if found.name != name {
+            return None;
+        }
+        match &found.address {
+            Some(address) => addresses.insert(name.clone(), address.clone()),
+            None => addresses.remove(&name),
+        };
+        Some((name, Shown { found, beat: beat?, lease: Duration::from_millis(lease?) }))
     });
     Ok(shown.collect())
 }
@@ -288,6 +296,7 @@ mod tests {
             name: "n".into(),
             capacity: Capacity::default(),
             labels: BTreeMap::new(),
+            address: None,
             simulated: false,
         };
         Shown { found, beat: beat.into(), lease: Duration::from_secs(lease_s) }

@@ -14,7 +14,6 @@ use super::waiting::Decided;
 use super::{AGAIN, Known, Say, Shared};
 use crate::celery::body::Format;
 use crate::celery::bus::{self, Bus, BusError, add_publish};
-use crate::celery::control;
 use crate::celery::handed;
 use crate::celery::message::{BadMessage, TaskMessage};
 use crate::celery::names::{self, CeleryId};
@@ -205,9 +204,8 @@ impl Shared {
         Ok(self.bus.run::<i64>("say what is claimed", &claimed).await? == 1)
     }
 
-    /// Says whether nobody has claimed a launch, and nobody can from now on. Celery workers learn
-    /// that its message must not start, wherever it lies; of one that runs they are told nothing,
-    /// since they would take it for revoked when its message comes again.
+    /// Says whether nobody has claimed a launch, and nobody can from now on: wherever its message
+    /// lies, it starts nothing.
     pub(super) async fn call_off(&self, task: TaskId) -> Result<bool, BusError> {
         let id = self.id(task);
         let called_off: u8 = self
@@ -216,11 +214,6 @@ impl Shared {
                 call.key(names::CLAIMS).key(names::LAUNCHES).arg(&id);
             })
             .await?;
-        if called_off == 1 {
-            let mut revoke = redis::pipe();
-            self.bus.add_command(&mut revoke, &control::Command::revoke(&[id]));
-            self.fence.write("publish a command", &revoke).await?;
-        }
         Ok(called_off == 1)
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use era_core::job::TaskId;
-use era_core::units::{JobId, Span};
+use era_core::units::{JOBS_FOLDER, JobId, Span};
 
 use super::NodeError;
 use crate::docker::{Address, Docker, DockerOptions, Endpoint, Engine, LeaseTimes, Volumes};
@@ -104,9 +104,7 @@ async fn containers(
     if engine.is_swarm() {
         return Err(NodeError::Swarm(address.endpoint.to_string()));
     }
-    let jobs = Jobs { folder: data.join("jobs"), one_at_a_time: Mutex::new(()) };
-    std::fs::create_dir_all(&jobs.folder)
-        .map_err(|source| NodeError::Folder { path: jobs.folder.clone(), source })?;
+    let jobs = Jobs::below(&data)?;
     let docker = Docker::start(DockerOptions { address, data, fence: FENCE }, reports).await?;
     let late = LeaseTimes::none().kill + LOOKS_LATE;
     Ok(Behind { executor: Box::new(docker), jobs: Some(jobs), late })
@@ -114,14 +112,20 @@ async fn containers(
 
 /// Links to the folders of jobs that have tasks here.
 struct Jobs {
-    folder: PathBuf,
+    data: PathBuf,
     /// So that no link goes while another task of its job comes.
     one_at_a_time: Mutex<()>,
 }
 
 impl Jobs {
+    fn below(data: &Path) -> Result<Jobs, NodeError> {
+        let path = data.join(JOBS_FOLDER);
+        std::fs::create_dir_all(&path).map_err(|source| NodeError::Folder { path, source })?;
+        Ok(Jobs { data: data.to_owned(), one_at_a_time: Mutex::new(()) })
+    }
+
     fn link(&self, job: JobId) -> PathBuf {
-        self.folder.join(job.0.to_string())
+        job.folder(&self.data)
     }
 
     fn begin(&self, launch: &Launch, begin: impl FnOnce()) {
@@ -155,9 +159,9 @@ mod tests {
     #[test]
     fn a_job_is_found_by_its_link_until_its_last_task_is_over() {
         let folder = tempfile::tempdir().expect("a folder");
-        let jobs = Jobs { folder: folder.path().into(), one_at_a_time: Mutex::new(()) };
+        let jobs = Jobs::below(folder.path()).expect("made");
         let launch = launch(7, &["true"]);
-        let link = folder.path().join("7");
+        let link = launch.task.job.folder(folder.path());
         let leads_there = || std::fs::read_link(&link).is_ok_and(|to| to == launch.spec.folder);
         jobs.begin(&launch, || {});
         assert!(leads_there());

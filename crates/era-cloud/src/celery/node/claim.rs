@@ -12,13 +12,15 @@ use era_core::units::Span;
 
 use super::exec::task_of;
 use super::{AGAIN, Exec, Limits, Node};
-use crate::celery::bus::{self, BusError, Claimed, REMEMBERED_TIME};
+use crate::celery::bus::{self, BusError, Claimed};
 use crate::celery::names;
 use crate::celery::outcome::{Ended, started_meta};
 use crate::celery::result::{self, Meta, State};
 
 /// How often a task that another worker runs is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long it is remembered that what follows a task was sent.
+const REMEMBERED_TIME: Duration = Duration::from_secs(86_400);
 /// How often a command that was lost is begun again.
 const LOST_MAX: usize = 3;
 
@@ -31,22 +33,11 @@ pub enum Ran {
     Before {
         /// How it ended.
         end: Box<Meta>,
-        /// Whether what follows it was sent.
-        followed: Followed,
+        /// Whether a Celery worker has sent what follows it.
+        followed: bool,
     },
     /// It was over before, and nobody wanted to know how it ended.
     Over,
-}
-
-/// Whether what follows a task was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Followed {
-    /// Nothing is known of it.
-    Unknown,
-    /// Its calls were; parts of chords may not be counted.
-    Begun,
-    /// All of it.
-    Wholly,
 }
 
 /// What whoever asked for a command did with its end.
@@ -167,14 +158,12 @@ impl Node {
         Ok(over.map_or(Claim::Mine, |end| Claim::Over(Box::new(end))))
     }
 
-    async fn followed_patiently(&self, end: &Meta) -> Followed {
-        let mut get = redis::cmd("GET");
-        get.arg(names::followed(&end.task_id, end.status));
+    async fn followed_patiently(&self, end: &Meta) -> bool {
+        let mut exists = redis::cmd("EXISTS");
+        exists.arg(names::followed(&end.task_id, end.status));
         loop {
-            match self.bus().run::<Option<String>>("say what was sent", &get).await {
-                Ok(None) => return Followed::Unknown,
-                Ok(Some(word)) if word == names::WHOLLY => return Followed::Wholly,
-                Ok(Some(_)) => return Followed::Begun,
+            match self.bus().run("say what was sent", &exists).await {
+                Ok(followed) => return followed,
                 Err(error) => {
                     tracing::warn!(%error, "whether anything followed a task is asked again");
                     tokio::time::sleep(AGAIN).await;
@@ -218,7 +207,7 @@ impl Node {
             Heard::Kept { follows: true, .. } => {
                 let key = names::followed(id, status.unwrap_or(State::Success));
                 let time = REMEMBERED_TIME.as_secs();
-                all.cmd("SET").arg(key).arg(names::WHOLLY).arg("EX").arg(time).ignore();
+                all.cmd("SETEX").arg(key).arg(time).arg(1).ignore();
             }
             // Whoever has the message next finds the result, and sends what follows.
             Heard::Gone { ended: Some(ended), ignored: false } if status.is_none() => {

@@ -151,7 +151,7 @@ fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder
         replicas: 1,
         until: after(limit.unwrap_or(TIME_MAX).min(TIME_MAX)),
         master: "127.0.0.1".to_owned(),
-        local_rank: 0,
+        peers: vec!["127.0.0.1".to_owned()],
         spec: Arc::new(TaskSpec {
             user: USER,
             user_name: "celery".to_owned(),
@@ -164,6 +164,7 @@ fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder
             image: None,
             folder: PathBuf::from(folder),
             // Its folder goes with it, to the next of them if it left nothing there.
+            checkpoints_of: None,
             alone: true,
             terminal: false,
             array: None,

@@ -63,7 +63,8 @@ pub(super) async fn keep_on(worker: Arc<Inner>) {
 }
 
 async fn turn(worker: &Inner) -> Result<(), BusError> {
-    renew_messages(&worker.node, &worker.held()).await?;
+    let held: Vec<String> = worker.held().iter().cloned().collect();
+    renew_messages(&worker.node, &held).await?;
     let dead = of_the_dead(worker.bus()).await?;
     let old = too_old(worker).await?;
     for tag in dead.iter().chain(&old).take(RESTORE_MAX) {

@@ -186,7 +186,7 @@ impl Tender {
     }
 
     fn job_folder(&self, task: TaskId) -> PathBuf {
-        self.house.data.join("jobs").join(task.job.0.to_string())
+        task.job.folder(&self.house.data)
     }
 
     /// Goes on until nobody gives orders any more. What runs goes on without us.

@@ -11,7 +11,7 @@ use era_core::resources::Resources;
 use era_core::units::{HoldId, JobId, Money, Span, Time, UserId};
 
 use super::dice::Dice;
-use super::world::{DOMAINS, POOLS, QUEUES, USERS, some_name};
+use super::world::{DOMAINS, Habits, POOLS, QUEUES, USERS, some_name};
 use crate::bed::name;
 
 /// A user, who seldom does not exist.
@@ -50,6 +50,28 @@ pub fn request(dice: &mut Dice, now: Time) -> Request {
     let window = Window { earliest, deadline };
     let constraints = constraints(dice, &mut each);
     Request { shape, each, duration, window, constraints, after: Vec::new() }
+}
+
+/// What most nodes can run, though not much of it at a time, and not soon over.
+fn plain(dice: &mut Dice, now: Time) -> Request {
+    let s = Span::from_s;
+    let each = Resources {
+        gpu: dice.one_of(&[1000, 2000, 4000]),
+        cpu: 500,
+        memory: 1024,
+        ..Resources::default()
+    };
+    let duration = dice.one_of(&[s(600), s(1800), s(3600)]);
+    let window = Window { earliest: now, deadline: now + duration };
+    let (constraints, after) = (Constraints::default(), Vec::new());
+    Request {
+        shape: Shape::gang(dice.one_of(&[1, 1, 1, 2])),
+        each,
+        duration,
+        window,
+        constraints,
+        after,
+    }
 }
 
 fn constraints(dice: &mut Dice, each: &mut Resources) -> Constraints {
@@ -117,7 +139,13 @@ pub fn bid(dice: &mut Dice, user: UserId, now: Time) -> Bid {
 
 /// A job for some terms; of an array or after others where that is for a queue, and seldom where
 /// it is not.
-pub fn job(dice: &mut Dice, now: Time, holds: &[(HoldId, UserId)], before: &[JobId]) -> NewJob {
+pub fn job(
+    dice: &mut Dice,
+    now: Time,
+    habits: Habits,
+    holds: &[(HoldId, UserId)],
+    before: &[JobId],
+) -> NewJob {
     let user = some_user(dice);
     let overrun = dice.one_of(&[Overrun::Extend, Overrun::Stop]);
     let release_when_idle = dice.once_in(2);
@@ -125,13 +153,17 @@ pub fn job(dice: &mut Dice, now: Time, holds: &[(HoldId, UserId)], before: &[Job
     let kind = dice.below(8);
     let mut owner = user;
     let terms = match (kind, dice.any_of(holds)) {
-        (0..=2, _) => {
+        (kind, _) if kind < if habits.is_crowded { 7 } else { 3 } => {
             let queue = QueueTerms {
-                queue: some_name(dice, &QUEUES),
+                queue: some_name(dice, &QUEUES[..habits.queues]),
                 preemptible: dice.once_in(2),
                 release_when_idle,
             };
-            Terms::Queue { request: request(dice, now), queue }
+            let request = match habits.is_crowded && !dice.once_in(4) {
+                true => plain(dice, now),
+                false => request(dice, now),
+            };
+            Terms::Queue { request, queue }
         }
         (6 | 7, Some((hold, held_by))) => {
             owner = if dice.once_in(10) { user } else { held_by };
@@ -146,9 +178,22 @@ pub fn job(dice: &mut Dice, now: Time, holds: &[(HoldId, UserId)], before: &[Job
     let for_queue = matches!(terms, Terms::Queue { .. });
     let one_in = |dice: &mut Dice, most| dice.once_in(if for_queue { most } else { 20 });
     let array = one_in(dice, 3).then(|| Array {
-        count: dice.one_of(&[3, 1, 2, 5, 8, 0]),
-        running_max: dice.one_of(&[None, Some(1), Some(2), None, Some(0)]),
+        count: dice.one_of(&[3, 1, 2, 5, 8, 3, 2, 0]),
+        running_max: dice.one_of(&[
+            None,
+            Some(1),
+            Some(2),
+            None,
+            Some(1),
+            Some(2),
+            Some(3),
+            Some(0),
+        ]),
     });
-    let after = if one_in(dice, 3) { after(dice, before) } else { Vec::new() };
+    let after = if one_in(dice, if habits.is_crowded { 9 } else { 3 }) {
+        after(dice, before)
+    } else {
+        Vec::new()
+    };
     NewJob { user: owner, name: None, attributes, priority, terms, array, after }
 }

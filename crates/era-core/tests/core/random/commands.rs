@@ -5,7 +5,7 @@ use std::sync::Arc;
 use era_core::Command;
 use era_core::accounts::{Actor, Group};
 use era_core::cluster::Health;
-use era_core::input::Threshold;
+use era_core::input::{NodeChange, Threshold};
 use era_core::job::TaskId;
 use era_core::refusal::Scope;
 use era_core::units::{GroupId, HoldId, JobId, Money, NodeId, Span, UserId};
@@ -18,7 +18,17 @@ use crate::bed::name;
 
 /// A command that fits the moment.
 pub fn command(dice: &mut Dice, rig: &Rig) -> Command {
-    match dice.below(100) {
+    let kind = dice.below(100);
+    if rig.habits.is_crowded {
+        // Much is submitted and tried, and little ends.
+        match kind {
+            0..=24 => return submit(dice, rig),
+            25..=49 => return Command::Pass,
+            50..=64 => return report(dice, rig),
+            _ => {}
+        }
+    }
+    match kind {
         0..=9 => Command::Tick,
         10..=34 => submit(dice, rig),
         35..=39 => {
@@ -51,7 +61,7 @@ fn submit(dice: &mut Dice, rig: &Rig) -> Command {
     let open = rig.bed.state.jobs().filter(|job| job.ended.is_none() || job.array.is_some());
     let open: Vec<JobId> =
         open.map(|job| job.array.map_or(job.id, |member| member.first)).collect();
-    Command::Submit { key, job: job(dice, rig.now(), &holds, &open) }
+    Command::Submit { key, job: job(dice, rig.now(), rig.habits, &holds, &open) }
 }
 
 fn some_job(dice: &mut Dice, rig: &Rig) -> (JobId, Option<UserId>) {
@@ -139,8 +149,30 @@ fn some_node(dice: &mut Dice, rig: &Rig, wanted: Option<Health>) -> NodeId {
     if dice.once_in(20) { NodeId(77) } else { dice.any_of(&nodes).unwrap_or(NodeId(0)) }
 }
 
+/// A few changes of one node, of which one may well be refused.
+fn edit_node(dice: &mut Dice, rig: &Rig) -> Command {
+    let changes = (0..dice.within(1, 3)).map(|_| match dice.below(5) {
+        0 => NodeChange::Domain { domain: dice.once_in(2).then(|| some_name(dice, &DOMAINS)) },
+        1 => {
+            let from = rig.now() + Span(dice.within(-60_000, 60_000) * 30);
+            NodeChange::Maintenance {
+                windows: vec![(from, from + Span::from_s(dice.within(-5, 900)))],
+            }
+        }
+        2 => NodeChange::Cordon,
+        3 => {
+            let soon = rig.now() + Span::from_s(dice.within(-60, 900));
+            NodeChange::Drain { stop_at: dice.once_in(2).then_some(soon) }
+        }
+        _ => NodeChange::Resume,
+    });
+    let changes = changes.collect();
+    Command::EditNode { node: some_node(dice, rig, None), changes }
+}
+
 fn cluster(dice: &mut Dice, rig: &Rig) -> Command {
-    match dice.below(16) {
+    match dice.below(17) {
+        16 => edit_node(dice, rig),
         0 | 1 => Command::Resume { node: some_node(dice, rig, Some(Health::Lost)) },
         2 => Command::Resume { node: some_node(dice, rig, None) },
         3 if dice.once_in(2) => Command::Cordon { node: some_node(dice, rig, None) },

@@ -5,11 +5,13 @@
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 
-/// How many numbers one command is made of; further choices are the simplest.
-const FACES: usize = 20;
+/// How many numbers a world is made of, and how many one command: more than any of them needs, or
+/// whatever is chosen last would always be the simplest.
+const WORLD_FACES: usize = 256;
+const FACES: usize = 64;
 
 /// The numbers that one command is made of.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Dice {
     faces: Vec<u16>,
     next: usize,
@@ -22,9 +24,9 @@ impl Dice {
 
     /// The next number as it is.
     pub fn raw(&mut self) -> u16 {
-        let face = self.faces.get(self.next).copied().unwrap_or(0);
+        let face = self.faces.get(self.next).copied();
         self.next += 1;
-        face
+        face.expect("there are more choices than numbers to choose by")
     }
 
     /// A number below `n`.
@@ -55,5 +57,5 @@ impl Dice {
 
 /// The numbers of a world, and of so many commands.
 pub fn story(commands: std::ops::Range<usize>) -> impl Strategy<Value = (Vec<u16>, Vec<Vec<u16>>)> {
-    (vec(any::<u16>(), 80), vec(vec(any::<u16>(), FACES), commands))
+    (vec(any::<u16>(), WORLD_FACES), vec(vec(any::<u16>(), FACES), commands))
 }

@@ -52,4 +52,18 @@ proptest! {
         }
         rig.settle();
     }
+
+    /// Invariant 10. Only time goes on, whether the executor answers or says nothing: work ends
+    /// when its promise or its limit does.
+    #[test]
+    fn with_nothing_new_everything_comes_to_rest(
+        (world, commands) in story(1..120),
+        answers in any::<bool>(),
+    ) {
+        let mut rig = Rig::new(&mut Dice::new(&world));
+        for faces in &commands {
+            rig.play(faces);
+        }
+        rig.come_to_rest(answers);
+    }
 }

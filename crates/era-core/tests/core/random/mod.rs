@@ -12,6 +12,7 @@ mod dice;
 mod executor;
 mod hostile;
 mod invariants;
+mod reach;
 mod regressions;
 mod rig;
 mod starving;

@@ -3,9 +3,9 @@
 use era_core::accounts::User;
 use era_core::cluster::{Domain, DomainKeep, Keep, Pool};
 use era_core::estimate::{Estimates, Ratio};
-use era_core::explain::Reason;
 use era_core::job::{Outcome, StopReason};
 use era_core::market::MarketRules;
+use era_core::reason::Reason;
 use era_core::resources::Capacity;
 use era_core::settings::{Backfill, Settings};
 use era_core::units::{JobId, Milli, NodeId, Span, Time};
@@ -363,7 +363,7 @@ fn without_gpus() -> Command {
 }
 
 fn hole_of(bed: &Bed, job: JobId) -> Option<Time> {
-    bed.state.job(job).unwrap().parts[0].hole.as_ref().map(|hole| hole.from)
+    bed.state.job(job).unwrap().first_part().hole().map(|hole| hole.from)
 }
 
 #[test]

@@ -1,17 +1,22 @@
 //! A world under test: the bench, an executor that obeys it, and a book of what users were told.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use era_core::explain::{Explanation, Reason};
+use era_core::explain::Explanation;
+use era_core::job::{Part, TaskId};
 use era_core::ledger::Account;
-use era_core::units::{Money, NodeId, Span, Time};
-use era_core::{Command, Input, Output, Reply, State, check, explain, next_wakeup, step};
+use era_core::reason::Reason;
+use era_core::units::{JobId, Money, NodeId, Span, Time};
+use era_core::{
+    Command, Input, Output, Reply, State, check, explain, next_pass, next_wakeup, step,
+};
 
 use super::commands::command;
 use super::dice::Dice;
 use super::executor::Executor;
 use super::told::Book;
-use super::world;
+use super::world::{self, Habits};
 use crate::bed::{Bed, T0};
 
 /// How many of the last inputs a failure tells.
@@ -20,20 +25,30 @@ const TOLD_MAX: usize = 400;
 const TICKS_MAX: usize = 12;
 /// How often everything is given a chance to end.
 const ROUNDS_MAX: usize = 300;
+/// How often a job may be tried again when nothing new arrives.
+const ATTEMPTS_MORE: u32 = 3;
+/// How many passes may change something when nothing new arrives.
+const PASSES_MAX: usize = 600;
+/// So many passes in a row that change nothing are rest.
+const QUIET: usize = 8;
 
 pub struct Rig {
     pub bed: Bed,
     pub executor: Executor,
     pub book: Book,
+    pub habits: Habits,
     pub last_submit: Option<Command>,
     /// Every input with what came out, as text: what a replay must give again.
     pub journal: Vec<(Input, String)>,
     granted: i64,
+    /// When a pass had nothing left to do, unless one has been due since.
+    idle_at: Time,
 }
 
 impl Rig {
     /// A random world.
     pub fn new(dice: &mut Dice) -> Rig {
+        let habits = world::habits(dice);
         let (settings, market) = (world::settings(dice), world::market(dice));
         let bed = Bed {
             state: State::new(settings, market),
@@ -47,11 +62,13 @@ impl Rig {
             bed,
             executor: Executor::default(),
             book: Book::default(),
+            habits,
             last_submit: None,
             journal: Vec::new(),
             granted: 0,
+            idle_at: Time::MIN,
         };
-        for command in world::build(dice) {
+        for command in world::build(dice, habits) {
             rig.send(command);
         }
         rig
@@ -96,7 +113,31 @@ impl Rig {
                 return Err("a refused input changed the state".into());
             }
         }
+        self.passes_are_due(command)?;
         self.count_money(command, &out.reply)
+    }
+
+    /// Whoever makes a pass only when it is due misses nothing: at an instant at which a pass had
+    /// nothing left to do, a later one that is not due changes nothing.
+    fn passes_are_due(&mut self, command: &Command) -> Result<(), String> {
+        let state = &self.bed.state;
+        let now = state.now();
+        let is_pass = matches!(command, Command::Pass);
+        let is_due = next_pass(state).is_some_and(|due| due <= now);
+        if !is_pass && (self.idle_at != now || is_due) {
+            self.idle_at = Time::MIN;
+            return Ok(());
+        }
+        let pass = Input { seq: state.seq() + 1, at: now, command: Command::Pass };
+        let events = step(&mut state.clone(), pass).events;
+        if is_pass {
+            // One pass may leave something to the next, as where it may look at few jobs only.
+            self.idle_at = if events.is_empty() { now } else { Time::MIN };
+        } else if !events.is_empty() {
+            let (command, events) = (to_json(command), to_json(&events));
+            return Err(format!("after {command} no pass was due, and one did {events}"));
+        }
+        Ok(())
     }
 
     /// Invariant 6, from outside: what was granted and not withdrawn is somewhere.
@@ -168,9 +209,82 @@ impl Rig {
         }
     }
 
+    /// Invariant 10: with nothing new, every job is tried a few times more at most, and then
+    /// passes change nothing. Only a promise that begins may send what is in its way back to its
+    /// queue once more.
+    pub fn come_to_rest(&mut self, answers: bool) {
+        let before = self.attempts();
+        let state = &self.bed.state;
+        let coming = |part: &Part| part.is_booked() || part.next().is_some();
+        let booked = state.jobs().flat_map(|job| &job.parts).filter(|part| coming(part)).count();
+        let held: usize = state.holds().map(|hold| hold.parts.len()).sum();
+        let most = ATTEMPTS_MORE + u32::try_from(booked + held).unwrap_or(u32::MAX);
+        let mut quiet = 0;
+        for _ in 0..PASSES_MAX {
+            let changed = !self.send(Command::Pass).events.is_empty();
+            quiet = if changed { 0 } else { quiet + 1 };
+            if answers {
+                self.answer();
+            }
+            for (run, attempt) in self.attempts() {
+                let more = attempt - before.get(&run).copied().unwrap_or(0);
+                if more > most {
+                    self.fail(&format!("{}.{} was tried {more} times more", run.0, run.1));
+                }
+            }
+            if quiet == QUIET {
+                return;
+            }
+            let later = self.bed.at + Span::from_min(5);
+            let next = next_wakeup(&self.bed.state).map_or(later, |wakeup| wakeup.min(later));
+            self.bed.at = self.bed.at.max(next);
+            self.end_promises();
+            self.send(Command::Tick);
+        }
+        self.fail("passes go on to change something, and nothing new arrived");
+    }
+
+    /// Tasks begin and stop as soon as they are told to, as on a machine that is well.
+    fn answer(&mut self) {
+        for task in self.executor.reachable(&self.bed.state) {
+            match self.executor.live.get(&task) {
+                Some(live) if live.stop.is_some() => {
+                    self.send(Command::Exited { task, code: 143, at: None });
+                }
+                Some(live) if !live.confirmed => {
+                    self.send(Command::Started { task });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// How often each part was tried.
+    fn attempts(&self) -> BTreeMap<(JobId, usize), u32> {
+        let jobs = self.bed.state.jobs();
+        let parts = jobs.flat_map(|job| job.parts.iter().enumerate().map(|part| (job.id, part)));
+        parts.map(|(job, (index, part))| ((job, index), part.attempt)).collect()
+    }
+
+    /// Promises end in their time: whoever pays for more may go on for as long as he likes.
+    fn end_promises(&mut self) {
+        let state = &self.bed.state;
+        let signal = self.bed.at + state.settings().grace;
+        let promised = |task: &TaskId| state.job(task.job).is_ok_and(|j| j.promise().is_some());
+        let live = self.executor.live.iter();
+        let over = live.filter(|(task, live)| promised(task) && live.until <= signal);
+        for task in over.map(|(task, _)| *task).collect::<Vec<_>>() {
+            self.send(Command::Exited { task, code: 0, at: None });
+        }
+    }
+
     fn pass_time(&mut self, dice: &mut Dice) {
         let wakeup = next_wakeup(&self.bed.state).filter(|w| *w > self.bed.at);
-        let later = match dice.below(16) {
+        let kind = dice.below(16);
+        let later = match kind {
+            6.. if self.habits.is_crowded && dice.below(8) > 0 => {
+                self.bed.at + Span(dice.within(0, 2000))
+            }
             0..=5 => self.bed.at,
             6..=9 => wakeup.unwrap_or(self.bed.at),
             10 => wakeup.map_or(self.bed.at, |w| w - Span(1)),

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use era_core::input::Terms;
-use era_core::job::{Overrun, Phase, QueueTerms};
+use era_core::job::{Overrun, QueueTerms};
 use era_core::market::MarketRules;
 use era_core::queue::Queue;
 use era_core::settings::{Backfill, Settings};
@@ -30,7 +30,7 @@ fn rival(bed: &mut Bed, gpus: u32, minutes: i64, preemptible: bool) {
 }
 
 fn has_started(bed: &Bed, job: JobId) -> bool {
-    !matches!(bed.state.job(job).unwrap().parts[0].phase, Phase::Waiting { .. })
+    !bed.state.job(job).unwrap().first_part().is_waiting()
 }
 
 proptest! {

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use era_core::bid::Shape;
-use era_core::input::{NewJob, Terms};
+use era_core::input::{NewJob, NodeChange, Terms};
 use era_core::job::{Job, Outcome, StopReason};
-use era_core::quote::Quote;
+use era_core::offer::Quote;
 use era_core::units::{HoldId, JobId, Time};
 use era_core::{Command, Effect, Event, Output, Refusal, Reply, State};
 
@@ -41,6 +41,9 @@ fn loses_hardware(before: &State, now: Time, command: &Command) -> bool {
     match command {
         Command::Lost { .. } | Command::SetCapacity { .. } | Command::TaskLost { .. } => true,
         Command::Drain { stop_at, .. } if due(*stop_at) => true,
+        Command::EditNode { changes, .. } => changes
+            .iter()
+            .any(|change| matches!(change, NodeChange::Drain { stop_at } if due(*stop_at))),
         _ => before.cluster().nodes().any(|node| due(node.stop_at)),
     }
 }

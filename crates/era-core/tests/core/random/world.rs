@@ -223,8 +223,21 @@ pub fn user(dice: &mut Dice, id: u32) -> User {
     }
 }
 
+/// What a house is used for.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    /// How many queues it has: where there are few, jobs meet in them.
+    pub queues: usize,
+    /// Whether jobs come faster than they end, most of them for queues.
+    pub is_crowded: bool,
+}
+
+pub fn habits(dice: &mut Dice) -> Habits {
+    Habits { queues: 1 + dice.below(QUEUES.len()), is_crowded: dice.once_in(2) }
+}
+
 /// The commands that build a house.
-pub fn build(dice: &mut Dice) -> Vec<Command> {
+pub fn build(dice: &mut Dice, habits: Habits) -> Vec<Command> {
     let mut commands = Vec::new();
     for of in &POOLS[..2] {
         commands.push(Command::PutPool { pool: pool(dice, of) });
@@ -243,7 +256,7 @@ pub fn build(dice: &mut Dice) -> Vec<Command> {
         let amount = if id == 3 { Money(700_000) } else { Money::credits(100_000) };
         commands.push(Command::Grant { user: UserId(id), amount });
     }
-    for index in 0..QUEUES.len() {
+    for index in 0..habits.queues {
         commands.push(Command::PutQueue { queue: queue(dice, index) });
     }
     if dice.once_in(2) {

@@ -6,11 +6,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use era_api::data::{BlobList, BlobState};
+use era_app::files::Service;
 use era_store::files::{FilesError, Hash};
 use serde::Deserialize;
 
 use super::take::{Large, receive};
-use crate::files::Service;
 use crate::http::{Caller, Failure, Path, Query};
 
 /// Most hashes of one question.

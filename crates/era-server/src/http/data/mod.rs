@@ -1,7 +1,7 @@
 //! Data sets, contents, trees and outputs over plain HTTP.
 //!
 //! Handlers are written for any state that holds a file [`Service`], and so are tried without a
-//! scheduler. What is asked live and for many files at once is [`crate::files::ws`].
+//! scheduler. What is asked live and for many files at once is `ws`.
 
 mod blobs;
 mod outputs;
@@ -11,14 +11,22 @@ mod take;
 #[cfg(test)]
 mod tests;
 mod trees;
+pub(crate) mod ws;
 
 use axum::extract::{FromRef, FromRequestParts};
 use era_api::page::{PAGE_DEFAULT, PAGE_MAX};
+use era_app::files::Service;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::files::{Service, ws};
+use crate::App;
 use crate::http::{Caller, Failure};
+
+impl FromRef<App> for Service {
+    fn from_ref(app: &App) -> Service {
+        Service::new(app.files.clone(), std::sync::Arc::new(app.0.clone()))
+    }
+}
 
 /// All routes of files, with their document.
 pub fn routes<S>() -> OpenApiRouter<S>
@@ -38,6 +46,8 @@ where
         .routes(routes!(sets::file, sets::put_file, sets::remove_file))
         .routes(routes!(outputs::list))
         .routes(routes!(outputs::get))
+        .routes(routes!(outputs::list_checkpoints))
+        .routes(routes!(outputs::get_checkpoint))
         .routes(routes!(ws::serve))
 }
 

@@ -8,10 +8,10 @@ use std::io::{Seek, SeekFrom};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use era_app::files::wire::unreadable;
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
-use crate::files::wire::unreadable;
 use crate::http::Failure;
 
 /// How much is read at a time.

@@ -8,11 +8,11 @@ use era_api::Page;
 use era_api::data::{
     DataSet, DataSetEdit, DataSetFilter, FileEntry, FileFilter, FilesEdit, NewDataSet,
 };
+use era_app::files::{Service, wire};
 use era_store::files::{DataSetKey, Edit, FilesAsked, TreeFile, check_path};
 
 use super::take::{Large, receive};
 use super::{limit, next};
-use crate::files::{Service, wire};
 use crate::http::{Caller, Failure, Path, Query};
 
 /// Data sets that the caller may see, by owner and name.
@@ -83,7 +83,7 @@ pub(super) async fn share(
     let viewer = service.changer(&caller)?;
     for account in edit.shared_with.iter().flatten() {
         if !service.directory.account_exists(account).await? {
-            let detail = format!("there is no account `{}`", account.escape_default());
+            let detail = format!("there is no account `{}`", account.escape_debug());
             let status = StatusCode::UNPROCESSABLE_ENTITY;
             return Err(Failure::new(status, "unknown_account", detail).about("shared_with"));
         }

@@ -8,15 +8,15 @@ use axum::http::request::Parts;
 use era_api::account::{Role, Scope};
 use era_api::client::transfer::{self, Local, Remote};
 use era_api::client::{Client, ClientError};
-use era_api::data::{DataSetEdit, FileFilter, FilesEdit, NewDataSet, Tree, Visibility};
+use era_api::data::{DataSetEdit, FileFilter, FilesEdit, Kept, NewDataSet, Tree, Visibility};
 use era_api::file_service::{Answer as Said, Piece, Say, Source};
 use era_api::page::PageAsk;
+use era_app::files::directory::Answer;
+use era_app::files::{Directory, Service};
 use era_core::units::{GroupId, JobId, UserId};
 use era_store::Store;
 use era_store::files::{Files, Keep};
 
-use crate::files::directory::Answer;
-use crate::files::{Directory, Service};
 use crate::http::{Caller, Failure};
 
 /// The token `3` is account 3, which is called `user3`; 1 and 2 are one group. Job 7 is 1's.
@@ -225,25 +225,32 @@ fn a_cut_upload_goes_on_and_a_wrong_one_is_refused() {
 }
 
 #[test]
-fn outputs_are_listed_read_and_packed_for_those_who_may() {
+fn outputs_and_checkpoints_are_listed_read_and_packed_for_those_who_may() {
+    for kept in [Kept::Outputs, Kept::Checkpoints] {
+        are_listed_read_and_packed(kept);
+    }
+}
+
+fn are_listed_read_and_packed(kept: Kept) {
     let server = Server::start();
-    let outputs = server.folder.path().join("jobs/7/outputs");
-    std::fs::create_dir_all(outputs.join("logs")).unwrap();
-    std::fs::write(outputs.join("model.bin"), b"0123456789").unwrap();
-    std::fs::write(outputs.join("logs/x"), b"log").unwrap();
-    std::os::unix::fs::symlink("/etc/passwd", outputs.join("leak")).unwrap();
+    let folder = server.folder.path().join("jobs/7").join(kept.as_str());
+    std::fs::create_dir_all(folder.join("logs")).unwrap();
+    std::fs::write(folder.join("model.bin"), b"0123456789").unwrap();
+    std::fs::write(folder.join("logs/x"), b"log").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", folder.join("leak")).unwrap();
     let client = server.client(1);
-    let page = client.outputs(7, &PageAsk { limit: Some(1), cursor: None }).unwrap();
+    let at = |path: &str| format!("/jobs/7/{kept}{path}");
+    let page = client.kept(7, kept, &PageAsk { limit: Some(1), cursor: None }).unwrap();
     assert_eq!(page.items[0].path, "logs/x");
-    let page = client.outputs(7, &PageAsk { limit: Some(5), cursor: page.next }).unwrap();
+    let page = client.kept(7, kept, &PageAsk { limit: Some(5), cursor: page.next }).unwrap();
     assert_eq!((page.items[0].path.as_str(), page.items.len(), page.next), ("model.bin", 1, None));
-    let (begins, mut body) = client.read_from("/jobs/7/outputs/model.bin", 4).unwrap();
+    let (begins, mut body) = client.read_from(&at("/model.bin"), 4).unwrap();
     let mut text = String::new();
     body.read_to_string(&mut text).unwrap();
     assert_eq!((begins, text.as_str()), (4, "456789"));
-    assert_eq!(code(client.read_from("/jobs/7/outputs/leak", 0)), "unknown_file");
-    assert_eq!(code(client.read_from("/jobs/7/outputs/%2e%2e/%2e%2e/era.db", 0)), "bad_path");
-    let (_, body) = client.read_from("/jobs/7/outputs?archive=tar", 0).unwrap();
+    assert_eq!(code(client.read_from(&at("/leak"), 0)), "unknown_file");
+    assert_eq!(code(client.read_from(&at("/%2e%2e/%2e%2e/era.db"), 0)), "bad_path");
+    let (_, body) = client.read_from(&at("?archive=tar"), 0).unwrap();
     let mut archive = tar::Archive::new(body);
     let names: Vec<_> = archive
         .entries()
@@ -252,10 +259,10 @@ fn outputs_are_listed_read_and_packed_for_those_who_may() {
         .collect();
     assert_eq!(names, [std::path::Path::new("logs/x"), std::path::Path::new("model.bin")]);
     for stranger in [2, 3] {
-        let outcome = server.client(stranger).outputs(7, &PageAsk::default());
+        let outcome = server.client(stranger).kept(7, kept, &PageAsk::default());
         assert_eq!(code(outcome), "unknown_job");
     }
-    assert_eq!(code(client.outputs(8, &PageAsk::default())), "unknown_job");
+    assert_eq!(code(client.kept(8, kept, &PageAsk::default())), "unknown_job");
 }
 
 type Socket = tungstenite::WebSocket<tungstenite::stream::MaybeTlsStream<std::net::TcpStream>>;

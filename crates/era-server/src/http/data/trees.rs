@@ -4,10 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::data::{Tree, TreeMade};
+use era_app::files::{Service, wire};
 use era_store::files::Hash;
 
 use super::take::Large;
-use crate::files::{Service, wire};
 use crate::http::{Caller, Failure, Path};
 
 /// Puts a tree, such as a job's code. Its contents must be there. The same tree again is the same.

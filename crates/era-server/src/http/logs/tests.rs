@@ -64,7 +64,7 @@ fn pages_lead_through_the_whole_log() {
     }
     let (mut from, mut texts, mut pages) = (0, Vec::new(), 0);
     loop {
-        let page = page(folder.path(), Only::default(), from, 10, true).unwrap();
+        let page = page(folder.path(), Only::default(), Begin::At(from), 10, true).unwrap();
         texts.extend(page.items.into_iter().map(|line| line.text));
         pages += 1;
         match page.next {
@@ -74,13 +74,26 @@ fn pages_lead_through_the_whole_log() {
     }
     assert_eq!(texts, (0..25).map(|n| n.to_string()).collect::<Vec<_>>());
     assert_eq!(pages, 3);
+    let last = page(folder.path(), Only::default(), Begin::Last, 2, true).unwrap();
+    let texts: Vec<_> = last.items.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!((texts, last.next), (vec!["23", "24"], None));
+}
+
+#[test]
+fn a_page_begins_at_an_offset_or_is_the_last_one() {
+    let lines = |from, last| LogsAsk { from, last, ..LogsAsk::default() }.lines();
+    assert_eq!(lines(None, None).unwrap(), (Begin::At(0), PAGE_DEFAULT as usize));
+    assert_eq!(lines(None, Some(20)).unwrap(), (Begin::Last, 20));
+    for (from, last) in [(Some(1), Some(1)), (None, Some(0)), (None, Some(PAGE_MAX + 1))] {
+        assert!(lines(from, last).is_err(), "{from:?} {last:?}");
+    }
 }
 
 #[test]
 fn a_job_that_printed_nothing_has_an_empty_log() {
     let folder = tempfile::tempdir().unwrap();
     let nowhere = folder.path().join("logs");
-    let page = page(&nowhere, Only::default(), 77, 10, false).unwrap();
+    let page = page(&nowhere, Only::default(), Begin::At(77), 10, false).unwrap();
     assert!(page.items.is_empty() && page.next.is_none());
     assert_eq!(all_text(&nowhere), "");
 }
@@ -89,7 +102,7 @@ fn a_job_that_printed_nothing_has_an_empty_log() {
 fn what_is_not_utf_8_is_replaced_and_said_nothing_else_about() {
     let folder = tempfile::tempdir().unwrap();
     writer(folder.path(), 0).write(Stream::Err, b"a\xffb\nopen", Time(5));
-    let page = page(folder.path(), Only::default(), 0, 10, true).unwrap();
+    let page = page(folder.path(), Only::default(), Begin::At(0), 10, true).unwrap();
     let lines: Vec<_> =
         page.items.iter().map(|l| (l.text.as_str(), l.stream.as_str(), l.goes_on)).collect();
     assert_eq!(lines, [("a\u{fffd}b", "err", false), ("open", "err", true)]);
@@ -121,7 +134,7 @@ async fn serve(folder: PathBuf, over: Arc<AtomicBool>) -> SocketAddr {
         async move {
             upgrade.on_upgrade(move |socket| {
                 let follower = Follower::new(socket, room().unwrap(), None);
-                let over = move || std::future::ready(Ok(over.load(Ordering::SeqCst)));
+                let over = move || over.load(Ordering::SeqCst);
                 stream(follower, folder, Only::default(), 0, over)
             })
         }

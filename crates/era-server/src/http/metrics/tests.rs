@@ -61,7 +61,7 @@ async fn whoever_follows_gets_what_there_is_and_what_comes() {
         async move {
             upgrade.on_upgrade(move |socket| {
                 let follower = Follower::new(socket, room().unwrap(), None);
-                let over = move || std::future::ready(Ok(over.load(Ordering::SeqCst)));
+                let over = move || over.load(Ordering::SeqCst);
                 stream(follower, samples, JobId(1), SeriesAsk::default(), 100, over)
             })
         }

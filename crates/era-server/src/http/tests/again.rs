@@ -18,7 +18,7 @@ async fn with_a_node() -> (House, String) {
         "closed_share": 0 });
     assert_eq!(house.ask(&admin, "PUT", "/pools/main", Some(pool)).await.status, 204);
     let node = json!({ "type": "join", "nodes": [{ "name": "n", "pool": "main",
-        "capacity": { "cpu": 8000, "memory": 1024, "gpus": [] } }] });
+        "capacity": { "cpu": 8000, "memory": 65_536, "gpus": [] } }] });
     house.app.driver.ask(serde_json::from_value(node).unwrap(), None).await.unwrap();
     (house, admin)
 }
@@ -117,7 +117,8 @@ async fn a_job_that_took_a_hold_is_a_bid_again() {
         assert_eq!(again["spec"].get("hold"), None, "{again}");
         assert_eq!(again["queue"], Value::Null, "a promise waits in no queue: {again}");
         let price = quoted.body["quote"]["price"].as_str().unwrap();
-        assert_eq!(again["spec"]["value"], worth.unwrap_or(price), "{again}");
+        let agreed = worth.map_or(&again["spec"]["most"], |_| &again["spec"]["value"]);
+        assert_eq!(agreed, worth.unwrap_or(price), "{again}");
         house.cancel(&admin, again["id"].as_u64().unwrap()).await;
     }
 }
@@ -191,9 +192,9 @@ async fn an_array_is_cancelled_whole_where_that_is_asked_for() {
 
 #[tokio::test]
 async fn a_key_under_which_nothing_was_done_may_be_used_again() {
-    use crate::driver::Unanswered;
     use crate::http::Failure;
     use axum::response::IntoResponse as _;
+    use era_app::driver::Unanswered;
 
     let house = house().await;
     let rows = house.app.auth.rows();
@@ -207,4 +208,100 @@ async fn a_key_under_which_nothing_was_done_may_be_used_again() {
         super::super::idempotency::remember(&house.app, 1, &name, answer).await.unwrap();
         assert_eq!(matches!(claimed().await, era_store::accounts::Claim::New), free, "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_job_as_it_would_be_handed_in_again_has_a_worth_only_where_one_was_said() {
+    let (house, admin) = with_a_node().await;
+    let soon = in_seconds(120);
+    let bid = |value: &str, most: &str| {
+        json!({ "work": { "command": ["true"] }, "value": value, "most": most,
+            "ask": { "resources": { "cpu": "1" }, "duration_s": 60, "deadline": soon } })
+    };
+    let priced = house.submit(&admin, bid("9", "9")).await;
+    let stated = house.submit(&admin, bid("90", "9")).await;
+    let queued = json!({ "work": { "command": ["true"] }, "ask": ask() });
+    let queued = house.submit(&admin, queued).await;
+    let told = async |job: u64| {
+        let answer = house.ask(&admin, "GET", &format!("/jobs/{job}/again"), None).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        (answer.body["promise"].clone(), answer.body["job"]["value"].clone())
+    };
+    assert_eq!(told(priced).await, (json!(true), Value::Null));
+    assert_eq!(told(stated).await, (json!(true), json!("90.00")));
+    assert_eq!(told(queued).await, (json!(false), Value::Null));
+    let bob = house.user(&admin, "bob", "user").await;
+    let path = format!("/jobs/{priced}/again");
+    assert_eq!(house.ask(&bob, "GET", &path, None).await.status, 404);
+    // Less than it costs now is refused, and what it costs is not.
+    let retry = |most: &str| format!("/jobs/{priced}/retry?most={most}");
+    let refused = house.ask(&admin, "POST", &retry("0.000001"), None).await;
+    assert_eq!(refused.body["code"], "too_dear", "{}", refused.body);
+    let made = house.ask(&admin, "POST", &retry("8"), None).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let again = house.ask(&admin, "GET", &format!("/jobs/{}", made.body["job"]), None).await.body;
+    let spec = &again["spec"];
+    assert_eq!((&spec["accept_price"], &spec["most"]), (&json!(true), &json!("8.00")), "{spec}");
+}
+
+/// What came back to the administrator's wallet, in all.
+async fn balance(house: &House, token: &str) -> era_api::Credits {
+    let wallet = house.ask(token, "GET", "/users/admin/wallet", None).await;
+    serde_json::from_value(wallet.body["balance"].clone()).unwrap()
+}
+
+#[tokio::test]
+async fn what_would_come_back_is_what_comes_back() {
+    let (house, admin) = with_a_node().await;
+    let refund = async |token: &str, job: u64| {
+        house.ask(token, "GET", &format!("/jobs/{job}/refund"), None).await
+    };
+    let later = house
+        .submit(
+            &admin,
+            json!({ "work": { "command": ["true"] }, "value": "900",
+                "ask": { "resources": { "cpu": "2" }, "duration_s": 3600,
+                    "earliest": in_seconds(7200) } }),
+        )
+        .await;
+    let told = refund(&admin, later).await;
+    assert_eq!((told.status.as_u16(), &told.body["runs"]), (200, &json!(false)), "{}", told.body);
+    let bob = house.user(&admin, "bob", "user").await;
+    assert_eq!(refund(&bob, later).await.status, 404, "not his");
+    let before = balance(&house, &admin).await;
+    house.cancel(&admin, later).await;
+    let came = era_api::Credits(balance(&house, &admin).await.0 - before.0);
+    assert_eq!(told.body["back"], came.to_string(), "{}", told.body);
+    let kept: era_api::Credits = serde_json::from_value(told.body["kept"].clone()).unwrap();
+    assert!(came.0 > 0 && (came.0 - 4 * kept.0).abs() <= 4, "four fifths: {}", told.body);
+    assert_eq!(refund(&admin, later).await.body["code"], "wrong_state", "it is over");
+
+    // Of what runs, what is left of its time; the preview touches nothing.
+    let runs = house
+        .submit(
+            &admin,
+            json!({ "work": { "command": ["true"] }, "value": "900",
+                "ask": { "resources": { "cpu": "2" }, "duration_s": 3600 } }),
+        )
+        .await;
+    let charged = house.ask(&admin, "GET", &format!("/jobs/{runs}"), None).await.body;
+    let charged: era_api::Credits =
+        serde_json::from_value(charged["cost"]["charged"].clone()).unwrap();
+    let seq = house.app.driver.snapshot().seq();
+    let told = refund(&admin, runs).await.body;
+    assert_eq!(told["runs"], true, "{told}");
+    let credits = |name: &str| -> i64 {
+        serde_json::from_value::<era_api::Credits>(told[name].clone()).unwrap().0
+    };
+    assert_eq!(credits("back") + credits("kept"), charged.0);
+    assert!((1..=charged.0 * 4 / 5).contains(&credits("back")), "{told}");
+    assert_eq!(house.app.driver.snapshot().seq(), seq);
+    assert!(house.app.driver.snapshot().job(JobId(runs)).unwrap().ended.is_none());
+
+    // Where nothing was paid, nothing comes back.
+    let queued = json!({ "work": { "command": ["true"] }, "ask": ask(),
+        "array": { "from": 0, "to": 2 }, "after": [{ "job": runs }] });
+    let queued = house.submit(&admin, queued).await;
+    let told = house.ask(&admin, "GET", &format!("/jobs/{queued}/refund?array=true"), None).await;
+    assert_eq!(told.body, json!({ "back": "0.00", "kept": "0.00", "runs": false }));
 }

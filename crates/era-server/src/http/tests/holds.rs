@@ -1,9 +1,9 @@
 //! Quotes that are held: once for a key, with their menu, and counted as asked for.
 
+use era_app::clock::Clock;
 use era_core::units::{Span, Time};
 
 use super::*;
-use crate::clock::Clock;
 
 fn wish(cpu: &str) -> Value {
     json!({ "hold": true, "ask": { "resources": { "cpu": cpu }, "duration_s": 600 } })
@@ -86,4 +86,30 @@ async fn a_hold_that_is_taken_was_no_question_left_alone_and_its_job_knows_how_l
     let (_, first) = house.app.store.journal().submission(job).await.unwrap().unwrap();
     let note = era_store::Note::read(first.note.as_deref().unwrap()).unwrap();
     assert!(note.quote_us.is_some_and(|us| us > 0), "{note:?}");
+}
+
+#[tokio::test]
+async fn ones_own_hold_makes_nothing_dearer_where_it_is_named() {
+    let (house, admin) = with_a_node().await;
+    let surge = json!({ "name": "surge", "low": 1, "high": 10, "floor": 0.1, "ceiling": 10 });
+    let done = house.ask(&admin, "PUT", "/market/mechanism", Some(surge)).await;
+    assert!(done.status.is_success(), "{}", done.body);
+    // So narrow a window that nothing later could be cheaper.
+    let by = era_api::Timestamp::now().as_millisecond() + 900_000;
+    let by = era_api::Timestamp::from_millisecond(by).unwrap().to_string();
+    let ask = json!({ "resources": { "cpu": "2" }, "duration_s": 600, "deadline": by });
+    let held = house.hold(&admin, "k1", json!({ "hold": true, "ask": ask })).await.body;
+    let (hold, price) = (held["hold"]["id"].clone(), held["quote"]["price"].clone());
+    let asked = |instead_of: &Value| json!({ "ask": ask, "menu": true, "instead_of": instead_of });
+    let told = async |token: &str, asked| house.ask(token, "POST", "/quotes", Some(asked)).await;
+    let beside = told(&admin, asked(&Value::Null)).await.body;
+    assert_ne!(beside["quote"]["price"], price, "a second one is dearer");
+    let own = told(&admin, asked(&hold)).await.body;
+    assert_eq!((&own["quote"]["price"], &own["menu"][0]["price"]), (&price, &price), "{own}");
+    assert_eq!(house.app.driver.snapshot().holds().count(), 1, "it is held all the same");
+    let bob = house.user(&admin, "bob", "user").await;
+    assert_eq!(told(&bob, asked(&hold)).await.body["code"], "unknown_hold", "not his");
+    let mut both = asked(&hold);
+    both["hold"] = json!(true);
+    assert_eq!(told(&admin, both).await.body["code"], "bad_field");
 }

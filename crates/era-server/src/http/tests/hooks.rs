@@ -2,12 +2,12 @@
 
 use std::io::{BufRead, BufReader};
 
+use era_app::auth::now_ms;
+use era_app::webhook::deliver::Deliveries;
+use era_app::webhook::news::Watcher;
 use era_store::accounts::{DeliveryRow, WebhookRow};
 
 use super::*;
-use crate::auth::now_ms;
-use crate::webhook::deliver::Deliveries;
-use crate::webhook::news::Watcher;
 
 /// Somebody who takes what is sent, for as long as a test asks.
 struct Taker(TcpListener);
@@ -163,7 +163,8 @@ async fn a_receiver_that_never_answers_holds_up_no_other_and_no_stop() {
     rows.post(&[due(live, 1), due(live, 2)], None).await.unwrap();
     let stop = tokio_util::sync::CancellationToken::new();
     let journal = house.app.store.journal();
-    let running = crate::webhook::run(house.app.clone(), journal, Reach::Anywhere, stop.clone());
+    let running =
+        era_app::webhook::run(house.app.0.clone(), journal, Reach::Anywhere, stop.clone());
     let running = tokio::spawn(running);
     let told = async {
         let mut told = Vec::new();

@@ -1,11 +1,11 @@
 //! A job sees its data as they were when it was handed in, and keys and edits are all or nothing.
 
+use era_app::launch::Staging;
 use era_core::units::{JobId, UserId};
 use era_store::Note;
 
 use super::*;
-use crate::boot::staging::FromFiles;
-use crate::launch::Staging;
+use era_app::staging::FromFiles;
 
 async fn put(house: &House, token: &str, content: &str) {
     let request = request(token, "PUT", "/data/admin/d/files/a", None).0;
@@ -34,7 +34,7 @@ async fn a_job_sees_its_data_as_they_were_when_it_was_handed_in() {
     let (_, entry) = house.app.store.journal().submission(job).await.unwrap().unwrap();
     let note = Note::read(&entry.note.unwrap()).unwrap();
     let inputs = note.inputs.unwrap();
-    let spec: era_api::job::NewJob = serde_json::from_str(note.spec.unwrap().get()).unwrap();
+    let spec = note.spec.unwrap();
     let staging = FromFiles {
         files: house.app.files.clone(),
         driver: house.app.driver.clone(),
@@ -107,11 +107,13 @@ async fn a_login_under_way_does_not_outlive_its_account() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_of_a_node_is_refused_whole() {
     let (house, admin) = with_a_node().await;
-    let before = house.app.driver.snapshot().seq();
+    let node = async || house.ask(&admin, "GET", "/nodes/n", None).await.body;
+    let (before, seq) = (node().await, house.app.driver.snapshot().seq());
     // An absence that ends before it begins.
     let edit = json!({ "domain": "", "action": "cordon", "maintenance": [
         { "from": "2030-01-02T00:00:00Z", "to": "2030-01-01T00:00:00Z" }] });
     let refused = house.ask(&admin, "PATCH", "/nodes/n", Some(edit)).await;
     assert!(refused.status.is_client_error(), "{}", refused.body);
-    assert_eq!(house.app.driver.snapshot().seq(), before, "nothing was even asked");
+    assert_eq!(node().await, before);
+    assert_eq!(house.app.driver.snapshot().seq(), seq + 1, "all of it was one input");
 }

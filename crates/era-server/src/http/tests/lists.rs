@@ -37,7 +37,7 @@ async fn with_nodes() -> (House, String) {
         let model = if number < 2 { "a100" } else { "h100" };
         let labels = if number == 3 { json!({ "simulated": "true" }) } else { json!({}) };
         json!({ "name": format!("gpu-{number}"), "pool": "gpus", "labels": labels,
-            "capacity": { "cpu": 4000, "memory": 1024,
+            "capacity": { "cpu": 4000, "memory": 65_536,
                 "gpus": [{ "model": model, "memory": 40960 }] } })
     };
     let nodes: Vec<Value> = (0..4).map(node).collect();
@@ -192,4 +192,78 @@ async fn events_and_statements_are_narrowed_to_what_they_are_about() {
     }
     let bad = house.ask(&admin, "GET", "/events?job=9223372036854775808", None).await;
     assert_eq!((bad.status.as_u16(), &bad.body["field"]), (422, &json!("job")));
+}
+
+/// A queue named `default`, so that jobs may wait.
+async fn put_queue(house: &House, admin: &str) {
+    let rule = json!({ "order": "fifo" });
+    assert_eq!(house.ask(admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
+    let queue = json!({ "name": "default", "policy": "fifo" });
+    assert_eq!(house.ask(admin, "PUT", "/queues/default", Some(queue)).await.status, 204);
+}
+
+#[tokio::test]
+async fn jobs_are_counted_beyond_a_page_and_only_those_that_the_caller_may_see() {
+    let (house, admin) = with_nodes().await;
+    put_queue(&house, &admin).await;
+    // Nothing starts, so that the counts stand still.
+    let nodes = ["gpu-0", "gpu-1", "gpu-2", "gpu-3"];
+    for node in nodes {
+        let cordon = Some(json!({ "action": "cordon" }));
+        let path = format!("/nodes/{node}");
+        assert_eq!(house.ask(&admin, "PATCH", &path, cordon).await.status, 204);
+    }
+    let ada = house.user(&admin, "ada", "user").await;
+    let bob = house.user(&admin, "bob", "user").await;
+    let array = |most: u32| {
+        json!({ "work": { "command": ["true"] }, "array": { "from": 1, "to": most },
+            "ask": { "resources": { "cpu": "1" }, "duration_s": 60 } })
+    };
+    for (token, most) in [(&ada, 300), (&bob, 7)] {
+        let made = house.ask(token, "POST", "/jobs", Some(array(most))).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        if most == 7 {
+            let path = format!("/jobs/{}/cancel", made.body["job"]);
+            assert_eq!(house.ask(token, "POST", &path, None).await.status, 204);
+        }
+    }
+    let count = async |token: &str, query: &str| {
+        let answer = house.ask(token, "GET", &format!("/jobs/counts{query}"), None).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(answer.body.get("at_least"), None);
+        answer.body["counts"].clone()
+    };
+    let waiting = "?state=waiting,cancelled";
+    assert_eq!(count(&ada, waiting).await, json!({ "waiting": 300, "cancelled": 0 }));
+    assert_eq!(count(&bob, waiting).await, json!({ "waiting": 6, "cancelled": 1 }));
+    assert_eq!(count(&admin, waiting).await, json!({ "waiting": 306, "cancelled": 1 }));
+    let of_ada = "?state=waiting&user=ada";
+    assert_eq!(count(&admin, of_ada).await, json!({ "waiting": 300 }));
+    assert_eq!(count(&bob, of_ada).await, json!({ "waiting": 0 }));
+    assert_eq!(count(&admin, "").await.as_object().unwrap().len(), 11);
+    for bad in ["?state=done", "?queue=default"] {
+        let refused = house.ask(&ada, "GET", &format!("/jobs/counts{bad}"), None).await;
+        assert!(refused.status.is_client_error(), "{bad}: {}", refused.body);
+    }
+}
+
+#[tokio::test]
+async fn the_market_tells_what_work_without_a_promise_uses() {
+    let (house, admin) = super::with_a_node().await;
+    put_queue(&house, &admin).await;
+    let job = json!({ "work": { "command": ["true"] },
+        "ask": { "resources": { "cpu": "3", "memory": "32Gi" }, "duration_s": 600 } });
+    let made = house.ask(&admin, "POST", "/jobs", Some(job)).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    let pool = loop {
+        let market = house.ask(&admin, "GET", "/market", None).await.body;
+        let pool = market["pools"][0].clone();
+        if pool["queue_work"][0] != json!(0.0) || std::time::Instant::now() > deadline {
+            break pool;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(pool["queue_work"], json!([0.75, 0.5, 0.0]), "{pool}");
+    assert_eq!(pool["now"]["promised"], json!([0.0, 0.0, 0.0]), "it is no promise: {pool}");
 }

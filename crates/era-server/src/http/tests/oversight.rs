@@ -4,11 +4,14 @@
 use std::time::Duration;
 
 use era_api::account::UserEdit;
+use era_app::feed;
+use era_app::launch::nodes;
 use era_store::tables::Seen;
 
 use super::*;
-use crate::feed;
-use crate::launch::nodes;
+
+/// How long a word of news may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn an_administrator_lists_and_revokes_the_tokens_of_others_and_nobody_else_does() {
@@ -115,7 +118,7 @@ async fn a_queue_hides_the_jobs_of_others_but_not_their_places() {
     assert_eq!((&first["items"][0]["about"]["user"], &first["next"]), (&json!("ada"), &json!("1")));
     let of_project = house.ask(&bob, "GET", "/jobs?project=thesis", None).await.body;
     assert_eq!(of_project["items"][0]["project"], "thesis");
-    let bad = json!({ "project": "a b!", "work": { "command": ["true"] },
+    let bad = json!({ "project": "a\u{202e}b", "work": { "command": ["true"] },
         "ask": { "resources": { "cpu": "1" }, "duration_s": 60 } });
     let bad = house.ask(&bob, "POST", "/jobs", Some(bad)).await;
     assert_eq!((bad.status, &bad.body["field"]), (422.try_into().unwrap(), &json!("project")));
@@ -284,13 +287,13 @@ async fn changes_that_the_journal_does_not_have_are_told_to_those_they_concern()
     let mut news = house.app.feed.listen_to_house();
     let grant = json!({ "amount": "5" });
     assert_eq!(house.ask(&admin, "POST", "/users/ada/grants", Some(grant)).await.status, 201);
-    let told = tokio::time::timeout(Duration::from_secs(5), news.recv()).await.unwrap().unwrap();
+    let told = tokio::time::timeout(PATIENCE, news.recv()).await.unwrap().unwrap();
     let caller = house.app.auth.directory().user_named("ada").cloned().unwrap();
     assert!(told.is_for(Seen::Own(caller.id)) && told.is_for(Seen::All), "{told:?}");
     assert!(!told.is_for(Seen::Own(era_core::units::UserId(999))));
     let set = json!({ "name": "mnist" });
     assert_eq!(house.ask(&ada, "POST", "/data", Some(set)).await.status, 201);
-    let told = tokio::time::timeout(Duration::from_secs(5), news.recv()).await.unwrap().unwrap();
+    let told = tokio::time::timeout(PATIENCE, news.recv()).await.unwrap().unwrap();
     assert_eq!(told, feed::House::Data);
     assert_eq!(told.event().event, "data_changed");
     assert_eq!(house.ask(&ada, "GET", "/data", None).await.status, 200);
@@ -312,12 +315,12 @@ async fn where_jobs_would_run_as_one_user_there_is_no_second_account() {
     let wanted = serde_json::from_value(new().unwrap()).unwrap();
     open.add_user(&house.app.driver, &wanted).await.unwrap();
     let many = Auth::open(&house.app.store).await.unwrap().for_one();
-    assert!(matches!(many, Err(crate::auth::AccountError::SharedUser)));
+    assert!(matches!(many, Err(era_app::auth::AccountError::SharedUser)));
     let off = |enabled: bool| UserEdit { enabled: Some(enabled), ..UserEdit::default() };
     open.edit_user(&house.app.driver, "ada", &off(false)).await.unwrap();
     let one = Auth::open(&house.app.store).await.unwrap().for_one().unwrap();
     let on = one.edit_user(&house.app.driver, "ada", &off(true)).await;
-    assert!(matches!(on, Err(crate::auth::AccountError::SharedUser)));
+    assert!(matches!(on, Err(era_app::auth::AccountError::SharedUser)));
 }
 
 #[tokio::test]
@@ -365,6 +368,7 @@ async fn a_lost_node_comes_back_as_an_administrator_left_it() {
         name: "n".into(),
         capacity,
         labels: std::collections::BTreeMap::new(),
+        address: None,
         simulated: false,
     };
     for (word, is) in [("drain", "draining"), ("cordon", "cordoned"), ("resume", "up")] {

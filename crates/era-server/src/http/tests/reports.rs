@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Barrier, Mutex};
 
+use era_app::report::Replays;
 use era_core::units::Time;
 
 use super::*;
-use crate::report::Replays;
 
 /// Lets nobody go before two are there, and looks at both files then.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ impl Laboratory for Two {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reports_of_one_period_asked_for_at_once_do_not_meet_in_one_file() {
     let two = Two { met: Arc::new(Barrier::new(2)), seen: Arc::default() };
-    let wishes = Wishes { laboratory: Some(Box::new(two.clone())), ..Wishes::default() };
+    let wishes = Wishes { laboratory: Some(std::sync::Arc::new(two.clone())), ..Wishes::default() };
     let house = house_with(wishes).await;
     let admin = house.administrator().await;
     let path = "/report?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z&without=true";

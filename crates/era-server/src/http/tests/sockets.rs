@@ -1,5 +1,9 @@
-//! What stays open ends with the token by which it was opened.
+//! What stays open ends with the token by which it was opened, and costs nobody anything meanwhile.
 
+use era_api::job::LogLine;
+use era_cloud::log::{LogWriter, Stream};
+use era_core::job::TaskId;
+use era_core::units::{JobId, Time};
 use tungstenite::Message;
 use tungstenite::client::IntoClientRequest;
 
@@ -16,6 +20,27 @@ async fn served(house: &House) -> SocketAddr {
     address
 }
 
+/// A house with one node and a queue.
+async fn with_a_queue() -> (House, String) {
+    let (house, admin) = with_a_node().await;
+    let rule = json!({ "order": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
+    let queue = json!({ "name": "default", "policy": "fifo" });
+    assert_eq!(house.ask(&admin, "PUT", "/queues/default", Some(queue)).await.status, 204);
+    (house, admin)
+}
+
+/// Opens a WebSocket.
+fn connected(address: SocketAddr, path: &str, token: &str) -> impl FnMut() -> Message + use<> {
+    let mut request = format!("ws://{address}/api/v1{path}").into_client_request().unwrap();
+    request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+    let (mut socket, _) = tungstenite::connect(request).unwrap();
+    if let tungstenite::stream::MaybeTlsStream::Plain(stream) = socket.get_ref() {
+        stream.set_read_timeout(Some(SOON)).unwrap();
+    }
+    move || socket.read().unwrap()
+}
+
 /// Opens a WebSocket, says that it is open, and waits for the goodbye; its code.
 fn open(
     address: SocketAddr,
@@ -23,15 +48,10 @@ fn open(
     token: String,
     opened: std::sync::mpsc::Sender<()>,
 ) -> u16 {
-    let mut request = format!("ws://{address}/api/v1{path}").into_client_request().unwrap();
-    request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-    let (mut socket, _) = tungstenite::connect(request).unwrap();
-    if let tungstenite::stream::MaybeTlsStream::Plain(stream) = socket.get_ref() {
-        stream.set_read_timeout(Some(SOON)).unwrap();
-    }
+    let mut next = connected(address, &path, &token);
     opened.send(()).unwrap();
     loop {
-        if let Message::Close(frame) = socket.read().unwrap() {
+        if let Message::Close(frame) = next() {
             return frame.unwrap().code.into();
         }
     }
@@ -55,12 +75,8 @@ fn listen(address: SocketAddr, token: &str, opened: std::sync::mpsc::Sender<()>)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_token_ends_what_was_opened_with_it_and_nothing_else() {
-    let (house, admin) = with_a_node().await;
+    let (house, admin) = with_a_queue().await;
     let ada = house.user(&admin, "ada", "user").await;
-    let rule = json!({ "order": "fifo" });
-    assert_eq!(house.ask(&admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
-    let queue = json!({ "name": "default", "policy": "fifo" });
-    assert_eq!(house.ask(&admin, "PUT", "/queues/default", Some(queue)).await.status, 204);
     // Nobody launches it here, so it is never over.
     let job = json!({ "work": { "command": ["true"] },
         "ask": { "resources": { "cpu": "1" }, "duration_s": 600 } });
@@ -102,6 +118,56 @@ async fn a_revoked_token_ends_what_was_opened_with_it_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_follows_a_log_asks_no_database_until_the_job_is_over() {
+    let (house, admin) = with_a_queue().await;
+    // So that the job waits, and ends at once when it is cancelled.
+    let cordon = json!({ "action": "cordon" });
+    assert_eq!(house.ask(&admin, "PATCH", "/nodes/n", Some(cordon)).await.status, 204);
+    let job = json!({ "work": { "command": ["true"] },
+        "ask": { "resources": { "cpu": "1" }, "duration_s": 600 } });
+    let made = house.ask(&admin, "POST", "/jobs", Some(job)).await;
+    let job = JobId(made.body["job"].as_u64().unwrap());
+    let task = TaskId { job, part: 0, attempt: 1, rank: 0 };
+    let logs = job.folder(house.app.store.folder()).join("logs");
+    let mut log = LogWriter::open(&logs, task, 1 << 20);
+
+    let (address, token) = (served(&house).await, admin.clone());
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let follower = tokio::task::spawn_blocking(move || {
+        let mut next = connected(address, &format!("/jobs/{}/logs/ws", job.0), &token);
+        loop {
+            match next() {
+                Message::Text(text) => {
+                    let lines: Vec<LogLine> = serde_json::from_str(&text).unwrap();
+                    lines.into_iter().for_each(|line| told.send(line.text).unwrap());
+                }
+                Message::Close(frame) => return u16::from(frame.unwrap().code),
+                _ => {}
+            }
+        }
+    });
+    // A line that is heard was found by a look. Others may ask something meanwhile, but not always.
+    let mut asked = Vec::new();
+    while asked.last() != Some(&0) {
+        assert!(asked.len() < 20, "every look asks the database: {asked:?}");
+        let mut before = 0;
+        for line in 0..4 {
+            let text = format!("{}.{line}", asked.len());
+            log.write(Stream::Out, format!("{text}\n").as_bytes(), Time(1));
+            assert_eq!(heard.recv().await.unwrap(), text);
+            if line == 0 {
+                before = house.app.store.statements();
+            }
+        }
+        assert!(before > 0, "nothing is counted");
+        asked.push(house.app.store.statements() - before);
+    }
+    let cancelled = house.ask(&admin, "POST", &format!("/jobs/{}/cancel", job.0), None).await;
+    assert_eq!(cancelled.status, 204, "{}", cancelled.body);
+    assert_eq!(follower.await.unwrap(), axum::extract::ws::close_code::NORMAL);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_stays_open_ends_when_the_server_stops() {
     let (house, admin) = with_a_node().await;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -131,14 +197,10 @@ async fn what_stays_open_ends_when_the_server_stops() {
 
 #[tokio::test]
 async fn only_the_owner_and_administrators_reach_a_terminal_and_only_with_the_right_to_write() {
-    let (house, admin) = with_a_node().await;
+    let (house, admin) = with_a_queue().await;
     let ada = house.user(&admin, "ada", "user").await;
     let bob = house.user(&admin, "bob", "user").await;
     let chief = house.user(&admin, "chief", "group_administrator").await;
-    let rule = json!({ "order": "fifo" });
-    assert_eq!(house.ask(&admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
-    let queue = json!({ "name": "default", "policy": "fifo" });
-    assert_eq!(house.ask(&admin, "PUT", "/queues/default", Some(queue)).await.status, 204);
     let ask = json!({ "resources": { "cpu": "1" }, "duration_s": 600 });
     // Nothing here runs tasks, so nothing has terminals.
     let wanted = json!({ "work": { "command": ["sh"], "terminal": true }, "ask": ask });

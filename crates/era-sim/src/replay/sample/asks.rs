@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use era_core::accounts::Actor;
-use era_core::bid::{
-    Alternative, Attributes, Bid, Constraints, Request, Shape, Value, ValueStep, Window,
-};
+use era_core::bid::{Alternative, Attributes, Bid, Request, Shape, Value, ValueStep, Window};
 use era_core::cluster::Health;
 use era_core::forecast::{Curve, Forecast, Series};
 use era_core::input::{NewJob, Terms};
@@ -19,7 +17,9 @@ use era_core::settings::Backfill;
 use era_core::units::{HoldId, JobId, Milli, Money, NodeId, Span, Time, UserId};
 use era_core::{Command, State};
 
-use super::house::{QUEUES, USERS, name};
+use era_drive::name;
+
+use super::house::{QUEUES, USERS};
 use crate::seeded::Seeded;
 
 /// How long until somebody wants something again: shorter by day.
@@ -64,11 +64,9 @@ fn submit(seeded: &mut Seeded, state: &State, now: Time) -> Command {
             Terms::Bid { bid, most: None, overrun, release_when_idle }
         }
         _ => {
-            let queue = QueueTerms {
-                queue: name(seeded.pick(&QUEUES).0),
-                preemptible: seeded.range(0, 2) == 0,
-                release_when_idle,
-            };
+            let queue = QueueTerms::new(name(seeded.pick(&QUEUES).0));
+            let preemptible = seeded.range(0, 2) == 0;
+            let queue = QueueTerms { preemptible, release_when_idle, ..queue };
             Terms::Queue { request: request(seeded, now), queue }
         }
     };
@@ -77,7 +75,7 @@ fn submit(seeded: &mut Seeded, state: &State, now: Time) -> Command {
     let priority = seeded.range(-2, 3) as i32;
     let key = (seeded.range(0, 8) == 0).then(|| name(&format!("key-{}", seeded.range(0, 40))));
     let (array, after) = (None, Vec::new());
-    let job = NewJob { user, name: None, attributes, priority, terms, array, after };
+    let job = NewJob { attributes, priority, array, after, ..NewJob::new(user, terms) };
     Command::Submit { key, job }
 }
 
@@ -95,14 +93,7 @@ fn request(seeded: &mut Seeded, now: Time) -> Request {
     let deadline = earliest + duration + Span::from_s(seeded.pick(&[600, 7_200, 43_200]));
     let each = Resources { cpu: 2_000, memory: 8 * 1024, gpu, ..Resources::default() };
     let window = Window { earliest, deadline };
-    Request {
-        shape,
-        each,
-        duration,
-        window,
-        constraints: Constraints::default(),
-        after: Vec::new(),
-    }
+    Request::new(shape, each, duration, window)
 }
 
 fn bid(seeded: &mut Seeded, user: UserId, now: Time) -> Bid {

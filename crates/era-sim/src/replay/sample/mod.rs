@@ -7,15 +7,12 @@
 mod asks;
 mod house;
 
-use std::cell::RefCell;
 use std::io::{self, Write};
 
-use era_core::market::MarketRules;
 use era_core::units::{JobId, Span, Time};
 use era_core::{Input, Output, State};
+use era_drive::{Conduct, Pace, Report, Scenario, World};
 
-use super::executor::{Conduct, Report};
-use super::world::World;
 use crate::journal::Writer;
 use crate::seeded::Seeded;
 
@@ -43,26 +40,18 @@ const START: Time = Time::from_s(1_792_396_800);
 /// Writes a sampled journal, and says how many inputs and events it has. `progress` is told how
 /// many inputs are written.
 pub fn sample(spec: SampleSpec, out: impl Write, progress: &dyn Fn(u64)) -> io::Result<(u64, u64)> {
-    let state = State::new(house::settings(), MarketRules::default());
-    let conduct = |state: &State, job: JobId, part: u16| conduct(spec.seed, state, job, part);
-    let mut first = Writer::new(out);
-    first.begin(&state)?;
-    let journal =
-        RefCell::new(Journal { writer: first, written: Written::default(), failed: None });
-    let watch = |input: &Input, output: &Output, _: &State| {
-        journal.borrow_mut().note(input, output);
-    };
-    let mut world = World::new(state, &conduct, watch);
+    let site = house::site();
+    let mut writer = Writer::new(out);
+    writer.begin(&site.state())?;
+    let journal = Journal { seed: spec.seed, writer, written: Written::default(), failed: None };
+    let mut world = World::of(&site, START, Pace::default(), journal).map_err(io::Error::other)?;
     let mut seeded = Seeded::new(spec.seed);
-    for command in house::build() {
-        world.send(START, command);
-    }
     let mut next_ask = START;
     let mut segment = 1;
     loop {
-        let written = journal.borrow().written;
+        let written = world.scenario().written;
         progress(written.inputs);
-        if let Some(error) = journal.borrow_mut().failed.take() {
+        if let Some(error) = world.scenario_mut().failed.take() {
             return Err(error);
         }
         if written.inputs >= spec.inputs {
@@ -70,12 +59,13 @@ pub fn sample(spec: SampleSpec, out: impl Write, progress: &dyn Fn(u64)) -> io::
         }
         if written.inputs * spec.segments.max(1) >= spec.inputs * segment {
             segment += 1;
-            journal.borrow_mut().writer.begin(&world.state)?;
+            let state = world.state().clone();
+            world.scenario_mut().writer.begin(&state)?;
         }
         let now = world.next().map_or(next_ask, |time| time.min(next_ask));
         world.advance(now);
         if now >= next_ask {
-            let command = asks::ask(&mut seeded, &world.state, now);
+            let command = asks::ask(&mut seeded, world.state(), now);
             world.send(now, command);
             next_ask = now + asks::pause(&mut seeded, now.since(START));
         }
@@ -84,13 +74,18 @@ pub fn sample(spec: SampleSpec, out: impl Write, progress: &dyn Fn(u64)) -> io::
 }
 
 struct Journal<W> {
+    seed: u64,
     writer: Writer<W>,
     written: Written,
     failed: Option<io::Error>,
 }
 
-impl<W: Write> Journal<W> {
-    fn note(&mut self, input: &Input, output: &Output) {
+impl<W: Write> Scenario for Journal<W> {
+    fn conduct(&self, state: &State, job: JobId, part: u16) -> Conduct {
+        conduct(self.seed, state, job, part)
+    }
+
+    fn follow(&mut self, input: &Input, output: &Output, _: &State) {
         self.written.inputs += 1;
         self.written.events += output.events.len() as u64;
         if self.failed.is_none() {
@@ -120,5 +115,6 @@ fn conduct(seed: u64, state: &State, job: JobId, part: u16) -> Conduct {
     if seeded.range(0, 25) == 0 {
         reports.push((Span(work.0 / 2 + 1), Report::Idle));
     }
-    Conduct { work, code, reports, saves_on_stop: seeded.range(0, 2) == 0 }
+    let saves_on_stop = seeded.range(0, 2) == 0;
+    Conduct { work, code, reports, saves_on_stop, ..Conduct::default() }
 }

@@ -7,12 +7,12 @@ use era_core::bid::{Bid, Request, Shape};
 use era_core::input::{NewJob, Terms};
 use era_core::job::{Outcome, Plan, StopReason};
 use era_core::refusal::Refusal;
-use era_core::units::{HoldId, JobId, Money, Name, Span, Time, UserId};
+use era_core::units::{HoldId, JobId, Money, Name, Span, Time, Title, UserId};
+use era_spec::{Array, JobState};
 
 use super::Projection;
 use super::memory::{Live, LivePart, Untouched};
-use crate::note::Indices;
-use crate::tables::rows::{JobRow, JobState, RefusalRow};
+use crate::tables::rows::{JobRow, RefusalRow};
 
 /// Who handed something in that can be refused as demand.
 pub(super) fn asker(command: &Command) -> Option<UserId> {
@@ -53,21 +53,22 @@ impl Projection<'_> {
         let Terms::Queue { request, .. } = &job.terms else { return };
         let mut live = self.new_job(id, user, job, vec![LivePart::new(request.clone(), None)]);
         live.row.queue = Some(queue.to_string());
-        if count <= 1 && fact.note.array.is_none() {
+        let array = fact.note.spec.as_ref().and_then(|spec| spec.array);
+        if count <= 1 && array.is_none() {
             return self.add(live);
         }
         self.keep_spec(id);
         self.changes.tally(fact.input.at, "jobs", i64::from(count));
-        let indices = fact.note.array.unwrap_or(Indices { from: 0, step: 1 });
+        let indices = array.unwrap_or(Array { from: 0, to: count - 1, step: 1, limit: None });
         live.row.array = Some((id, indices.nth(0)));
         self.changes.untouched.insert(id);
         self.memory.arrays.insert(id, Untouched { first: live, count, indices });
     }
 
     fn keep_spec(&mut self, id: JobId) {
-        if let Some(spec) = &self.fact.note.spec {
-            self.changes.specs.push((id, spec.get().to_owned()));
-        }
+        // Strings and numbers only, so writing to memory cannot fail.
+        let spec = self.fact.note.spec.as_ref().and_then(|spec| serde_json::to_string(spec).ok());
+        self.changes.specs.extend(spec.map(|spec| (id, spec)));
     }
 
     fn add(&mut self, live: Live) {
@@ -84,9 +85,10 @@ impl Projection<'_> {
         let first = parts.first().map(|part| &part.request);
         let longest = parts.iter().map(|part| part.request.duration).max();
         let at = self.at();
+        let project = note.spec.as_ref().and_then(|spec| spec.project.as_ref());
         let row = JobRow {
             id,
-            name: job.name.as_ref().map(Name::to_string),
+            name: job.name.as_ref().map(Title::to_string),
             account: user,
             account_name: note.user.clone().unwrap_or_else(|| self.memory.account_name(user)),
             team,
@@ -110,7 +112,7 @@ impl Projection<'_> {
             charged: 0,
             refunded: 0,
             changed: self.seq(),
-            project: note.project.clone(),
+            project: project.map(|told| told.trim().to_owned()),
         };
         Live {
             row,
@@ -260,7 +262,7 @@ impl Projection<'_> {
             if !ran && !gave_up && live.row.attempts > 0 {
                 changes.tally(at, "starts", 1);
             }
-            let net = live.row.charged - live.row.refunded;
+            let net = live.row.cost();
             if live.gpu_ms > 0 {
                 let model = live.model.as_deref().unwrap_or("any");
                 changes.tally(at, &format!("paid/{model}"), net);
@@ -341,7 +343,9 @@ fn reason(outcome: &Outcome, cause: Option<&str>) -> String {
         (Outcome::Failed { code }, _) => format!("a task exited with code {code}"),
         (Outcome::Succeeded, _) => "every task exited with code 0".to_owned(),
         (Outcome::Cancelled, _) => "it was cancelled".to_owned(),
-        (Outcome::Unfulfilled { job }, _) => format!("{job}, which had to succeed first, did not"),
+        (Outcome::Unfulfilled { job }, _) => {
+            format!("job {}, which had to succeed first, did not", job.0)
+        }
         (Outcome::Released, _) => "what was left of its time was given back".to_owned(),
         (Outcome::LimitReached, _) => "its time was over".to_owned(),
         (Outcome::Broken { reason }, _) => format!("the promise could not be kept: {reason}"),

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use era_core::bid::{Bid, Request};
 use era_core::job::StopReason;
 use era_core::units::{GroupId, HoldId, JobId, NodeId, Time, UserId};
+use era_spec::Array;
 use serde::{Deserialize, Serialize};
 
-use crate::note::Indices;
 use crate::tables::rows::{JobRow, NodeRow, NodeSpan, TaskRow};
 
 /// All that is remembered.
@@ -75,7 +75,7 @@ pub(in crate::tables) struct Untouched {
     /// How many there are.
     pub count: u32,
     /// Their indices.
-    pub indices: Indices,
+    pub indices: Array,
 }
 
 impl Untouched {

@@ -32,7 +32,7 @@ impl Projection<'_> {
                 _ => {}
             }
             if live.row.queue.is_some() {
-                live.row.price = live.row.charged - live.row.refunded;
+                live.row.price = live.row.cost();
             } else if reason == Reason::Extension {
                 live.row.price += amount;
             }

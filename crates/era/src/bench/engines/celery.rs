@@ -64,14 +64,7 @@ pub(super) fn measure() -> Result<Map<String, Value>> {
         python.as_deref().map(|python| what(&place, python)).transpose()
     };
     keep("celery_client_publish_per_second", theirs(Place::their_client)?);
-    keep(
-        "celery_worker_tasks_per_second",
-        theirs(|p, python| p.their_worker(python, "bench.run"))?,
-    );
-    keep(
-        "celery_worker_empty_tasks_per_second",
-        theirs(|p, python| p.their_worker(python, "bench.empty"))?,
-    );
+    keep("celery_worker_tasks_per_second", theirs(Place::their_worker)?);
     if python.is_none() {
         let why = "no Python with Celery: run scripts/test-python, or set ERA_BENCH_PYTHON";
         report.insert("celery_missing".to_owned(), why.into());
@@ -134,7 +127,7 @@ impl Place {
     async fn our_worker(&self) -> Result<f64> {
         let data = self.folder.join("worker");
         let child = Command::new(std::env::current_exe()?)
-            .args(["worker", "--node", "bench", "--autoscale", "16,16", "--broker"])
+            .args(["worker", "--node", "bench", "--concurrency", "16", "--broker"])
             .arg(&self.address.url)
             .arg("--data")
             .arg(&data)
@@ -192,8 +185,8 @@ impl Place {
         text.trim().parse().with_context(|| format!("Celery's client said {text}"))
     }
 
-    /// The same tasks through a prefork worker of Celery, with a process for each core.
-    fn their_worker(&self, python: &Path, task: &str) -> Result<f64> {
+    /// The same work through a prefork worker of Celery, with a process for each core.
+    fn their_worker(&self, python: &Path) -> Result<f64> {
         let child = Command::new(python)
             .arg(self.their_program()?)
             .arg("worker")
@@ -203,13 +196,12 @@ impl Place {
             .spawn()?;
         let _worker = Running(child);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(self.run_all(task))
+        runtime.block_on(self.run_all("bench.run"))
     }
 }
 
 fn message(bus: &Bus, task: &str, n: usize, queue: &str) -> Result<Envelope> {
     let id = format!("{task}-{n}-{}", bus.tag());
-    let args = if task == "bench.empty" { vec![] } else { vec![json!(["true"])] };
-    let message = TaskMessage::new(task, &id, args, Map::new());
+    let message = TaskMessage::new(task, &id, vec![json!(["true"])], Map::new());
     Ok(message.wrap(queue, Format::Json, None, bus.tag())?)
 }

@@ -152,7 +152,7 @@ impl Site {
             replicas: 1,
             until: Time::MAX,
             master: "127.0.0.1".into(),
-            local_rank: 0,
+            peers: vec!["127.0.0.1".into()],
             spec: Arc::new(TaskSpec {
                 user: UserId(1),
                 user_name: "bench".into(),
@@ -163,7 +163,8 @@ impl Site {
                 code: Vec::new(),
                 inputs: Vec::new(),
                 image: Some(image.to_owned()),
-                folder: self.folder.path().join("jobs").join(job.to_string()),
+                folder: JobId(job).folder(self.folder.path()),
+                checkpoints_of: None,
                 alone: true,
                 terminal: false,
                 array: None,

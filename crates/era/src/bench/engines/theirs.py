@@ -18,11 +18,6 @@ def run(command):
     return {"code": subprocess.run(command).returncode}
 
 
-@app.task(name="bench.empty")
-def empty():
-    return {"code": 0}
-
-
 if sys.argv[1] == "publish":
     count = int(sys.argv[2])
     options = {"queue": "bench-client", "ignore_result": True}

@@ -2,26 +2,25 @@
 //! a real journal and by the tables' own projector into real tables, on a clock that runs through
 //! a week in a minute. Only the executor is missing: every task starts and ends as it is told.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use era_core::accounts::{Actor, Group, User};
-use era_core::bid::{Constraints, Request, Shape, Window};
-use era_core::cluster::{Pool, Rates};
+use era_app::clock::{Clock, SystemClock};
+use era_app::driver::{Driver, Handle, Releases, Rules};
+use era_core::accounts::Actor;
+use era_core::bid::{Request, Shape, Window};
+use era_core::cluster::Pool;
 use era_core::input::{Array, NewJob, NewNode, Terms};
 use era_core::job::{QueueTerms, TaskId};
 use era_core::queue::Queue;
-use era_core::quota::Quota;
 use era_core::resources::{Capacity, Resources};
 use era_core::units::{GroupId, JobId, Milli, Money, Name, Span, Time, UserId};
 use era_core::{Command, Effect, Reply, State};
-use era_server::clock::{Clock, SystemClock};
-use era_server::driver::{Driver, Handle, Releases, Rules};
-use era_store::note::{Indices, Note, Seen};
+use era_drive::{SiteBuilder, name};
+use era_store::note::{Note, Seen};
 use era_store::tables::Projector;
 use era_store::{Store, StoreError};
 use serde_json::value::RawValue;
@@ -134,46 +133,30 @@ struct Past {
 impl Past {
     /// What a site has: a pool, a large node, a queue, a group and its users.
     async fn furnish(&mut self) -> Result<()> {
-        let pool = Pool {
-            name: Name::new("default")?,
-            rates: Rates::default(),
-            closed_share: Milli(100),
-            level_caps: BTreeMap::new(),
+        let capacity = Capacity { cpu: 1_000_000, memory: 4 << 20, ..Capacity::default() };
+        let mut site = SiteBuilder {
+            pools: vec![Pool { closed_share: Milli(100), ..Pool::new(name("default")) }],
+            nodes: vec![NewNode::new(name("once"), name("default"), capacity)],
+            queues: vec![Queue::new(name("default"), name("priority"))],
+            ..SiteBuilder::default()
         };
-        let node = NewNode {
-            name: Name::new("once")?,
-            pool: pool.name.clone(),
-            capacity: Capacity {
-                cpu: 1_000_000,
-                memory: 4 << 20,
-                gpus: Vec::new(),
-                devices: BTreeMap::new(),
-            },
-            labels: BTreeMap::new(),
-            rack: None,
-            domain: None,
-        };
-        let group = Group { id: GroupId(FIRST_USER), level: 0, quota: Quota::default() };
-        let users = (0..USERS).flat_map(|nth| {
-            let id = UserId(FIRST_USER + nth);
-            let user =
-                User { id, group: group.id, level: 0, group_admin: false, quota: Quota::default() };
-            let named = Note { user: Some(user_name(nth)), ..Note::default() };
+        for nth in 0..USERS {
             // What waits in a queue sets aside what it may cost.
-            let credits = Command::Grant { user: id, amount: Money::credits(10_000_000) };
-            [(Command::PutUser { user }, named), (credits, Note::default())]
-        });
-        let queue = Queue::new(Name::new("default")?, Name::new("priority")?);
-        let named = Note { group: Some("once".to_owned()), ..Note::default() };
-        let house = [
-            (Command::PutPool { pool }, Note::default()),
-            (Command::PutQueue { queue }, Note::default()),
-            (Command::PutGroup { group: group.clone() }, named),
-        ];
-        for (command, note) in house.into_iter().chain(users) {
+            let (id, credits) = (UserId(FIRST_USER + nth), Money::credits(10_000_000));
+            site.user(id, GroupId(FIRST_USER), credits);
+        }
+        for command in site.commands() {
+            let note = match &command {
+                Command::PutGroup { .. } => {
+                    Note { group: Some("once".to_owned()), ..Note::default() }
+                }
+                Command::PutUser { user } => {
+                    Note { user: Some(user_name(user.id.0 - FIRST_USER)), ..Note::default() }
+                }
+                _ => Note::default(),
+            };
             done(self.driver.ask(command, note.write()).await?.reply)?;
         }
-        self.driver.ask(Command::Join { nodes: vec![node] }, None).await?;
         Ok(())
     }
 
@@ -183,27 +166,17 @@ impl Past {
         let owner = nth % USERS;
         // The large ones are given up before anything else could be done with them.
         let earliest = if count == GIVEN_UP { now + Span::from_h(1) } else { now };
-        let request = Request {
-            shape: Shape::gang(1),
-            each: Resources { cpu: 1000, memory: 1024, ..Resources::default() },
-            duration: Span::from_min(10),
-            window: Window { earliest, deadline: now + Span::from_days(1) },
-            constraints: Constraints::default(),
-            after: Vec::new(),
-        };
-        let queue = QueueTerms {
-            queue: Name::new("default")?,
-            preemptible: false,
-            release_when_idle: false,
-        };
+        let request = Request::new(
+            Shape::gang(1),
+            Resources { cpu: 1000, memory: 1024, ..Resources::default() },
+            Span::from_min(10),
+            Window { earliest, deadline: now + Span::from_days(1) },
+        );
+        let queue = QueueTerms::new(name("default"));
         let job = NewJob {
-            user: UserId(FIRST_USER + owner),
-            name: Some(Name::new(&format!("train-{nth}"))?),
-            attributes: Default::default(),
-            priority: 0,
-            terms: Terms::Queue { request, queue },
+            name: Some(Name::new(&format!("train-{nth}"))?.into()),
             array: Some(Array { count, running_max: None }),
-            after: Vec::new(),
+            ..NewJob::new(UserId(FIRST_USER + owner), Terms::Queue { request, queue })
         };
         let spec = format!(
             r#"{{"work":{{"command":["true"]}},"ask":{{"resources":{{"cpu":"1","memory":"1Gi"}},"duration_s":600}},"array":{{"from":0,"to":{}}}}}"#,
@@ -212,8 +185,7 @@ impl Past {
         let note = Note {
             user: Some(user_name(owner)),
             group: Some("once".to_owned()),
-            spec: Some(RawValue::from_string(spec)?),
-            array: Some(Indices { from: 0, step: 1 }),
+            spec: serde_json::from_str(&spec)?,
             received_ms: Some(now.0),
             ..Note::default()
         };

@@ -66,7 +66,7 @@ pub(crate) enum Admin {
     #[cfg(unix)]
     Restore(crate::upkeep::Restore),
     #[cfg(unix)]
-    Copy(crate::upkeep::Copy),
+    Copy(crate::upkeep::CopyCommand),
 }
 
 impl Admin {

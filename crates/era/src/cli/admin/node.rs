@@ -5,7 +5,9 @@ use era_api::cluster::{Absence, NodeAction, NodeEdit};
 
 use crate::cli::connection::Common;
 use crate::cli::look;
-use crate::job::{JobError, when};
+use era_spec::when;
+
+use crate::job::JobError;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum NodeCommand {

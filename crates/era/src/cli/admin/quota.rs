@@ -91,8 +91,11 @@ fn set<T: std::str::FromStr>(
         None => {}
         Some("none") => *limit = None,
         Some(text) => {
-            let bad =
-                |_| BadUsage(format!("{flag}: `{text}` is no amount: write a number or none"));
+            let wrong = match text.parse::<f64>() {
+                Ok(below) if below < 0.0 => "must not be negative: write 0 or more, or none",
+                _ => "is no amount: write a number or none",
+            };
+            let bad = |_| BadUsage(format!("{flag}: `{text}` {wrong}"));
             *limit = Some(text.parse().map_err(bad)?);
         }
     }

@@ -1,17 +1,17 @@
 //! `era admin report`: the five measures, with and without ERA.
 
 use era_api::client::Period;
-use era_api::report::{Measures, Ratios, Report, Simulated};
+use era_api::report::{Measure, Measures, REPRODUCED_WITHIN, Report, Simulated, is_reproduced};
 
 use crate::cli::connection::Common;
 use crate::cli::look::{self, Look, right};
-use crate::job::when;
+use crate::job::past;
 
 /// Show the five measures over a period, beside the same work without ERA
 ///
 /// The work without ERA is a replay: first come first served, on demand. REPLAYED is what the same
-/// replay makes of the rules that were in force; by as much as it is off what happened, the replay
-/// without ERA may be off, too.
+/// replay makes of the rules that were in force. Where that is more than 10 % off what happened, the
+/// replay without ERA is no better, and the ratio is withheld.
 ///
 /// What ran on simulated nodes counts like everything else, so that a trial of a cluster has its
 /// report; how much of the period that was is told above the measures.
@@ -35,8 +35,8 @@ impl ReportCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let look = self.common.look();
         let period = Period {
-            from: when::flag_past("--from", self.from.as_deref(), &look.now)?,
-            to: when::flag_past("--to", self.to.as_deref(), &look.now)?,
+            from: past::flag_past("--from", self.from.as_deref(), &look.now)?,
+            to: past::flag_past("--to", self.to.as_deref(), &look.now)?,
             step_s: None,
         };
         let client = self.common.client()?;
@@ -46,11 +46,17 @@ impl ReportCommand {
     }
 }
 
-/// A measure's name, how it is shown, and its ratio.
-type Row = (&'static str, fn(&Measures) -> Option<String>, fn(&Report) -> Option<f64>);
+/// A measure's name, how it is shown, and which it is where it has a ratio.
+type Row = (&'static str, fn(&Measures) -> Option<String>, Option<Measure>);
 
-fn ratio(report: &Report, of: fn(&Ratios) -> Option<f64>) -> Option<f64> {
-    report.ratio.as_ref().and_then(of)
+/// What stands in the place of a ratio that is withheld.
+const WITHHELD: &str = "withheld";
+
+fn ratio(report: &Report, of: Measure) -> Option<String> {
+    if report.withheld.contains(&of) {
+        return Some(WITHHELD.to_owned());
+    }
+    of.ratio(&mut report.ratio?).map(|ratio| format!("{ratio:.2}"))
 }
 
 fn seconds(value: Option<f64>) -> Option<String> {
@@ -62,22 +68,18 @@ fn percent(value: Option<f64>) -> Option<String> {
 }
 
 const ROWS: [Row; 12] = [
-    ("refusals", |m| Some(m.refusals.to_string()), |_| None),
-    ("start-up", |m| seconds(m.start_up.total_s), |r| ratio(r, |r| r.start_up)),
-    ("  quote", |m| seconds(m.start_up.quote_s), |_| None),
-    ("  accept", |m| seconds(m.start_up.accept_s), |_| None),
-    ("  queue", |m| seconds(m.start_up.queue_s), |_| None),
-    ("  prepare", |m| seconds(m.start_up.prepare_s), |_| None),
-    ("  start", |m| seconds(m.start_up.start_s), |_| None),
-    ("start success, first attempt", |m| percent(m.start_first), |r| ratio(r, |r| r.start_first)),
-    (
-        "start success, second attempt",
-        |m| percent(m.start_second),
-        |r| ratio(r, |r| r.start_second),
-    ),
-    ("run success", |m| percent(m.run_success), |r| ratio(r, |r| r.run_success)),
-    ("utilisation", |m| percent(m.utilisation), |r| ratio(r, |r| r.utilisation)),
-    ("cost of a GPU-hour", |m| m.unit_cost.map(|c| c.to_string()), |r| ratio(r, |r| r.unit_cost)),
+    ("refusals", |m| Some(m.refusals.to_string()), None),
+    ("start-up", |m| seconds(m.start_up.total_s), Some(Measure::StartUp)),
+    ("  quote", |m| seconds(m.start_up.quote_s), None),
+    ("  accept", |m| seconds(m.start_up.accept_s), None),
+    ("  queue", |m| seconds(m.start_up.queue_s), None),
+    ("  prepare", |m| seconds(m.start_up.prepare_s), None),
+    ("  start", |m| seconds(m.start_up.start_s), None),
+    ("start success, first attempt", |m| percent(m.start_first), Some(Measure::StartFirst)),
+    ("start success, second attempt", |m| percent(m.start_second), Some(Measure::StartSecond)),
+    ("run success", |m| percent(m.run_success), Some(Measure::RunSuccess)),
+    ("utilisation", |m| percent(m.utilisation), Some(Measure::Utilisation)),
+    ("cost of a GPU-hour", |m| m.unit_cost.map(|c| c.to_string()), Some(Measure::UnitCost)),
 ];
 
 fn render(report: &Report, look: &Look) -> String {
@@ -92,10 +94,10 @@ fn render(report: &Report, look: &Look) -> String {
     }
     let mut table = look.table(&["MEASURE", "WITH ERA", "REPLAYED", "WITHOUT", "RATIO"]);
     let dash = || "–".to_owned();
-    for (name, value, ratio) in ROWS {
+    for (name, value, measure) in ROWS {
         let again = report.replayed.as_ref().and_then(value);
         let without = report.without.as_ref().and_then(value);
-        let ratio = ratio(report).map(|r| format!("{r:.2}"));
+        let ratio = measure.and_then(|measure| ratio(report, measure));
         table.add_row(vec![
             name.into(),
             right(value(&report.with).unwrap_or_else(dash)),
@@ -110,8 +112,11 @@ fn render(report: &Report, look: &Look) -> String {
             models.iter().find(|(other, _)| other == model).map(|(_, cost)| *cost)
         };
         let (again, without) = (of(&report.replayed), of(&report.without));
-        let ratio = without.filter(|without| without.0 > 0);
-        let ratio = ratio.map(|without| format!("{:.2}", cost.0 as f64 / without.0 as f64));
+        let reproduced = again.is_some_and(|again| is_reproduced(cost.0 as f64, again.0 as f64));
+        let ratio = without.filter(|without| without.0 > 0).map(|without| match reproduced {
+            true => format!("{:.2}", cost.0 as f64 / without.0 as f64),
+            false => WITHHELD.to_owned(),
+        });
         table.add_row(vec![
             format!("  of {model}").into(),
             right(cost.to_string()),
@@ -121,6 +126,13 @@ fn render(report: &Report, look: &Look) -> String {
         ]);
     }
     text += &look::finish(&table);
+    if text.contains(WITHHELD) {
+        text += &format!(
+            "\nA ratio is withheld where REPLAYED is more than {:.0} % off WITH ERA, or not known: a \
+             replay that does not reproduce what happened cannot tell what would have.\n",
+            REPRODUCED_WITHIN * 100.0
+        );
+    }
     text
 }
 
@@ -139,7 +151,7 @@ mod tests {
             "without": {"jobs": 120, "start_up": {"total_s": 5.0}, "start_second": 0.8,
                 "utilisation": 0.4, "unit_cost_by_model": [["h100", "5"]]},
             "simulated": {"jobs": 90, "nodes": 8, "share": 0.75},
-            "ratio": {"start_up": 0.25, "start_second": 1.25, "utilisation": 2.0}}"#;
+            "ratio": {"start_second": 1.25, "utilisation": 2.0}, "withheld": ["start_up"]}"#;
         let report: Report = serde_json::from_str(text).unwrap();
         insta::assert_snapshot!(render(&report, &look::plain()));
     }

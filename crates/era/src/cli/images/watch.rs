@@ -12,8 +12,8 @@ use blake3::Hash;
 
 use super::{About, Source};
 use crate::cli::connection::Common;
+use crate::cli::data::local;
 use crate::cli::look;
-use crate::data::local;
 
 /// How often a folder is looked at for changes, and for how long it must be still before it is
 /// built: from one look to the next.

@@ -2,11 +2,10 @@
 //! `2026-11-16T15:26:45.182Z`, as `2026-11-16 15:26:45`, and for a while on one day as
 //! `2026-11-16 15:26–15:28:45`. Its readers have a clock of their own.
 
+use era_spec::when;
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
-
-use crate::job::when;
 
 /// A sentence with its times as somebody at `now` says them; all else stays as it is.
 pub(crate) fn local(sentence: &str, now: &Zoned) -> String {

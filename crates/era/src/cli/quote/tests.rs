@@ -31,12 +31,25 @@ fn quoted() -> Quoted {
             line("2026-11-16T05:00:00Z", "12", "2026-11-16T03:00:00Z"),
             line("2026-11-20T05:00:00Z", "0.5", "2026-11-20T03:00:00Z"),
         ],
+        wallet: None,
     }
 }
 
 #[test]
 fn a_quote_shows_price_slot_hold_and_menu() {
     insta::assert_snapshot!(render(&quoted(), &look::plain()));
+}
+
+#[test]
+fn whoever_cannot_pay_a_price_or_a_value_is_told_at_once() {
+    let beside = |wallet: &str| paid(&Quoted { wallet: Some(credits(wallet)), ..quoted() });
+    let told = beside("5").unwrap();
+    assert_eq!(
+        told,
+        "The wallet holds 5.00 credits and this costs 40.00: an administrator can grant credits"
+    );
+    assert_eq!(beside("50").unwrap(), "The wallet holds 50.00 credits: no more can be paid");
+    assert_eq!(paid(&quoted()), None);
 }
 
 #[test]
@@ -51,19 +64,22 @@ fn every_counter_offer_says_what_to_change() {
         window: Some(offer),
         size: Some(SizeOffer { replicas: 2, offer }),
         duration: Some(DurationOffer { duration_s: 5400, offer }),
+        wallet: Some(credits("3")),
     };
     insta::assert_snapshot!(counter_offers(&offers, &look::plain()).join("\n"));
 }
 
 #[test]
 fn what_was_understood_is_told_in_a_line() {
-    let draft = Draft {
-        command: vec!["true".to_owned()],
-        resources: [("gpu", "2"), ("gpu.model", "h100")].map(|(k, v)| (k.into(), v.into())).into(),
-        replicas: Some(era_api::job::Replicas::Range { min: 2, max: 4 }),
-        by: Some(at("2026-11-16T05:00:00Z")),
-        value: Some(Value::Flat(credits("30"))),
-        ..Draft::default()
-    };
-    insta::assert_snapshot!(understood(&draft, &look::plain()));
+    let spec = serde_json::json!({
+        "work": {"command": ["true"]},
+        "ask": {
+            "resources": {"gpu": "2", "gpu.model": "h100"},
+            "replicas": {"min": 2, "max": 4},
+            "deadline": "2026-11-16T05:00:00Z",
+        },
+        "value": 30,
+    });
+    let spec = serde_json::from_value(spec).unwrap();
+    insta::assert_snapshot!(understood(&spec, &look::plain()));
 }

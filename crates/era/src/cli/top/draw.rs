@@ -11,6 +11,7 @@ use era_api::page::Page;
 
 use super::view::{List, Picture, View};
 use crate::cli::jobs::{needs, start};
+use crate::cli::look::money::Money;
 use crate::cli::look::span;
 use crate::cli::nodes::gpu_cells;
 
@@ -144,6 +145,7 @@ fn draw_jobs(frame: &mut Frame<'_>, area: Rect, view: &View, list: List, jobs: &
     let what = if list == List::Waiting { "waiting" } else { "running" };
     let more = if jobs.next.is_some() { "the newest " } else { "" };
     let title = format!("{what} ({more}{})", jobs.items.len());
+    let money = Money::of(jobs.items.iter().map(|job| job.price));
     let rows = jobs.items.iter().skip(view.first(list)).map(|job| {
         let color = match job.state {
             JobState::Running => Color::Green,
@@ -159,7 +161,7 @@ fn draw_jobs(frame: &mut Frame<'_>, area: Rect, view: &View, list: List, jobs: &
             Cell::from(needs(job)),
             Cell::from(start),
             Cell::from(span(job.duration_s)),
-            Cell::from(job.price.to_string()),
+            Cell::from(money.show(job.price)),
         ])
     });
     let headings = vec!["JOB", "NAME", "USER", "STATE", "NEEDS", "START", "TIME", "PRICE"];

@@ -1,6 +1,6 @@
 //! Whole files in, drafts or sentences out.
 
-use era_api::job::AfterWhen;
+use era_spec::AfterWhen;
 
 use super::*;
 
@@ -40,7 +40,9 @@ constraints: {pool: a, labels: {zone: b}, same: rack}
 preemptible: true
 priority: 3
 ";
-    insta::assert_debug_snapshot!(read_text(text).unwrap());
+    let draft = read_text(text).unwrap();
+    assert_eq!(draft.code, Some(Code::Folder(".".into())));
+    insta::assert_json_snapshot!(draft.spec);
 }
 
 #[test]
@@ -48,9 +50,9 @@ fn a_line_is_given_to_the_shell() {
     let draft =
         read_text("command: python train.py && echo done\narray: 0-99%10\nafter: [12, 13:any]\n")
             .unwrap();
-    assert_eq!(draft.command, ["sh", "-c", "python train.py && echo done"]);
-    assert_eq!(draft.array.unwrap().limit, Some(10));
-    assert_eq!(draft.after.len(), 2);
+    assert_eq!(draft.spec.work.command, ["sh", "-c", "python train.py && echo done"]);
+    assert_eq!(draft.spec.array.unwrap().limit, Some(10));
+    assert_eq!(draft.spec.after.len(), 2);
 }
 
 #[test]
@@ -94,9 +96,11 @@ fn one_alone_needs_no_list() {
     let alone = read("after: 12\nsecrets: KEY\ninputs: imagenet\n");
     let listed = read("after: [12]\nsecrets: [KEY]\ninputs: [imagenet]\n");
     assert_eq!(alone, listed);
-    assert_eq!((alone.after.len(), alone.secrets.len(), alone.inputs.len()), (1, 1, 1));
-    let map = read("after: 12:any\ninputs: {data: imagenet, path: in}\n");
-    assert_eq!((map.after[0].when, map.inputs[0].path.as_deref()), (AfterWhen::Any, Some("in")));
+    let (work, after) = (&alone.spec.work, &alone.spec.after);
+    assert_eq!((after.len(), work.secrets.len(), work.inputs.len()), (1, 1, 1));
+    let map = read("after: 12:any\ninputs: {data: imagenet, path: in}\n").spec;
+    assert_eq!(map.after[0].when, AfterWhen::Any);
+    assert_eq!(map.work.inputs[0].path.as_deref(), Some("in"));
 }
 
 proptest::proptest! {

@@ -22,21 +22,30 @@ fn written(line: &str) -> Result<Written, JobError> {
 #[test]
 fn the_line_of_the_guide_is_understood() {
     let line = "--gpu 1 --cpu 4 --memory 16Gi --time 2h --by 18:00 --value 30 -- python train.py";
-    let job = written(line).unwrap().draft.finish().unwrap();
-    insta::assert_json_snapshot!(job);
+    let draft = written(line).unwrap().draft;
+    draft.check().unwrap();
+    insta::assert_json_snapshot!(draft.spec);
+}
+
+/// What a resource of a draft is.
+fn amount(draft: &Draft, name: &str) -> String {
+    draft.spec.ask.resources[name].to_string()
 }
 
 #[test]
-fn a_total_of_gpus_is_of_whole_ones() {
-    let ask = written("--gpus 6 -- true").unwrap().draft.ask();
-    assert_eq!((ask.gpus, ask.resources["gpu"].to_string()), (Some(6), "1".to_owned()));
+fn who_says_when_it_begins_takes_the_price() {
+    let spec = |line: &str| written(line).unwrap().draft.spec;
+    assert!(spec("--from 18:00 -- true").takes_price());
+    assert!(spec("--accept-price -- true").takes_price());
+    assert!(!spec("--from 18:00 --value 3 -- true").takes_price());
+    assert!(!spec("--gpu 1 -- true").is_bid());
 }
 
 #[test]
 fn options_behind_the_command_belong_to_it() {
     let draft = written("--gpu 1 python train.py --time 3").unwrap().draft;
-    assert_eq!(draft.command, ["python", "train.py", "--time", "3"]);
-    assert_eq!(draft.time, None);
+    assert_eq!(draft.spec.work.command, ["python", "train.py", "--time", "3"]);
+    assert_eq!(draft.spec.ask.duration_s, None);
 }
 
 #[test]
@@ -46,8 +55,8 @@ fn flags_count_over_the_file() {
     std::fs::write(&path, "name: below\ncommand: [a]\nresources: {gpu: 1, cpu: 8}\n").unwrap();
     let path = path.display();
     let draft = written(&format!("-f {path} --gpu 2")).unwrap().draft;
-    assert_eq!(draft.name.as_deref(), Some("below"));
-    assert_eq!((draft.resources["gpu"].as_str(), draft.resources["cpu"].as_str()), ("2", "8"));
+    assert_eq!(draft.spec.name.as_deref(), Some("below"));
+    assert_eq!(["gpu", "cpu"].map(|name| amount(&draft, name)), ["2", "8"]);
     assert_eq!(written(&format!("--gpu 2 {path}")).unwrap().draft, draft);
 }
 
@@ -58,8 +67,11 @@ fn flags_may_stand_behind_the_file_and_nothing_else() {
     std::fs::write(&path, "command: [a]\nresources: {gpu: 1}\n").unwrap();
     let path = path.display();
     let draft = written(&format!("--cpu 4 --gpu 3 {path} --gpu 2 --name late")).unwrap().draft;
-    assert_eq!((draft.resources["gpu"].as_str(), draft.resources["cpu"].as_str()), ("2", "4"));
-    assert_eq!((draft.name.as_deref(), draft.command), (Some("late"), vec!["a".to_owned()]));
+    assert_eq!(["gpu", "cpu"].map(|name| amount(&draft, name)), ["2", "4"]);
+    assert_eq!(
+        (draft.spec.name.as_deref(), draft.spec.work.command),
+        (Some("late"), vec!["a".to_owned()])
+    );
     for (behind, expected) in [
         ("other.yaml", "after the job's file: `other.yaml` is no flag"),
         ("--gpux 2", "after the job's file: unexpected argument '--gpux'"),
@@ -73,7 +85,7 @@ fn flags_may_stand_behind_the_file_and_nothing_else() {
 #[test]
 fn gpus_may_be_written_with_their_model() {
     let draft = written("--gpu A100:2 -- true").unwrap().draft;
-    assert_eq!((&*draft.resources["gpu"], &*draft.resources["gpu.model"]), ("2", "a100"));
+    assert_eq!(["gpu", "gpu.model"].map(|name| amount(&draft, name)), ["2", "a100"]);
 }
 
 #[test]
@@ -81,7 +93,7 @@ fn the_files_of_the_reference_are_read() {
     use crate::cli::reference::{JOB_FILE, QUEUE_JOB_FILE};
     for text in [JOB_FILE, QUEUE_JOB_FILE] {
         let draft = file::read(text, "job.yaml", &now()).unwrap();
-        draft.finish().unwrap();
+        draft.check().unwrap();
     }
 }
 
@@ -92,8 +104,12 @@ fn a_script_brings_its_header_and_keeps_its_arguments() {
     std::fs::write(&path, "#!/bin/bash\n#SBATCH --gres=gpu:2\necho $1\n").unwrap();
     let named = path.display().to_string();
     let draft = written(&format!("--cpu 3 {named} big")).unwrap().draft;
-    assert_eq!(draft.command, ["/bin/bash", ".era/train.sh", "big"], "it goes along by itself");
-    assert_eq!(draft.resources["gpu"], "2");
+    assert_eq!(
+        draft.spec.work.command,
+        ["/bin/bash", ".era/train.sh", "big"],
+        "it goes along by itself"
+    );
+    assert_eq!(amount(&draft, "gpu"), "2");
     assert_eq!(draft.code, Some(Code::Folder(".".into())));
 }
 

@@ -102,7 +102,6 @@ fn compose() -> Option<Vec<&'static str>> {
     let found =
         forms.into_iter().find(|form| sh(form[0], &[&form[1..], &["version"]].concat()).is_ok());
     if found.is_none() {
-        assert!(std::env::var_os("ERA_ENGINES_NEEDED").is_none(), "Compose is not installed");
         skipped("Compose is not installed: run scripts/setup test");
     }
     found

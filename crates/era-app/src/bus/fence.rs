@@ -1,0 +1,43 @@
+//! Who may write to Redis: whoever leads, by the word of the database.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use era_cloud::celery::bus::Bus;
+use era_cloud::celery::fence::{Fence, Lead};
+use era_store::Lease;
+
+/// Who feeds Redis.
+const KEY: &str = "era:feeder";
+
+/// A lease, as it was taken.
+pub struct Taken {
+    lease: Lease,
+    generation: u64,
+}
+
+impl Taken {
+    /// A lease that was just taken.
+    pub fn new(lease: Lease) -> Arc<Taken> {
+        let generation = lease.generation();
+        Arc::new(Taken { lease, generation })
+    }
+}
+
+impl Lead for Taken {
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn holds(&self) -> Pin<Box<dyn Future<Output = Result<bool, String>> + Send + '_>> {
+        Box::pin(async {
+            let leader = self.lease.leader().await.map_err(|error| error.to_string())?;
+            Ok(leader.generation == self.generation)
+        })
+    }
+}
+
+/// The right of a leader to feed Redis.
+pub(super) fn pen(bus: Bus, lease: Lease) -> Fence {
+    Fence::new(bus, KEY, Taken::new(lease))
+}

@@ -1,0 +1,158 @@
+//! What an event says besides its kind, for whoever puts it in words of their own: money in
+//! millionths of a credit, instants and spans in milliseconds, machines by name.
+
+use std::collections::BTreeSet;
+
+use era_api::Parameters;
+use era_core::Event;
+use era_core::job::{Outcome, Plan};
+use serde_json::{Value, json};
+
+use super::Names;
+
+/// Most machines that are named at once; the others are counted.
+pub(super) const NODES_MAX: usize = 4;
+
+/// All of it, by name.
+pub(super) fn particulars(event: &Event, names: &Names) -> Parameters {
+    let said = match event {
+        Event::Refused { refusal } => json!({ "refusal": refusal }),
+        Event::BidDeclined { price, .. } => json!({ "price": price }),
+        Event::Promised { price, parts, .. } => {
+            let slots: Vec<Value> = parts.iter().map(|plan| slot(plan, names)).collect();
+            json!({ "price": price, "slots": slots })
+        }
+        Event::Queued { queue, count, .. } => json!({ "queue": queue, "count": count }),
+        Event::Held { price, expires, .. } => json!({ "price": price, "expires": expires }),
+        Event::Moved { rank, from, to, .. } => {
+            json!({ "rank": rank, "from": names.node(from.node), "to": names.node(to.node) })
+        }
+        Event::Launched { attempt, plan, .. } => {
+            json!({ "attempt": attempt, "slot": slot(plan, names) })
+        }
+        Event::Running { attempt, .. } => json!({ "attempt": attempt }),
+        Event::Stopping { why, until, .. } => {
+            let (why, mut said) = tag(why);
+            said.insert("why".to_owned(), Value::String(why));
+            said.insert("until".to_owned(), json!(until));
+            return said;
+        }
+        Event::TaskEnded { task, code } => json!({ "rank": task.rank, "code": code }),
+        Event::PartDone { part, .. } => json!({ "part": part }),
+        Event::Replanned { plan, .. } => json!({ "slot": slot(plan, names) }),
+        Event::Extended { to, price, .. } => json!({ "to": to, "price": price }),
+        Event::Resized { replicas, .. } => json!({ "replicas": replicas }),
+        Event::Ended { outcome, .. } => {
+            let (code, mut said) = self::outcome(outcome);
+            said.insert("outcome".to_owned(), Value::String(code));
+            return said;
+        }
+        Event::Posted { posting, .. } => json!({ "amount": posting.amount }),
+        Event::Checkpointed { done_ms, .. } => json!({ "done_ms": done_ms }),
+        Event::IdleReported { released, .. } => json!({ "released": released }),
+        Event::NodesChanged { nodes } => {
+            listed(nodes.iter().map(|node| names.node(*node)).collect())
+        }
+        Event::Changed { what, name } => json!({ "what": what, "name": name }),
+        Event::Forgotten { jobs } => json!({ "jobs": jobs.len() }),
+        Event::Ready { .. }
+        | Event::HoldEnded { .. }
+        | Event::HoldMoved { .. }
+        | Event::Requeued { .. }
+        | Event::Broken { .. }
+        | Event::Edited { .. }
+        | Event::Ignored { .. } => return Parameters::new(),
+    };
+    match said {
+        // What there is nothing of is left out.
+        Value::Object(all) => all.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        _ => Parameters::new(),
+    }
+}
+
+/// How a job ended: its code, and what it says besides.
+pub fn outcome(outcome: &Outcome) -> (String, Parameters) {
+    let (code, mut said) = tag(outcome);
+    // A sentence of the scheduler's, and no value.
+    said.remove("reason");
+    (code, said)
+}
+
+/// The names of a plan's machines.
+pub(super) fn nodes(plan: &Plan, names: &Names) -> Vec<String> {
+    let nodes: BTreeSet<_> = plan.seats.iter().map(|seat| seat.node).collect();
+    nodes.into_iter().map(|node| names.node(node)).collect()
+}
+
+fn slot(plan: &Plan, names: &Names) -> Value {
+    let mut slot = listed(nodes(plan, names));
+    slot["from"] = json!(plan.from);
+    slot["to"] = json!(plan.to);
+    slot
+}
+
+/// A few by name, the others counted.
+fn listed(mut all: Vec<String>) -> Value {
+    let more = all.len().saturating_sub(NODES_MAX);
+    all.truncate(NODES_MAX);
+    json!({ "nodes": all, "more": more })
+}
+
+/// A value that is written as its tag alone, or as `{tag: {…}}`.
+fn tag(value: &impl serde::Serialize) -> (String, Parameters) {
+    match serde_json::to_value(value) {
+        Ok(Value::String(tag)) => (tag, Parameters::new()),
+        Ok(Value::Object(all)) => match all.into_iter().next() {
+            Some((tag, Value::Object(said))) => (tag, said),
+            Some((tag, _)) => (tag, Parameters::new()),
+            None => (String::new(), Parameters::new()),
+        },
+        _ => (String::new(), Parameters::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(body: &str) -> Value {
+        let nodes = [(3, "node-3"), (4, "node-4")];
+        let nodes = nodes.map(|(id, name)| (era_core::units::NodeId(id), name.to_owned()));
+        let event: Event = serde_json::from_str(body).unwrap();
+        Value::Object(particulars(&event, &Names::new(nodes.into(), [].into())))
+    }
+
+    #[test]
+    fn a_promise_says_its_price_its_time_and_its_machines_by_name() {
+        let body = r#"{"type":"promised","job":1,"user":1,"price":12500000,"parts":[
+            {"pool":"main","from":1800007200000,"to":1800014400000,
+             "seats":[{"node":3,"gpus":1},{"node":4,"gpus":1}],"gpus_per_node":8}]}"#;
+        let slot = json!({ "from": 1_800_007_200_000_i64, "to": 1_800_014_400_000_i64,
+            "nodes": ["node-3", "node-4"], "more": 0 });
+        assert_eq!(said(body), json!({ "price": 12_500_000, "slots": [slot] }));
+    }
+
+    #[test]
+    fn stops_and_ends_are_told_by_their_codes() {
+        let stop = r#"{"type":"stopping","job":1,"part":0,"attempt":1,"why":{"failed":{"code":3}},
+            "until":1800000030000}"#;
+        let told = json!({ "why": "failed", "code": 3, "until": 1_800_000_030_000_i64 });
+        assert_eq!(said(stop), told);
+        let drained = stop.replace(r#"{"failed":{"code":3}}"#, r#""drained""#);
+        assert_eq!(said(&drained)["why"], "drained");
+        let ended = r#"{"type":"ended","job":1,"outcome":{"failed":{"code":9}}}"#;
+        assert_eq!(said(ended), json!({ "outcome": "failed", "code": 9 }));
+        let broken = r#"{"type":"ended","job":1,"outcome":{"broken":{"reason":"in English"}}}"#;
+        assert_eq!(said(broken), json!({ "outcome": "broken" }));
+        let lost =
+            r#"{"type":"task_ended","task":{"job":1,"part":0,"attempt":1,"rank":2},"code":null}"#;
+        assert_eq!(said(lost), json!({ "rank": 2 }));
+    }
+
+    #[test]
+    fn many_machines_are_named_in_part_and_counted() {
+        let changed = r#"{"type":"nodes_changed","nodes":[3,4,5,6,7,8]}"#;
+        let told = json!({ "nodes": ["node-3", "node-4", "node 5", "node 6"], "more": 2 });
+        assert_eq!(said(changed), told);
+    }
+}

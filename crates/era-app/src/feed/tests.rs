@@ -1,0 +1,224 @@
+//! The feed behind a real driver on a real store.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use era_core::market::MarketRules;
+use era_core::settings::Settings;
+use era_core::{Command, Reply, State};
+use era_store::files::Keep;
+use era_store::tables::{JobQuery, Seen};
+use era_store::{Note, Store};
+use serde_json::{Value, json};
+
+use crate::clock::SystemClock;
+use crate::driver::{Driver, Releases, Rules};
+use crate::feed::Feed;
+use crate::{Parts, Services};
+
+/// A server with one node, a queue, and two users of two groups.
+pub(crate) struct Site {
+    pub(crate) app: Services,
+    driver: Driver,
+    releases: Option<Releases>,
+}
+
+impl Site {
+    pub(crate) async fn new(folder: &Path) -> Site {
+        let site = Site::start(folder).await;
+        let grow = json!({
+            "type": "join",
+            "nodes": [{"name": "node-1", "pool": "main", "capacity":
+                {"cpu": 8000, "memory": 65536, "gpus": []}}],
+        });
+        let quota = serde_json::to_value(era_core::quota::Quota::default()).unwrap();
+        let rates = json!({"cpu": 1_000_000, "memory": 50_000, "gpu": 8_000_000});
+        let pool = json!({"name": "main", "rates": rates, "closed_share": 0});
+        site.done(json!({"type": "put_pool", "pool": pool}), Note::default()).await;
+        site.done(grow, Note::default()).await;
+        for (id, name) in [(1, "ada"), (2, "bob")] {
+            let named = Note {
+                user: Some(name.to_owned()),
+                group: Some(format!("group-{id}")),
+                ..Note::default()
+            };
+            let group = json!({"id": id, "level": 0, "quota": quota});
+            site.done(json!({"type": "put_group", "group": group}), named.clone()).await;
+            let user =
+                json!({"id": id, "group": id, "level": 0, "group_admin": false, "quota": quota});
+            site.done(json!({"type": "put_user", "user": user}), named).await;
+            let grant = json!({"type": "grant", "user": id, "amount": 1_000_000_000});
+            site.done(grant, Note::default()).await;
+        }
+        let rule = serde_json::to_value(era_core::queue::PolicyRule::Fifo).unwrap();
+        let policy = json!({"type": "publish_policy", "name": "fifo", "rule": rule});
+        site.done(policy, Note::default()).await;
+        let name = |text: &str| era_core::units::Name::new(text).unwrap();
+        let queue = era_core::queue::Queue::new(name("default"), name("fifo"));
+        site.done(json!({"type": "put_queue", "queue": queue}), Note::default()).await;
+        site
+    }
+
+    /// The same folder, after a stop.
+    pub(crate) async fn start(folder: &Path) -> Site {
+        Site::start_lazy(folder, Duration::from_millis(1)).await
+    }
+
+    /// The same, where what jobs leave is kept for so long.
+    pub(crate) async fn keeping(folder: &Path, retention: crate::tend::Retention) -> Site {
+        Site::open(folder, Duration::from_millis(1), retention.of_files()).await
+    }
+
+    async fn start_lazy(folder: &Path, unseen_max: Duration) -> Site {
+        Site::open(folder, unseen_max, Keep::default()).await
+    }
+
+    async fn open(folder: &Path, unseen_max: Duration, keep: Keep) -> Site {
+        let store = Store::open(folder).await.unwrap();
+        let journal = store.journal();
+        let fresh = State::new(Settings::default(), MarketRules::default());
+        let (driver, releases) =
+            Driver::start(journal, Arc::new(SystemClock), Rules::default(), fresh).await.unwrap();
+        let handle = driver.handle();
+        let feed = Feed::start(&store, handle.committed(), unseen_max);
+        let (feed, _) = feed.await.unwrap();
+        let auth = crate::auth::Auth::open(&store).await.unwrap();
+        let files = era_store::files::Files::open(&store, keep);
+        let app = Services::new(Parts {
+            driver: handle,
+            store,
+            auth,
+            reach: crate::reach::Reach::Public,
+            feed,
+            asks: crate::asks::Asking::default(),
+            laboratory: None,
+            lab: crate::lab::Lab::open(folder.join("lab"), "/bin/false".into()).unwrap(),
+            files: files.unwrap(),
+            images: Default::default(),
+            runs_images: false,
+            terminals: None,
+        });
+        Site { app, driver, releases: Some(releases) }
+    }
+
+    /// What is to be done outside, for whoever does it.
+    pub(crate) fn take_releases(&mut self) -> Releases {
+        self.releases.take().expect("they are taken once")
+    }
+
+    pub(crate) async fn stop(self) {
+        self.driver.stop().await.unwrap();
+    }
+
+    async fn send(&self, command: Value, note: Note) -> (u64, Reply) {
+        let command: Command = serde_json::from_value(command).unwrap();
+        let answer = self.app.driver.ask(command, note.write()).await.unwrap();
+        (answer.seq, answer.reply)
+    }
+
+    pub(crate) async fn done(&self, command: Value, note: Note) {
+        let (_, reply) = self.send(command.clone(), note).await;
+        assert!(!matches!(reply, Reply::Refused { .. }), "{command}: {reply:?}");
+    }
+
+    /// A job of a user, larger than the node, so that it waits; its number and its entry's.
+    pub(crate) async fn submit(&self, user: u32) -> (u64, u64) {
+        self.submit_of(user, 2, "8", Note::default()).await
+    }
+
+    /// A job of so many replicas of this size.
+    pub(crate) async fn submit_of(
+        &self,
+        user: u32,
+        replicas: u32,
+        cpu: &str,
+        note: Note,
+    ) -> (u64, u64) {
+        let request = json!({
+            "shape": {"replicas": {"min": replicas, "max": replicas}},
+            "each": {"cpu": cpu, "memory": "1Gi"},
+            "duration": 60_000,
+            "window": {"earliest": 0, "deadline": 253_402_300_799_000_i64},
+        });
+        let terms = json!({"queue": {"request": request, "queue": {"queue": "default"}}});
+        let job = json!({"user": user, "name": format!("job-of-{user}"), "terms": terms});
+        let (seq, reply) = self.send(json!({"type": "submit", "job": job}), note).await;
+        match reply {
+            Reply::Accepted { job, .. } => (job.0, seq),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_submitted_finds_the_job_in_the_next_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    for _ in 0..20 {
+        let (job, seq) = site.submit(1).await;
+        assert!(site.app.wait_for(seq).await);
+        let query = JobQuery::all(Seen::All, 1);
+        let page = site.app.feed.tables().jobs(&query, None).await.unwrap();
+        assert_eq!(page.rows[0].id.0, job);
+        assert_eq!(page.rows[0].account_name, "ada");
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn events_are_told_after_the_tables_have_them_and_in_sentences() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    let mut live = site.app.feed.listen();
+    let (job, _) = site.submit(2).await;
+    let told = loop {
+        let batch = tokio::time::timeout(Duration::from_secs(10), live.recv()).await;
+        let batch = batch.unwrap().unwrap();
+        if let Some(told) = batch.iter().find(|told| told.event.job == Some(job)) {
+            break told.clone();
+        }
+    };
+    assert_eq!((told.event.event.as_str(), told.event.user.as_deref()), ("queued", Some("bob")));
+    assert_eq!(told.event.sentence, "waits in queue default");
+    assert!(site.app.feed.applied() >= told.place.0);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_feed_that_starts_again_takes_what_it_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    let (job, _) = site.submit(1).await;
+    site.stop().await;
+    let site = Site::start(folder.path()).await;
+    let last = site.app.driver.snapshot().seq();
+    assert!(site.app.wait_for(last).await);
+    let row = site.app.feed.tables().job(era_core::units::JobId(job)).await.unwrap();
+    assert_eq!(row.unwrap().name.as_deref(), Some("job-of-1"));
+    assert!(!site.app.wait_for(last + 1_000_000).await, "what never comes is not waited for long");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn what_nobody_looks_at_is_written_once_and_whoever_looks_does_not_wait_for_more() {
+    let folder = tempfile::tempdir().unwrap();
+    Site::new(folder.path()).await.stop().await;
+    let site = Site::start_lazy(folder.path(), Duration::from_secs(3600)).await;
+    let (_, first) = site.submit(1).await;
+    let (_, second) = site.submit(2).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(site.app.feed.applied() < first, "nobody has looked");
+    assert!(site.app.wait_for(first).await);
+    assert!(site.app.feed.applied() >= second, "both in one go");
+    let mut live = site.app.feed.listen();
+    let (job, third) = site.submit(1).await;
+    let told = tokio::time::timeout(Duration::from_secs(10), live.recv()).await.unwrap().unwrap();
+    assert!(told.iter().any(|told| told.event.job == Some(job)));
+    assert!(site.app.feed.applied() >= third);
+    drop(live);
+    let (_, last) = site.submit(2).await;
+    let feed = site.app.feed.clone();
+    site.stop().await;
+    assert!(feed.wait_for(last).await, "a stop leaves nothing unwritten");
+}

@@ -1,0 +1,26 @@
+//! What a job is worth.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::Credits;
+
+/// What a bid is worth: one amount, or steps that fall with the time of finishing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub enum Value {
+    /// The same whenever it finishes within its window.
+    Flat(Credits),
+    /// Falls in steps; nothing after the last.
+    Steps(Vec<ValueStep>),
+}
+
+/// One step of a falling value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ValueStep {
+    /// Finished by.
+    pub by: Timestamp,
+    /// Worth.
+    pub worth: Credits,
+}

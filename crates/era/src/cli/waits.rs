@@ -1,0 +1,69 @@
+//! How a job that waits stands, told to whoever watches it: at once, and whenever the reason is
+//! another one. A job may wait for something that only somebody else can give.
+
+use std::time::{Duration, Instant};
+
+use era_api::client::{Client, ClientError};
+use era_api::job::Explanation;
+
+use super::follow;
+use super::look::{Look, note};
+use super::submit::granting;
+
+/// Between two looks, at first and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+
+/// What was told of a job that may wait.
+pub(crate) struct Waits {
+    told: Option<String>,
+    waits: bool,
+    pause: Duration,
+    next: Instant,
+}
+
+impl Waits {
+    /// Whoever watches was told this.
+    pub(crate) fn told(standing: Option<Explanation>) -> Waits {
+        let (told, waits) = match standing {
+            Some(told) => (told.why.clone(), waits(&told)),
+            None => (None, true),
+        };
+        Waits { told, waits, pause: PAUSE.0, next: Instant::now() + PAUSE.0 }
+    }
+
+    /// Until when nothing is to be looked at; `None` once the job waits no more.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        self.waits.then(|| self.next.saturating_duration_since(Instant::now()))
+    }
+
+    /// Looks again, if it is time to.
+    pub(crate) fn look(&mut self, client: &Client, job: u64, look: &Look) -> anyhow::Result<()> {
+        if self.pause().is_none_or(|left| !left.is_zero()) {
+            return Ok(());
+        }
+        match client.explain(job) {
+            Ok(standing) => {
+                self.waits = waits(&standing);
+                if self.waits && self.told != standing.why {
+                    note(
+                        (look.sentence(&standing.sentence) + "\n" + &granting(&standing))
+                            .trim_end(),
+                    );
+                    self.told = standing.why;
+                    self.pause = PAUSE.0;
+                }
+            }
+            Err(error) if follow::is_passing(&error) => {}
+            // It was over long ago: its log says so.
+            Err(ClientError::Refused(problem)) if problem.status == 404 => self.waits = false,
+            Err(error) => return Err(error.into()),
+        }
+        self.next = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(PAUSE.1);
+        Ok(())
+    }
+}
+
+fn waits(standing: &Explanation) -> bool {
+    standing.state == "waiting"
+}
