@@ -46,7 +46,6 @@ def build(project):
             "the wheel carries the program `era`, and it cannot be built here: install Rust and "
             "build inside the project, or set ERA_BINARY to a program that is built already"
         )
-    command = ["cargo", "build", "--release", "--locked", "-p", "era"]
-    subprocess.run(command, cwd=project, check=True)
+    subprocess.run([project / "scripts" / "release"], check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", project / "target"))
-    return (project / target / "release" / "era").resolve()
+    return (project / target / "shipped" / "era").resolve()

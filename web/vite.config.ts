@@ -20,5 +20,5 @@ export default defineConfig({
   },
   server: { proxy },
   preview: { proxy },
-  test: { include: ['{src,scripts}/**/*.test.ts'], environment: 'node' },
+  test: { include: ['{src,scripts}/**/*.test.ts'], environment: 'node', reporters: ['default', './tests/skipped.ts'] },
 });

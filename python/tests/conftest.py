@@ -23,6 +23,14 @@ PATIENCE_S = 60.0
 LEASE_S = 3
 
 
+def pytest_runtest_logreport(report):
+    """Whatever is skipped is counted where the tests of all languages are: the test, a tab, and why."""
+    if report.skipped and (file := os.environ.get("ERA_SKIPPED")):
+        _, _, why = report.longrepr
+        with open(file, "a") as door:
+            door.write(f"{report.nodeid}\t{' '.join(why.removeprefix('Skipped: ').split())}\n")
+
+
 def program() -> str:
     """The program under test."""
     if named := os.environ.get("ERA_BINARY"):
@@ -135,8 +143,8 @@ class Redis:
 class Site:
     """`era up` in a folder of its own."""
 
-    def __init__(self, folder: Path, *arguments):
-        self.folder = folder
+    def __init__(self, folder: Path, *arguments, data: str = "data"):
+        self.folder, self.data = folder, data
         self.port = free_port()
         self.arguments = arguments
         self.start()
@@ -152,8 +160,9 @@ class Site:
         # Written again once its new token lies there.
         (self.folder / "config" / "local.json").unlink(missing_ok=True)
         listen = f"127.0.0.1:{self.port}"
-        command = [program(), "up", "--data", self.folder / "data", "--listen", listen]
-        self.server = Process([*command, *self.arguments], self.folder, **self.environment())
+        command = [program(), "up", "--listen", listen]
+        variables = {**self.environment(), "ERA_DATA": self.data}
+        self.server = Process([*command, *self.arguments], self.folder, **variables)
         eventually(self.is_ready)
 
     def is_ready(self) -> bool:
@@ -165,7 +174,7 @@ class Site:
         return ready and (self.folder / "config" / "local.json").exists()
 
     def token(self) -> str:
-        return (self.folder / "data" / "local-token").read_text().strip()
+        return (self.folder / self.data / "local-token").read_text().strip()
 
     def client(self):
         import era
@@ -202,33 +211,29 @@ class Worker:
         redis: Redis,
         name: str,
         folder: Path,
-        autoscale: str = "4,2",
+        places: int = 4,
         arguments: tuple[str, ...] = (),
         **env: str,
     ):
-        self.kind, self.redis, self.name, self.autoscale = kind, redis, name, autoscale
+        self.kind, self.redis, self.name, self.places = kind, redis, name, places
         self.folder, self.arguments, self.env = folder, arguments, env
         self.data = folder / name
         self.start()
 
     def start(self) -> None:
         if self.kind == "rust":
-            command = [program(), "worker"]
+            command = [program(), "worker", "--concurrency", self.places]
         else:
             command = [sys.executable, "-m", "era.worker", "--loglevel", "INFO"]
+            command += ["--autoscale", f"{self.places},1"]
         command += ["--broker", self.redis.broker, "--node", self.name, "--data", self.data]
-        command += ["--autoscale", self.autoscale, *self.arguments]
+        command += self.arguments
         env = {"ERA_BINARY": program(), "ERA_LOG": "info", **self.env}
         self.server = Process(command, self.folder, **env)
         self.server.wait_for(f"node {self.name} serves")
         if self.kind == "celery":
             for worker in ("celery", "urgent"):
                 self.server.wait_for(f"{worker}@{self.name} ready.")
-
-    @property
-    def called(self) -> str:
-        """What clients of Celery call it."""
-        return f"{'era' if self.kind == 'rust' else 'celery'}@{self.name}"
 
     def kill(self) -> None:
         self.server.kill()

@@ -23,11 +23,4 @@ def make(text, pause_s):
 
 @app.task(name="plain.join")
 def join(results):
-    app.backend.client.incr("joined")
     return [result["output"] for result in results]
-
-
-@app.task(name="plain.told")
-def told(id):
-    app.backend.client.incr("told")
-    return id

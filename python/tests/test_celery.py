@@ -12,7 +12,6 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from celery import chain, chord, group
-from celery.exceptions import ChordError
 from celery.result import AsyncResult
 from conftest import LEASE_S, eventually, program
 
@@ -44,6 +43,12 @@ def never_two_at_once(ticks: list) -> bool:
 
 def dead(redis) -> list[str]:
     return [fields[b"why"].decode() for _, fields in redis.client().xrange("era:dead")]
+
+
+def send_again(redis, number: bytes) -> None:
+    environment = {**os.environ, "ERA_BROKER": redis.broker}
+    again = [program(), "worker", "dead", "--again", number.decode()]
+    subprocess.run(again, env=environment, check=True, capture_output=True)
 
 
 def nothing_is_held(redis) -> bool:
@@ -101,14 +106,6 @@ def test_what_is_compressed_otherwise_or_too_long_unpacked_is_refused_with_words
     eventually(lambda: len(dead(redis)) == 2 and nothing_is_held(redis))
 
 
-def test_our_worker_answers_commands_of_celery(redis, workers, app):
-    workers("rust")
-    eventually(lambda: app.control.ping(timeout=1) == [{"era@one": {"ok": "pong"}}])
-    queues = app.control.inspect(timeout=1).active_queues()["era@one"]
-    assert "eracompute.one" in [queue["name"] for queue in queues]
-    assert app.control.inspect(timeout=1).registered() == {"era@one": ["era.exec", "era.run"]}
-
-
 @both_kinds
 def test_a_node_has_its_labels_and_hides_what_it_is_told_to(redis, workers, app, folder, kind):
     hidden = folder / "hidden"
@@ -131,34 +128,40 @@ def test_urgent_messages_are_taken_first(redis, workers, app, kind):
         sent[priority] = app.send_task(
             "era.exec", args=[["date", "+%s%N"]], queue="eracompute", priority=priority
         )
-    workers(kind, autoscale="1,1")
+    workers(kind, places=1)
     for priority, result in sent.items():
         order.append((int(result.get(timeout=30)["output"]), priority))
     assert [priority for _, priority in sorted(order)] == [0, 3, 6, 9]
 
 
+def send(app, command, **options) -> AsyncResult:
+    return app.send_task("era.exec", args=[command], queue="eracompute", **options)
+
+
 @both_kinds
-def test_eta_expiry_limits_and_revocation_count(redis, workers, app, kind):
-    workers(kind, autoscale="8,4")
-    send = lambda command, **options: app.send_task(  # noqa: E731
-        "era.exec", args=[command], queue="eracompute", **options
-    )
+def test_eta_expiry_and_limits_count(redis, workers, app, kind):
+    workers(kind)
     begun = time.time()
-    later = send(["date", "+%s.%N"], countdown=2)
-    revoked = send(["true"], countdown=3)
-    expired = send(["true"], countdown=2, expires=1)
-    limited = send(["sleep", "60"], time_limit=1)
-    asked = send(["sh", "-c", "trap 'exit 7' TERM; sleep 60 & wait"], soft_time_limit=1, time_limit=20)
-    time.sleep(0.5)
-    revoked.revoke()
+    later = send(app, ["date", "+%s.%N"], countdown=2)
+    expired = send(app, ["true"], countdown=2, expires=1)
+    limited = send(app, ["sleep", "60"], time_limit=1)
+    stops = ["sh", "-c", "trap 'exit 7' TERM; sleep 60 & wait"]
+    asked = send(app, stops, soft_time_limit=1, time_limit=20)
     assert float(later.get(timeout=30)["output"]) >= begun + 2
     limit = limited.get(timeout=30)
     assert (limit["ending"], limit["code"]) == ("limit", 137)
     told = asked.get(timeout=30)
     assert (told["ending"], told["code"]) == ("stopped", 7)
-    for called_off in (revoked, expired):
-        eventually(lambda: called_off.state == "REVOKED")
-    stopped = send(["sleep", "60"])
+    eventually(lambda: expired.state == "REVOKED")
+
+
+def test_a_celery_worker_hears_of_what_is_revoked(redis, workers, app):
+    workers("celery")
+    revoked = send(app, ["true"], countdown=3)
+    time.sleep(0.5)
+    revoked.revoke()
+    eventually(lambda: revoked.state == "REVOKED")
+    stopped = send(app, ["sleep", "60"])
     eventually(lambda: redis.client().exists(f"era:claim:{stopped.id}"))
     time.sleep(0.5)
     stopped.revoke(terminate=True)
@@ -189,8 +192,7 @@ def test_what_cannot_be_served_is_kept_with_the_reason_and_its_sender_is_told(
     client = redis.client()
     no_messages = [b"this is no message", b"\xff\xfe", b"[]", b'{"properties": 7}']
     client.lpush("eracompute", *no_messages)
-    told = command(app, "redis-cli", "-p", str(redis.port), "incr", "told")
-    foreign = app.send_task("tasks.add", args=[1, 2], queue="eracompute", link_error=told)
+    foreign = app.send_task("tasks.add", args=[1, 2], queue="eracompute")
     wrong = app.send_task("era.exec", args=["rm -rf /"], queue="eracompute")
     app.conf.accept_content = ["json", "pickle"]
     pickled = app.send_task("era.exec", args=[["true"]], queue="eracompute", serializer="pickle")
@@ -216,7 +218,6 @@ def test_what_cannot_be_served_is_kept_with_the_reason_and_its_sender_is_told(
     assert all(fields.keys() == {b"queue", b"at", b"why", b"message"} for fields in kept)
     assert {fields[b"queue"] for fields in kept} == {b"eracompute"}
     assert set(no_messages) <= {fields[b"message"] for fields in kept}
-    eventually(lambda: client.get("told") == b"1")
     eventually(lambda: nothing_is_held(redis))
 
 
@@ -237,7 +238,7 @@ MALFORMED = {
 
 @both_kinds
 def test_a_malformed_message_ends_no_worker(redis, workers, app, kind):
-    workers(kind, autoscale="1,1")
+    workers(kind, places=1)
     usual = {"task": "era.exec", "body": b'[[["true"]], {}, {}]'}
     for id, wrong in MALFORMED.items():
         redis.client().lpush("eracompute", wrapped(id=id, **{**usual, **wrong}))
@@ -252,9 +253,7 @@ def test_a_malformed_message_ends_no_worker(redis, workers, app, kind):
     eventually(lambda: nothing_is_held(redis))
     # One that was mended may be sent again, as the command line does it.
     number, fields = redis.client().xrange("era:dead")[0]
-    environment = {**os.environ, "ERA_BROKER": redis.broker}
-    again = [program(), "worker", "dead", "--again", number.decode()]
-    subprocess.run(again, env=environment, check=True, capture_output=True)
+    send_again(redis, number)
 
     def buried() -> dict[bytes, bytes]:
         return {entry: kept[b"message"] for entry, kept in redis.client().xrange("era:dead")}
@@ -262,15 +261,14 @@ def test_a_malformed_message_ends_no_worker(redis, workers, app, kind):
     eventually(lambda: number not in buried() and fields[b"message"] in buried().values())
 
 
-@both_kinds
-def test_a_command_that_is_none_ends_no_worker(redis, workers, app, kind):
-    worker = workers(kind)
+def test_a_command_that_is_none_ends_no_celery_worker(redis, workers, app):
+    worker = workers("celery")
     no_command = wrapped(id="x", task="", body=b"[7]")
     for nothing in ("no message", "7", "[]", "{}", '{"body": 7}', no_command, "\x00"):
         assert redis.client().publish("/0.celery.pidbox", nothing) > 0
     # Nobody is told what became of a command: the next one shows that it was passed over.
-    answers = eventually(lambda: app.control.ping(destination=[worker.called], timeout=5))
-    assert answers == [{worker.called: {"ok": "pong"}}]
+    answers = eventually(lambda: app.control.ping(destination=["celery@one"], timeout=5))
+    assert answers == [{"celery@one": {"ok": "pong"}}]
     good = app.send_task("era.exec", args=[["true"]], queue="eraeagerjob")
     assert good.get(timeout=30)["code"] == 0
     assert worker.server.process.poll() is None
@@ -280,14 +278,10 @@ def test_a_command_that_is_none_ends_no_worker(redis, workers, app, kind):
 def test_a_message_that_is_delivered_twice_runs_once(redis, workers, app, kinds):
     id = str(uuid.uuid4())
     count = f"redis-cli -p {redis.port} incr runs"
-    command = ["sh", "-c", f"{count}; sleep 3"]
-    follows = app.signature(
-        "era.exec",
-        args=[["sh", "-c", f"redis-cli -p {redis.port} incr follows"]],
-        queue="eracompute",
-        immutable=True,
-    )
-    app.send_task("era.exec", args=[command], queue="eracompute", task_id=id, link=follows)
+    # What follows is called by Celery workers only.
+    celery = kinds == ("celery", "celery")
+    follows = command(app, "redis-cli", "-p", str(redis.port), "incr", "follows") if celery else None
+    send(app, ["sh", "-c", f"{count}; sleep 3"], task_id=id, link=follows)
     (raw,) = redis.client().lrange("eracompute", 0, -1)
 
     def again() -> str:
@@ -303,9 +297,10 @@ def test_a_message_that_is_delivered_twice_runs_once(redis, workers, app, kinds)
     assert AsyncResult(id, app=app).get(timeout=60)["code"] == 0
     redis.client().lpush("eracompute", *[again() for _ in range(4)])
     eventually(lambda: not redis.client().llen("eracompute") and nothing_is_held(redis))
-    eventually(lambda: redis.client().get("follows"))
+    if celery:
+        eventually(lambda: redis.client().get("follows"))
+        assert redis.client().get("follows") == b"1"
     assert redis.client().get("runs") == b"1"
-    assert redis.client().get("follows") == b"1"
     assert not redis.client().keys("era:claim:*"), "nobody keeps it any longer"
 
 
@@ -324,7 +319,7 @@ def test_a_task_whose_result_nobody_wants_runs_once_too(redis, workers, app, kin
 
 @both_kinds
 def test_what_must_not_wait_runs_while_every_place_is_taken(site, redis, workers, app, kind):
-    workers(kind, autoscale="1,1")
+    workers(kind, places=1)
     client = site.client()
     eventually(lambda: site.health("one") == "up")
     waits = f'until [ "$(redis-cli -p {redis.port} get go)" = 1 ]; do sleep 0.1; done'
@@ -341,25 +336,17 @@ def test_what_must_not_wait_runs_while_every_place_is_taken(site, redis, workers
 
 
 @both_kinds
-def test_a_worker_grows_under_load_and_shrinks_after(redis, workers, app, kind):
-    # Celery reads this variable, and so do we: how long places stay that are not needed.
-    worker = workers(kind, autoscale="4,1", AUTOSCALE_KEEPALIVE="2")
-
-    def places() -> int:
-        told = (app.control.inspect(timeout=2).stats() or {}).get(worker.called)
-        return told["autoscaler"]["current"] if told else 0
-
-    assert eventually(places) == 1
+def test_so_many_commands_run_at_once_and_no_more(redis, workers, app, kind):
+    workers(kind, places=4)
     waits = f'until [ "$(redis-cli -p {redis.port} get go)" = 1 ]; do sleep 0.1; done'
     sent = [
         app.send_task("era.exec", args=[["sh", "-c", waits]], queue="eracompute") for _ in range(8)
     ]
-    eventually(lambda: places() == 4)
-    # As many run at once, and no more.
     eventually(lambda: len(redis.client().keys("era:claim:*")) == 4)
+    time.sleep(2)
+    assert len(redis.client().keys("era:claim:*")) == 4
     redis.client().set("go", 1)
     assert [result.get(timeout=60)["code"] for result in sent] == [0] * 8
-    eventually(lambda: places() == 1)
 
 
 def command(app, *words, **options):
@@ -367,139 +354,60 @@ def command(app, *words, **options):
     return app.signature("era.exec", args=[list(words)], queue="eracompute", immutable=True, **options)
 
 
-@both_kinds
-def test_a_chain_goes_on_from_our_worker_to_a_celery_worker_and_back(
-    redis, workers, plain, app, kind
-):
-    workers(kind)
+def test_a_celery_worker_serves_canvases_around_our_tasks(redis, workers, plain, app):
+    workers("celery")
     last = chain(
         command(app, "echo", "one"), app.signature("plain.where"), command(app, "echo", "two")
     ).apply_async()
     assert last.get(timeout=30)["output"] == "two\n"
-    first = last.parent.parent
     # What a task of somebody else was called with, and by whom.
+    first = last.parent.parent
     seen = last.parent.get(timeout=30)
     assert seen == {"output": "one\n", "parent": first.id, "root": first.id}
-    assert [child.id for child in first.children] == [last.parent.id]
-    # A group behind it is all of its tasks.
-    both = chain(
-        command(app, "echo", "one"), group(app.signature("plain.where"), command(app, "echo", "two"))
-    ).apply_async()
-    where, two = both.get(timeout=30)
-    assert (where["output"], two["output"]) == ("one\n", "two\n")
-    eventually(lambda: nothing_is_held(redis))
-
-
-def test_callbacks_are_called_after_success_and_errbacks_after_failure(redis, workers, plain, app):
-    workers("rust")
-    ids = [str(uuid.uuid4()) for _ in range(3)]
-    told = app.signature("plain.told", task_id=ids[0])
-    links = [app.signature("plain.where", task_id=id) for id in ids[1:]]
-    good = command(app, "echo", "hello").apply_async(link=links, link_error=told)
-    for id in ids[1:]:
-        assert AsyncResult(id, app=app).get(timeout=30)["parent"] == good.id
-    assert sorted(child.id for child in good.children) == sorted(ids[1:])
-    bad = app.signature("era.exec", args=["no list"], queue="eracompute")
-    failed = chain(bad, command(app, "true")).apply_async(link_error=told)
-    with pytest.raises(Exception, match="cannot read its arguments"):
-        failed.get(timeout=30)
-    assert AsyncResult(ids[0], app=app).get(timeout=30) == failed.parent.id
-    assert redis.client().get("told") == b"1"
-
-
-@pytest.mark.parametrize("last", ["ours", "theirs"])
-def test_a_chord_counts_parts_on_workers_of_both_kinds(redis, workers, plain, app, last):
-    workers("rust")
-    pause = {"ours": ("0.8", 0), "theirs": ("0", 0.8)}[last]
-    header = [
-        command(app, "sh", "-c", f"sleep {pause[0]}; echo one"),
-        app.signature("plain.make", args=["two\n", pause[1]]),
-        command(app, "echo", "three"),
-    ]
+    header = [command(app, "echo", "one"), app.signature("plain.make", args=["two\n", 0])]
     result = chord(header, app.signature("plain.join")).apply_async()
-    assert result.get(timeout=30) == ["one\n", "two\n", "three\n"]
-    # A body of ours behind parts of theirs, and parts that are chains.
-    parts = [app.signature("plain.make", args=["x", 0]) | command(app, "true") for _ in range(2)]
-    result = chord(parts, command(app, "echo", "body")).apply_async()
-    assert result.get(timeout=30)["output"] == "body\n"
-    # One that fails breaks the whole.
-    header[1] = app.signature("era.exec", args=["no list"], queue="eracompute")
-    told = app.signature("plain.told")
-    broken = chord(header, app.signature("plain.join").on_error(told)).apply_async()
-    with pytest.raises(ChordError, match="cannot read its arguments"):
-        AsyncResult(broken.id, app=app).get(timeout=30)
-    eventually(lambda: redis.client().get("told") == b"1")
-    assert redis.client().get("joined") == b"1", "bodies are called once"
+    assert result.get(timeout=30) == ["one\n", "two\n"]
     eventually(lambda: nothing_is_held(redis))
-    left = redis.client().keys("celery-taskset-meta-*.[jtsd]")
-    assert left == [], left
 
 
-def canvases(app):
-    """Canvases in canvases, and what comes of each on a Celery worker."""
-    say = lambda text, **options: command(app, "echo", text, **options)  # noqa: E731
-    where, join = app.signature("plain.where"), app.signature("plain.join")
-    both = lambda: group(say("b"), say("c"))  # noqa: E731
-    two = ["b\n", "c\n"]
-    yield "a group in a chain", chain(say("a"), both(), join), two
-    yield "and on from there", chain(say("a"), both(), join, say("d"), where), "d\n"
-    yield "two of them", chain(say("a"), both(), both(), join), two
-    yield "a chord behind a task", chain(say("a"), chord([say("b"), where], join)), ["b\n", "a\n"]
-    parts = [say("b") | where, say("x") | say("c")]
-    yield "chains in a header", chain(say("a"), chord(parts, join)), two
-    yield "chains in a group", chain(say("a"), group(*parts)), two
-    yield "a chain as a body", chord([say("a"), say("b")], say("d") | where), "d\n"
-    yield "a group as a body", chord([say("x"), say("y")], both()), two
-    yield "a chord as a body", chord([say("x"), say("y")], chord([say("b"), say("c")], join)), two
-    inner = chord([say("x"), say("y")], say("b"))
-    yield "a chord in a header", chord([inner, say("c")], join), two
-    inner = chord([say("x"), say("y")], say("b"))
-    yield "all of it", chain(say("a"), chord([inner, say("x") | say("c")], join), say("d")), "d\n"
-
-
-@both_kinds
-def test_canvases_in_canvases_are_taken_apart(redis, workers, plain, app, kind):
-    workers(kind)
-    shown = lambda one: one["output"] if isinstance(one, dict) else one  # noqa: E731
-    for form, canvas, expected in canvases(app):
-        result = canvas.apply_async().get(timeout=30)
-        told = [shown(one) for one in result] if isinstance(result, list) else shown(result)
-        assert told == expected, form
-    # What follows by `link` has no ids before.
-    nested = {
-        "chord": lambda last: chord([command(app, "echo", "b"), app.signature("plain.where")], last),
-        "chain": lambda last: chain(command(app, "true"), chord([command(app, "echo", "b")] * 2, last)),
-    }
-    for form, follows in nested.items():
-        id = str(uuid.uuid4())
-        follows = follows(app.signature("plain.join", task_id=id))
-        command(app, "echo", "a").apply_async(link=follows)
-        assert AsyncResult(id, app=app).get(timeout=30)[0] == "b\n", form
+def test_our_worker_serves_the_last_of_a_chain_and_the_body_of_a_chord(redis, workers, plain, app):
+    workers("rust")
+    make = app.signature("plain.make", args=["x", 0])
+    last = chain(make, command(app, "echo", "last")).apply_async()
+    body = chord([make, make], command(app, "echo", "body")).apply_async()
+    both = group(command(app, "echo", "a"), command(app, "echo", "b")).apply_async()
+    assert [result.get(timeout=30)["output"] for result in (last, body)] == ["last\n", "body\n"]
+    assert [result["output"] for result in both.get(timeout=30)] == ["a\n", "b\n"]
     eventually(lambda: nothing_is_held(redis))
-    assert dead(redis) == []
-    left = redis.client().keys("celery-taskset-meta-*.[jtsd]")
-    assert left == [], left
 
 
-@both_kinds
-def test_what_fails_in_a_canvas_is_told_to_who_waits_for_the_whole(redis, workers, plain, app, kind):
-    workers(kind)
-    bad = lambda: app.signature(  # noqa: E731
-        "era.exec", args=["no list"], queue="eracompute", immutable=True
-    )
-    say = lambda text: command(app, "echo", text)  # noqa: E731
-    join = app.signature("plain.join")
-    before = chain(bad(), group(say("b"), say("c")), join)
-    behind = chain(say("a"), group(say("b"), bad()), join, say("d"))
-    deep = chord([chord([say("x"), bad()], say("b")), say("c")], join)
-    body = chord([say("x"), bad()], say("b") | say("c"))
-    # Celery does not tell the outer chord.
-    for canvas in (before, behind, body, *([deep] if kind == "rust" else [])):
-        sent = canvas.apply_async()
-        with pytest.raises(Exception, match="cannot read its arguments"):
-            AsyncResult(sent.id, app=app).get(timeout=30)
-    assert redis.client().get("joined") is None, "no body was called"
+def test_our_worker_leaves_what_follows_a_task_to_celery_and_runs_nothing(redis, workers, app):
+    worker = workers("rust")
+    count = lambda: command(app, "redis-cli", "-p", str(redis.port), "incr", "runs")  # noqa: E731
+    sent = [
+        chain(count(), count(), count()).apply_async(),
+        chord([count(), count()], count()).apply_async(),
+        count().apply_async(link=count()),
+        count().apply_async(link_error=count()),
+    ]
+    # Whoever waits for the whole is told, and not only who waits for what was refused.
+    for result in sent:
+        with pytest.raises(Exception, match="served by Celery workers only"):
+            result.get(timeout=30)
+    eventually(lambda: len(dead(redis)) == 5 and nothing_is_held(redis))
+    assert redis.client().get("runs") is None
+    # None is lost: sent again, a Celery worker serves it.
+    worker.stop()
+    for number, _ in redis.client().xrange("era:dead"):
+        send_again(redis, number)
+    workers("celery", "two")
+    eventually(lambda: redis.client().get("runs") == b"9")
+    # This client remembers the failures that it was told.
+    kept = lambda id: json.loads(redis.client().get(f"celery-task-meta-{id}") or "{}")  # noqa: E731
+    for result in sent:
+        eventually(lambda: kept(result.id).get("status") == "SUCCESS")
     eventually(lambda: nothing_is_held(redis))
+    assert (redis.client().get("runs"), dead(redis)) == (b"9", [])
 
 
 @pytest.mark.parametrize("kinds", [("rust", "rust"), ("celery", "celery"), ("celery", "rust")])

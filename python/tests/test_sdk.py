@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from conftest import Site, eventually
+from conftest import Site, eventually, program
 
 import era
 
@@ -47,6 +47,35 @@ def test_a_quote_has_a_price_and_a_slot(client):
     assert quoted.quote.finish > quoted.quote.start
     assert quoted.hold is None
     assert client.quote(SMALL, 60, hold=True).hold.id >= 0
+
+
+def test_what_is_not_said_the_server_says(client):
+    soon = dt.datetime.now(dt.timezone.utc) + dt.timedelta(hours=9)
+    for made in (
+        client.submit(["true"], deadline=soon),
+        client.submit(["true"], accept_price=True),
+    ):
+        assert made.quote.price >= 0
+        job = client.job(made.job)
+        assert job.spec["ask"]["resources"] == {"cpu": "1", "memory": "1Gi"}
+        assert job.spec["ask"]["duration_s"] == 3600
+    assert client.submit(["true"], SMALL).quote is None
+
+
+def test_whoever_waits_for_credits_is_told(client, caplog):
+    def grant(amount):
+        answer = client._http.post("/api/v1/users/admin/grants", json={"amount": str(amount)})
+        answer.raise_for_status()
+
+    balance = client.me().balance
+    grant(-balance)
+    job = client.submit(["true"], SMALL, 60).job
+    with pytest.raises(TimeoutError, match="an administrator can grant credits"):
+        client.wait(job, 1)
+    assert "the wallet holds 0.00 credits" in caplog.text
+    assert client.quote(SMALL, 60).wallet == 0
+    grant(balance)
+    assert client.wait(job, 60).state == "succeeded"
 
 
 def test_a_job_runs_to_its_end_with_its_log(client):
@@ -102,6 +131,66 @@ def test_a_job_tells_its_metrics_through_the_package(here, client, tmp_path):
     # Values are written down a moment later.
     points = eventually(lambda: (p := client.metrics(job.id, names=["loss"]).items) and len(p) == 3 and p)
     assert [(point.step, point.value) for point in points] == [(0, 0.5), (1, 0.25), (2, 0.5 / 3)]
+
+
+LOOK = "import os; print(sorted(os.listdir('.'))); open('checkpoints/at', 'a').write('x')"
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """A working folder with code in it, and what is none."""
+    (tmp_path / "lib").mkdir()
+    for name, text in [("look.py", LOOK), ("lib/a.py", ""), ("big.bin", ""), (".gitignore", "*.bin")]:
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ERA_BINARY", program())
+    return tmp_path
+
+
+def told(client, submitted) -> str:
+    job = client.wait(submitted.job, 60)
+    # A line may come in pieces.
+    return "".join(line.text for line in client.logs(job.id).items)
+
+
+def test_code_goes_along_as_with_the_command_line(client, work):
+    command, seen = ["python3", "look.py"], "['.gitignore', 'checkpoints', 'lib', 'look.py', 'outputs']"
+    assert told(client, client.submit(command, SMALL, 60)) == seen
+    in_shell = ["sh", "-c", "cd . && python3 look.py"]
+    assert told(client, client.submit(in_shell, SMALL, 60)) == seen
+    # What was sent is named by its hash, and another folder by its path.
+    sent = client.job(client.submit(command, SMALL, 60).job).spec["work"]["code"]
+    elsewhere = work / "lib"
+    (elsewhere / "look.py").write_text(LOOK)
+    assert told(client, client.submit(command, SMALL, 60, code=sent)) == seen
+    other = "['a.py', 'checkpoints', 'look.py', 'outputs']"
+    for folder in (elsewhere, "lib"):
+        assert told(client, client.submit(command, SMALL, 60, code=folder)) == other
+    assert client.job(client.submit(command, SMALL, 60, code=False).job).spec["work"].get("code") is None
+    assert client.job(client.submit(["true"], SMALL, 60).job).spec["work"].get("code") is None
+    with pytest.raises(era.EraError, match="nowhere is no folder"):
+        client.submit(command, SMALL, 60, code="nowhere")
+
+
+def test_code_goes_along_with_the_client_that_is_awaited_and_to_no_server_that_is_not_there(here, work):
+    async def submit():
+        async with era.AsyncClient(here.url, here.token()) as client:
+            submitted = await client.submit(["python3", "look.py"], SMALL, 60)
+            return await client.wait(submitted.job, 60)
+
+    assert asyncio.run(submit()).state == "succeeded"
+    with era.Client("http://127.0.0.1:9") as client, pytest.raises(era.NoServer):
+        client.submit(["python3", "look.py"], SMALL, 60)
+
+
+def test_a_job_handed_in_again_goes_on_from_its_checkpoints_or_begins_fresh(client, work):
+    code = "import os; at = 'checkpoints/at'; print(os.path.exists(at)); open(at, 'w').close()"
+    first = client.submit(["python3", "-c", code], SMALL, 60)
+    assert told(client, first) == "False"
+    again = client.retry(first.job)
+    assert again.checkpoints_of == first.job and told(client, again) == "True"
+    fresh = client.retry(first.job, fresh=True)
+    assert fresh.checkpoints_of is None and told(client, fresh) == "False"
 
 
 def test_a_bid_is_promised_and_costs_what_was_quoted(client):

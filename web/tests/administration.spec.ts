@@ -40,6 +40,16 @@ test.describe('for administrators', () => {
     await expect.poll(balance).toBe(before);
   });
 
+  test('in a column all balances have as many decimals, however small one is', async ({ page, server }) => {
+    await server.ask('POST', '/users', { name: 'penny', group: 'pennies', credits: '0.000593', password: PASSWORD });
+    await page.goto('/administration');
+    const row = (name: string) => page.getByRole('row').filter({ has: page.getByText(name, { exact: true }) });
+    await expect(row('penny')).toContainText('0.00');
+    await expect(row('penny')).not.toContainText('0.0005');
+    await page.goto('/administration?search=penny');
+    await expect(row('penny')).toContainText('0.00059');
+  });
+
   test('a quota that the group does not allow is refused in a sentence, one that it allows is set', async ({ page, server }) => {
     await server.ask('POST', '/groups', { name: 'tight', quota: { gpu: '4' } });
     await server.ask('POST', '/users', { name: 'tim', group: 'tight', password: PASSWORD });
@@ -203,7 +213,6 @@ test.describe('for administrators', () => {
 
   for (const theme of THEMES) {
     test(`no section has anything for axe to find, in ${theme}`, async ({ page }) => {
-      test.setTimeout(60_000);
       await page.emulateMedia({ colorScheme: theme });
       for (const tab of ['users', 'groups', 'market', 'tokens', 'audit', 'health']) {
         await page.goto(`/administration?tab=${tab}`);

@@ -20,7 +20,6 @@ function english(page: Page): Promise<string[]> {
 }
 
 test('no page of the Chinese page speaks English', async ({ page, server, seeded }) => {
-  test.setTimeout(300_000);
   await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${seeded.done}`)).state === 'succeeded');
   const look = async (name: string) => {
     await expect(page.locator('main h1').first()).toBeVisible();

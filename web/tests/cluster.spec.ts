@@ -69,14 +69,14 @@ test('what others promise is seen by whoever looks, without a reload, and not wh
   const before = await bars();
   const job = await takeNodes(server, 'inference', 3, [500, 501]);
   try {
-    await expect.poll(bars, { timeout: 20_000 }).toBeGreaterThanOrEqual(before + 3);
+    await expect.poll(bars).toBeGreaterThanOrEqual(before + 3);
     await expect(next).toHaveCount(await ahead());
     await expect(panel.getByText('promised', { exact: true })).toBeVisible();
     await expect(page.getByText('of-somebody-else')).toBeHidden();
   } finally {
     await server.ask('POST', `/jobs/${job}/cancel`);
   }
-  await expect.poll(bars, { timeout: 20_000 }).toBe(before);
+  await expect.poll(bars).toBe(before);
 });
 
 test('jobs are named though more hold the cluster than are listed', async ({ page, seeded }) => {
@@ -313,7 +313,6 @@ test.describe('for administrators', () => {
 
   test('a drain with a time says when, and one at once stops what runs, which goes on when there is room', async ({ page, server }) => {
     // What is stopped has its grace period.
-    test.setTimeout(150_000);
     // On the machine itself: simulated tasks are over too soon.
     const asks = { resources: { cpu: '100m', memory: '64Mi' }, duration_s: 3600, constraints: { pool: 'default' } };
     const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'to-be-moved', work: { command: ['sleep', '3000'] }, ask: asks });
@@ -340,7 +339,7 @@ test.describe('for administrators', () => {
     await panel.getByRole('button', { name: 'Drain otherwise' }).click();
     await dialog.getByLabel('Stop it now').check();
     await dialog.getByRole('button', { name: 'Stop and drain' }).click();
-    await until(async () => (await read()).state === 'waiting', 90_000);
+    await until(async () => (await read()).state === 'waiting');
     await expect(panel).toContainText('It is empty.');
     await panel.getByRole('button', { name: 'Resume' }).click();
     await until(async () => (await read()).state === 'running');

@@ -1,5 +1,6 @@
 /** What holds on every page, as its list has them: in both themes, both languages, wide and narrow. */
 import { ADMIN, expect, findings, test } from './harness';
+import { brokenNumbers } from './harness/numbers';
 import { DOORS, everyPage, filledPages, toDoor } from './harness/pages';
 
 test.use({ account: ADMIN });
@@ -11,8 +12,7 @@ const FORMS = [
 ] as const;
 
 for (const { theme, language, width } of FORMS) {
-  test(`axe finds nothing and nothing is wider than the screen: ${theme}, ${language}, ${width} px`, async ({ page, seeded, server }) => {
-    test.setTimeout(300_000);
+  test(`axe finds nothing, nothing is wider than the screen and no number is broken: ${theme}, ${language}, ${width} px`, async ({ page, seeded, server }) => {
     await page.emulateMedia({ colorScheme: theme });
     await page.setViewportSize({ width, height: 900 });
     // Not in the sandboxed charts of a run.
@@ -23,6 +23,7 @@ for (const { theme, language, width } of FORMS) {
       await expect(page.locator('.skeleton')).toHaveCount(0);
       await page.waitForTimeout(300);
       expect(await findings(page), name).toEqual([]);
+      expect(await brokenNumbers(page), name).toEqual([]);
       // Narrow also as a screen of 1280 px is at 400 %.
       for (const across of width < 1280 ? [width, 320] : [width]) {
         await page.setViewportSize({ width: across, height: 900 });

@@ -11,7 +11,6 @@ test.skip(!existsSync(FIREFOX), `no browser at ${FIREFOX}: install firefox-esr, 
 test.use({ account: NOBODY });
 
 test('the main flow works in Firefox too', async ({ server, seeded }) => {
-  test.setTimeout(120_000);
   const browser = await puppeteer.launch({ browser: 'firefox', executablePath: FIREFOX, headless: true });
   try {
     const page = await browser.newPage();

@@ -1,4 +1,5 @@
 /** The list of jobs: filters that a link carries, order, many at a time, alive. */
+import type { Locator } from '@playwright/test';
 import { ADMIN, expect, findings, test, THEMES, tokenOf, until, USER } from './harness';
 
 test('filters by state and name, and the address says so', async ({ page, seeded }) => {
@@ -17,6 +18,63 @@ test('filters by state and name, and the address says so', async ({ page, seeded
   await expect(table.getByRole('link', { name: 'resnet-sweep' })).toBeVisible();
   await table.getByRole('link', { name: 'resnet-sweep' }).click();
   await expect(page).toHaveURL(new RegExp(`/jobs/${seeded.promised}$`));
+});
+
+test('tells how jobs ended from each other, and says which states there are not', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  const local = { resources: { cpu: '100m', memory: '64Mi' }, duration_s: 60, constraints: { pool: 'default' } };
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'ends-badly', work: { command: ['false'] }, ask: local }, token);
+  await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${job}`)).state === 'failed');
+  await page.goto('/jobs?state=failed&name=ends-badly');
+  const row = page.getByRole('link', { name: 'ends-badly' });
+  await expect(row).toBeVisible();
+  const ended = page.getByRole('combobox', { name: 'Ended' });
+  await expect(ended).toHaveValue('failed');
+  await expect(page.getByRole('radio', { name: 'Over' })).toBeChecked();
+  await ended.selectOption('Succeeded');
+  await expect(page).toHaveURL(/state=succeeded/);
+  await expect(page.getByText('No job is like that')).toBeVisible();
+  // Its end looks like what it is.
+  await page.goto(`/jobs/${job}`);
+  const step = page.getByRole('listitem').filter({ hasText: 'Failed: a task exited with code 1.' });
+  const bad = await page.evaluate(() => {
+    const probe = document.body.appendChild(document.createElement('i'));
+    probe.style.setProperty('color', 'var(--bad)');
+    return getComputedStyle(probe).color;
+  });
+  expect(await step.evaluate((element) => getComputedStyle(element, '::before').backgroundColor)).toBe(bad);
+  // Several at once, as a link may ask.
+  await page.goto('/jobs?state=failed,broken&name=ends-badly');
+  await expect(row).toBeVisible();
+  await expect(page.getByRole('radio', { name: 'Failed, Promise broken' })).toBeChecked();
+  await page.goto('/jobs?state=fialed');
+  await expect(page.getByRole('alert')).toContainText('did you mean `failed`?');
+  await expect(page.getByRole('table')).toHaveCount(0);
+  expect(await findings(page)).toEqual([]);
+  await page.getByRole('radio', { name: 'All' }).check();
+  await expect(page.getByRole('alert')).toHaveCount(0);
+  await expect(row).toBeVisible();
+});
+
+test('a cancelled promise costs in the list what its own page says', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  const ask = { resources: { cpu: '8', memory: '8Gi', gpu: '2' }, duration_s: 7200, earliest: at(60), deadline: at(90), constraints: { pool: 'training' } };
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'given-up', work: { command: ['true'] }, ask, value: '900' }, token);
+  await server.ask('POST', `/jobs/${job}/cancel`, undefined, token);
+  const { cost } = await server.ask<{ cost: { charged: string; net: string } }>('GET', `/jobs/${job}`);
+  expect(Number(cost.net)).toBeLessThan(Number(cost.charged));
+  // As many digits as it takes until the page's sum adds up, and two in the list: the same amount, rounded.
+  const told = async (amount: Locator) => {
+    const text = await amount.innerText();
+    const digits = text.split('.')[1]?.length ?? 0;
+    expect(digits).toBeGreaterThanOrEqual(2);
+    expect(Math.abs(Number(text) - Number(cost.net)), text).toBeLessThanOrEqual(10 ** -digits / 2 + 1e-9);
+  };
+  await page.goto('/jobs?state=cancelled&name=given-up');
+  await told(page.getByRole('row').filter({ has: page.getByRole('link', { name: 'given-up' }) }).first().getByRole('cell').last());
+  await page.goto(`/jobs/${job}`);
+  await told(page.locator('dt', { hasText: 'Net' }).locator('+ dd'));
 });
 
 test('sorts by a column, both ways', async ({ page }) => {
@@ -87,6 +145,28 @@ test('cancels several at once after asking, and they change by themselves', asyn
   await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${ids[0]}`)).state === 'cancelled');
 });
 
+test('many are handed in again after asking, with what those of a promise cost', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  const ask = { resources: { cpu: '1', memory: '1Gi' }, duration_s: 600, constraints: { pool: 'training' } };
+  const bid = { name: 'anew-a', work: { command: ['true'] }, ask: { ...ask, earliest: at(90), deadline: at(95) }, value: '50' };
+  const queued = { name: 'anew-b', work: { command: ['true'] }, ask, after: [{ job: 2 }] };
+  for (const job of [bid, queued]) {
+    const made = await server.ask<{ job: number }>('POST', '/jobs', job, token);
+    await server.ask('POST', `/jobs/${made.job}/cancel`, undefined, token);
+  }
+  await page.goto('/jobs?name=anew');
+  await page.getByRole('checkbox', { name: 'Select all' }).check();
+  await page.getByRole('button', { name: 'Retry' }).click();
+  const dialog = page.getByRole('dialog');
+  await expect(dialog).toContainText(/One has a promise, which costs [\d.]+ credits now\. One waits in its queue and pays for what it uses\./);
+  await page.getByRole('button', { name: 'Submit 2 jobs' }).click();
+  await expect(page.getByText('4 jobs', { exact: true })).toBeVisible();
+  const { items } = await server.ask<{ items: { id: number; state: string }[] }>('GET', '/jobs?name=anew&state=active');
+  expect(items).toHaveLength(2);
+  for (const { id } of items) await server.ask('POST', `/jobs/${id}/cancel`);
+});
+
 test('many that leave the filter at once are gone from it', async ({ page, server }) => {
   const token = await tokenOf(server, USER);
   const ask = { resources: { cpu: '1', memory: '1Gi' }, duration_s: 60 };
@@ -97,7 +177,7 @@ test('many that leave the filter at once are gone from it', async ({ page, serve
   await page.getByRole('checkbox', { name: 'Select all' }).check();
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('button', { name: 'Cancel 20 jobs' }).click();
-  await expect(page.getByText('No job is like that')).toBeVisible({ timeout: 15_000 });
+  await expect(page.getByText('No job is like that')).toBeVisible();
 });
 
 test('all jobs of an array that is handed in elsewhere appear by themselves', async ({ page, server }) => {

@@ -5,13 +5,12 @@ test.use({ account: ADMIN });
 const FIVE = ['Start-up time', 'Starts that succeed', 'Runs that succeed', 'Utilisation', 'Unit cost'];
 
 test('has the five measures, then the same period without ERA beside them', async ({ page, server }) => {
-  test.setTimeout(60_000);
   await page.goto('/report');
   for (const name of FIVE) await expect(page.getByRole('region', { name, exact: true })).toBeVisible();
   const report = await server.ask<{ with: { run_success: number }; without: { refusals: number } }>('GET', '/report?without=true');
   const runs = page.getByRole('region', { name: 'Runs that succeed' });
   await expect(runs).toContainText(new Intl.NumberFormat('en-GB', { style: 'percent', maximumFractionDigits: 1 }).format(report.with.run_success));
-  await expect(runs.getByText('Without')).toBeVisible({ timeout: 30_000 });
+  await expect(runs.getByText('Without')).toBeVisible();
   await expect(page.getByText(`Without: ${report.without.refusals}`, { exact: true }).first()).toBeVisible();
   await expect(page.getByRole('row', { name: /In all/ })).toBeVisible();
 });
@@ -19,7 +18,7 @@ test('has the five measures, then the same period without ERA beside them', asyn
 test('says how much of the period was only simulated', async ({ page, server }) => {
   const ask = { resources: { cpu: '1', memory: '1Gi', gpu: '1' }, duration_s: 60, constraints: { pool: 'inference' } };
   const { job } = await server.ask<{ job: number }>('POST', '/jobs', { work: { command: ['true'] }, ask });
-  await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${job}`)).state === 'succeeded', 30_000);
+  await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${job}`)).state === 'succeeded');
   const { simulated } = await server.ask<{ simulated: { jobs: number; nodes: number } }>('GET', '/report');
   expect(simulated.nodes).toBe(7);
   expect(simulated.jobs).toBeGreaterThan(0);
@@ -50,7 +49,7 @@ test('on paper charts are in dark ink, also where the screen is dark', async ({ 
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.goto('/report');
   const canvas = page.getByRole('main').locator('canvas').first();
-  await expect(canvas).toBeVisible({ timeout: 20_000 });
+  await expect(canvas).toBeVisible();
   /** Whether something is drawn in a colour: of the axis' letters, in either theme. */
   const drawnIn = (colour: readonly number[]) =>
     canvas.evaluate((drawn: HTMLCanvasElement, wanted) => {
@@ -84,7 +83,7 @@ for (const theme of THEMES) {
   test(`has nothing for axe to find, in ${theme}`, async ({ page }) => {
     await page.emulateMedia({ colorScheme: theme });
     await page.goto('/report');
-    await expect(page.getByRole('region', { name: 'Runs that succeed' }).getByText('Without')).toBeVisible({ timeout: 20_000 });
+    await expect(page.getByRole('region', { name: 'Runs that succeed' }).getByText('Without')).toBeVisible();
     expect(await findings(page)).toEqual([]);
   });
 }

@@ -1,5 +1,6 @@
 /** What surrounds every page: language, theme, palette, keyboard, phone, lost connections, policy. */
-import { ADMIN, expect, findings, test, tokenOf, USER } from './harness';
+import { ADMIN, expect, findings, PASSWORD, test, TIGHT, tokenOf, USER } from './harness';
+import { signIn } from './harness/sign-in';
 
 test('speaks Chinese to a Chinese browser, and the reader can change that for good', async ({ browser, page, server }) => {
   const cookies = await page.context().cookies();
@@ -72,6 +73,65 @@ test('Ctrl-K goes anywhere by a few letters, and to a job by its number', async 
   await expect(page.getByRole('heading', { name: 'Welcome to ERA' })).toBeVisible();
 });
 
+test('Ctrl-K finds jobs, data sets, nodes and pools by their names, and nothing of others', async ({ page, server, browser, seeded }) => {
+  const token = await tokenOf(server, USER);
+  await server.ask('POST', '/data', { name: 'resnet-pictures', visibility: 'private' }, token);
+  const palette = page.getByRole('dialog', { name: 'Commands' });
+  const option = palette.getByRole('option');
+  const type = async (text: string) => {
+    await expect(palette).toBeHidden();
+    await page.keyboard.press('Control+k');
+    await expect(palette.getByRole('combobox')).toBeFocused();
+    await page.keyboard.type(text);
+  };
+  await page.goto('/');
+  await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  await type('resnet');
+  await expect(option.filter({ hasText: 'resnet-sweep' })).toContainText(`#${seeded.promised}`);
+  await expect(option.filter({ hasText: 'resnet-pictures' })).toContainText('Data set');
+  expect(await findings(page)).toEqual([]);
+  await expect(option.first()).toHaveAttribute('aria-selected', 'true');
+  await page.keyboard.press('ArrowDown');
+  await expect(option.nth(1)).toHaveAttribute('aria-selected', 'true');
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(new RegExp(`/jobs/${seeded.promised}$`));
+  // In the middle of a name, whatever its letters are.
+  await type('SWEEP');
+  await expect(option.filter({ hasText: 'resnet-sweep' })).toBeVisible();
+  await page.keyboard.press('Escape');
+  await type('resnet-pic');
+  await expect(option).toHaveCount(1);
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(new RegExp(`/data/${USER}/resnet-pictures$`));
+  await type('h100-2');
+  await expect(option).toHaveCount(1);
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(/\/cluster\?node=h100-2$/);
+  await type('inference');
+  await expect(option.filter({ hasText: 'Pool' })).toHaveCount(1);
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(/\/market\?pool=inference$/);
+  const asked: string[] = [];
+  page.on('request', (request) => request.url().includes('/data?') && asked.push(request.url()));
+  await type('no-such-thing');
+  await expect(page.getByText('Nothing is called that.')).toBeVisible();
+  // Once for all that was typed, not for each letter of it.
+  expect(asked).toHaveLength(1);
+  // Somebody else finds the same nodes, and nothing of hers.
+  const context = await browser.newContext({ baseURL: server.url, locale: 'en-GB' });
+  await context.addCookies([{ name: 'era_session', value: await signIn(server, TIGHT, PASSWORD), url: server.url }]);
+  const other = await context.newPage();
+  await other.goto('/');
+  await expect(other.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  await other.keyboard.press('Control+k');
+  await other.keyboard.type('h100-2');
+  await expect(other.getByRole('option').filter({ hasText: 'h100-2' })).toBeVisible();
+  await other.getByRole('combobox').fill('resnet-');
+  await expect(other.getByText('Nothing is called that.')).toBeVisible();
+  await context.close();
+});
+
 test('the keyboard alone reaches the content and the menus', async ({ page }) => {
   await page.goto('/');
   await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
@@ -139,14 +199,53 @@ test('the balance in the frame is the one of now: after a gift, and after a prom
 
 test('a server that goes away is told, and its return is noticed without a reload', async ({ page, server }) => {
   test.skip(Boolean(process.env.ERA_PAGE), 'what stands between keeps the connection open');
-  test.setTimeout(90_000);
   await page.goto('/');
   await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
   await server.halt();
   await expect(page.getByText('Connection lost')).toBeVisible();
+  // To a page whose files are not here yet.
+  await page.getByRole('navigation').getByRole('link', { name: 'Market' }).click();
+  await expect(page.getByRole('main').getByRole('alert')).toContainText('The server does not answer.');
   await server.restart();
-  await expect(page.getByText('Connection lost')).toBeHidden({ timeout: 40_000 });
+  await expect(page.getByRole('heading', { name: 'Market', level: 1 })).toBeVisible();
+  await expect(page.getByText('Connection lost')).toBeHidden();
   await expect(page.getByRole('img', { name: 'Live' })).toBeVisible();
+});
+
+test('a page whose files do not come is there, with its looks, as soon as they do', async ({ page }) => {
+  await page.goto('/');
+  await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  const documents: string[] = [];
+  page.on('request', (request) => request.isNavigationRequest() && documents.push(request.url()));
+  await page.route(({ pathname }) => !pathname.startsWith('/api/'), (route) => route.abort('connectionrefused'));
+  await page.getByRole('navigation').getByRole('link', { name: 'Market' }).click();
+  const alert = page.getByRole('main').getByRole('alert');
+  await expect(alert).toContainText('The server does not answer.');
+  await expect(alert).not.toContainText('CSS');
+  expect(await findings(page)).toEqual([]);
+  // Trying again is no way into the browser's own page of errors.
+  await alert.getByRole('button', { name: 'Try again' }).click();
+  await expect(alert).toBeVisible();
+  expect(documents).toEqual([]);
+  await page.unrouteAll();
+  await expect(page.getByRole('heading', { name: 'Market', level: 1 })).toBeVisible();
+  await expect(page).toHaveURL(/\/market$/);
+  await expect(page.locator('main .stats')).toHaveCSS('display', 'grid');
+  expect(documents).toHaveLength(1);
+});
+
+test('a page that cannot be had is asked for in one new document, and then it is said', async ({ page }) => {
+  await page.goto('/');
+  await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
+  const documents: string[] = [];
+  page.on('request', (request) => request.isNavigationRequest() && documents.push(request.url()));
+  await page.route(/\/assets\/Market-.*\.js/, (route) => route.fulfill({ status: 404 }));
+  await page.getByRole('navigation').getByRole('link', { name: 'Market' }).click();
+  await expect(page.getByRole('main').getByRole('alert')).toContainText('This page could not be loaded');
+  expect(documents).toHaveLength(1);
+  // Others are there.
+  await page.getByRole('navigation').getByRole('link', { name: 'Wallet' }).click();
+  await expect(page.getByRole('heading', { name: 'Wallet', level: 1 })).toBeVisible();
 });
 
 test('windows of one browser share one stream, and another takes over when its holder closes', async ({ page }) => {

@@ -1,6 +1,8 @@
 /** The wallet: what it holds and where it went, what is left of limits, and what groups owe. */
 import { readFileSync } from 'node:fs';
 import { ADMIN, expect, findings, PASSWORD, test, THEMES, USER } from './harness';
+import { brokenNumbers } from './harness/numbers';
+import { signIn } from './harness/sign-in';
 
 /** One who is only here, so that what others' tests spend changes nothing. */
 const OWNER = 'wanda';
@@ -153,3 +155,24 @@ test('on a phone nothing is wider than the screen', async ({ page }) => {
   await expect(page.getByText('Paid for a reservation').first()).toBeVisible();
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
 });
+
+for (const language of ['en', 'zh']) {
+  test(`on a phone every number is whole, and what was paid is read: ${language}`, async ({ page, server }) => {
+    const name = `rich-${language}`;
+    await server.ask('POST', '/users', { name, group: 'speech', credits: '1234567.89', password: PASSWORD });
+    const { token } = await server.ask<{ token: string }>('POST', '/sessions', { user: name, password: PASSWORD, label: 'phone' });
+    const job = { work: { command: ['true'] }, ask: { resources: { cpu: '4', memory: '8Gi', gpu: '1' }, duration_s: 60, constraints: { pool: 'inference' } } };
+    const { job: id } = await server.ask<{ job: number }>('POST', '/jobs', job, token);
+    await page.context().addCookies([{ name: 'era_session', value: await signIn(server, name, PASSWORD), url: server.url }]);
+    await page.addInitScript((chosen) => localStorage.setItem('era.language', chosen), language);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto('/wallet');
+    const lines = page.getByRole('table').last().getByRole('row').filter({ hasText: `#${id}` });
+    await expect(lines.first()).toBeVisible();
+    expect(await brokenNumbers(page)).toEqual([]);
+    // What was done has room, with its number and its mark below it.
+    const what = lines.first().locator('.row .cut').first();
+    expect(await what.evaluate((words) => words.clientWidth / words.scrollWidth)).toBeGreaterThan(0.6);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  });
+}

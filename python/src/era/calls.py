@@ -6,7 +6,9 @@ types that a user sees; the two clients only carry them.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+import os
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ from .models import (
     read,
     worth,
 )
+from .upload import Code, is_hash
 
 T = TypeVar("T")
 
@@ -55,6 +58,8 @@ class Call(Generic[T]):
     query: dict[str, Any] | None = None
     # Creations carry a key, so that one that is repeated after a lost answer is made once.
     key: str | None = None
+    # Code that is sent before, and named in the body.
+    code: Code | None = None
 
 
 def _one(kind: type[T]) -> Callable[[Any], T]:
@@ -72,6 +77,10 @@ def _page(kind: type[T]) -> Callable[[Any], Page[T]]:
     return answer
 
 
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds)
+
+
 def _nothing(_: Any) -> None:
     return None
 
@@ -82,8 +91,8 @@ def me() -> Call[User]:
 
 
 def quote(
-    resources: Resources | dict[str, Any],
-    duration_s: float,
+    resources: Resources | dict[str, Any] | None = None,
+    duration_s: float | None = None,
     value: Worth | None = None,
     *,
     menu: bool = False,
@@ -96,7 +105,7 @@ def quote(
 ) -> Call[Quoted]:
     """What a bid would get. Nothing is promised unless `hold` is set: `submit` takes the hold."""
     bid = Bid(
-        resources, int(duration_s), value, replicas, gpus, earliest, deadline, constraints
+        resources, _whole(duration_s), value, replicas, gpus, earliest, deadline, constraints
     )
     return _quote({"ask": bid.ask()}, value, menu, hold)
 
@@ -134,19 +143,20 @@ def _quote(
 
 def submit(
     command: Iterable[str] | Work,
-    resources: Resources | dict[str, Any],
-    duration_s: float,
+    resources: Resources | dict[str, Any] | None = None,
+    duration_s: float | None = None,
     value: Worth | None = None,
     *,
     env: dict[str, str] | None = None,
     secrets: Iterable[str] | None = None,
-    code: str | None = None,
+    code: str | os.PathLike[str] | Literal[False] | None = None,
     image: str | None = None,
     name: str | None = None,
     project: str | None = None,
     queue: str | None = None,
     priority: int | None = None,
     most: Amount | None = None,
+    accept_price: bool | None = None,
     hold: Hold | int | None = None,
     overrun: Overrun | None = None,
     release_when_idle: bool | None = None,
@@ -161,17 +171,30 @@ def submit(
     deadline: When | None = None,
     constraints: dict[str, Any] | None = None,
 ) -> Call[Submitted]:
-    """Hands a job in. With a value it is a bid, with a hold it takes the quote that was held;
-    without either it waits in a queue. It finds its secrets in its environment, by their names."""
+    """Hands a job in. With a value it is a bid, with a hold it takes the quote that was held, with
+    `accept_price`, `most` or a deadline it takes the price; without any of them it waits in a
+    queue. What is not said the server says: see its documentation. It finds its secrets in its environment, by their names.
+
+    Code goes along as with `era submit`: the working folder where the command names a file in it,
+    without what .gitignore and .eraignore say. `code` is another folder, the hash of code that was
+    sent before, or `False` for none."""
     if isinstance(command, str):
         raise TypeError("the command is a list of words: for a shell's, ['sh', '-c', command]")
     if isinstance(command, Work):
         work = command
     else:
         words = [str(word) for word in command]
-        work = Work(words, env or {}, code, [], image, list(secrets or ()))
+        work = Work(words, env or {}, None, [], image, list(secrets or ()))
+    if code is None:
+        sent = None if work.code else Code(work.command)
+    elif code is False:
+        sent = None
+    elif isinstance(code, str) and is_hash(code):
+        work, sent = dataclasses.replace(work, code=code), None
+    else:
+        sent = Code(work.command, os.fspath(code))
     bid = Bid(
-        resources, int(duration_s), value, replicas, gpus, earliest, deadline, constraints
+        resources, _whole(duration_s), value, replicas, gpus, earliest, deadline, constraints
     )
     body: dict[str, Any] = {"work": plain(work), "ask": bid.ask()}
     if value is not None:
@@ -182,6 +205,7 @@ def submit(
         "queue": queue,
         "priority": priority,
         "most": None if most is None else str(most),
+        "accept_price": accept_price,
         "attributes": attributes,
         "array": array,
         "after": after,
@@ -191,7 +215,7 @@ def submit(
         "release_when_idle": release_when_idle,
     }
     body |= {name: plain(one) for name, one in options.items() if one is not None}
-    return Call("POST", "/jobs", _one(Submitted), body, key=key or uuid.uuid4().hex)
+    return Call("POST", "/jobs", _one(Submitted), body, key=key or uuid.uuid4().hex, code=sent)
 
 
 def job(id: int) -> Call[Job]:
@@ -218,6 +242,14 @@ def jobs(
 def cancel(id: int) -> Call[None]:
     """Gives a job up."""
     return Call("POST", f"/jobs/{int(id)}/cancel", _nothing, {})
+
+
+def retry(id: int, *, fresh: bool = False, key: str | None = None) -> Call[Submitted]:
+    """Hands an ended job in again, as a new one. It finds a copy of the other's checkpoints among
+    its own, unless it is to begin `fresh`."""
+    query = {"fresh": "true"} if fresh else None
+    path = f"/jobs/{int(id)}/retry"
+    return Call("POST", path, _one(Submitted), {}, query, key=key or uuid.uuid4().hex)
 
 
 def logs(

@@ -7,8 +7,10 @@ that, the one at once and the other to be awaited.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import inspect
+import logging
 import time
 from collections.abc import Callable, Coroutine
 from types import TracebackType
@@ -16,7 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Union
 
 import httpx
 
-from . import calls, config
+from . import calls, config, upload
 from .calls import Call
 from .errors import EraError, NoServer, Refused
 from .models import CounterOffers, Job, read
@@ -32,6 +34,8 @@ AWAY_MAX_S = 30.0
 AWAY_EVERY_S = 1.0
 # A server says what is wrong; without a word of its own these are a proxy's.
 NOBODY_BEHIND = (502, 503, 504)
+
+LOG = logging.getLogger("era")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -107,11 +111,35 @@ class _Patience:
             raise error
 
 
+class _Told:
+    """Tells once why a job waits that its owner cannot get to start."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def look(self, job: Job) -> None:
+        explanation = job.explanation or {}
+        if explanation.get("why") == "funds" and not self._told:
+            self._told = True
+            LOG.warning("job %d: %s", job.id, explanation["sentence"])
+
+    def late(self, job: Job, timeout_s: float | None) -> TimeoutError:
+        """What whoever has waited for too long is told."""
+        why = f": {job.explanation['sentence']}" if job.explanation else ""
+        return TimeoutError(f"job {job.id} is {job.state} after {timeout_s} s{why}")
+
+
 def _headers(server: config.Server) -> dict[str, str]:
     headers = {"accept": "application/json", "user-agent": "era-python"}
     if server.token:
         headers["authorization"] = f"Bearer {server.token}"
     return headers
+
+
+def _with_code(call: Call[T], code: str | None) -> Call[T]:
+    """The same, with the code that was sent."""
+    work = call.body["work"] | ({} if code is None else {"code": code})
+    return dataclasses.replace(call, body=call.body | {"work": work}, code=None)
 
 
 def _request(call: Call[Any]) -> dict[str, Any]:
@@ -174,6 +202,7 @@ class Client:
     job = _plain(calls.job)
     jobs = _plain(calls.jobs)
     cancel = _plain(calls.cancel)
+    retry = _plain(calls.retry)
     logs = _plain(calls.logs)
     metrics = _plain(calls.metrics)
     secrets = _plain(calls.secrets)
@@ -181,6 +210,8 @@ class Client:
     remove_secret = _plain(calls.remove_secret)
 
     def _do(self, call: Call[T]) -> T:
+        if call.code is not None:
+            call = _with_code(call, upload.send(call.code, self.server))
         tries = 1
         while True:
             outcome: Outcome
@@ -197,7 +228,7 @@ class Client:
     def wait(self, id: int, timeout_s: float | None = None, every_s: float = 0.2) -> Job:
         """Waits until a job is over, also while the server is started again."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        patience = _Patience(until)
+        patience, told = _Patience(until), _Told()
         while True:
             try:
                 job = self.job(id)
@@ -208,8 +239,9 @@ class Client:
             patience.heard()
             if job.is_over:
                 return job
+            told.look(job)
             if until is not None and time.monotonic() >= until:
-                raise TimeoutError(f"job {id} is {job.state} after {timeout_s} s")
+                raise told.late(job, timeout_s)
             time.sleep(every_s)
 
     def close(self) -> None:
@@ -243,6 +275,7 @@ class AsyncClient:
     job = _awaited(calls.job)
     jobs = _awaited(calls.jobs)
     cancel = _awaited(calls.cancel)
+    retry = _awaited(calls.retry)
     logs = _awaited(calls.logs)
     metrics = _awaited(calls.metrics)
     secrets = _awaited(calls.secrets)
@@ -250,6 +283,9 @@ class AsyncClient:
     remove_secret = _awaited(calls.remove_secret)
 
     async def _do(self, call: Call[T]) -> T:
+        if call.code is not None:
+            sent = await asyncio.to_thread(upload.send, call.code, self.server)
+            call = _with_code(call, sent)
         tries = 1
         while True:
             outcome: Outcome
@@ -266,7 +302,7 @@ class AsyncClient:
     async def wait(self, id: int, timeout_s: float | None = None, every_s: float = 0.2) -> Job:
         """Waits until a job is over, also while the server is started again."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        patience = _Patience(until)
+        patience, told = _Patience(until), _Told()
         while True:
             try:
                 job = await self.job(id)
@@ -277,8 +313,9 @@ class AsyncClient:
             patience.heard()
             if job.is_over:
                 return job
+            told.look(job)
             if until is not None and time.monotonic() >= until:
-                raise TimeoutError(f"job {id} is {job.state} after {timeout_s} s")
+                raise told.late(job, timeout_s)
             await asyncio.sleep(every_s)
 
     async def close(self) -> None:

@@ -138,8 +138,8 @@ def worth(value: Worth) -> str | list[dict[str, str]]:
 class Bid:
     """What is asked for, when, and what it is worth."""
 
-    resources: Resources | dict[str, Any]
-    duration_s: int
+    resources: Resources | dict[str, Any] | None = None
+    duration_s: int | None = None
     value: Worth | None = None
     replicas: int | dict[str, int] | None = None
     gpus: int | None = None
@@ -153,13 +153,17 @@ class Bid:
         """The part of it that is priced."""
         asked: dict[str, Any] = plain(
             {
-                "resources": plain(self.resources),
-                "duration_s": self.duration_s,
-                **{
-                    name: getattr(self, name)
-                    for name in ("replicas", "gpus", "earliest", "deadline", "constraints")
-                    if getattr(self, name) is not None
-                },
+                name: getattr(self, name)
+                for name in (
+                    "resources",
+                    "duration_s",
+                    "replicas",
+                    "gpus",
+                    "earliest",
+                    "deadline",
+                    "constraints",
+                )
+                if getattr(self, name) is not None
             }
         )
         return asked
@@ -210,6 +214,8 @@ class Quoted:
     quote: Quote
     hold: Hold | None = None
     menu: list[MenuLine] = field(default_factory=list)
+    # What the wallet holds, where the price or the value is more.
+    wallet: Decimal | None = None
 
 
 @dataclass(frozen=True)
@@ -229,6 +235,8 @@ class CounterOffers:
     window: Offer | None = None
     size: dict[str, Any] | None = None
     duration: dict[str, Any] | None = None
+    # What the wallet holds, where one of these costs more.
+    wallet: Decimal | None = None
 
 
 @dataclass(frozen=True)
@@ -238,6 +246,8 @@ class Submitted:
     job: int
     count: int
     quote: Quote | None = None
+    # The job whose checkpoints it begins with, where it was handed in in the place of one.
+    checkpoints_of: int | None = None
 
 
 @dataclass(frozen=True)

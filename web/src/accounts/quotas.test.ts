@@ -5,7 +5,7 @@ import { nearness, quotaLines, quotaOf, textsOf, type QuotaUse } from './quotas'
 const used: QuotaUse = { cpu: '500m', memory: '32Gi', gpu: '2', cpu_hours: 1, memory_hours: 0, gpu_hours: 500, credits: '169.61', storage_bytes: 10 };
 
 it('amounts are read as Kubernetes writes them', () => {
-  for (const [text, is] of [['500m', 0.5], ['64Gi', 64 * 2 ** 30], ['0.5', 0.5], ['2k', 2000], ['0Gi', 0]] as const) expect(quantity(text), text).toBe(is);
+  for (const [text, is] of [['500m', 0.5], ['64Gi', 64 * 2 ** 30], ['64GiB', 64 * 2 ** 30], ['64GB', 64e9], ['0.5', 0.5], ['2k', 2000], ['0Gi', 0]] as const) expect(quantity(text), text).toBe(is);
   for (const text of ['', 'many', '-1', '1.2.3', '5Xi', undefined]) expect(quantity(text)).toBeUndefined();
 });
 

@@ -410,6 +410,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How many jobs that the caller may see are in each state: no more than 100,000 are counted. */
+        get: operations["get_jobs_counts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{id}": {
         parameters: {
             query?: never;
@@ -428,6 +445,23 @@ export interface paths {
         patch: operations["patch_jobs_id"];
         trace?: never;
     };
+    "/api/v1/jobs/{id}/again": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A job as it would be handed in again. Nothing is handed in. */
+        get: operations["get_jobs_id_again"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{id}/cancel": {
         parameters: {
             query?: never;
@@ -439,6 +473,40 @@ export interface paths {
         put?: never;
         /** Gives up a job, whatever it does, or all of its array. */
         post: operations["post_jobs_id_cancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The files that a job has in its checkpoints now, by path; or all of them as an archive. */
+        get: operations["get_jobs_id_checkpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/checkpoints/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One file of a job's checkpoints. Ranges are understood. */
+        get: operations["get_jobs_id_checkpoints_path"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -591,6 +659,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{id}/refund": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What giving up a job would bring back now, or all of its array. Nothing is given up. */
+        get: operations["get_jobs_id_refund"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{id}/release": {
         parameters: {
             query?: never;
@@ -617,7 +702,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Hands in again what a job was, as a new one of the same owner. */
+        /** Hands in again what a job was, as a new one of the same owner, which goes on from its checkpoints. */
         post: operations["post_jobs_id_retry"];
         delete?: never;
         options?: never;
@@ -885,7 +970,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Change one's own password. All other sessions and tokens end. */
+        /** Change one's own password. All other sessions and tokens end, but that of the server's own machine. */
         put: operations["put_password"];
         post?: never;
         delete?: never;
@@ -1571,6 +1656,19 @@ export interface components {
          * @enum {string}
          */
         AfterWhen: "ok" | "any";
+        /** @description A job as it would be handed in again. */
+        Again: {
+            /**
+             * @description The same work on terms that hold now: a window that has passed begins now and is as long as
+             *     it was. It has a value only where its owner said one: what it cost then is none.
+             */
+            job: components["schemas"]["NewJob"];
+            /**
+             * @description Whether it asks for a promise, which has a price. Else it waits in a queue and pays for what
+             *     it uses.
+             */
+            promise: boolean;
+        };
         /** @description Requests that are accepted together or not at all. */
         AllOf: {
             /** @description The requests. */
@@ -1622,9 +1720,9 @@ export interface components {
             deadline?: string | null;
             /**
              * Format: int64
-             * @description How long it runs at most, in seconds.
+             * @description How long it runs at most, in seconds; an hour where nothing is said.
              */
-            duration_s: number;
+            duration_s?: number | null;
             /**
              * Format: date-time
              * @description Not before; now where nothing is said.
@@ -1636,8 +1734,11 @@ export interface components {
              */
             gpus?: number | null;
             replicas?: components["schemas"]["Replicas"] | null;
-            /** @description What each replica needs. */
-            resources: components["schemas"]["BTreeMap"];
+            /**
+             * @description What each replica needs. Without a word on cores and memory: 4 cores and 4 GiB beside
+             *     GPUs, else a core and 1 GiB.
+             */
+            resources?: components["schemas"]["BTreeMap"];
         };
         /** @description Typed facts about a job that formulas and estimates may use. */
         Attributes: {
@@ -1864,6 +1965,8 @@ export interface components {
             size?: components["schemas"]["SizeOffer"] | null;
             /** @default null */
             value?: components["schemas"]["Credits"] | null;
+            /** @default null */
+            wallet?: components["schemas"]["Credits"] | null;
             /** @default null */
             window?: components["schemas"]["Offer"] | null;
         };
@@ -2185,6 +2288,15 @@ export interface components {
             /** @description Its tasks, newest attempt first. */
             tasks: components["schemas"]["Task"][];
         };
+        /** @description How many jobs are in each state. */
+        JobCounts: {
+            /** @description States of which there are as many or more: counting stops at 100,000. */
+            at_least?: components["schemas"]["JobState"][];
+            /** @description By state, for each that was asked for. */
+            counts: {
+                [key: string]: number;
+            };
+        };
         /** @description A change of a waiting job. */
         JobEdit: {
             /**
@@ -2242,7 +2354,7 @@ export interface components {
             likely_start?: string | null;
             /** @description What people call it. */
             name?: string | null;
-            /** @description What it was promised for, or has paid so far. */
+            /** @description What it costs: all that was charged or set aside for it so far, less all that came back. */
             price: components["schemas"]["Credits"];
             /** @description What it is done for. */
             project?: string | null;
@@ -2470,6 +2582,11 @@ export interface components {
             /** @description What it may do. */
             role: components["schemas"]["Role"];
         };
+        /**
+         * @description A measure that has a ratio.
+         * @enum {string}
+         */
+        Measure: "start_up" | "start_first" | "start_second" | "run_success" | "utilisation" | "unit_cost";
         /** @description The five measures. */
         Measures: {
             /**
@@ -2649,10 +2766,15 @@ export interface components {
             version?: string | null;
         };
         /**
-         * @description A job as it is handed in. With a `value` or a `hold` it is a bid; without either it waits in
-         *     a queue.
+         * @description A job as it is handed in. With a `value`, a `hold`, `accept_price`, `most` or a deadline it is
+         *     a bid; without any of them it waits in a queue.
          */
         NewJob: {
+            /**
+             * @description Makes it a bid that takes the price, whatever that is up to `most`. So does a deadline
+             *     without a value.
+             */
+            accept_price?: boolean;
             /** @description Jobs that must be over first. For queues. */
             after?: components["schemas"]["After"][];
             array?: components["schemas"]["Array"] | null;
@@ -2674,7 +2796,7 @@ export interface components {
              * Format: int32
              * @description The owner's own ranking of his jobs.
              */
-            priority?: number;
+            priority?: number | null;
             /** @description What it is done for: spending is told by project. */
             project?: string | null;
             /** @description The queue that it waits in without a promise; `default` where nothing is said. */
@@ -2835,7 +2957,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description A file that a job left in its outputs. */
+        /** @description A file that is kept of a job. */
         OutputFile: {
             /**
              * Format: int64
@@ -3102,7 +3224,7 @@ export interface components {
                 likely_start?: string | null;
                 /** @description What people call it. */
                 name?: string | null;
-                /** @description What it was promised for, or has paid so far. */
+                /** @description What it costs: all that was charged or set aside for it so far, less all that came back. */
                 price: components["schemas"]["Credits"];
                 /** @description What it is done for. */
                 project?: string | null;
@@ -3759,6 +3881,11 @@ export interface components {
             now: components["schemas"]["PricePoint"];
             /** @description The pool. */
             pool: string;
+            /**
+             * @description The share of all that it has that work without a promise uses now: cores, memory, GPUs.
+             *     Prices follow from what is promised and forecast, so this does not raise them.
+             */
+            queue_work?: number[];
         };
         /** @description What a pool has cost over time. */
         PriceHistory: {
@@ -4035,6 +4162,12 @@ export interface components {
             ask?: components["schemas"]["Ask"] | null;
             /** @description Whether price and slot are to be set aside for a while. */
             hold?: boolean;
+            /**
+             * Format: int64
+             * @description A hold of one's own that is priced as if it were not there: what it sets aside makes nothing
+             *     dearer for whoever holds it. Not together with `hold`.
+             */
+            instead_of?: number | null;
             /** @description Whether the flexibility menu is wanted too. */
             menu?: boolean;
             /** @description Or several alternatives. */
@@ -4049,6 +4182,7 @@ export interface components {
             menu?: components["schemas"]["MenuLine"][];
             /** @description Price and slot. */
             quote: components["schemas"]["Quote"];
+            wallet?: components["schemas"]["Credits"] | null;
         };
         /** @description One number for each measure. */
         Ratios: {
@@ -4089,6 +4223,15 @@ export interface components {
              */
             utilisation?: number | null;
         };
+        /** @description What giving up a job would bring back. */
+        Refund: {
+            /** @description What comes back to its owner's wallet. */
+            back: components["schemas"]["Credits"];
+            /** @description What stays paid, for what was used and by the rules. */
+            kept: components["schemas"]["Credits"];
+            /** @description Whether something of it runs: the longer that takes to stop, the less comes back. */
+            runs: boolean;
+        };
         /** @description A fixed number of replicas, or a range: `min` are promised, `max` is the limit of growth. */
         Replicas: number | {
             /**
@@ -4119,6 +4262,11 @@ export interface components {
             to: string;
             /** @description What happened. */
             with: components["schemas"]["Measures"];
+            /**
+             * @description Measures whose ratio is withheld, since `replayed` is more than a tenth off `with`: a method
+             *     that does not reproduce what happened cannot say what would have.
+             */
+            withheld?: components["schemas"]["Measure"][];
             without?: components["schemas"]["Measures"] | null;
         };
         /**
@@ -4348,6 +4496,11 @@ export interface components {
         };
         /** @description The answer to a submission. */
         Submitted: {
+            /**
+             * Format: int64
+             * @description The job whose checkpoints it begins with, where it was handed in in the place of one.
+             */
+            checkpoints_of?: number | null;
             /**
              * Format: int32
              * @description How many jobs were made.
@@ -5923,7 +6076,10 @@ export interface operations {
     get_jobs: {
         parameters: {
             query?: {
-                /** @description In one of these states, by comma; `active` stands for all that are not over. */
+                /**
+                 * @description In one of these states, by comma; `active` stands for all that are not over, `over` for the
+                 *     others.
+                 */
                 state?: string;
                 /** @description Of this account; for those who may see others'. */
                 user?: string;
@@ -6017,6 +6173,42 @@ export interface operations {
             };
         };
     };
+    get_jobs_counts: {
+        parameters: {
+            query?: {
+                /**
+                 * @description In one of these states, by comma; `active` stands for all that are not over, `over` for the
+                 *     others.
+                 */
+                state?: string;
+                /** @description Of this account; for those who may see others'. */
+                user?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobCounts"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_jobs_id: {
         parameters: {
             query?: never;
@@ -6087,6 +6279,37 @@ export interface operations {
             };
         };
     };
+    get_jobs_id_again: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's number */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Again"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     post_jobs_id_cancel: {
         parameters: {
             query?: {
@@ -6106,6 +6329,99 @@ export interface operations {
         requestBody?: never;
         responses: {
             204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_jobs_id_checkpoints: {
+        parameters: {
+            query?: {
+                /** @description `tar`: all of them as one stream. */
+                archive?: string;
+                /** @description Whose path begins so. */
+                prefix?: string;
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description Most items, up to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_OutputFile"];
+                    "application/x-tar": number[];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_jobs_id_checkpoints_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description Not changed */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description No such range */
+            416: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6198,6 +6514,8 @@ export interface operations {
                 from?: number;
                 /** @description Most lines, up to 1000. Not for a text. */
                 limit?: number;
+                /** @description Only so many of the last lines, up to 1000, instead of those from an offset. Not for a text. */
+                last?: number;
                 /** @description Of this attempt. */
                 attempt?: number;
                 /** @description Of this replica. */
@@ -6243,6 +6561,8 @@ export interface operations {
                 from?: number;
                 /** @description Most lines, up to 1000. Not for a text. */
                 limit?: number;
+                /** @description Only so many of the last lines, up to 1000, instead of those from an offset. Not for a text. */
+                last?: number;
                 /** @description Of this attempt. */
                 attempt?: number;
                 /** @description Of this replica. */
@@ -6460,6 +6780,40 @@ export interface operations {
             };
         };
     };
+    get_jobs_id_refund: {
+        parameters: {
+            query?: {
+                /** @description Whether all that is left of its array is given up, rather than the job alone. */
+                array?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The job's number */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refund"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     post_jobs_id_release: {
         parameters: {
             query?: never;
@@ -6494,7 +6848,18 @@ export interface operations {
     };
     post_jobs_id_retry: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description For a promise, at most this price. Where nothing is said, what it was worth, or cost where
+                 *     its owner said no worth.
+                 */
+                most?: components["schemas"]["Credits"];
+                /**
+                 * @description Whether the checkpoints of the job are left behind. Otherwise the new one finds a copy of
+                 *     them among its own.
+                 */
+                fresh?: boolean;
+            };
             header?: {
                 /** @description Makes a repetition harmless: the same answer is given again. */
                 "idempotency-key"?: string;

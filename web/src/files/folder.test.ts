@@ -20,3 +20,9 @@ it('of data nothing is left out but what is no path', () => {
   expect(fromList(list as unknown as FileList).map(({ path }) => path)).toEqual(['b.txt']);
   for (const path of ['', 'a//b', '../a', './a', 'a/']) expect(keepable(path), path).toBe(false);
 });
+
+it('what the platform keeps for itself is never sent, wherever it stands and whatever it is called', () => {
+  const list = ['set/a.py', 'set/era-data/x', 'set/deep/state/.era-folder', 'set/deep/state/jobs/1', 'set/deep/state2/b'];
+  const files = list.map((webkitRelativePath) => ({ webkitRelativePath, name: webkitRelativePath.split('/').at(-1) }));
+  for (const wanted of [belongs, keepable]) expect(fromList(files as unknown as FileList, wanted).map(({ path }) => path)).toEqual(['a.py', 'era-data/x', 'deep/state2/b']);
+});

@@ -9,6 +9,9 @@ const SKIPPED = new Set(['.git', '.hg', 'node_modules', '__pycache__', '.venv', 
 export const FILES_MAX = 10_000;
 export const BYTES_MAX = 512 * 1024 * 1024;
 
+/** The file that marks a folder as one that the platform keeps for itself, whatever it is called: nothing of it is ever sent. */
+const OWN = '.era-folder';
+
 /** Whether a path belongs to the code. */
 export function belongs(path: string): boolean {
   return path !== '' && !path.split('/').some((part) => SKIPPED.has(part) || part === '' || part === '.' || part === '..');
@@ -28,7 +31,8 @@ export function keepable(path: string): boolean {
 /** Of `<input type="file" webkitdirectory>`: the folder's own name is no part of the paths. */
 export function fromList(list: FileList, wanted = belongs): Found[] {
   const all = Array.from(list, (file) => ({ path: file.webkitRelativePath.split('/').slice(1).join('/') || file.name, file }));
-  return all.filter(({ path }) => wanted(path));
+  const own = all.filter(({ file }) => file.name === OWN).map(({ path }) => path.slice(0, -OWN.length));
+  return all.filter(({ path }) => wanted(path) && !own.some((folder) => path.startsWith(folder)));
 }
 
 /** Of what was dropped: one folder's content, or files and folders side by side. */
@@ -46,6 +50,7 @@ export async function fromDrop(items: DataTransferItemList, wanted = belongs, mo
 }
 
 async function gather(entries: readonly FileSystemEntry[], within: string, found: Found[], wanted: typeof belongs, most: number): Promise<void> {
+  if (entries.some(({ isFile, name }) => isFile && name === OWN)) return;
   for (const entry of entries) {
     const path = within + entry.name;
     if (!wanted(path) || found.length > most) continue;

@@ -4,6 +4,8 @@ import type { IconNode } from 'lucide';
 export interface Command {
   id: string;
   label: string;
+  /** What tells it from others that are called the same. */
+  note?: string;
   group: string;
   icon?: IconNode;
   /** More words by which it is found. */

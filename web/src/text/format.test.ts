@@ -1,12 +1,56 @@
 import { describe, expect, it } from 'vitest';
-import { bytesIn, clock, creditsIn, durationIn, hourIn, momentIn, percentIn, relativeIn, stretchIn, valueIn } from './format';
+import { bytesIn, clock, creditsAlikeIn, creditsExactIn, creditsIn, creditsSumIn, durationIn, hourIn, momentIn, percentIn, relativeIn, stretchIn, valueIn } from './format';
 import { formatTag, preferred, wordTag } from './locale.svelte';
 
 describe('formats', () => {
   it('write credits to the hundredth, and tiny ones so that something is seen', () => {
     expect(creditsIn('en', '1234.5')).toBe('1,234.50');
     expect(creditsIn('en', '0.000004')).toBe('0.000004');
+    expect(creditsIn('en', '0.000593')).toBe('0.00059');
+    expect(creditsIn('en', '-0.000593')).toBe('-0.00059');
+    expect(creditsIn('en', 0)).toBe('0.00');
     expect(creditsIn('de', '1234.5')).toBe('1.234,50');
+  });
+
+  it('write credits that stand together with the same digits, so that what comes back leaves nothing', () => {
+    const alike = (...amounts: (string | number)[]) => amounts.map(creditsAlikeIn('en', amounts));
+    expect(alike('0.104274', '0.103681', '0.000593')).toEqual(['0.10', '0.10', '0.00']);
+    expect(alike('6.06', '4.848', '1.212')).toEqual(['6.06', '4.85', '1.21']);
+    expect(alike('0.000593', '0.000004', 0)).toEqual(['0.00059', '0.00000', '0.00000']);
+    expect(alike('-0.0004', '12')).toEqual(['0.00', '12.00']);
+    expect(alike()).toEqual([]);
+    // Whatever the amounts: as many digits each, and none further away than half of the last one.
+    let seed = 7;
+    const random = () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
+    for (let round = 0; round < 500; round += 1) {
+      const amounts = Array.from({ length: 1 + (round % 4) }, () => Math.round((random() - 0.5) * 10 ** Math.floor(random() * 9)) / 1e6);
+      const shown = alike(...amounts);
+      const digits = new Set(shown.map((text) => text.split('.')[1]?.length));
+      expect(digits.size, `${amounts} as ${shown}`).toBe(1);
+      const last = 10 ** -([...digits][0] ?? 0);
+      amounts.forEach((amount, at) => expect(Math.abs(Number(shown[at]?.replaceAll(',', '')) - amount), `${amounts} as ${shown}`).toBeLessThanOrEqual(last / 2 + 1e-9));
+      if (amounts.some((amount) => amount !== 0)) expect(shown.join(), `${amounts} as ${shown}`).toMatch(/[1-9]/);
+    }
+  });
+
+  it('write a sum of credits so that it adds up as it is shown', () => {
+    const sum = (came: number, went: number) => [came, went, came - went].map((micro) => micro / 1e6).map(creditsSumIn('en', came / 1e6, went / 1e6, (came - went) / 1e6));
+    expect(sum(104_274, 103_681)).toEqual(['0.10', '0.10', '0.00']);
+    expect(sum(525_000, 524_800)).toEqual(['0.525', '0.525', '0.000']);
+    expect(sum(6_060_000, 4_848_000)).toEqual(['6.06', '4.85', '1.21']);
+    expect(sum(4200, 4199)).toEqual(['0.0042', '0.0042', '0.0000']);
+    let seed = 11;
+    const random = (most: number) => (seed = (seed * 48_271) % 2_147_483_647) % most;
+    for (let round = 0; round < 500; round += 1) {
+      const came = random(10 ** (1 + (round % 8)));
+      const [a = '', b = '', c = ''] = sum(came, random(came + 1)).map((text) => text.replaceAll(',', ''));
+      expect(Number(a) - Number(b), `${a} less ${b}`).toBeCloseTo(Number(c), 9);
+    }
+  });
+
+  it('keep every digit of credits for titles, where some are not shown', () => {
+    expect(creditsExactIn('en', '0.104274', '0.10')).toBe('0.104274');
+    expect(creditsExactIn('en', '0.10', '0.10')).toBeUndefined();
   });
 
   it('write durations by their two largest units', () => {
@@ -32,6 +76,7 @@ describe('formats', () => {
   it('name the day only where it is another one', () => {
     const now = new Date(2026, 10, 15, 12, 0);
     expect(momentIn('en-GB', new Date(2026, 10, 15, 9, 5), now)).toBe('09:05');
+    expect(momentIn('en-GB', new Date(2026, 10, 15, 9, 5, 7), now, true)).toBe('09:05:07');
     expect(momentIn('en-GB', new Date(2026, 10, 16, 9, 5), now)).toContain('16 Nov');
     expect(momentIn('en-GB', new Date(2027, 0, 2, 9, 5), now)).toContain('2027');
   });
@@ -77,8 +122,8 @@ describe('the language', () => {
 
 it('a stretch of time names its day once', () => {
   const at = (day: number, hour: number) => new Date(2030, 4, day, hour);
-  expect(stretchIn('en-GB', at(6, 12), at(6, 14), at(6, 9))).toMatch(/^12:00\s?–\s?14:00$/);
-  expect(stretchIn('en-GB', at(7, 12), at(7, 14), at(6, 9))).toMatch(/^7 May,? 12:00\s?–\s?14:00$/);
-  expect(stretchIn('en-GB', at(6, 23), at(7, 1), at(6, 9))).toMatch(/6 May.*23:00.*7 May.*01:00/);
-  expect(stretchIn('zh-CN', at(6, 12), at(6, 14), at(6, 9))).toMatch(/12:00.*14:00/);
+  expect(stretchIn('en-GB', at(6, 12), at(6, 14), at(6, 9))).toMatch(/^12:00:00\s?–\s?14:00:00$/);
+  expect(stretchIn('en-GB', at(7, 12), at(7, 14), at(6, 9))).toMatch(/^7 May,? 12:00:00\s?–\s?14:00:00$/);
+  expect(stretchIn('en-GB', at(6, 23), at(7, 1), at(6, 9))).toMatch(/6 May.*23:00:00.*7 May.*01:00:00/);
+  expect(stretchIn('zh-CN', at(6, 12), at(6, 14), at(6, 9))).toMatch(/12:00:00.*14:00:00/);
 });

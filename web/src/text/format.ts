@@ -23,12 +23,49 @@ function dates(tag: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeF
   return kept(`d${tag}${JSON.stringify(options)}`, () => new Intl.DateTimeFormat(tag, options));
 }
 
-/** Credits: two digits behind the point, more where that would show nothing of it. */
+/**
+ * Credits that stand together, in a column: all with the same digits behind the point. These
+ * are two; where even the largest amount is less than a hundredth, as many as show two digits of it.
+ */
+export function creditsAlikeIn(tag: string, amounts: Iterable<string | number>): (amount: string | number) => string {
+  return shownWith(tag, digitsFor(amounts));
+}
+
+/**
+ * What came in, what went out again and what is left: with as many digits more as it takes until they
+ * add up as they are shown.
+ */
+export function creditsSumIn(tag: string, came: string | number, went: string | number, left: string | number): (amount: string | number) => string {
+  const rounded = (amount: string | number, digits: number) => {
+    const size = Math.round(Math.abs(Number(amount)) * 1e6) / 10 ** (6 - digits);
+    return Math.sign(Number(amount)) * Math.round(size);
+  };
+  let digits = digitsFor([came, went, left]);
+  while (digits < 6 && rounded(came, digits) - rounded(went, digits) !== rounded(left, digits)) digits += 1;
+  return shownWith(tag, digits);
+}
+
+function digitsFor(amounts: Iterable<string | number>): number {
+  let largest = 0;
+  for (const amount of amounts) largest = Math.max(largest, Math.abs(Number(amount)));
+  return largest > 0 && largest < 0.01 ? Math.min(6, 1 - Math.floor(Math.log10(largest))) : 2;
+}
+
+function shownWith(tag: string, digits: number): (amount: string | number) => string {
+  // What is rounded to nothing has no sign.
+  const format = numbers(tag, { minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: 'negative' });
+  return (amount) => format.format(Number(amount));
+}
+
+/** Credits that stand alone. */
 export function creditsIn(tag: string, amount: string | number): string {
-  const value = Number(amount);
-  const tiny = value !== 0 && Math.abs(value) < 0.01;
-  const digits = tiny ? 6 : 2;
-  return numbers(tag, { minimumFractionDigits: 2, maximumFractionDigits: digits }).format(value);
+  return creditsAlikeIn(tag, [amount])(amount);
+}
+
+/** Every digit of an amount, for titles; nothing where it is shown with all of them anyway. */
+export function creditsExactIn(tag: string, amount: string | number, shown: string): string | undefined {
+  const exact = numbers(tag, { minimumFractionDigits: 2, maximumFractionDigits: 6 }).format(Number(amount));
+  return exact === shown ? undefined : exact;
 }
 
 /** A number with at most so many digits behind the point. */
@@ -103,23 +140,24 @@ export function clock(seconds: number): string {
 
 export type Moment = string | number | Date;
 
-/** A time of day, with the day where it is not today. */
-export function momentIn(tag: string, at: Moment, now: Moment = Date.now()): string {
+/** A time of day, with the day where it is not today; to the second where that is asked for. */
+export function momentIn(tag: string, at: Moment, now: Moment = Date.now(), seconds = false): string {
   const [when, today] = [new Date(at), new Date(now)];
   const sameDay = when.toDateString() === today.toDateString();
   const sameYear = when.getFullYear() === today.getFullYear();
   const day: Intl.DateTimeFormatOptions = sameDay ? {} : { month: 'short', day: 'numeric' };
   const year: Intl.DateTimeFormatOptions = sameYear ? {} : { year: 'numeric' };
-  return dates(tag, { hour: '2-digit', minute: '2-digit', ...day, ...year }).format(when);
+  const clock: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit', ...(seconds && { second: '2-digit' }) };
+  return dates(tag, { ...clock, ...day, ...year }).format(when);
 }
 
-/** From when until when, with the day once where both are on it. */
+/** From when until when, to the second, with the day once where both are on it. */
 export function stretchIn(tag: string, from: Moment, to: Moment, now: Moment = Date.now()): string {
   const [begin, end, today] = [new Date(from), new Date(to), new Date(now)];
   const isToday = (when: Date) => when.toDateString() === today.toDateString();
   const day: Intl.DateTimeFormatOptions = isToday(begin) && isToday(end) ? {} : { month: 'short', day: 'numeric' };
   const year: Intl.DateTimeFormatOptions = begin.getFullYear() === today.getFullYear() && end.getFullYear() === today.getFullYear() ? {} : { year: 'numeric' };
-  return dates(tag, { hour: '2-digit', minute: '2-digit', ...day, ...year }).formatRange(begin, end);
+  return dates(tag, { hour: '2-digit', minute: '2-digit', second: '2-digit', ...day, ...year }).formatRange(begin, end);
 }
 
 /** A time of day. */
@@ -167,6 +205,9 @@ export function relativeIn(tag: string, at: Moment, now: Moment = Date.now()): s
 }
 
 export const credits = (amount: string | number) => creditsIn(locale.tag, amount);
+export const creditsAlike = (amounts: Iterable<string | number>) => creditsAlikeIn(locale.tag, amounts);
+export const creditsSum = (came: string | number, went: string | number, left: string | number) => creditsSumIn(locale.tag, came, went, left);
+export const creditsExact = (amount: string | number, shown: string) => creditsExactIn(locale.tag, amount, shown);
 export const fixed = (value: number, digits: number) => fixedIn(locale.tag, value, digits);
 export const number = (value: number, digits?: number) => numberIn(locale.tag, value, digits);
 export const value = (measured: number) => valueIn(locale.tag, measured);
@@ -174,6 +215,7 @@ export const percent = (share: number, digits?: number) => percentIn(locale.tag,
 export const bytes = (count: number) => bytesIn(locale.tag, count);
 export const duration = (seconds: number) => durationIn(locale.tag, seconds);
 export const moment = (at: Moment) => momentIn(locale.tag, at);
+export const momentToSecond = (at: Moment) => momentIn(locale.tag, at, Date.now(), true);
 export const stretch = (from: Moment, to: Moment) => stretchIn(locale.tag, from, to);
 export const hour = (of: number) => hourIn(locale.tag, of);
 export const time = (at: Moment) => timeIn(locale.tag, at);

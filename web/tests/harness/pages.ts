@@ -17,7 +17,7 @@ export async function filledPages(server: Server): Promise<readonly (readonly [n
     if (!put.ok) throw new Error(`${path}: ${put.status} ${await put.text()}`);
   }
   const { id } = await server.ask<{ id: number }>('POST', '/lab/runs', { kind: 'simulate', policies: ['fifo', 'sjf'], jobs: 30, gpus: 16, load: 0.9, seed: 1 });
-  await until(async () => (await server.ask<{ state: string }>('GET', `/lab/runs/${id}`)).state === 'done', 90_000);
+  await until(async () => (await server.ask<{ state: string }>('GET', `/lab/runs/${id}`)).state === 'done');
   const pages = [
     ['data-set', `/data/${USER}/every-page`],
     ['file', `/data/${USER}/every-page?show=labels.csv`],

@@ -107,7 +107,7 @@ export async function takeNodes(server: Server, pool: 'training' | 'inference', 
 }
 
 /** Waits until something is so. */
-export async function until(so: () => Promise<boolean>, limitMs = 30_000): Promise<void> {
+export async function until(so: () => Promise<boolean>, limitMs = 90_000): Promise<void> {
   const deadline = Date.now() + limitMs;
   while (!(await so())) {
     if (Date.now() > deadline) throw new Error(`not so after ${limitMs} ms: ${so}`);

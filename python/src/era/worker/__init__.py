@@ -252,6 +252,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m era.worker", description=about)
     parser.add_argument("--broker", help="redis://HOST:PORT/DATABASE (or ERA_BROKER)")
     parser.add_argument("--node", help="what this node is called; the machine's name by default")
+    parser.add_argument(
+        "--address",
+        metavar="HOST",
+        help="where other nodes reach what runs on this one: an IP address, or a name that all of "
+        "them resolve; the address from which this machine reaches Redis by default",
+    )
     parser.add_argument("--data", help="where this worker keeps its own things")
     parser.add_argument("--executor", help="local, or docker://SOCKET for containers")
     parser.add_argument(
@@ -272,6 +278,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.node:
         os.environ["ERA_NODE"] = given.node
+    if given.address:
+        os.environ["ERA_WORKER_ADDRESS"] = given.address
     if given.data:
         os.environ["ERA_WORKER_DATA"] = given.data
     if given.executor:

@@ -12,6 +12,7 @@ export const RULES = {
     run_min: 'span',
     fair_half_life: 'span',
     pass_depth: 'count',
+    pass_every: 'span',
   },
   running: { grace: 'span', lease: 'span', period: 'span', remember: 'span', remember_max: 'count' },
 } as const satisfies Record<string, Record<string, Kind>>;

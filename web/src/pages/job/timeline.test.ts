@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { bidOf, merged } from './timeline';
+import { states } from '../../ui/job-states';
+import { bidOf, merged, toneOf } from './timeline';
 
 const at = '2026-11-20T18:00:00Z';
 const event = (seq: number, what: string) => ({ seq, at, event: what, sentence: what });
@@ -9,6 +10,12 @@ describe('a timeline', () => {
   it('has what was paid after what it was paid for, and the settlement last', () => {
     const steps = merged([event(1, 'promised'), event(4, 'running'), event(9, 'ended')], [paid(1, 'charge'), paid(9, 'refund_unused')]);
     expect(steps.map((step) => ('event' in step ? step.event.event : step.paid.reason))).toEqual(['promised', 'charge', 'running', 'ended', 'refund_unused']);
+  });
+
+  it('shows an end as the state that it is', () => {
+    const ended = (outcome: string) => toneOf({ event: 'ended', parameters: { outcome } });
+    for (const state of ['succeeded', 'failed', 'cancelled', 'released', 'limit_reached', 'broken'] as const) expect(ended(state)).toBe(states[state].tone);
+    expect([ended('succeeded'), ended('failed'), ended('unfulfilled'), toneOf({ event: 'ended' })]).toEqual(['good', 'bad', 'quiet', 'quiet']);
   });
 
   const t = {

@@ -1,5 +1,7 @@
 /** What happened to a job and what was paid for it, as one line of time. Pure. */
 import type { Schemas, TimelineLine } from '../../api/types';
+import type { Tone } from '../../ui/Badge.svelte';
+import { states } from '../../ui/job-states';
 
 type StatementLine = Schemas['StatementLine'];
 export type Step = { event: TimelineLine } | { paid: StatementLine };
@@ -8,6 +10,14 @@ export type Step = { event: TimelineLine } | { paid: StatementLine };
 export function merged(events: readonly TimelineLine[], bill: readonly StatementLine[]): Step[] {
   const all = [...events.map((event) => ({ seq: event.seq, step: { event } })), ...bill.map((paid) => ({ seq: paid.seq, step: { paid } }))];
   return all.sort((a, b) => a.seq - b.seq).map(({ step }) => step);
+}
+
+const TONES: Record<string, Tone> = { promised: 'promise', running: 'info', broken: 'bad', stopping: 'warn', launched: 'info', queued: 'warn' };
+
+/** How something that happened looks: the end of a job as the state that it left. */
+export function toneOf({ event, parameters }: Pick<TimelineLine, 'event' | 'parameters'>): Tone {
+  if (event !== 'ended') return TONES[event] ?? 'quiet';
+  return new Map(Object.entries(states)).get(String(parameters?.['outcome']))?.tone ?? 'quiet';
 }
 
 interface Words {

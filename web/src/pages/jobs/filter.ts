@@ -1,12 +1,15 @@
 /** Which jobs are shown: read from the address, and asked of the server. */
 import type { JobState, JobSummary } from '../../api/types';
-import { isOver } from '../../ui/job-states';
+import { isOver, states } from '../../ui/job-states';
 
-export type Which = 'active' | 'running' | 'promised' | 'waiting' | 'over' | 'all';
-export const WHICH: readonly Which[] = ['all', 'active', 'running', 'promised', 'waiting', 'over'];
+/** What is offered; an address may name any states of the server's, by comma. */
+export const WHICH = ['all', 'active', 'running', 'promised', 'waiting', 'over'] as const;
+/** How a job may have ended. */
+export const ENDS = (Object.keys(states) as JobState[]).filter(isOver);
 
 export interface Filter {
-  which: Which;
+  /** One of `WHICH` or of `ENDS`, or what else the address says. */
+  which: string;
   /** Begins so. */
   name: string;
   user: string;
@@ -14,19 +17,9 @@ export interface Filter {
   project: string;
 }
 
-const STATES: Record<Which, JobState[] | undefined> = {
-  all: undefined,
-  active: ['waiting', 'promised', 'starting', 'running', 'stopping'],
-  running: ['starting', 'running', 'stopping'],
-  promised: ['promised'],
-  waiting: ['waiting'],
-  over: ['succeeded', 'failed', 'cancelled', 'released', 'limit_reached', 'broken'],
-};
-
 export function fromQuery(query: URLSearchParams): Filter {
-  const which = query.get('state') as Which | null;
   return {
-    which: which && WHICH.includes(which) ? which : 'all',
+    which: query.get('state') || 'all',
     name: query.get('name') ?? '',
     user: query.get('user') ?? '',
     queue: query.get('queue') ?? '',
@@ -34,11 +27,12 @@ export function fromQuery(query: URLSearchParams): Filter {
   };
 }
 
-/** As the server understands it. */
+/** As the server understands it, who also says which states there are not. */
 export function toServer(filter: Filter): Record<string, string> {
-  const states = STATES[filter.which];
+  // What begins and what ends runs as well, to a reader.
+  const state = filter.which === 'running' ? 'starting,running,stopping' : filter.which;
   return {
-    ...(states && { state: states.join(',') }),
+    ...(state !== 'all' && { state }),
     ...(filter.name !== '' && { name: filter.name }),
     ...(filter.user !== '' && { user: filter.user }),
     ...(filter.queue !== '' && { queue: filter.queue }),

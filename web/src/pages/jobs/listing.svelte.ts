@@ -82,7 +82,10 @@ export class Listing {
       await this.pages(signal, early);
       if (!signal.aborted) this.problem = undefined;
     } catch (thrown) {
-      if (!signal.aborted) this.problem = asProblem(thrown);
+      if (signal.aborted) return;
+      this.problem = asProblem(thrown);
+      // What another filter had found is no answer to this one.
+      if (early) this.rows = [];
     }
     if (signal.aborted) return;
     this.during = undefined;

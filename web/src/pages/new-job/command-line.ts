@@ -1,5 +1,5 @@
 /** The same job as an `era run` line to copy. */
-import { commandOf, isBid, mostOf, quoted, type Draft } from './draft';
+import { commandOf, isBid, KEPT_KEYS, mostOf, quoted, says, type Draft } from './draft';
 import { localTime } from './spans';
 
 /** Flags of what the form has no control for, by their keys in the YAML. */
@@ -60,11 +60,12 @@ export function eraRun(draft: Draft, price?: string): Line {
     flag('array', draft.array);
     flag('after', draft.after.replaceAll(' ', ''));
   }
-  for (const key of ['gpus', 'overrun', 'priority']) {
-    const given = draft.more[key];
-    if (simple(given)) flag(key, String(given));
+  if (simple(draft.more['gpus'])) flag('gpus', String(draft.more['gpus']));
+  for (const key of KEPT_KEYS.filter((key) => says(draft, key))) {
+    const [name, given] = [key.replaceAll('_', '-'), draft.more[key]];
+    if (given === true) words.push(`--${name}`);
+    else if (simple(given)) flag(name, String(given));
   }
-  if (draft.more['release_when_idle'] === true) words.push('--release-when-idle');
   flag('pool', draft.pool);
   flags('constraints', PLACES, (name, given) => {
     if (name === 'spread' && given === true) words.push('--spread');

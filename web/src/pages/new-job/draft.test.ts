@@ -24,15 +24,15 @@ describe('a draft', () => {
   });
 
   it('in a queue may be many, and come after others', () => {
-    const many = draft({ promise: false, array: '0-99:2%10', after: '12, 13:any', project: 'thesis' });
+    const many = draft({ promise: false, array: '0-99:2%10', after: '12, 13:any', project: '语言 模型' });
     expect(wrongIn(many, NOW)).toEqual({});
-    expect(jobOf(many)).toMatchObject({ project: 'thesis', array: { from: 0, to: 99, step: 2, limit: 10 }, after: [{ job: 12, when: 'ok' }, { job: 13, when: 'any' }] });
+    expect(jobOf(many)).toMatchObject({ project: '语言 模型', array: { from: 0, to: 99, step: 2, limit: 10 }, after: [{ job: 12, when: 'ok' }, { job: 13, when: 'any' }] });
     expect(jobOf({ ...many, promise: true })).not.toHaveProperty('array');
-    expect(draftOf(jobOf(many))).toMatchObject({ promise: false, array: '0-99:2%10', after: '', project: 'thesis' });
+    expect(draftOf(jobOf(many))).toMatchObject({ promise: false, array: '0-99:2%10', after: '', project: '语言 模型' });
     expect(readArray('1,3,5%2')).toEqual({ from: 1, to: 5, step: 2, limit: 2 });
     for (const bad of ['9-1', 'x', '0-9%0', '0-9:0', '1,2,4', '0-200000']) expect(readArray(bad)).toBe('bad');
     for (const bad of ['x', '12:maybe', '1,,2']) expect(readAfter(bad)).toBe('bad');
-    expect(wrongIn(draft({ promise: false, array: 'x', after: 'y', project: 'a b' }), NOW)).toEqual({ array: 'notRead', after: 'notRead', project: 'notRead' });
+    expect(wrongIn(draft({ promise: false, array: 'x', after: 'y', project: 'a\u202eb' }), NOW)).toEqual({ array: 'notRead', after: 'notRead', project: 'notRead' });
   });
 
   it('is a bid as the command line knows one, and sends the most that it may cost', () => {
@@ -47,14 +47,30 @@ describe('a draft', () => {
     expect(jobOf({ ...limited, promise: false })).not.toHaveProperty('most');
   });
 
-  it('gets what the command line would give it where a field is empty', () => {
-    expect(askOf(draft({ cpu: '', memory: '' })).resources).toEqual({ cpu: '1', memory: '1Gi' });
-    expect(askOf(draft({ cpu: '', memory: '', gpu: '1' })).resources).toEqual({ cpu: '4', memory: '4Gi', gpu: '1' });
+  it('leaves it to the server what is not said', () => {
+    expect(askOf(draft({ cpu: '', memory: '' })).resources).toEqual({});
+    expect(askOf(draft({ cpu: '', memory: '', gpu: '1' })).resources).toEqual({ gpu: '1' });
+  });
+
+  it('takes the price where it says so, and in no queue', () => {
+    const taking = draft({ command: 'true', more: { accept_price: true } });
+    expect(isBid(taking)).toBe(true);
+    expect(jobOf(taking)).toMatchObject({ accept_price: true });
+    expect(jobOf({ ...taking, promise: false })).not.toHaveProperty('accept_price');
+    expect(draftOf(jobOf(taking))).toMatchObject({ promise: true, more: { accept_price: true } });
   });
 
   it('asks for no GPU where none or 0 is written', () => {
     expect(askOf(draft({ gpu: '0' })).resources).not.toHaveProperty('gpu');
     expect(askOf(draft({ gpu: '2', gpuModel: 'h100' })).resources).toMatchObject({ gpu: '2', 'gpu.model': 'h100' });
+  });
+
+  it('of a job that is handed in again is what the server says: a promise without a worth, and no minute less than there is', () => {
+    const job = jobOf(draft({ command: 'true' }));
+    const again = draftOf({ ...job, ask: { ...job.ask, deadline: '2030-01-01T00:00:01Z' } }, true);
+    expect(again).toMatchObject({ promise: true, value: '', from: '' });
+    expect(Date.parse(again.by)).toBeGreaterThanOrEqual(Date.parse('2030-01-01T00:00:01Z'));
+    expect(draftOf(job).promise).toBe(false);
   });
 
   it('becomes a job and comes back from it', () => {

@@ -52,11 +52,26 @@ export const BLANK: Draft = {
   promise: true, from: '', by: '', value: '', queue: '', pool: '', preemptible: false, array: '', after: '', more: {}, otherResources: {},
 };
 
+/**
+ * Fields of a job that the form has no control for: they stand in `more` under their own names, which
+ * are those of the YAML, and of the command line's flags. A `bid` is a flag that queues have not.
+ */
+export const KEPT = { overrun: 'word', priority: 'number', accept_price: 'bid', release_when_idle: 'flag', attributes: 'map' } as const;
+export const KEPT_KEYS = Object.keys(KEPT) as (keyof typeof KEPT)[];
+
+export const isKept = (key: string): key is keyof typeof KEPT => key in KEPT;
+
+/** Whether a draft says something of such a field. */
+export function says({ more, promise }: Pick<Draft, 'more' | 'promise'>, key: keyof typeof KEPT): boolean {
+  const kind = KEPT[key];
+  return kind === 'flag' || kind === 'bid' ? more[key] === true && (kind === 'flag' || promise) : more[key] !== undefined;
+}
+
 export type Field = 'command' | 'gpu' | 'cpu' | 'memory' | 'replicas' | 'time' | 'from' | 'by' | 'value' | 'project' | 'array' | 'after';
 /** What is wrong, by field; the words are the page's. */
 export type Wrong = Partial<Record<Field, 'missing' | 'notRead' | 'past' | 'order'>>;
 
-const AMOUNT = /^\d+(\.\d+)?(m|[kKMGTPE]i?)?$/;
+const AMOUNT = /^\d+(\.\d+)?(m|[kKMGTP]i?B?|[eE]\d+)?$/;
 /** An amount of credits, as it is written. */
 export const CREDITS = /^\d{1,10}(\.\d{1,6})?$/;
 
@@ -121,8 +136,8 @@ export function writeAfter(after: readonly { job: number; when?: string | undefi
   return after.map(({ job, when }) => (when === 'any' ? `${job}:any` : String(job))).join(', ');
 }
 
-/** What the server takes for a name of a project. */
-const NAME = /^[A-Za-z0-9][\w.-]{0,62}$/;
+/** What the server takes for what people call a thing: in any script, and in one line. */
+const TITLE = /^(?=.*[\p{L}\p{N}\p{P}\p{S}])[^\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb]{1,63}$/u;
 
 /** What keeps a draft from being priced. */
 export function wrongIn(draft: Draft, now: number): Wrong {
@@ -132,7 +147,7 @@ export function wrongIn(draft: Draft, now: number): Wrong {
     if (text !== '' && !AMOUNT.test(text)) wrong[field] = 'notRead';
   }
   if (readReplicas(draft.replicas) === 'bad') wrong.replicas = 'notRead';
-  if (draft.project.trim() !== '' && !NAME.test(draft.project.trim())) wrong.project = 'notRead';
+  if (draft.project.trim() !== '' && !TITLE.test(draft.project.trim())) wrong.project = 'notRead';
   if (!draft.promise) {
     if (readArray(draft.array) === 'bad') wrong.array = 'notRead';
     if (readAfter(draft.after) === 'bad') wrong.after = 'notRead';
@@ -154,18 +169,13 @@ export function wrongIn(draft: Draft, now: number): Wrong {
  * what it may cost, or when it must run.
  */
 export function isBid({ from, by, value, more }: Pick<Draft, 'from' | 'by' | 'value' | 'more'>): boolean {
-  return [from, by, value].some((text) => text.trim() !== '') || Array.isArray(more['value']) || more['most'] !== undefined;
+  return [from, by, value].some((text) => text.trim() !== '') || Array.isArray(more['value']) || more['most'] !== undefined || more['accept_price'] === true;
 }
 
-/** What a replica gets where nothing is said: as the command line has it. */
-export function defaults(gpus: boolean): { cpu: string; memory: string } {
-  return gpus ? { cpu: '4', memory: '4Gi' } : { cpu: '1', memory: '1Gi' };
-}
-
+/** What is left empty the server says. */
 function resources(draft: Draft): Record<string, string> {
   const gpu = draft.gpu.trim() === '0' ? '' : draft.gpu.trim();
-  const usual = defaults(gpu !== '' || draft.more['gpus'] !== undefined);
-  const given: [string, string][] = [['cpu', draft.cpu.trim() || usual.cpu], ['memory', draft.memory.trim() || usual.memory], ['gpu', gpu], ['gpu.model', draft.gpuModel.trim()]];
+  const given: [string, string][] = [['cpu', draft.cpu.trim()], ['memory', draft.memory.trim()], ['gpu', gpu], ['gpu.model', draft.gpuModel.trim()]];
   return { ...draft.otherResources, ...Object.fromEntries(given.filter(([, amount]) => amount !== '')) };
 }
 
@@ -275,7 +285,7 @@ export function commandOf(line: string): string[] {
 /** The job as it is handed in, with the code that was uploaded. */
 export function jobOf(draft: Draft): NewJob {
   const most = mostOf(draft);
-  const { priority, overrun, attributes, release_when_idle, secrets, terminal } = draft.more;
+  const { secrets, terminal } = draft.more;
   const [array, after] = [readArray(draft.array), readAfter(draft.after)];
   return {
     ...(draft.name.trim() !== '' && { name: draft.name.trim() }),
@@ -295,32 +305,26 @@ export function jobOf(draft: Draft): NewJob {
     ...(draft.preemptible && { preemptible: true }),
     ...(!draft.promise && typeof array === 'object' && { array }),
     ...(!draft.promise && after !== 'bad' && after.length > 0 && { after }),
-    ...(typeof priority === 'number' && { priority }),
-    ...(overrun !== undefined && { overrun }),
-    ...(attributes !== undefined && { attributes }),
-    ...(release_when_idle === true && { release_when_idle }),
+    ...Object.fromEntries(KEPT_KEYS.filter((key) => says(draft, key)).map((key) => [key, draft.more[key]])),
   } as NewJob;
 }
 
-/** A draft of a job that was handed in, to hand in another like it. */
-export function draftOf(job: NewJob): Draft {
+/** A draft of a job as the server would have it handed in again; `promise`: whether it asks for one. */
+export function draftOf(job: NewJob, promise = Boolean(job.value ?? job.hold ?? job.accept_price)): Draft {
   const { cpu, memory, gpu, 'gpu.model': model, ...others } = Object.fromEntries(
-    Object.entries(job.ask.resources).map(([name, amount]) => [name, String(amount)]),
+    Object.entries(job.ask.resources ?? {}).map(([name, amount]) => [name, String(amount)]),
   );
   const { pool, ...place } = (job.ask.constraints ?? {}) as Record<string, unknown>;
   const replicas = job.ask.replicas;
   const more: Record<string, unknown> = {};
-  for (const key of ['overrun', 'attributes', 'release_when_idle'] as const) if (job[key]) more[key] = job[key];
+  for (const key of KEPT_KEYS) if (job[key]) more[key] = job[key];
   if (Array.isArray(job.value)) more['value'] = (job.value as { by: string; worth: string }[]).map(({ by, worth }) => ({ by: localTimeUp(by), worth }));
-  if (job.priority) more['priority'] = job.priority;
   if (job.work.secrets?.length) more['secrets'] = job.work.secrets;
   if (job.work.terminal) more['terminal'] = true;
   if (job.ask.gpus) more['gpus'] = job.ask.gpus;
   if (Object.keys(place).length > 0) more['constraints'] = place;
   const command = job.work.command ?? [];
   const shell = command.length === 3 && command[0] === 'sh' && command[1] === '-c';
-  // What is past is no wish any more.
-  const ahead = (at: string | null | undefined) => (at && Date.parse(at) > Date.now() ? localTime(at) : '');
   return {
     ...BLANK,
     name: job.name ?? '',
@@ -335,10 +339,10 @@ export function draftOf(job: NewJob): Draft {
     gpu: gpu ?? '',
     gpuModel: model ?? '',
     replicas: replicas === undefined || replicas === null ? '' : typeof replicas === 'number' ? String(replicas) : `${replicas.min}..${replicas.max}`,
-    time: writeSpan(job.ask.duration_s),
-    promise: Boolean(job.value ?? job.hold),
-    from: ahead(job.ask.earliest),
-    by: ahead(job.ask.deadline),
+    time: job.ask.duration_s ? writeSpan(job.ask.duration_s) : '',
+    promise,
+    from: job.ask.earliest ? localTime(job.ask.earliest) : '',
+    by: job.ask.deadline ? localTimeUp(job.ask.deadline) : '',
     value: typeof job.value === 'string' ? job.value : '',
     queue: job.queue ?? '',
     pool: typeof pool === 'string' ? pool : '',

@@ -12,13 +12,15 @@ const PAUSE_MS = 40;
 
 export class Quoting {
   quote = $state.raw<Quote | undefined>();
+  /** What the wallet holds, where the price or the value is more. */
+  wallet = $state.raw<string | undefined>();
   menu = $state.raw<MenuLine[]>([]);
   refusal = $state.raw<ProblemError | undefined>();
   asking = $state(false);
   /** From the last change to the answer, in milliseconds. */
   took = $state(0);
   /** While a price is held, what is shown is what was held, whatever others do. */
-  held = false;
+  private still = false;
 
   private timer: ReturnType<typeof setTimeout> | undefined;
   private current: AbortController | undefined;
@@ -45,10 +47,30 @@ export class Quoting {
   /** Asks the same again: what others booked may have changed the answer, and the menu. */
   again(): void {
     // An answer that is on its way is new enough, and the reader's question comes first.
-    if (!this.question || this.asking || this.held) return;
+    if (!this.question || this.asking || this.still) return;
     this.current?.abort();
     this.menuKey = '';
     void this.send(this.question);
+  }
+
+  /** Leaves what is shown as it is. */
+  pause(): void {
+    clearTimeout(this.timer);
+    this.current?.abort();
+    this.asking = false;
+    this.still = true;
+  }
+
+  /** What is held is shown, and beside it what other deadlines would cost without it; else what there is now. */
+  keep(hold: number | undefined): void {
+    if (hold === undefined) {
+      this.still = false;
+      return this.again();
+    }
+    this.pause();
+    if (!this.question) return;
+    this.current = new AbortController();
+    void this.askMenu(this.question, this.current.signal, hold);
   }
 
   stop(): void {
@@ -65,6 +87,7 @@ export class Quoting {
       const answer = await call(api.POST('/api/v1/quotes', { body: question, signal }));
       if (signal.aborted) return;
       this.quote = answer.quote;
+      this.wallet = answer.wallet ?? undefined;
       this.refusal = undefined;
     } catch (thrown) {
       if (signal.aborted) return;
@@ -75,12 +98,13 @@ export class Quoting {
     this.asking = false;
   }
 
-  private async askMenu(question: QuoteAsk, signal: AbortSignal): Promise<void> {
+  private async askMenu(question: QuoteAsk, signal: AbortSignal, hold?: number): Promise<void> {
     const { deadline: _, ...open } = question.ask ?? { resources: {}, duration_s: 0 };
-    const key = JSON.stringify(open);
+    const without = hold === undefined ? {} : { instead_of: hold };
+    const key = JSON.stringify({ ...open, ...without });
     if (key === this.menuKey) return;
     try {
-      const answer = await call(api.POST('/api/v1/quotes', { body: { ask: open, menu: true }, signal }));
+      const answer = await call(api.POST('/api/v1/quotes', { body: { ask: open, menu: true, ...without }, signal }));
       if (signal.aborted) return;
       this.menu = answer.menu ?? [];
       this.menuKey = key;

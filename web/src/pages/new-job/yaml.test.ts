@@ -47,10 +47,12 @@ describe('YAML', () => {
   });
 
   it('is a bid for a promise where `era submit` would read one, and only there', () => {
-    expect(fromYaml('command: [true]\n', NONE).draft).toMatchObject({ promise: false, cpu: '1', memory: '1Gi', time: '1h' });
-    for (const key of ['value: 3', 'most: 3', 'from: 2030-01-01T00:00', 'by: 2030-01-01T00:00', 'value:\n  - {by: 2030-01-01T00:00, worth: 3}']) {
+    expect(fromYaml('command: [true]\n', NONE).draft).toMatchObject({ promise: false, cpu: '', memory: '', time: '1h' });
+    for (const key of ['value: 3', 'most: 3', 'accept_price: true', 'from: 2030-01-01T00:00', 'by: 2030-01-01T00:00', 'value:\n  - {by: 2030-01-01T00:00, worth: 3}']) {
       expect(fromYaml(`command: [true]\n${key}\n`, NONE).draft?.promise, key).toBe(true);
     }
+    expect(toYaml({ ...BLANK, promise: false, more: { accept_price: true } })).not.toContain('accept_price');
+    expect(fromYaml('accept_price: false\nqueue: night\n', NONE).draft?.promise).toBe(false);
     expect(fromYaml('value: 3\nqueue: night\n', NONE).mistake).toMatchObject({ line: 2, code: 'both', given: 'queue, value' });
     expect(fromYaml('gpus: 3\nreplicas: 2\n', NONE).mistake).toMatchObject({ line: 1, code: 'both' });
     expect(fromYaml('most: lots\n', NONE).mistake).toMatchObject({ line: 1, code: 'amount' });

@@ -3,7 +3,7 @@
  * first looked at. Mistakes are told with line and column.
  */
 import { isMap, isScalar, LineCounter, parseDocument, stringify, type Document } from 'yaml';
-import { BLANK, commandLine, commandWords, CREDITS, defaults, isBid, needsShell, readAfter, readArray, writeAfter, type Draft, type DraftInput } from './draft';
+import { BLANK, commandLine, commandWords, CREDITS, isBid, isKept, KEPT, KEPT_KEYS, needsShell, readAfter, readArray, says, writeAfter, type Draft, type DraftInput } from './draft';
 import { instant, localTime } from './spans';
 
 export interface Mistake {
@@ -31,10 +31,10 @@ export interface Beside {
 /** Longest text that is read: what `era submit` takes. */
 const TEXT_MAX = 1 << 20;
 const TEXTS = ['name', 'project', 'image', 'queue'] as const;
-const FLAGS = ['preemptible', 'release_when_idle', 'terminal'] as const;
+const FLAGS = ['preemptible', 'terminal', ...KEPT_KEYS.filter((key) => KEPT[key] === 'flag' || KEPT[key] === 'bid')];
 const KNOWN = new Set([
   'name', 'project', 'command', 'code', 'env', 'secrets', 'inputs', 'image', 'terminal', 'resources', 'replicas', 'gpus', 'time', 'from', 'by', 'value', 'most',
-  'overrun', 'queue', 'preemptible', 'release_when_idle', 'priority', 'attributes', 'constraints', 'array', 'after',
+  'queue', 'preemptible', 'constraints', 'array', 'after', ...KEPT_KEYS,
 ]);
 
 /**
@@ -64,7 +64,7 @@ export function toYaml(draft: Draft, price?: string): string {
       : { queue: text(draft.queue), array: text(draft.array), after: after === 'bad' || after.length === 0 ? undefined : after.map((one) => (one.when === 'any' ? `${one.job}:any` : one.job)) }),
     constraints: Object.keys(place).length > 0 ? place : undefined,
     preemptible: draft.preemptible || undefined,
-    ...more,
+    ...Object.fromEntries(Object.entries(more).filter(([key]) => !isKept(key) || says(draft, key))),
   };
   const given = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
   return stringify(given, { lineWidth: 100, defaultStringType: 'PLAIN' });
@@ -134,11 +134,10 @@ function read(document: Document, beside: Beside): Draft {
     return Object.fromEntries(Object.entries(given as object).map(([name, value]) => [name, String(value)]));
   };
   for (const key of FLAGS) if (!['boolean', 'undefined'].includes(typeof (all[key] ?? undefined))) throw new Misread(key, 'flag', key);
-  const usual = map('resources');
-  const { gpu = '', 'gpu.model': gpuModel = '', cpu, memory, ...otherResources } = { ...defaults('gpu' in usual || all['gpus'] !== undefined), ...usual };
+  const { gpu = '', 'gpu.model': gpuModel = '', cpu = '', memory = '', ...otherResources } = map('resources');
   const { pool, ...place } = (all['constraints'] ?? {}) as Record<string, unknown>;
   const more: Record<string, unknown> = {};
-  for (const key of ['gpus', 'overrun', 'release_when_idle', 'priority', 'attributes', 'terminal']) {
+  for (const key of ['gpus', 'terminal', ...KEPT_KEYS]) {
     if (all[key] !== undefined) more[key] = all[key];
   }
   const secrets = list(all['secrets']).map((name) => {
@@ -161,7 +160,7 @@ function read(document: Document, beside: Beside): Draft {
   };
   const bid = { from: window('from'), by: window('by'), value: stepped ? '' : text('value'), more };
   const queued = (['queue', 'array', 'after'] as const).find((key) => all[key] !== undefined && all[key] !== null);
-  const promised = (['value', 'most', 'by', 'from'] as const).find((key) => text(key, true) !== '');
+  const promised = (['value', 'most', 'by', 'from', 'accept_price'] as const).find((key) => !['', 'false'].includes(text(key, true)));
   if (queued && promised) throw new Misread(queued, 'both', `${queued}, ${promised}`);
   if (all['gpus'] !== undefined && all['replicas'] !== undefined) throw new Misread('gpus', 'both', 'gpus, replicas');
   return {

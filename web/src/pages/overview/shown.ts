@@ -1,5 +1,11 @@
-/** Which jobs the overview shows where there are too many. */
-import type { JobSummary } from '../../api';
+/** Which jobs the overview shows where there are too many, and how many there are. */
+import type { JobSummary, Schemas } from '../../api';
+
+/** How many jobs are in these states together; with a `+` where the server stopped counting. */
+export function counted({ counts, at_least }: Schemas['JobCounts'], states: readonly string[], number: (value: number) => string): string {
+  const more = at_least?.some((state) => states.includes(state)) ?? false;
+  return `${number(states.reduce((sum, state) => sum + (counts[state] ?? 0), 0))}${more ? '+' : ''}`;
+}
 
 const by = (state: string) => ({ promised: 1, waiting: 2 })[state] ?? 0;
 

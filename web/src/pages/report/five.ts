@@ -2,6 +2,8 @@
 import type { Schemas } from '../../api/types';
 
 export type Measures = Omit<Schemas['Measures'], 'unit_cost_by_model'>;
+/** What a replay says beside what happened. */
+export type Beside = { replayed?: Measures | null; without?: Measures | null; ratio?: Schemas['Ratios'] | null; withheld?: Schemas['Report']['withheld'] };
 export const FIVE = ['startUp', 'startFirst', 'runSuccess', 'utilisation', 'unitCost'] as const;
 export type Measure = (typeof FIVE)[number];
 
@@ -18,7 +20,12 @@ export interface Pair {
   without: number | undefined;
   ratio: number | undefined;
   verdict: 'better' | 'worse' | 'same' | undefined;
+  /** Whether the server tells no ratio, since the replay does not reproduce what happened. */
+  withheld: boolean;
 }
+
+/** What the server calls them. */
+const KEYS = { startUp: 'start_up', startFirst: 'start_first', runSuccess: 'run_success', utilisation: 'utilisation', unitCost: 'unit_cost' } as const satisfies Record<Measure, keyof Schemas['Ratios']>;
 
 function numberOf(value: number | string | null | undefined): number | undefined {
   return value === null || value === undefined ? undefined : Number(value);
@@ -43,12 +50,22 @@ export function verdictOf(measure: Measure, ratio: number | undefined): Pair['ve
 }
 
 /** Each measure with ERA and without it, and as a replay has it with ERA. */
-export function pairs(withEra: Measures, without: Measures | null | undefined, replayed: Measures | null | undefined): Pair[] {
+export function pairs(withEra: Measures, beside: Beside | undefined): Pair[] {
   return FIVE.map((measure) => {
-    const [ours, theirs] = [valueOf(measure, withEra), valueOf(measure, without)];
-    const ratio = ours === undefined || theirs === undefined || theirs === 0 ? undefined : ours / theirs;
-    return { measure, with: ours, replayed: valueOf(measure, replayed), without: theirs, ratio, verdict: verdictOf(measure, ratio) };
+    const ratio = beside?.ratio?.[KEYS[measure]] ?? undefined;
+    const withheld = beside?.withheld?.includes(KEYS[measure]) ?? false;
+    return { measure, with: valueOf(measure, withEra), replayed: valueOf(measure, beside?.replayed), without: valueOf(measure, beside?.without), ratio, verdict: verdictOf(measure, ratio), withheld };
   });
+}
+
+/** From here on a difference is told as a multiple, below as a share. */
+const MULTIPLE = 2;
+
+/** How one value differs from another, given their ratio: 0.02 is 50 times less, 0.8 is 20 % less. */
+export function differenceOf(ratio: number): { times?: number; share?: number; less: boolean } {
+  const less = ratio < 1;
+  const times = less ? 1 / ratio : ratio;
+  return times >= MULTIPLE && Number.isFinite(times) ? { times, less } : { share: Math.abs(ratio - 1), less };
 }
 
 export const STAGES = ['quote_s', 'accept_s', 'queue_s', 'prepare_s', 'start_s', 'total_s'] as const;

@@ -5,6 +5,12 @@ const MECHANISM: Record<string, string> = {
   surge: 'rises with the share that is promised',
 };
 
+const FIXED = ['first-fit', 'on-demand'];
+const WHY = {
+  demand: 'Prices follow from what is promised and forecast. Work in queues has no promise and raises no price, however much of the pool it uses: a promise starts once that work has ended or, where its owner allows it, has given way.',
+  fixed: 'The price is fixed: neither promises nor work in queues raise it, however much of the pool they use.',
+};
+
 export default {
   title: 'Market',
   text: 'What each hour costs. The later and the more flexible, the cheaper, as a rule.',
@@ -12,7 +18,8 @@ export default {
   noPools: 'No pool has a node yet',
   noPoolsText: 'Prices appear as soon as a machine joins.',
   priceNowOf: (pool: string) => `Price now, pool ${pool}`,
-  promisedNow: (share: string) => `${share} of it is promised now`,
+  useNow: (promised: string, queueWork: string) => `${promised} promised now, ${queueWork} in use by queue work`,
+  priceWhy: (name: string) => (FIXED.includes(name) ? WHY.fixed : WHY.demand),
   cheapestDay: 'Cheapest within a day',
   mechanism: 'How prices are made',
   mechanismText: (name: string) => MECHANISM[name] ?? 'set by the administrator',

@@ -18,7 +18,7 @@ const WHY: Record<string, string> = {
   funds: 'not enough credits',
   short: 'too little is free',
   fragmented: 'free, but scattered',
-  behind: 'others are ahead',
+  behind: 'would delay others',
   next_pass: 'about to start',
 };
 const MEANING: Record<string, string> = {

@@ -13,7 +13,8 @@ export default {
   rows: (count: string) => `${count} rows`,
   sortBy: (name: string) => `Sort by ${name}`,
   commands: 'Commands',
-  typeCommand: 'Go to a page, a job by its number, or a command…',
+  typeCommand: 'A page, a job, a data set, a node, a pool, or a command…',
+  searching: 'Searching…',
   nothingFound: 'Nothing is called that.',
   more: 'More',
 };

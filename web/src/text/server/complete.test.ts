@@ -23,9 +23,9 @@ it.each([
   ['era-core/src/queue/formula/fault.rs', 'Fault', FAULT],
   ['era-core/src/output.rs', 'Event', HAPPENED],
   ['era-core/src/job.rs', 'Outcome', ENDED],
-  ['era-core/src/explain.rs', 'Reason', WHY],
+  ['era-core/src/reason.rs', 'Reason', WHY],
   ['era-core/src/resources.rs', 'BadQuantity', WRONG],
-  ['era-server/src/wire/wrong.rs', 'Wrong', WRONG],
+  ['era-app/src/wire/wrong.rs', 'Wrong', WRONG],
 ])('every variant of %s has one', (file, name, sayings) => {
   const all = variants(file, name);
   expect(all.length).toBeGreaterThan(4);
@@ -33,10 +33,13 @@ it.each([
 });
 
 it('every code that the server gives a refusal by itself has one', () => {
-  const folder = resolve(CRATES, 'era-server/src');
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.rs'));
-  const source = files.map((file) => readFileSync(join(folder, file), 'utf8').split('#[cfg(test)]')[0]).join('\n');
-  const codes = [/Failure::(?:new|wrong)\(\s*[\w:]+,\s*"([a-z_]+)"/g, /StatusCode::[A-Z_]+,\s*"([a-z_]+)"/g].flatMap((pattern) => [...source.matchAll(pattern)].map(([, code = '']) => code));
+  const files = ['era-app/src', 'era-server/src'].flatMap((crate) => {
+    const folder = resolve(CRATES, crate);
+    const all = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+    return all.filter((file) => file.endsWith('.rs')).map((file) => join(folder, file));
+  });
+  const source = files.map((file) => readFileSync(file, 'utf8').split('#[cfg(test)]')[0]).join('\n');
+  const codes = [/(?:Failure|AppError)::(?:new|wrong)\(\s*[\w:]+,\s*"([a-z_]+)"/g, /(?:StatusCode|Kind)::\w+,\s*"([a-z_]+)"/g].flatMap((pattern) => [...source.matchAll(pattern)].map(([, code = '']) => code));
   expect(new Set(codes).size).toBeGreaterThan(60);
   expect([...new Set(codes)].filter((code) => !(code in REFUSED))).toEqual([]);
 });

@@ -2,7 +2,7 @@
  * What the server says, by its codes, where its own English sentence would not do: times belong in
  * the reader's zone. What has no word here stays as the server said it.
  */
-import { moment, number } from '../format';
+import { momentToSecond, number } from '../format';
 import { at, lasting, money, n, ofGroup, slot, slots, span, spending, type Parameters, type Sayings, type Slot } from './values';
 
 const on = ({ nodes, more }: Slot) => (nodes.length === 0 ? '' : ` on ${nodes.join(', ')}${more > 0 ? ` and ${number(more)} more` : ''}`);
@@ -11,8 +11,8 @@ const place = (given: Slot) => `${lasting(given)}${on(given)}`;
 /** How a job stands. */
 export const STANDS = {
   waits: (position: number, why: string) => (position > 0 ? `It waits at position ${number(position)} of its queue: ${why}.` : `Not in its queue yet: ${why}.`),
-  promised: (start: string) => `It has a promise: it starts ${moment(start)}.`,
-  running: (since: string) => `It has been running since ${moment(since)}.`,
+  promised: (start: string) => `It has a promise: it starts ${momentToSecond(start)}.`,
+  running: (since: string) => `It has been running since ${momentToSecond(since)}.`,
 };
 
 /** Why a job does not start now. */

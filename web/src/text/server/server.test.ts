@@ -42,7 +42,7 @@ describe('a limit that is exceeded', () => {
 describe('Chinese', () => {
   it('says the same by its code, with its numbers', () => {
     locale.language = 'zh';
-    expect(problemText(problem('funds', { balance: 1_500_000, needed: 20_000_000 }))).toBe('钱包余额 1.50，此项需要 20.00：请减少需求，或申请信用点');
+    expect(problemText(problem('funds', { balance: 1_500_000, needed: 20_000_000 }))).toBe('钱包余额 1.50，此项需要 20.00：请减少需求，或请管理员发放信用点');
     expect(problemText(problem('quota_concurrent', { what: 'milli-gpus', limit: 1500, held: 500, asked: 2000 }))).toContain('最多可占用 1.5 个 GPU：已占用 0.5 个 GPU');
     expect(whyText(waiting('behind', { ahead: 2 }))).toBe('排在队列第 3 位：会推迟某个承诺或排在前面的作业：前面有 2 个。');
     expect(whyText(waiting('after', { job: 12, when: 'any' }, 0))).toBe('等待中：等待作业 12 结束。');
@@ -74,7 +74,7 @@ describe('Chinese', () => {
   it('tells what happened and how it ended with all that is known of it', () => {
     locale.language = 'zh';
     expect(eventText(told('queued', { queue: 'night', count: 1 }))).toBe('进入队列 night');
-    expect(eventText(told('promised', { price: 12_500_000, slots: [slot] }))).toMatch(/价格 12\.50 信用点：.*12:00.*14:00，a1、a2 等 5 个节点/);
+    expect(eventText(told('promised', { price: 12_500_000, slots: [slot] }))).toMatch(/价格 12\.50 信用点：.*12:00:00.*14:00:00，a1、a2 等 5 个节点/);
     expect(eventText(told('ended', { outcome: 'failed', code: 9 }))).toBe('失败：有任务以代码 9 退出。');
     expect(eventText(told('task_ended', { rank: 1 }))).toBe('副本 1 已丢失');
     expect(endText({ reason: 'in English', outcome: { code: 'unfulfilled', parameters: { job: 7 } } })).toContain('作业 7 须先成功');

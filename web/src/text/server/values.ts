@@ -2,7 +2,7 @@
  * Values as the server gives them beside its codes, in the reader's way: money comes in millionths
  * of a credit, instants and spans in milliseconds, shares and resources in thousandths.
  */
-import { credits, duration, moment, number, percent, stretch } from '../format';
+import { credits, duration, momentToSecond, number, percent, stretch } from '../format';
 
 export type Parameters = Readonly<Record<string, unknown>>;
 /** What is said of each code; nothing where it cannot be said, and then the server's sentence stands. */
@@ -10,7 +10,7 @@ export type Sayings = Readonly<Record<string, (given: Parameters) => string | un
 
 export const n = (given: unknown) => number(Number(given));
 export const money = (given: unknown) => credits(Number(given) / 1e6);
-export const at = (given: unknown) => moment(Number(given));
+export const at = (given: unknown) => momentToSecond(Number(given));
 export const span = (given: unknown) => duration(Number(given) / 1000);
 export const share = (given: unknown) => percent(Number(given) / 1000);
 export const milli = (given: unknown) => number(Number(given) / 1000, 3);

@@ -8,6 +8,12 @@ const MECHANISM: Record<string, string> = {
   surge: '随已承诺的比例上涨',
 };
 
+const FIXED = ['first-fit', 'on-demand'];
+const WHY = {
+  demand: '价格取决于已承诺和预测的需求。队列作业没有承诺，无论占用多少资源池都不会抬高价格：承诺的作业在队列作业结束后开始，或在其所有者允许时由其让出资源后开始。',
+  fixed: '价格固定：无论承诺和队列作业占用多少资源池，都不会抬高价格。',
+};
+
 export default {
   title: '市场',
   text: '每个小时的价格。通常越晚、越灵活，就越便宜。',
@@ -15,7 +21,8 @@ export default {
   noPools: '还没有带节点的资源池',
   noPoolsText: '有机器加入后即显示价格。',
   priceNowOf: (pool: string) => `资源池 ${pool} 当前价格`,
-  promisedNow: (share: string) => `目前已承诺 ${share}`,
+  useNow: (promised: string, queueWork: string) => `目前已承诺 ${promised}，队列作业占用 ${queueWork}`,
+  priceWhy: (name: string) => (FIXED.includes(name) ? WHY.fixed : WHY.demand),
   cheapestDay: '一天内最低',
   mechanism: '定价方式',
   mechanismText: (name: string) => MECHANISM[name] ?? '由管理员设定',

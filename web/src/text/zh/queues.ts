@@ -21,7 +21,7 @@ const WHY: Record<string, string> = {
   funds: '信用点不足',
   short: '空闲资源不足',
   fragmented: '空闲但分散',
-  behind: '前面还有作业',
+  behind: '会推迟其他作业',
   next_pass: '即将开始',
 };
 const MEANING: Record<string, string> = {

@@ -16,7 +16,8 @@ export default {
   rows: (count: string) => `${count} 行`,
   sortBy: (name: string) => `按${name}排序`,
   commands: '命令',
-  typeCommand: '前往页面、输入作业编号或命令…',
+  typeCommand: '页面、作业、数据集、节点、资源池或命令…',
+  searching: '正在搜索…',
   nothingFound: '没有匹配的内容。',
   more: '更多',
 } satisfies Translation<typeof en>;

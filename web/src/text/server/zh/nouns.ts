@@ -75,6 +75,7 @@ export const FIELD: Readonly<Record<string, readonly [string, string]>> = {
   run_min: ['最短运行时间', '请填写 0 秒到 1 天'],
   hold_for: ['保留时间', '请填写 0 秒到 1 天'],
   extend_by: ['延长步长', '请填写 1 秒到 3660 天'],
+  pass_every: ['最长调度间隔', '请填写 1 秒到 3660 天'],
   patience: ['等待上限', '请填写 1 秒到 3660 天'],
   period: ['周期', '请填写 1 秒到 3660 天'],
   fair_half_life: ['公平份额半衰期', '请填写 1 秒到 3660 天'],

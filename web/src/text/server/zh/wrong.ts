@@ -13,6 +13,7 @@ const quoted = (given: unknown) => `“${String(given)}”`;
 
 export const WRONG: Sayings = {
   name: ({ given }) => `${quoted(given)} 不能作名称：请用 1 到 63 个字符（字母、数字、“.”、“_”、“-”、“/”），以字母或数字开头`,
+  title: ({ given }) => `${quoted(given)} 不能作名称显示：请用 1 到 63 个任意文字的字符，首尾不留空格，不含换行、控制字符和方向标记`,
   account_name: ({ given }) => `${quoted(given)} 不能作账户名：请用 1 到 63 个小写字母、数字、“.”、“_”、“-”，以字母或数字开头`,
   text: ({ most }) => `请填写 1 到 ${n(most)} 个字符，不含控制字符`,
   blanks: ({ most }) => `请填写 1 到 ${n(most)} 个字符，不含空格`,
@@ -23,7 +24,7 @@ export const WRONG: Sayings = {
   url: () => '请填写完整的公开 http 或 https 地址，最长 2048 个字符，不含用户名和密码',
   range: ({ least, most }) => `请填写 ${n(least)} 到 ${n(most)}`,
   load: () => `请填写 ${number(0.01, 2)} 到 ${n(10)}`,
-  negative: ({ given }) => `${String(given)} 超出范围：请填写 0 或更大的数`,
+  negative: ({ given, key, text }) => `${key === undefined ? '' : `${called(key)} `}${String(given ?? text)} 不能为负：请填写 0 或更大的数`,
   uncountable: () => '数值过大，无法计算：请减少',
   too_many: ({ most }) => `最多 ${n(most)} 个`,
   indices: () => '请填写起始序号、不小于它的结束序号和步长',
@@ -35,6 +36,7 @@ export const WRONG: Sayings = {
   drain_only: () => '只有排空时才能设置停止时间',
   no_parameter: ({ mechanism }) => `定价方式 ${String(mechanism)} 没有此参数：请去掉`,
   events: () => '请至少选择一项，各一次',
+  own_machine: () => '此名称留给服务器本机的令牌：请换一个',
   scopes: () => '请至少选择一项，且不超出您自己的权限',
   comma: () => '此处的公式不能含逗号',
   unknown: ({ given, meant, known }) => `没有 ${quoted(given)}：${typeof meant === 'string' ? `是否指 ${meant}？` : `已有 ${Array.isArray(known) && known.length > 0 ? known.join('、') : '无'}`}`,
@@ -64,6 +66,7 @@ export const WRONG: Sayings = {
   many_tasks: ({ most }) => `日志的任务超过 ${n(most)} 个：请选择一次尝试或一个副本`,
   unreadable: ({ key, text }) => `${called(key)} ${quoted(text)} 不是数量：请填写例如 2、0.5、500m 或 16Gi`,
   out_of_range: ({ key, text }) => `${called(key)} ${quoted(text)} 超出范围：请减少，且不要细于千分之一`,
+  few_bytes: ({ key, text, bytes, meant }) => `${called(key)} ${quoted(text)} 是 ${String(bytes)} 字节：请填写 ${String(meant)}i 或 ${String(meant)}`,
   broken_gpu: ({ text }) => `${quoted(text)} 既不是一块 GPU 的一部分，也不是整数：请填 0.5 或 2`,
   too_many_devices: () => '设备种类过多：最多 8 种',
   unread: ({ given, meant, line, column }) => {

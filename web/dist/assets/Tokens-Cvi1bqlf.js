@@ -1,1 +1,0 @@
-import{Bn as e,Nn as t,Vn as n,dn as r,g as i,it as a,jn as o,pn as s}from"./ui-OssBQmSg.js";import{n as c,r as l,t as u}from"./TokenList-Z_38qNsj.js";var d=s(`<!> <!>`,1);function f(s,f){n(f,!0);let p=a(l,c);var m=d(),h=o(m);i(h,{get title(){return p.title},get text(){return p.text}});var g=t(h,2);u(g,{}),r(s,m),e()}export{f as default};

@@ -1,1 +1,0 @@
-import{Pt as e}from"./ui-OssBQmSg.js";import{n as t,t as n}from"./client-MbK5oWXR.js";async function r(r){return e(e=>t(n.GET(`/api/v1/users`,{params:{query:e},signal:r})))}async function i(r){return e(e=>t(n.GET(`/api/v1/groups`,{params:{query:e},signal:r})))}export{r as n,i as t};

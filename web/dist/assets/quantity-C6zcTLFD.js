@@ -1,1 +1,0 @@
-var e={Ki:1024,Mi:2**20,Gi:2**30,Ti:2**40,Pi:2**50},t={m:.001,k:1e3,M:1e6,G:1e9,T:0xe8d4a51000,P:0x38d7ea4c68000};function n(n){let r=/^(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|Pi|m|k|M|G|T|P)?$/.exec((n??``).trim());if(!r)return;let i=r[2]??``;return Number(r[1])*(e[i]??t[i]??1)}export{n as t};

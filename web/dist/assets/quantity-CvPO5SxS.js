@@ -1,0 +1,1 @@
+var e={Ki:1024,Mi:2**20,Gi:2**30,Ti:2**40,Pi:2**50},t={m:.001,k:1e3,K:1e3,M:1e6,G:1e9,T:0xe8d4a51000,P:0x38d7ea4c68000};function n(n){let r=/^(\d+(?:\.\d+)?)(?:(Ki|Mi|Gi|Ti|Pi|k|K|M|G|T|P)B?|(m))?$/.exec((n??``).trim());if(!r)return;let i=r[2]??r[3]??``;return Number(r[1])*(e[i]??t[i]??1)}export{n as t};
