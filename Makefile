@@ -1,70 +1,70 @@
 # Each target does the set-up that it needs; `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test soak lint fmt bench page portable setup setup-lint setup-test
+.PHONY: help run release test lint page portable fmt bench setup setup-lint setup-test
+.PHONY: soak soak-core soak-rest soak-lab soak-store soak-chaos soak-crashes soak-api
 
 # A Rust that was installed by rustup may not be on the PATH of a shell that is no login shell.
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: setup ## Start the platform on an empty folder and train a small model on it
-	cargo build --release --locked -p era
-	"$${CARGO_TARGET_DIR:-target}/release/era" up --data "$$(mktemp -d)" --try
+	@echo "Building the program, which takes some minutes the first time." >&2
+	cargo build --profile quick --locked -p era
+	"$(TARGET)/quick/era" up --data "$$(mktemp -d)" --try
 
-# The same random cases on every machine; `make soak` draws new ones.
-test: export PROPTEST_RNG_SEED ?= 1
+release: setup ## Build the program that is shipped, with its symbols beside it (target/shipped)
+	scripts/release
 
-# Python and the page are tried with the program that the tests are built with, and come before
-# them, so that the summary of all others is what is seen last. Python's tests wait more than they
-# work, so the others are built meanwhile, and made-up requests sent; and for the same reason there
-# is one more of the others at a time than there are cores. One that fails does not hide what else
-# does.
-test: export ERA_BINARY ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/era
 test: setup-test ## Run every test
-	cargo test --workspace --locked --doc
-	@if cargo nextest --version >/dev/null 2>&1; then \
-		set -- cargo nextest run --workspace --locked; \
-	else \
-		set -- cargo test --workspace --locked --lib --bins --tests; \
-	fi; \
-	echo "$$*"; "$$@" --no-run --test client \
-		&& { scripts/test-python & python=$$!; rest=0; \
-			{ "$$@" --no-run && scripts/fuzz-api; } || rest=$$?; \
-			wait $$python && [ $$rest = 0 ]; } \
-		&& scripts/page test \
-		&& NEXTEST_TEST_THREADS=$$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) "$$@" --no-fail-fast
+	scripts/test
 
-soak: export PROPTEST_CASES ?= 4096
-soak: export PROPTEST_RNG_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
-soak: export ERA_CRASHES ?= 1000
-soak: export ERA_CHAOS_S ?= 1800
-soak: export ERA_FUZZ_EXAMPLES ?= 200
-soak: ## Run every test with far more random cases and crashes, and those that take long
+lint: setup-lint ## Check format, lints, documentation, licences, the page and the scripts
+	scripts/lint
+
+# Each has at most an hour: what takes longer has failed, and its numbers are too large.
+SOAK := timeout --kill-after 60 3600
+soak-%: export PROPTEST_CASES ?= 4096
+soak-%: export PROPTEST_RNG_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+soak-%: export ERA_CHAOS_S ?= 1800
+soak-%: export ERA_CRASHES ?= 1000
+soak-%: export ERA_FUZZ_EXAMPLES ?= 100
+
+# What is built, and with which tests it is then run.
+define soak
 	@echo "PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED)"
-	@$(MAKE) --no-print-directory test PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED)
-	cargo test --workspace --locked --lib --bins --tests -- --ignored --test-threads 1
+	cargo test --locked $(1) --no-run
+	$(SOAK) cargo test --locked $(1) -- $(2)
+endef
 
-# The client is checked for Windows where `make portable` has been run once.
-lint: setup-lint ## Check format, lints, documentation, licences and scripts
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-	@if cargo deny --version >/dev/null 2>&1; then \
-		set -- cargo deny --locked check licenses bans sources; \
-	else \
-		set -- cargo test --workspace --locked --quiet --test licences; \
-	fi; \
-	echo "$$*"; "$$@"
-	scripts/page check
-	@if rustup target list --installed 2>/dev/null | grep -q x86_64-pc-windows-gnu \
-		&& command -v x86_64-w64-mingw32-gcc >/dev/null 2>&1; then \
-		set -- cargo check --locked --target x86_64-pc-windows-gnu -p era; echo "$$*"; "$$@"; \
-	fi
-	@if command -v shellcheck >/dev/null 2>&1; then \
-		set -- shellcheck scripts/setup scripts/test-python scripts/fuzz-api scripts/page .ci/run; echo "$$*"; "$$@"; \
-	fi
+soak: ## List the tests that take long, each at most an hour
+	@awk -F ':.*# ' '/^soak-[a-z]+:.*# / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+soak-core: setup-test # The core's properties, with 4,096 random cases each
+	$(call soak,-p era-core --lib --tests)
+
+soak-rest: setup-test # The same of all other crates
+	$(call soak,--workspace --exclude era-core --exclude era-sim --lib --bins)
+
+soak-lab: setup-test # The laboratory's properties, and the experiments that take minutes
+	$(call soak,-p era-sim --release,--include-ignored)
+
+soak-store: setup-test # Gigabytes and millions of rows
+	$(call soak,-p era-store --release,--ignored --test-threads 1)
+
+soak-chaos: setup-test # Half an hour of what happens to a site of two of each
+	$(call soak,-p era --test platform,layers::chaos --nocapture)
+
+soak-crashes: setup-test # A thousand servers that die
+	$(call soak,-p era --test platform,crash --nocapture)
+
+soak-api: setup-test # Made-up requests, ten times as many
+	cargo build --locked -p era
+	$(SOAK) scripts/fuzz-api
 
 page: ## Build the browser page anew (web/dist, which is committed)
 	scripts/page build
@@ -80,9 +80,9 @@ fmt: setup-lint ## Format the code
 
 bench: setup ## Measure quotes, queues and whole traces; one JSON object each on standard output
 	@cargo build --release --locked -p era
-	@cargo run --release --locked --quiet -p era -- bench quote --json
-	@cargo run --release --locked --quiet -p era -- bench queue --json
-	@cargo run --release --locked --quiet -p era -- bench sim --json
+	@"$(TARGET)/release/era" bench quote --json
+	@"$(TARGET)/release/era" bench queue --json
+	@"$(TARGET)/release/era" bench sim --json
 
 setup:
 	@scripts/setup
