@@ -15,7 +15,6 @@ pub enum Role {
     User,
     /// Also sees, cancels and retries the group's jobs and divides its quota.
     GroupAdministrator,
-    /// Everything.
     Administrator,
 }
 
@@ -25,7 +24,6 @@ pub enum Role {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// To look.
     Read,
     /// To submit and change jobs and data.
     Write,
@@ -39,7 +37,6 @@ pub enum Scope {
 pub struct Login {
     /// The account's name.
     pub user: String,
-    /// Its password.
     pub password: String,
     /// What the token is for, as lists of tokens show it; a browser's session has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,9 +66,7 @@ pub struct LoggedIn {
 pub struct Me {
     /// The account's number.
     pub id: u32,
-    /// Its name.
     pub name: String,
-    /// Its group.
     pub group: String,
     /// What it may do.
     pub role: Role,
@@ -94,9 +89,7 @@ pub struct TokenInfo {
     pub label: String,
     /// What it may be used for.
     pub scopes: Vec<Scope>,
-    /// Since when.
     pub created: Timestamp,
-    /// Until when.
     pub expires: Timestamp,
     /// When it was last used, to the minute.
     pub used: Option<Timestamp>,
@@ -137,7 +130,6 @@ pub struct PasswordChange {
 #[derive(Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewUser {
-    /// Its name.
     pub name: String,
     /// Its group; made where it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,7 +155,6 @@ fn plain() -> Role {
 /// An account that was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct UserMade {
-    /// The account.
     pub user: User,
     /// The one-time password, told once, where one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,11 +189,8 @@ pub struct UserFilter {
 /// An account.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct User {
-    /// Its number.
     pub id: u32,
-    /// Its name.
     pub name: String,
-    /// Its group.
     pub group: String,
     /// What it may do.
     pub role: Role,
@@ -212,7 +200,6 @@ pub struct User {
     pub enabled: bool,
     /// What it has.
     pub balance: Credits,
-    /// Its limits.
     pub quota: Quota,
     /// What is used of them.
     pub used: QuotaUse,
@@ -222,7 +209,6 @@ pub struct User {
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UserEdit {
-    /// Its group.
     pub group: Option<String>,
     /// What it may do.
     pub role: Option<Role>,
@@ -237,13 +223,10 @@ pub struct UserEdit {
 /// A group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Group {
-    /// Its number.
     pub id: u32,
-    /// Its name.
     pub name: String,
     /// How much it counts in policies.
     pub level: u8,
-    /// Its limits.
     pub quota: Quota,
     /// What is used of them.
     pub used: QuotaUse,
@@ -255,12 +238,10 @@ pub struct Group {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewGroup {
-    /// Its name.
     pub name: String,
     /// How much it counts in policies.
     #[serde(default)]
     pub level: u8,
-    /// Its limits.
     #[serde(default)]
     pub quota: Quota,
 }
@@ -299,11 +280,8 @@ pub struct Quota {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct QuotaUse {
-    /// Cores now.
     pub cpu: String,
-    /// Memory now.
     pub memory: String,
-    /// GPUs now.
     pub gpu: String,
     /// Core-hours in this period.
     pub cpu_hours: f64,
@@ -327,14 +305,12 @@ pub struct QuotaUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// How many.
     pub amount: Credits,
 }
 
 /// A wallet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Wallet {
-    /// Whose.
     pub user: String,
     /// What it holds.
     pub balance: Credits,
@@ -383,28 +359,21 @@ pub struct Spent {
     /// The project; absent for jobs that name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Charged.
     pub charged: Credits,
-    /// Given back.
     pub refunded: Credits,
     /// Charged and not given back.
     pub net: Credits,
     /// Core-hours of tasks that are over.
     pub cpu_hours: f64,
-    /// GiB-hours.
     pub memory_hours: f64,
-    /// GPU-hours.
     pub gpu_hours: f64,
 }
 
 /// What an account spent, stretch by stretch and project by project.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Spending {
-    /// Whose wallet.
     pub user: String,
-    /// From.
     pub from: Timestamp,
-    /// Until.
     pub to: Timestamp,
     /// In stretches of so many seconds.
     pub step_s: u64,
@@ -415,20 +384,15 @@ pub struct Spending {
 /// What was spent in a stretch of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SpendingStretch {
-    /// From.
     pub from: Timestamp,
-    /// By project.
     pub projects: Vec<Spent>,
 }
 
 /// What the members of a group spent in a period, by project.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Chargeback {
-    /// The group.
     pub group: String,
-    /// From.
     pub from: Timestamp,
-    /// Until.
     pub to: Timestamp,
     /// Whoever spent most first.
     pub lines: Vec<ChargebackLine>,
@@ -449,7 +413,6 @@ pub struct ChargebackLine {
 pub struct StatementLine {
     /// The journal's number of the input that it follows from.
     pub seq: u64,
-    /// When.
     pub at: Timestamp,
     /// About which job.
     pub job: Option<u64>,
@@ -478,7 +441,6 @@ pub struct StatementFilter {
     /// At or after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// `next` of the page before.
@@ -492,17 +454,13 @@ pub struct StatementFilter {
 /// One line of the audit trail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AuditLine {
-    /// Its number.
     pub id: u64,
-    /// When.
     pub at: Timestamp,
     /// Who, by name.
     pub who: String,
-    /// From where.
     pub from: String,
     /// What, such as `user.create` or `login.failed`.
     pub what: String,
-    /// On what.
     pub target: String,
     /// Whether it was done.
     pub done: bool,
@@ -511,11 +469,9 @@ pub struct AuditLine {
 /// An address that is told when something happens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Webhook {
-    /// Its number.
     pub id: u64,
     /// Where it is told.
     pub url: String,
-    /// About what.
     pub events: Vec<WebhookEvent>,
     /// For `price_below`: in which pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -534,7 +490,6 @@ pub struct Webhook {
 pub struct NewWebhook {
     /// Where it is told.
     pub url: String,
-    /// About what.
     pub events: Vec<WebhookEvent>,
     /// For `price_below`: in which pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -547,7 +502,6 @@ pub struct NewWebhook {
 /// A webhook that was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WebhookMade {
-    /// It.
     pub webhook: Webhook,
     /// The secret of its signatures, told once. `x-era-signature` is `v1=` and the HMAC-SHA-256,
     /// in hexadecimal, of `x-era-timestamp`, a dot and the body.

@@ -10,17 +10,11 @@ use crate::Credits;
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Node {
-    /// Its number.
     pub id: u32,
-    /// Its name.
     pub name: String,
-    /// Its pool.
     pub pool: String,
-    /// Its domain.
     pub domain: Option<String>,
-    /// Its rack.
     pub rack: Option<String>,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// `up`, `cordoned`, `draining` or `lost`.
     pub health: String,
@@ -32,7 +26,6 @@ pub struct Node {
     pub gpus: Vec<Gpu>,
     /// Jobs that hold any of it now.
     pub jobs: Vec<u64>,
-    /// Announced absences.
     pub maintenance: Vec<Absence>,
     /// While it drains: when what is still there is told to stop and goes on elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,9 +69,7 @@ pub struct NodeFilter {
 /// A GPU of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Gpu {
-    /// Its index.
     pub index: u8,
-    /// Its model.
     pub model: Option<String>,
     /// Its memory, such as `80Gi`.
     pub memory: Option<String>,
@@ -92,9 +83,7 @@ pub struct Gpu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Absence {
-    /// From.
     pub from: Timestamp,
-    /// Until.
     pub to: Timestamp,
 }
 
@@ -131,7 +120,6 @@ pub enum NodeAction {
 /// Machines that are alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Pool {
-    /// Its name.
     pub name: String,
     /// Credits for a core-hour at density 1.
     pub cpu_rate: Credits,
@@ -152,7 +140,6 @@ pub struct Pool {
 /// A named part of the cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Domain {
-    /// Its name.
     pub name: String,
     /// The share of its nodes that is kept for large or high-level jobs, 0 to 1.
     #[serde(default)]
@@ -173,15 +160,11 @@ pub struct Domain {
 pub struct Booking {
     /// The job, where the caller may see it.
     pub job: Option<u64>,
-    /// From.
     pub from: Timestamp,
-    /// Until.
     pub to: Timestamp,
     /// Thousandths of a core.
     pub cpu_milli: u64,
-    /// MiB.
     pub memory_mib: u64,
-    /// GPUs.
     pub gpus: Vec<u8>,
     /// `promise`, `running`, `hold` or `maintenance`.
     pub kind: String,
@@ -192,11 +175,8 @@ pub struct Booking {
 pub struct Utilisation {
     /// cpu·ratio + gpu·ratio + memory·ratio, a mean over machines, 0 to 1.
     pub now: f64,
-    /// Of cores.
     pub cpu: f64,
-    /// Of memory.
     pub memory: f64,
-    /// Of GPUs.
     pub gpu: f64,
     /// Over time, where a period was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -206,7 +186,6 @@ pub struct Utilisation {
 /// Utilisation in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct UtilisationPoint {
-    /// From.
     pub from: Timestamp,
     /// By the formula.
     pub value: f64,

@@ -12,16 +12,13 @@ pub enum Visibility {
     Private,
     /// The owner's group.
     Group,
-    /// Everyone.
     Public,
 }
 
 /// A named, versioned tree of files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DataSet {
-    /// Its name.
     pub name: String,
-    /// Whose.
     pub owner: String,
     /// Who may see it.
     pub visibility: Visibility,
@@ -75,7 +72,6 @@ pub struct Tree {
 /// A tree that was put.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TreeMade {
-    /// Its hash.
     pub hash: String,
     /// How many bytes its files have together.
     pub bytes: u64,
@@ -85,14 +81,12 @@ pub struct TreeMade {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BlobList {
-    /// Hashes.
     pub hashes: Vec<String>,
 }
 
 /// How much of a blob is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BlobState {
-    /// Its hash.
     pub hash: String,
     /// Bytes that are there: an upload goes on from here.
     pub offset: u64,
@@ -155,7 +149,6 @@ pub struct OutputFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewDataSet {
-    /// Its name.
     pub name: String,
     /// Who may see it.
     #[serde(default)]

@@ -23,7 +23,6 @@ pub const WINDOW_BYTES: u64 = 8 << 20;
 pub enum Say {
     /// I am going to send a content.
     Upload {
-        /// The transfer.
         id: u32,
         /// The BLAKE3 hash of all of it.
         hash: String,
@@ -32,24 +31,17 @@ pub enum Say {
     },
     /// I want a file, from an offset on.
     Download {
-        /// The transfer.
         id: u32,
-        /// Which file.
         from: Source,
         /// From where on.
         #[serde(default)]
         offset: u64,
     },
     /// I do not want a transfer any more.
-    Cancel {
-        /// Which.
-        id: u32,
-    },
+    Cancel { id: u32 },
     /// What is in a folder of a data set?
     Browse {
-        /// The question.
         id: u32,
-        /// `owner/name`.
         data: String,
         /// The folder; the whole where nothing is said.
         #[serde(default)]
@@ -60,9 +52,7 @@ pub enum Say {
     },
     /// Which files of a data set have this in their path?
     Search {
-        /// The question.
         id: u32,
-        /// `owner/name`.
         data: String,
         /// What is looked for.
         text: String,
@@ -79,19 +69,9 @@ pub enum Source {
     /// A content, by its hash.
     Blob(String),
     /// A file of a data set.
-    Data {
-        /// `owner/name`.
-        data: String,
-        /// Its path.
-        path: String,
-    },
+    Data { data: String, path: String },
     /// An output of a job.
-    Output {
-        /// The job.
-        job: u64,
-        /// Its path.
-        path: String,
-    },
+    Output { job: u64, path: String },
 }
 
 /// What the server answers.
@@ -101,21 +81,18 @@ pub enum Source {
 pub enum Answer {
     /// Send from this offset on.
     Ready {
-        /// The transfer.
         id: u32,
         /// What is there already.
         offset: u64,
     },
     /// So much of an upload has been written.
     Written {
-        /// The transfer.
         id: u32,
         /// Up to here.
         offset: u64,
     },
     /// A download begins; its pieces follow.
     Size {
-        /// The transfer.
         id: u32,
         /// How many bytes the file has.
         bytes: u64,
@@ -124,17 +101,12 @@ pub enum Answer {
         hash: Option<String>,
     },
     /// A transfer is complete; an upload is verified and kept.
-    Done {
-        /// The transfer.
-        id: u32,
-    },
+    Done { id: u32 },
     /// What was asked for.
     Listing {
-        /// The question.
         id: u32,
         /// Folders, when a folder was asked for.
         folders: Vec<String>,
-        /// Files.
         files: Vec<FileEntry>,
         /// Where to go on, unless this is all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +117,6 @@ pub enum Answer {
         /// Which; absent if the message could not be read at all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<u32>,
-        /// Why.
         problem: Box<Problem>,
     },
 }
@@ -153,11 +124,9 @@ pub enum Answer {
 /// Content on its way: the transfer's id and the offset in the file, both big-endian, then bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<'a> {
-    /// The transfer.
     pub id: u32,
     /// Where it belongs in the file.
     pub offset: u64,
-    /// It.
     pub bytes: &'a [u8],
 }
 

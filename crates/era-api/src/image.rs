@@ -27,12 +27,10 @@ pub struct Image {
     /// How many bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Its digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// Who published it.
     pub published_by: String,
-    /// When.
     pub published: Timestamp,
 }
 
@@ -59,7 +57,6 @@ pub struct NewImage {
     /// How many bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Its digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }

@@ -53,7 +53,6 @@ pub struct Refund {
 /// A job as lists show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct JobSummary {
-    /// Its number.
     pub id: u64,
     /// What people call it.
     pub name: Option<String>,
@@ -104,7 +103,6 @@ pub struct JobSummary {
 pub struct ArrayPlace {
     /// The first job of the array.
     pub array: u64,
-    /// Its index.
     pub index: u32,
 }
 
@@ -151,7 +149,6 @@ pub struct Task {
     pub part: u16,
     /// Which attempt, from 1.
     pub attempt: u32,
-    /// Which replica.
     pub rank: u32,
     /// On which node, by name.
     pub node: String,
@@ -245,7 +242,6 @@ pub struct Explanation {
 pub struct TimelineLine {
     /// The journal's number of the input that it follows from.
     pub seq: u64,
-    /// When.
     pub at: Timestamp,
     /// What, as the journal calls it.
     pub event: String,
@@ -313,7 +309,6 @@ pub struct JobFilter {
     /// Submitted at or after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Submitted before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// `next` of the page before.
@@ -353,9 +348,7 @@ pub struct MetricPoint {
     pub name: String,
     /// The step that the job told; else a running number.
     pub step: u64,
-    /// When.
     pub at: Timestamp,
-    /// The value.
     pub value: f64,
     /// Of which replica.
     pub rank: u32,

@@ -48,7 +48,6 @@ pub enum LabAsk {
 pub enum LabState {
     /// Others are ahead of it.
     Waiting,
-    /// At work.
     Running,
     /// Its result can be read.
     Done,
@@ -61,14 +60,12 @@ pub enum LabState {
 /// A run of the laboratory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LabRun {
-    /// Its number.
     pub id: u64,
     /// What is tried.
     pub asked: LabAsk,
     /// Who asked; nobody where the server tunes by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// When.
     pub at: Timestamp,
     /// Where it stands.
     pub state: LabState,

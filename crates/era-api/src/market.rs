@@ -29,9 +29,7 @@ pub struct Mechanism {
 /// The price of the next unit of each resource, in a stretch of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PricePoint {
-    /// From.
     pub from: Timestamp,
-    /// Until.
     pub to: Timestamp,
     /// Credits for a core-hour.
     pub cpu: Credits,
@@ -48,7 +46,6 @@ pub struct PricePoint {
 /// The forward calendar of a pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FareCalendar {
-    /// The pool.
     pub pool: String,
     /// Cheapest first slot of each stretch, in order.
     pub points: Vec<PricePoint>,
@@ -57,7 +54,6 @@ pub struct FareCalendar {
 /// What a pool has cost since an instant: it holds until the next one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PastPrice {
-    /// Since when.
     pub at: Timestamp,
     /// Credits for a core-hour.
     pub cpu: Credits,
@@ -72,7 +68,6 @@ pub struct PastPrice {
 /// What a pool has cost over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PriceHistory {
-    /// The pool.
     pub pool: String,
     /// Oldest first. Where there were too many changes, those that show the same curve.
     pub points: Vec<PastPrice>,
@@ -81,7 +76,6 @@ pub struct PriceHistory {
 /// Prices now, and the public record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Market {
-    /// The rules.
     pub mechanism: Mechanism,
     /// One for each pool.
     pub pools: Vec<PoolPrice>,
@@ -94,9 +88,7 @@ pub struct Market {
 /// A pool's prices now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PoolPrice {
-    /// The pool.
     pub pool: String,
-    /// Now.
     pub now: PricePoint,
     /// The cheapest within a day.
     pub cheapest: PricePoint,

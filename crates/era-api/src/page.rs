@@ -10,7 +10,6 @@ pub const PAGE_DEFAULT: u32 = 50;
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Page<T> {
-    /// The items.
     pub items: Vec<T>,
     /// Where the next page begins; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -44,7 +44,6 @@ pub const TYPE_WORDS: [&str; 27] = [
 /// What a parser says, and the words in it that programs want.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// The sentence.
     pub sentence: String,
     /// The field that is missing, unknown or there twice.
     pub field: Option<String>,

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Queue {
-    /// Its name.
     pub name: String,
     /// Its level: lower ones are served first.
     #[serde(default)]
@@ -77,7 +76,6 @@ pub struct QueueFilter {
 /// A policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Policy {
-    /// Its name.
     pub name: String,
     /// The version in force.
     pub version: u32,
@@ -150,7 +148,6 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleCheck {
-    /// The rule.
     pub rule: Rule,
     /// The queue whose order it would change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -192,18 +189,15 @@ pub struct RuleChecked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollBack {
-    /// The version.
     pub version: u32,
 }
 
 /// A version of a policy that tuning proposes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Proposal {
-    /// Its number.
     pub id: u64,
     /// When it was made.
     pub at: Timestamp,
-    /// The policy.
     pub policy: String,
     /// What it would say.
     pub rule: Rule,

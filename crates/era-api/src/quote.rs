@@ -13,7 +13,6 @@ pub use era_spec::{Value, ValueStep};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuoteAsk {
-    /// One request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
     /// Or several alternatives.
@@ -38,7 +37,6 @@ pub struct QuoteAsk {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AllOf {
-    /// The requests.
     pub all_of: Vec<OrderedAsk>,
 }
 
@@ -46,7 +44,6 @@ pub struct AllOf {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OrderedAsk {
-    /// The request.
     pub ask: Ask,
     /// Indices of earlier requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,7 +59,6 @@ pub struct Quote {
     pub start: Timestamp,
     /// When the last part finishes.
     pub finish: Timestamp,
-    /// Which alternative.
     pub alternative: u8,
     /// One for each request of it.
     pub parts: Vec<PartQuote>,
@@ -73,9 +69,7 @@ pub struct Quote {
 pub struct PartQuote {
     /// In which pool.
     pub pool: String,
-    /// From when.
     pub start: Timestamp,
-    /// Until when.
     pub finish: Timestamp,
     /// For how much.
     pub price: Credits,
@@ -100,20 +94,16 @@ pub struct Quoted {
 /// A quote that binds for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Hold {
-    /// Its number.
     pub id: u64,
-    /// Until when.
     pub expires: Timestamp,
 }
 
 /// One line of the flexibility menu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct MenuLine {
-    /// Finished by.
     pub by: Timestamp,
     /// For how much.
     pub price: Credits,
-    /// Starting when.
     pub start: Timestamp,
 }
 
@@ -141,9 +131,7 @@ pub struct CounterOffers {
 /// A run that would be possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Offer {
-    /// From when.
     pub start: Timestamp,
-    /// Until when.
     pub finish: Timestamp,
     /// For how much.
     pub price: Credits,
@@ -152,7 +140,6 @@ pub struct Offer {
 /// A smaller run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SizeOffer {
-    /// So many.
     pub replicas: u32,
     /// At these terms.
     pub offer: Offer,
@@ -161,7 +148,6 @@ pub struct SizeOffer {
 /// A shorter run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DurationOffer {
-    /// So long.
     pub duration_s: u64,
     /// At these terms.
     pub offer: Offer,

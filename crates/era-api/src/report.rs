@@ -8,11 +8,8 @@ use crate::Credits;
 /// The measures over a period, and beside each the same period without ERA.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Report {
-    /// From.
     pub from: Timestamp,
-    /// Until.
     pub to: Timestamp,
-    /// What happened.
     pub with: Measures,
     /// How much of it was only simulated; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,11 +49,8 @@ pub enum Measure {
     StartFirst,
     /// Start success at the first or second attempt.
     StartSecond,
-    /// Run success.
     RunSuccess,
-    /// Utilisation.
     Utilisation,
-    /// Unit cost.
     UnitCost,
 }
 
@@ -83,7 +77,6 @@ impl Measure {
         }
     }
 
-    /// Its ratio.
     pub fn ratio(self, ratios: &mut Ratios) -> &mut Option<f64> {
         match self {
             Measure::StartUp => &mut ratios.start_up,
@@ -147,7 +140,6 @@ pub struct Stages {
     pub prepare_s: Option<f64>,
     /// Starting the process.
     pub start_s: Option<f64>,
-    /// In all.
     pub total_s: Option<f64>,
 }
 
@@ -163,7 +155,6 @@ pub struct Ratios {
     pub start_second: Option<f64>,
     /// Of run success.
     pub run_success: Option<f64>,
-    /// Of utilisation.
     pub utilisation: Option<f64>,
     /// Of unit costs.
     pub unit_cost: Option<f64>,

@@ -14,7 +14,6 @@ pub enum TerminalWord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TerminalSize {
-    /// Lines.
     pub rows: u16,
     /// Characters in a line.
     pub cols: u16,

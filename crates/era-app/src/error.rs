@@ -59,7 +59,6 @@ pub enum Kind {
     TooMany,
     /// It is our fault.
     Internal,
-    /// Not now.
     Unavailable,
     /// There is no room left to keep it.
     NoSpace,

@@ -65,7 +65,6 @@ pub async fn make(
     describe(services, &*made?).await
 }
 
-/// One group.
 pub async fn get(services: &Services, caller: &Caller, name: &str) -> Result<Group, AppError> {
     let group = services.auth.directory().group_named(name).cloned();
     let group = group.filter(|group| sees(caller, group));

@@ -32,7 +32,6 @@ pub enum LeadError {
     Led {
         /// Where the rows are.
         place: String,
-        /// Who leads.
         holder: String,
         /// How long at least.
         left_s: u64,
@@ -43,7 +42,6 @@ pub enum LeadError {
         folder.display()
     )]
     Occupied {
-        /// Which folder.
         folder: PathBuf,
         /// The other server, as it says itself.
         process: String,

@@ -45,7 +45,6 @@ fn wanted(filter: &NodeFilter) -> Result<impl Fn(&CoreNode) -> bool, AppError> {
     })
 }
 
-/// A node.
 pub fn get(services: &Services, name: &str) -> Result<Node, AppError> {
     let state = services.driver.snapshot();
     let node = find(&state, name)?;

@@ -80,7 +80,6 @@ pub async fn make(
     Ok(UserMade { user: describe(services, &user).await?, password })
 }
 
-/// One account.
 pub async fn get(services: &Services, caller: &Caller, name: &str) -> Result<User, AppError> {
     let user = seen(services, caller, name)?;
     describe(services, &user).await

@@ -92,27 +92,22 @@ pub enum Order {
     Stage(Launch),
     /// Signal a task now, and kill it at `until`.
     Stop {
-        /// Which.
         task: TaskId,
         /// When it is killed.
         until: Time,
     },
     /// Let a running task run longer than its launch said.
     Prolong {
-        /// Which.
         task: TaskId,
         /// When it is ended from now on.
         until: Time,
     },
     /// Tell a running gang how many replicas it has now.
     Resize {
-        /// The job.
         job: JobId,
         /// Which request of it.
         part: u16,
-        /// Which attempt.
         attempt: u32,
-        /// How many.
         replicas: u32,
     },
 }
@@ -120,9 +115,7 @@ pub enum Order {
 /// All that is needed to start one task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
-    /// Which.
     pub task: TaskId,
-    /// Where.
     pub node: NodeId,
     /// What that node is called.
     pub node_name: String,
@@ -170,7 +163,6 @@ impl Launch {
 /// What is run, the same for every replica of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpec {
-    /// Whose.
     pub user: UserId,
     /// What the account is called.
     pub user_name: String,
@@ -241,18 +233,14 @@ impl Default for Limits {
 pub enum Report {
     /// A task runs: its first instruction was at `at` or a moment later, and never before.
     Started {
-        /// Which.
         task: TaskId,
-        /// When.
         at: Time,
         /// How long code and data took to be there.
         prepared: Span,
     },
     /// A task is over.
     Exited {
-        /// Which.
         task: TaskId,
-        /// When.
         at: Time,
         /// Its code; 128 and the signal's number where a signal ended it.
         code: i32,
@@ -261,30 +249,20 @@ pub enum Report {
     },
     /// A task is gone through no fault of its own, and certainly runs no more.
     Lost {
-        /// Which.
         task: TaskId,
         /// Why, in a word or two that a name can hold.
         reason: String,
     },
     /// A job saved its work: `era: checkpoint done=SECONDS` in its log.
     Checkpointed {
-        /// Which.
         task: TaskId,
         /// How much of its duration need not be run again.
         done: Span,
     },
     /// Its GPUs have been idle for long.
-    GpusIdle {
-        /// Which.
-        task: TaskId,
-    },
+    GpusIdle { task: TaskId },
     /// Values that the job told, or what it uses. Not journaled, not acknowledged.
-    Samples {
-        /// Which.
-        task: TaskId,
-        /// They.
-        samples: Vec<Sample>,
-    },
+    Samples { task: TaskId, samples: Vec<Sample> },
     /// A node is there, or has come back, or has changed.
     Node(FoundNode),
     /// A node is gone.
@@ -365,13 +343,10 @@ pub enum Ending {
 /// A value at a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Its name.
     pub name: String,
     /// The step that the job told; else a running number.
     pub step: u64,
-    /// When.
     pub at: Time,
-    /// The value.
     pub value: f64,
 }
 
@@ -382,7 +357,6 @@ pub struct FoundNode {
     pub name: String,
     /// What it has.
     pub capacity: Capacity,
-    /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Where other nodes reach what runs on it, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

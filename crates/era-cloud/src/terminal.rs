@@ -23,11 +23,9 @@ pub struct Attached {
 /// From whoever is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// Keys.
     Bytes(Vec<u8>),
     /// The window has this size from now on.
     Size {
-        /// Lines.
         rows: u16,
         /// Characters in a line.
         cols: u16,

@@ -20,7 +20,6 @@ pub const GROUPS_MAX: usize = 10_000;
 /// Who bids, waits and pays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// Its number.
     pub id: UserId,
     /// The group whose quota it shares.
     pub group: GroupId,
@@ -35,7 +34,6 @@ pub struct User {
 /// A set of users that shares a quota.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
-    /// Its number.
     pub id: GroupId,
     /// How much it counts in policies.
     pub level: u8,
@@ -124,12 +122,10 @@ impl Sums {
 }
 
 impl Accounts {
-    /// A user.
     pub fn user(&self, user: UserId) -> Result<&User, Refusal> {
         self.users.get(&user).ok_or(Refusal::UnknownUser { user })
     }
 
-    /// A group.
     pub fn group(&self, group: GroupId) -> Result<&Group, Refusal> {
         self.entry(group).map(|entry| &entry.group)
     }

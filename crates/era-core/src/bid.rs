@@ -27,7 +27,6 @@ pub const DURATION_MAX: Span = Span::from_days(366);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bid {
-    /// Who bids.
     pub user: UserId,
     /// Alternatives; exactly one of them is accepted.
     pub one_of: Vec<Alternative>,
@@ -39,7 +38,6 @@ pub struct Bid {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alternative {
-    /// The requests.
     pub all_of: Vec<Request>,
 }
 
@@ -51,11 +49,8 @@ pub struct Request {
     pub shape: Shape,
     /// What each replica needs; for [`Shape::Gpus`], what goes with each GPU.
     pub each: Resources,
-    /// How long.
     pub duration: Span,
-    /// When.
     pub window: Window,
-    /// Where.
     #[serde(default, skip_serializing_if = "Constraints::is_empty")]
     pub constraints: Constraints,
     /// Requests of the same alternative (by index, smaller than this one's) that must have
@@ -69,7 +64,6 @@ pub struct Request {
 pub struct Block {
     /// What each needs.
     pub each: Resources,
-    /// How many.
     pub count: u32,
 }
 
@@ -87,16 +81,12 @@ impl Request {
 pub enum Shape {
     /// Like replicas: `min` are promised, up to `max` may grow into free capacity.
     Replicas {
-        /// Promised.
         min: u32,
         /// Upper limit of growth; equal to `min` for a rigid gang.
         max: u32,
     },
     /// A total of GPUs, split over nodes by consolidation: whole nodes, and one part of a node.
-    Gpus {
-        /// How many.
-        total: u32,
-    },
+    Gpus { total: u32 },
 }
 
 impl Shape {
@@ -126,9 +116,7 @@ impl Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
-    /// Not before.
     pub earliest: Time,
-    /// Finished by.
     pub deadline: Time,
 }
 
@@ -194,9 +182,7 @@ pub enum Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValueStep {
-    /// Finished by.
     pub by: Time,
-    /// Worth.
     pub worth: Money,
 }
 

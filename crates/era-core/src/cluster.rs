@@ -23,7 +23,6 @@ pub const WINDOWS_MAX: usize = 64;
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its number.
     pub id: NodeId,
     /// What people call it.
     pub name: Name,
@@ -31,7 +30,6 @@ pub struct Node {
     pub pool: Name,
     /// What it has.
     pub capacity: Capacity,
-    /// Free-form labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<Name, Name>,
     /// The rack it stands in.
@@ -67,7 +65,6 @@ impl Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// It does.
     Up,
     /// What runs or is promised there stays; nothing new comes.
     Cordoned,
@@ -108,7 +105,6 @@ impl Rates {
 /// Machines that are alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
-    /// Its name.
     pub name: Name,
     /// What its resources cost at density 1.
     pub rates: Rates,
@@ -130,7 +126,6 @@ impl Pool {
 /// A named part of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Domain {
-    /// Its name.
     pub name: Name,
     /// Part of it that is kept for large or high-level jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,7 +164,6 @@ pub struct Cluster {
 pub enum Purpose {
     /// A promise: not on the closed part of a pool.
     Promise,
-    /// Queue work.
     Queue,
 }
 
@@ -227,7 +221,6 @@ impl Cluster {
         self.nodes.is_empty()
     }
 
-    /// A node.
     pub fn node(&self, id: NodeId) -> Result<&Arc<Node>, Refusal> {
         self.nodes.get(&id).ok_or(Refusal::UnknownNode { node: id })
     }
@@ -237,7 +230,6 @@ impl Cluster {
         self.pools.values()
     }
 
-    /// A pool.
     pub fn pool(&self, name: &Name) -> Result<&Arc<Pool>, Refusal> {
         self.pools.get(name).ok_or_else(|| Refusal::Unknown {
             kind: "pool".into(),
@@ -251,7 +243,6 @@ impl Cluster {
         self.domains.values()
     }
 
-    /// A domain.
     pub fn domain(&self, name: &Name) -> Result<&Arc<Domain>, Refusal> {
         self.domains.get(name).ok_or_else(|| Refusal::Unknown {
             kind: "domain".into(),

@@ -35,14 +35,12 @@ pub enum Explanation {
     },
     /// It was sent out, or runs.
     Running {
-        /// Since when.
         since: Time,
         /// Until when at most.
         until: Time,
         /// Whether anything of it has begun, as far as is known.
         begun: bool,
     },
-    /// It waits.
     Waiting {
         /// 1 for the next one of its queue; 0 while it waits for other jobs.
         position: u32,
@@ -52,10 +50,7 @@ pub enum Explanation {
         reason: Reason,
     },
     /// It is over.
-    Ended {
-        /// Since when.
-        at: Time,
-    },
+    Ended { at: Time },
 }
 
 /// A likely start.

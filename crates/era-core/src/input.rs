@@ -26,7 +26,6 @@ pub struct Input {
     pub seq: u64,
     /// When. An instant before the last one's counts as that one's.
     pub at: Time,
-    /// What.
     pub command: Command,
 }
 
@@ -41,7 +40,6 @@ pub enum Command {
         /// Makes a repeated submission harmless.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<Name>,
-        /// The job.
         job: NewJob,
     },
     /// A quote is made binding for a while.
@@ -54,37 +52,28 @@ pub enum Command {
     },
     /// A hold is given up.
     DropHold {
-        /// Which.
         hold: HoldId,
-        /// By whom.
         by: Actor,
     },
     /// A job is given up, whatever it does.
     Cancel {
-        /// Which.
         job: JobId,
-        /// By whom.
         by: Actor,
     },
     /// All that is left of an array is given up.
     CancelArray {
         /// Any of its jobs.
         job: JobId,
-        /// By whom.
         by: Actor,
     },
     /// What is left of a running reservation is given back.
     Release {
-        /// Which.
         job: JobId,
-        /// By whom.
         by: Actor,
     },
     /// A running reservation is to last longer.
     Extend {
-        /// Which.
         job: JobId,
-        /// By whom.
         by: Actor,
         /// By how much.
         span: Span,
@@ -93,9 +82,7 @@ pub enum Command {
     },
     /// A waiting job is changed.
     Edit {
-        /// Which.
         job: JobId,
-        /// By whom.
         by: Actor,
         /// Its new priority.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,12 +98,10 @@ pub enum Command {
     // Executors.
     /// A task runs.
     Started {
-        /// Which.
         task: TaskId,
     },
     /// A task is over.
     Exited {
-        /// Which.
         task: TaskId,
         /// With this code.
         code: i32,
@@ -128,9 +113,7 @@ pub enum Command {
     },
     /// A task is gone through no fault of its own, and certainly runs no more.
     TaskLost {
-        /// Which.
         task: TaskId,
-        /// Why.
         reason: Name,
     },
     /// A job saved its work.
@@ -144,25 +127,20 @@ pub enum Command {
     UsageCrossed {
         /// Any task of the attempt.
         task: TaskId,
-        /// Which threshold.
         threshold: Threshold,
     },
 
     // The cluster.
-    /// Nodes join.
     Join {
-        /// Them.
         nodes: Vec<NewNode>,
     },
     /// A node leaves for good. Only when nothing runs there and its promises fit elsewhere.
     Leave {
-        /// Which.
         node: NodeId,
     },
     /// A node takes nothing new; its promises move where they can. What runs there may finish, or
     /// is told to stop at a time and goes on elsewhere.
     Drain {
-        /// Which.
         node: NodeId,
         /// When whatever still runs or is promised there has to go elsewhere.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,72 +148,60 @@ pub enum Command {
     },
     /// A node takes nothing new; what runs or is promised there stays.
     Cordon {
-        /// Which.
         node: NodeId,
     },
     /// A node takes work again: it was cordoned or draining, or lost and came back.
     Resume {
-        /// Which.
         node: NodeId,
     },
     /// A node is cut off or dead.
     Lost {
-        /// Which.
         node: NodeId,
     },
     /// A node has more or less than before. What no longer fits is lost as with the node.
     SetCapacity {
-        /// Which.
         node: NodeId,
         /// What it has now.
         capacity: Capacity,
     },
     /// A node is changed in several ways at once: in all of them, or, where one is refused, in none.
     EditNode {
-        /// Which.
         node: NodeId,
         /// In the order in which they are made.
         changes: Vec<NodeChange>,
     },
     /// A node will be away. Promises move, or it is refused.
     SetMaintenance {
-        /// Which.
         node: NodeId,
         /// When, in order.
         windows: Vec<(Time, Time)>,
     },
     /// A node joins or leaves a domain.
     SetDomain {
-        /// Which.
         node: NodeId,
         /// Its domain from now on.
         domain: Option<Name>,
     },
     /// A pool is created or changed.
     PutPool {
-        /// It.
         pool: Pool,
     },
     /// A domain is created or changed.
     PutDomain {
-        /// It.
         domain: Domain,
     },
     /// An empty domain is removed.
     RemoveDomain {
-        /// Its name.
         name: Name,
     },
 
     // The house.
     /// A group is created or changed.
     PutGroup {
-        /// It.
         group: Group,
     },
     /// A user is created or changed.
     PutUser {
-        /// It.
         user: User,
     },
     /// A quota is set: by an administrator, by a group administrator who divides the group's, or
@@ -243,9 +209,7 @@ pub enum Command {
     SetQuota {
         /// On whose authority.
         by: Actor,
-        /// Whose.
         scope: Scope,
-        /// To what.
         quota: Quota,
         /// Why, in a word.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -253,60 +217,47 @@ pub enum Command {
     },
     /// Credits are given to a user.
     Grant {
-        /// To whom.
         user: UserId,
-        /// How many.
         amount: Money,
     },
     /// Credits are taken from a user.
     Withdraw {
-        /// From whom.
         user: UserId,
-        /// How many.
         amount: Money,
     },
     /// A queue is created or changed.
     PutQueue {
-        /// It.
         queue: Queue,
     },
     /// A queue in which nothing waits is removed.
     RemoveQueue {
-        /// Its name.
         name: Name,
     },
     /// A new version of a policy is published.
     PublishPolicy {
-        /// Its name.
         name: Name,
         /// What it says.
         rule: PolicyRule,
     },
     /// An older version of a policy is put in force again.
     RollBackPolicy {
-        /// Its name.
         name: Name,
-        /// Which version.
         version: u32,
     },
     /// The rules of the house change.
     SetSettings {
-        /// To these.
         settings: Settings,
     },
     /// The rules of the market change.
     SetMarket {
-        /// To these.
         rules: MarketRules,
     },
     /// A forecast is published.
     PublishForecast {
-        /// It.
         forecast: Arc<Forecast>,
     },
     /// Estimates are published.
     PublishEstimates {
-        /// They.
         estimates: Arc<Estimates>,
     },
 
@@ -321,12 +272,10 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewJob {
-    /// Whose.
     pub user: UserId,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Title>,
-    /// Typed facts.
     #[serde(default)]
     pub attributes: Attributes,
     /// The owner's own ranking of his jobs.
@@ -354,7 +303,6 @@ impl NewJob {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Array {
-    /// How many.
     pub count: u32,
     /// Most of them that may run at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -374,7 +322,6 @@ pub const AFTER_OF_ARRAY_MAX: usize = 100_000;
 pub enum Terms {
     /// With a bid.
     Bid {
-        /// The bid.
         bid: Bid,
         /// The price that was quoted: the most that it may cost, below its value.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -388,7 +335,6 @@ pub enum Terms {
     },
     /// With a hold.
     Hold {
-        /// The hold.
         hold: HoldId,
         /// When it needs longer.
         #[serde(default)]
@@ -418,27 +364,21 @@ impl Terms {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum NodeChange {
-    /// As [`Command::SetDomain`].
     Domain {
         /// Where it belongs from now on, or to none.
         domain: Option<Name>,
     },
-    /// As [`Command::SetMaintenance`].
     Maintenance {
         /// When it is away, in order.
         windows: Vec<(Time, Time)>,
     },
-    /// As [`Command::Cordon`].
     Cordon,
-    /// As [`Command::Drain`].
     Drain {
         /// When whatever still runs or is promised there has to go elsewhere.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stop_at: Option<Time>,
     },
-    /// As [`Command::Resume`].
     Resume,
-    /// As [`Command::Leave`].
     Leave,
 }
 
@@ -448,17 +388,13 @@ pub enum NodeChange {
 pub struct NewNode {
     /// What people call it.
     pub name: Name,
-    /// Its pool.
     pub pool: Name,
     /// What it has.
     pub capacity: Capacity,
-    /// Labels.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub labels: std::collections::BTreeMap<Name, Name>,
-    /// Its rack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rack: Option<Name>,
-    /// Its domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<Name>,
 }

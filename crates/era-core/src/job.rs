@@ -18,13 +18,11 @@ use crate::units::{GroupId, HoldId, JobId, Money, Name, NodeId, Span, Time, Titl
 /// One replica of one attempt: what an executor starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TaskId {
-    /// The job.
     pub job: JobId,
     /// Which request of its bid.
     pub part: u16,
     /// Which attempt, from 1. The fence against late messages.
     pub attempt: u32,
-    /// Which replica.
     pub rank: u32,
 }
 
@@ -37,16 +35,13 @@ impl std::fmt::Display for TaskId {
 /// What a user wants run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Its number.
     pub id: JobId,
-    /// Whose.
     pub user: UserId,
     /// The group that the user was in.
     pub group: GroupId,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Title>,
-    /// Typed facts.
     #[serde(default)]
     pub attributes: Attributes,
     /// The owner's own ranking of his jobs.
@@ -124,7 +119,6 @@ impl std::fmt::Display for When {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deal {
-    /// A reservation.
     Promise(Promise),
     /// A place in a queue.
     Queue(QueueTerms),
@@ -158,7 +152,6 @@ pub enum Overrun {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueTerms {
-    /// Which queue.
     pub queue: Name,
     /// Whether it may be stopped, with grace, and started again.
     #[serde(default)]
@@ -178,9 +171,7 @@ impl QueueTerms {
 /// How and when a job ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// When.
     pub at: Time,
-    /// How.
     pub outcome: Outcome,
 }
 
@@ -191,10 +182,7 @@ pub enum Outcome {
     /// Every task exited with 0.
     Succeeded,
     /// A task exited with another code.
-    Failed {
-        /// The code.
-        code: i32,
-    },
+    Failed { code: i32 },
     /// Its owner gave it up before it started.
     Cancelled,
     /// Its owner gave back what was left of its time.
@@ -202,23 +190,15 @@ pub enum Outcome {
     /// Its time was over.
     LimitReached,
     /// The promise could not be kept.
-    Broken {
-        /// Why.
-        reason: String,
-    },
+    Broken { reason: String },
     /// A job that had to succeed before it did not.
-    Unfulfilled {
-        /// Which.
-        job: JobId,
-    },
+    Unfulfilled { job: JobId },
 }
 
 /// Where and when a part runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The pool.
     pub pool: Name,
-    /// Start.
     pub from: Time,
     /// End: of the promise, or of the enforced limit.
     pub to: Time,
@@ -261,9 +241,7 @@ pub enum Phase {
     Booked(Booked),
     /// Its tasks were sent out.
     Active(Attempt),
-    /// Over.
     Done {
-        /// When.
         at: Time,
     },
 }
@@ -397,7 +375,6 @@ pub enum Task {
     /// It was told to stop because its gang is failing, its time is over, and its node has not
     /// said that it is gone.
     Unanswered,
-    /// Certainly gone.
     Lost,
 }
 
@@ -420,11 +397,9 @@ impl Task {
 /// A replica beyond the promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extra {
-    /// Its rank.
     pub rank: u32,
     /// Where it sits.
     pub seat: Seat,
-    /// Since when.
     pub since: Time,
     /// When its gang's run was to end.
     pub to: Time,
@@ -440,7 +415,6 @@ pub struct Extra {
 /// What was told to stop, and until when it has time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
-    /// Why.
     pub why: StopReason,
     /// When nothing of it runs any more, whatever it does.
     pub until: Time,
@@ -904,7 +878,6 @@ pub const STATES: [&str; 5] = ["waiting", "promised", "running", "stopping", "en
 /// A binding quote: capacity and price are set aside until it expires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
-    /// Its number.
     pub id: HoldId,
     /// The group that its user was in.
     pub group: GroupId,

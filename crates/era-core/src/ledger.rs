@@ -117,7 +117,6 @@ pub struct Posting {
     pub to: Account,
     /// More than zero, and at most [`Money::MOST`].
     pub amount: Money,
-    /// Why.
     pub reason: Reason,
 }
 
@@ -128,7 +127,6 @@ pub struct StatementLine {
     pub at: Time,
     /// The job that it is about.
     pub job: Option<JobId>,
-    /// What moved.
     pub posting: Posting,
     /// What the wallet held then.
     pub balance_after: Money,

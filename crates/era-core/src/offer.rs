@@ -27,9 +27,7 @@ pub struct Quote {
 pub struct PartQuote {
     /// In which pool.
     pub pool: Name,
-    /// From when.
     pub start: Time,
-    /// Until when.
     pub finish: Time,
     /// For how much.
     pub price: Money,
@@ -57,7 +55,6 @@ impl Quote {
 /// The answer to a bid that is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declined {
-    /// Why.
     pub refusal: Refusal,
     /// What would be possible.
     pub counter: Box<CounterOffers>,
@@ -93,9 +90,7 @@ pub struct CounterOffers {
 /// A run that would be possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
-    /// From when.
     pub start: Time,
-    /// Until when.
     pub finish: Time,
     /// For how much.
     pub price: Money,

@@ -22,11 +22,9 @@ use crate::units::{Milli, Money, Name, NodeId, Span, Time};
 /// What the oracle says to a bid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OracleAnswer {
-    /// Accepted.
     Accept {
         /// For how much.
         price: Money,
-        /// From when.
         start: Time,
         /// In which pool.
         pool: Name,

@@ -25,7 +25,6 @@ pub struct Output {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// Done.
     Done,
     /// A job was accepted.
     Accepted {
@@ -39,9 +38,7 @@ pub enum Reply {
     },
     /// A hold binds.
     Held {
-        /// Its number.
         hold: HoldId,
-        /// Until when.
         expires: Time,
         /// Price and slot.
         quote: Quote,
@@ -55,7 +52,6 @@ pub enum Reply {
     Ignored,
     /// No, and what would be possible instead.
     Refused {
-        /// Why.
         refusal: Refusal,
         /// What would be possible.
         counter: Box<CounterOffers>,
@@ -74,14 +70,23 @@ fn is_one(count: &u32) -> bool {
 /// to date.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[allow(missing_docs)] // the comment above each variant says what its fields are
 pub enum Event {
     /// An input was refused.
-    Refused { refusal: Refusal },
+    Refused {
+        refusal: Refusal,
+    },
     /// A bid was refused: demand that a forecast wants to know of.
-    BidDeclined { user: UserId, price: Option<Money> },
+    BidDeclined {
+        user: UserId,
+        price: Option<Money>,
+    },
     /// A bid became a promise.
-    Promised { job: JobId, user: UserId, price: Money, parts: Vec<Plan> },
+    Promised {
+        job: JobId,
+        user: UserId,
+        price: Money,
+        parts: Vec<Plan>,
+    },
     /// A job went into a queue, or as many as are counted, with numbers that follow one another.
     Queued {
         job: JobId,
@@ -91,35 +96,95 @@ pub enum Event {
         count: u32,
     },
     /// All that these jobs waited for is over as they asked.
-    Ready { jobs: Vec<JobId> },
+    Ready {
+        jobs: Vec<JobId>,
+    },
     /// A quote was made binding.
-    Held { hold: HoldId, user: UserId, price: Money, expires: Time },
+    Held {
+        hold: HoldId,
+        user: UserId,
+        price: Money,
+        expires: Time,
+    },
     /// A hold is over: it was accepted, given up, or it expired.
-    HoldEnded { hold: HoldId },
+    HoldEnded {
+        hold: HoldId,
+    },
     /// A promise's replica moved to another seat. Its start is as it was.
-    Moved { job: JobId, part: u16, rank: u32, from: Seat, to: Seat },
+    Moved {
+        job: JobId,
+        part: u16,
+        rank: u32,
+        from: Seat,
+        to: Seat,
+    },
     /// A held quote's replica moved to another seat.
-    HoldMoved { hold: HoldId, part: u16, rank: u32, to: Seat },
+    HoldMoved {
+        hold: HoldId,
+        part: u16,
+        rank: u32,
+        to: Seat,
+    },
     /// Tasks were sent out.
-    Launched { job: JobId, part: u16, attempt: u32, plan: Plan },
+    Launched {
+        job: JobId,
+        part: u16,
+        attempt: u32,
+        plan: Plan,
+    },
     /// All tasks of an attempt run.
-    Running { job: JobId, part: u16, attempt: u32 },
+    Running {
+        job: JobId,
+        part: u16,
+        attempt: u32,
+    },
     /// A part was told to stop.
-    Stopping { job: JobId, part: u16, attempt: u32, why: StopReason, until: Time },
+    Stopping {
+        job: JobId,
+        part: u16,
+        attempt: u32,
+        why: StopReason,
+        until: Time,
+    },
     /// A task ended.
-    TaskEnded { task: TaskId, code: Option<i32> },
+    TaskEnded {
+        task: TaskId,
+        code: Option<i32>,
+    },
     /// A part is over.
-    PartDone { job: JobId, part: u16 },
+    PartDone {
+        job: JobId,
+        part: u16,
+    },
     /// Queue work goes back to its queue, with its age and its checkpoint.
-    Requeued { job: JobId, not_before: Time },
+    Requeued {
+        job: JobId,
+        not_before: Time,
+    },
     /// A promise was re-planned within its window because hardware was lost.
-    Replanned { job: JobId, part: u16, plan: Plan },
+    Replanned {
+        job: JobId,
+        part: u16,
+        plan: Plan,
+    },
     /// A promise could not be kept.
-    Broken { job: JobId, reason: String },
+    Broken {
+        job: JobId,
+        reason: String,
+    },
     /// A running promise lasts longer.
-    Extended { job: JobId, part: u16, to: Time, price: Money },
+    Extended {
+        job: JobId,
+        part: u16,
+        to: Time,
+        price: Money,
+    },
     /// An elastic job has another number of replicas.
-    Resized { job: JobId, part: u16, replicas: u32 },
+    Resized {
+        job: JobId,
+        part: u16,
+        replicas: u32,
+    },
     /// A job is over.
     Ended {
         job: JobId,
@@ -128,22 +193,42 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Time>,
     },
-    /// Credits moved.
-    Posted { job: Option<JobId>, posting: Posting },
+    Posted {
+        job: Option<JobId>,
+        posting: Posting,
+    },
     /// A job or hold was changed by its owner.
-    Edited { job: JobId },
+    Edited {
+        job: JobId,
+    },
     /// A checkpoint was recorded.
-    Checkpointed { job: JobId, part: u16, done_ms: i64 },
+    Checkpointed {
+        job: JobId,
+        part: u16,
+        done_ms: i64,
+    },
     /// Idle GPUs were reported.
-    IdleReported { job: JobId, released: bool },
+    IdleReported {
+        job: JobId,
+        released: bool,
+    },
     /// A report was ignored: it is of an older attempt, or says what is known.
-    Ignored { task: TaskId },
+    Ignored {
+        task: TaskId,
+    },
     /// Nodes joined, left or changed.
-    NodesChanged { nodes: Vec<NodeId> },
+    NodesChanged {
+        nodes: Vec<NodeId>,
+    },
     /// A pool, domain, queue, policy, account or rule changed.
-    Changed { what: Name, name: Option<Name> },
+    Changed {
+        what: Name,
+        name: Option<Name>,
+    },
     /// Ended jobs were forgotten.
-    Forgotten { jobs: Vec<JobId> },
+    Forgotten {
+        jobs: Vec<JobId>,
+    },
 }
 
 /// What is to be done outside. Each can be found again in the state until it is confirmed.
@@ -152,13 +237,10 @@ pub enum Event {
 pub enum Effect {
     /// Start a task.
     Launch {
-        /// Which.
         task: TaskId,
-        /// Where.
         node: NodeId,
         /// Which of its GPUs.
         gpus: Vec<u8>,
-        /// With what.
         each: Resources,
         /// How many replicas its gang has.
         replicas: u32,
@@ -167,42 +249,26 @@ pub enum Effect {
     },
     /// Stop a task: signal now, end at `until`.
     Stop {
-        /// Which.
         task: TaskId,
-        /// Where.
         node: NodeId,
         /// When it is killed.
         until: Time,
-        /// Why.
         why: StopReason,
     },
     /// Let a running task run longer than its launch said.
     Prolong {
-        /// Which.
         task: TaskId,
-        /// Where.
         node: NodeId,
         /// When its guard ends it from now on.
         until: Time,
     },
     /// Tell a running gang how many replicas it has now.
-    Resize {
-        /// The job.
-        job: JobId,
-        /// Which request.
-        part: u16,
-        /// Which attempt.
-        attempt: u32,
-        /// How many.
-        replicas: u32,
-    },
+    Resize { job: JobId, part: u16, attempt: u32, replicas: u32 },
     /// Tell a user.
     Notify {
-        /// Whom.
         user: UserId,
         /// About which job.
         job: JobId,
-        /// What.
         news: News,
     },
 }
@@ -211,7 +277,6 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum News {
-    /// It runs.
     Started,
     /// It is over.
     Ended,

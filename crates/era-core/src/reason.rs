@@ -10,7 +10,6 @@ use crate::units::{JobId, Milli, Money, Time};
 /// Why a job does not start now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "why", rename_all = "snake_case")]
-#[allow(missing_docs)] // the sentence above each variant says what its fields are
 pub enum Reason {
     #[error("it may not start before {until}")]
     NotBefore { until: Time },

@@ -15,7 +15,6 @@ use crate::units::{GroupId, HoldId, JobId, Milli, Money, Name, NodeId, Span, Tim
 /// Why an input was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "code", rename_all = "snake_case")]
-#[allow(missing_docs)] // the sentence above each variant says what its fields are
 pub enum Refusal {
     // The shape of a bid.
     #[error("duration {given} is out of range: give more than zero and at most {most}")]

@@ -18,7 +18,6 @@ use crate::units::Name;
 pub enum Resource {
     /// Thousandths of a core.
     Cpu,
-    /// MiB.
     Memory,
     /// Thousandths of a GPU.
     Gpu,
@@ -63,7 +62,6 @@ pub const WHOLE_GPU: u32 = 1000;
 pub struct Resources {
     /// Thousandths of a core.
     pub cpu: u32,
-    /// MiB.
     pub memory: u32,
     /// Thousandths of a GPU: below 1000 a share of one, otherwise a multiple of 1000.
     pub gpu: u32,
@@ -82,7 +80,6 @@ pub enum BadQuantity {
     /// The number cannot be read.
     #[error("{key}: `{text}` is not a quantity: write for example {example}")]
     Unreadable {
-        /// The resource.
         key: String,
         /// What was written.
         text: String,
@@ -92,7 +89,6 @@ pub enum BadQuantity {
     /// The number is below zero.
     #[error("{key}: `{text}` must not be negative: give 0 or more")]
     Negative {
-        /// The resource.
         key: String,
         /// What was written.
         text: String,
@@ -100,7 +96,6 @@ pub enum BadQuantity {
     /// The number is read but out of range.
     #[error("{key}: `{text}` is out of range: {limit}")]
     OutOfRange {
-        /// The resource.
         key: String,
         /// What was written.
         text: String,
@@ -110,7 +105,6 @@ pub enum BadQuantity {
     /// Bytes, and too few to be meant: a number without a unit.
     #[error("{key}: `{text}` is {bytes} bytes: write {meant}i or {meant}")]
     FewBytes {
-        /// The resource.
         key: String,
         /// What was written.
         text: String,
@@ -272,7 +266,6 @@ pub struct Gpu {
 pub struct Capacity {
     /// Thousandths of a core.
     pub cpu: u32,
-    /// MiB.
     pub memory: u32,
     /// Its GPUs, one by one.
     pub gpus: Vec<Gpu>,

@@ -39,7 +39,6 @@ pub(crate) struct Survey {
 pub struct Found {
     /// Raw price; see [`crate::market::Weights::price`].
     pub raw: u128,
-    /// When.
     pub start: Time,
 }
 
@@ -54,15 +53,11 @@ struct Candidate {
 
 /// A request to be placed in one pool.
 pub struct Search<'a> {
-    /// The calendar.
     pub calendar: &'a Calendar,
-    /// The pool.
     pub pool: &'a PoolCalendar,
-    /// The request.
     pub request: &'a Request,
     /// Which nodes it may use.
     pub eligible: Eligibility<'a>,
-    /// The time.
     pub now: Time,
     /// Until when preemptible work is in the way.
     pub soft_to: Time,

@@ -31,13 +31,10 @@ pub struct SiteBuilder {
     pub settings: Settings,
     /// The rules of the market.
     pub market: MarketRules,
-    /// Its pools.
     pub pools: Vec<Pool>,
-    /// Its domains.
     pub domains: Vec<Domain>,
     /// Its nodes, each in one of the pools.
     pub nodes: Vec<NewNode>,
-    /// Its groups.
     pub groups: Vec<Group>,
     /// Its users, each in one of the groups, with what they are granted.
     pub users: Vec<(User, Money)>,

@@ -8,7 +8,6 @@ use era_core::Refusal;
 /// Input from outside that cannot be used. Nothing was written because of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadInput {
-    /// The file.
     pub file: Option<PathBuf>,
     /// Its line, from 1.
     pub line: Option<u64>,

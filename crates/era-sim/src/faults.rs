@@ -146,9 +146,7 @@ impl Faults {
 /// A node fails or comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
-    /// When.
     pub second: i64,
-    /// Which node.
     pub node: u32,
     /// Whether it is there from now on.
     pub is_up: bool,

@@ -144,9 +144,7 @@ pub(crate) fn used_of_machine(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parties {
-    /// Groups.
     Groups,
-    /// Users.
     Users,
 }
 

@@ -18,7 +18,6 @@ pub struct After {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterWhen {
-    /// It succeeded.
     #[default]
     Ok,
     /// In any way.

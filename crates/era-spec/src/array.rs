@@ -55,7 +55,6 @@ pub enum BadArray {
     #[error(
         "the indices `{given}` are not evenly spaced: submit them as several arrays, {several}"
     )]
-    #[allow(missing_docs)]
     Uneven { given: String, several: String },
     /// More jobs than an array may make.
     #[error("`{0}` makes more than {COUNT_MAX} jobs")]

@@ -79,7 +79,6 @@ pub type Resources = BTreeMap<String, Quantity>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged, expecting = "an amount such as 2 or \"16Gi\"")]
 pub enum Quantity {
-    /// As text.
     Text(String),
     /// As a number.
     Number(f64),
@@ -110,13 +109,10 @@ impl From<String> for Quantity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Replicas {
-    /// So many.
     Fixed(u32),
     /// An elastic job.
     Range {
-        /// Promised.
         min: u32,
-        /// At most.
         max: u32,
     },
 }
@@ -182,11 +178,8 @@ layered! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Topology {
-    /// One machine.
     Node,
-    /// One rack.
     Rack,
-    /// One domain.
     Domain,
 }
 

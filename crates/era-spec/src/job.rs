@@ -53,7 +53,6 @@ layered! {
         /// The owner's own ranking of his jobs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub priority: Option<i32>,
-        /// Typed facts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub attributes: Option<Attributes>,
         /// Many of the same: one job for each index. For queues.

@@ -10,7 +10,6 @@ const SECONDS_MAX: u64 = 366 * 86_400;
 /// A length of time in whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// How many.
     pub seconds: u64,
 }
 
@@ -23,7 +22,6 @@ pub enum BadSpan {
     /// Less than none.
     #[error("`{0}` must not be negative: a job needs at least a second")]
     Negative(String),
-    /// None.
     #[error("`{0}` is no time at all: a job needs at least a second")]
     Nothing(String),
     /// More than [`Span`] holds.

@@ -14,7 +14,6 @@ pub enum JobState {
     Promised,
     /// Its tasks were sent out.
     Starting,
-    /// It runs.
     Running,
     /// It was told to stop.
     Stopping,

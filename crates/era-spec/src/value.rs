@@ -19,8 +19,6 @@ pub enum Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ValueStep {
-    /// Finished by.
     pub by: Timestamp,
-    /// Worth.
     pub worth: Credits,
 }

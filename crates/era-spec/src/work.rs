@@ -14,7 +14,6 @@ layered! {
         /// The code: the hash of an uploaded tree, which becomes the working folder.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub code: Option<String>,
-        /// Environment variables.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         pub env: BTreeMap<String, String>,
         /// Names of secrets that it finds in its environment, with the values that they have when it

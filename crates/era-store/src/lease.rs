@@ -30,7 +30,6 @@ impl Fence {
         Ok(Fence(Arc::new(AtomicU64::new(leader.generation))))
     }
 
-    /// The generation.
     pub fn generation(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
@@ -75,9 +74,7 @@ impl Fence {
 pub enum Seat {
     /// Writing the journal.
     Scheduler = 1,
-    /// Running tasks.
     Cloud = 2,
-    /// Keeping files.
     Files = 3,
 }
 
@@ -130,7 +127,6 @@ impl Lease {
         self.seat
     }
 
-    /// Who leads.
     pub async fn leader(&self) -> Result<Leader, StoreError> {
         row(&self.database, self.seat).await
     }

@@ -124,7 +124,6 @@ impl Store {
         &self.durable
     }
 
-    /// The journal.
     pub fn journal(&self) -> journal::Journal {
         journal::Journal::new(self.durable.clone(), self.fence.clone())
     }

@@ -15,7 +15,6 @@ use crate::{Database, StoreError};
 /// A pool's prices from an instant on, in millionths of a credit an hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriceRow {
-    /// Since when.
     pub at: Time,
     /// A core, a GiB, a GPU.
     pub price: [i64; 3],

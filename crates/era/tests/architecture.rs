@@ -196,6 +196,70 @@ fn no_type_is_named_like_one_of_the_prelude() {
     compare("types named like one of the prelude", &shadows, &known, "");
 }
 
+#[test]
+fn every_public_type_says_what_it_is() {
+    let mut silent = Vec::new();
+    for name in crate_names() {
+        for source in sources(&name) {
+            let names = undocumented(&source.tokens);
+            silent.extend(names.into_iter().map(|ty| format!("{}: {ty}", source.place())));
+        }
+    }
+    assert!(silent.is_empty(), "public types without a doc comment: {silent:#?}");
+}
+
+/// A field whose name says all needs no comment. In the binary a comment is the help of an option.
+#[test]
+fn no_comment_only_fills_a_line() {
+    let mut found = Vec::new();
+    for name in crate_names().into_iter().filter(|name| name != "era") {
+        for source in sources(&name) {
+            let text = read(&source.path);
+            let lines: Vec<&str> = text.lines().map(str::trim).collect();
+            for (index, line) in lines.iter().enumerate() {
+                let alone = [index.wrapping_sub(1), index + 1]
+                    .map(|beside| lines.get(beside).is_some_and(|l| l.starts_with("///")));
+                let words = line.strip_prefix("/// ").map(|text| text.split(' ').count());
+                if alone == [false, false]
+                    && words.is_some_and(|n| n < 3)
+                    && is_field(&lines[index + 1..])
+                {
+                    found.push(format!("{}:{}: {line}", source.place(), index + 1));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "say more or nothing: {found:#?}");
+}
+
+/// Whether these lines begin with a field or a variant.
+fn is_field(lines: &[&str]) -> bool {
+    let Some(line) = lines.iter().find(|line| !line.starts_with("#[")) else { return false };
+    let items = ["fn", "struct", "enum", "trait", "type", "const", "static", "mod", "impl", "use"];
+    !line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| items.contains(&word))
+}
+
+/// The public types before whose name no comment stands.
+fn undocumented(tokens: &[TokenTree]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        if let TokenTree::Group(group) = token {
+            found.extend(undocumented(&group.stream().into_iter().collect::<Vec<_>>()));
+        }
+        let kind = tokens.get(index + 1).map(ToString::to_string).unwrap_or_default();
+        if !is_ident(token, "pub") || !["struct", "enum", "trait"].contains(&kind.as_str()) {
+            continue;
+        }
+        let attributes = tokens[..index].rchunks(2).take_while(|pair| {
+            is_punct(&pair[0], '#') && pair.last().is_some_and(|t| is_group(t, Delimiter::Bracket))
+        });
+        if !attributes.map(|pair| pair[1].to_string()).any(|text| text.starts_with("[doc")) {
+            found.push(tokens[index + 2].to_string());
+        }
+    }
+    found
+}
+
 /// Fails on what is not listed, and on what is listed in vain.
 fn compare<T: Ord + std::fmt::Debug>(
     what: &str,

@@ -32,7 +32,6 @@ impl Client {
         self.put("/password", change)
     }
 
-    /// Our tokens.
     pub fn tokens(&self, page: &PageAsk) -> Result<Page<TokenInfo>, ClientError> {
         self.get(&format!("/tokens{}", query(page)))
     }
@@ -57,7 +56,6 @@ impl Client {
         self.post("/users", user)
     }
 
-    /// One account.
     pub fn user(&self, name: &str) -> Result<User, ClientError> {
         self.get(&format!("/users/{}", encode(name)))
     }
@@ -101,7 +99,6 @@ impl Client {
         self.post("/groups", group)
     }
 
-    /// One group.
     pub fn group(&self, name: &str) -> Result<Group, ClientError> {
         self.get(&format!("/groups/{}", encode(name)))
     }
@@ -116,7 +113,6 @@ impl Client {
         self.get(&format!("/audit{}", query(page)))
     }
 
-    /// Our webhooks.
     pub fn webhooks(&self, page: &PageAsk) -> Result<Page<Webhook>, ClientError> {
         self.get(&format!("/webhooks{}", query(page)))
     }

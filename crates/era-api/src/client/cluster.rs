@@ -13,7 +13,6 @@ pub struct Period {
     /// From; the server's choice where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Timestamp>,
-    /// Until.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Timestamp>,
     /// In steps of so many seconds.
@@ -30,7 +29,6 @@ impl Client {
         })
     }
 
-    /// One node.
     pub fn node(&self, name: &str) -> Result<Node, ClientError> {
         self.get(&format!("/nodes/{}", encode(name)))
     }
@@ -45,7 +43,6 @@ impl Client {
         self.get(&format!("/nodes/{}/bookings{}", encode(name), query(period)))
     }
 
-    /// The pools.
     pub fn pools(&self) -> Result<Vec<Pool>, ClientError> {
         every(|page| self.get(&format!("/pools{}", query(page))))
     }
@@ -55,7 +52,6 @@ impl Client {
         self.put(&format!("/pools/{}", encode(&pool.name)), pool)
     }
 
-    /// The domains.
     pub fn domains(&self) -> Result<Vec<Domain>, ClientError> {
         every(|page| self.get(&format!("/domains{}", query(page))))
     }

@@ -19,7 +19,6 @@ pub enum ClientError {
         "no server answers at {url} ({why}): start one with `era up`, or name another with --url or ERA_URL"
     )]
     Unreachable {
-        /// Where.
         url: String,
         /// What the machine said.
         why: String,
@@ -29,7 +28,6 @@ pub enum ClientError {
         "{url} answers for servers of which it reaches none now (status {status}): try again in a few seconds, and if it lasts, tell whoever runs it"
     )]
     NobodyBehind {
-        /// Where.
         url: String,
         /// What it answered.
         status: u16,
@@ -39,7 +37,6 @@ pub enum ClientError {
         "the certificate of {url} is not trusted ({why}): name the authority that signed it with --ca or ERA_CA"
     )]
     Certificate {
-        /// Where.
         url: String,
         /// What is wrong with it.
         why: String,
@@ -55,9 +52,7 @@ pub enum ClientError {
         "{url} does not know {path}: {server}, this is era {client}; upgrade the older one, or check the address"
     )]
     NotKnown {
-        /// Where.
         url: String,
-        /// Which path.
         path: String,
         /// What it says that it is.
         server: String,
@@ -66,14 +61,10 @@ pub enum ClientError {
     },
     /// It did not answer in time.
     #[error("{url} did not answer in time: it may be overloaded; try again")]
-    TimedOut {
-        /// Where.
-        url: String,
-    },
+    TimedOut { url: String },
     /// The connection broke.
     #[error("the connection to {url} broke ({why}): try again")]
     Broken {
-        /// Where.
         url: String,
         /// What the machine said.
         why: String,
@@ -81,9 +72,7 @@ pub enum ClientError {
     /// The answer is not what this version understands.
     #[error("{url} answered {path} with what this version does not understand ({why})")]
     NotUnderstood {
-        /// Where.
         url: String,
-        /// Which path.
         path: String,
         /// What is wrong with it.
         why: String,

@@ -72,7 +72,6 @@ impl Client {
         self.ask_at_length("/trees", tree)
     }
 
-    /// A tree.
     pub fn tree(&self, hash: &str) -> Result<Tree, ClientError> {
         self.get(&format!("/trees/{}", encode(hash)))
     }

@@ -17,7 +17,6 @@ pub struct LogAsk {
     /// From this offset; from the beginning where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// Most lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// Of this attempt.
@@ -60,7 +59,6 @@ impl Client {
         self.get(&format!("/jobs{}", query(filter)))
     }
 
-    /// One job.
     pub fn job(&self, id: u64) -> Result<Job, ClientError> {
         self.get(&format!("/jobs/{id}"))
     }

@@ -6,7 +6,6 @@ use super::{Client, ClientError};
 use crate::market::{FareCalendar, Market, Mechanism};
 
 impl Client {
-    /// Prices now.
     pub fn market(&self) -> Result<Market, ClientError> {
         self.get("/market")
     }

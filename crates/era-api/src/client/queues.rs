@@ -6,7 +6,6 @@ use crate::page::{Page, PageAsk, every};
 use crate::queue::{Policy, Proposal, Queue, RollBack, Rule, RuleCheck, RuleChecked};
 
 impl Client {
-    /// The queues.
     pub fn queues(&self) -> Result<Vec<Queue>, ClientError> {
         every(|page| self.get(&format!("/queues{}", query(page))))
     }
@@ -21,7 +20,6 @@ impl Client {
         self.delete(&format!("/queues/{}", encode(name)))
     }
 
-    /// The policies.
     pub fn policies(&self) -> Result<Vec<Policy>, ClientError> {
         every(|page| self.get(&format!("/policies{}", query(page))))
     }

@@ -10,7 +10,6 @@ const DATA_BYTES_MAX: usize = 4 << 20;
 /// One event as it was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Its id.
     pub(super) id: Option<String>,
     /// Its lines of data, joined.
     pub(super) data: String,

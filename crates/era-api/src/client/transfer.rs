@@ -29,29 +29,21 @@ pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 /// Why files could not be transferred.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// The server.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// A file here.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
     /// What came is not what the server has said.
     #[error("{}: what came is damaged: bring it again", path.display())]
-    Damaged {
-        /// Which.
-        path: PathBuf,
-    },
+    Damaged { path: PathBuf },
     /// A path that must not be written here.
     #[error("`{path}` cannot be a file on this machine: rename it on the server")]
-    BadPath {
-        /// Which.
-        path: String,
-    },
+    BadPath { path: String },
 }
 
 impl TransferError {

@@ -37,7 +37,6 @@ pub enum AccountError {
     Taken {
         /// `user` or `group`.
         what: &'static str,
-        /// Its name.
         name: String,
     },
     /// Nobody has this name.
@@ -45,7 +44,6 @@ pub enum AccountError {
     Unknown {
         /// `user` or `group`.
         what: &'static str,
-        /// Its name.
         name: String,
     },
     /// Accounts would not be kept apart.

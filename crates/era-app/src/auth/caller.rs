@@ -10,11 +10,8 @@ use crate::error::{AppError, Kind};
 /// The account behind a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Its number.
     pub user: UserId,
-    /// Its name.
     pub name: String,
-    /// Its group.
     pub group: GroupId,
     /// What it may do with this token: whoever has no [`Scope::Admin`] is a plain user.
     pub role: Role,

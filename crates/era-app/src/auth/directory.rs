@@ -20,11 +20,8 @@ pub struct Directory {
 /// A user.
 #[derive(Clone)]
 pub struct UserEntry {
-    /// Its number.
     pub id: UserId,
-    /// Its name.
     pub name: String,
-    /// Its group.
     pub group: GroupId,
     /// What it may do.
     pub role: Role,
@@ -45,9 +42,7 @@ pub struct UserEntry {
 /// A group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupEntry {
-    /// Its number.
     pub id: GroupId,
-    /// Its name.
     pub name: String,
     /// How much it counts in policies.
     pub level: u8,

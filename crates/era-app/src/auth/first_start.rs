@@ -14,7 +14,6 @@ pub const FIRST_CREDITS: Credits = Credits(1_000_000_000_000);
 
 /// The account that was made.
 pub struct FirstAccount {
-    /// Its name.
     pub name: String,
     /// Its one-time password, told once.
     pub password: String,

@@ -26,7 +26,6 @@ pub type Hash = [u8; 32];
 pub struct Live {
     /// Its public name.
     pub id: String,
-    /// Whose.
     pub user: UserId,
     /// What it is for.
     pub label: String,
@@ -38,7 +37,6 @@ pub struct Live {
     pub limited: bool,
     /// Since when, in milliseconds.
     pub created: i64,
-    /// Until when.
     pub expires: i64,
     used: AtomicI64,
     hash: Hash,

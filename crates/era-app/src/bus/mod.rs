@@ -32,10 +32,8 @@ const EVERY: Duration = Duration::from_secs(30);
 /// Why the bus does not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
-    /// Redis.
     #[error(transparent)]
     Bus(BusError),
-    /// The journal.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Somebody else leads now.

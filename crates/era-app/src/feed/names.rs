@@ -15,7 +15,6 @@ pub struct Names {
 }
 
 impl Names {
-    /// These.
     pub fn new(nodes: BTreeMap<NodeId, String>, accounts: BTreeMap<UserId, String>) -> Names {
         Names { nodes, accounts, simulated: BTreeSet::new() }
     }

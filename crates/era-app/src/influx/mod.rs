@@ -133,7 +133,6 @@ impl Influx {
     }
 }
 
-/// Starts sending.
 pub fn start(address: Address) -> (Influx, JoinHandle<()>) {
     let (waiting, mut taken) = mpsc::channel(WAITING_MAX);
     let config = Agent::config_builder()

@@ -21,7 +21,6 @@ const TEXT_MAX: usize = 2_000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: {problem}")]
 pub struct BadAsk {
-    /// Which field.
     pub what: &'static str,
     /// What is wrong with it.
     pub problem: Wrong,

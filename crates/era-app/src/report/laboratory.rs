@@ -14,7 +14,6 @@ use super::Period;
 pub struct Counterfactual {
     /// Jobs that were accepted.
     pub jobs: u64,
-    /// And refused.
     pub refusals: u64,
     /// Jobs that were started.
     pub started: u64,

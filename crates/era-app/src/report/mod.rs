@@ -20,9 +20,7 @@ pub use usage::{Shares, Usage};
 /// A period of whole hours, but for its end, which is now at the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
-    /// From.
     pub from: Time,
-    /// Until.
     pub to: Time,
 }
 

@@ -20,7 +20,6 @@ const RATIOS: [f64; 3] = [1.0, 1.0, 1.0];
 /// What machines had and gave out.
 #[derive(Clone, Debug)]
 pub struct Usage {
-    /// When.
     pub period: Period,
     /// Tasks that are over, by node and hour.
     pub hours: Vec<NodeUse>,

@@ -17,7 +17,6 @@ pub(super) enum Before {
     Known,
     /// Only the tables know it.
     Forgotten(Box<JobRow>),
-    /// Nobody does.
     Nowhere,
 }
 

@@ -180,7 +180,6 @@ async fn same_work(app: &Services, job: JobId, note: &Note) -> Result<Vec<Option
 }
 
 impl Owner {
-    /// Whoever asks.
     pub fn of(app: &Services, caller: &Caller) -> Owner {
         Owner {
             user: caller.user,

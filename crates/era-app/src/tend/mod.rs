@@ -98,7 +98,6 @@ async fn tell_of_lab(app: Services) {
 /// A search that is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// How often.
     pub every: Duration,
     /// What is to be made small.
     pub objective: String,

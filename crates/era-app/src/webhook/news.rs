@@ -17,7 +17,6 @@ const AT_A_TIME: u32 = 500;
 /// Something that may be told about a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct News {
-    /// What.
     pub what: WebhookEvent,
     /// About which job.
     pub job: JobId,

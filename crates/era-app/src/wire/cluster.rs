@@ -140,7 +140,6 @@ pub fn bookings(
     lane.bookings().iter().filter(within).map(show).collect()
 }
 
-/// A pool.
 pub fn pool(state: &State, pool: &Pool) -> wire::Pool {
     wire::Pool {
         name: pool.name.to_string(),

@@ -40,7 +40,6 @@ pub fn shown(name: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct BadField {
-    /// Which field.
     pub field: String,
     /// What is wrong, and what would be right.
     pub problem: Wrong,

@@ -13,7 +13,6 @@ use era_core::units::Money;
 
 use super::{credits, seconds, stamp};
 
-/// A quote.
 pub fn quote(quote: &Quote) -> wire::Quote {
     wire::Quote {
         price: credits(quote.price),

@@ -9,7 +9,6 @@ use serde::Serialize;
 /// What is wrong with a field. The code is written as `problem`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "problem", rename_all = "snake_case")]
-#[allow(missing_docs)] // the sentence above each variant says what its fields are
 pub enum Wrong {
     // Texts.
     #[error(transparent)]

@@ -19,12 +19,9 @@ const DEPTH_MAX: usize = 128;
 /// How a body is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// `application/json`
     #[default]
     Json,
-    /// `application/x-msgpack`
     Msgpack,
-    /// `application/x-yaml`
     Yaml,
 }
 

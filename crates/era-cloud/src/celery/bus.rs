@@ -108,7 +108,6 @@ pub struct Taken {
 /// A task that was kept from other workers until it was over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimed {
-    /// Which.
     pub id: String,
     /// Where no result says that it is over: for how long its claim does.
     pub remembered: Option<Duration>,
@@ -182,7 +181,6 @@ impl Bus {
         move |answer| BusError { address: self.address.shown(), doing, answer }
     }
 
-    /// One command.
     pub async fn run<T: FromRedisValue>(
         &self,
         doing: &'static str,
@@ -200,7 +198,6 @@ impl Bus {
         commands.query_async(&mut self.manager.clone()).await.map_err(self.failed(doing))
     }
 
-    /// A script.
     pub async fn script<T: FromRedisValue>(
         &self,
         doing: &'static str,

@@ -49,13 +49,11 @@ pub enum CeleryError {
     /// The address is none.
     #[error(transparent)]
     Address(#[from] BadAddress),
-    /// Redis.
     #[error(transparent)]
     Bus(#[from] BusError),
     /// The site's name cannot be kept.
     #[error("{path}: {source}")]
     File {
-        /// Which file.
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,
@@ -66,14 +64,7 @@ pub enum CeleryError {
          database, as in celery://HOST/1, or delete the key {} there if that site is no more",
         names::SITE
     )]
-    OtherSite {
-        /// Where.
-        address: String,
-        /// This one.
-        ours: String,
-        /// The other.
-        theirs: String,
-    },
+    OtherSite { address: String, ours: String, theirs: String },
 }
 
 /// The executor.

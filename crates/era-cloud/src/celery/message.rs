@@ -23,9 +23,7 @@ const NAME_CHARS_MAX: usize = 512;
 pub struct TaskMessage {
     /// What is known without reading the body.
     pub headers: Headers,
-    /// Positional arguments.
     pub args: Vec<Value>,
-    /// Named arguments.
     pub kwargs: Map<String, Value>,
     /// What is to be called afterwards.
     pub embed: Embed,
@@ -44,10 +42,8 @@ pub struct Headers {
     /// Another name to show.
     #[serde(default)]
     pub shadow: Option<String>,
-    /// Not before.
     #[serde(default)]
     pub eta: Option<String>,
-    /// Not after.
     #[serde(default)]
     pub expires: Option<String>,
     /// The group it is in.
@@ -86,7 +82,6 @@ pub struct Headers {
     /// Which headers are stamps.
     #[serde(default)]
     pub stamped_headers: Option<Vec<String>>,
-    /// They.
     #[serde(default)]
     pub stamps: Option<Map<String, Value>>,
     /// Headers that others added.
@@ -161,7 +156,6 @@ pub enum BadMessage {
     /// A time is none.
     #[error("its {field} `{text}` is no instant: write it by ISO 8601")]
     Instant {
-        /// Which.
         field: &'static str,
         /// What it says.
         text: String,

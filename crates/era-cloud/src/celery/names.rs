@@ -65,9 +65,7 @@ pub fn followed(id: &str, status: State) -> String {
 /// The task of ours that Celery calls by this id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CeleryId {
-    /// Which site's.
     pub site: String,
-    /// Which task.
     pub task: TaskId,
 }
 

@@ -59,13 +59,10 @@ pub struct NodeOptions {
 /// Why a machine cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// Redis.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// The supervisor.
     #[error(transparent)]
     Local(#[from] LocalError),
-    /// The engine.
     #[error(transparent)]
     Docker(#[from] DockerError),
     /// An engine that is not this machine's.
@@ -80,10 +77,8 @@ pub enum NodeError {
          nodes"
     )]
     Swarm(String),
-    /// Its folder.
     #[error("{path}: {source}")]
     Folder {
-        /// Which.
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,
@@ -185,7 +180,6 @@ impl Node {
         &self.inner.found.name
     }
 
-    /// Redis.
     pub fn bus(&self) -> &Bus {
         &self.inner.bus
     }

@@ -20,11 +20,9 @@ pub enum State {
     Pending,
     /// A worker has it.
     Received,
-    /// It runs.
     Started,
     /// It went well.
     Success,
-    /// It failed.
     Failure,
     /// It is to be tried again.
     Retry,
@@ -69,7 +67,6 @@ pub struct Meta {
     /// When it was over.
     #[serde(default)]
     pub date_done: Option<String>,
-    /// Which.
     #[serde(default)]
     pub task_id: String,
     /// Groups, parents, and what `result_extended` adds.

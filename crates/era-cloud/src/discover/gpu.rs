@@ -14,7 +14,6 @@ pub struct GpuDevice {
     pub uuid: String,
     /// What its maker calls it.
     pub product: String,
-    /// Its memory.
     pub memory_bytes: u64,
     /// Where it is plugged in.
     pub bus: String,

@@ -12,18 +12,12 @@ use super::held::{ENGINE_AWAY, NODE_FULL};
 pub enum DockerError {
     /// It cannot be reached.
     #[error("the engine at {engine} cannot be reached: {problem}: {}", reach_remedy(problem))]
-    Unreachable {
-        /// Which engine.
-        engine: String,
-        /// What happened.
-        problem: String,
-    },
+    Unreachable { engine: String, problem: String },
     /// It is too old.
     #[error(
         "the engine at {engine} speaks version {has} of its API, and {needs} is needed: install Docker 20.10 or later"
     )]
     TooOld {
-        /// Which engine.
         engine: String,
         /// What it speaks.
         has: String,
@@ -32,14 +26,9 @@ pub enum DockerError {
     },
     /// It is in a Swarm and cannot give orders there.
     #[error("the engine at {engine} is a worker of a Swarm: give the address of a manager")]
-    Worker {
-        /// Which engine.
-        engine: String,
-    },
-    /// It refused.
+    Worker { engine: String },
     #[error("the engine at {engine} refused to {what}: {answer}: {}", remedy(what, answer))]
     Refused {
-        /// Which engine.
         engine: String,
         /// What was asked.
         what: String,
@@ -53,7 +42,6 @@ pub enum DockerError {
         "the engine at {engine} could not {what}: {answer}: somebody may have removed it there; hand the job in again"
     )]
     Missing {
-        /// Which engine.
         engine: String,
         /// What was asked.
         what: String,
@@ -65,7 +53,6 @@ pub enum DockerError {
         "the engine at {engine} keeps no volume `{name}` on its own disk: make one by `docker volume create {name}`, and mount it as the data folder of the server's container"
     )]
     NoVolume {
-        /// Which engine.
         engine: String,
         /// What it would be called.
         name: String,
@@ -76,9 +63,7 @@ pub enum DockerError {
         image_remedy(answer)
     )]
     NoImage {
-        /// Which engine.
         engine: String,
-        /// Which.
         image: String,
         /// What the engine answered.
         answer: String,
@@ -99,7 +84,6 @@ pub enum DockerError {
     /// The file with credentials is not as it should be.
     #[error("{file}: {problem}")]
     Credentials {
-        /// Which file.
         file: String,
         /// What is wrong, without what is in it.
         problem: String,

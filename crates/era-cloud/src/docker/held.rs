@@ -90,7 +90,6 @@ pub(super) enum Phase {
 pub(super) enum Act {
     /// Say this in its lease.
     Say(Word),
-    /// Kill it.
     Kill,
     /// Remove its instance: it does not go by itself.
     Remove,

@@ -122,7 +122,6 @@ pub(super) fn base64(bytes: &[u8]) -> String {
 pub struct ImageFacts {
     /// Its digest in a registry, once it was pushed to or pulled from one.
     pub digest: Option<String>,
-    /// Its size.
     pub bytes: Option<u64>,
 }
 

@@ -66,7 +66,6 @@ impl std::fmt::Debug for Instance {
 /// Something that an instance sees of the world outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mounted {
-    /// What.
     pub volume: Volume,
     /// At which path.
     pub target: String,
@@ -78,13 +77,9 @@ pub struct Mounted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Volume {
     /// A folder of the node.
-    Bind {
-        /// Which.
-        path: String,
-    },
+    Bind { path: String },
     /// An export of an NFS server.
     Nfs {
-        /// The server.
         server: String,
         /// The path that it exports.
         path: String,
@@ -130,7 +125,6 @@ pub struct Sighting {
 pub enum Seen {
     /// It was made, and does not run yet: what it waits for.
     Waits(String),
-    /// It runs.
     Runs,
     /// It has ended with this code.
     Ended(i32),
@@ -162,7 +156,6 @@ pub struct EngineNode {
     pub active: bool,
     /// Billionths of a core.
     pub nano_cpus: i64,
-    /// Bytes.
     pub memory_bytes: i64,
     /// The GPUs that it advertises, by id.
     pub gpus: Vec<String>,

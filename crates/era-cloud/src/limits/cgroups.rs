@@ -131,7 +131,6 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Its groups.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.groups.iter().map(|(_, path)| path.clone()).collect()
     }

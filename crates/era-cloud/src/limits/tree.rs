@@ -8,13 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One process, as `/proc/PID/stat` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
     pub pid: i32,
-    /// Its parent's.
     pub parent: i32,
     /// Its process group.
     pub group: i32,
-    /// Its threads.
     pub threads: u32,
     /// Bytes that it holds in memory, shared ones included.
     pub resident_bytes: u64,

@@ -36,7 +36,6 @@ pub struct LocalOptions {
     pub folder: PathBuf,
     /// The program that is a supervisor when it is given `arguments` and then the folder.
     pub program: PathBuf,
-    /// Those arguments.
     pub arguments: Vec<String>,
     /// What supervisors are told about this node.
     pub settings: Settings,
@@ -56,7 +55,6 @@ pub enum LocalError {
     /// The supervisor's folder cannot be used.
     #[error(transparent)]
     Shim(#[from] ShimError),
-    /// Something failed.
     #[error("the supervisor of this node could not be reached: {0}")]
     Io(#[from] io::Error),
     /// It does not come up.

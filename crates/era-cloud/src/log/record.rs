@@ -13,9 +13,7 @@ pub(super) const RECORD_BYTES_MAX: usize = LINE_BYTES_MAX + 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
-    /// Standard output.
     Out,
-    /// Standard error.
     Err,
 }
 
@@ -32,7 +30,6 @@ impl Stream {
 /// Whether a record ends its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It does.
     Line,
     /// The line goes on in the next record of the stream.
     Open,

@@ -22,7 +22,6 @@ const PREFIX: &[u8] = b"era: ";
 /// What a line tells.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
-    /// Values.
     Samples(Vec<Sample>),
     /// The job saved its work: so much of its duration need not be run again.
     Checkpoint(Span),

@@ -72,7 +72,6 @@ pub enum ShimError {
     /// The path of its socket would be too long.
     #[error("{0} is too long a path for a socket: choose a shorter data folder")]
     LongPath(PathBuf),
-    /// Something failed.
     #[error("could not {what}: {source}")]
     Io {
         /// What was to be done.

@@ -26,14 +26,12 @@ pub const LINE_BYTES_MAX: usize = 64 << 20;
 pub struct Hello {
     /// The newest protocol that it speaks.
     pub protocol: u32,
-    /// The oldest.
     pub oldest: u32,
     /// The version of the program.
     pub version: String,
 }
 
 impl Hello {
-    /// Ours.
     pub fn ours() -> Hello {
         Hello {
             protocol: PROTOCOL,
@@ -55,7 +53,6 @@ impl Hello {
 pub enum ToShim {
     /// The first line.
     Hello(Hello),
-    /// An order.
     Order(Box<Order>),
     /// Ends that need not be told again.
     Acknowledge(Vec<TaskId>),
@@ -67,7 +64,6 @@ pub enum ToShim {
     Type(Bytes),
     /// The window there has this size.
     Size {
-        /// Lines.
         rows: u16,
         /// Characters in a line.
         cols: u16,
@@ -80,9 +76,7 @@ pub enum ToShim {
 pub enum FromShim {
     /// The first line.
     Hello {
-        /// Who speaks.
         hello: Hello,
-        /// Its process.
         pid: u32,
         /// What runs, or has ended without acknowledgement.
         known: Vec<TaskId>,
@@ -92,7 +86,6 @@ pub enum FromShim {
         #[serde(default)]
         ended: Vec<Report>,
     },
-    /// What happened.
     Report(Box<Report>),
     /// A line that was not understood or cannot be obeyed.
     Refused(String),

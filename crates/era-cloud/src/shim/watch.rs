@@ -56,7 +56,6 @@ impl Watch {
         self.due(active).is_some_and(|due| due <= Instant::now())
     }
 
-    /// Looks.
     pub(super) fn look(&mut self, on: &mut Supervisor) {
         self.last = Some(Instant::now());
         unfinished_lines(on);

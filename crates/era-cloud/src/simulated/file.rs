@@ -43,12 +43,7 @@ pub enum BadNodes {
     Unreadable(String),
     /// An amount or a name is wrong.
     #[error("node `{node}`: {why}")]
-    Node {
-        /// Which.
-        node: String,
-        /// What.
-        why: String,
-    },
+    Node { node: String, why: String },
     /// There are too many.
     #[error("the file makes more than 100000 nodes: ask for fewer")]
     TooMany,

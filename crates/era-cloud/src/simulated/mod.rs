@@ -28,7 +28,6 @@ const TERMINATED: i32 = 128 + 15;
 /// Nodes that are to be simulated.
 #[derive(Clone, Debug)]
 pub struct SimulatedNodes {
-    /// Which.
     pub nodes: Vec<FoundNode>,
     /// How long a task on them sleeps at most.
     pub sleep_max: Duration,

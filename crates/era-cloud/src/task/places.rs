@@ -37,12 +37,7 @@ pub enum Unready {
     TooManyCheckpoints(String),
     /// A file or folder could not be made.
     #[error("could not make {path} ready: {source}")]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The user has no user id.
     #[error(transparent)]
     Unisolated(#[from] Unisolated),
@@ -58,7 +53,6 @@ const KEPT: [&str; 2] = ["outputs", "checkpoints"];
 /// The folders of one task, as they are outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// The job's.
     pub folder: PathBuf,
     /// The working folder.
     pub work: PathBuf,

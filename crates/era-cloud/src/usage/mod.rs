@@ -31,7 +31,6 @@ pub(crate) use process::Processes;
 /// A task that is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// Which.
     pub task: TaskId,
     /// Its first processes: all below them and in their sessions are its own.
     pub processes: Vec<u32>,
@@ -64,7 +63,6 @@ pub struct Usage {
     pub sent_bytes: Option<u64>,
     /// How many processes it has.
     pub processes: u32,
-    /// Its GPUs.
     pub gpus: Vec<GpuUse>,
 }
 

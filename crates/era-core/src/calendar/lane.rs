@@ -17,22 +17,18 @@ use crate::units::{HoldId, JobId, NodeId, Time};
 pub enum Holder {
     /// A replica of a job's part.
     Job {
-        /// The job.
         job: JobId,
         /// Which request of its bid.
         part: u16,
         /// Which attempt at it.
         attempt: u32,
-        /// Which replica.
         rank: u32,
     },
     /// A replica of a hold's part.
     Hold {
-        /// The hold.
         hold: HoldId,
         /// Which request of its bid.
         part: u16,
-        /// Which replica.
         rank: u32,
     },
     /// An announced absence of the node.
@@ -53,20 +49,15 @@ pub enum Layer {
 pub struct Booking {
     /// Who has it.
     pub holder: Holder,
-    /// From when.
     pub from: Time,
-    /// Until when.
     pub to: Time,
-    /// How firmly.
     pub layer: Layer,
-    /// What.
     pub take: Take,
 }
 
 /// Where a replica sits: a node, and which of its GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Seat {
-    /// The node.
     pub node: NodeId,
     /// Which GPUs, one bit each.
     pub gpus: u64,

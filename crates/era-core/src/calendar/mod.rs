@@ -27,7 +27,6 @@ use crate::units::{Name, NodeId, Span, Time};
 
 /// The rules and the forecast in force, with the mechanism that they name.
 pub struct Market {
-    /// The rules.
     pub rules: MarketRules,
     /// The published forecast.
     pub forecast: Arc<Forecast>,
@@ -41,7 +40,6 @@ impl Market {
         Market { rules, forecast, mechanism }
     }
 
-    /// The mechanism.
     pub fn mechanism(&self) -> &dyn Mechanism {
         &*self.mechanism
     }
@@ -71,7 +69,6 @@ impl std::fmt::Debug for Market {
 /// One pool's part of the calendar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolCalendar {
-    /// The pool.
     pub pool: Arc<Pool>,
     /// What its units weigh in a price.
     pub weights: Weights,
@@ -183,7 +180,6 @@ impl Calendar {
         &self.pools
     }
 
-    /// A pool.
     pub fn pool(&self, name: &Name) -> Option<&Arc<PoolCalendar>> {
         let index = self.pools.binary_search_by(|p| p.pool.name.cmp(name)).ok()?;
         self.pools.get(index)

@@ -17,7 +17,6 @@ use crate::units::{Span, Time};
 pub(crate) struct FreeNow {
     /// Thousandths of cores.
     pub(crate) cpu: u32,
-    /// MiB.
     pub(crate) memory: u32,
     /// Wholly free GPUs.
     pub(crate) whole_gpus: u32,

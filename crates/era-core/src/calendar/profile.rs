@@ -22,7 +22,6 @@ pub const GPU0: usize = 2;
 pub struct Take {
     /// Thousandths of a core.
     pub cpu: u32,
-    /// MiB.
     pub memory: u32,
     /// Which GPUs, one bit each.
     pub gpus: u64,
@@ -59,7 +58,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// All zero.
     pub fn zero(width: usize) -> Row {
         Row { columns: [0; COLUMNS_MAX], width }
     }

@@ -22,11 +22,8 @@ pub const CHUNK: usize = 64;
 
 /// Everything that a price depends on besides what is promised.
 pub struct Pricing<'a> {
-    /// Its rules.
     pub rules: &'a MarketRules,
-    /// Its mechanism.
     pub mechanism: &'a dyn Mechanism,
-    /// Expected demand.
     pub expected: PerResource<&'a Series>,
 }
 

@@ -25,9 +25,7 @@ pub enum Feature {
     Size,
     /// Thousandths of cores: logarithm.
     Cpus,
-    /// MiB: logarithm.
     Memory,
-    /// Replicas: logarithm.
     Replicas,
     /// Stated seconds: logarithm.
     Stated,
@@ -131,13 +129,11 @@ impl Features {
 /// What is asked about.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// Whose.
     pub user: UserId,
     /// The owner's group.
     pub group: GroupId,
     /// What people call it.
     pub name: Option<&'a Title>,
-    /// Typed facts.
     pub attributes: &'a Attributes,
     /// The owner's own ranking.
     pub priority: i32,

@@ -36,7 +36,6 @@ pub struct Forest {
 pub struct Tree {
     /// Splits, each before those that it leads to.
     pub splits: Vec<Split>,
-    /// Leaves.
     pub leaves: Vec<Fixed>,
 }
 
@@ -50,7 +49,6 @@ pub struct Split {
     pub at_most: Fixed,
     /// If so: the number of a split, or of a leaf counted down from -1.
     pub yes: i16,
-    /// If not.
     pub no: i16,
 }
 
@@ -77,32 +75,16 @@ pub enum BadForest {
     Splits,
     /// It asks for what nobody knows.
     #[error("tree {tree} asks for feature {feature}: there are {FEATURES}")]
-    Feature {
-        /// Which tree.
-        tree: usize,
-        /// The number.
-        feature: u8,
-    },
+    Feature { tree: usize, feature: u8 },
     /// A branch leads back, or nowhere.
     #[error("a branch of split {split} of tree {tree} leads back or nowhere: lead further down")]
-    Branch {
-        /// Which tree.
-        tree: usize,
-        /// Which split.
-        split: usize,
-    },
+    Branch { tree: usize, split: usize },
     /// A way to a leaf is too long.
     #[error("tree {tree} is deeper than {DEPTH_MAX} splits")]
-    Depth {
-        /// Which tree.
-        tree: usize,
-    },
+    Depth { tree: usize },
     /// A leaf is out of range, or there is none.
     #[error("tree {tree} needs leaves between -1000000 and 1000000")]
-    Leaf {
-        /// Which tree.
-        tree: usize,
-    },
+    Leaf { tree: usize },
 }
 
 impl Forest {

@@ -22,13 +22,11 @@ pub const BURST: Span = Span::from_min(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Whose {
-    /// A user's.
     User(UserId),
     /// A user's jobs of a size: a power of two.
     Sized(UserId, u8),
     /// A user's jobs of a name, by its hash.
     Named(UserId, u32),
-    /// A group's.
     Group(GroupId),
 }
 

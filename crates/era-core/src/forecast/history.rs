@@ -41,7 +41,6 @@ pub struct PastRequest {
     pub units: PerResource<u64>,
     /// For how long.
     pub duration: Span,
-    /// When.
     pub window: Window,
     /// When it was made.
     pub submitted: Time,
@@ -69,9 +68,7 @@ pub struct History {
     pub reach: Span,
     /// Start of the time that is covered.
     pub from: Time,
-    /// Its end.
     pub to: Time,
-    /// The pools.
     pub pools: BTreeMap<Name, PastPool>,
     /// The requests, in any order. Those submitted outside `[from, to)` are passed over.
     pub requests: Vec<PastRequest>,
@@ -103,11 +100,9 @@ pub enum BadHistory {
     /// A span is negative or too long.
     #[error("a {what} of {given} is out of range: give more than 0s and at most {most}")]
     Span {
-        /// Which.
         what: &'static str,
         /// What was given.
         given: Span,
-        /// The limit.
         most: Span,
     },
     /// The cycle is no whole number of slots.
@@ -115,37 +110,22 @@ pub enum BadHistory {
     Cycle {
         /// What was given.
         cycle: Span,
-        /// The slot.
         slot: Span,
     },
     /// An instant is out of range, or the history ends before it starts.
     #[error("the time from {from} to {to} is out of range")]
-    Times {
-        /// The start.
-        from: Time,
-        /// The end.
-        to: Time,
-    },
+    Times { from: Time, to: Time },
     /// A pool is larger than any.
     #[error("pool {pool} has {given} of {resource}: at most {CAPACITY_MAX}")]
     Capacity {
-        /// Which.
         pool: Name,
-        /// The resource.
         resource: Resource,
         /// What was given.
         given: u64,
     },
     /// Too much for one run.
     #[error("{given} {what} are too many: at most {most}; use longer slots or less history")]
-    TooMany {
-        /// Of what.
-        what: &'static str,
-        /// How many.
-        given: usize,
-        /// The limit.
-        most: usize,
-    },
+    TooMany { what: &'static str, given: usize, most: usize },
 }
 
 /// A part of a request, placed in one slot: its full width for `run` of the slot's time, or the

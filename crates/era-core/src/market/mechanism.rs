@@ -8,7 +8,6 @@ use crate::units::Milli;
 /// time, so that slots alike cost the same.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotView<'a> {
-    /// Which resource.
     pub resource: Resource,
     /// Units that could be promised in it.
     pub capacity: u64,

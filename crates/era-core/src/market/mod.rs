@@ -69,7 +69,6 @@ impl MechanismChoice {
         })
     }
 
-    /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
             MechanismChoice::BasicEcon => Self::NAMES[0],

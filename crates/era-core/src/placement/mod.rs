@@ -40,13 +40,10 @@ pub enum Scorer {
 /// A gang to be placed in a pool during `[from, to)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Gang<'a> {
-    /// The request.
     pub request: &'a Request,
     /// Which nodes it may use.
     pub eligible: Eligibility<'a>,
-    /// Start.
     pub from: Time,
-    /// End.
     pub to: Time,
     /// Until when preemptible work is in the way.
     pub soft_to: Time,
@@ -55,7 +52,6 @@ pub struct Gang<'a> {
 /// How to choose.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<'a> {
-    /// The scorer.
     pub scorer: Scorer,
     /// Typical work, for fragmentation.
     pub typical: &'a [Typical],

@@ -85,7 +85,6 @@ impl<'a> Inputs<'a> {
         self.numbers[var as usize] = value;
     }
 
-    /// One number.
     pub fn get(&self, var: Var) -> Fixed {
         self.numbers[var as usize]
     }

@@ -23,7 +23,6 @@ pub const LAS_LIMITS_MAX: usize = 16;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PolicyRule {
-    /// The oldest.
     Fifo,
     /// The shortest, by its expected duration.
     Sjf,
@@ -43,7 +42,6 @@ pub enum PolicyRule {
     FairShare,
     /// The one with the highest value of the administrator's formula.
     Priority {
-        /// The formula.
         formula: Formula,
     },
 }
@@ -126,7 +124,6 @@ impl Policies {
         Ok((versions.current, &versions.rules))
     }
 
-    /// The names.
     pub fn names(&self) -> impl Iterator<Item = &Name> {
         self.0.keys()
     }
@@ -180,7 +177,6 @@ impl Policies {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Queue {
-    /// Its name.
     pub name: Name,
     /// Its level: lower ones are served first.
     pub level: u8,

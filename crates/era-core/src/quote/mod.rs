@@ -40,11 +40,9 @@ pub fn quote(snapshot: &Snapshot, bid: &Bid, now: Time) -> Result<Quote, Decline
 /// One line of the flexibility menu: finished by this time for this price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MenuLine {
-    /// Finished by.
     pub by: Time,
     /// For how much.
     pub price: Money,
-    /// Starting when.
     pub start: Time,
 }
 

@@ -19,7 +19,6 @@ use crate::waiting::Place;
 pub(crate) struct Rank {
     /// False for those whose patience is over: they go first, oldest before all.
     young: bool,
-    /// The policy's.
     key: i64,
     /// The policy's, among those of the same key.
     turn: (bool, i64),

@@ -40,7 +40,6 @@ struct Stretch<'a> {
 
 /// What stands in the books.
 trait Entry {
-    /// For whom.
     fn owner(&self) -> (UserId, GroupId);
     /// The bookings, by holder.
     fn bookings(&self) -> impl Iterator<Item = Taken<'_>>;
@@ -331,7 +330,6 @@ impl State {
         self.count_promised(user, before.into_iter().flat_map(E::promised), promised);
     }
 
-    /// The quotas.
     fn count_held<E: Entry>(&mut self, before: Option<&E>, after: Option<&E>) {
         let Some(owner) = before.or(after).map(E::owner) else { return };
         let held = after.into_iter().flat_map(E::held);

@@ -353,7 +353,6 @@ impl State {
         &self.settings
     }
 
-    /// The machines.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
@@ -368,7 +367,6 @@ impl State {
         &self.accounts
     }
 
-    /// The credits.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -383,7 +381,6 @@ impl State {
         self.jobs.values()
     }
 
-    /// A job.
     pub fn job(&self, job: JobId) -> Result<&Arc<Job>, Refusal> {
         self.jobs.get(&job).ok_or(Refusal::UnknownJob { job })
     }
@@ -398,7 +395,6 @@ impl State {
         self.holds.values()
     }
 
-    /// A hold.
     pub fn hold(&self, hold: HoldId) -> Result<&Arc<Hold>, Refusal> {
         self.holds.get(&hold).ok_or(Refusal::UnknownHold { hold })
     }
@@ -408,7 +404,6 @@ impl State {
         &self.queues
     }
 
-    /// A queue.
     pub fn queue(&self, name: &Name) -> Result<&Queue, Refusal> {
         self.queues.iter().find(|q| q.name == *name).ok_or_else(|| Refusal::Unknown {
             kind: "queue".into(),
@@ -417,7 +412,6 @@ impl State {
         })
     }
 
-    /// The policies.
     pub fn policies(&self) -> &Policies {
         &self.policies
     }

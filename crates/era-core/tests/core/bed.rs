@@ -1,6 +1,6 @@
 //! A bench to test the core on: small verbs for inputs, and every effect must be taken out.
 
-#![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses a part of it
+#![allow(dead_code, unreachable_pub)] // each test file uses a part of it
 
 use std::collections::VecDeque;
 

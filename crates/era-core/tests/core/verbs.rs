@@ -1,6 +1,6 @@
 //! More verbs for the bench: what tests of commands, queues and placement say often.
 
-#![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses a part of it
+#![allow(dead_code, unreachable_pub)] // each test file uses a part of it
 
 use era_core::accounts::{Actor, Group, User};
 use era_core::bid::{Bid, Request};

@@ -167,7 +167,6 @@ fn series(most: u64) -> impl Strategy<Value = Series> {
     })
 }
 
-/// A world.
 pub fn world() -> impl Strategy<Value = World> {
     let per_pool = || [series(1500), series(90), series(12_000)];
     let keep = weighted(0.3, (0u32..1000, 0u64..4000, 0u8..3)).prop_map(|keep| {

@@ -20,10 +20,7 @@ use era_app::Services;
 /// How it stands with a layer.
 pub(super) enum Standing {
     /// Somebody else is at work.
-    By {
-        /// Who.
-        leader: String,
-    },
+    By { leader: String },
     /// It is at work; its measures are those of the application, where it has one.
     AtWork(Option<Services>),
 }

@@ -151,12 +151,7 @@ pub enum BootError {
     Serve(#[from] ServeError),
     /// An address cannot be listened on.
     #[error("{address}: {source}: give another address")]
-    Listen {
-        /// Which.
-        address: SocketAddr,
-        /// Why not.
-        source: std::io::Error,
-    },
+    Listen { address: SocketAddr, source: std::io::Error },
     /// No task could be run.
     #[error("tasks cannot be run here: {0}")]
     Engines(String),
@@ -168,9 +163,7 @@ pub enum BootError {
          are lost then, and may run again"
     )]
     Elsewhere {
-        /// How many.
         tasks: usize,
-        /// Where.
         place: String,
         /// Where they would be looked for.
         here: String,

@@ -14,7 +14,6 @@ const WAITING_MAX: u32 = 4096;
 /// An address of this server's own.
 pub(super) struct Reserved {
     socket: TcpSocket,
-    /// Which.
     pub(super) address: SocketAddr,
 }
 

@@ -31,7 +31,6 @@ struct AuditFilter {
     target: Option<String>,
     /// At or after.
     since: Option<Timestamp>,
-    /// Before.
     until: Option<Timestamp>,
     /// `next` of the page before.
     cursor: Option<String>,

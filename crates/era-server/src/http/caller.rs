@@ -35,7 +35,6 @@ pub struct Session {
     pub caller: Caller,
     /// The account as the directory has it.
     pub account: Arc<UserEntry>,
-    /// The token.
     pub live: Arc<Live>,
 }
 

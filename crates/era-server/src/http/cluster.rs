@@ -41,7 +41,6 @@ async fn nodes(
     Ok(Json(nodes::list(&app, filter)?))
 }
 
-/// A node.
 #[utoipa::path(
     get, path = "/nodes/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The node's name")),

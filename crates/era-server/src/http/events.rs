@@ -27,7 +27,6 @@ use crate::App;
 /// How often an idle stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Events.
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(stream))
 }

@@ -41,7 +41,6 @@ async fn make(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// One group.
 #[utoipa::path(get, path = "/groups/{name}", tag = "groups", params(("name" = String, Path)),
     responses((status = 200, body = Group)))]
 async fn get(

@@ -17,7 +17,6 @@ use super::tagged::tagged;
 use super::{Caller, Failure, Path, Query};
 use crate::App;
 
-/// Reading jobs.
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list))

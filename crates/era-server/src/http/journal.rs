@@ -12,7 +12,6 @@ use utoipa_axum::routes;
 use super::{Caller, Failure, Query};
 use crate::App;
 
-/// The journal.
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(export))
 }

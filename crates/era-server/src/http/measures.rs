@@ -18,7 +18,6 @@ use crate::App;
 /// Longest period.
 const PERIOD_MAX: Span = Span::from_days(366);
 
-/// Measures.
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(utilisation)).routes(routes!(measures))
 }

@@ -63,7 +63,6 @@ use crate::{App, page};
 /// What a server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doors {
-    /// Everything.
     All,
     /// What is about files.
     Files,

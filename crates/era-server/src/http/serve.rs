@@ -60,7 +60,6 @@ pub enum ServeError {
     Tls {
         /// The certificate's file.
         cert: PathBuf,
-        /// The key's.
         key: PathBuf,
         /// What is wrong.
         problem: std::io::Error,

@@ -19,7 +19,6 @@ use super::watched::may_watch;
 use super::{Caller, Failure, Path, Query};
 use crate::App;
 
-/// Statements.
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(statement)).routes(routes!(of_job))
 }

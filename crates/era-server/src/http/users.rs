@@ -45,7 +45,6 @@ async fn make(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// One account.
 #[utoipa::path(get, path = "/users/{name}", tag = "users", params(("name" = String, Path)),
     responses((status = 200, body = User)))]
 async fn get(

@@ -120,7 +120,6 @@ impl Follower {
         }
     }
 
-    /// Says goodbye.
     pub(super) async fn end(mut self, code: u16, reason: &'static str) {
         let frame = CloseFrame { code, reason: reason.into() };
         if self.put(Message::Close(Some(frame))).await.is_err() {

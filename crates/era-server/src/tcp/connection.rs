@@ -56,7 +56,6 @@ pub(super) enum Ended {
     Nobody,
     /// A line is longer than any may be.
     TooLong,
-    /// It broke.
     Broken(io::Error),
 }
 

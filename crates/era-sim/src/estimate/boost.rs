@@ -15,7 +15,6 @@ use crate::seeded::Seeded;
 /// What a forest is to hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// The mean.
     Square,
     /// The value that this share of all stays below.
     Quantile(f64),

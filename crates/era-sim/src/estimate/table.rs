@@ -30,7 +30,6 @@ pub struct Table {
 
 /// One feature of all rows.
 pub(super) struct Column {
-    /// Its number.
     pub(super) feature: u8,
     /// A value is in the first bin whose edge it does not exceed; beyond the last edge in one
     /// more.

@@ -9,7 +9,6 @@ pub(super) enum Line {
     Whole,
     /// The last line, now in the buffer: its end is missing.
     Unended,
-    /// Nothing.
     End,
 }
 

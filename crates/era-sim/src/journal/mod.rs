@@ -62,7 +62,6 @@ pub struct Segment {
 pub struct Entry {
     /// The line it stands on, from 1.
     pub line: u64,
-    /// The input.
     pub input: Input,
     /// The list of its events, as it is written: bytes are what a replay compares.
     pub events_text: Box<str>,

@@ -22,7 +22,6 @@ use crate::BadInput;
 /// An upper bound on value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// In micro-credits.
     pub value: u128,
     /// What was asked for in all, in micro-credits.
     pub asked: u128,

@@ -38,7 +38,6 @@ pub enum TrueAt {
 /// When and from what to learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lessons {
-    /// How.
     pub learner: Learner,
     /// How often a forecast is published.
     pub every: Span,

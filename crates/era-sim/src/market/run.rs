@@ -14,7 +14,6 @@ use crate::BadInput;
 /// What is contested: bids, and where they are made.
 #[derive(Clone, Debug)]
 pub struct Contest {
-    /// The site.
     pub site: Site,
     /// Earlier bids, to learn from; all before the first of `stream`.
     pub past: Vec<Asked>,
@@ -46,9 +45,7 @@ pub struct Plan {
 /// What a mechanism made of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Bids.
     pub jobs: usize,
-    /// Accepted bids.
     pub accepted: usize,
     /// Their value as a share of what was asked for.
     pub value_captured: f64,
@@ -143,7 +140,6 @@ impl Contest {
 struct Tally {
     accepted: usize,
     value: u128,
-    /// Unit-milliseconds.
     used: f64,
     used_within: f64,
 }

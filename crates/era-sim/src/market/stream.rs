@@ -109,9 +109,7 @@ pub struct Asked {
     pub earliest: Time,
     /// GPUs, or units.
     pub size: u32,
-    /// How long.
     pub duration: Span,
-    /// Finished by.
     pub deadline: Time,
     /// What it is worth.
     pub value: Money,
@@ -158,7 +156,6 @@ impl Asked {
 pub struct NeverFits {
     /// What its trace calls it.
     pub job: Box<str>,
-    /// Why not.
     pub why: String,
 }
 

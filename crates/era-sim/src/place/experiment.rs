@@ -36,11 +36,9 @@ const END: Time = Time(NOW.0 + DURATION.0);
 /// What is tried.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// The nodes.
     pub nodes: Vec<NodeRow>,
     /// The pods to draw from.
     pub pods: Vec<Pod>,
-    /// The rule.
     pub policy: Policy,
     /// Where typical work is learned from, for the rules that use it.
     pub learned: Learned,
@@ -63,13 +61,9 @@ pub struct Outcome {
 /// Mean and spread over seeds, of one figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// Mean.
     pub mean: f64,
-    /// Standard deviation.
     pub deviation: f64,
-    /// Least.
     pub min: f64,
-    /// Most.
     pub max: f64,
 }
 

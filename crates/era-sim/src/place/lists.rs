@@ -20,15 +20,12 @@ const AMOUNT_MAX: u32 = 1_000_000_000;
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
-    /// Its name.
     pub name: Name,
     /// Thousandths of a core.
     pub cpu: u32,
-    /// MiB.
     pub memory: u32,
     /// How many GPUs.
     pub gpus: u32,
-    /// Their model.
     pub model: Name,
 }
 
@@ -37,7 +34,6 @@ pub struct NodeRow {
 pub struct Pod {
     /// Thousandths of a core.
     pub cpu: u32,
-    /// MiB.
     pub memory: u32,
     /// Thousandths of a GPU: a share of one, or a multiple of a whole one.
     pub gpu: u32,

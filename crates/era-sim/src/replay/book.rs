@@ -11,7 +11,6 @@ use era_core::{Command, Event, Input, State};
 /// What became of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Story {
-    /// Whose.
     pub user: UserId,
     /// The group that the owner was in.
     pub group: GroupId,
@@ -58,11 +57,9 @@ impl Story {
 /// What a task held of a machine, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stay {
-    /// Where.
     pub node: NodeId,
     /// Thousandths of a core, MiB, thousandths of a GPU.
     pub units: [u64; 3],
-    /// Since when.
     pub from: Time,
     /// Until when; the end of time while it is there.
     pub to: Time,

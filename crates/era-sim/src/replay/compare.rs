@@ -31,7 +31,6 @@ pub struct Figures {
 /// A user or a group under both rules.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Party {
-    /// Its number.
     pub id: u32,
     /// Jobs that are compared.
     pub jobs: u64,

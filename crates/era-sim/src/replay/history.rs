@@ -47,9 +47,7 @@ impl History {
 /// Something that came from outside, and what it was answered.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// When.
     pub at: Time,
-    /// What.
     pub command: Command,
     /// The job that came of it in the record.
     pub job: Option<JobId>,

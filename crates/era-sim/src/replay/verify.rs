@@ -9,13 +9,10 @@ use crate::journal::{Entry, Reader, Record, Segment, Torn};
 /// What a replay went through.
 #[derive(Clone, Debug)]
 pub struct Replayed {
-    /// Segments.
     pub segments: u64,
     /// Segments before them, which an older version decided.
     pub passed_over: u64,
-    /// Inputs.
     pub inputs: u64,
-    /// Events.
     pub events: u64,
     /// The last line, if a crash cut it off.
     pub torn: Option<Torn>,
@@ -31,17 +28,11 @@ pub enum NotReplayed {
     BadInput(#[from] BadInput),
     /// It leads elsewhere.
     #[error("{}: {difference}", file.display())]
-    Differs {
-        /// The journal.
-        file: std::path::PathBuf,
-        /// Where.
-        difference: Box<Difference>,
-    },
+    Differs { file: std::path::PathBuf, difference: Box<Difference> },
 }
 
 /// A step of the replay, for whoever watches.
 pub struct Step<'a> {
-    /// What happened.
     pub input: &'a Input,
     /// The state before the first input, or after this one.
     pub state: &'a State,

@@ -46,7 +46,6 @@ pub enum Gantt {
     Map {
         /// What a row is: `node`, `nodes` or `party`.
         of: &'static str,
-        /// The rows.
         rows: Vec<String>,
         /// How long a column is, in seconds.
         step_s: f64,

@@ -10,7 +10,6 @@ use super::words::{percent_words, span_words};
 pub struct Headline {
     /// Which run won: its place.
     pub winner: usize,
-    /// What won.
     pub title: String,
     /// By how much, and what else one should know.
     pub subtitle: String,

@@ -35,7 +35,6 @@ const PARTIES_MAX: usize = 12;
 pub struct Digest {
     /// What tells it from the others.
     pub name: String,
-    /// Its figures.
     pub measures: Measures,
     /// How long one point of the charts over time is, in seconds.
     pub step_s: f64,

@@ -65,9 +65,7 @@ pub struct Options {
 pub struct Interval {
     /// Its place in the trace.
     pub job: u32,
-    /// Which attempt.
     pub attempt: u32,
-    /// The machine.
     pub node: u32,
     /// From this second on.
     pub start_s: i64,
@@ -79,14 +77,12 @@ pub struct Interval {
     pub gpu_milli: u32,
     /// Thousandths of processors.
     pub cpu_milli: u32,
-    /// Memory.
     pub memory_mib: u32,
 }
 
 /// A machine was away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absence {
-    /// Which.
     pub node: u32,
     /// From this second on.
     pub from_s: i64,

@@ -11,7 +11,6 @@ use crate::trace::TraceJob;
 /// What a trace is run on, and by which rules.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The cluster.
     pub machines: Machines,
     /// Who goes first.
     pub policy: PolicyRule,
@@ -36,21 +35,17 @@ pub struct Setup {
 pub enum Machines {
     /// So many GPUs without any nodes: one giant machine, on which anything fits that is free.
     Pool {
-        /// GPUs.
         gpus: u32,
     },
-    /// Nodes.
     Nodes(Vec<Machine>),
 }
 
 /// One machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Its GPUs.
     pub gpus: u32,
     /// Its processors, in thousandths.
     pub cpu_milli: u32,
-    /// Its memory.
     pub memory_mib: u32,
     /// The model of its GPUs.
     pub model: Option<String>,
@@ -85,7 +80,6 @@ impl Machines {
         }
     }
 
-    /// All GPUs.
     pub fn gpus(&self) -> u64 {
         match self {
             Machines::Pool { gpus } => u64::from(*gpus),
@@ -150,11 +144,8 @@ pub enum Like {
 /// What a machine's resources weigh in its utilisation. They sum to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratios {
-    /// Processors.
     pub cpu: f64,
-    /// GPUs.
     pub gpu: f64,
-    /// Memory.
     pub memory: f64,
 }
 

@@ -82,7 +82,6 @@ pub struct TraceJob {
 pub struct Used {
     /// Processors in thousandths.
     pub cpu_milli: Option<u32>,
-    /// Memory.
     pub memory_mib: Option<u32>,
     /// GPUs in thousandths.
     pub gpu_milli: Option<u32>,
@@ -116,7 +115,6 @@ pub enum Status {
     Unknown,
     /// It did what it was to do.
     Completed,
-    /// It failed.
     Failed,
     /// It was cancelled or killed.
     Cancelled,

@@ -21,7 +21,6 @@ pub struct Row {
     pub run_s: f64,
     /// GPUs, in thousandths.
     pub gpu_milli: u64,
-    /// Its owner.
     pub user: u32,
     /// The hour of the day in which it was submitted.
     pub hour: u8,
@@ -47,7 +46,6 @@ impl Row {
 /// What a factor says about waiting and run time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Factor {
-    /// Which.
     pub name: &'static str,
     /// The share of the variation of waiting that it explains, 0 to 1.
     pub explains_waiting: f64,
@@ -62,7 +60,6 @@ pub struct Factor {
 pub struct Class {
     /// What they share.
     pub name: String,
-    /// How many.
     pub jobs: u64,
     /// Their mean wait.
     pub mean_wait_s: f64,

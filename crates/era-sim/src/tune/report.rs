@@ -20,7 +20,6 @@ use crate::run::policy_named;
 /// A rule and how it did on both parts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scored {
-    /// Which rule.
     pub rule: &'static str,
     /// Its objective on the part that was learned from.
     pub train: f64,
@@ -40,7 +39,6 @@ pub struct Scored {
 pub struct Weight {
     /// Its name in the template.
     pub name: String,
-    /// Its value.
     pub weight: f64,
     /// By which share the objective gets worse on the part that was learned from if it is left
     /// out.

@@ -15,11 +15,8 @@ pub struct AuditRow {
     pub at: i64,
     /// Who, by name.
     pub who: String,
-    /// From where.
     pub origin: String,
-    /// What.
     pub what: String,
-    /// On what.
     pub target: String,
     /// Whether it was done.
     pub done: bool,
@@ -32,11 +29,9 @@ pub struct AuditAsk {
     pub who: Option<String>,
     /// Whatever begins so was done.
     pub what: Option<String>,
-    /// To this.
     pub target: Option<String>,
     /// At or after, in milliseconds.
     pub since: Option<i64>,
-    /// Before.
     pub until: Option<i64>,
     /// With a lower number than this.
     pub before: u64,

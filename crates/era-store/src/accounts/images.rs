@@ -44,7 +44,6 @@ impl Accounts {
         rows.iter().map(image).collect()
     }
 
-    /// One image.
     pub async fn image(&self, name: &str) -> Result<Option<ImageRow>, StoreError> {
         let row = sqlx::query("SELECT * FROM images WHERE name = ?")
             .bind(name)

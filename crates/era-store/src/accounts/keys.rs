@@ -17,7 +17,6 @@ pub const KEY_KEPT_MS: i64 = 24 * 3_600_000;
 pub struct KeyedAnswer {
     /// Its HTTP status.
     pub status: u16,
-    /// Its body.
     pub body: String,
 }
 

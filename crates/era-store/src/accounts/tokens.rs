@@ -15,7 +15,6 @@ pub struct TokenRow {
     pub id: String,
     /// The hash of the secret, in hexadecimal.
     pub hash: String,
-    /// Whose.
     pub user: u32,
     /// What it is for.
     pub label: String,
@@ -27,7 +26,6 @@ pub struct TokenRow {
     pub limited: bool,
     /// Since when, in milliseconds.
     pub created: i64,
-    /// Until when.
     pub expires: i64,
     /// When it was last used, to the minute.
     pub used: Option<i64>,

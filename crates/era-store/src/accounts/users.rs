@@ -11,7 +11,6 @@ use crate::StoreError;
 pub struct GroupRow {
     /// Its number, the same as in the core.
     pub id: u32,
-    /// Its name.
     pub name: String,
     /// How much it counts in policies.
     pub level: u8,
@@ -26,9 +25,7 @@ pub struct GroupRow {
 pub struct UserRow {
     /// Its number, the same as in the core.
     pub id: u32,
-    /// Its name.
     pub name: String,
-    /// Its group.
     pub group: u32,
     /// What it may do, as a number that the caller gives a meaning.
     pub role: u8,

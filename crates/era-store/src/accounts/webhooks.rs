@@ -15,9 +15,7 @@ const LAST_NUMBER: i64 = 2;
 pub struct WebhookRow {
     /// Its number; given when it is written.
     pub id: u64,
-    /// Whose.
     pub user: u32,
-    /// Where.
     pub url: String,
     /// About what, joined by commas.
     pub events: String,
@@ -82,7 +80,6 @@ fn delivery(row: &AnyRow) -> Result<DeliveryRow, StoreError> {
 }
 
 impl Accounts {
-    /// All webhooks.
     pub async fn webhooks(&self) -> Result<Vec<WebhookRow>, StoreError> {
         let rows = sqlx::query("SELECT * FROM webhooks ORDER BY id")
             .fetch_all(self.database.readers())
@@ -107,7 +104,6 @@ impl Accounts {
         rows.iter().map(webhook).collect()
     }
 
-    /// One webhook.
     pub async fn webhook(&self, id: u64) -> Result<Option<WebhookRow>, StoreError> {
         let row = sqlx::query("SELECT * FROM webhooks WHERE id = ?")
             .bind(big(id))

@@ -63,20 +63,10 @@ pub enum BackupError {
     NoServer(PathBuf),
     /// The folder is no backup.
     #[error("{} is no backup: {problem}: give a folder that `era admin backup` made", folder.display())]
-    NoBackup {
-        /// Which.
-        folder: PathBuf,
-        /// Why not.
-        problem: String,
-    },
+    NoBackup { folder: PathBuf, problem: String },
     /// A file is not what it was.
     #[error("{path} of the backup is damaged: {problem}: restore another backup")]
-    Damaged {
-        /// Which.
-        path: String,
-        /// How.
-        problem: String,
-    },
+    Damaged { path: String, problem: String },
     /// What is kept cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),

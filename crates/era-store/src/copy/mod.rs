@@ -95,28 +95,20 @@ pub enum CopyError {
          wait and try again"
     )]
     Held {
-        /// Which end.
         place: Place,
-        /// By whom.
         holder: String,
         /// How long still.
         left_s: u64,
     },
     /// The target is in use.
     #[error("{place} is not empty ({table} has rows): give an empty database")]
-    NotEmpty {
-        /// Which.
-        place: Place,
-        /// Which table.
-        table: &'static str,
-    },
+    NotEmpty { place: Place, table: &'static str },
     /// What was read back is not what was written.
     #[error(
         "{table} in {place} is not what was copied: the copy is not used; see that database's log, \
          and copy again"
     )]
     Differs {
-        /// Where.
         place: Place,
         /// Which table, or the journal's state.
         table: &'static str,
@@ -146,7 +138,6 @@ pub enum Progress {
 /// What a copy came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Tables.
     pub tables: usize,
     /// Rows of all of them.
     pub rows: u64,

@@ -12,11 +12,9 @@ use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 /// Which database is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// A file.
     Sqlite,
     /// MySQL or MariaDB.
     MySql,
-    /// PostgreSQL.
     Postgres,
 }
 

@@ -12,7 +12,6 @@ pub enum StoreError {
     /// The folder cannot be made or used.
     #[error("{}: {source}: give a folder that can be written", folder.display())]
     Folder {
-        /// Which.
         folder: PathBuf,
         /// What the system says.
         source: std::io::Error,
@@ -27,7 +26,6 @@ pub enum StoreError {
         service: String,
         /// What it said.
         answer: String,
-        /// What helps.
         advice: &'static str,
         /// Whether it may be that nothing but time is needed: it is away, starting or full.
         may_pass: bool,
@@ -38,7 +36,6 @@ pub enum StoreError {
          SQLite has no replicas"
     )]
     Replica {
-        /// The database.
         place: Place,
         /// What should follow it.
         replica: Place,
@@ -92,43 +89,29 @@ pub enum StoreError {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,
     },
     /// A user's secret cannot be opened.
     #[error("secret `{name}` cannot be opened, since {why}: set it again: `era secret set {name}`")]
-    Unopened {
-        /// Which.
-        name: String,
-        /// Why not.
-        why: String,
-    },
+    Unopened { name: String, why: String },
     /// What is kept makes no sense.
     #[error(
         "{what} is damaged: {problem}: see `era admin doctor --data DIR`, or restore a \
              backup"
     )]
-    Damaged {
-        /// What.
-        what: String,
-        /// How.
-        problem: String,
-    },
+    Damaged { what: String, problem: String },
     /// The journal was written by another version.
     #[error(
         "segment {segment} of the journal was written by {what} version {found}, and this binary \
          reads version {ours}: start the release that wrote it, or restore a backup of its time"
     )]
     OtherVersion {
-        /// Which segment.
         segment: u64,
         /// The version of what.
         what: &'static str,
-        /// Its version.
         found: u32,
-        /// Ours.
         ours: u32,
     },
     /// The journal was written by an older version, which has not closed it.
@@ -138,7 +121,6 @@ pub enum StoreError {
          start this one"
     )]
     Unclosed {
-        /// Which segment.
         segment: u64,
         /// How many inputs came after its beginning.
         behind: u64,
@@ -148,10 +130,7 @@ pub enum StoreError {
         "entry {seq} of the journal was decided otherwise than this binary decides: start the \
          binary that wrote it, or restore a backup"
     )]
-    Differs {
-        /// Which entry.
-        seq: u64,
-    },
+    Differs { seq: u64 },
 }
 
 impl StoreError {

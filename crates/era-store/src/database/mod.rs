@@ -47,7 +47,6 @@ pub enum Durability {
 pub(crate) enum Lock {
     /// Bringing tables to a version.
     Migration = 1,
-    /// Changing accounts.
     Accounts = 2,
 }
 

@@ -40,11 +40,8 @@ pub type Ours<'a> = &'a (dyn Fn() -> bool + Send + Sync);
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Unfinished uploads.
     pub uploads: u64,
-    /// Trees.
     pub trees: u64,
-    /// Contents.
     pub blobs: u64,
     /// Bytes of these contents.
     pub bytes: u64,

@@ -28,7 +28,6 @@ pub enum FilesError {
     /// A content that is larger than any may be.
     #[error("a file of {bytes} bytes is too large: at most {limit}")]
     TooLarge {
-        /// How large.
         bytes: u64,
         /// How large it may be.
         limit: u64,
@@ -54,7 +53,6 @@ pub enum FilesError {
     Mismatch {
         /// What was announced.
         wanted: Hash,
-        /// What came.
         found: Hash,
     },
     /// The storage quota does not allow it.
@@ -76,7 +74,6 @@ pub enum FilesError {
     /// A size that is not the content's.
     #[error("`{path}` is said to have {said} bytes, but its content has {is}")]
     WrongSize {
-        /// Which file.
         path: String,
         /// What was said.
         said: u64,

@@ -19,7 +19,6 @@ pub(super) const BINDS_MAX: usize = 500;
 /// Who wants to see something.
 #[derive(Clone)]
 pub struct Viewer {
-    /// The account.
     pub account: UserId,
     /// What it is called.
     pub name: String,

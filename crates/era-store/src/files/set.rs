@@ -20,7 +20,6 @@ pub enum Visibility {
     Private,
     /// The owner's group.
     Group,
-    /// Everyone.
     Public,
 }
 
@@ -51,7 +50,6 @@ impl Visibility {
 pub struct DataSetKey {
     /// The owner's name.
     pub owner: String,
-    /// Its name.
     pub name: String,
 }
 

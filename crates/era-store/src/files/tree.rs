@@ -14,7 +14,6 @@ pub const TREE_FILES_MAX: usize = 200_000;
 /// A file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeFile {
-    /// Its path.
     pub path: String,
     /// The hash of its content.
     pub hash: Hash,

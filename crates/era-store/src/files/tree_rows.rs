@@ -27,7 +27,6 @@ pub struct FilesAsked {
     pub search: Option<String>,
     /// After this path.
     pub after: Option<String>,
-    /// Most files.
     pub limit: u32,
 }
 
@@ -36,7 +35,6 @@ pub struct FilesAsked {
 pub enum Listed {
     /// A folder, by its path without a `/` at the end.
     Folder(String),
-    /// A file.
     File(TreeFile),
 }
 

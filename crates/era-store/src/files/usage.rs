@@ -23,13 +23,11 @@ pub(super) struct Known {
 /// What an ended job left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outputs {
-    /// Which job.
     pub job: JobId,
     /// Whose it was.
     pub account: UserId,
     /// How many files.
     pub files: u64,
-    /// Their bytes.
     pub bytes: u64,
 }
 

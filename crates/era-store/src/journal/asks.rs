@@ -13,9 +13,7 @@ use crate::{Database, StoreError};
 /// A quote that was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// When.
     pub at: Time,
-    /// By whom.
     pub user: UserId,
     /// What for, as JSON.
     pub bid: String,
@@ -50,7 +48,6 @@ impl Asks {
         Asks { database }
     }
 
-    /// Adds some.
     pub async fn append(&self, asks: &[Asked]) -> Result<(), StoreError> {
         let mut transaction = self.database.writer().begin().await?;
         for ask in asks {

@@ -43,7 +43,6 @@ pub struct Journal {
 /// An input with what was decided about it, written as it is kept.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its number.
     pub seq: u64,
     /// When it happened.
     pub at: Time,
@@ -82,7 +81,6 @@ impl Entry {
 /// An entry as it was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Its number.
     pub seq: u64,
     /// When it happened.
     pub at: Time,
@@ -95,12 +93,10 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// The input.
     pub fn input(&self) -> Result<Input, StoreError> {
         serde_json::from_str(&self.input).map_err(|e| damaged(self.seq, &e))
     }
 
-    /// Its events.
     pub fn events(&self) -> Result<Vec<Event>, StoreError> {
         serde_json::from_str(&self.events).map_err(|e| damaged(self.seq, &e))
     }
@@ -137,7 +133,6 @@ impl Journal {
         rows.iter().map(Stored::of).collect()
     }
 
-    /// One entry.
     pub async fn entry(&self, seq: u64) -> Result<Option<Stored>, StoreError> {
         let Some(before) = seq.checked_sub(1) else { return Ok(None) };
         let found = self.read(before, 1).await?.pop();

@@ -8,13 +8,10 @@ use crate::StoreError;
 /// The mean of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mean {
-    /// Whose.
     pub job: JobId,
-    /// Its name.
     pub name: String,
     /// Which request of the job's bid.
     pub part: u16,
-    /// Which replica.
     pub rank: u32,
     /// The mean of its values that are kept.
     pub mean: f64,

@@ -33,19 +33,13 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// A value of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSample {
-    /// Whose.
     pub job: JobId,
     /// Which request of its bid.
     pub part: u16,
-    /// Which replica.
     pub rank: u32,
-    /// Its name.
     pub name: String,
-    /// Its step.
     pub step: u64,
-    /// When.
     pub at: Time,
-    /// The value.
     pub value: f64,
 }
 
@@ -54,11 +48,8 @@ pub struct NewSample {
 pub struct Point {
     /// Its place in the order of arrival.
     pub number: u64,
-    /// Its step.
     pub step: u64,
-    /// When.
     pub at: Time,
-    /// The value.
     pub value: f64,
 }
 

@@ -11,15 +11,12 @@ use crate::StoreError;
 /// A series and its newest value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesSummary {
-    /// Its name.
     pub name: String,
     /// Which request of the job's bid.
     pub part: u16,
-    /// Which replica.
     pub rank: u32,
     /// How many values ever came.
     pub told: u64,
-    /// The newest.
     pub last: Point,
     id: i64,
 }
@@ -40,11 +37,9 @@ pub struct SeriesAsk {
 /// A series with its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Its name.
     pub name: String,
     /// Which request of the job's bid.
     pub part: u16,
-    /// Which replica.
     pub rank: u32,
     /// Its points, by step.
     pub points: Vec<Point>,

@@ -35,7 +35,6 @@ pub struct SecretRow {
 }
 
 impl Store {
-    /// Users' secrets.
     pub fn secrets(&self) -> Secrets {
         Secrets { database: self.durable().clone(), key: self.folder().join(KEY_FILE) }
     }

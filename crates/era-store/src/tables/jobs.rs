@@ -30,7 +30,6 @@ pub const IDS_MAX: usize = 100;
 /// Whose jobs a caller may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// Everybody's.
     All,
     /// Those of a group, and the caller's own.
     Team(GroupId, UserId),
@@ -72,7 +71,6 @@ pub struct JobQuery {
     pub ids: Vec<JobId>,
     /// Submitted at or after.
     pub since: Option<Time>,
-    /// Submitted before.
     pub until: Option<Time>,
     /// Most jobs on the page.
     pub limit: u32,
@@ -151,7 +149,6 @@ pub struct Jobs {
 }
 
 impl Tables {
-    /// One job.
     pub async fn job(&self, id: JobId) -> Result<Option<JobRow>, StoreError> {
         let sql = format!("SELECT {JOB_COLUMNS} FROM jobs WHERE id = ?");
         // Made of constants alone.

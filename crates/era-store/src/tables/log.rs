@@ -34,7 +34,6 @@ impl EventQuery {
 /// Which lines of a wallet's statement are wanted, newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementQuery {
-    /// Whose wallet.
     pub account: UserId,
     /// Before this one: the journal's number of its input, and its place there.
     pub before: Option<(u64, u32)>,
@@ -44,7 +43,6 @@ pub struct StatementQuery {
     pub job: Option<JobId>,
     /// At or after.
     pub since: Option<Time>,
-    /// Before.
     pub until: Option<Time>,
     /// Most of them.
     pub limit: u32,
@@ -69,7 +67,6 @@ fn one_of(column: &str, values: &[String]) -> String {
 /// A page of a statement, newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementPage {
-    /// The lines.
     pub rows: Vec<StatementRow>,
     /// Whether there are older ones.
     pub more: bool,

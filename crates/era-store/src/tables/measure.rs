@@ -16,9 +16,7 @@ use crate::StoreError;
 /// What a machine gave out in an hour: units times milliseconds of tasks that are over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeUse {
-    /// The hour.
     pub hour: i64,
-    /// The machine.
     pub node: NodeId,
     /// Thousandths of a core, MiB, thousandths of a GPU; each times milliseconds.
     pub unit_ms: [i64; 3],

@@ -7,11 +7,9 @@ use serde::{Deserialize, Serialize};
 /// A job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRow {
-    /// Its number.
     pub id: JobId,
     /// What people call it.
     pub name: Option<String>,
-    /// Whose.
     pub account: UserId,
     /// What that account is called.
     pub account_name: String,
@@ -73,13 +71,11 @@ impl JobRow {
 /// One replica of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRow {
-    /// The job.
     pub job: JobId,
     /// Which request of its bid.
     pub part: u16,
     /// Which attempt, from 1.
     pub attempt: u32,
-    /// Which replica.
     pub rank: u32,
     /// On which node; unknown for growth beyond a promise.
     pub node: Option<NodeId>,
@@ -108,13 +104,11 @@ pub struct EventRow {
     pub seq: u64,
     /// Its place there.
     pub place: u32,
-    /// When.
     pub at: Time,
     /// What, as the journal calls it.
     pub kind: String,
     /// About which job.
     pub job: Option<JobId>,
-    /// Whose job.
     pub account: Option<UserId>,
     /// Of which group.
     pub team: Option<GroupId>,
@@ -125,17 +119,14 @@ pub struct EventRow {
 /// One line of a wallet's statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementRow {
-    /// Whose wallet.
     pub account: UserId,
     /// The journal's number of the input that it follows from.
     pub seq: u64,
     /// Its place there.
     pub place: u32,
-    /// When.
     pub at: Time,
     /// About which job.
     pub job: Option<JobId>,
-    /// Why.
     pub reason: String,
     /// Above zero came in, below zero went out.
     pub amount: i64,
@@ -150,9 +141,7 @@ pub struct StatementRow {
 pub struct RefusalRow {
     /// The journal's number of its input.
     pub seq: u64,
-    /// When.
     pub at: Time,
-    /// Whose.
     pub account: UserId,
     /// Why, for programs.
     pub code: String,
@@ -165,11 +154,8 @@ pub struct RefusalRow {
 /// A machine, as rows name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
-    /// Its number.
     pub id: NodeId,
-    /// Its name.
     pub name: String,
-    /// Its pool.
     pub pool: String,
     /// The model of its GPUs.
     pub model: Option<String>,
@@ -180,9 +166,7 @@ pub struct NodeRow {
 /// A stretch of time in which a machine was there with this capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeSpan {
-    /// Which.
     pub node: NodeId,
-    /// Since when.
     pub since: Time,
     /// Until when; still, where nothing is said.
     pub until: Option<Time>,

@@ -16,7 +16,6 @@ use crate::StoreError;
 pub struct Spent {
     /// Charged, in millionths of a credit.
     pub charged: i64,
-    /// Given back.
     pub refunded: i64,
     /// Thousandths of a core, MiB, thousandths of a GPU; each times milliseconds.
     pub unit_ms: [i64; 3],
@@ -25,22 +24,18 @@ pub struct Spent {
 /// What an account spent on a project in an hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpentHour {
-    /// The hour.
     pub hour: i64,
     /// The project; `None` for jobs that name none.
     pub project: Option<String>,
-    /// How much.
     pub spent: Spent,
 }
 
 /// What a member of a group spent on a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpentBy {
-    /// Whose wallet.
     pub account: UserId,
     /// The project; `None` for jobs that name none.
     pub project: Option<String>,
-    /// How much.
     pub spent: Spent,
 }
 

@@ -22,7 +22,6 @@ pub(crate) struct Config {
 /// A server that `era up` runs on this machine as this user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LocalServer {
-    /// Its address.
     pub(crate) url: String,
     /// The file that holds a token for whoever may read it.
     pub(crate) token_file: PathBuf,
@@ -61,7 +60,6 @@ impl Config {
             .context("the remembered login cannot be read: mend or delete the file")
     }
 
-    /// Remembers this.
     pub(crate) fn save(&self) -> anyhow::Result<PathBuf> {
         let path = place("config.yaml")?;
         let text = serde_saphyr::to_string(self).context("the login as YAML")?;

@@ -22,7 +22,6 @@ use era_spec::{Span, when};
 pub(crate) struct Look {
     /// Columns of the terminal; unlimited where it is none.
     pub(crate) width: Option<u16>,
-    /// Colours.
     pub(crate) paint: Paint,
     /// Whether all columns are wanted.
     pub(crate) wide: bool,

@@ -10,9 +10,7 @@ use super::JobError;
 /// Which folder is a job's code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// None.
     None,
-    /// This one.
     Folder(PathBuf),
 }
 

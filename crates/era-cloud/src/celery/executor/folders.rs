@@ -18,7 +18,6 @@ const ASKED_MAX: usize = 64;
 pub(super) struct Folders {
     patience: Duration,
     places: Arc<Semaphore>,
-    /// Whose.
     busy: Arc<Mutex<BTreeSet<TaskId>>>,
 }
 

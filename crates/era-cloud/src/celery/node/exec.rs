@@ -35,7 +35,6 @@ const TIME_MAX: Duration = Duration::from_secs(7 * 86_400);
 pub struct Exec {
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// Environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Thousandths of a core.

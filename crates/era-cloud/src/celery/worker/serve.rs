@@ -25,7 +25,6 @@ enum Served {
     },
     /// Nobody here can serve it.
     Dead {
-        /// The reason.
         why: String,
         /// The failures that those who wait are told.
         failures: Vec<Meta>,

@@ -7,7 +7,6 @@ use crate::queue::formula::{Attr, Fault, Var};
 /// One step of postfix code. Replaces the top values of a stack by one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
-    /// A constant.
     Push(Fixed),
     /// One of the job's numbers.
     Load(Var),

@@ -8,7 +8,6 @@ use super::names::{Attr, Function, Var};
 /// for whoever puts it in words of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "fault", rename_all = "snake_case")]
-#[allow(missing_docs)] // the sentence above each variant says what its fields are
 pub enum Fault {
     // The whole.
     #[error("the formula is too long: write at most {most} characters")]

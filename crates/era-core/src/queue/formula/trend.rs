@@ -12,9 +12,7 @@ use crate::queue::fixed::Fixed;
 enum Trend {
     /// Not at all.
     Still,
-    /// Never down.
     Rises,
-    /// Never up.
     Falls,
     Unknown,
 }

@@ -3,7 +3,7 @@
 //! After each step `check` must hold, an executor that obeys every effect must find that what
 //! runs fits and runs once, and a book of what users were told must find it kept.
 
-#![allow(unreachable_pub, missing_docs)] // as in the bench: nothing leaves these tests
+#![allow(unreachable_pub)] // as in the bench: nothing leaves these tests
 
 mod alike;
 mod bids;

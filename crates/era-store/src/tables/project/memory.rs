@@ -24,7 +24,6 @@ pub(in crate::tables) struct Memory {
     pub nodes: BTreeMap<NodeId, NodeRow>,
     /// The present stretch of each machine that is there.
     pub spans: BTreeMap<NodeId, NodeSpan>,
-    /// Accounts.
     pub accounts: BTreeMap<UserId, Account>,
     /// What groups are called.
     pub teams: BTreeMap<GroupId, String>,
@@ -41,7 +40,6 @@ pub(in crate::tables) struct Account {
 /// A job that is not over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::tables) struct Live {
-    /// Its row.
     pub row: JobRow,
     /// One for each request.
     pub parts: Vec<LivePart>,
@@ -74,7 +72,6 @@ pub(in crate::tables) struct Untouched {
     pub first: Live,
     /// How many there are.
     pub count: u32,
-    /// Their indices.
     pub indices: Array,
 }
 

@@ -25,7 +25,6 @@ pub(super) use memory::{Account, Live, Memory, Untouched};
 /// An entry of the journal, read.
 #[derive(Debug)]
 pub struct Fact {
-    /// The input.
     pub input: Input,
     /// What was decided about it.
     pub events: Vec<Event>,

@@ -49,7 +49,6 @@ const FIRST_USER: u32 = 50_000;
 
 /// What was written.
 pub(super) struct History {
-    /// Jobs.
     pub(super) jobs: u64,
     /// Events in the journal.
     pub(super) events: u64,

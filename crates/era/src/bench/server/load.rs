@@ -32,7 +32,6 @@ pub(in crate::bench) struct Connection {
 }
 
 impl Connection {
-    /// Opens one.
     pub(in crate::bench) async fn open(address: SocketAddr) -> Result<Connection> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;

@@ -15,7 +15,6 @@ use crate::cli::look::money::Money;
 use crate::cli::look::span;
 use crate::cli::nodes::gpu_cells;
 
-/// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(3), Constraint::Fill(1), Constraint::Length(1)])
