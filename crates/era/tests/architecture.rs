@@ -253,7 +253,9 @@ fn undocumented(tokens: &[TokenTree]) -> Vec<String> {
         let attributes = tokens[..index].rchunks(2).take_while(|pair| {
             is_punct(&pair[0], '#') && pair.last().is_some_and(|t| is_group(t, Delimiter::Bracket))
         });
-        if !attributes.map(|pair| pair[1].to_string()).any(|text| text.starts_with("[doc")) {
+        // A macro writes the comment where it is used.
+        let macros = is_punct(&tokens[index + 2], '$');
+        if !macros && !attributes.map(|p| p[1].to_string()).any(|text| text.starts_with("[doc")) {
             found.push(tokens[index + 2].to_string());
         }
     }

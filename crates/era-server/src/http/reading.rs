@@ -55,7 +55,9 @@ fn describe(text: &[u8], path: &str, error: &serde_json::Error) -> Failure {
 
 /// The field that a problem is about: the one that is named in it, below the path to it.
 fn field_of(path: &str, named: Option<String>) -> String {
-    let parent = path.trim_matches('.').replace("?", "");
+    // What cannot be named, as a key that is wrong itself, is a `?` in the path.
+    let parent = path.replace('?', "");
+    let parent = parent.trim_matches('.').to_owned();
     match named {
         // The path may or may not end in the unknown field already.
         Some(field) if parent.ends_with(&field) => parent,
@@ -130,7 +132,7 @@ mod tests {
         let told = "another kind of value belongs here, at line 1, column 23";
         assert_eq!(problem.detail, told);
         let problem = refused::<era_api::cluster::Pool>(r#"{"level_caps": {"one": 0.5}}"#);
-        assert_eq!((problem.status, problem.field.as_deref()), (422, Some("level_caps.one")));
+        assert_eq!((problem.status, problem.field.as_deref()), (422, Some("level_caps")));
         assert!(problem.detail.starts_with("a whole number belongs here"), "{}", problem.detail);
     }
 
