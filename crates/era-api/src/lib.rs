@@ -15,7 +15,6 @@ pub mod job;
 pub mod lab;
 pub mod market;
 pub mod page;
-pub mod plain;
 pub mod problem;
 pub mod queue;
 pub mod quote;

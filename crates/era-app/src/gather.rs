@@ -1,9 +1,8 @@
-//! When a moment's wait is worth it.
+//! Batches writes under load, and writes at once when idle.
 //!
-//! What is made durable together costs about as much as one thing alone. So whoever writes what
-//! comes in does it at once while little comes, and under load waits a moment first, so that more
-//! goes with it: the load decides, and nobody who is alone waits. What is gathered, and what
-//! becomes of it, is not known here.
+//! A transaction of many rows costs about as much as one of a single row. So a writer commits at
+//! once while little arrives, and under load waits a moment so that more goes into the same
+//! transaction. What is gathered, and what becomes of it, is not known here.
 
 use std::time::{Duration, Instant};
 

@@ -238,6 +238,12 @@ impl Paper<'_> {
         if let Some(needed) = prices().min().filter(|needed| *needed > balance) {
             return Reason::Funds { balance, needed };
         }
+        let cluster = &state.cluster;
+        let fits = cluster.check_request(&eligible);
+        if let Err(refusal) = fits.and_then(|()| cluster.check_gang(&eligible, part.request.shape))
+        {
+            return Reason::NeverFits { refusal };
+        }
         let free = crate::scheduler::free_now(state);
         for resource in Resource::ALL {
             let (free, needed) = (free[resource as usize], units[resource as usize]);

@@ -1,5 +1,5 @@
-//! What is expected of a job, as it was when the job was submitted: after what it came, and what
-//! was predicted of it. Kept with the job; how it is found out is the estimates' business.
+//! Predictions about a job, made when it was submitted and kept with it. How they are made is in
+//! `estimate`.
 
 use serde::{Deserialize, Serialize};
 

@@ -29,6 +29,8 @@ pub enum Reason {
         "the wallet holds {balance} credits and running until its limit may cost {needed}; an administrator can grant credits"
     )]
     Funds { balance: Money, needed: Money },
+    #[error("{refusal}; it waits until larger nodes join")]
+    NeverFits { refusal: Refusal },
     #[error("{resource} is short: {} free, it needs {}", amount(*resource, *free), amount(*resource, *needed))]
     Short { resource: Resource, free: u64, needed: u64 },
     #[error("enough is free in all, but not together on the right nodes")]

@@ -352,31 +352,14 @@ pub fn parse_milli(key: &str, text: &str) -> Result<u32, BadQuantity> {
 /// Reads `16Gi`, `512Mi`, `1.5G`, `129e6`, or plain bytes, into MiB; `16GiB` and `16GB` too, as
 /// people write them. A number alone is bytes, so one that is less than a MiB has lost its unit.
 pub fn parse_mib(key: &str, text: &str, round: Round) -> Result<u32, BadQuantity> {
-    let unreadable = || unreadable(key, text, "16Gi, 512Mi or 2G");
     let written = || text.chars().take(40).collect::<String>();
     let out_of_range =
         || BadQuantity::OutOfRange { key: key.into(), text: written(), limit: "at most 1Pi" };
-    let number_len = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
-    let (number, unit) = text.split_at(number_len);
-    let named = unit_bytes(unit);
-    let power = || match unit {
-        "" => Some(0),
-        exponent => exponent.strip_prefix(['e', 'E'])?.parse::<u32>().ok().filter(|p| *p <= 18),
-    };
-    let scale = match named {
-        Some(bytes) => bytes,
-        None => 10u128.pow(power().ok_or_else(unreadable)?),
-    };
-    let (whole, fraction) = split_decimal(number).ok_or_else(unreadable)?;
-    let mut bytes = u128::from(whole) * scale;
-    let mut place = scale;
-    for digit in fraction.bytes() {
-        place /= 10;
-        bytes += u128::from(digit - b'0') * place;
-    }
+    let bytes = parse_bytes(key, text)?;
+    let (number, unit) = split_unit(text);
     let is_nothing = number.bytes().all(|b| matches!(b, b'0' | b'.'));
-    if named.is_none() && bytes < 1 << 20 && !is_nothing {
-        let plain = if scale == 1 { number.to_owned() } else { bytes.to_string() };
+    if unit_bytes(unit).is_none() && bytes < 1 << 20 && !is_nothing {
+        let plain = if unit.is_empty() { number.to_owned() } else { bytes.to_string() };
         let meant = format!("{plain}{}", if bytes < 256 { "G" } else { "M" });
         return Err(BadQuantity::FewBytes {
             key: key.into(),
@@ -390,6 +373,33 @@ pub fn parse_mib(key: &str, text: &str, round: Round) -> Result<u32, BadQuantity
         Round::Down => bytes >> 20,
     };
     u32::try_from(mib).ok().filter(|m| *m <= 1 << 30).ok_or_else(out_of_range)
+}
+
+/// Reads the same into bytes, for what may be small.
+pub fn parse_bytes(key: &str, text: &str) -> Result<u128, BadQuantity> {
+    let unreadable = || unreadable(key, text, "16Gi, 512Mi or 2G");
+    let (number, unit) = split_unit(text);
+    let power = || match unit {
+        "" => Some(0),
+        exponent => exponent.strip_prefix(['e', 'E'])?.parse::<u32>().ok().filter(|p| *p <= 18),
+    };
+    let scale = match unit_bytes(unit) {
+        Some(bytes) => bytes,
+        None => 10u128.pow(power().ok_or_else(unreadable)?),
+    };
+    let (whole, fraction) = split_decimal(number).ok_or_else(unreadable)?;
+    let mut bytes = u128::from(whole) * scale;
+    let mut place = scale;
+    for digit in fraction.bytes() {
+        place /= 10;
+        bytes += u128::from(digit - b'0') * place;
+    }
+    Ok(bytes)
+}
+
+/// A number and its unit.
+fn split_unit(text: &str) -> (&str, &str) {
+    text.split_at(text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count())
 }
 
 fn unreadable(key: &str, text: &str, example: &'static str) -> BadQuantity {

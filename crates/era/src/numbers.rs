@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use era_api::plain;
+use era_spec::plain;
 
 /// A command line that reads numbers below zero as values.
 pub(crate) fn taken(command: clap::Command) -> clap::Command {

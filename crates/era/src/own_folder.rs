@@ -21,3 +21,12 @@ pub(crate) fn mark(folder: &Path) -> io::Result<()> {
 pub(crate) fn is_marked(folder: &Path) -> bool {
     folder.join(MARK).is_file()
 }
+
+/// Whether a folder is one of the platform's own, or within one and no job's: a job's folders, at
+/// `jobs/N/NAME` and below, are its owner's.
+pub(crate) fn is_within_one(folder: &Path) -> bool {
+    let Some(own) = folder.ancestors().find(|ancestor| is_marked(ancestor)) else { return false };
+    let within = folder.strip_prefix(own).unwrap_or(Path::new(""));
+    let steps: Vec<_> = within.iter().filter_map(|step| step.to_str()).collect();
+    !matches!(steps[..], ["jobs", job, _, ..] if job.parse::<u64>().is_ok())
+}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use era_core::refusal::Refusal;
 use era_core::settings::Settings;
+use era_spec::plain;
 use serde_json::Value;
 
 /// Lengths of time.
@@ -80,10 +81,11 @@ pub fn settings_put(
         all.insert(name.clone(), kept.clone());
         // One at a time, so that the one that is wrong is named.
         if let Err(error) = serde_json::from_value::<Settings>(Value::Object(all.clone())) {
-            return Err(bad(name, &error.to_string()));
+            return Err(bad(name, &plain::said(&error.to_string(), "setting").sentence));
         }
     }
-    serde_json::from_value(Value::Object(all)).map_err(|e| bad("settings", &e.to_string()))
+    let read = serde_json::from_value(Value::Object(all));
+    read.map_err(|error| bad("settings", &plain::said(&error.to_string(), "setting").sentence))
 }
 
 #[cfg(test)]

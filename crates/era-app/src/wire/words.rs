@@ -1,6 +1,6 @@
 //! Words in lists and filters: those that are known here, and what is said of one that is not.
 
-use era_api::plain::{self, Said, nearest};
+use era_spec::plain::{self, Said, nearest};
 use serde::de::DeserializeOwned;
 
 use super::{BadField, Wrong};

@@ -105,8 +105,8 @@ impl Nodes {
         gpus.iter().map(|gpu| known.gpus.get(usize::from(*gpu)).cloned()).collect()
     }
 
-    /// What is to be told after the look before this one; after none, who is there at all. Losses
-    /// come first: what is lost may have had the name of what is there now.
+    /// Reports for the difference between this listing of nodes and the one before it; without one,
+    /// for all nodes. Losses come first: a lost node may have had the name of a new one.
     pub(super) fn news(&self, before: Option<&Nodes>, remembered: &Remembered) -> Vec<Report> {
         let mut news = match before {
             Some(before) => self.losses(before),

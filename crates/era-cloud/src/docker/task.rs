@@ -212,7 +212,7 @@ fn variables(launch: &Launch, seen: &crate::task::Seen, gpus: &[String]) -> Vec<
 /// Whether a variable holds what nobody but the task should see: its owner says so, or it looks
 /// like it.
 fn is_secret(launch: &Launch, name: &str, value: &str) -> bool {
-    launch.spec.secrets.has(name) || era_api::secret::looks_like_one(name, value)
+    launch.spec.secrets.has(name) || era_spec::secret::looks_like_one(name, value)
 }
 
 /// The variables that are secret, as a shell reads them.

@@ -94,7 +94,7 @@ pub(crate) struct Birth<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum Unisolated {
     /// There is no user id for this user.
-    #[error("user {0} has no user id of its own: lower the first user id in the node's settings")]
+    #[error("no user id is left for this account: lower the first user id in the node's settings")]
     NoUserId(UserId),
     /// A step failed.
     #[error("could not {what}: {source}")]

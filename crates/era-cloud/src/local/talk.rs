@@ -149,8 +149,8 @@ pub(super) async fn go_on(
     }
 }
 
-/// What was known and is not any more. It leaves the mirror: whoever restarts before acting on the
-/// report finds it unknown, which says the same.
+/// Tasks that the mirror has and the supervisor no longer lists. They leave the mirror, so after a
+/// restart before the report was handled they are unknown, which means the same.
 fn lost(known: &Known, now: &[TaskId]) -> Vec<TaskId> {
     let now: BTreeSet<TaskId> = now.iter().copied().collect();
     let mut known = lock(known);

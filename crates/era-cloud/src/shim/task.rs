@@ -75,8 +75,8 @@ impl Task {
         }
     }
 
-    /// What is true of it so far: told to whoever comes, to whoever orders the same again, and
-    /// with its end.
+    /// The task's reports so far. They are sent again when a client connects, when the same order
+    /// is repeated, and with the task's end.
     pub(super) fn so_far(&self) -> Vec<Report> {
         let task = self.launch.task;
         let started = |(at, prepared)| Report::Started { task, at, prepared };

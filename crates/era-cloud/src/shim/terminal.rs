@@ -186,7 +186,7 @@ impl Supervisor {
         self.answer(index, &FromShim::Unattached(no.into()));
     }
 
-    /// Shows the last of what was shown to those who have caught up with what came before.
+    /// Sends the scrollback to connections that have drained the output before it.
     pub(super) fn catch_up(&mut self) {
         for index in 0..self.connections.len() {
             let connection = &self.connections[index];

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use era_core::resources::{Capacity, GPUS_PER_NODE_MAX, Gpu, Resources, WHOLE_GPU};
 use era_core::units::Name;
+use era_spec::plain::{Misread, misread};
+use era_spec::{Quantity, reading::resources};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -75,36 +77,19 @@ struct Entry {
     rack: Option<String>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
-    capacity: BTreeMap<String, Amount>,
-}
-
-/// `64` and `512Gi` alike.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Amount {
-    Whole(u64),
-    Broken(f64),
-    Text(String),
-}
-
-impl std::fmt::Display for Amount {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Amount::Whole(n) => n.fmt(f),
-            Amount::Broken(x) => x.fmt(f),
-            Amount::Text(text) => text.fmt(f),
-        }
-    }
+    #[serde(deserialize_with = "resources")]
+    capacity: BTreeMap<String, Quantity>,
 }
 
 /// The nodes of a file.
 pub fn read(text: &str) -> Result<SimulatedNodes, BadNodes> {
     // JSON is YAML too.
-    let file: File = serde_saphyr::from_str(text).map_err(|error| {
-        let outline: Result<Outline, _> = serde_saphyr::from_str(text);
+    let options = || serde_saphyr::Options { with_snippet: false, ..Default::default() };
+    let file: File = serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+        let outline: Result<Outline, _> = serde_saphyr::from_str_with_options(text, options());
         outline.map_or_else(
-            |bad| BadNodes::Shape(bad.to_string()),
-            |_| BadNodes::Unreadable(error.to_string()),
+            |bad| BadNodes::Shape(place(text, &bad)),
+            |_| BadNodes::Unreadable(place(text, &error)),
         )
     })?;
     let (mut nodes, mut names) = (Vec::new(), BTreeSet::new());
@@ -128,6 +113,14 @@ pub fn read(text: &str) -> Result<SimulatedNodes, BadNodes> {
     }
     let sleep_max = file.task_s.map_or(SLEEP_MAX, |seconds| Duration::from_secs(seconds.into()));
     Ok(SimulatedNodes { nodes, sleep_max })
+}
+
+/// What is wrong, with its place in front.
+fn place(text: &str, error: &serde_saphyr::Error) -> String {
+    let error = error.without_snippet();
+    let read = error.location().map(|at| (at.line(), at.column()));
+    let Misread { line, column, what } = misread(text, &error.to_string(), read);
+    format!("line {line}, column {column}: {what}")
 }
 
 fn one_kind(entry: &Entry) -> Result<FoundNode, BadNodes> {
@@ -172,6 +165,7 @@ fn capacity(asked: &Resources) -> Result<Capacity, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use era_spec::plain::names_a_type;
 
     const GOOD: &str = "nodes:\n- name: big\n  count: 2\n  pool: training\n  rack: r1\n  \
                         labels: { disk: ssd }\n  capacity: { cpu: 64, memory: 512Gi, gpu: 8, \
@@ -229,7 +223,12 @@ mod tests {
     fn what_is_wrong_is_said() {
         for (text, word) in [
             ("nodes: 3", "nodes"),
-            ("task_s: -1\nnodes: []", "task_s"),
+            ("task_s: -1\nnodes: []", "-1 must not be negative"),
+            ("task_s: soon\nnodes: []", "`soon` does not belong here"),
+            ("nodes:\n- name: a\n  capacity: { cpu: 1, mem: 1Gi }", "did you mean `memory`?"),
+            ("nodes:\n- name: a\n  capacity: { cpu: [1], memory: 1Gi }", "an amount such as 2"),
+            ("nodes:\n- name: a\n  capacity: { cpu: -1, memory: 1Gi }", "negative"),
+            ("nodes:\n- name: a\n  count: many\n  capacity: { cpu: 1 }", "`many`"),
             ("nodes:\n- name: a\n  capacity: { cpu: 1, memory: 1Gi }\n  rok: 1", "rok"),
             ("nodes:\n- name: a\n  capacity: { cpu: lots, memory: 1Gi }", "lots"),
             ("nodes:\n- name: a\n  capacity: { cpu: 1, memory: 1Gi, gpu: 0.5 }", "whole"),
@@ -244,6 +243,7 @@ mod tests {
         ] {
             let error = read(text).expect_err(text).to_string();
             assert!(error.contains(word), "{word:?} in {error}");
+            assert!(!names_a_type(&error), "{error}");
         }
     }
 }

@@ -77,9 +77,9 @@ impl Step<'_> {
         self.remove_shadows(pass);
     }
 
-    /// Whether what became of one of a kind would become of all of them. Capacity, quotas and
-    /// shares only shrink during a pass, so nobody alike has better luck, but for a place of its
-    /// own that is kept or was made for it.
+    /// Whether this job's result holds for all jobs of its kind in this pass. Capacity, quotas and
+    /// shares only shrink during a pass, so a job of the same kind fares no better, unless a place
+    /// is kept for it or was made for it.
     fn ends_its_kind(&self, pass: &Pass, turn: &Turn, tried: Tried) -> bool {
         let own_places = match self.state.settings.backfill {
             _ if !pass.claims.is_empty() => true,

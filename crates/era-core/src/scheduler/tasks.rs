@@ -13,6 +13,10 @@ use crate::job::{
 use crate::output::{Effect, Event, News, Reply};
 use crate::units::{JobId, Name, Span, Time};
 
+/// How long after its lease has lapsed a node may be reported as lost: executors look every second
+/// and add a margin of their own, the longest where tasks are in containers.
+const REPORT_DELAY_MAX: Span = Span::from_s(15);
+
 /// The indices of the bits that are set.
 pub(super) fn gpu_list(mask: u64) -> Vec<u8> {
     (0..64).filter(|i| mask >> i & 1 == 1).collect()
@@ -283,7 +287,8 @@ impl Step<'_> {
     }
 
     /// The time of a stop is over: whatever of it did not report is gone by its guard. Of a gang
-    /// that is failing, those nodes have one lease more to answer, or to be found lost.
+    /// that is failing, those nodes have one lease more to answer, and `REPORT_DELAY_MAX` to be
+    /// reported lost.
     pub(super) fn stop_over(&mut self, id: JobId, index: u16) {
         let Some(job) = self.job(id) else { return };
         let (index, now, lease) = (usize::from(index), self.state.now, self.state.settings.lease);
@@ -303,7 +308,10 @@ impl Step<'_> {
             // What is cut off is gone when its lease lapses.
             if let (Some(gone), Some(stopping)) = (run.gone_by(), &mut run.stopping) {
                 stopping.silent |= unanswered;
-                stopping.stop.until = if unanswered { gone.max(now + lease) } else { gone };
+                stopping.stop.until = match unanswered {
+                    true => gone.max(now + lease + REPORT_DELAY_MAX),
+                    false => gone,
+                };
             }
         });
         self.remove_extras_gone(id, index);

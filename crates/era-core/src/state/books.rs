@@ -131,9 +131,8 @@ impl Entry for Hold {
     }
 }
 
-/// Until when, and how firmly, a rank keeps its seat: to the end of its plan, or until a run that
-/// was told to stop is gone. What is gone has no seat any more; what is cut off gives way to
-/// nothing.
+/// Until when a rank's seat is booked, and in which layer: to the end of its plan, or to the end
+/// of the grace of a stop. A task that ended has none. One whose node is lost is booked firmly.
 fn kept_until(part: &Part, plan: &Plan, rank: u32, layer: Layer) -> Option<(Time, Layer)> {
     let Some(run) = part.run() else { return Some((plan.to, layer)) };
     match run.tasks.get(rank as usize) {

@@ -107,6 +107,24 @@ fn too_little_is_free_or_not_together() {
     assert_eq!(bed.reason(job), Reason::Fragmented, "three and three are free");
 }
 
+/// What is larger than the cluster waits for nodes to join, and not for what others hold.
+#[test]
+fn what_is_larger_than_the_cluster_is_said_to_be_whatever_is_free() {
+    let mut bed = Bed::new(2);
+    wait(&mut bed, "gpu=5,cpu=60", 60);
+    bed.pass();
+    let job = bed.enqueue(ALICE, gang(10, "gpu=8", 60, (0, 1)), false);
+    let reason = bed.reason(job);
+    assert!(matches!(reason, Reason::NeverFits { .. }), "{reason}");
+    assert_eq!(
+        reason.to_string(),
+        "80 GPUs were asked for, and pool main has 16: ask for fewer; it waits until larger nodes join"
+    );
+    let nodes = (2..10).map(crate::bed::node).collect();
+    bed.send(Command::Join { nodes });
+    assert!(!matches!(bed.reason(job), Reason::NeverFits { .. }));
+}
+
 #[test]
 fn it_would_delay_a_promise_or_a_job_ahead() {
     let mut bed = Bed::new(1);

@@ -4,6 +4,8 @@
 use era_core::bid::{Request, Shape};
 use era_core::job::{Outcome, StopReason, TaskId};
 use era_core::ledger::Reason;
+use era_core::market::MarketRules;
+use era_core::settings::Settings;
 use era_core::units::{JobId, Money, NodeId, Span};
 use era_core::{Command, Event, Reply};
 
@@ -76,6 +78,25 @@ fn the_node_may_be_found_lost_before_the_rank_that_missed_it_has_stopped() {
     assert_eq!(running(&mut bed, job)[0].attempt, 2);
 }
 
+/// An executor adds a margin to the lease before it reports a node as lost, and the stop may have
+/// no grace: none is set, or the plan is over.
+#[test]
+fn a_node_may_be_reported_lost_some_time_after_its_lease_whatever_the_grace() {
+    for (grace, at) in [(0, min(20)), (30, min(60) - s(1))] {
+        let settings = Settings { grace: s(grace), ..Settings::default() };
+        let mut bed = Bed::with(3, settings, MarketRules::default());
+        let job = bed.promise(pair(60, (0, 300)));
+        let tasks = running(&mut bed, job);
+        bed.until(at);
+        bed.exit(&tasks[..1], 1);
+        bed.until(at + s(42));
+        assert_eq!(bed.is(job), "stopping", "{grace}");
+        bed.done(Command::Lost { node: node_of(&bed, job, 1) });
+        bed.until(at + min(3).since(min(0)));
+        assert_eq!(running(&mut bed, job)[0].attempt, 2, "{grace}");
+    }
+}
+
 #[test]
 fn queue_work_of_which_a_node_is_gone_waits_again_and_pays_for_what_ran() {
     let mut bed = Bed::new(3);
@@ -120,10 +141,10 @@ fn a_gang_has_failed_when_a_silent_node_is_not_found_lost_within_its_lease() {
     let tasks = running(&mut bed, job);
     bed.until(min(20));
     bed.exit(&tasks[..1], 7);
-    // The grace of the stop, then the lease of its node.
-    bed.until(min(21) - Span(1));
+    // The grace of the stop, the lease of its node, and the time that a report of it may take.
+    bed.until(min(21) + s(15) - Span(1));
     assert_eq!(bed.is(job), "stopping");
-    bed.until(min(21));
+    bed.until(min(21) + s(15));
     assert_eq!(bed.outcome(job), Some(Outcome::Failed { code: 7 }));
     let ended = bed.state.job(job).unwrap().ended.clone().unwrap().at;
     assert_eq!(ended, min(20), "the wait is not billed");

@@ -8,7 +8,7 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use era_api::plain;
+use era_spec::plain;
 use serde::de::DeserializeOwned;
 
 use super::{Failure, reading};

@@ -19,7 +19,7 @@ pub struct Gate<A> {
     within: A,
     seats: Arc<Semaphore>,
     idle: Duration,
-    /// Whether whoever is turned away is told so; an encrypted connection cannot be.
+    /// Whether rejected connections get an error response; an encrypted connection cannot.
     tells: bool,
 }
 

@@ -1,9 +1,8 @@
-//! For how long something that stays open may: as long as the token is good by which it was opened,
-//! and until the server stops.
+//! Closes long-lived connections when their token is revoked or expires, and when the server stops.
 //!
-//! A request is over before anybody notices that its token is revoked; a WebSocket or a stream of
-//! events is not. Whoever keeps one open looks at this now and then. And it may have only so many
-//! open at a time, so that nobody takes the connections of all others.
+//! A request is over before its token could be revoked; a WebSocket or a stream of events is not.
+//! Handlers of such connections check here now and then. Each account has a limited number of them,
+//! so that nobody takes the connections of all others.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
 //! What a parser says, in words that help: where it is, which field, and what was probably meant.
 
 use axum::http::StatusCode;
-use era_api::plain::{self, Said};
 use era_app::wire::Wrong;
+use era_spec::plain::{self, Said};
 use serde::de::DeserializeOwned;
 
 use super::Failure;

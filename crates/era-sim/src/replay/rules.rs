@@ -10,7 +10,7 @@ use era_core::units::Name;
 
 use crate::BadInput;
 
-/// What is to be other than it was. What is `None` stays.
+/// What a replay overrides. `None` keeps what was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
     /// What orders every queue.

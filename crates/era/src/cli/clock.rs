@@ -1,6 +1,6 @@
 //! The reader's clock and zone.
 
-use era_api::plain::nearest;
+use era_spec::plain::nearest;
 use jiff::tz::{TimeZone, db};
 use jiff::{Timestamp, Zoned};
 

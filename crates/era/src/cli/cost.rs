@@ -5,7 +5,8 @@
 use era_api::Credits;
 use era_api::client::Client;
 use era_api::cluster::Pool;
-use era_api::job::{Ask, JobSpec, Quantity, Replicas};
+use era_api::job::{Ask, JobSpec, Replicas};
+use era_core::resources::Resources;
 
 /// The setting that says which part of a pool's rates work for a queue pays.
 const DENSITY: &str = "queue_density";
@@ -25,9 +26,11 @@ pub(crate) fn used(most: Credits) -> String {
 }
 
 fn most(ask: &Ask, jobs: u32, pools: &[Pool], density: f64) -> Option<Credits> {
-    let amount = |name: &str| ask.resources.get(name).map_or(Some(0.0), number);
-    let (cpu, gpu) = (amount("cpu")?, amount("gpu")?);
-    let memory = amount("memory")? / f64::from(1 << 30);
+    let texts: Vec<_> = ask.resources.iter().map(|(key, q)| (key, q.to_string())).collect();
+    let each =
+        Resources::parse(texts.iter().map(|(key, text)| (key.as_str(), text.as_str()))).ok()?;
+    let [cpu, gpu] = [each.cpu, each.gpu].map(|thousandths| f64::from(thousandths) / 1000.0);
+    let memory = f64::from(each.memory) / 1024.0;
     let replicas = match (ask.replicas, ask.gpus) {
         (_, Some(total)) => total,
         (Some(Replicas::Fixed(n)), _) => n,
@@ -46,32 +49,6 @@ fn most(ask: &Ask, jobs: u32, pools: &[Pool], density: f64) -> Option<Credits> {
     // To the next cent: a bound that is rounded down is none.
     let cents = (millionths / 10_000.0).ceil();
     (0.0..1e12).contains(&cents).then(|| Credits(cents as i64 * 10_000))
-}
-
-/// A quantity as Kubernetes writes it, in its plain unit.
-fn number(quantity: &Quantity) -> Option<f64> {
-    let text = match quantity {
-        Quantity::Number(number) => return Some(*number),
-        Quantity::Text(text) => text.trim(),
-    };
-    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (digits, unit) = text.split_at(at);
-    let power = |base: f64, unit: &str| {
-        ["K", "M", "G", "T", "P"]
-            .iter()
-            .position(|known| unit.eq_ignore_ascii_case(known))
-            .and_then(|at| i32::try_from(at + 1).ok())
-            .map(|power| base.powi(power))
-    };
-    let times = match unit {
-        "" => 1.0,
-        "m" => 0.001,
-        unit => match unit.strip_suffix('i') {
-            Some(binary) => power(1024.0, binary)?,
-            None => power(1000.0, unit)?,
-        },
-    };
-    Some(digits.parse::<f64>().ok()? * times)
 }
 
 #[cfg(test)]
@@ -109,13 +86,17 @@ mod tests {
 
     #[test]
     fn quantities_are_read_as_the_server_reads_them() {
-        let read = |text: &str| number(&Quantity::Text(text.to_owned()));
-        for (text, expected) in
-            [("4", 4.0), ("500m", 0.5), ("0.5", 0.5), ("16Gi", 17_179_869_184.0), ("2G", 2e9)]
-        {
-            assert_eq!(read(text), Some(expected), "{text}");
+        let pools = [pool("one", 1)];
+        let cost = |memory: &str| {
+            let text = format!(
+                r#"{{"resources": {{"cpu": "500m", "memory": "{memory}"}}, "duration_s": 3600}}"#
+            );
+            most(&ask(&text), 1, &pools, 1.0).map(|credits| credits.to_string())
+        };
+        for memory in ["16Gi", "16GiB", "16384Mi"] {
+            assert_eq!(cost(memory).as_deref(), Some("0.21"), "{memory}");
         }
-        assert_eq!(read("lots"), None);
-        assert_eq!(read("3x"), None);
+        assert_eq!(cost("16GB").as_deref(), Some("0.2"));
+        assert_eq!(cost("lots"), None);
     }
 }

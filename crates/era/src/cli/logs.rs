@@ -8,6 +8,8 @@ use era_api::job::LogLine;
 
 use super::connection::{Common, Form};
 use super::follow;
+use super::look::{Look, note};
+use super::submit::granting;
 
 /// Lines that are asked for at a time.
 const PAGE: u32 = 1000;
@@ -71,11 +73,24 @@ impl Logs {
             })?;
             last.iter().try_for_each(&mut print)?;
         }
+        if self.follow {
+            tell_wait(&client, self.id, &self.common.look());
+        }
         match self.follow {
             true => follow::lines(&client, self.id, ask, |line| print(&line).map(|()| true)),
             false if self.tail.is_some() => Ok(()),
             false => all(&client, self.id, &mut ask, print),
         }
+    }
+}
+
+/// Tells whoever follows the log of a job that waits why there is nothing yet.
+fn tell_wait(client: &Client, job: u64, look: &Look) {
+    // Whether there is such a job is said by its log.
+    if let Ok(standing) = client.explain(job)
+        && standing.state == "waiting"
+    {
+        note((look.sentence(&standing.sentence) + "\n" + &granting(&standing)).trim_end());
     }
 }
 

@@ -125,7 +125,7 @@ impl Run {
         };
         let mut pause = Duration::from_millis(20);
         while !follow::patiently(|| client.jobs(&active))?.items.is_empty() {
-            waits.look(client, first, look)?;
+            waits.look_at_array(client, first, look)?;
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_secs(2));
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use era_api::client::Client;
 use era_api::job::{Explanation, Submitted};
-use era_api::secret::looks_like_one;
+use era_spec::secret::looks_like_one;
 use serde::{Deserialize, Serialize};
 
 use super::connection::Common;
@@ -162,7 +162,7 @@ pub(crate) fn render(submitted: &Submitted, standing: Option<&Explanation>, look
         (None, Some(told))
             if told.state != "waiting" || told.why.as_deref() == Some("next_pass") =>
         {
-            text += "starts now\n";
+            text += if submitted.count > 1 { "the first starts now\n" } else { "starts now\n" };
         }
         (None, Some(told)) => text += &(look.sentence(&told.sentence) + "\n" + &granting(told)),
         (None, None) => {
@@ -230,16 +230,17 @@ mod tests {
 
     #[test]
     fn a_job_that_starts_at_once_is_not_said_to_wait() {
-        let alone = Submitted { job: 8, count: 1, quote: None, checkpoints_of: None };
-        let told = |state: &str, why: Option<&str>| {
+        let told = |count: u32, state: &str, why: Option<&str>| {
             let sentence = "It waits at position 1 of its queue: the wallet holds 0.00 credits.";
             let told = serde_json::json!({ "state": state, "why": why, "sentence": sentence });
             let told: Explanation = serde_json::from_value(told).unwrap();
-            render(&alone, Some(&told), &look::plain())
+            let submitted = Submitted { job: 8, count, quote: None, checkpoints_of: None };
+            render(&submitted, Some(&told), &look::plain())
         };
         for (state, why) in [("running", None), ("ended", None), ("waiting", Some("next_pass"))] {
-            assert_eq!(told(state, why), "job 8\nstarts now\n");
+            assert_eq!(told(1, state, why), "job 8\nstarts now\n");
         }
-        assert!(told("waiting", Some("funds")).contains("the wallet holds 0.00 credits"));
+        assert_eq!(told(3, "running", None), "jobs 8 to 10\nthe first starts now\n");
+        assert!(told(1, "waiting", Some("funds")).contains("the wallet holds 0.00 credits"));
     }
 }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use era_api::client::{Client, ClientError};
-use era_api::job::Explanation;
+use era_api::job::{Explanation, JobFilter};
 
 use super::follow;
 use super::look::{Look, note};
@@ -12,6 +12,9 @@ use super::submit::granting;
 
 /// Between two looks, at first and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+
+/// Most jobs of an array among which the first that waits is looked for.
+const LOOKED_AT_MAX: u32 = 1000;
 
 /// What was told of a job that may wait.
 pub(crate) struct Waits {
@@ -38,9 +41,40 @@ impl Waits {
 
     /// Looks again, if it is time to.
     pub(crate) fn look(&mut self, client: &Client, job: u64, look: &Look) -> anyhow::Result<()> {
-        if self.pause().is_none_or(|left| !left.is_zero()) {
+        match self.pause() {
+            Some(Duration::ZERO) => self.ask(client, job, look),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for an array: the job that is looked at is the first that waits. While some run,
+    /// others may wait for what only somebody else can give.
+    pub(crate) fn look_at_array(
+        &mut self,
+        client: &Client,
+        first: u64,
+        look: &Look,
+    ) -> anyhow::Result<()> {
+        if self.next > Instant::now() {
             return Ok(());
         }
+        let waiting = JobFilter {
+            array: Some(first),
+            state: Some("waiting".to_owned()),
+            limit: Some(LOOKED_AT_MAX),
+            ..JobFilter::default()
+        };
+        // The newest come first.
+        match follow::patiently(|| client.jobs(&waiting))?.items.last() {
+            Some(job) => self.ask(client, job.id, look),
+            None => {
+                self.look_later();
+                Ok(())
+            }
+        }
+    }
+
+    fn ask(&mut self, client: &Client, job: u64, look: &Look) -> anyhow::Result<()> {
         match client.explain(job) {
             Ok(standing) => {
                 self.waits = waits(&standing);
@@ -58,9 +92,13 @@ impl Waits {
             Err(ClientError::Refused(problem)) if problem.status == 404 => self.waits = false,
             Err(error) => return Err(error.into()),
         }
+        self.look_later();
+        Ok(())
+    }
+
+    fn look_later(&mut self) {
         self.next = Instant::now() + self.pause;
         self.pause = (self.pause * 2).min(PAUSE.1);
-        Ok(())
     }
 }
 

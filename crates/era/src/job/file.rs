@@ -10,8 +10,8 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-use era_api::plain;
 use era_spec::credits::BadCredits;
+use era_spec::plain;
 use era_spec::when::{self, BadTime};
 use era_spec::{
     Array, Ask, BadReplicas, Credits, JobSpec, Overlay, Replicas, Resources, Span, Value,
@@ -223,50 +223,9 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
 /// The reader's error as ours: one sentence, its place, and what was meant.
 fn in_file(text: &str, path: &str, error: &serde_saphyr::Error) -> JobError {
     let error = error.without_snippet();
-    let sentence = error.to_string();
-    // The reader writes the place behind its sentence; it stands in front of ours.
-    let sentence = sentence.split(" at line ").next().unwrap_or_default();
-    let read = error.location().map_or((1, 1), |at| (at.line().max(1), at.column().max(1)));
-    let said = plain::said(sentence, "key");
-    // For an unknown key the reader only knows the map that it is in.
-    let named = said.given.as_ref().and_then(|key| place_of(text, key));
-    let (line, column) = named.unwrap_or(read);
-    let what = match sentence.strip_prefix("invalid ") {
-        Some(number) if plain::TYPE_WORDS.contains(&number) => {
-            value_at(text, line, column).map_or(said.sentence, |given| plain::unread(given, number))
-        }
-        _ => match sentence.strip_prefix("unexpected event: expected ") {
-            Some("sequence start") => "a list belongs here, such as [this, that]".to_owned(),
-            Some("mapping start") => "keys and values belong here, such as {key: value}".to_owned(),
-            Some(wanted) if wanted.contains("scalar") => "a single value belongs here".to_owned(),
-            _ => said.sentence,
-        },
-    };
+    let read = error.location().map(|at| (at.line(), at.column()));
+    let plain::Misread { line, column, what } = plain::misread(text, &error.to_string(), read);
     JobError::InFile { path: path.to_owned(), line, column, what }
-}
-
-/// The value that begins at a line and column, each from 1.
-fn value_at(text: &str, line: u64, column: u64) -> Option<&str> {
-    let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
-    let (at, _) = line.char_indices().nth(usize::try_from(column).ok()?.checked_sub(1)?)?;
-    let value = line[at..].split([',', '}', ']', '#']).next()?.trim();
-    Some(value.trim_matches(['"', '\'']))
-}
-
-/// Line and column of a key, each from 1.
-fn place_of(text: &str, key: &str) -> Option<(u64, u64)> {
-    for (line, content) in text.lines().enumerate() {
-        for (at, _) in content.match_indices(key) {
-            let before = content[..at].chars().next_back();
-            let begins = before.is_none_or(|c| c.is_whitespace() || "{,\"'".contains(c));
-            let after = content[at + key.len()..].trim_start_matches(['"', '\'']).trim_start();
-            if begins && after.starts_with(':') {
-                let column = content[..at].chars().count() + 1;
-                return Some((line as u64 + 1, column as u64));
-            }
-        }
-    }
-    None
 }
 
 /// A command: a list of words, or a line for the shell.

@@ -69,6 +69,55 @@ fn whoever_has_no_credits_is_told_at_once_and_goes_on_once_there_are_some() {
     assert!(text.ends_with("starts now\n"), "{text}");
 }
 
+/// Of an array some may run while others wait for credits: that is said too, and to whoever
+/// follows the log of one that waits.
+#[test]
+fn whoever_waits_for_an_array_hears_of_those_that_nobody_can_pay() {
+    let platform = Platform::start_with(&["--insecure-shared-user"]);
+    let ada = json!({ "name": "ada", "password": "correct horse battery" });
+    assert_eq!(platform.send("POST", "/users", &ada).0, 201);
+    let login = json!({ "user": "ada", "password": "correct horse battery" });
+    let (_, logged) = platform.send("POST", "/sessions", &login);
+    let token = logged["token"].as_str().unwrap();
+    // Enough for one of them: a core for an hour costs more than a tenth of this.
+    let (status, wallet) =
+        platform.send("POST", "/users/ada/grants", &json!({ "amount": "0.015" }));
+    assert_eq!(status, 201, "{wallet}");
+    let go = platform.home().join("go");
+    let script = format!("until [ -e {} ]; do sleep 0.05; done", go.display());
+    let era = |args: &[&str]| {
+        let mut command = platform.era();
+        command.env("ERA_TOKEN", token).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.args(args).spawn().unwrap()
+    };
+    let hears = |child: &mut std::process::Child| {
+        let (sender, lines) = channel();
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            errors.lines().map_while(Result::ok).try_for_each(|l| sender.send(l))
+        });
+        let granting = |line: &String| line.contains("an administrator can grant");
+        while !granting(&lines.recv_timeout(WAIT_MAX).expect("it says what is missing")) {}
+    };
+    let asked = ["-c", "100m", "-m", "32Mi", "-t", "1h", "--no-code", "--no-outputs"];
+    let asked = [&["run", "--array", "0-1"], &asked[..], &["--", "sh", "-c", &script]].concat();
+    let mut running = era(&asked);
+    hears(&mut running);
+    let jobs = platform.get("/jobs?user=ada");
+    let of = |state: &str| {
+        let jobs = jobs["items"].as_array().unwrap().iter();
+        jobs.filter(|job| job["state"] == state).map(|job| job["id"].as_u64().unwrap()).next()
+    };
+    let waiting = of("waiting").unwrap_or_else(|| panic!("one waits: {jobs}"));
+    let mut following = era(&["logs", "-f", &waiting.to_string()]);
+    hears(&mut following);
+    std::fs::write(&go, "").unwrap();
+    let (status, _) = platform.send("POST", "/users/ada/grants", &json!({ "amount": "10" }));
+    assert_eq!(status, 201);
+    assert_eq!(running.wait().unwrap().code(), Some(0));
+    assert_eq!(following.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn a_new_password_leaves_commands_of_the_servers_own_machine_alone() {
     let platform = Platform::start();

@@ -11,9 +11,8 @@ use crate::layers::redis::Redis;
 
 /// How long nodes are silent before they are lost.
 const LEASE_S: u64 = 4;
-/// How long whoever is told to stop may take: also how much later than that a busy machine may
-/// notice that a node is lost.
-const GRACE_S: u64 = 20;
+/// How long whoever is told to stop may take. It is no part of what a node has to be found lost.
+const GRACE_S: u64 = 1;
 
 /// A node, in a folder of its own.
 struct Worker {

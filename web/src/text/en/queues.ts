@@ -15,6 +15,7 @@ const WHY: Record<string, string> = {
   queue_gpus: 'its queue holds its GPUs',
   share_used: 'share is used up',
   quota: 'over a quota',
+  never_fits: 'larger than the cluster',
   funds: 'not enough credits',
   short: 'too little is free',
   fragmented: 'free, but scattered',

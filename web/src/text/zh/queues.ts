@@ -18,6 +18,7 @@ const WHY: Record<string, string> = {
   queue_gpus: '队列 GPU 已用尽',
   share_used: '份额已用尽',
   quota: '超出配额',
+  never_fits: '超出集群规模',
   funds: '信用点不足',
   short: '空闲资源不足',
   fragmented: '空闲但分散',

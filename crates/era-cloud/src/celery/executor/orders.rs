@@ -175,7 +175,7 @@ impl Shared {
         }
     }
 
-    /// What nobody has begun is called off here; what runs is told by its node.
+    /// Cancels a launch that no worker has claimed. A running task is stopped by its node.
     async fn stop(&self, task: TaskId, order: &Order) -> Result<(), BusError> {
         let Some((launch, started)) = self.known().launch(task) else {
             let reason = "unknown-to-its-node".to_owned();

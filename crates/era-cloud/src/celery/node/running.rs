@@ -157,7 +157,7 @@ impl Running {
         about.ended.send_replace(Some(ended));
     }
 
-    /// An end that nobody has heard: it is told to whoever asks next.
+    /// Keeps an end that was not delivered, for the next request.
     pub(super) fn keep(&mut self, task: TaskId, ended: Ended) {
         if self.unheard.len() >= UNHEARD_MAX {
             self.unheard.pop_first();

@@ -82,6 +82,7 @@ fn waits(state: &State, reached: &mut BTreeSet<&'static str>) {
             Reason::Funds { .. } => "waiting for funds",
             Reason::QueueFull { .. } | Reason::QueueGpus { .. } => "waiting for its queue",
             Reason::ShareUsed { .. } => "waiting for a share",
+            Reason::NeverFits { .. } => "waiting for larger nodes",
             Reason::Behind { .. } => "waiting behind others",
             _ => continue,
         };

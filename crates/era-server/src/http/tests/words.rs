@@ -1,7 +1,7 @@
 //! What is wrong is said in plain words, whatever is sent and to whichever door: no type of the
 //! language that it is read into, and no number of the core.
 
-use era_api::plain::names_a_type;
+use era_spec::plain::names_a_type;
 
 use super::*;
 
@@ -106,6 +106,29 @@ async fn no_body_is_refused_in_the_words_of_types() {
         }
     }
     assert!(refused > 1000, "{refused}");
+}
+
+/// The document does not say which settings there are, so they are asked for.
+#[tokio::test]
+async fn no_setting_is_refused_in_the_words_of_types() {
+    let house = house().await;
+    let admin = house.administrator().await;
+    let settings = house.ask(&admin, "GET", "/settings", None).await.body;
+    let mut refused = 0;
+    for body in spoilt(&settings) {
+        let answer = house.ask(&admin, "PATCH", "/settings", Some(body.clone())).await;
+        assert_plain(&body.to_string(), &answer);
+        refused += u32::from(answer.status.is_client_error());
+    }
+    assert!(refused > 300, "{refused}");
+    for (body, told) in [
+        (json!({"holds_max": -1}), "-1 must not be negative"),
+        (json!({"backfill": "hard"}), "unknown value `hard`"),
+    ] {
+        let answer = house.ask(&admin, "PATCH", "/settings", Some(body)).await;
+        let detail = answer.body["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains(told), "{detail}");
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use era_api::Credits;
 use era_api::account::{Quota, QuotaUse};
+use era_core::resources::parse_bytes;
 
 use crate::cli::connection::Common;
 use crate::cli::failure::BadUsage;
@@ -38,8 +39,8 @@ pub(crate) struct QuotaCommand {
     /// Credits spent in a period
     #[arg(long, value_name = "CREDITS|none")]
     credits: Option<String>,
-    /// Bytes of data kept
-    #[arg(long, value_name = "N|none")]
+    /// Data kept: bytes, or an amount such as 16GB
+    #[arg(long, value_name = "SIZE|none")]
     storage_bytes: Option<String>,
     #[command(flatten)]
     common: Common,
@@ -76,9 +77,21 @@ impl QuotaCommand {
         set("--memory-hours", &self.memory_hours, &mut quota.memory_hours)?;
         set("--gpu-hours", &self.gpu_hours, &mut quota.gpu_hours)?;
         set::<Credits>("--credits", &self.credits, &mut quota.credits)?;
-        set("--storage-bytes", &self.storage_bytes, &mut quota.storage_bytes)?;
+        if let Some(text) = &self.storage_bytes {
+            quota.storage_bytes = storage(text)?;
+        }
         Ok(quota)
     }
+}
+
+/// Bytes of data: a number of them, or an amount such as `16GB`.
+fn storage(text: &str) -> anyhow::Result<Option<u64>> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let bytes = parse_bytes("--storage-bytes", text).map_err(|e| BadUsage(e.to_string()))?;
+    let large = |_| BadUsage(format!("--storage-bytes: `{text}` is more than any disk holds"));
+    Ok(Some(u64::try_from(bytes).map_err(large)?))
 }
 
 /// What was said of one limit; what was not said stays.

@@ -68,7 +68,13 @@ fn gathered(root: &Path, kind: Kind<'_>) -> anyhow::Result<(Vec<Local>, Vec<Left
         let name = root.file_name().or_else(|| whole.file_name()).unwrap_or_default();
         return Ok((vec![one(root, Path::new(name))?], Vec::new()));
     }
-    if own_folder::is_marked(&whole) {
+    // A task that submits jobs works in a folder that was made for it, wherever that is.
+    let in_a_task = std::env::var_os("ERA_JOB").is_some();
+    let kept_by_era = match kind {
+        Kind::Code if !in_a_task => own_folder::is_within_one(&whole),
+        _ => own_folder::is_marked(&whole),
+    };
+    if kept_by_era {
         bail!(BadUsage(format!(
             "{} is where ERA keeps its own files: go to the folder of your code, or name it",
             whole.display()
@@ -313,8 +319,11 @@ mod tests {
         fs::write(root.join(".eraignore"), "era-data/\ndeep/\nlink\ndatabase\n").unwrap();
         let (files, left_out) = gathered(root, Kind::Code).unwrap();
         assert_eq!((files.len(), left_out), (3, Vec::new()));
-        let refused = gathered(&root.join("era-data"), Kind::Code).unwrap_err();
-        assert!(refused.downcast_ref::<BadUsage>().is_some(), "{refused}");
+        for own in ["era-data", "era-data/jobs", "era-data/jobs/1"] {
+            let refused = gathered(&root.join(own), Kind::Code).unwrap_err();
+            assert!(refused.downcast_ref::<BadUsage>().is_some(), "{own}: {refused}");
+        }
+        assert_eq!(sent(&root.join("era-data/jobs/1/outputs"), Kind::Code).0, ["model"]);
         // What a job left in it may become data all the same.
         assert_eq!(sent(&root.join("era-data/jobs/1/outputs"), Kind::Data).0, ["model"]);
     }

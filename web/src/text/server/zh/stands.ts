@@ -10,6 +10,10 @@ export const STANDS = {
   running: (since: string) => `自 ${momentToSecond(since)} 起运行。`,
 };
 
+/** A refusal within a reason. */
+const refused = (refusal: unknown): string | undefined =>
+  typeof refusal === 'object' && refusal !== null ? REFUSED[String((refusal as Parameters)['code'])]?.(refusal as Parameters) : undefined;
+
 /** Why a job does not start now. */
 export const WHY: Sayings = {
   not_before: ({ until }) => `不得早于 ${at(until)} 开始`,
@@ -18,7 +22,11 @@ export const WHY: Sayings = {
   queue_full: ({ running }) => `其队列已有 ${n(running)} 个作业在运行，达到上限`,
   queue_gpus: ({ held, most }) => `其队列已占用 ${milli(held)} 个 GPU，上限为 ${milli(most)} 个`,
   share_used: ({ share: used }) => `其队列已用完集群的 ${share(used)} 份额，且有其他队列在等待`,
-  quota: ({ refusal }) => (typeof refusal === 'object' && refusal !== null ? REFUSED[String((refusal as Parameters)['code'])]?.(refusal as Parameters) : undefined),
+  quota: ({ refusal }) => refused(refusal),
+  never_fits: ({ refusal }) => {
+    const why = refused(refusal);
+    return why === undefined ? undefined : `${why}；等待更大的节点加入`;
+  },
   funds: ({ balance, needed }) => `钱包余额 ${money(balance)}，运行到时限最多需要 ${money(needed)}：请管理员发放信用点`,
   short: ({ resource, free, needed }) => `${RESOURCE[String(resource)] ?? String(resource)}不足：空闲 ${amount(resource, free)}，需要 ${amount(resource, needed)}`,
   fragmented: () => '总量足够，但不在同一组合适的节点上',

@@ -5,7 +5,7 @@
 //! The sentences are those of `serde`, of the readers below it, and of the standard library's
 //! numbers. Whatever else a sentence says was written by us and is left as it is.
 
-use era_spec::reading::BEGINNING_MIN;
+use crate::reading::BEGINNING_MIN;
 
 /// Most characters of what was given that are repeated.
 const GIVEN_MAX: usize = 80;
@@ -121,6 +121,14 @@ fn other(problem: &str) -> String {
     if is_about_a_number(problem) {
         return "this is no number in the range that belongs here".to_owned();
     }
+    if let Some(wanted) = problem.strip_prefix("unexpected event: expected ") {
+        return match wanted {
+            "sequence start" => "a list belongs here, such as [this, that]",
+            "mapping start" => "keys and values belong here, such as {key: value}",
+            _ => "a single value belongs here",
+        }
+        .to_owned();
+    }
     if problem.contains("was not `true` or `false`") || problem.starts_with("invalid YAML 1.1 bool")
     {
         return "give true or false".to_owned();
@@ -142,6 +150,55 @@ pub fn unread(given: &str, wanted: &str) -> String {
         Err(_) => Given::Other(format!("`{}`", cut(given))),
     };
     mismatch(&given, if wanted.is_empty() { "u64" } else { wanted })
+}
+
+/// What is wrong in a text of keys and values, and where: line and column, each from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misread {
+    pub line: u64,
+    pub column: u64,
+    pub what: String,
+}
+
+/// What a reader of YAML says of a text, and where it stood then, as one sentence and its place.
+pub fn misread(text: &str, problem: &str, read: Option<(u64, u64)>) -> Misread {
+    // The reader writes the place behind its sentence too.
+    let problem = problem.split(" at line ").next().unwrap_or_default();
+    let said = said(problem, "key");
+    // For an unknown key the reader only knows the map that it is in.
+    let named = said.given.as_ref().and_then(|key| place_of(text, key));
+    let (line, column) = named.or(read).map_or((1, 1), |(line, col)| (line.max(1), col.max(1)));
+    let number = problem.strip_prefix("invalid ").filter(|word| TYPE_WORDS.contains(word));
+    let given = number.and_then(|_| value_at(text, line, column));
+    let what = match (number, given) {
+        (Some(number), Some(given)) => unread(given, number),
+        _ => said.sentence,
+    };
+    Misread { line, column, what }
+}
+
+/// The value that begins at a line and column, each from 1.
+fn value_at(text: &str, line: u64, column: u64) -> Option<&str> {
+    let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
+    let (at, _) = line.char_indices().nth(usize::try_from(column).ok()?.checked_sub(1)?)?;
+    let value = line[at..].split([',', '}', ']', '#']).next()?.trim();
+    Some(value.trim_matches(['"', '\'']))
+}
+
+/// Line and column of a key, each from 1.
+fn place_of(text: &str, key: &str) -> Option<(u64, u64)> {
+    for (line, content) in text.lines().enumerate() {
+        for (at, _) in content.match_indices(key) {
+            let before = content[..at].chars().next_back();
+            let begins = before.is_none_or(|c| c.is_whitespace() || "{,\"'".contains(c));
+            let after = content[at + key.len()..].trim_start_matches(['"', '\'']).trim_start();
+            if begins && after.starts_with(':') {
+                let column = content[..at].chars().count() + 1;
+                return Some((line as u64 + 1, column as u64));
+            }
+        }
+    }
+    None
 }
 
 /// Whether a sentence says that a text is no number, as the standard library says it.
