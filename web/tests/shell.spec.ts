@@ -234,6 +234,37 @@ test('a page whose files do not come is there, with its looks, as soon as they d
   expect(documents).toHaveLength(1);
 });
 
+test('a part of a page whose files do not come is there as soon as they do: charts', async ({ page, seeded }) => {
+  const documents: string[] = [];
+  page.on('request', (request) => request.isNavigationRequest() && documents.push(request.url()));
+  // As of a server that is away: neither the library nor the document comes.
+  const away = ({ pathname }: URL) => pathname.startsWith('/assets/uPlot') || pathname === '/';
+  await page.goto(`/jobs/${seeded.done}`);
+  await page.route(away, (route) => route.abort('connectionrefused'));
+  await page.getByRole('tab', { name: 'Metrics' }).click();
+  const chart = page.locator('figure').filter({ has: page.getByRole('img', { name: 'loss' }) });
+  await expect(chart.getByRole('status')).toHaveText('This chart comes once the server answers.');
+  expect(await findings(page)).toEqual([]);
+  await page.unrouteAll();
+  await expect(chart.locator('canvas')).toBeVisible();
+  await expect(chart.getByRole('status')).toHaveCount(0);
+  await expect(page).toHaveURL(/\?tab=metrics$/);
+  expect(documents).toHaveLength(2);
+});
+
+test('a part of a page that cannot be had is asked for in one new document, and then it is said', async ({ page, seeded }) => {
+  const documents: string[] = [];
+  page.on('request', (request) => request.isNavigationRequest() && documents.push(request.url()));
+  await page.route(({ pathname }) => pathname.startsWith('/assets/uPlot'), (route) => route.fulfill({ status: 404 }));
+  await page.goto(`/jobs/${seeded.done}?tab=metrics`);
+  const chart = page.locator('figure').filter({ has: page.getByRole('img', { name: 'loss' }) });
+  await expect(chart.getByRole('status')).toContainText('could not be loaded');
+  expect(documents).toHaveLength(2);
+  // The others of the page are there.
+  await page.getByRole('tab', { name: 'Outputs' }).click();
+  await expect(page.getByRole('link', { name: 'Download model.json' })).toBeVisible();
+});
+
 test('a page that cannot be had is asked for in one new document, and then it is said', async ({ page }) => {
   await page.goto('/');
   await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
