@@ -85,6 +85,28 @@ test('cancelling says what comes back, and a retry what it costs now, before any
   await server.ask('POST', `/jobs/${/\d+$/.exec(page.url())?.[0]}/cancel`);
 });
 
+test('a retry goes on from what was saved, or from the beginning where that is wanted, and says which', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  const work = "import os\nhere = os.environ['ERA_CHECKPOINTS']\nprint('found', sorted(os.listdir(here)), flush=True)\nopen(os.path.join(here, 'step-1'), 'w').write('weights')\n";
+  const job = { name: 'goes-on', work: { command: ['python3', '-c', work] }, ask: { resources: { cpu: '100m', memory: '64Mi' }, duration_s: 60, constraints: { pool: 'default' } } };
+  const { job: id } = await server.ask<{ job: number }>('POST', '/jobs', job, token);
+  await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${id}`)).state === 'succeeded');
+  const dialog = page.getByRole('dialog');
+  for (const [fresh, found] of [[false, "found ['step-1']"], [true, 'found []']] as const) {
+    await page.goto(`/jobs/${id}`);
+    await page.getByRole('button', { name: 'Retry' }).click();
+    await expect(dialog).toContainText('It goes on from the checkpoints that it saved.');
+    const box = dialog.getByRole('checkbox', { name: 'Start from the beginning' });
+    await expect(box).not.toBeChecked();
+    if (fresh) await box.check();
+    expect(await findings(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Submit it' }).click();
+    await expect(page).toHaveURL((url) => /\/jobs\/\d+$/.test(url.pathname) && url.pathname !== `/jobs/${id}`);
+    await page.getByRole('tab', { name: 'Log' }).click();
+    await expect(page.getByRole('log')).toContainText(found);
+  }
+});
+
 test('of a failed job its last lines are seen at once, of the task that failed, and its times to the second', async ({ page, server }) => {
   const token = await tokenOf(server, USER);
   const fails = "import os, sys, time\nif os.environ['ERA_RANK'] == '0':\n    print('nothing wrong here', flush=True)\n    time.sleep(60)\nfor line in range(400):\n    print(f'line {line}')\nsys.stdout.flush()\nprint('RuntimeError: <b>out of luck</b>' + ' and of memory' * 12, file=sys.stderr, flush=True)\nsys.exit(3)";
@@ -481,9 +503,17 @@ test('a running promise can be given more time, and what is left of it can be gi
   await expect(page.getByText(/^Extended until/)).toBeVisible();
   await page.getByRole('button', { name: 'More' }).click();
   await page.getByRole('menuitem', { name: 'Release the rest' }).click();
+  const cost = async () => (await server.ask<{ cost: { charged: string; refunded: string } }>('GET', `/jobs/${made.job}`)).cost;
+  const told = /At most (\S+) of the (\S+) credits paid for it come back: the longer it takes to stop, the less\./.exec((await page.getByRole('dialog').textContent()) ?? '');
+  const paid = Number((await cost()).charged);
+  expect(Number(told?.[2])).toBeCloseTo(paid, 2);
   await page.getByRole('button', { name: 'Stop and give back' }).click();
   await expect(page.getByText('Released', { exact: true })).toBeVisible();
   await expect(page.getByRole('region', { name: 'Cost' }).getByText('Refund for unused time')).toBeVisible();
+  const { refunded } = await cost();
+  expect(Number(refunded)).toBeGreaterThan(0);
+  // As it was told, to the digits that were shown.
+  expect(Number(refunded)).toBeLessThanOrEqual(Number(told?.[1]) + 10 ** -(told?.[1]?.split('.')[1]?.length ?? 0) / 2 + 1e-9);
   const steps = page.getByRole('region', { name: 'Timeline' }).getByRole('listitem');
   await expect(steps.first()).toContainText(/^Bid: worth 100.00 credits, finished by /);
   await expect(steps.last()).toContainText(/^Refund for unused time: [\d.]+ credits/);
