@@ -132,6 +132,26 @@ test('Ctrl-K finds jobs, data sets, nodes and pools by their names, and nothing 
   await context.close();
 });
 
+test('Ctrl-K finds old jobs by how their names begin, whatever their letters, and names of one letter', async ({ page, server, seeded }) => {
+  const token = await tokenOf(server, USER);
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: '猫', work: { command: ['true'] }, ask: { resources: { cpu: '1', memory: '1Gi' }, duration_s: 60 }, after: [{ job: seeded.promised }] }, token);
+  // As if a thousand newer ones stood before them.
+  await page.route(({ pathname, searchParams }) => pathname === '/api/v1/jobs' && !searchParams.has('name'), async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...((await answer.json()) as object), items: [] } });
+  });
+  await page.goto('/welcome');
+  await expect(page.getByRole('heading', { name: 'Welcome to ERA' })).toBeVisible();
+  await page.keyboard.press('Control+k');
+  const option = page.getByRole('dialog', { name: 'Commands' }).getByRole('option');
+  const box = page.getByRole('combobox');
+  await box.fill('RESNET-SW');
+  await expect(option.filter({ hasText: 'resnet-sweep' })).toContainText(`#${seeded.promised}`);
+  await box.fill('猫');
+  await expect(option.filter({ hasText: '猫' })).toContainText(`#${job}`);
+  await server.ask('POST', `/jobs/${job}/cancel`);
+});
+
 test('the keyboard alone reaches the content and the menus', async ({ page }) => {
   await page.goto('/');
   await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
