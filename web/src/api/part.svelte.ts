@@ -31,9 +31,9 @@ export class Part<T> {
         this.comeback.arrived(this.name);
         return it;
       },
-      (thrown: unknown) => {
+      () => {
         const code = this.comeback.mayHelp(this.name) ? UNREACHABLE : PART_FAILED;
-        throw new ProblemError({ type: `urn:era:${code}`, title: code, status: 0, code, detail: String(thrown) });
+        throw new ProblemError({ type: `urn:era:${code}`, title: code, status: 0, code, detail: `The files of “${this.name}” did not come.` });
       },
     );
     return this.coming;

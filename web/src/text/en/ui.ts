@@ -6,7 +6,6 @@ export default {
   copyByHand: 'The browser does not let this page copy: select the text and copy it by hand.',
   tryAgain: 'Try again',
   unreachable: 'The server does not answer. Check that it runs and that you are connected; this page tries again by itself.',
-  partFailed: 'This part of the page could not be loaded.',
   requestId: (id: string) => `Request ${id}`,
   loading: 'Loading',
   selectAll: 'Select all',

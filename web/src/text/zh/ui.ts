@@ -9,7 +9,6 @@ export default {
   copyByHand: '浏览器不允许本页复制：请选中文本后手动复制。',
   tryAgain: '重试',
   unreachable: '服务器没有应答。请确认服务器正在运行且网络可用；本页会自动重试。',
-  partFailed: '本页的这一部分无法加载。',
   requestId: (id: string) => `请求编号 ${id}`,
   loading: '加载中',
   selectAll: '全选',

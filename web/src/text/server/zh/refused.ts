@@ -137,6 +137,7 @@ export const REFUSED: Sayings = {
   no_terminal: () => '此作业没有可连接的终端：请在提交时使用 --pty（terminal: true）',
   not_running: () => '没有正在运行的任务可连接：请查看其日志或说明',
   unreachable: () => '服务器没有应答：请检查网络，然后重试',
+  part_failed: () => '本页的这一部分无法加载：请刷新页面',
   internal: () => '服务器内部出错：其日志中有此请求的编号',
   shared_user: () => '服务器没有 root 权限，所有账户的作业都以同一用户运行，彼此的文件无法隔离：请以 root 启动，或在信任所有人时使用 --insecure-shared-user',
   last_administrator: () => '这是最后一位管理员：请先任命另一位',
