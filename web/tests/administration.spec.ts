@@ -44,10 +44,10 @@ test.describe('for administrators', () => {
     await server.ask('POST', '/users', { name: 'penny', group: 'pennies', credits: '0.000593', password: PASSWORD });
     await page.goto('/administration');
     const row = (name: string) => page.getByRole('row').filter({ has: page.getByText(name, { exact: true }) });
-    await expect(row('penny')).toContainText('0.00');
+    await expect(row('penny')).toContainText('<0.01');
     await expect(row('penny')).not.toContainText('0.0005');
     await page.goto('/administration?search=penny');
-    await expect(row('penny')).toContainText('0.00059');
+    await expect(row('penny')).toContainText('0.0006');
   });
 
   test('a quota that the group does not allow is refused in a sentence, one that it allows is set', async ({ page, server }) => {

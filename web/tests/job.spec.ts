@@ -1,7 +1,27 @@
 /** One job: log while it runs, metrics, outputs, cost, why it waits, cancel, retry; and comparing. */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page } from '@playwright/test';
 import { expect, findings, test, THEMES, tokenOf, until, USER } from './harness';
 
 const slow = ['import time', 'for step in range(60):', "    print(f'line {step}', flush=True)", "    print(f'era: metric loss={1/(step+1):.4f} step={step}', flush=True)", '    time.sleep(0.25)'].join('\n');
+
+/** All times of a job's page have seconds; what counts down to one is none. */
+async function timesHaveSeconds(page: Page, least: number) {
+  const main = page.getByRole('main');
+  await expect(main.locator('.skeleton')).toHaveCount(0);
+  // Of the very same moment, or a countdown is told between the two.
+  const { text, times } = await main.evaluate((shown: HTMLElement) => {
+    const counting = [...shown.querySelectorAll('dt')].filter((term) => /^(Starts|Ends) in$/.test(term.textContent ?? '')).map((term) => term.nextElementSibling as HTMLElement);
+    for (const one of counting) one.hidden = true;
+    const told = { text: shown.innerText, times: [...shown.querySelectorAll('time')].filter((time) => !counting.some((one) => one.contains(time))).map((time) => time.textContent ?? '') };
+    for (const one of counting) one.hidden = false;
+    return told;
+  });
+  expect(text).not.toMatch(/(?<![\d:])\d\d:\d\d(?![\d:])/);
+  expect(times.length).toBeGreaterThanOrEqual(least);
+  for (const time of times) expect(time).toMatch(/\d\d:\d\d:\d\d$/);
+}
 
 test('the log comes while it runs, can be searched, and cancelling stops it', async ({ page, server }) => {
   const login = await server.ask<{ token: string }>('POST', '/sessions', { user: USER, password: 'correct horse battery', label: 'log' });
@@ -65,6 +85,28 @@ test('cancelling says what comes back, and a retry what it costs now, before any
   await server.ask('POST', `/jobs/${/\d+$/.exec(page.url())?.[0]}/cancel`);
 });
 
+test('a retry goes on from what was saved, or from the beginning where that is wanted, and says which', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  const work = "import os\nhere = os.environ['ERA_CHECKPOINTS']\nprint('found', sorted(os.listdir(here)), flush=True)\nopen(os.path.join(here, 'step-1'), 'w').write('weights')\n";
+  const job = { name: 'goes-on', work: { command: ['python3', '-c', work] }, ask: { resources: { cpu: '100m', memory: '64Mi' }, duration_s: 60, constraints: { pool: 'default' } } };
+  const { job: id } = await server.ask<{ job: number }>('POST', '/jobs', job, token);
+  await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${id}`)).state === 'succeeded');
+  const dialog = page.getByRole('dialog');
+  for (const [fresh, found] of [[false, "found ['step-1']"], [true, 'found []']] as const) {
+    await page.goto(`/jobs/${id}`);
+    await page.getByRole('button', { name: 'Retry' }).click();
+    await expect(dialog).toContainText('It goes on from the checkpoints that it saved.');
+    const box = dialog.getByRole('checkbox', { name: 'Start from the beginning' });
+    await expect(box).not.toBeChecked();
+    if (fresh) await box.check();
+    expect(await findings(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Submit it' }).click();
+    await expect(page).toHaveURL((url) => /\/jobs\/\d+$/.test(url.pathname) && url.pathname !== `/jobs/${id}`);
+    await page.getByRole('tab', { name: 'Log' }).click();
+    await expect(page.getByRole('log')).toContainText(found);
+  }
+});
+
 test('of a failed job its last lines are seen at once, of the task that failed, and its times to the second', async ({ page, server }) => {
   const token = await tokenOf(server, USER);
   const fails = "import os, sys, time\nif os.environ['ERA_RANK'] == '0':\n    print('nothing wrong here', flush=True)\n    time.sleep(60)\nfor line in range(400):\n    print(f'line {line}')\nsys.stdout.flush()\nprint('RuntimeError: <b>out of luck</b>' + ' and of memory' * 12, file=sys.stderr, flush=True)\nsys.exit(3)";
@@ -87,12 +129,58 @@ test('of a failed job its last lines are seen at once, of the task that failed, 
     expect(line?.right).toBeLessThanOrEqual(Math.ceil(box?.right ?? 0));
   }
   expect(await findings(page)).toEqual([]);
-  expect(await page.getByRole('main').innerText()).not.toMatch(/(?<![\d:])\d\d:\d\d(?![\d:])/);
-  const times = await page.locator('main time').allTextContents();
-  expect(times.length).toBeGreaterThan(6);
-  for (const time of times) expect(time).toMatch(/\d\d:\d\d:\d\d$/);
+  await timesHaveSeconds(page, 7);
   await page.getByRole('link', { name: 'The whole log' }).click();
   await expect(page.getByRole('log')).toContainText('RuntimeError');
+});
+
+test('a job that waits, is promised or runs has its times to the second too', async ({ page, server, seeded }) => {
+  await page.goto(`/jobs/${seeded.waiting}`);
+  await expect(page.getByRole('heading', { name: 'Why it waits' })).toBeVisible();
+  await timesHaveSeconds(page, 2);
+  await page.goto(`/jobs/${seeded.promised}`);
+  await expect(page.getByRole('heading', { name: 'When it runs' })).toBeVisible();
+  await timesHaveSeconds(page, 3);
+  const token = await tokenOf(server, USER);
+  const ask = { resources: { cpu: '100m', memory: '64Mi' }, duration_s: 120, constraints: { pool: 'default' } };
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'is-running', work: { command: ['sleep', '100'] }, ask }, token);
+  await page.goto(`/jobs/${job}`);
+  await expect(page.getByText('Running', { exact: true })).toBeVisible();
+  await timesHaveSeconds(page, 4);
+  await server.ask('POST', `/jobs/${job}/cancel`);
+});
+
+test('whoever looks at a job while it fails sees its last lines, also those that come after its end', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  // It goes on when the page has been seen: a question that is answered then.
+  const gate = createServer();
+  await new Promise<void>((listens) => gate.listen(0, '127.0.0.1', listens));
+  const { port } = gate.address() as AddressInfo;
+  const asked = new Promise<ServerResponse>((come) => gate.on('request', (_, answer) => come(answer)));
+  const fails = `import sys, urllib.request\nfor line in range(40): print(f'line {line}', flush=True)\nurllib.request.urlopen('http://127.0.0.1:${port}').read()\nprint('RuntimeError: the very last', file=sys.stderr, flush=True)\nsys.exit(3)`;
+  const job = { name: 'fails-in-sight', work: { command: ['python3', '-c', fails] }, ask: { resources: { cpu: '100m', memory: '64Mi' }, duration_s: 120, constraints: { pool: 'default' } } };
+  const { job: id } = await server.ask<{ job: number }>('POST', '/jobs', job, token);
+  // As where the last line arrives behind the news of the end.
+  let cut = 0;
+  await page.route(`**/api/v1/jobs/${id}/logs?*`, async (route) => {
+    const answer = await route.fetch();
+    const log = (await answer.json()) as { items: { text: string }[] };
+    const items = log.items.filter(({ text }) => !text.includes('the very last'));
+    cut += log.items.length - items.length;
+    await route.fulfill({ response: answer, json: { ...log, items } });
+  });
+  await page.goto(`/jobs/${id}`);
+  await expect(page.getByText('Running', { exact: true })).toBeVisible();
+  const last = page.getByRole('group', { name: 'Last lines of its log' });
+  await expect(last).toHaveCount(0);
+  (await asked).end(() => gate.close());
+  await expect(page.getByText('Failed', { exact: true })).toBeVisible();
+  await expect(last).toContainText('RuntimeError: the very last');
+  expect(cut).toBeGreaterThan(0);
+  await expect(last).toContainText('line 39');
+  // No more than there were to be, each of them once.
+  await expect(last.locator('pre > *')).toHaveCount(20);
+  await expect(last.getByText('RuntimeError')).toHaveCount(1);
 });
 
 test('what only slept on simulated nodes is marked in its tasks, its history and the wallet', async ({ page, server, seeded }) => {
@@ -257,6 +345,8 @@ test('what it used is drawn: cores and memory as they were measured', async ({ p
   const reader = page.getByRole('slider', { name: 'Values of Memory' });
   const values = new Set<string>();
   await reader.focus();
+  // Values that are seconds apart have times that tell them from each other.
+  await expect(reader).toHaveAttribute('aria-valuetext', /^(.* )?\d\d:\d\d:\d\d: Memory /);
   for (let at = 0; at < memory.length; at += 1) {
     values.add((await reader.getAttribute('aria-valuetext')) ?? '');
     await page.keyboard.press('ArrowLeft');
@@ -309,7 +399,7 @@ test('says when it is likely to start, and how sure that is', async ({ page, ser
     if (waiting === undefined) throw new Error('everything fits');
     await page.goto(`/jobs/${waiting}`);
     const line = page.getByText(/^Likely start: /);
-    await expect(line).toContainText(/Likely start: .*\d\d:\d\d/);
+    await expect(line).toContainText(/Likely start: .*\d\d:\d\d:\d\d/);
     // How far it is spread is learned from weeks of a site's own jobs, which there is no time for here:
     // the server's answer, with a quarter of an hour on either side.
     await page.route(`**/api/v1/jobs/${waiting}`, async (route) => {
@@ -320,12 +410,13 @@ test('says when it is likely to start, and how sure that is', async ({ page, ser
       await route.fulfill({ response: answer, json: job });
     });
     await page.reload();
-    const clock = /Likely start: .*(\d\d):(\d\d)\s+\(between .*(\d\d):(\d\d) and .*(\d\d):(\d\d)\)/;
+    const clock = /Likely start: .*(\d\d):(\d\d):(\d\d)\s+\(between .*(\d\d):(\d\d):(\d\d) and .*(\d\d):(\d\d):(\d\d)\)/;
     await expect(line).toContainText(clock);
     const [, ...told] = clock.exec((await line.textContent()) ?? '') ?? [];
-    const minutes = [0, 2, 4].map((at) => Number(told[at]) * 60 + Number(told[at + 1]));
-    const after = (from = 0, to = 0) => (to - from + 1440) % 1440;
-    expect([after(minutes[1], minutes[0]), after(minutes[0], minutes[2])]).toEqual([15, 15]);
+    const seconds = [0, 3, 6].map((at) => Number(told[at]) * 3600 + Number(told[at + 1]) * 60 + Number(told[at + 2]));
+    const after = (from = 0, to = 0) => (to - from + 86_400) % 86_400;
+    expect([after(seconds[1], seconds[0]), after(seconds[0], seconds[2])]).toEqual([900, 900]);
+    await timesHaveSeconds(page, 2);
     await page.unroute(`**/api/v1/jobs/${waiting}`);
   } finally {
     for (const job of jobs.reverse()) await server.ask('POST', `/jobs/${job}/cancel`).catch(() => undefined);
@@ -412,9 +503,17 @@ test('a running promise can be given more time, and what is left of it can be gi
   await expect(page.getByText(/^Extended until/)).toBeVisible();
   await page.getByRole('button', { name: 'More' }).click();
   await page.getByRole('menuitem', { name: 'Release the rest' }).click();
+  const cost = async () => (await server.ask<{ cost: { charged: string; refunded: string } }>('GET', `/jobs/${made.job}`)).cost;
+  const told = /At most (\S+) of the (\S+) credits paid for it come back: the longer it takes to stop, the less\./.exec((await page.getByRole('dialog').textContent()) ?? '');
+  const paid = Number((await cost()).charged);
+  expect(Number(told?.[2])).toBeCloseTo(paid, 2);
   await page.getByRole('button', { name: 'Stop and give back' }).click();
   await expect(page.getByText('Released', { exact: true })).toBeVisible();
   await expect(page.getByRole('region', { name: 'Cost' }).getByText('Refund for unused time')).toBeVisible();
+  const { refunded } = await cost();
+  expect(Number(refunded)).toBeGreaterThan(0);
+  // As it was told, to the digits that were shown.
+  expect(Number(refunded)).toBeLessThanOrEqual(Number(told?.[1]) + 10 ** -(told?.[1]?.split('.')[1]?.length ?? 0) / 2 + 1e-9);
   const steps = page.getByRole('region', { name: 'Timeline' }).getByRole('listitem');
   await expect(steps.first()).toContainText(/^Bid: worth 100.00 credits, finished by /);
   await expect(steps.last()).toContainText(/^Refund for unused time: [\d.]+ credits/);

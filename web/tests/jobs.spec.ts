@@ -145,6 +145,32 @@ test('cancels several at once after asking, and they change by themselves', asyn
   await until(async () => (await server.ask<{ state: string }>('GET', `/jobs/${ids[0]}`)).state === 'cancelled');
 });
 
+test('cancelling several says how much comes back of all that was paid for them, and so it does', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  const ids: number[] = [];
+  let paid = 0;
+  for (const [index, gpus] of ['1', '2'].entries()) {
+    const ask = { resources: { cpu: '4', memory: '4Gi', gpu: gpus }, duration_s: 3600, earliest: at(70 + index), deadline: at(80), constraints: { pool: 'training' } };
+    const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: `refunded-${index}`, work: { command: ['true'] }, ask, value: '900' }, token);
+    ids.push(job);
+    paid += Number((await server.ask<{ cost: { charged: string } }>('GET', `/jobs/${job}`)).cost.charged);
+  }
+  const balance = async () => Number((await server.ask<{ balance: string }>('GET', `/users/${USER}/wallet`)).balance);
+  const before = await balance();
+  await page.goto('/jobs?name=refunded');
+  await page.getByRole('checkbox', { name: 'Select all' }).check();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  const dialog = page.getByRole('dialog');
+  await expect(dialog).toContainText('This cannot be undone.');
+  const told = /What they have done so far is kept\. ([\d.,]+) of the ([\d.,]+) credits paid for them come back\./.exec((await dialog.textContent()) ?? '');
+  expect(Number(told?.[2])).toBeCloseTo(paid, 2);
+  expect(Number(told?.[1])).toBeGreaterThan(0);
+  await page.getByRole('button', { name: 'Cancel 2 jobs' }).click();
+  await expect(page.getByRole('table').getByText('Cancelled')).toHaveCount(2);
+  await expect.poll(async () => Math.abs((await balance()) - before - Number(told?.[1]))).toBeLessThan(0.0051);
+});
+
 test('many are handed in again after asking, with what those of a promise cost', async ({ page, server }) => {
   const token = await tokenOf(server, USER);
   const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
@@ -159,9 +185,13 @@ test('many are handed in again after asking, with what those of a promise cost',
   await page.getByRole('checkbox', { name: 'Select all' }).check();
   await page.getByRole('button', { name: 'Retry' }).click();
   const dialog = page.getByRole('dialog');
-  await expect(dialog).toContainText(/One has a promise, which costs [\d.]+ credits now\. One waits in its queue and pays for what it uses\./);
+  await expect(dialog).toContainText(/One has a promise, which costs [\d.]+ credits now\. One waits in its queue and pays for what it uses\. They go on from the checkpoints that they saved\./);
+  await dialog.getByRole('checkbox', { name: 'Start from the beginning' }).check();
+  const sent: (string | null)[] = [];
+  page.on('request', (request) => request.url().includes('/retry') && sent.push(new URL(request.url()).searchParams.get('fresh')));
   await page.getByRole('button', { name: 'Submit 2 jobs' }).click();
   await expect(page.getByText('4 jobs', { exact: true })).toBeVisible();
+  expect(sent).toEqual(['true', 'true']);
   const { items } = await server.ask<{ items: { id: number; state: string }[] }>('GET', '/jobs?name=anew&state=active');
   expect(items).toHaveLength(2);
   for (const { id } of items) await server.ask('POST', `/jobs/${id}/cancel`);

@@ -34,10 +34,41 @@ test('work in queues that uses a pool is told beside its price, and why the pric
   const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'uses-half', work: { command: ['sleep', '500'] }, ask }, token);
   try {
     await page.goto('/market?pool=default');
-    await expect(page.getByText('0% promised now, 50% in use by queue work')).toBeVisible();
+    await expect(page.getByText('0% of its cores promised now, 50% of its cores in use by queue work')).toBeVisible();
     await expect(page.getByText('Prices follow from what is promised and forecast.')).toBeVisible();
   } finally {
     await server.ask('POST', `/jobs/${job}/cancel`);
+  }
+});
+
+test('of a pool with GPUs, what queue work uses most is told and drawn, whatever it is, in both languages', async ({ page, server }) => {
+  const token = await tokenOf(server, USER);
+  // 24 of the cores of each of the 3 nodes, and no GPU. On simulated nodes they are soon over: the next ones follow.
+  const ask = { resources: { cpu: '24', memory: '1Gi' }, duration_s: 5400, constraints: { pool: 'inference' } };
+  const array = { from: 0, to: 59 };
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: 'without-gpus', work: { command: ['true'] }, ask, array }, token);
+  try {
+    await page.goto('/market?pool=inference');
+    await expect(page.getByText('0% of its GPUs promised now, 75% of its cores in use by queue work')).toBeVisible();
+    const demand = page.getByRole('region', { name: 'Demand against capacity' });
+    const drawn = demand.locator('figcaption');
+    await expect(drawn).toContainText('Capacity 100%');
+    await expect(drawn).not.toContainText('Queue work now');
+    await demand.getByText('Cores', { exact: true }).click();
+    await expect(drawn).toContainText('Queue work now 75%');
+    expect(await findings(page)).toEqual([]);
+    // Memory, and the words of the other language.
+    await page.route('**/api/v1/market', async (route) => {
+      const answer = await route.fetch();
+      const market = (await answer.json()) as { pools: { queue_work: number[] }[] };
+      for (const one of market.pools) one.queue_work = [0.75, 0.98, 0];
+      await route.fulfill({ response: answer, json: market });
+    });
+    await page.evaluate(() => localStorage.setItem('era.language', 'zh'));
+    await page.reload();
+    await expect(page.getByText('目前已承诺 GPU 的 0%，队列作业占用内存的 98%')).toBeVisible();
+  } finally {
+    for (let index = 0; index <= array.to; index += 1) await server.ask('POST', `/jobs/${job + index}/cancel`).catch(() => undefined);
   }
 });
 

@@ -132,6 +132,26 @@ test('Ctrl-K finds jobs, data sets, nodes and pools by their names, and nothing 
   await context.close();
 });
 
+test('Ctrl-K finds old jobs by how their names begin, whatever their letters, and names of one letter', async ({ page, server, seeded }) => {
+  const token = await tokenOf(server, USER);
+  const { job } = await server.ask<{ job: number }>('POST', '/jobs', { name: '猫', work: { command: ['true'] }, ask: { resources: { cpu: '1', memory: '1Gi' }, duration_s: 60 }, after: [{ job: seeded.promised }] }, token);
+  // As if a thousand newer ones stood before them.
+  await page.route(({ pathname, searchParams }) => pathname === '/api/v1/jobs' && !searchParams.has('name'), async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...((await answer.json()) as object), items: [] } });
+  });
+  await page.goto('/welcome');
+  await expect(page.getByRole('heading', { name: 'Welcome to ERA' })).toBeVisible();
+  await page.keyboard.press('Control+k');
+  const option = page.getByRole('dialog', { name: 'Commands' }).getByRole('option');
+  const box = page.getByRole('combobox');
+  await box.fill('RESNET-SW');
+  await expect(option.filter({ hasText: 'resnet-sweep' })).toContainText(`#${seeded.promised}`);
+  await box.fill('猫');
+  await expect(option.filter({ hasText: '猫' })).toContainText(`#${job}`);
+  await server.ask('POST', `/jobs/${job}/cancel`);
+});
+
 test('the keyboard alone reaches the content and the menus', async ({ page }) => {
   await page.goto('/');
   await expect(page.getByRole('heading', { name: 'Overview' })).toBeVisible();
@@ -232,6 +252,37 @@ test('a page whose files do not come is there, with its looks, as soon as they d
   await expect(page).toHaveURL(/\/market$/);
   await expect(page.locator('main .stats')).toHaveCSS('display', 'grid');
   expect(documents).toHaveLength(1);
+});
+
+test('a part of a page whose files do not come is there as soon as they do: charts', async ({ page, seeded }) => {
+  const documents: string[] = [];
+  page.on('request', (request) => request.isNavigationRequest() && documents.push(request.url()));
+  // As of a server that is away: neither the library nor the document comes.
+  const away = ({ pathname }: URL) => pathname.startsWith('/assets/uPlot') || pathname === '/';
+  await page.goto(`/jobs/${seeded.done}`);
+  await page.route(away, (route) => route.abort('connectionrefused'));
+  await page.getByRole('tab', { name: 'Metrics' }).click();
+  const chart = page.locator('figure').filter({ has: page.getByRole('img', { name: 'loss' }) });
+  await expect(chart.getByRole('status')).toHaveText('This chart comes once the server answers.');
+  expect(await findings(page)).toEqual([]);
+  await page.unrouteAll();
+  await expect(chart.locator('canvas')).toBeVisible();
+  await expect(chart.getByRole('status')).toHaveCount(0);
+  await expect(page).toHaveURL(/\?tab=metrics$/);
+  expect(documents).toHaveLength(2);
+});
+
+test('a part of a page that cannot be had is asked for in one new document, and then it is said', async ({ page, seeded }) => {
+  const documents: string[] = [];
+  page.on('request', (request) => request.isNavigationRequest() && documents.push(request.url()));
+  await page.route(({ pathname }) => pathname.startsWith('/assets/uPlot'), (route) => route.fulfill({ status: 404 }));
+  await page.goto(`/jobs/${seeded.done}?tab=metrics`);
+  const chart = page.locator('figure').filter({ has: page.getByRole('img', { name: 'loss' }) });
+  await expect(chart.getByRole('status')).toContainText('could not be loaded');
+  expect(documents).toHaveLength(2);
+  // The others of the page are there.
+  await page.getByRole('tab', { name: 'Outputs' }).click();
+  await expect(page.getByRole('link', { name: 'Download model.json' })).toBeVisible();
 });
 
 test('a page that cannot be had is asked for in one new document, and then it is said', async ({ page }) => {

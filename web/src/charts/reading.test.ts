@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readingAt, stays, zoomed } from './reading';
+import { isDense, readingAt, stays, zoomed } from './reading';
 
 const lines = [{ name: 'loss', values: [1, null, 0.25] }, { name: 'accuracy', values: [null, null, 0.9] }];
 
@@ -7,6 +7,15 @@ it('a place says every value that there is, and that there is none', () => {
   expect(readingAt('Step 3', lines, 2, String, 'nothing')).toBe('Step 3: loss 0.25, accuracy 0.9');
   expect(readingAt('Step 1', lines, 0, String, 'nothing')).toBe('Step 1: loss 1');
   expect(readingAt('Step 2', lines, 1, String, 'nothing')).toBe('Step 2: nothing');
+});
+
+it('values that come every few seconds are dense, also with a pause between them; hours are not', () => {
+  expect(isDense([0, 5, 10, 15])).toBe(true);
+  expect(isDense([0, 5, 10, 86_400, 86_405])).toBe(true);
+  expect(isDense([0, 3600, 7200, 7210])).toBe(false);
+  expect(isDense([0, 60, 120])).toBe(false);
+  // Of one alone nothing is known: its time is told in full.
+  expect(isDense([7])).toBe(true);
 });
 
 it('zooming keeps the place in sight and never shows more than there is', () => {

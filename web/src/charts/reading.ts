@@ -4,6 +4,12 @@ export interface Read {
   values: readonly (number | null)[];
 }
 
+/** Whether minutes would not tell values from each other: most stand less than one apart, or there is but one. */
+export function isDense(seconds: readonly number[]): boolean {
+  const close = seconds.filter((at, index) => index > 0 && at - (seconds[index - 1] ?? at) < 60).length;
+  return seconds.length < 2 || close * 2 > seconds.length - 1;
+}
+
 /** Where it is, and each line's value there; lines without one are left out, unless none has any. */
 export function readingAt(where: string, lines: readonly Read[], at: number, format: (value: number) => string, nothing: string): string {
   const said = lines.flatMap(({ name, values }) => {

@@ -3,21 +3,12 @@
  * `Lines.svelte`; this file knows the library, they do not.
  */
 import type uPlot from 'uplot';
+import { Part } from '../api/part.svelte';
 import { colour } from '../theme/theme.svelte';
 
-let loading: Promise<typeof uPlot> | undefined;
-
-export function loadPlot(): Promise<typeof uPlot> {
-  loading ??= Promise.all([import('uplot'), import('uplot/dist/uPlot.min.css')]).then(
-    ([module]) => module.default,
-    (thrown: unknown) => {
-      // The next chart tries again.
-      loading = undefined;
-      throw thrown;
-    },
-  );
-  return loading;
-}
+export const library = new Part<typeof uPlot>('charts', () =>
+  Promise.all([import('uplot'), import('uplot/dist/uPlot.min.css')]).then(([module]) => module.default),
+);
 
 /** Axes in the page's colours and letters. */
 export function axis(format: (values: number[]) => string[], size: number): uPlot.Axis {

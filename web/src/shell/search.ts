@@ -6,8 +6,8 @@ import { api, call, type JobSummary, type Schemas } from '../api';
 
 /** So many of each kind. */
 const EACH = 5;
-/** So many of the newest jobs are looked through for names that only contain what was typed. */
-const RECENT = 200;
+/** So many of the newest jobs are looked through for names that only contain what was typed: a whole page of the list. */
+const RECENT = 1000;
 
 export type Kind = 'job' | 'data' | 'node' | 'pool';
 
@@ -24,9 +24,15 @@ export interface Found {
 const part = encodeURIComponent;
 const has = (name: string | null | undefined, text: string) => (name ?? '').toLowerCase().includes(text.toLowerCase());
 
-/** Jobs whose name begins so, then newer ones that have it in their name: a few, each once. */
+/** As names are usually written: the server knows how one begins letter by letter, small or capital. */
+export function spellings(text: string): string[] {
+  const small = text.toLowerCase();
+  return [...new Set([text, small, small.charAt(0).toUpperCase() + small.slice(1), text.toUpperCase()])];
+}
+
+/** Jobs whose name begins so, the newest first, then newer ones that have it in their name: a few, each once. */
 export function jobsNamed(text: string, begins: readonly JobSummary[], recent: readonly JobSummary[]): JobSummary[] {
-  const all = [...begins, ...recent.filter(({ name }) => has(name, text))];
+  const all = [...begins.toSorted((a, b) => b.id - a.id), ...recent.filter(({ name }) => has(name, text))];
   return [...new Map(all.map((job) => [job.id, job])).values()].slice(0, EACH);
 }
 
@@ -56,10 +62,10 @@ export class Search {
   private async jobs(text: string, signal: AbortSignal): Promise<JobSummary[]> {
     // The newest are asked for once: they serve all that is typed.
     this.recent ??= call(api.GET('/api/v1/jobs', { params: { query: { limit: RECENT } } })).then(({ items }) => items);
-    const begins = call(api.GET('/api/v1/jobs', { params: { query: { name: text, limit: EACH } }, signal }));
+    const begins = spellings(text).map((name) => call(api.GET('/api/v1/jobs', { params: { query: { name, limit: EACH } }, signal })));
     try {
-      const [{ items }, recent] = await Promise.all([begins, this.recent]);
-      return jobsNamed(text, items, recent);
+      const [recent, ...pages] = await Promise.all([this.recent, ...begins]);
+      return jobsNamed(text, pages.flatMap(({ items }) => items), recent);
     } catch (thrown) {
       this.recent = undefined;
       throw thrown;

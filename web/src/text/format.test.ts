@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytesIn, clock, creditsAlikeIn, creditsExactIn, creditsIn, creditsSumIn, durationIn, hourIn, momentIn, percentIn, relativeIn, stretchIn, valueIn } from './format';
+import { bytesIn, clock, costIn, creditsAlikeIn, creditsExactIn, creditsIn, creditsSumIn, durationIn, hourIn, momentIn, percentIn, relativeIn, stretchIn, valueIn } from './format';
 import { formatTag, preferred, wordTag } from './locale.svelte';
 
 describe('formats', () => {
@@ -12,12 +12,13 @@ describe('formats', () => {
     expect(creditsIn('de', '1234.5')).toBe('1.234,50');
   });
 
-  it('write credits that stand together with the same digits, so that what comes back leaves nothing', () => {
+  it('write credits that stand together with the same digits, four at most, and nothing but nothing as nothing', () => {
     const alike = (...amounts: (string | number)[]) => amounts.map(creditsAlikeIn('en', amounts));
-    expect(alike('0.104274', '0.103681', '0.000593')).toEqual(['0.10', '0.10', '0.00']);
+    expect(alike('0.104274', '0.103681', '0.000593')).toEqual(['0.10', '0.10', '<0.01']);
     expect(alike('6.06', '4.848', '1.212')).toEqual(['6.06', '4.85', '1.21']);
-    expect(alike('0.000593', '0.000004', 0)).toEqual(['0.00059', '0.00000', '0.00000']);
-    expect(alike('-0.0004', '12')).toEqual(['0.00', '12.00']);
+    expect(alike('0.000593', '0.000004', 0)).toEqual(['0.0006', '<0.0001', '0.0000']);
+    expect(alike('-0.0004', '12')).toEqual(['>-0.01', '12.00']);
+    expect(alike('0.00001', '-0.00001')).toEqual(['<0.0001', '>-0.0001']);
     expect(alike()).toEqual([]);
     // Whatever the amounts: as many digits each, and none further away than half of the last one.
     let seed = 7;
@@ -27,25 +28,37 @@ describe('formats', () => {
       const shown = alike(...amounts);
       const digits = new Set(shown.map((text) => text.split('.')[1]?.length));
       expect(digits.size, `${amounts} as ${shown}`).toBe(1);
+      expect([...digits][0], `${amounts} as ${shown}`).toBeLessThanOrEqual(4);
       const last = 10 ** -([...digits][0] ?? 0);
-      amounts.forEach((amount, at) => expect(Math.abs(Number(shown[at]?.replaceAll(',', '')) - amount), `${amounts} as ${shown}`).toBeLessThanOrEqual(last / 2 + 1e-9));
-      if (amounts.some((amount) => amount !== 0)) expect(shown.join(), `${amounts} as ${shown}`).toMatch(/[1-9]/);
+      amounts.forEach((amount, at) => {
+        const text = shown[at]?.replaceAll(',', '') ?? '';
+        const off = /^[<>]/.test(text) ? Math.abs(amount) : Math.abs(Number(text) - amount);
+        expect(off, `${amounts} as ${shown}`).toBeLessThanOrEqual(last / 2 + 1e-9);
+        expect(/[1-9]/.test(text), `${amounts} as ${shown}`).toBe(amount !== 0);
+      });
     }
   });
 
   it('write a sum of credits so that it adds up as it is shown', () => {
     const sum = (came: number, went: number) => [came, went, came - went].map((micro) => micro / 1e6).map(creditsSumIn('en', came / 1e6, went / 1e6, (came - went) / 1e6));
-    expect(sum(104_274, 103_681)).toEqual(['0.10', '0.10', '0.00']);
-    expect(sum(525_000, 524_800)).toEqual(['0.525', '0.525', '0.000']);
+    expect(sum(104_274, 103_681)).toEqual(['0.10', '0.10', '<0.01']);
+    expect(sum(525_000, 524_800)).toEqual(['0.525', '0.525', '<0.001']);
     expect(sum(6_060_000, 4_848_000)).toEqual(['6.06', '4.85', '1.21']);
-    expect(sum(4200, 4199)).toEqual(['0.0042', '0.0042', '0.0000']);
+    expect(sum(4200, 4199)).toEqual(['0.0042', '0.0042', '<0.0001']);
+    expect(sum(525_000, 525_000)).toEqual(['0.53', '0.53', '0.00']);
     let seed = 11;
     const random = (most: number) => (seed = (seed * 48_271) % 2_147_483_647) % most;
     for (let round = 0; round < 500; round += 1) {
       const came = random(10 ** (1 + (round % 8)));
-      const [a = '', b = '', c = ''] = sum(came, random(came + 1)).map((text) => text.replaceAll(',', ''));
+      const [a = '', b = '', c = ''] = sum(came, random(came + 1)).map((text) => text.replace(/^<.*/, '0').replaceAll(',', ''));
       expect(Number(a) - Number(b), `${a} less ${b}`).toBeCloseTo(Number(c), 9);
     }
+  });
+
+  it('write what a job costs alike in every list, and so that its page does not say otherwise', () => {
+    expect(['6.063241', '0.000593', '0', '1234.5'].map((amount) => costIn('en', amount))).toEqual(['6.06', '<0.01', '0.00', '1,234.50']);
+    // 0.104274 was charged and 0.103681 came back: the same on the page of the job.
+    expect(creditsSumIn('en', '0.104274', '0.103681', '0.000593')('0.000593')).toBe(costIn('en', '0.000593'));
   });
 
   it('keep every digit of credits for titles, where some are not shown', () => {

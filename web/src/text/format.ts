@@ -15,6 +15,11 @@ function kept<T>(key: string, make: () => T): T {
   return made;
 }
 
+/** A credit has a million parts. */
+const DIGITS_MAX = 6;
+/** Where many amounts stand below one another. */
+const IN_COLUMNS_MAX = 4;
+
 function numbers(tag: string, options: Intl.NumberFormatOptions): Intl.NumberFormat {
   return kept(`n${tag}${JSON.stringify(options)}`, () => new Intl.NumberFormat(tag, options));
 }
@@ -25,10 +30,15 @@ function dates(tag: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeF
 
 /**
  * Credits that stand together, in a column: all with the same digits behind the point. These
- * are two; where even the largest amount is less than a hundredth, as many as show two digits of it.
+ * are two; where even the largest amount is less than a hundredth, three or four.
  */
 export function creditsAlikeIn(tag: string, amounts: Iterable<string | number>): (amount: string | number) => string {
-  return shownWith(tag, digitsFor(amounts));
+  return shownWith(tag, digitsFor(amounts, IN_COLUMNS_MAX));
+}
+
+/** What a job costs, in any list: two digits, whatever stands beside it. */
+export function costIn(tag: string, amount: string | number): string {
+  return shownWith(tag, 2)(amount);
 }
 
 /**
@@ -40,26 +50,32 @@ export function creditsSumIn(tag: string, came: string | number, went: string | 
     const size = Math.round(Math.abs(Number(amount)) * 1e6) / 10 ** (6 - digits);
     return Math.sign(Number(amount)) * Math.round(size);
   };
-  let digits = digitsFor([came, went, left]);
-  while (digits < 6 && rounded(came, digits) - rounded(went, digits) !== rounded(left, digits)) digits += 1;
+  let digits = digitsFor([came, went, left], IN_COLUMNS_MAX);
+  while (digits < DIGITS_MAX && rounded(came, digits) - rounded(went, digits) !== rounded(left, digits)) digits += 1;
   return shownWith(tag, digits);
 }
 
-function digitsFor(amounts: Iterable<string | number>): number {
+function digitsFor(amounts: Iterable<string | number>, most: number): number {
   let largest = 0;
   for (const amount of amounts) largest = Math.max(largest, Math.abs(Number(amount)));
-  return largest > 0 && largest < 0.01 ? Math.min(6, 1 - Math.floor(Math.log10(largest))) : 2;
+  return largest > 0 && largest < 0.01 ? Math.min(most, 1 - Math.floor(Math.log10(largest))) : 2;
 }
 
 function shownWith(tag: string, digits: number): (amount: string | number) => string {
-  // What is rounded to nothing has no sign.
-  const format = numbers(tag, { minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: 'negative' });
-  return (amount) => format.format(Number(amount));
+  const format = numbers(tag, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const least = 10 ** -digits;
+  return (amount) => {
+    const given = Number(amount);
+    // What is not nothing is not shown as nothing.
+    if (given > 0 && given < least / 2) return `<${format.format(least)}`;
+    if (given < 0 && given > -least / 2) return `>${format.format(-least)}`;
+    return format.format(given);
+  };
 }
 
 /** Credits that stand alone. */
 export function creditsIn(tag: string, amount: string | number): string {
-  return creditsAlikeIn(tag, [amount])(amount);
+  return shownWith(tag, digitsFor([amount], DIGITS_MAX))(amount);
 }
 
 /** Every digit of an amount, for titles; nothing where it is shown with all of them anyway. */
@@ -206,6 +222,7 @@ export function relativeIn(tag: string, at: Moment, now: Moment = Date.now()): s
 
 export const credits = (amount: string | number) => creditsIn(locale.tag, amount);
 export const creditsAlike = (amounts: Iterable<string | number>) => creditsAlikeIn(locale.tag, amounts);
+export const cost = (amount: string | number) => costIn(locale.tag, amount);
 export const creditsSum = (came: string | number, went: string | number, left: string | number) => creditsSumIn(locale.tag, came, went, left);
 export const creditsExact = (amount: string | number, shown: string) => creditsExactIn(locale.tag, amount, shown);
 export const fixed = (value: number, digits: number) => fixedIn(locale.tag, value, digits);

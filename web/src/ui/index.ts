@@ -1,5 +1,5 @@
 /** Everything that pages are built of. */
-export { sure } from './ask.svelte';
+export { sure, sureOf } from './ask.svelte';
 export { default as Amount } from './Amount.svelte';
 export { default as Badge, type Tone } from './Badge.svelte';
 export { default as Button } from './Button.svelte';

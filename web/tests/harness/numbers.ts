@@ -36,3 +36,21 @@ export function brokenNumbers(page: Page): Promise<string[]> {
     return broken;
   });
 }
+
+/** So much of what is cut must be seen to be of use: two or three ideographs, or half a short word. */
+const SEEN_EM_MIN = 3;
+
+/** Words that are cut to next to nothing by a box that has too little room for them. */
+export function cutWords(page: Page): Promise<string[]> {
+  return page.evaluate((least) => {
+    const boxes = [...(document.querySelector('main') ?? document.body).querySelectorAll<HTMLElement>('*')];
+    return boxes.flatMap((box) => {
+      const style = getComputedStyle(box);
+      const hides = ['hidden', 'clip'].includes(style.overflowX) && box.scrollWidth > box.clientWidth + 1;
+      // What is only read aloud or drawn is no word that is seen.
+      if (!hides || style.textOverflow !== 'ellipsis' || box.closest('.unseen, svg, [aria-hidden=true]') || !box.checkVisibility({ visibilityProperty: true, opacityProperty: true })) return [];
+      const seen = box.clientWidth / Number.parseFloat(style.fontSize);
+      return seen < least ? [`“${box.innerText.slice(0, 60)}” is cut to ${box.clientWidth} px`] : [];
+    });
+  }, SEEN_EM_MIN);
+}

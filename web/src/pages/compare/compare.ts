@@ -4,6 +4,8 @@ import type { Job } from '../../api/types';
 export interface Row {
   name: string;
   values: string[];
+  /** The same as they are shown: credits as credits. */
+  shown: string[];
   /** Whether not all are the same. */
   differs: boolean;
 }
@@ -24,13 +26,27 @@ export function flat(value: unknown, name = ''): [string, string][] {
   return [[name, String(value)]];
 }
 
-/** Rows of what was handed in, those that differ first. */
-export function parameterRows(jobs: readonly Job[]): Row[] {
+type Alike = (amounts: readonly string[]) => (amount: string) => string;
+
+/** What a bid offers: an amount, or one for each time by which it is finished. */
+const OFFERS = ['value', 'most'];
+const WORTH = /(?<="worth":")-?[\d.]+(?=")/g;
+
+/** Amounts among the values of a row, with the same digits in all of them. */
+function written(values: readonly string[], alike: Alike): string[] {
+  const alone = /^-?\d+(\.\d+)?$/;
+  const amounts = values.flatMap((value) => (alone.test(value) ? [value] : (value.match(WORTH) ?? [])));
+  const money = alike(amounts);
+  return values.map((value) => (alone.test(value) ? money(value) : value.replace(WORTH, money)));
+}
+
+/** Rows of what was handed in, those that differ first; credits are written by `alike`. */
+export function parameterRows(jobs: readonly Job[], alike: Alike): Row[] {
   const flattened = jobs.map((job) => new Map([...flat(job.spec), ...argumentsOf(job.spec.work.command ?? [])]));
   const names = [...new Set(flattened.flatMap((one) => [...one.keys()]))].filter((name) => name !== 'name' && name !== 'priority');
   const rows = names.map((name) => {
     const values = flattened.map((one) => one.get(name) ?? '');
-    return { name, values, differs: new Set(values).size > 1 };
+    return { name, values, shown: OFFERS.includes(name) ? written(values, alike) : values, differs: new Set(values).size > 1 };
   });
   return rows.sort((a, b) => Number(b.differs) - Number(a.differs) || (a.name < b.name ? -1 : 1));
 }

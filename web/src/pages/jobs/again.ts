@@ -24,8 +24,9 @@ export async function priced(id: number): Promise<{ job: NewJob; quote: Quote | 
   return { job, quote };
 }
 
-/** Hands a job in again, for no more than was agreed to. */
-export function retry(id: number, most: string | undefined) {
+/** Hands a job in again, for no more than was agreed to; a fresh one leaves its checkpoints behind. */
+export function retry(id: number, most: string | undefined, fresh: boolean) {
   const header = { 'idempotency-key': idempotencyKey() };
-  return call(api.POST('/api/v1/jobs/{id}/retry', { params: { path: { id }, header, query: most === undefined ? {} : { most } } }));
+  const query = { ...(most !== undefined && { most }), ...(fresh && { fresh }) };
+  return call(api.POST('/api/v1/jobs/{id}/retry', { params: { path: { id }, header, query } }));
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PricePoint } from '../../api/types';
-import { calendarOf, cheapestStart, ends, heat, priceOf, stairs, stepSeconds } from './fares';
+import { calendarOf, cheapestStart, ends, fullest, heat, priceOf, stairs, stepSeconds } from './fares';
 
 function point(from: Date, gpu: number, cpu = 0.5): PricePoint {
   const to = new Date(from.getTime() + 3_600_000);
@@ -24,6 +24,16 @@ describe('the calendar', () => {
 
   it('asks for stretches that fit into hours of any zone', () => {
     expect([0, -60, 330, -570, 345].map(stepSeconds)).toEqual([3600, 3600, 1800, 1800, 900]);
+  });
+});
+
+describe('what of a pool is used', () => {
+  it('is told of what is used most, and of GPUs where nothing is used more', () => {
+    expect(fullest([0.98, 0.4, 0], true)).toEqual({ resource: 'cpu', share: 0.98 });
+    expect(fullest([0.2, 0.9, 0.3], true)).toEqual({ resource: 'memory', share: 0.9 });
+    expect(fullest([0.5, 0.1, 0.5], true)).toEqual({ resource: 'gpu', share: 0.5 });
+    expect(fullest([], true)).toEqual({ resource: 'gpu', share: 0 });
+    expect(fullest([0, 0, 1], false)).toEqual({ resource: 'cpu', share: 0 });
   });
 });
 

@@ -11,6 +11,23 @@ export function hasGpus(points: readonly PricePoint[]): boolean {
   return points.some((point) => Number(point.gpu) > 0);
 }
 
+/** In the order in which the server gives shares. */
+export const RESOURCES = ['cpu', 'memory', 'gpu'] as const;
+export type Resource = (typeof RESOURCES)[number];
+
+export interface Share {
+  resource: Resource;
+  share: number;
+}
+
+/** What of a pool is used most, by its name: where its cores are full, that many of its GPUs are idle is no room. */
+export function fullest(shares: readonly number[], gpus: boolean): Share {
+  const all = RESOURCES.map((resource, at) => ({ resource, share: shares[at] ?? 0 })).filter(({ resource }) => gpus || resource !== 'gpu');
+  // Of those that are as full, what prices are told of.
+  const first = all.find(({ resource }) => resource === (gpus ? 'gpu' : 'cpu')) ?? { resource: 'cpu', share: 0 };
+  return all.reduce((most, one) => (one.share > most.share ? one : most), first);
+}
+
 /** How long the server's stretches must be, so that none lies in two hours of the reader's clock. */
 export function stepSeconds(zoneOffsetMinutes: number): number {
   const past = Math.abs(zoneOffsetMinutes) % 60;

@@ -7,4 +7,6 @@ export default {
   noValue: 'no value',
   readValues: (chart: string) => `Values of ${chart}`,
   readHow: 'Arrow keys go from value to value, plus and minus zoom, Escape shows everything.',
+  awaited: 'This chart comes once the server answers.',
+  failed: 'This chart could not be loaded: reload the page.',
 };

@@ -32,6 +32,8 @@ export default {
   retryTitle: 'Submit it again?',
   retryPrice: (price: string, from: string, to: string) => `It costs ${price} credits now, and runs from ${from} until ${to}.`,
   retryQueue: (queue: string, limit: string) => `It waits in the queue ${queue} and pays for what it uses, for ${limit} at most.`,
+  retryGoesOn: 'It goes on from the checkpoints that it saved.',
+  retryFresh: 'Start from the beginning',
   retryFor: (price: string) => `Submit it for ${price}`,
   retryYes: 'Submit it',
   releaseYes: 'Stop and give back',

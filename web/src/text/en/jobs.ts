@@ -43,6 +43,8 @@ export default {
   retryTitle: (count: number) => (count === 1 ? 'Submit this job again?' : `Submit ${count} jobs again?`),
   retryPrice: (count: string, price: string) => (count === '1' ? `One has a promise, which costs ${price} credits now.` : `${count} have promises, which cost ${price} credits now.`),
   retryQueue: (count: string) => (count === '1' ? 'One waits in its queue and pays for what it uses.' : `${count} wait in their queues and pay for what they use.`),
+  retryGoesOn: 'They go on from the checkpoints that they saved.',
+  retryFresh: 'Start from the beginning',
   retryYes: (count: number) => (count === 1 ? 'Submit it' : `Submit ${count} jobs`),
   cancelYes: (count: number) => (count === 1 ? 'Cancel the job' : `Cancel ${count} jobs`),
   cancelled: (count: string) => `${count} cancelled.`,

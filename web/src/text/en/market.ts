@@ -5,6 +5,8 @@ const MECHANISM: Record<string, string> = {
   surge: 'rises with the share that is promised',
 };
 
+const OF: Record<string, string> = { gpu: 'its GPUs', cpu: 'its cores', memory: 'its memory' };
+
 const FIXED = ['first-fit', 'on-demand'];
 const WHY = {
   demand: 'Prices follow from what is promised and forecast. Work in queues has no promise and raises no price, however much of the pool it uses: a promise starts once that work has ended or, where its owner allows it, has given way.',
@@ -19,6 +21,7 @@ export default {
   noPoolsText: 'Prices appear as soon as a machine joins.',
   priceNowOf: (pool: string) => `Price now, pool ${pool}`,
   useNow: (promised: string, queueWork: string) => `${promised} promised now, ${queueWork} in use by queue work`,
+  shareOf: (share: string, resource: string) => `${share} of ${OF[resource] ?? resource}`,
   priceWhy: (name: string) => (FIXED.includes(name) ? WHY.fixed : WHY.demand),
   cheapestDay: 'Cheapest within a day',
   mechanism: 'How prices are made',
@@ -40,13 +43,14 @@ export default {
   cell: (at: string, price: string, promised: string) => `${at}: ${price}, ${promised} promised`,
   now: 'Now',
   demand: 'Demand against capacity',
-  demandLabel: (pool: string) => `Share of pool ${pool} that is promised and forecast over the coming days`,
+  demandLabel: (pool: string) => `Share of pool ${pool} that is promised and forecast over the coming days, and what queue work uses now`,
   resource: 'Resource',
   gpus: 'GPUs',
   cores: 'Cores',
   memory: 'Memory',
   promised: 'Promised',
   forecast: 'Forecast beyond that',
+  queueWorkNow: 'Queue work now',
   capacity: 'Capacity',
   noForecast: 'No demand is forecast for these days: forecasts are learnt from what was asked for, day by day.',
   ahead: 'Prices ahead',

@@ -57,6 +57,7 @@ export const REFUSED: Sayings = {
       ? `${ofGroup(scope) ? 'The group’s' : 'The account’s'} budget is ${budget.limit} credits a period: ${budget.used} are spent, and this may cost ${budget.asked}. Ask for less, or for a larger budget.`
       : `${who(scope)} may use ${counted(what, limit)} in a period: ${counted(what, used)} used, and this asks for ${counted(what, asked)}. Ask for less, or for more quota.`;
   },
+  part_failed: () => 'This part of the page could not be loaded: reload the page.',
   unreachable: () => 'The server does not answer: check the connection, then try again.',
   bad_duration: ({ given, most }) => `A duration of ${span(given)} is out of range: give more than zero and at most ${span(most)}.`,
   bad_window: () => 'The window is empty or out of range: give a deadline after the start.',

@@ -50,6 +50,19 @@ describe('Chinese', () => {
     expect(whyText(waiting('quota', { refusal: { code: 'funds', balance: 0, needed: 1_000_000 } }))).toContain('需要 1.00');
   });
 
+  it('names no number of the core, and says what the largest node has', () => {
+    locale.language = 'zh';
+    expect(problemText(problem('unknown_node', { node: 7 }))).toBe('没有该节点，或它已离开：请查看节点列表中的名称');
+    const never = (best: string) => problemText(problem('never_fits', { asked: 'gpu: 16', best }));
+    expect(never('the largest node has 8 GPUs of 80Gi, 64 cores and 512Gi of memory; what one node has not is asked for as replicas, or as a total of GPUs')).toBe(
+      '没有节点能容纳一个副本（gpu: 16），即使空闲也不行，最大的节点有 8 个 GPU（各 80Gi）、64 核、512Gi 内存，单个节点不足的部分可按副本或 GPU 总数申请：请减少需求，或换型号或资源池',
+    );
+    expect(never('the largest node has no GPUs, 2.5 cores and 3.5Gi of memory')).toContain('最大的节点有 0 个 GPU、2.5 核、3.5Gi 内存：');
+    expect(never('there are no nodes')).toContain('目前没有任何节点');
+    expect(never('nodes that could are not in the pool or domain')).toContain('缺少标签');
+    expect(never('something new')).toBe('没有节点能容纳一个副本（gpu: 16），即使空闲也不行：请减少需求，或换型号或资源池');
+  });
+
   it('says what a wrong field takes', () => {
     locale.language = 'zh';
     expect(problemText(problem('bad_field', {}, 'password'))).toMatch(/密码.*10 个以上/);

@@ -9,4 +9,6 @@ export default {
   noValue: '无数值',
   readValues: (chart: string) => `${chart}的数值`,
   readHow: '方向键逐个读取数值，加减号缩放，Escape 显示全部。',
+  awaited: '服务器应答后将显示此图表。',
+  failed: '此图表无法加载：请刷新页面。',
 } satisfies Translation<typeof en>;

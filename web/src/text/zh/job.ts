@@ -35,6 +35,8 @@ export default {
   retryTitle: '再次提交？',
   retryPrice: (price: string, from: string, to: string) => `现在的价格为 ${price} 信用点，运行时间为 ${from} 至 ${to}。`,
   retryQueue: (queue: string, limit: string) => `作业将在队列 ${queue} 中等待，按用量付费，最长运行 ${limit}。`,
+  retryGoesOn: '将从其保存的检查点继续。',
+  retryFresh: '从头开始',
   retryFor: (price: string) => `以 ${price} 提交`,
   retryYes: '提交',
   releaseYes: '停止并归还',

@@ -46,6 +46,8 @@ export default {
   retryTitle: (count: number) => (count === 1 ? '再次提交该作业？' : `再次提交 ${count} 个作业？`),
   retryPrice: (count: string, price: string) => `${count} 个有承诺时段，现在共需 ${price} 信用点。`,
   retryQueue: (count: string) => `${count} 个在队列中等待，按用量付费。`,
+  retryGoesOn: '将从各自保存的检查点继续。',
+  retryFresh: '从头开始',
   retryYes: (count: number) => (count === 1 ? '提交' : `提交 ${count} 个作业`),
   cancelYes: (count: number) => (count === 1 ? '取消作业' : `取消 ${count} 个作业`),
   cancelled: (count: string) => `已取消 ${count} 个。`,

@@ -8,6 +8,8 @@ const MECHANISM: Record<string, string> = {
   surge: '随已承诺的比例上涨',
 };
 
+const OF: Record<string, string> = { gpu: ' GPU 的', cpu: '核的', memory: '内存的' };
+
 const FIXED = ['first-fit', 'on-demand'];
 const WHY = {
   demand: '价格取决于已承诺和预测的需求。队列作业没有承诺，无论占用多少资源池都不会抬高价格：承诺的作业在队列作业结束后开始，或在其所有者允许时由其让出资源后开始。',
@@ -21,7 +23,8 @@ export default {
   noPools: '还没有带节点的资源池',
   noPoolsText: '有机器加入后即显示价格。',
   priceNowOf: (pool: string) => `资源池 ${pool} 当前价格`,
-  useNow: (promised: string, queueWork: string) => `目前已承诺 ${promised}，队列作业占用 ${queueWork}`,
+  useNow: (promised: string, queueWork: string) => `目前已承诺${promised}，队列作业占用${queueWork}`,
+  shareOf: (share: string, resource: string) => `${OF[resource] ?? resource} ${share}`,
   priceWhy: (name: string) => (FIXED.includes(name) ? WHY.fixed : WHY.demand),
   cheapestDay: '一天内最低',
   mechanism: '定价方式',
@@ -43,13 +46,14 @@ export default {
   cell: (at: string, price: string, promised: string) => `${at}：${price}，已承诺 ${promised}`,
   now: '现在',
   demand: '需求与容量',
-  demandLabel: (pool: string) => `资源池 ${pool} 未来几天已承诺和预测的比例`,
+  demandLabel: (pool: string) => `资源池 ${pool} 未来几天已承诺和预测的比例，以及队列作业目前的占用`,
   resource: '资源',
   gpus: 'GPU',
   cores: '核',
   memory: '内存',
   promised: '已承诺',
   forecast: '另有预测',
+  queueWorkNow: '队列作业（目前）',
   capacity: '容量',
   noForecast: '这些天没有预测需求：预测由历史询价逐日学习而来。',
   ahead: '未来价格',

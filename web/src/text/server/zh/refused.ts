@@ -12,6 +12,18 @@ const counted = (what: unknown, given: unknown) => {
 
 const who = (scope: unknown) => (ofGroup(scope) ? '该组' : '该账户');
 
+/** What the largest node has, or why those that could hold it do not; the core says it in its own words alone. */
+function largest(best: unknown): string {
+  const told = String(best ?? '');
+  const has = /^the largest node has (?:no GPUs|(\d+) GPUs of ([^,]+)), ([^,]+) cores and (.+?) of memory(; .+)?$/.exec(told);
+  if (has) {
+    const [, gpus, each, cores, memory, split] = has;
+    return `，最大的节点有 ${gpus === undefined ? '0 个 GPU' : `${gpus} 个 GPU（各 ${each}）`}、${cores} 核、${memory} 内存${split ? '，单个节点不足的部分可按副本或 GPU 总数申请' : ''}`;
+  }
+  if (told.startsWith('there are no nodes')) return '，目前没有任何节点';
+  return told.startsWith('nodes that could') ? '，能容纳的节点不在所选资源池或域中、缺少标签、留给更大的作业或更高级别，或不接受承诺' : '';
+}
+
 const field = (name: unknown) => fieldText({ field: name });
 
 export const REFUSED: Sayings = {
@@ -33,7 +45,7 @@ export const REFUSED: Sayings = {
   unknown: ({ kind: of, name, known }) => name === undefined ? '没有此名称：请先查看列表' : `没有名为 “${String(name)}” 的${kind(of)}：已有 ${Array.isArray(known) && known.length > 0 ? known.join('、') : '无'}`,
   unknown_user: () => '没有该用户：请先创建账户',
   unknown_group: () => '没有该组：请先创建',
-  unknown_node: ({ node }) => `没有节点 ${node}，或它已离开`,
+  unknown_node: () => '没有该节点，或它已离开：请查看节点列表中的名称',
   unknown_job: ({ job }) => job === undefined ? '没有您可以查看的该作业' : `没有作业 ${job}，或它早已结束`,
   unknown_hold: () => '该保留不存在或已过期：请重新询价',
   no_room: () => '时间窗口内没有空位：请放宽窗口，或减少需求',
@@ -70,7 +82,7 @@ export const REFUSED: Sayings = {
   not_with_bid: () => '出价作业不能使用批量或前置作业：请改为排队',
   no_array: ({ job }) => `作业 ${job} 不属于批量作业：请单独取消`,
   others_bid: () => '只能为自己出价',
-  never_fits: ({ asked }) => `没有节点能容纳一个副本（${String(asked)}），即使空闲也不行：请减少需求，或换型号或资源池`,
+  never_fits: ({ asked, best }) => `没有节点能容纳一个副本（${String(asked)}），即使空闲也不行${largest(best)}：请减少需求，或换型号或资源池`,
   gang_never_fits: ({ asked, most, each, pool, pools, within }) => `${typeof each === 'string' ? `请求 ${n(asked)} 个副本（${each}）` : `请求 ${n(asked)} 个 GPU`}，而${Number(pools) > 1 ? '作业只能在一个资源池中运行，可用的最大的' : ''}资源池 ${String(pool)} ${typeof each === 'string' ? '即使空闲也只能容纳' : '只有'} ${n(most)} 个${Array.isArray(within) && within.length > 0 ? `（${within.join('、')}）` : ''}：请减少`,
   not_group_admin: () => '您不是该组的管理员：请联系组管理员',
   wrong_state: ({ job, state }) => `作业 ${job} ${STATE[String(state)] ?? String(state)}，不能执行此操作`,
@@ -125,6 +137,7 @@ export const REFUSED: Sayings = {
   no_terminal: () => '此作业没有可连接的终端：请在提交时使用 --pty（terminal: true）',
   not_running: () => '没有正在运行的任务可连接：请查看其日志或说明',
   unreachable: () => '服务器没有应答：请检查网络，然后重试',
+  part_failed: () => '本页的这一部分无法加载：请刷新页面',
   internal: () => '服务器内部出错：其日志中有此请求的编号',
   shared_user: () => '服务器没有 root 权限，所有账户的作业都以同一用户运行，彼此的文件无法隔离：请以 root 启动，或在信任所有人时使用 --insecure-shared-user',
   last_administrator: () => '这是最后一位管理员：请先任命另一位',
