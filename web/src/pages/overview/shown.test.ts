@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobSummary } from '../../api';
-import { counted, shown, unique } from './shown';
+import { counted, shown } from './shown';
 
 const job = (id: number, state: string, promised_start?: string) => ({ id, state, promised_start }) as JobSummary;
 const ids = (jobs: JobSummary[]) => jobs.map(({ id }) => id);
@@ -18,13 +18,6 @@ describe('the jobs of the overview', () => {
     const later = job(1, 'promised', '2026-11-18T00:00:00Z');
     const sooner = job(2, 'promised', '2026-11-17T00:00:00Z');
     expect(ids(shown([job(3, 'waiting'), later, job(4, 'running'), sooner, job(5, 'starting')], 12))).toEqual([5, 4, 2, 1, 3]);
-  });
-
-  test('are each there once, as they are now', () => {
-    const now = Date.parse('2026-11-17T12:00:00Z');
-    const before = [job(1, 'promised', '2026-11-17T11:00:00Z'), job(2, 'promised', '2026-11-17T13:00:00Z'), job(3, 'promised', '2026-11-17T14:00:00Z')];
-    const last = [job(3, 'waiting'), job(4, 'promised', '2026-11-17T15:00:00Z'), job(4, 'running')];
-    expect(unique(before, last, now).map(({ id, state }) => [id, state])).toEqual([[2, 'promised'], [3, 'waiting'], [4, 'running']]);
   });
 
   test('are some of each where there are too many', () => {

@@ -7,12 +7,6 @@ export function counted({ counts, at_least }: Schemas['JobCounts'], states: read
   return `${number(states.reduce((sum, state) => sum + (counts[state] ?? 0), 0))}${more ? '+' : ''}`;
 }
 
-/** Each once, as it was last asked for; of what was asked for before, only what has not begun since. */
-export function unique(before: readonly JobSummary[], last: readonly JobSummary[], now: number): JobSummary[] {
-  const ahead = before.filter(({ promised_start }) => promised_start && Date.parse(promised_start) > now);
-  return [...new Map([...ahead, ...last].map((job) => [job.id, job])).values()];
-}
-
 const by = (state: string) => ({ promised: 1, waiting: 2 })[state] ?? 0;
 
 /**
