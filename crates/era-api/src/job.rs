@@ -414,6 +414,19 @@ pub struct MetricFilter {
     pub step_to: Option<u64>,
 }
 
+/// Where a job stands, and how it ended once it has.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JobStatus {
+    pub job: u64,
+    #[serde(flatten)]
+    pub explanation: Explanation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Its exit code, once it has ended with one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+}
+
 /// One recorded value of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct MetricPoint {

@@ -19,6 +19,7 @@ pub mod feed;
 pub mod files;
 mod gather;
 pub mod groups;
+pub mod idempotency;
 pub mod image_builds;
 pub mod image_engine;
 pub mod images;

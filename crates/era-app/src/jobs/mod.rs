@@ -4,5 +4,6 @@ pub mod change;
 pub mod logs;
 pub mod metrics;
 pub mod rows;
+pub mod status;
 pub mod terminal;
 pub mod view;

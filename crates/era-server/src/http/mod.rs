@@ -33,7 +33,6 @@ pub mod proxy;
 mod queries;
 mod queues;
 mod quotes;
-pub mod reading;
 mod secrets;
 pub mod serve;
 mod sessions;
