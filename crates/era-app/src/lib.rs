@@ -25,6 +25,7 @@ pub mod image_engine;
 pub mod images;
 pub mod influx;
 pub mod jobs;
+pub mod journal;
 pub mod lab;
 pub mod lab_runs;
 pub mod launch;
