@@ -341,6 +341,92 @@ pub struct Extend {
     pub most: Credits,
 }
 
+/// Which lines of a log are wanted.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams,
+)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct LogFilter {
+    /// From this offset: `next` of the line before. From the first line that is kept where
+    /// nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// Most lines, up to 1000. Not for a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<u32>,
+    /// Only so many of the last lines, up to 1000, instead of those from an offset. Not for a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 1000)]
+    pub last: Option<u32>,
+    /// Of this attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// Of this replica.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// `json` for a page, `text` for all of it as it was printed.
+    #[serde(default, skip_serializing_if = "LogFormat::is_json")]
+    #[param(inline)]
+    pub format: LogFormat,
+}
+
+/// How a log is given out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// Lines, in pages.
+    #[default]
+    Json,
+    /// As it was printed.
+    Text,
+}
+
+impl LogFormat {
+    /// Whether it is what is given out where nothing is said.
+    fn is_json(&self) -> bool {
+        *self == LogFormat::Json
+    }
+}
+
+/// Which recorded values are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct MetricFilter {
+    /// Of these names, by comma; of all where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<String>,
+    /// At most so many of each name and replica, from 1 to 10000: the first, the last, and of
+    /// equal stretches in between the lowest and the highest, so that no peak is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 10000)]
+    pub points: Option<u32>,
+    /// Of this replica.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// From this step on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_from: Option<u64>,
+    /// Up to and with this step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_to: Option<u64>,
+}
+
+/// Where a job stands, and how it ended once it has.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JobStatus {
+    pub job: u64,
+    #[serde(flatten)]
+    pub explanation: Explanation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Its exit code, once it has ended with one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+}
+
 /// One recorded value of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct MetricPoint {

@@ -2,7 +2,7 @@
 
 use era_api::account::Role;
 use era_api::page::{PAGE_DEFAULT, PAGE_MAX};
-use era_core::units::JobId;
+use era_core::units::{JobId, UserId};
 use era_store::tables::{JobRow, Seen};
 
 use crate::Services;
@@ -27,6 +27,17 @@ pub async fn job(app: &Services, caller: &Caller, id: u64) -> Result<JobRow, App
     let seen = seen_by(caller);
     row.filter(|row| seen.allows(Some(row.account), Some(row.team)))
         .ok_or_else(|| AppError::not_found("job", id))
+}
+
+/// An account whose money the caller may see, by name; others do not exist for it.
+pub async fn account(app: &Services, caller: &Caller, name: &str) -> Result<UserId, AppError> {
+    let account = match name == caller.name {
+        true => Some((caller.user, caller.group)),
+        false => app.feed.tables().account(name).await?,
+    };
+    let seen = seen_by(caller);
+    let account = account.filter(|(account, team)| seen.allows(Some(*account), Some(*team)));
+    Ok(account.ok_or_else(|| AppError::not_found("account", name))?.0)
 }
 
 /// A job to filter by, of those that there can be.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use era_store::Store;
 
-use crate::images::ImageEngine;
+use crate::image_engine::ImageEngine;
 use crate::{asks, auth, driver, feed, lab, launch, reach, report};
 
 /// What every use case can reach. A clone shares.

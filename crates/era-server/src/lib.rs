@@ -6,6 +6,8 @@
 pub mod boot;
 pub mod http;
 pub mod page;
+mod problem;
+mod reading;
 pub mod tcp;
 
 use era_app::Services;

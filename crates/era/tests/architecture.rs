@@ -62,9 +62,7 @@ const SHARED_NAMES: &[(&str, &str)] = &[
 const SHADOWS: &[(&str, &str, &str)] = &[
     ("era-api/src/job.rs", "Extend", "its name on the wire"),
     ("era-app/src/auth/token.rs", "Hash", "to be renamed"),
-    ("era-server/src/http/data/blobs.rs", "From", HTTP),
     ("era-server/src/http/extract.rs", "From", HTTP),
-    ("era-server/src/http/journal.rs", "From", HTTP),
     ("era-store/src/files/hash.rs", "Hash", "to be renamed"),
 ];
 const HTTP: &str = "the handlers are on their way into another shape, which names them anew";

@@ -5,38 +5,11 @@ use super::{Client, ClientError};
 use crate::Credits;
 use crate::data::{Kept, OutputFile};
 use crate::job::{
-    Again, Explanation, Extend, Job, JobEdit, JobFilter, JobSpec, JobSummary, LogLine, MetricPoint,
-    Refund, Submitted, TimelineLine,
+    Again, Explanation, Extend, Job, JobEdit, JobFilter, JobSpec, JobSummary, LogFilter, LogLine,
+    MetricFilter, MetricPoint, Refund, Submitted, TimelineLine,
 };
 use crate::page::{Page, PageAsk};
 use crate::quote::{QuoteAsk, Quoted};
-
-/// Which lines of a log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct LogAsk {
-    /// From this offset; from the beginning where nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u32>,
-    /// Of this attempt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attempt: Option<u32>,
-    /// Of this replica.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rank: Option<u32>,
-}
-
-/// Which recorded values.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct MetricAsk {
-    /// Of these names, by comma.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub names: Option<String>,
-    /// At most so many of each.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub points: Option<u32>,
-}
 
 impl Client {
     /// What a bid would get.
@@ -126,12 +99,12 @@ impl Client {
     }
 
     /// Some lines of a job's log.
-    pub fn logs(&self, id: u64, ask: &LogAsk) -> Result<Page<LogLine>, ClientError> {
+    pub fn logs(&self, id: u64, ask: &LogFilter) -> Result<Page<LogLine>, ClientError> {
         self.get(&format!("/jobs/{id}/logs{}", query(ask)))
     }
 
     /// Recorded values of a job.
-    pub fn metrics(&self, id: u64, ask: &MetricAsk) -> Result<Page<MetricPoint>, ClientError> {
+    pub fn metrics(&self, id: u64, ask: &MetricFilter) -> Result<Page<MetricPoint>, ClientError> {
         self.get(&format!("/jobs/{id}/metrics{}", query(ask)))
     }
 }

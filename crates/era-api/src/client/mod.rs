@@ -32,7 +32,6 @@ use ureq::config::Config;
 pub use cluster::Period;
 pub use error::ClientError;
 pub use events::EventStream;
-pub use jobs::{LogAsk, MetricAsk};
 pub use path::{encode, query};
 pub use reports::Health;
 pub use stream::{LogStream, MetricStream, Stream};

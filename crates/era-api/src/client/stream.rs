@@ -13,11 +13,10 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::stream::MaybeTlsStream;
 use tungstenite::{Connector, Message, WebSocket};
 
-use super::jobs::{LogAsk, MetricAsk};
 use super::path::query;
 use super::{CONNECT_MAX, Client, ClientError, tls};
 use crate::PREFIX;
-use crate::job::{LogLine, MetricPoint};
+use crate::job::{LogFilter, LogLine, MetricFilter, MetricPoint};
 
 /// Most bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 8 << 20;
@@ -43,12 +42,12 @@ pub struct Stream<T> {
 
 impl Client {
     /// The log of a job from an offset on, until the job is over.
-    pub fn follow_logs(&self, id: u64, ask: &LogAsk) -> Result<LogStream, ClientError> {
+    pub fn follow_logs(&self, id: u64, ask: &LogFilter) -> Result<LogStream, ClientError> {
         self.follow(format!("/jobs/{id}/logs/ws{}", query(ask)))
     }
 
     /// The metrics of a job from now on, until the job is over.
-    pub fn follow_metrics(&self, id: u64, ask: &MetricAsk) -> Result<MetricStream, ClientError> {
+    pub fn follow_metrics(&self, id: u64, ask: &MetricFilter) -> Result<MetricStream, ClientError> {
         self.follow(format!("/jobs/{id}/metrics/ws{}", query(ask)))
     }
 
@@ -230,7 +229,7 @@ mod tests {
         let url = serve(vec![line(1), format!("[{},{}]", line(2), line(3))], CloseCode::Normal);
         let client = Client::new(&url, Some("t")).unwrap();
         let lines: Vec<u64> = client
-            .follow_logs(7, &LogAsk::default())
+            .follow_logs(7, &LogFilter::default())
             .unwrap()
             .map(|line| line.unwrap().next)
             .collect();
@@ -241,7 +240,7 @@ mod tests {
     fn an_early_close_is_an_error_and_not_an_end() {
         let url = serve(vec![line(1)], CloseCode::Away);
         let client = Client::new(&url, None).unwrap();
-        let lines: Vec<_> = client.follow_logs(7, &LogAsk::default()).unwrap().collect();
+        let lines: Vec<_> = client.follow_logs(7, &LogFilter::default()).unwrap().collect();
         assert_eq!(lines.len(), 2);
         assert!(matches!(lines[1], Err(ClientError::Broken { .. })));
     }

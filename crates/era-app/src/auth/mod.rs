@@ -31,7 +31,7 @@ pub use accounts::grant;
 pub use caller::Caller;
 pub use directory::role;
 pub use directory::{Directory, GroupEntry, UserEntry};
-pub use sessions::{Issued, LoginError, NewSession, OWN_MACHINE, scopes_of};
+pub use sessions::{Issued, LoginError, NewSession, OWN_MACHINE, Session, scopes_of};
 pub use sessions::{TOKENS_MAX, caller};
 
 use throttle::Throttle;

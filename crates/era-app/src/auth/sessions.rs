@@ -73,6 +73,17 @@ pub struct Issued {
     pub live: Arc<Live>,
 }
 
+/// The account and the very token behind what somebody asks; also good while a one-time password
+/// has not been changed.
+#[derive(Clone)]
+pub struct Session {
+    /// The account with its rights.
+    pub caller: Caller,
+    /// The account as the directory has it.
+    pub account: Arc<UserEntry>,
+    pub live: Arc<Live>,
+}
+
 /// All that a role can give to a token.
 pub fn scopes_of(role: Role) -> Vec<Scope> {
     match role {

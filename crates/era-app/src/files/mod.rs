@@ -17,6 +17,7 @@ use era_store::files::{Files, Viewer};
 
 pub use directory::Directory;
 
+use crate::Services;
 use crate::auth::Caller;
 use crate::driver::Handle;
 use crate::error::{AppError, Kind};
@@ -34,6 +35,11 @@ impl Service {
     /// A service of these.
     pub fn new(files: Files, directory: Arc<dyn Directory>) -> Service {
         Service { files, directory }
+    }
+
+    /// The service of a running server.
+    pub fn of(services: &Services) -> Service {
+        Service::new(services.files.clone(), Arc::new(services.clone()))
     }
 
     /// What a caller sees of the files.

@@ -168,6 +168,18 @@ fn ahead(snapshot: &era_core::Snapshot, id: JobId) -> Vec<u64> {
     ahead[from..].to_vec()
 }
 
+/// Whether nothing more will come of a job. Everyone who follows it asks at every look, so it is
+/// the state in memory that answers, and not a database.
+pub fn is_over(services: &Services, job: JobId) -> bool {
+    let state = services.driver.snapshot();
+    match state.job(job) {
+        Ok(job) => job.ended.is_some(),
+        // The state forgets jobs a while after their end. Where another process leads, one that was
+        // just accepted may not be in it yet.
+        Err(_) => state.had_job(job),
+    }
+}
+
 /// What can be said of a job that the scheduler has forgotten.
 fn over(row: &JobRow) -> Explanation {
     let when = row.ended.map(|at| format!(" at {}", wire::stamp(at)));

@@ -1,12 +1,13 @@
 //! Webhooks: addresses that are told when something happens.
 //!
-//! [`news`] finds out in the journal what is to be told and puts it into a durable outbox;
-//! [`deliver`] sends it, signed ([`sign`]), and tries again with growing pauses. Where it may be
-//! sent is decided when the name has been resolved ([`crate::reach`]), so that no name can lead into
-//! the house. Redirects are not followed.
+//! An account makes and removes its own ([`own`]). [`news`] finds out in the journal what is to be
+//! told and puts it into a durable outbox; [`deliver`] sends it, signed ([`sign`]), and tries again
+//! with growing pauses. Where it may be sent is decided when the name has been resolved
+//! ([`crate::reach`]), so that no name can lead into the house. Redirects are not followed.
 
 pub mod deliver;
 pub mod news;
+pub mod own;
 pub mod sign;
 
 use std::time::Duration;

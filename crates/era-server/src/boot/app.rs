@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use era_app::auth::Auth;
 use era_app::feed::Feed;
-use era_app::images::ImageEngine;
+use era_app::image_engine::ImageEngine;
 use era_app::lead::{Candidate, LOOK_EVERY, Lead};
 use era_app::reach::Reach;
 use era_app::replica::Replica;

@@ -16,7 +16,7 @@ use era_app::auth::Auth;
 use era_app::auth::first_start::FirstAccount;
 use era_app::driver::{Driver, Handle, Releases, Unanswered};
 use era_app::feed::Feed;
-use era_app::images::ImageEngine;
+use era_app::image_engine::ImageEngine;
 use era_app::lab::Lab;
 use era_app::launch::{Engines, Launcher, Launching};
 use era_app::lead::{Gate, Lead};

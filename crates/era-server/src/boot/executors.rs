@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use era_app::images::ImageEngine;
+use era_app::image_engine::ImageEngine;
 use era_app::launch::Engines;
 use era_app::machine;
 use era_cloud::docker::{Address, Docker, DockerOptions, Engine};

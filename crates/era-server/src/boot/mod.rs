@@ -30,7 +30,7 @@ use era_app::auth::{AccountError, Auth};
 use era_app::clock::SystemClock;
 use era_app::driver::{Driver, Handle, Rules, Unanswered};
 use era_app::feed::{Feed, UNSEEN_MAX};
-use era_app::images::ImageEngine;
+use era_app::image_engine::ImageEngine;
 use era_app::launch::Engines;
 use era_app::lead::{self, Lead, LeadError};
 use era_app::reach::Reach;

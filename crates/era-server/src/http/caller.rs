@@ -5,15 +5,12 @@
 //! WebSocket must come from this very site. What may be done to whose job or data is decided by
 //! whoever handles these, with the questions below.
 
-use std::sync::Arc;
-
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use era_api::account::Scope;
-use era_app::auth::Caller;
-use era_app::auth::UserEntry;
 use era_app::auth::token::Live;
+use era_app::auth::{Caller, Session};
 use subtle::ConstantTimeEq;
 
 use super::Failure;
@@ -26,17 +23,6 @@ pub const COOKIE_SECURE: &str = "__Host-era_session";
 pub const COOKIE_PLAIN: &str = "era_session";
 /// Brings the second secret of a session back.
 pub const CSRF_HEADER: &str = "x-csrf-token";
-
-/// The account and the very token behind a request; also good while a one-time password has not
-/// been changed.
-#[derive(Clone)]
-pub struct Session {
-    /// The account with its rights.
-    pub caller: Caller,
-    /// The account as the directory has it.
-    pub account: Arc<UserEntry>,
-    pub live: Arc<Live>,
-}
 
 /// What a request brings to say who it is.
 fn presented(headers: &HeaderMap) -> Option<(&str, bool)> {

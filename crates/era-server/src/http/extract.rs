@@ -11,7 +11,8 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use era_spec::plain;
 use serde::de::DeserializeOwned;
 
-use super::{Failure, reading};
+use super::Failure;
+use crate::reading;
 
 /// Most bytes of a JSON body.
 pub const JSON_BYTES_MAX: usize = 1024 * 1024;
@@ -28,7 +29,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, _: &S) -> Result<Body<T>, Failure> {
         is_json(request.headers())?;
         let bytes = whole(request).await?;
-        reading::json(&bytes).map(Body)
+        Ok(Body(reading::json(&bytes)?))
     }
 }
 

@@ -4,16 +4,12 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use era_api::Problem;
 use era_app::AppError;
-use era_app::auth::password::HashError;
-use era_app::auth::{AccountError, LoginError};
 use era_app::driver::Unanswered;
-use era_app::error::{Cause, Kind};
-use era_app::lab::NotTaken;
-use era_app::wire::{BadField, Wrong};
-use era_core::Refusal;
-use era_core::offer::Declined;
+use era_app::wire::Wrong;
 use era_store::StoreError;
 use era_store::files::FilesError;
+
+use crate::problem;
 
 /// A request that failed.
 #[derive(Debug)]
@@ -68,33 +64,9 @@ impl Failure {
     }
 }
 
-fn status_of(kind: Kind) -> StatusCode {
-    match kind {
-        Kind::Malformed => StatusCode::BAD_REQUEST,
-        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Kind::Unpaid => StatusCode::PAYMENT_REQUIRED,
-        Kind::Forbidden => StatusCode::FORBIDDEN,
-        Kind::NotFound => StatusCode::NOT_FOUND,
-        Kind::Conflict => StatusCode::CONFLICT,
-        Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Kind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
-        Kind::TooMany => StatusCode::TOO_MANY_REQUESTS,
-        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Kind::NoSpace => StatusCode::INSUFFICIENT_STORAGE,
-    }
-}
-
 impl From<AppError> for Failure {
-    fn from(AppError(cause): AppError) -> Failure {
-        let Cause { kind, code, sentence, field, parameters, retry_after_s, counter_offers } =
-            *cause;
-        let mut problem = Problem::new(status_of(kind).as_u16(), &code, sentence);
-        problem.field = field;
-        problem.parameters = parameters;
-        problem.retry_after_s = retry_after_s;
-        problem.counter_offers = counter_offers;
-        Failure(Box::new(problem))
+    fn from(error: AppError) -> Failure {
+        Failure(Box::new(problem::of(error)))
     }
 }
 
@@ -109,19 +81,7 @@ macro_rules! as_a_use_case_says {
     };
 }
 
-as_a_use_case_says!(
-    AccountError,
-    BadField,
-    Declined,
-    FilesError,
-    HashError,
-    LoginError,
-    NotTaken,
-    Refusal,
-    StoreError,
-    Unanswered,
-    getrandom::Error
-);
+as_a_use_case_says!(FilesError, StoreError, Unanswered);
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
@@ -145,26 +105,21 @@ impl IntoResponse for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use era_core::units::{JobId, UserId};
-
-    #[test]
-    fn a_refusal_becomes_problem_details_of_a_fitting_status() {
-        let Failure(problem) = Failure::from(Refusal::UnknownJob { job: JobId(1) });
-        assert_eq!((problem.status, problem.code.as_str()), (404, "unknown_job"));
-        assert_eq!(problem.field.as_deref(), Some("job"));
-        let Failure(problem) = Failure::from(Refusal::OutOfOrder { given: 1, expected: 2 });
-        assert_eq!(problem.status, 500);
-    }
+    use era_app::auth::LoginError;
+    use era_core::Refusal;
+    use era_core::units::UserId;
 
     #[test]
     fn who_waits_is_told_for_how_long() {
         let response = Failure::from(Unanswered::Busy).into_response();
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["retry-after"], "1");
-        let response = Failure::from(LoginError::Throttled { wait_ms: 2500 }).into_response();
+        let response =
+            Failure::from(AppError::from(LoginError::Throttled { wait_ms: 2500 })).into_response();
         assert_eq!(response.status(), 429);
         assert_eq!(response.headers()["retry-after"], "3");
-        let unknown = Failure::from(Refusal::UnknownUser { user: UserId(3) }).into_response();
+        let unknown = AppError::from(Refusal::UnknownUser { user: UserId(3) });
+        let unknown = Failure::from(unknown).into_response();
         assert!(!unknown.headers().contains_key("retry-after"));
     }
 }

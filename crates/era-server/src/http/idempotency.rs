@@ -1,10 +1,5 @@
-//! Idempotency keys: whoever repeats a creation with the same key gets the same answer, and the
-//! creation happens once.
-//!
-//! A key is claimed on the disk before the work and answered after it; if the server goes down in
-//! between, a repetition is told that the outcome is not known, rather than done again. Jobs and
-//! holds are not kept here: the core knows their keys itself, in the same transaction as their
-//! effect ([`core_key`]). A key belongs to its account, so accounts cannot collide.
+//! Idempotency keys of HTTP: the header that brings one, which creations take one, and what makes a
+//! request another one.
 
 use axum::extract::{MatchedPath, OptionalFromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -12,10 +7,10 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use era_api::job::Submitted;
-use era_app::auth::now_ms;
 use era_app::auth::token::hex;
+use era_app::idempotency::{ClaimedKey, KEY_MAX, KeyUse, claim, core_key};
 use era_core::units::{Name, UserId};
-use era_store::accounts::{Claim, KeyedAnswer};
+use era_store::accounts::KeyedAnswer;
 use tracing::Instrument;
 
 use super::failure::Told;
@@ -26,8 +21,6 @@ use crate::App;
 pub const HEADER: &str = "idempotency-key";
 /// Says that an answer was given before.
 const REPLAYED: &str = "idempotency-replayed";
-/// Longest key.
-pub const KEY_MAX: usize = 255;
 /// Creations whose keys the core keeps.
 const KEPT_BY_CORE: [&str; 2] = ["/api/v1/jobs", "/api/v1/quotes"];
 /// Creations whose answers are not kept, since they have secrets in them that must not lie on a
@@ -55,12 +48,6 @@ pub fn key_of(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
             Err(Failure::new(StatusCode::BAD_REQUEST, "bad_key", detail).about(HEADER))
         }
     }
-}
-
-/// The key of a submission as the core keeps it: of bounded length, and the account's own.
-pub fn core_key(user: UserId, key: &str) -> Option<Name> {
-    let hash = blake3::hash(format!("{}\n{key}", user.0).as_bytes());
-    Name::new(&hex(&hash.as_bytes()[..24])).ok()
 }
 
 /// The key that a submission brings.
@@ -109,43 +96,28 @@ async fn kept(app: &App, request: Request, next: Next) -> Result<Response, Failu
     let (parts, body) = request.into_parts();
     let bytes = extract::whole(Request::new(body)).await?;
     let fingerprint = fingerprint(&method, &uri, &bytes);
-    let name = hex(blake3::hash(key.as_bytes()).as_bytes());
-    let rows = app.auth.rows();
-    match rows.claim_key(caller.user.0, &name, &fingerprint, now_ms()).await? {
-        Claim::New => {}
-        Claim::Answered(answer) => return Ok(again(answer)),
-        Claim::Other => {
-            let detail = "the key was used before with another request: use a new key";
-            let status = StatusCode::UNPROCESSABLE_ENTITY;
-            return Err(Failure::new(status, "key_reused", detail).about(HEADER));
-        }
-        Claim::Unanswered => {
-            let detail = "the same request is being carried out, or was when the server stopped: \
-                          look whether it was done before you use a new key";
-            let failure = Failure::new(StatusCode::CONFLICT, "outcome_unknown", detail);
-            return Err(failure.about(HEADER).after(1));
-        }
-    }
+    let claimed = match claim(app, caller.user, &key, &fingerprint, HEADER).await? {
+        KeyUse::First(claimed) => claimed,
+        KeyUse::Again(answer) => return Ok(again(answer)),
+    };
     let request = Request::from_parts(parts, axum::body::Body::from(bytes));
     // Carried out on its own, so that a client that hangs up does not leave the key unanswered.
-    let (app, user) = (app.clone(), caller.user.0);
-    let work = async move { remember(&app, user, &name, next.run(request).await).await };
+    let app = app.clone();
+    let work = async move { remember(&app, claimed, next.run(request).await).await };
     tokio::spawn(work.in_current_span()).await.map_err(|error| Failure::internal(&error))?
 }
 
 /// Keeps what succeeded, and frees the key of what was refused.
 pub(super) async fn remember(
     app: &App,
-    user: u32,
-    name: &str,
+    claimed: ClaimedKey,
     response: Response,
 ) -> Result<Response, Failure> {
-    let rows = app.auth.rows();
     // These say that nothing was done, and ask to come back.
     let nothing_done = |Told(told): &Told| matches!(told.code.as_str(), "busy" | "no_leader");
     let refused = response.status().is_client_error();
     if refused || response.extensions().get().is_some_and(nothing_done) {
-        rows.free_key(user, name).await?;
+        claimed.free(app).await?;
         return Ok(response);
     }
     if !response.status().is_success() {
@@ -156,24 +128,8 @@ pub(super) async fn remember(
     let bytes = axum::body::to_bytes(body, extract::JSON_BYTES_MAX);
     let bytes = bytes.await.map_err(|error| Failure::internal(&error))?;
     let body = String::from_utf8_lossy(&bytes).into_owned();
-    let answer = KeyedAnswer { status: parts.status.as_u16(), body: without_secrets(body) };
-    rows.answer_key(user, name, &answer).await?;
+    claimed.answered(app, parts.status.as_u16(), body).await?;
     Ok(Response::from_parts(parts, axum::body::Body::from(bytes)))
-}
-
-/// Secrets that are told once are not told again, and not kept.
-fn without_secrets(body: String) -> String {
-    let Ok(mut value) = serde_json::from_str::<serde_json::Value>(&body) else { return body };
-    let Some(map) = value.as_object_mut() else { return body };
-    let told_once = ["token", "secret", "password"];
-    let mut found = false;
-    for field in told_once {
-        if let Some(secret) = map.get_mut(field).filter(|secret| secret.is_string()) {
-            *secret = serde_json::Value::from("(told once)");
-            found = true;
-        }
-    }
-    if found { value.to_string() } else { body }
 }
 
 fn again(answer: KeyedAnswer) -> Response {
@@ -206,14 +162,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_accounts_do_not_collide_and_are_names_of_the_core() {
-        let (a, b) = (core_key(UserId(1), "k").unwrap(), core_key(UserId(2), "k").unwrap());
-        assert_ne!(a, b);
-        assert_eq!(core_key(UserId(1), "k").unwrap(), a);
-        assert!(core_key(UserId(1), &"x".repeat(KEY_MAX)).is_some());
-    }
-
-    #[test]
     fn a_key_is_short_and_visible() {
         let read = |value: &[u8]| {
             let mut headers = HeaderMap::new();
@@ -225,13 +173,6 @@ mod tests {
             assert_eq!(read(bad), None);
         }
         assert!(matches!(key_of(&HeaderMap::new()), Ok(None)));
-    }
-
-    #[test]
-    fn secrets_are_not_kept() {
-        let kept = without_secrets(r#"{"token":"era_1","info":{"id":"x"}}"#.into());
-        assert!(!kept.contains("era_1") && kept.contains("\"id\""), "{kept}");
-        assert_eq!(without_secrets("[1]".into()), "[1]");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use era_app::journal;
 use futures_util::stream::unfold;
 use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
@@ -20,22 +21,21 @@ pub fn routes() -> OpenApiRouter<App> {
 #[derive(Clone, Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
-struct From {
+struct Stretch {
     /// From this segment on; from the first where nothing is said.
     segment: Option<u64>,
 }
 
 /// Every input with what was decided about it, one JSON object a line, for administrators.
-#[utoipa::path(get, path = "/journal", tag = "journal", params(From), responses(
+#[utoipa::path(get, path = "/journal", tag = "journal", params(Stretch), responses(
     (status = 200, body = String, content_type = "application/x-ndjson"),
 ))]
 async fn export(
     State(app): State<App>,
     caller: Caller,
-    Query(from): Query<From>,
+    Query(Stretch { segment }): Query<Stretch>,
 ) -> Result<Response, Failure> {
-    caller.administers()?;
-    let export = app.store.journal().export(from.segment).await?;
+    let export = journal::export(&app, &caller, segment).await?;
     // A page at a time, and only when the client has taken the one before.
     let lines = unfold(Some(export), |export| async move {
         let mut export = export?;

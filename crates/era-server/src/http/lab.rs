@@ -11,8 +11,7 @@ use era_api::Page;
 use era_api::lab::{LabAsk, LabRun};
 use era_api::page::PageAsk;
 use era_api::queue::Proposal;
-use era_app::audit;
-use era_app::paging;
+use era_app::lab_runs;
 use sha2::{Digest as _, Sha256};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -36,11 +35,7 @@ async fn runs(
     caller: Caller,
     Query(ask): Query<PageAsk>,
 ) -> Result<Json<Page<LabRun>>, Failure> {
-    caller.administers()?;
-    let (size, before) = (paging::size(&ask)?, paging::number(&ask, u64::MAX)?);
-    let runs = app.lab.runs().into_iter().filter(|run| run.id < before).take(size + 1);
-    let runs = runs.map(|run| LabRun { result: None, ..run }).collect();
-    Ok(Json(paging::page(runs, size, |run: &LabRun| run.id.to_string())))
+    Ok(Json(lab_runs::list(&app, &caller, ask)?))
 }
 
 /// Starts a simulation, a replay of this site's history under another rule, or a tuning run.
@@ -52,9 +47,7 @@ async fn start(
     from: From,
     Body(asked): Body<LabAsk>,
 ) -> Result<(StatusCode, Json<LabRun>), Failure> {
-    caller.administers()?;
-    let run = app.lab.ask(asked, Some(caller.name.clone()))?;
-    audit::note(&app, &caller.name, from.0, "lab.start", &run.id.to_string(), true).await;
+    let run = lab_runs::start(&app, &caller, from.0, asked).await?;
     Ok((StatusCode::CREATED, Json(run)))
 }
 
@@ -67,8 +60,7 @@ async fn run(
     caller: Caller,
     Path(id): Path<u64>,
 ) -> Result<Json<LabRun>, Failure> {
-    caller.administers()?;
-    Ok(Json(app.lab.run(id)?))
+    Ok(Json(lab_runs::get(&app, &caller, id)?))
 }
 
 /// Gives a run up; removes one that has ended.
@@ -81,9 +73,7 @@ async fn remove(
     from: From,
     Path(id): Path<u64>,
 ) -> Result<StatusCode, Failure> {
-    caller.administers()?;
-    app.lab.remove(id)?;
-    audit::note(&app, &caller.name, from.0, "lab.remove", &id.to_string(), true).await;
+    lab_runs::remove(&app, &caller, from.0, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -98,9 +88,7 @@ async fn report(
     caller: Caller,
     Path(id): Path<u64>,
 ) -> Result<Response, Failure> {
-    caller.administers()?;
-    let page = app.lab.report(id)?;
-    let page = tokio::fs::read_to_string(page).await.map_err(|e| Failure::internal(&e))?;
+    let page = lab_runs::report(&app, &caller, id).await?;
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
         (header::CONTENT_SECURITY_POLICY, policy(&page)),
@@ -128,11 +116,7 @@ async fn proposals(
     caller: Caller,
     Query(ask): Query<PageAsk>,
 ) -> Result<Json<Page<Proposal>>, Failure> {
-    caller.administers()?;
-    let (size, before) = (paging::size(&ask)?, paging::number(&ask, u64::MAX)?);
-    let all = app.lab.proposals().into_iter().filter(|proposal| proposal.id < before);
-    let page = all.take(size + 1).collect();
-    Ok(Json(paging::page(page, size, |proposal: &Proposal| proposal.id.to_string())))
+    Ok(Json(lab_runs::proposals(&app, &caller, ask)?))
 }
 
 #[cfg(test)]

@@ -5,12 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Timestamp;
 use era_api::market::{FareCalendar, Market, Mechanism, PriceHistory};
-use era_app::answer::audited;
-use era_app::clock::{Clock, SystemClock};
-use era_app::wire::{self, Wrong};
-use era_core::units::Span;
-use era_core::{Command, Refusal};
-use era_store::tables::Tables;
+use era_app::market;
 use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -19,9 +14,6 @@ use super::Caller;
 use super::extract::{Body, From, Path, Query};
 use super::failure::Failure;
 use crate::App;
-
-/// Shortest stretch of the calendar.
-const STEP_MIN_S: u64 = 60;
 
 /// The routes of the market.
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -38,16 +30,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     responses((status = 200, body = Market))
 )]
 async fn market(State(app): State<App>, _caller: Caller) -> Result<Json<Market>, Failure> {
-    let state = app.driver.snapshot();
-    let pools = state.cluster().pools().map(|pool| wire::pool_price(&state, pool));
-    let pools: Vec<_> = pools.collect::<Result<_, Refusal>>()?;
-    let (due, kept) = Tables::new(&app.store).promises().await?;
-    Ok(Json(Market {
-        mechanism: wire::mechanism(&state.calendar().market().rules),
-        pools: pools.into_iter().flatten().collect(),
-        promises_due: due,
-        promises_kept: kept,
-    }))
+    Ok(Json(market::get(&app).await?))
 }
 
 /// Which part of the calendar is wanted.
@@ -73,19 +56,10 @@ async fn calendar(
     State(app): State<App>,
     _caller: Caller,
     Path(pool): Path<String>,
-    Query(asked): Query<Stretch>,
+    Query(Stretch { from, to, step_s }): Query<Stretch>,
 ) -> Result<Json<FareCalendar>, Failure> {
-    let state = app.driver.snapshot();
-    let pool = state.cluster().pool(&wire::name("pool", &pool)?)?.clone();
-    let from = asked.from.map_or(state.now(), wire::time).max(state.now());
-    let last = state.now() + state.settings().horizon;
-    let to = asked.to.map_or(from + Span::from_days(7), wire::time).min(last);
-    let step = wire::span(asked.step_s.unwrap_or(3600).max(STEP_MIN_S));
-    Ok(Json(wire::fare_calendar(&state, &pool, from, to, step.min(Span::from_days(31)))?))
+    Ok(Json(market::calendar(&app, &pool, from, to, step_s)?))
 }
-
-/// Most points of a curve.
-const POINTS_MAX: usize = 2000;
 
 /// Which part of the past is wanted.
 #[derive(Clone, Copy, Debug, Deserialize, utoipa::IntoParams)]
@@ -110,23 +84,9 @@ async fn history(
     State(app): State<App>,
     _caller: Caller,
     Path(pool): Path<String>,
-    Query(asked): Query<Past>,
+    Query(Past { from, to, points }): Query<Past>,
 ) -> Result<Json<PriceHistory>, Failure> {
-    let state = app.driver.snapshot();
-    let pool = state.cluster().pool(&wire::name("pool", &pool)?)?.clone();
-    let to = asked.to.map_or_else(|| SystemClock.now(), wire::time);
-    let from = asked.from.map_or(to + Span::from_days(-7), wire::time);
-    let points = asked.points.unwrap_or(500);
-    if !(4..=POINTS_MAX).contains(&points) {
-        return Err(Failure::bad_field(
-            "points",
-            Wrong::Range { least: 4, most: POINTS_MAX as u64 },
-        ));
-    }
-    let order = wire::ordering_resource(&state, &pool) as usize;
-    let rows = app.store.prices().read(pool.name.as_str(), (from, to), points, order).await?;
-    let points = rows.iter().map(wire::past_price).collect();
-    Ok(Json(PriceHistory { pool: pool.name.to_string(), points }))
+    Ok(Json(market::history(&app, &pool, from, to, points).await?))
 }
 
 /// Sets the rules of the market.
@@ -141,8 +101,6 @@ async fn set_mechanism(
     from: From,
     Body(rules): Body<Mechanism>,
 ) -> Result<StatusCode, Failure> {
-    caller.administers()?;
-    let command = Command::SetMarket { rules: wire::mechanism_put(&rules)? };
-    audited(&app, &caller, from.0, "market.mechanism", &rules.name, command).await?;
+    market::set_mechanism(&app, &caller, from.0, &rules).await?;
     Ok(StatusCode::NO_CONTENT)
 }

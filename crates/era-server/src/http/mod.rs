@@ -1,7 +1,7 @@
 //! REST under `/api/v1`: one file for each kind of thing, each with `routes()` of its own.
 //!
-//! A handler parses ([`Body`], [`Query`], [`Path`]), asks whether the [`Caller`] may, and calls
-//! the driver or the store. Every error is a [`Failure`], which becomes problem details.
+//! A handler parses ([`Body`], [`Query`], [`Path`]), calls a use case for the [`Caller`], and writes
+//! its answer. Every error is a [`Failure`], which becomes problem details.
 //! [`serve`](mod@serve) listens, and [`middleware`] surrounds every request.
 
 pub mod audit;
@@ -33,7 +33,6 @@ pub mod proxy;
 mod queries;
 mod queues;
 mod quotes;
-pub mod reading;
 mod secrets;
 pub mod serve;
 mod sessions;
@@ -46,8 +45,7 @@ mod users;
 mod watched;
 mod webhooks;
 
-pub use caller::Session;
-pub use era_app::auth::Caller;
+pub use era_app::auth::{Caller, Session};
 pub use extract::{Body, From, Path, Query};
 pub use failure::Failure;
 pub use serve::Serving;

@@ -5,30 +5,16 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use era_api::Page;
-use era_api::account::{
-    LoggedIn, Login, Me, NewToken, PasswordChange, Scope, TokenInfo, TokenMade,
-};
+use era_api::account::{LoggedIn, Login, Me, NewToken, PasswordChange, TokenInfo, TokenMade};
 use era_api::page::PageAsk;
-use era_app::audit;
-use era_app::auth::token::Live;
-use era_app::auth::{LoginError, NewSession, OWN_MACHINE, TOKENS_MAX, UserEntry, scopes_of};
-use era_app::paging;
-use era_app::wire::{Wrong, credits};
-use era_core::ledger::Account;
-use era_core::units::UserId;
+use era_app::sessions;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::audit::stamp;
 use super::caller::{COOKIE_PLAIN, COOKIE_SECURE};
 use super::serve::Encrypted;
 use super::{Body, Caller, Failure, From, Path, Query, Session};
 use crate::App;
-
-/// Longest time a token may be good for.
-const VALID_S_MAX: u64 = 366 * 24 * 3600;
-/// Longest label.
-const LABEL_MAX: usize = 100;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -49,37 +35,20 @@ async fn log_in(
     encrypted: Option<Extension<Encrypted>>,
     Body(login): Body<Login>,
 ) -> Result<Response, Failure> {
-    check_label(login.label.as_deref())?;
-    let (user, issued) = match app.auth.log_in(&login, from.0).await {
-        Ok(entered) => entered,
-        Err(error) => {
-            if matches!(error, LoginError::Wrong) {
-                audit::note(&app, &login.user, from.0, "login.failed", &login.user, false).await;
-            }
-            return Err(error.into());
-        }
-    };
-    audit::note(&app, &user.name, from.0, "login", &issued.live.id, true).await;
-    let mut logged = LoggedIn {
-        me: describe(&app, &user, &issued.live),
-        token: None,
-        csrf: issued.live.csrf.clone(),
-        expires: stamp(issued.live.expires),
-    };
+    let (mut logged, issued) = sessions::log_in(&app, from.0, &login).await?;
     if !login.cookie {
         logged.token = Some(issued.secret);
         return Ok((StatusCode::CREATED, Json(logged)).into_response());
     }
-    let secure = encrypted.is_some_and(|Extension(Encrypted(yes))| yes);
     let age_s = (issued.live.expires - issued.live.created) / 1000;
-    let cookie = cookie(secure, &issued.secret, age_s)?;
+    let cookie = cookie(encrypted, &issued.secret, age_s)?;
     Ok((StatusCode::CREATED, [(header::SET_COOKIE, cookie)], Json(logged)).into_response())
 }
 
 /// Who is asking.
 #[utoipa::path(get, path = "/sessions", tag = "sessions", responses((status = 200, body = Me)))]
 async fn me(State(app): State<App>, session: Session) -> Json<Me> {
-    Json(describe(&app, &session.account, &session.live))
+    Json(sessions::me(&app, &session))
 }
 
 /// Log out: the token or session that is used here ends.
@@ -90,42 +59,20 @@ async fn log_out(
     from: From,
     encrypted: Option<Extension<Encrypted>>,
 ) -> Result<Response, Failure> {
-    app.auth.end(&session.live).await?;
-    audit::note(&app, &session.caller.name, from.0, "logout", &session.live.id, true).await;
-    let secure = encrypted.is_some_and(|Extension(Encrypted(yes))| yes);
-    let gone = cookie(secure, "", 0)?;
+    sessions::log_out(&app, &session, from.0).await?;
+    let gone = cookie(encrypted, "", 0)?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, gone)]).into_response())
 }
 
-fn cookie(secure: bool, secret: &str, age_s: i64) -> Result<HeaderValue, Failure> {
+fn cookie(
+    encrypted: Option<Extension<Encrypted>>,
+    secret: &str,
+    age_s: i64,
+) -> Result<HeaderValue, Failure> {
+    let secure = encrypted.is_some_and(|Extension(Encrypted(yes))| yes);
     let (name, flag) = if secure { (COOKIE_SECURE, "; Secure") } else { (COOKIE_PLAIN, "") };
     let text = format!("{name}={secret}; Path=/; Max-Age={age_s}; HttpOnly; SameSite=Lax{flag}");
     HeaderValue::from_str(&text).map_err(|error| Failure::internal(&error))
-}
-
-fn describe(app: &App, user: &UserEntry, live: &Live) -> Me {
-    let balance = app.driver.snapshot().ledger().balance(Account::Wallet(user.id));
-    Me {
-        id: user.id.0,
-        name: user.name.clone(),
-        group: app.auth.directory().group_name(user.group),
-        role: user.role,
-        balance: credits(balance),
-        must_change_password: live.limited,
-        csrf: live.csrf.clone(),
-    }
-}
-
-fn check_label(label: Option<&str>) -> Result<(), Failure> {
-    let Some(label) = label else { return Ok(()) };
-    if label == OWN_MACHINE {
-        return Err(Failure::bad_field("label", Wrong::OwnMachine));
-    }
-    let good = (1..=LABEL_MAX).contains(&label.chars().count());
-    if good && !label.chars().any(char::is_control) {
-        return Ok(());
-    }
-    Err(Failure::bad_field("label", Wrong::Text { most: LABEL_MAX }))
 }
 
 /// One's own live tokens and sessions, by their public names.
@@ -136,15 +83,7 @@ async fn tokens(
     caller: Caller,
     Query(ask): Query<PageAsk>,
 ) -> Result<Json<Page<TokenInfo>>, Failure> {
-    list(&app, caller.user, ask)
-}
-
-fn list(app: &App, user: UserId, ask: PageAsk) -> Result<Json<Page<TokenInfo>>, Failure> {
-    let size = paging::size(&ask)?;
-    let after = ask.cursor.unwrap_or_default();
-    let all = app.auth.tokens_of(user);
-    let some = all.iter().filter(|live| live.id > after).take(size + 1).map(|live| info(live));
-    Ok(Json(paging::page(some.collect(), size, |info: &TokenInfo| info.id.clone())))
+    Ok(Json(sessions::tokens(&app, &caller, ask)?))
 }
 
 /// The live tokens and sessions of an account, by their public names. For administrators.
@@ -156,8 +95,7 @@ async fn others_tokens(
     Path(name): Path<String>,
     Query(ask): Query<PageAsk>,
 ) -> Result<Json<Page<TokenInfo>>, Failure> {
-    caller.administers()?;
-    list(&app, account(&app, &name)?, ask)
+    Ok(Json(sessions::others_tokens(&app, &caller, &name, ask)?))
 }
 
 /// Revoke a token or end a session of an account. For administrators.
@@ -169,24 +107,8 @@ async fn end_others_token(
     from: From,
     Path((name, id)): Path<(String, String)>,
 ) -> Result<StatusCode, Failure> {
-    caller.administers()?;
-    end(&app, &caller, from, account(&app, &name)?, &id).await
-}
-
-fn account(app: &App, name: &str) -> Result<UserId, Failure> {
-    let found = app.auth.directory().user_named(name).map(|user| user.id);
-    found.ok_or_else(|| Failure::not_found("user", name))
-}
-
-fn info(live: &Live) -> TokenInfo {
-    TokenInfo {
-        id: live.id.clone(),
-        label: live.label.clone(),
-        scopes: live.scopes.clone(),
-        created: stamp(live.created),
-        expires: stamp(live.expires),
-        used: live.used().map(stamp),
-    }
+    sessions::end_others_token(&app, &caller, from.0, &name, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Make a token, which may do no more than the one that is used here.
@@ -198,30 +120,7 @@ async fn make_token(
     from: From,
     Body(wanted): Body<NewToken>,
 ) -> Result<(StatusCode, Json<TokenMade>), Failure> {
-    check_label(Some(&wanted.label))?;
-    if !(1..=VALID_S_MAX).contains(&wanted.valid_s) {
-        return Err(Failure::bad_field("valid_s", Wrong::Range { least: 1, most: VALID_S_MAX }));
-    }
-    let mut scopes = wanted.scopes;
-    scopes.sort_unstable();
-    scopes.dedup();
-    let account = app.auth.directory().user(caller.user).cloned();
-    let account = account.ok_or_else(|| Failure::not_found("user", &caller.name))?;
-    let most = scopes_of(account.role);
-    let beyond = |scope: &&Scope| !caller.scopes.contains(scope) || !most.contains(scope);
-    if scopes.is_empty() || scopes.iter().any(|scope| beyond(&scope)) {
-        return Err(Failure::bad_field("scopes", Wrong::Scopes));
-    }
-    if app.auth.tokens_of(caller.user).len() >= TOKENS_MAX {
-        let detail = format!("at most {TOKENS_MAX} tokens at a time: revoke one first");
-        return Err(Failure::new(StatusCode::CONFLICT, "too_many_tokens", detail));
-    }
-    let valid_ms = i64::try_from(wanted.valid_s).unwrap_or(i64::MAX / 1000).saturating_mul(1000);
-    let session =
-        NewSession { label: wanted.label, scopes, valid_ms, cookie: false, limited: false };
-    let issued = app.auth.issue(&account, session).await?;
-    audit::note(&app, &caller.name, from.0, "token.create", &issued.live.id, true).await;
-    let made = TokenMade { token: issued.secret, info: info(&issued.live) };
+    let made = sessions::make_token(&app, &caller, from.0, wanted).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }
 
@@ -234,21 +133,7 @@ async fn end_token(
     from: From,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Failure> {
-    end(&app, &caller, from, caller.user, &id).await
-}
-
-async fn end(
-    app: &App,
-    caller: &Caller,
-    from: From,
-    user: UserId,
-    id: &str,
-) -> Result<StatusCode, Failure> {
-    let all = app.auth.tokens_of(user);
-    let live = all.iter().find(|live| live.id == id);
-    let live = live.ok_or_else(|| Failure::not_found("token", id))?;
-    app.auth.end(live).await?;
-    audit::note(app, &caller.name, from.0, "token.revoke", &live.id, true).await;
+    sessions::end_token(&app, &caller, from.0, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -261,11 +146,6 @@ async fn change_password(
     from: From,
     Body(change): Body<PasswordChange>,
 ) -> Result<StatusCode, Failure> {
-    session.caller.may(Scope::Write)?;
-    let (user, live) = (session.caller.user, &session.live.id);
-    let done = app.auth.change_password(user, live, &change.old, &change.new, from.0).await;
-    let name = &session.caller.name;
-    audit::note(&app, name, from.0, "password.change", name, done.is_ok()).await;
-    done?;
+    sessions::change_password(&app, &session, from.0, &change).await?;
     Ok(StatusCode::NO_CONTENT)
 }

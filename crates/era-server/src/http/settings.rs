@@ -1,14 +1,10 @@
 //! The rules of the house, by name.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::settings::Settings;
-use era_app::answer::audited;
-use era_app::wire;
-use era_core::Command;
+use era_app::settings;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -28,7 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     responses((status = 200, body = Settings))
 )]
 async fn settings(State(app): State<App>, _caller: Caller) -> Json<Settings> {
-    Json(Settings(wire::settings(app.driver.snapshot().settings())))
+    Json(settings::get(&app))
 }
 
 /// Changes those that are named.
@@ -43,12 +39,6 @@ async fn change(
     from: From,
     Body(changes): Body<Settings>,
 ) -> Result<StatusCode, Failure> {
-    caller.administers()?;
-    let changes: BTreeMap<_, _> = changes.0;
-    let state = app.driver.snapshot();
-    let settings = wire::settings_put(state.settings(), &changes)?;
-    let names = changes.keys().map(String::as_str).collect::<Vec<_>>().join(",");
-    audited(&app, &caller, from.0, "settings.set", &names, Command::SetSettings { settings })
-        .await?;
+    settings::change(&app, &caller, from.0, changes).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,23 +1,15 @@
 //! The terminal of a running task, over a WebSocket: binary messages are what is typed and shown,
 //! texts are JSON about it.
-//!
-//! To type is to act in the owner's name, so only the owner and administrators may, with a token
-//! that may write; who only sees a job, as its group's administrator does, reads its log.
 
 use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
-use axum::http::StatusCode;
 use axum::response::Response;
-use era_api::account::{Role, Scope};
 use era_api::terminal::{TerminalEnd, TerminalSize, TerminalWord};
-use era_app::audit;
-use era_app::seen;
-use era_cloud::{Attached, NoTerminal, Shown, Typed};
-use era_core::units::JobId;
-use era_store::tables::JobRow;
+use era_app::jobs::terminal;
+use era_cloud::{Attached, Shown, Typed};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
@@ -69,53 +61,17 @@ async fn attach(
     lasting: Option<Extension<Lasting>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
-    caller.may(Scope::Write)?;
-    let job = seen::job(&app, &caller, id).await?;
-    if caller.user != job.account && caller.role != Role::Administrator {
-        let detail = "only its owner and administrators may type there: read its log instead";
-        return Err(Failure::forbidden(detail));
-    }
+    let job = terminal::may_type(&app, &caller, id).await?;
     let upgrade = upgrade.map_err(not_a_socket)?;
     let room = room()?;
-    let attached = reach(&app, &job, ask.rank.unwrap_or(0)).await;
-    audit::note(&app, &caller.name, from.0, "job.attach", &id.to_string(), attached.is_ok()).await;
-    let attached = attached?;
+    let rank = ask.rank.unwrap_or(0);
+    let attached = terminal::attach(&app, &caller, from.0, &job, rank).await?;
     let lasting = lasting.map(|Extension(lasting)| lasting);
     let upgrade = upgrade.max_message_size(TYPED_BYTES_MAX).max_frame_size(TYPED_BYTES_MAX);
     Ok(upgrade.on_upgrade(move |socket| async move {
         serve(socket, attached, lasting).await;
         drop(room);
     }))
-}
-
-/// Attaches to a task by the executor that runs it.
-async fn reach(app: &App, job: &JobRow, rank: u32) -> Result<Attached, Failure> {
-    let no = |why: &str| Err(no_terminal(job.id, why));
-    let Some(engines) = &app.terminals else {
-        return no("tasks of this server have no terminals");
-    };
-    let Some((engine, task)) = engines.running(&app.driver.snapshot(), job.id, rank) else {
-        let why = match job.state.is_over() {
-            true => "it is over: `era logs` shows what it printed".to_owned(),
-            false => format!("no task of it with rank {rank} runs now: `era explain` says more"),
-        };
-        let detail = format!("job {} cannot be attached to: {why}", job.id.0);
-        return Err(Failure::new(StatusCode::CONFLICT, "not_running", detail));
-    };
-    match engine.attach(task).await {
-        Ok(attached) => Ok(attached),
-        Err(NoTerminal::Unreachable(error)) => {
-            tracing::warn!(%error, "a supervisor cannot be reached");
-            let detail = "the node's supervisor does not answer: try again in a moment";
-            Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).after(1))
-        }
-        Err(why) => no(&why.to_string()),
-    }
-}
-
-fn no_terminal(job: JobId, why: &str) -> Failure {
-    let detail = format!("job {} cannot be attached to: {why}", job.0);
-    Failure::new(StatusCode::CONFLICT, "no_terminal", detail)
 }
 
 /// Passes on what is typed and shown until either side is gone, or the token is no longer good.

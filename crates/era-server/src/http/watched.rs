@@ -1,18 +1,15 @@
-//! What following a job's log and its metrics have in common: whose job it is, whether it is over,
-//! and a WebSocket that neither a slow nor a silent client can hold for ever.
+//! What following a job's log and its metrics have in common: a WebSocket that neither a slow nor a
+//! silent client can hold for ever.
 
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
-use era_app::seen;
-use era_core::units::JobId;
 use serde::Serialize;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
+use super::Failure;
 use super::lasting::Lasting;
-use super::{Caller, Failure};
-use crate::App;
 
 /// Most WebSockets that follow logs or metrics at a time.
 const FOLLOWERS_MAX: usize = 1024;
@@ -27,23 +24,6 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_millis(800);
 
 static FOLLOWERS: Semaphore = Semaphore::const_new(FOLLOWERS_MAX);
-
-/// The job, if the caller may see it; others' do not exist for it.
-pub(super) async fn may_watch(app: &App, caller: &Caller, id: u64) -> Result<JobId, Failure> {
-    Ok(seen::job(app, caller, id).await?.id)
-}
-
-/// Whether nothing more will come of a job. Everyone who follows asks at every look, so it is the
-/// state in memory that answers, and not a database.
-pub(super) fn is_over(app: &App, job: JobId) -> bool {
-    let state = app.driver.snapshot();
-    match state.job(job) {
-        Ok(job) => job.ended.is_some(),
-        // The state forgets jobs a while after their end. Where another process leads, one that was
-        // just accepted may not be in it yet.
-        Err(_) => state.had_job(job),
-    }
-}
 
 /// Room for one more who follows.
 pub(super) fn room() -> Result<SemaphorePermit<'static>, Failure> {

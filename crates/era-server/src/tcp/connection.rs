@@ -5,12 +5,15 @@ use std::io;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use axum::http::StatusCode;
-use era_api::job::JobSpec;
-use era_app::Services;
-use era_app::jobs::change;
+use era_api::account::Scope;
+use era_api::job::{JobSpec, JobStatus};
+use era_app::auth::Caller;
+use era_app::error::Kind;
+use era_app::idempotency::{KEY_MAX, core_key};
+use era_app::jobs::{change, status};
 use era_app::quotes::Moment;
 use era_app::wire::{Wrong, unknown_word};
+use era_app::{AppError, Services};
 use era_core::units::Name;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -18,11 +21,9 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
-use super::line::{Line, Standing, answer, body, over, quote, status, unreadable};
+use super::line::{Line, answer, body, quote, unreadable};
 use super::seats::{SEATS_MAX, Seat, Seats};
 use super::{CONNECTIONS_MAX, LINE_MAX, OUTSTANDING_MAX, Stream};
-use crate::http::idempotency::{KEY_MAX, core_key};
-use crate::http::{Caller, Failure};
 
 /// Bytes that are read at a time.
 const READ: usize = 64 * 1024;
@@ -140,8 +141,8 @@ pub(super) async fn serve(
         }
         if read.len() > LINE_MAX {
             let detail = format!("a line has at most {LINE_MAX} bytes");
-            let failure = Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "line_too_long", detail);
-            answer(&mut connection.out, 0, &Err::<(), _>(failure));
+            let error = AppError::new(Kind::TooLarge, "line_too_long", detail);
+            answer(&mut connection.out, 0, Err::<(), _>(error));
             write(&mut stream, &mut connection.out).await?;
             return Err(Ended::TooLong);
         }
@@ -154,10 +155,9 @@ pub(super) async fn turn_away(mut stream: impl Stream) {
     let detail = format!(
         "{CONNECTIONS_MAX} connections are open, as many as there may be: close one, or try again"
     );
-    let status = StatusCode::SERVICE_UNAVAILABLE;
-    let failure = Failure::new(status, "too_many_connections", detail).after(1);
+    let error = AppError::new(Kind::Unavailable, "too_many_connections", detail).after(1);
     let mut line = Vec::new();
-    answer(&mut line, 0, &Err::<(), _>(failure));
+    answer(&mut line, 0, Err::<(), _>(error));
     let told = async {
         stream.write_all(&line).await?;
         stream.shutdown().await?;
@@ -218,38 +218,38 @@ impl Connection {
     fn one(&mut self, moment: Moment<'_>, text: &[u8]) {
         if text.len() > LINE_MAX {
             let wrong = Wrong::TooMany { most: LINE_MAX, what: "bytes" };
-            let failure = Failure::bad_field("line", wrong);
-            return answer(&mut self.out, 0, &Err::<(), _>(failure));
+            let error = AppError::bad_field("line", wrong);
+            return answer(&mut self.out, 0, Err::<(), _>(error));
         }
         let line = match serde_json::from_slice::<Line<'_>>(text) {
             Ok(line) => line,
             Err(_) => {
-                let (id, failure) = unreadable(text);
+                let (id, error) = unreadable(text);
                 self.tries += u32::from(self.known.is_none());
-                return answer(&mut self.out, id, &Err::<(), _>(failure));
+                return answer(&mut self.out, id, Err::<(), _>(error));
             }
         };
         let id = line.id;
         if line.op == "auth" {
             let told = self.authenticate(line.token.as_deref());
-            return answer(&mut self.out, id, &told);
+            return answer(&mut self.out, id, told);
         }
         let Some(Known { caller, .. }) = &self.known else {
             self.tries += 1;
-            let failure = Failure::unauthenticated("say who you are first: op `auth`, `token`");
-            return answer(&mut self.out, id, &Err::<(), _>(failure));
+            let error = AppError::unauthenticated("say who you are first: op `auth`, `token`");
+            return answer(&mut self.out, id, Err::<(), _>(error));
         };
         match &*line.op {
             "quote" => {
-                answer(&mut self.out, id, &quote(&self.app, caller, moment, line.ask));
+                answer(&mut self.out, id, quote(&self.app, caller, moment, line.ask));
             }
-            "status" => match status(caller, moment, line.job) {
-                Ok(Standing::Told(status)) => answer(&mut self.out, id, &Ok(status)),
-                Ok(Standing::Over(job)) => {
+            "status" => match status_now(caller, moment, &line) {
+                Ok((_, Some(told))) => answer(&mut self.out, id, Ok(told)),
+                Ok((job, None)) => {
                     let (app, caller) = (self.app.clone(), caller.clone());
-                    self.answer_later(id, async move { over(&app, &caller, job).await });
+                    self.answer_later(id, async move { status::ended(&app, &caller, job).await });
                 }
-                Err(failure) => answer(&mut self.out, id, &Err::<(), _>(failure)),
+                Err(error) => answer(&mut self.out, id, Err::<(), _>(error)),
             },
             "submit" => match submission(caller, &line) {
                 Ok((job, key)) => {
@@ -259,7 +259,7 @@ impl Connection {
                         async move { change::submit(&app, &caller, job, key).await },
                     );
                 }
-                Err(failure) => answer(&mut self.out, id, &Err::<(), _>(failure)),
+                Err(error) => answer(&mut self.out, id, Err::<(), _>(error)),
             },
             "cancel" => match body("job", line.job) {
                 Ok(job) => {
@@ -268,29 +268,30 @@ impl Connection {
                         change::cancel(&app, &caller, job, false).await.map(|()| Done {})
                     });
                 }
-                Err(failure) => answer(&mut self.out, id, &Err::<(), _>(failure)),
+                Err(error) => answer(&mut self.out, id, Err::<(), _>(error)),
             },
             unknown => {
-                let failure = Failure::bad_field("op", unknown_word(unknown, &OPS));
-                answer(&mut self.out, id, &Err::<(), _>(failure));
+                let error = AppError::bad_field("op", unknown_word(unknown, &OPS));
+                answer(&mut self.out, id, Err::<(), _>(error));
             }
         }
     }
 
-    fn authenticate(&mut self, token: Option<&str>) -> Result<Me, Failure> {
+    fn authenticate(&mut self, token: Option<&str>) -> Result<Me, AppError> {
         self.known = None;
-        let Some(token) = token else { return Err(Failure::bad_field("token", Wrong::Missing)) };
+        let Some(token) = token else { return Err(AppError::bad_field("token", Wrong::Missing)) };
         let Some(caller) = self.app.auth.caller(token) else {
             self.tries += 1;
-            return Err(Failure::unauthenticated("no such token is good: make one by `era login`"));
+            return Err(AppError::unauthenticated(
+                "no such token is good: make one by `era login`",
+            ));
         };
         let Some(seat) = self.seats.take(caller.user) else {
             let detail = format!(
                 "your account has {SEATS_MAX} connections, as many as it may: close one, or try \
                  again"
             );
-            let status = StatusCode::TOO_MANY_REQUESTS;
-            return Err(Failure::new(status, "too_many_connections", detail).after(1));
+            return Err(AppError::new(Kind::TooMany, "too_many_connections", detail).after(1));
         };
         let me = Me { user: caller.name.clone() };
         let token = token.to_owned();
@@ -311,15 +312,15 @@ impl Connection {
     }
 
     /// Answers once the scheduler has, which is when it is durable, or the tables.
-    fn answer_later<T: Serialize + 'static, E: Into<Failure>>(
+    fn answer_later<T: Serialize + 'static>(
         &mut self,
         id: u64,
-        asked: impl Future<Output = Result<T, E>> + Send + 'static,
+        asked: impl Future<Output = Result<T, AppError>> + Send + 'static,
     ) {
         self.pending.push(Box::pin(async move {
-            let told = asked.await.map_err(E::into);
+            let told = asked.await;
             let mut line = Vec::new();
-            answer(&mut line, id, &told);
+            answer(&mut line, id, told);
             line
         }));
     }
@@ -331,12 +332,23 @@ struct Me {
     user: String,
 }
 
-fn submission(caller: &Caller, line: &Line<'_>) -> Result<(JobSpec, Option<Name>), Failure> {
+/// Which job is asked for, and where it stands as far as the snapshot says it.
+fn status_now(
+    caller: &Caller,
+    at: Moment<'_>,
+    line: &Line<'_>,
+) -> Result<(u64, Option<JobStatus>), AppError> {
+    caller.may(Scope::Read)?;
+    let job = body("job", line.job)?;
+    Ok((job, status::now(at.snapshot, caller, job)?))
+}
+
+fn submission(caller: &Caller, line: &Line<'_>) -> Result<(JobSpec, Option<Name>), AppError> {
     let job = body("job", line.job)?;
     let key = line.key.as_deref().map(|key| {
         let bounded = (1..=KEY_MAX).contains(&key.len());
         let key = core_key(caller.user, key).filter(|_| bounded);
-        key.ok_or_else(|| Failure::bad_field("key", Wrong::Text { most: 255 }))
+        key.ok_or_else(|| AppError::bad_field("key", Wrong::Text { most: 255 }))
     });
     let key = key.transpose()?;
     Ok((job, key))

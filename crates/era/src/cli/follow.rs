@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use era_api::client::{Client, ClientError, LogAsk};
-use era_api::job::LogLine;
+use era_api::client::{Client, ClientError};
+use era_api::job::{LogFilter, LogLine};
 
 use super::look::note;
 
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) fn lines(
     client: &Client,
     job: u64,
-    mut ask: LogAsk,
+    mut ask: LogFilter,
     mut take: impl FnMut(LogLine) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     let mut failed = 0;

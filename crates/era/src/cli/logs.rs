@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::io::Write;
 
-use era_api::client::{Client, LogAsk};
-use era_api::job::LogLine;
+use era_api::client::Client;
+use era_api::job::{LogFilter, LogLine};
 
 use super::connection::{Common, Form};
 use super::follow;
@@ -46,7 +46,8 @@ impl Logs {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = self.common.client()?;
         let zone = self.timestamps.then(super::clock::zone);
-        let ask = LogAsk { from: self.from, limit: None, attempt: self.attempt, rank: self.rank };
+        let (from, attempt, rank) = (self.from, self.attempt, self.rank);
+        let ask = LogFilter { from, attempt, rank, ..LogFilter::default() };
         let mut out = std::io::stdout().lock();
         let form = self.common.output;
         let mut print = |line: &LogLine| -> anyhow::Result<()> {
@@ -98,11 +99,11 @@ fn tell_wait(client: &Client, job: u64, look: &Look) {
 fn all(
     client: &Client,
     job: u64,
-    ask: &mut LogAsk,
+    ask: &mut LogFilter,
     mut take: impl FnMut(&LogLine) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     loop {
-        let page = client.logs(job, &LogAsk { limit: Some(PAGE), ..*ask })?;
+        let page = client.logs(job, &LogFilter { limit: Some(PAGE), ..*ask })?;
         let Some(last) = page.items.last() else { return Ok(()) };
         ask.from = Some(last.next);
         page.items.iter().try_for_each(&mut take)?;

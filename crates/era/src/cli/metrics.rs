@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use era_api::client::MetricAsk;
-use era_api::job::MetricPoint;
+use era_api::job::{MetricFilter, MetricPoint};
 
 use super::connection::{Common, Form};
 use super::look::{self, Look, right};
@@ -32,7 +31,8 @@ impl Metrics {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = self.common.client()?;
         let names = (!self.names.is_empty()).then(|| self.names.join(","));
-        let ask = MetricAsk { names, points: Some(self.points) };
+        let points = Some(self.points);
+        let ask = MetricFilter { names, points, ..MetricFilter::default() };
         if self.follow {
             let mut out = std::io::stdout().lock();
             for point in client.follow_metrics(self.id, &ask)? {

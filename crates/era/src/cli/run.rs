@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use era_api::client::{Client, ClientError, LogAsk};
+use era_api::client::{Client, ClientError};
 use era_api::data::Kept;
-use era_api::job::{Job, JobFilter, JobSpec, JobState, JobSummary, LogLine, Submitted};
+use era_api::job::{Job, JobFilter, JobSpec, JobState, JobSummary, LogFilter, LogLine, Submitted};
 use era_api::terminal::TerminalEnd;
 
 use super::connection::{Common, Form};
@@ -269,7 +269,7 @@ impl Run {
         std::thread::spawn(move || {
             let lines = sender.clone();
             let taken = |line| Ok(lines.send(Heard::Line(line)).is_ok());
-            let end = follow::lines(&reader, id, LogAsk::default(), taken);
+            let end = follow::lines(&reader, id, LogFilter::default(), taken);
             // Nobody listens any more once the command is over.
             let _ = sender.send(Heard::End(end));
         });

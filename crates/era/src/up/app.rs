@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
-use era_app::images::ImageEngine;
+use era_app::image_engine::ImageEngine;
 use era_cloud::docker::Address;
 use era_server::boot::app::{Role, Settings, start};
 

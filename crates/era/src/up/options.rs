@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use era_app::images::ImageEngine;
+use era_app::image_engine::ImageEngine;
 use era_app::influx;
 use era_app::reach::Reach;
 use era_app::tend::{Retention, Tuning};

@@ -64,14 +64,14 @@ pub(super) async fn state(
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct From {
+pub(super) struct Resume {
     /// The offset; what is there up to it stays.
     offset: Option<u64>,
 }
 
 /// Sends a content, or the rest of it from an offset on. The end of the body is the end of the
 /// content, unless `content-range` says that more is to come.
-#[utoipa::path(put, path = "/blobs/{hash}", tag = "data", params(("hash" = String, Path), From),
+#[utoipa::path(put, path = "/blobs/{hash}", tag = "data", params(("hash" = String, Path), Resume),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 201, body = BlobState, description = "Complete and verified"),
         (status = 202, body = BlobState, description = "Go on from the offset")))]
@@ -79,7 +79,7 @@ pub(super) async fn put(
     State(service): State<Service>,
     caller: Caller,
     Path(hash): Path<String>,
-    Query(from): Query<From>,
+    Query(resume): Query<Resume>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<BlobState>), Failure> {
@@ -89,7 +89,7 @@ pub(super) async fn put(
         Some(range) => Some(range.to_str().ok().and_then(content_range).ok_or_else(bad_range)?),
         None => None,
     };
-    let offset = range.map(|range| range.0).or(from.offset).unwrap_or(0);
+    let offset = range.map(|range| range.0).or(resume.offset).unwrap_or(0);
     let quota = service.quota(caller.user).await?;
     let mut upload = service.files.upload(caller.user, parsed, offset, quota).await?;
     receive(body, &mut upload).await?;

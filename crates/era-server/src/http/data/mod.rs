@@ -24,7 +24,7 @@ use crate::http::{Caller, Failure};
 
 impl FromRef<App> for Service {
     fn from_ref(app: &App) -> Service {
-        Service::new(app.files.clone(), std::sync::Arc::new(app.0.clone()))
+        Service::of(app)
     }
 }
 

@@ -11,7 +11,8 @@ use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
-use crate::http::{Failure, reading};
+use crate::http::Failure;
+use crate::reading;
 
 /// Most bytes of a list of files.
 const LIST_BYTES_MAX: usize = 64 << 20;
@@ -43,7 +44,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Large<T> {
             }
             whole.extend_from_slice(&piece);
         }
-        reading::json(&whole).map(Large)
+        Ok(Large(reading::json(&whole)?))
     }
 }
 

@@ -1,13 +1,13 @@
-//! Curves are bounded, and values are followed to the end of the job.
+//! Values are followed to the end of the job.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
 use axum::routing::get;
-use era_core::units::Time;
+use era_core::units::{JobId, Time};
 use era_store::Store;
-use era_store::samples::NewSample;
+use era_store::samples::{NewSample, SeriesAsk};
 use tungstenite::Message;
 
 use super::*;
@@ -30,26 +30,6 @@ async fn store() -> (Store, tempfile::TempDir) {
     (Store::open(folder.path()).await.unwrap(), folder)
 }
 
-#[tokio::test]
-async fn an_answer_stays_bounded_however_many_names_there_are() {
-    let (store, _folder) = store().await;
-    for name in 0..300 {
-        store.samples().append(&values(&format!("n{name}"), 0..1000)).await.unwrap();
-    }
-    let points = curves(&store.samples(), JobId(1), &SeriesAsk::default(), 10_000).await.unwrap();
-    assert!(points.len() <= ANSWER_POINTS_MAX && points.len() > ANSWER_POINTS_MAX / 2);
-}
-
-#[test]
-fn names_come_by_comma_and_are_bounded() {
-    let ask = |names: &str| MetricsAsk { names: Some(names.into()), ..MetricsAsk::default() };
-    assert_eq!(ask("loss, acc,,").series().unwrap().names, ["loss", "acc"]);
-    assert!(ask(&"a,".repeat(NAMES_MAX + 1)).series().is_err());
-    for points in [0, POINTS_MAX + 1] {
-        assert!(MetricsAsk { points: Some(points), ..MetricsAsk::default() }.points().is_err());
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_follows_gets_what_there_is_and_what_comes() {
     let (store, _folder) = store().await;
@@ -62,7 +42,8 @@ async fn whoever_follows_gets_what_there_is_and_what_comes() {
             upgrade.on_upgrade(move |socket| {
                 let follower = Follower::new(socket, room().unwrap(), None);
                 let over = move || over.load(Ordering::SeqCst);
-                stream(follower, samples, JobId(1), SeriesAsk::default(), 100, over)
+                let ask = SeriesAsk::default();
+                send(follower, MetricTail::of(samples, JobId(1), ask, 100, over))
             })
         }
     };

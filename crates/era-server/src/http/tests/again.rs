@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use era_core::units::JobId;
+use era_core::units::{JobId, UserId};
 
 use super::*;
 
@@ -195,18 +195,18 @@ async fn a_key_under_which_nothing_was_done_may_be_used_again() {
     use crate::http::Failure;
     use axum::response::IntoResponse as _;
     use era_app::driver::Unanswered;
+    use era_app::idempotency::{KeyUse, claim};
 
     let house = house().await;
-    let rows = house.app.auth.rows();
     let answers =
         [(Unanswered::NoLeader, true), (Unanswered::Busy, true), (Unanswered::Unknown, false)];
     for (index, (unanswered, free)) in answers.into_iter().enumerate() {
-        let name = format!("key-{index}");
-        let claimed = async || rows.claim_key(1, &name, "the same", 1).await.unwrap();
-        assert!(matches!(claimed().await, era_store::accounts::Claim::New));
+        let key = format!("key-{index}");
+        let claimed = async || claim(&house.app, UserId(1), &key, "the same", "key").await;
+        let Ok(KeyUse::First(first)) = claimed().await else { panic!("{key} is new") };
         let answer = Failure::from(unanswered).into_response();
-        super::super::idempotency::remember(&house.app, 1, &name, answer).await.unwrap();
-        assert_eq!(matches!(claimed().await, era_store::accounts::Claim::New), free, "{name}");
+        super::super::idempotency::remember(&house.app, first, answer).await.unwrap();
+        assert_eq!(matches!(claimed().await, Ok(KeyUse::First(_))), free, "{key}");
     }
 }
 

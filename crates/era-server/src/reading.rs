@@ -1,15 +1,14 @@
 //! What a parser says, in words that help: where it is, which field, and what was probably meant.
 
-use axum::http::StatusCode;
+use era_app::AppError;
+use era_app::error::Kind;
 use era_app::wire::Wrong;
 use era_spec::plain::{self, Said};
 use serde::de::DeserializeOwned;
 
-use super::Failure;
-
 /// Reads a JSON text into a value, or says what is wrong with it. To know where it is, a parser
 /// has to keep note of every step, so it is read that way only once it is known to be wrong.
-pub fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
+pub(crate) fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, AppError> {
     if let Ok(value) = serde_json::from_slice(text) {
         return Ok(value);
     }
@@ -22,7 +21,7 @@ pub fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
     Ok(value)
 }
 
-fn describe(text: &[u8], path: &str, error: &serde_json::Error) -> Failure {
+fn describe(text: &[u8], path: &str, error: &serde_json::Error) -> AppError {
     use serde_json::error::Category;
     let sentence = error.to_string();
     // The parser puts the place at the end; it is told once, in front.
@@ -33,7 +32,7 @@ fn describe(text: &[u8], path: &str, error: &serde_json::Error) -> Failure {
     match error.classify() {
         _ if problem.starts_with("recursion limit") => {
             let detail = format!("the body is nested too deeply, at {at}: give at most 127 levels");
-            Failure::new(StatusCode::BAD_REQUEST, "too_deep", detail)
+            AppError::new(Kind::Malformed, "too_deep", detail)
         }
         class if class == Category::Data || is_json() => {
             let Said { sentence, field, given, meant } = plain::said(problem, "field");
@@ -44,11 +43,11 @@ fn describe(text: &[u8], path: &str, error: &serde_json::Error) -> Failure {
                 given,
                 meant,
             };
-            Failure::bad_field(&field_of(path, field), wrong)
+            AppError::bad_field(&field_of(path, field), wrong)
         }
         _ => {
             let detail = format!("the body is no JSON: {problem}, at {at}");
-            Failure::new(StatusCode::BAD_REQUEST, "bad_json", detail)
+            AppError::new(Kind::Malformed, "bad_json", detail)
         }
     }
 }
@@ -76,7 +75,7 @@ mod tests {
     fn refused<T: DeserializeOwned>(text: &str) -> era_api::Problem {
         match json::<T>(text.as_bytes()) {
             Ok(_) => panic!("{text} was read"),
-            Err(Failure(problem)) => *problem,
+            Err(error) => crate::problem::of(error),
         }
     }
 
