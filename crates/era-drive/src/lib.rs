@@ -8,11 +8,13 @@
 //!
 //! Nothing here reads a clock, a file or a socket: time arrives with each call.
 
+mod batch;
 mod engine;
 mod executor;
 mod site;
 mod world;
 
+pub use batch::{Answer, Batch, Released};
 pub use engine::{Engine, Record};
 pub use executor::{Conduct, ConductOf, Executor, Pace, Report};
 pub use site::{SiteBuilder, name};

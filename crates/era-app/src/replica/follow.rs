@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::{Released, made};
+use crate::driver::Released;
 
 /// How often the journal is looked at while the leader tells of nothing new.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -38,11 +38,8 @@ impl Following {
             let before = self.follower.state().seq();
             let mut released = Released::default();
             let followed = self.follower.advance(|entry, mut output| {
-                released.effects.append(&mut output.effects);
-                let note = entry.note.clone().and_then(|note| RawValue::from_string(note).ok());
-                if let (Some(job), Some(note)) = (made(&output), note) {
-                    released.accepted.push((job, note));
-                }
+                let note = || RawValue::from_string(entry.note.clone()?).ok();
+                released.add(&mut output, note);
             });
             match answered_within(ANSWER_MAX, followed).await {
                 Ok(more) => {
@@ -71,7 +68,7 @@ impl Following {
             return;
         }
         self.newest.store(Arc::new(state.snapshot()));
-        if !released.effects.is_empty() || !released.accepted.is_empty() {
+        if !released.is_empty() {
             // Whoever serves no tasks does not listen.
             let _ = self.release.send(released);
         }

@@ -58,9 +58,8 @@ impl Replica {
         let (committed, word) = watch::channel(state.seq());
         let newest = Arc::new(ArcSwap::from_pointee(state.snapshot()));
         let handle = Handle { inbox, newest: newest.clone(), committed: word.clone() };
-        let effects = era_core::outstanding(state);
         // Nobody has had a chance to give up the other end.
-        let _ = release.send(Released { accepted: Vec::new(), effects });
+        let _ = release.send(Released::outstanding(state));
         let stop = CancellationToken::new();
         let (hint, hinted) = watch::channel(state.seq());
         let lease = store.lease();
