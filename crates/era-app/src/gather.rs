@@ -5,7 +5,9 @@
 //! goes with it: the load decides, and nobody who is alone waits. What is gathered, and what
 //! becomes of it, is not known here.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// How long a count goes on before the next begins.
 const WINDOW: Duration = Duration::from_millis(50);

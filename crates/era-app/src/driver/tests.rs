@@ -42,6 +42,10 @@ impl Clock for SetClock {
     fn now(&self) -> Time {
         Time(self.0.load(Ordering::SeqCst))
     }
+
+    fn up(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::SeqCst).unsigned_abs())
+    }
 }
 
 pub(crate) fn name(text: &str) -> Name {

@@ -6,7 +6,6 @@ use axum::http::StatusCode;
 use era_api::Timestamp;
 use era_api::market::{FareCalendar, Market, Mechanism, PriceHistory};
 use era_app::answer::audited;
-use era_app::clock::{Clock, SystemClock};
 use era_app::wire::{self, Wrong};
 use era_core::units::Span;
 use era_core::{Command, Refusal};
@@ -114,7 +113,7 @@ async fn history(
 ) -> Result<Json<PriceHistory>, Failure> {
     let state = app.driver.snapshot();
     let pool = state.cluster().pool(&wire::name("pool", &pool)?)?.clone();
-    let to = asked.to.map_or_else(|| SystemClock.now(), wire::time);
+    let to = asked.to.map_or_else(|| app.clock.now(), wire::time);
     let from = asked.from.map_or(to + Span::from_days(-7), wire::time);
     let points = asked.points.unwrap_or(500);
     if !(4..=POINTS_MAX).contains(&points) {

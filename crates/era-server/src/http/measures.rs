@@ -57,7 +57,7 @@ async fn utilisation(
     _caller: Caller,
     Query(asked): Query<Asked>,
 ) -> Result<Json<Utilisation>, Failure> {
-    let now = Time(Timestamp::now().as_millisecond());
+    let now = app.clock.now();
     let period = asked.period(now, Span::from_h(1))?;
     let use_of = report::gathered(app.feed.tables(), period).await?;
     let mut told = use_of.now(now);
@@ -77,7 +77,7 @@ async fn measures(
     Query(asked): Query<Asked>,
 ) -> Result<Json<Report>, Failure> {
     caller.administers()?;
-    let now = Time(Timestamp::now().as_millisecond());
+    let now = app.clock.now();
     let period = asked.period(now, Span::from_days(7))?;
     app.wait_for(app.driver.snapshot().seq()).await;
     let tables = app.feed.tables();

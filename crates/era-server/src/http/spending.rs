@@ -6,7 +6,6 @@ use axum::Json;
 use axum::extract::State;
 use era_api::account::{Chargeback, ChargebackLine, Spending, SpendingStretch, Spent};
 use era_api::{Credits, Timestamp};
-use era_app::clock::{Clock, SystemClock};
 use era_app::seen::seen_by;
 use era_app::wire::{Wrong, stamp, time};
 use era_core::units::{Span, Time, UserId};
@@ -42,8 +41,8 @@ struct Period {
 }
 
 impl Period {
-    fn read(self) -> Result<(Time, Time), Failure> {
-        let to = self.to.map_or_else(|| SystemClock.now(), time);
+    fn read(self, now: Time) -> Result<(Time, Time), Failure> {
+        let to = self.to.map_or(now, time);
         let from = self.from.map_or(to + Span::from_days(-30), time);
         match from < to && to.since(from) <= PERIOD_MAX {
             true => Ok((from, to)),
@@ -66,7 +65,7 @@ async fn spending(
     Path(user): Path<String>,
     Query(period): Query<Period>,
 ) -> Result<Json<Spending>, Failure> {
-    let (from, to) = period.read()?;
+    let (from, to) = period.read(app.clock.now())?;
     let step_s = period.step_s.unwrap_or(86_400);
     if step_s < STEP_MIN_S {
         return Err(Failure::bad_field(
@@ -105,7 +104,7 @@ async fn chargeback(
     Path(name): Path<String>,
     Query(period): Query<Period>,
 ) -> Result<Json<Chargeback>, Failure> {
-    let (from, to) = period.read()?;
+    let (from, to) = period.read(app.clock.now())?;
     let directory = app.auth.directory();
     let group = directory.group_named(&name).filter(|group| caller.heads(group.id));
     let group = group.ok_or_else(|| Failure::not_found("group", &name))?;
