@@ -9,12 +9,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::Command;
 use era_drive::Answer;
 use era_store::Lease;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
