@@ -23,6 +23,6 @@ pub use batch::{Answer, Batch, Released};
 pub use clock::ForwardTime;
 pub use engine::{Engine, Record};
 pub use executor::{Conduct, ConductOf, Executor, Pace, Report};
-pub use reconcile::{Action, Assignment, Found, Reconciler};
+pub use reconcile::{Action, Assignment, LookedUp, Reconciler};
 pub use site::{SiteBuilder, name};
 pub use world::{Scenario, World};

@@ -60,7 +60,7 @@ pub enum Action<S> {
 
 /// What a lookup came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found<S> {
+pub enum LookedUp<S> {
     /// Everything that the task needs.
     Whole(S),
     /// Everything but the values of its secrets: enough to stage it.
@@ -141,19 +141,24 @@ impl Reconciler {
     }
 
     /// A lookup has ended.
-    pub fn found<S>(&mut self, state: &State, task: TaskId, found: Found<S>) -> Option<Action<S>> {
+    pub fn found<S>(
+        &mut self,
+        state: &State,
+        task: TaskId,
+        found: LookedUp<S>,
+    ) -> Option<Action<S>> {
         match (self.waiting.remove(&task)?, found) {
             // It was looked up to be staged, and is launched meanwhile: that has a lookup of its
             // own.
-            (launch @ Wanted::Launch(_), Found::WithoutSecrets(_)) => {
+            (launch @ Wanted::Launch(_), LookedUp::WithoutSecrets(_)) => {
                 self.waiting.insert(task, launch);
                 None
             }
-            (Wanted::Launch(launch), Found::Whole(runs)) => launched(state, launch, runs),
-            (Wanted::Launch(_), Found::Never(problem)) => {
+            (Wanted::Launch(launch), LookedUp::Whole(runs)) => launched(state, launch, runs),
+            (Wanted::Launch(_), LookedUp::Never(problem)) => {
                 tasks::current(state, task).map(|_| Action::Decline { task, problem })
             }
-            (Wanted::Stage, Found::Whole(runs) | Found::WithoutSecrets(runs)) => {
+            (Wanted::Stage, LookedUp::Whole(runs) | LookedUp::WithoutSecrets(runs)) => {
                 // It may have been moved meanwhile: what is staged is its plan of now, if that is due.
                 let job = state.job(task.job).ok()?;
                 let mut due = tasks::starting_of(job, state.now(), state.now() + STAGED_AHEAD);
@@ -161,7 +166,7 @@ impl Reconciler {
                 staged(state, task).map(|stage| Action::Stage(stage, runs))
             }
             // What is wrong with it is told when it starts.
-            (Wanted::Stage, Found::Never(_)) => None,
+            (Wanted::Stage, LookedUp::Never(_)) => None,
         }
     }
 

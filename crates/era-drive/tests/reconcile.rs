@@ -16,7 +16,7 @@ use era_core::job::{Job, Overrun, QueueTerms, Task, TaskId};
 use era_core::resources::{Capacity, Resources};
 use era_core::units::{GroupId, JobId, Money, NodeId, Span, Time, UserId};
 use era_core::{Command, Effect, Reply};
-use era_drive::{Action, Engine, Found, Reconciler, Released, SiteBuilder, name, tasks};
+use era_drive::{Action, Engine, LookedUp, Reconciler, Released, SiteBuilder, name, tasks};
 
 const START: Time = Time::from_s(1_800_000_000);
 const NODES: u32 = 3;
@@ -134,9 +134,9 @@ impl Site {
     fn answer(&mut self, index: usize, never: bool) {
         let (task, for_launch) = self.lookups.swap_remove(index);
         let found = match (never, for_launch || !has_secrets(task.job)) {
-            (true, _) => Found::Never("it is gone".to_owned()),
-            (false, true) => Found::Whole(task.job),
-            (false, false) => Found::WithoutSecrets(task.job),
+            (true, _) => LookedUp::Never("it is gone".to_owned()),
+            (false, true) => LookedUp::Whole(task.job),
+            (false, false) => LookedUp::WithoutSecrets(task.job),
         };
         let action = self.reconciler.found(self.engine.state(), task, found);
         action.into_iter().for_each(|action| self.obey(action));

@@ -19,7 +19,7 @@ use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
 use era_core::{Command, Snapshot};
-use era_drive::Answer;
+use era_drive::{Answer, Released};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -65,14 +65,11 @@ impl Future for Pending {
     }
 }
 
-/// What is to be done outside, once it is durable, with the notes of the jobs that were accepted.
-pub type Released = era_drive::Released<Box<RawValue>>;
-
 /// The end of a task that is told to a scheduler before it goes on, and its note.
 pub type Late = (Command, Option<Box<RawValue>>);
 
 /// Where effects come out.
-pub type Releases = mpsc::UnboundedReceiver<Released>;
+pub type Releases = mpsc::UnboundedReceiver<Released<Box<RawValue>>>;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

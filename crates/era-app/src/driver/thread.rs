@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use era_core::{Input, Output, Snapshot, State};
-use era_drive::{Answer, Engine, Record};
+use era_drive::{Answer, Engine, Record, Released};
 use era_store::StoreError;
 use era_store::journal::{Entry, Journal, Restored, Segment};
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ use tokio::runtime;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{Asked, BATCH_MAX, Handle, INBOX_MAX, Late, Released, Releases, Unanswered};
+use super::{Asked, BATCH_MAX, Handle, INBOX_MAX, Late, Releases, Unanswered};
 use crate::clock::Clock;
 
 /// Longest sleep: a clock that was set, or a machine that was suspended, is noticed after it.
@@ -167,7 +167,7 @@ struct Thread {
     ended: Vec<Late>,
     asked: mpsc::Receiver<Asked>,
     newest: Arc<ArcSwap<Snapshot>>,
-    release: mpsc::UnboundedSender<Released>,
+    release: mpsc::UnboundedSender<Released<Box<RawValue>>>,
     committed: watch::Sender<u64>,
     stop: CancellationToken,
 }

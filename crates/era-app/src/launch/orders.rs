@@ -11,7 +11,7 @@ use era_cloud::{Launch, Order, PEERS_MAX, TaskSpec};
 use era_core::job::{Job, TaskId};
 use era_core::units::{NodeId, Time, UserId};
 use era_core::{Command, Snapshot};
-use era_drive::{Action, Assignment, Found, Reconciler};
+use era_drive::{Action, Assignment, LookedUp, Reconciler};
 use era_store::note::{Note, Seen};
 use tokio::task::JoinSet;
 
@@ -42,7 +42,7 @@ pub(super) struct Orders {
 }
 
 /// What a lookup came to.
-type Looked = (TaskId, Found<Arc<TaskSpec>>);
+type Looked = (TaskId, LookedUp<Arc<TaskSpec>>);
 
 impl Orders {
     pub(super) fn new(
@@ -237,14 +237,14 @@ async fn look_up(
         };
         let problem = match found {
             Ok(spec) if spec.secrets.lack_values() => {
-                return (task, Found::WithoutSecrets(spec));
+                return (task, LookedUp::WithoutSecrets(spec));
             }
-            Ok(spec) => return (task, Found::Whole(spec)),
-            Err(Unstaged::ForGood(problem)) => return (task, Found::Never(problem)),
+            Ok(spec) => return (task, LookedUp::Whole(spec)),
+            Err(Unstaged::ForGood(problem)) => return (task, LookedUp::Never(problem)),
             Err(Unstaged::ForNow(problem)) => problem,
         };
         if driver.snapshot().job(task.job).map_or(true, |job| job.ended.is_some()) {
-            return (task, Found::Never(problem));
+            return (task, LookedUp::Never(problem));
         }
         tracing::warn!(%task, problem, "what a task runs cannot be read: trying again");
         tokio::time::sleep(wait).await;

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use era_core::Snapshot;
+use era_drive::Released;
 use era_store::journal::Follower;
 use era_store::{StoreError, answered_within};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-
-use crate::driver::Released;
 
 /// How often the journal is looked at while the leader tells of nothing new.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -24,7 +23,7 @@ pub(super) struct Following {
     pub(super) follower: Follower,
     pub(super) newest: Arc<ArcSwap<Snapshot>>,
     pub(super) committed: watch::Sender<u64>,
-    pub(super) release: mpsc::UnboundedSender<Released>,
+    pub(super) release: mpsc::UnboundedSender<Released<Box<RawValue>>>,
     /// The last entry that the leader told of.
     pub(super) hinted: watch::Receiver<u64>,
     pub(super) stop: CancellationToken,
@@ -62,7 +61,7 @@ impl Following {
         Ok(())
     }
 
-    fn tell(&self, before: u64, released: Released) {
+    fn tell(&self, before: u64, released: Released<Box<RawValue>>) {
         let state = self.follower.state();
         if state.seq() == before {
             return;

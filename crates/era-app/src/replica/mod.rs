@@ -19,11 +19,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use era_drive::Released;
 use era_store::{Store, StoreError};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::{Handle, INBOX_MAX, Released, Releases};
+use crate::driver::{Handle, INBOX_MAX, Releases};
 
 /// How often it is looked whether a scheduler has begun a journal at all.
 const FIRST_LOOK: Duration = Duration::from_millis(200);
