@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use era_core::{Command, Reply};
+use era_drive::Answer;
 
 use crate::auth::Caller;
-use crate::driver::Answer;
 use crate::error::{AppError, Kind};
 use crate::{Services, audit};
 

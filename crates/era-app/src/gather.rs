@@ -4,7 +4,9 @@
 //! once while little arrives, and under load waits a moment so that more goes into the same
 //! transaction. What is gathered, and what becomes of it, is not known here.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// How long a count goes on before the next begins.
 const WINDOW: Duration = Duration::from_millis(50);

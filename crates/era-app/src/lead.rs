@@ -3,20 +3,25 @@
 //!
 //! The database decides who has them, by its own clock. A server that was paused so long that
 //! another one took its place finds out at its next renewal, and a scheduler at its next append at
-//! the latest, which the journal refuses.
+//! the latest, which the journal refuses. What follows from a row or an answer is decided by
+//! [`era_drive::lead`].
 
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
 
+use era_drive::lead::{LeaseRules, RENEWAL_MAX, Renewal, Tenure, Verdict, may_take};
 use era_store::{Dialect, Leader, Lease, Seat, Store, StoreError, answered_within};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::Clock;
 use crate::machine;
+
+pub use era_drive::lead::LOOK_EVERY;
 
 /// Why a server does not lead.
 #[derive(Debug, thiserror::Error)]
@@ -48,23 +53,12 @@ pub enum LeadError {
     },
 }
 
-/// How long a lease runs. On a server another machine may wait for it; beside SQLite's files
-/// nobody does, and the disk of an idle machine is left alone.
-const ON_A_SERVER: Duration = Duration::from_secs(3);
-const ON_FILES: Duration = Duration::from_secs(60);
-/// How long a renewal may take, and how long a scheduler goes on without one.
-const RENEWAL_MAX: Duration = Duration::from_secs(5);
-const SILENT_MAX: Duration = Duration::from_secs(10);
-/// How often whoever stands by looks.
-pub const LOOK_EVERY: Duration = Duration::from_millis(200);
-
 /// A lead that is kept until it is given up.
 pub struct Lead {
     lease: Lease,
     keeper: JoinHandle<()>,
     lost: CancellationToken,
-    renewed: watch::Receiver<Duration>,
-    span: Duration,
+    gate: Gate,
 }
 
 /// Who would lead: what it is called, and how it is reached. Without the latter, what the one before
@@ -74,31 +68,23 @@ pub struct Candidate {
     pub name: String,
     /// How it is reached.
     pub contact: Option<String>,
+    /// By which it counts how long its lease runs.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl Candidate {
     /// A whole site in one process. It is called the same after a restart, and otherwise on
     /// another machine.
-    pub fn alone(folder: &Path) -> Candidate {
+    pub fn alone(folder: &Path, clock: Arc<dyn Clock>) -> Candidate {
         let name = format!("{} ({}):{}", machine::name(), machine::id(), folder.display());
-        Candidate { name, contact: Some(String::new()) }
+        Candidate { name, contact: Some(String::new()), clock }
     }
 
     /// One of several that may share a machine and a folder, but not an address.
-    pub fn at(address: SocketAddr, contact: Option<String>) -> Candidate {
-        Candidate { name: format!("{} ({}) at {address}", machine::name(), machine::id()), contact }
+    pub fn at(address: SocketAddr, contact: Option<String>, clock: Arc<dyn Clock>) -> Candidate {
+        let name = format!("{} ({}) at {address}", machine::name(), machine::id());
+        Candidate { name, contact, clock }
     }
-}
-
-/// How long this machine has been up, also while it was suspended: a lease goes on meanwhile.
-fn up() -> Duration {
-    #[cfg(target_os = "linux")]
-    let clock = rustix::time::ClockId::Boottime;
-    // On macOS this one goes on during sleep, by its manual.
-    #[cfg(not(target_os = "linux"))]
-    let clock = rustix::time::ClockId::Monotonic;
-    // Neither is ever before the start.
-    Duration::try_from(rustix::time::clock_gettime(clock)).unwrap_or_default()
 }
 
 /// Keeps other servers out of a folder for as long as the file is open: the lease takes one that is
@@ -127,30 +113,33 @@ pub fn occupy(folder: &Path) -> Result<File, LeadError> {
 
 impl Lead {
     /// Takes the lead of a store, or says who has it.
-    pub async fn take(store: &Store) -> Result<Lead, LeadError> {
-        let span = match store.place().dialect() {
-            Dialect::Sqlite => ON_FILES,
-            Dialect::MySql | Dialect::Postgres => ON_A_SERVER,
+    pub async fn take(store: &Store, clock: Arc<dyn Clock>) -> Result<Lead, LeadError> {
+        let rules = match store.place().dialect() {
+            Dialect::Sqlite => LeaseRules::ON_FILES,
+            Dialect::MySql | Dialect::Postgres => LeaseRules::OF_THE_SCHEDULER,
         };
-        let candidate = Candidate::alone(store.folder());
-        Lead::try_take(store.lease(), &candidate, span).await?.map_err(|leader| LeadError::Led {
+        let candidate = Candidate::alone(store.folder(), clock);
+        Lead::try_take(store.lease(), &candidate, rules).await?.map_err(|leader| LeadError::Led {
             place: store.place().to_string(),
             holder: leader.holder,
             left_s: leader.left.as_secs() + 1,
         })
     }
 
-    /// Takes a seat if it is free, or else says who has it. While it is held it is only looked at,
-    /// so that nobody who leads has to wait for a lock.
+    /// Takes a seat if it is free, or else says who has it.
     pub async fn try_seat(
         lease: &Lease,
         candidate: &Candidate,
     ) -> Result<Result<Lead, Leader>, StoreError> {
         let leader = lease.leader().await?;
-        if !leader.left.is_zero() && leader.holder != candidate.name {
+        if !may_take(&candidate.name, &leader.holder, leader.left) {
             return Ok(Err(leader));
         }
-        Lead::try_take(lease.clone(), candidate, ON_A_SERVER).await
+        let rules = match lease.seat() {
+            Seat::Scheduler => LeaseRules::OF_THE_SCHEDULER,
+            Seat::Cloud | Seat::Files => LeaseRules::ON_A_SERVER,
+        };
+        Lead::try_take(lease.clone(), candidate, rules).await
     }
 
     /// Waits until a seat is free, and takes it; says who has it meanwhile. A database that is away
@@ -176,17 +165,17 @@ impl Lead {
     async fn try_take(
         lease: Lease,
         candidate: &Candidate,
-        span: Duration,
+        rules: LeaseRules,
     ) -> Result<Result<Lead, Leader>, StoreError> {
-        let begun = up();
-        let Candidate { name, contact } = candidate;
-        if let Some(leader) = lease.acquire_with(name, contact.as_deref(), span).await? {
+        let Candidate { name, contact, clock } = candidate;
+        let asked = clock.up();
+        if let Some(leader) = lease.acquire_with(name, contact.as_deref(), rules.span).await? {
             return Ok(Err(leader));
         }
         let lost = CancellationToken::new();
-        let (renewals, renewed) = watch::channel(begun);
-        let keeper = tokio::spawn(keep(lease.clone(), span, renewals, lost.clone()));
-        Ok(Ok(Lead { lease, keeper, lost, renewed, span }))
+        let (renewals, tenure) = watch::channel(Tenure::new(rules, asked));
+        let keeper = tokio::spawn(keep(lease.clone(), clock.clone(), renewals, lost.clone()));
+        Ok(Ok(Lead { lease, keeper, lost, gate: Gate { tenure, clock: clock.clone() } }))
     }
 
     /// Comes back when somebody else has taken it.
@@ -196,7 +185,7 @@ impl Lead {
 
     /// Something that waits while the lease may have run out: it was not renewed in time.
     pub fn gate(&self) -> Gate {
-        Gate { renewed: self.renewed.clone(), span: self.span }
+        self.gate.clone()
     }
 
     /// Gives the lead up, so that whoever comes next need not wait.
@@ -212,46 +201,54 @@ impl Lead {
 /// while a process is paused, nor while the machine is suspended.
 #[derive(Clone)]
 pub struct Gate {
-    renewed: watch::Receiver<Duration>,
-    span: Duration,
+    tenure: watch::Receiver<Tenure>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Gate {
     /// Waits until it is open; `false` if it never will be.
     pub async fn pass(&mut self) -> bool {
-        let span = self.span;
-        self.renewed.wait_for(|renewed| up().saturating_sub(*renewed) < span).await.is_ok()
+        let clock = &self.clock;
+        self.tenure.wait_for(|tenure| tenure.holds(clock.up())).await.is_ok()
     }
 
     /// Whether it is open right now.
     pub fn is_open(&self) -> bool {
-        up().saturating_sub(*self.renewed.borrow()) < self.span
+        self.tenure.borrow().holds(self.clock.up())
     }
 }
 
+/// Renews a lease until it is lost.
 async fn keep(
     lease: Lease,
-    span: Duration,
-    renewals: watch::Sender<Duration>,
+    clock: Arc<dyn Clock>,
+    renewals: watch::Sender<Tenure>,
     lost: CancellationToken,
 ) {
+    let mut tenure = *renewals.borrow();
     loop {
-        tokio::time::sleep(span / 4).await;
-        let begun = up();
-        match answered_within(RENEWAL_MAX, lease.renew(span)).await {
-            Ok(()) => drop(renewals.send_replace(begun)),
+        tokio::time::sleep(tenure.renew_every()).await;
+        let asked = clock.up();
+        let renewal = match answered_within(RENEWAL_MAX, lease.renew(tenure.span())).await {
+            Ok(()) => Renewal::Renewed,
             Err(error @ StoreError::Deposed { .. }) => {
                 tracing::error!(%error, "this server leads no more");
+                Renewal::Deposed
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the lead could not be renewed");
+                Renewal::Unanswered
+            }
+        };
+        let verdict = tenure.answered(asked, clock.up(), renewal);
+        renewals.send_replace(tenure);
+        match verdict {
+            Verdict::Keep => {}
+            Verdict::Deposed => return lost.cancel(),
+            Verdict::Silent(most) => {
+                tracing::error!("the lead could not be renewed for {most:?}: this server ends");
                 return lost.cancel();
             }
-            Err(error) => tracing::warn!(%error, "the lead could not be renewed"),
-        }
-        // Whoever would wait for the database for ever cannot say that it leads no more. Beside
-        // SQLite's files nobody else would lead.
-        let silent = up().saturating_sub(*renewals.borrow()) > SILENT_MAX;
-        if silent && span < SILENT_MAX && lease.seat() == Seat::Scheduler {
-            tracing::error!("the lead could not be renewed for {SILENT_MAX:?}: this server ends");
-            return lost.cancel();
         }
     }
 }
@@ -265,16 +262,17 @@ mod tests {
         let [files, here, there] = [(); 3].map(|()| tempfile::tempdir().unwrap());
         let place = era_store::Place::folder(files.path());
         let open = async |folder: &Path| Store::open_at(folder, &place, None).await.unwrap();
+        let clock = || Arc::new(crate::clock::SystemClock);
         let (first, other) = (open(here.path()).await, open(there.path()).await);
-        let lead = Lead::take(&first).await.unwrap();
-        let error = Lead::take(&other).await.err().unwrap().to_string();
+        let lead = Lead::take(&first, clock()).await.unwrap();
+        let error = Lead::take(&other, clock()).await.err().unwrap().to_string();
         assert!(error.contains("is led by") && error.contains("stop that server"), "{error}");
         // A crash gives nothing up, and the same server is up again at once.
         lead.keeper.abort();
-        let again = Lead::take(&open(here.path()).await).await.unwrap();
-        let late = lead.lease.renew(ON_FILES).await.unwrap_err();
+        let again = Lead::take(&open(here.path()).await, clock()).await.unwrap();
+        let late = lead.lease.renew(LeaseRules::ON_FILES.span).await.unwrap_err();
         assert!(matches!(late, StoreError::Deposed { .. }), "{late}");
         again.give_up().await;
-        Lead::take(&other).await.unwrap().give_up().await;
+        Lead::take(&other, clock()).await.unwrap().give_up().await;
     }
 }

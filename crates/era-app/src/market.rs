@@ -10,7 +10,7 @@ use era_core::{Command, Refusal};
 use crate::Services;
 use crate::answer::audited;
 use crate::auth::Caller;
-use crate::clock::{Clock, SystemClock};
+
 use crate::error::AppError;
 use crate::wire::{self, Wrong};
 
@@ -64,7 +64,7 @@ pub async fn history(
 ) -> Result<PriceHistory, AppError> {
     let state = services.driver.snapshot();
     let pool = state.cluster().pool(&wire::name("pool", pool)?)?;
-    let to = to.map_or_else(|| SystemClock.now(), wire::time);
+    let to = to.map_or_else(|| services.clock.now(), wire::time);
     let from = from.map_or(to + Span::from_days(-7), wire::time);
     let points = points.unwrap_or(POINTS);
     if !(4..=POINTS_MAX).contains(&points) {

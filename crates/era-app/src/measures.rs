@@ -7,7 +7,7 @@ use era_core::units::{Span, Time};
 
 use crate::Services;
 use crate::auth::Caller;
-use crate::clock::{Clock, SystemClock};
+
 use crate::error::AppError;
 use crate::report::{self, Period};
 use crate::wire::{Wrong, time};
@@ -38,7 +38,7 @@ pub async fn utilisation(
     from: Option<Timestamp>,
     to: Option<Timestamp>,
 ) -> Result<Utilisation, AppError> {
-    let now = SystemClock.now();
+    let now = services.clock.now();
     let period = period(from, to, now, Span::from_h(1))?;
     let use_of = report::gathered(services.feed.tables(), period).await?;
     let mut told = use_of.now(now);
@@ -58,7 +58,7 @@ pub async fn report(
     without: bool,
 ) -> Result<Report, AppError> {
     caller.administers()?;
-    let period = period(from, to, SystemClock.now(), Span::from_days(7))?;
+    let period = period(from, to, services.clock.now(), Span::from_days(7))?;
     services.wait_for(services.driver.snapshot().seq()).await;
     let tables = services.feed.tables();
     let with = report::measured(tables, period).await?;

@@ -1,11 +1,10 @@
 //! Quotes: what a bid would get, with its menu, counter-offers and holds.
 
-use std::time::Instant;
-
 use era_api::quote::{Hold, QuoteAsk, Quoted};
 use era_core::quote::{menu, quote as price};
 use era_core::units::{HoldId, Name, Time};
 use era_core::{Command, Reply, Snapshot};
+use tokio::time::Instant;
 
 use crate::Services;
 use crate::answer::{done, refused};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use era_store::Store;
 
+use crate::clock::Clock;
 use crate::image_engine::ImageEngine;
 use crate::{asks, auth, driver, feed, lab, launch, reach, report};
 
@@ -15,6 +16,8 @@ pub struct Services(Arc<Parts>);
 pub struct Parts {
     /// The road to the scheduler.
     pub driver: driver::Handle,
+    /// The time, as every use case reads it.
+    pub clock: Arc<dyn Clock>,
     /// What is kept.
     pub store: Store,
     /// Who there is, and by what right they ask.

@@ -9,7 +9,6 @@ use era_store::tables;
 
 use crate::Services;
 use crate::auth::Caller;
-use crate::clock::{Clock, SystemClock};
 use crate::error::AppError;
 use crate::seen;
 use crate::wire::{Wrong, seconds, span, stamp, time};
@@ -22,8 +21,12 @@ const STEP_MIN_S: u64 = 3600;
 const STEP_S: u64 = 86_400;
 
 /// A period: the 30 days until now, where nothing else is said.
-fn period(from: Option<Timestamp>, to: Option<Timestamp>) -> Result<(Time, Time), AppError> {
-    let to = to.map_or_else(|| SystemClock.now(), time);
+fn period(
+    now: Time,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+) -> Result<(Time, Time), AppError> {
+    let to = to.map_or(now, time);
     let from = from.map_or(to + Span::from_days(-30), time);
     match from < to && to.since(from) <= PERIOD_MAX {
         true => Ok((from, to)),
@@ -43,7 +46,7 @@ pub async fn of_account(
     to: Option<Timestamp>,
     step_s: Option<u64>,
 ) -> Result<Spending, AppError> {
-    let (from, to) = period(from, to)?;
+    let (from, to) = period(services.clock.now(), from, to)?;
     let step_s = step_s.unwrap_or(STEP_S);
     if step_s < STEP_MIN_S {
         let range = Wrong::Range { least: STEP_MIN_S, most: seconds(PERIOD_MAX) };
@@ -77,7 +80,7 @@ pub async fn of_group(
     from: Option<Timestamp>,
     to: Option<Timestamp>,
 ) -> Result<Chargeback, AppError> {
-    let (from, to) = period(from, to)?;
+    let (from, to) = period(services.clock.now(), from, to)?;
     let directory = services.auth.directory();
     let group = directory.group_named(&name).filter(|group| caller.heads(group.id));
     let group = group.ok_or_else(|| AppError::not_found("group", &name))?;

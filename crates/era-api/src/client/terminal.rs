@@ -42,8 +42,14 @@ impl Client {
             _ => return Err(ClientError::BadAddress { url: self.url.clone() }),
         };
         stream.set_nonblocking(true).map_err(|e| ClientError::of_io(self.url.clone(), &e))?;
-        Ok(Terminal { url: self.url.clone(), path, socket, heard: Instant::now() })
+        Ok(Terminal { url: self.url.clone(), path, socket, heard: now() })
     }
+}
+
+/// When something was heard, to tell how long a connection has been silent.
+#[expect(clippy::disallowed_methods, reason = "a silent connection is given up in real time")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 fn would_block(error: &tungstenite::Error) -> bool {
@@ -71,7 +77,7 @@ impl Terminal {
                 }
                 Err(error) => return Err(self.failed(error)),
             };
-            self.heard = Instant::now();
+            self.heard = now();
             match message {
                 Message::Binary(bytes) => return Ok(Some(FromTerminal::Shown(bytes.into()))),
                 Message::Text(text) => {

@@ -110,5 +110,5 @@ impl Auth {
 
 /// The wall clock, in milliseconds since the epoch.
 pub fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
+    crate::clock::machine().0
 }

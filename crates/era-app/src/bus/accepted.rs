@@ -6,7 +6,7 @@
 //! out. What every group has read is cut off in time; what some group has not is kept for it.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_cloud::celery::bus::{Bus, BusError};
 use era_cloud::celery::fence::Fence;
@@ -15,6 +15,7 @@ use era_store::journal::{Journal, Stored};
 use era_store::note::Note;
 use redis::Script;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::FeedError;
 

@@ -7,11 +7,12 @@
 //! Redis lost its memory.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_api::image::Image;
 use era_cloud::celery::fence::Fence;
 use era_store::accounts::Accounts;
+use tokio::time::Instant;
 
 use super::{AGAIN, EVERY, FeedError};
 use crate::images::image;

@@ -8,7 +8,6 @@
 //! What commands mean is the core's to say, who may send them is HTTP's and TCP's, and what is done
 //! about effects is the launcher's.
 
-mod engine;
 #[cfg(test)]
 mod tests;
 mod thread;
@@ -19,15 +18,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
-use era_core::units::{JobId, Time};
-use era_core::{Command, Effect, Reply, Snapshot};
-use serde::{Deserialize, Serialize};
+use era_core::{Command, Snapshot};
+use era_drive::{Answer, Released};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::{AppError, Kind};
 
-pub use engine::{Late, made};
 pub use thread::{Driver, Rules};
 
 /// Most inputs in one transaction.
@@ -68,32 +65,11 @@ impl Future for Pending {
     }
 }
 
-/// What became of an input, once it is durable.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Answer {
-    /// Its number in the journal.
-    pub seq: u64,
-    /// When it happened.
-    pub at: Time,
-    /// What the core says.
-    pub reply: Reply,
-    /// Whether this made the job that the reply names; a repeated submission gets the first one's
-    /// reply, and made none.
-    #[serde(default)]
-    pub made: bool,
-}
-
-/// What is to be done outside, once it is durable.
-#[derive(Debug, Default)]
-pub struct Released {
-    /// Jobs that were accepted, with what the platform keeps with them; of an array the first.
-    pub accepted: Vec<(JobId, Box<RawValue>)>,
-    /// What is to be done, in order.
-    pub effects: Vec<Effect>,
-}
+/// The end of a task that is told to a scheduler before it goes on, and its note.
+pub type Late = (Command, Option<Box<RawValue>>);
 
 /// Where effects come out.
-pub type Releases = mpsc::UnboundedReceiver<Released>;
+pub type Releases = mpsc::UnboundedReceiver<Released<Box<RawValue>>>;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -16,11 +16,12 @@ use era_core::resources::{Capacity, Resources};
 use era_core::settings::Settings;
 use era_core::units::{GroupId, JobId, Milli, Money, Name, Span, Time, UserId};
 use era_core::{Command, Effect, Reply, State};
+use era_drive::Engine;
 use era_store::{Store, StoreError};
 use sqlx::Executor;
 
-use super::engine::Engine;
-use super::{Asked, Driver, Handle, Releases, Rules, Unanswered};
+use super::thread::Entries;
+use super::{Driver, Handle, Releases, Rules, Unanswered};
 use crate::clock::Clock;
 
 /// A clock that is set by hand.
@@ -40,6 +41,10 @@ impl SetClock {
 impl Clock for SetClock {
     fn now(&self) -> Time {
         Time(self.0.load(Ordering::SeqCst))
+    }
+
+    fn up(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::SeqCst).unsigned_abs())
     }
 }
 
@@ -215,14 +220,12 @@ async fn a_crash_between_commit_and_answer_loses_nothing_and_doubles_nothing() {
     driver.stop().await.unwrap();
 
     let restored = store.journal().restore().await.unwrap().unwrap();
-    let mut engine = Engine::new(restored.state, store.journal(), clock.clone());
-    let (answer, answered) = tokio::sync::oneshot::channel();
-    let command = job(Some("once"), Time(0));
-    let batch = engine.carry_out(vec![Asked { command, note: None, patient: false, answer }]);
-    engine.commit(&batch).await.unwrap();
+    let mut engine = Engine::new(restored.state);
+    let asked = [((), job(Some("once"), Time(0)), None)];
+    let batch = engine.carry_out(clock.now(), asked, Entries::default());
+    store.journal().append(&batch.record.0).await.unwrap();
     // Here the process dies: no answer, no effect, no snapshot.
     drop((batch, engine));
-    assert!(answered.await.is_err());
     store.close().await;
 
     let (_store, driver, mut releases) = start(folder.path(), clock).await;
@@ -268,10 +271,8 @@ async fn a_crash_before_the_commit_leaves_no_trace() {
     let before = driver.handle().snapshot();
     driver.stop().await.unwrap();
     let restored = store.journal().restore().await.unwrap().unwrap();
-    let mut engine = Engine::new(restored.state, store.journal(), clock.clone());
-    let (answer, _answered) = tokio::sync::oneshot::channel();
-    let command = job(None, Time(0));
-    drop(engine.carry_out(vec![Asked { command, note: None, patient: false, answer }]));
+    let mut engine = Engine::new(restored.state);
+    drop(engine.carry_out(clock.now(), [((), job(None, Time(0)), None)], Entries::default()));
     drop(engine);
     assert_eq!(*store.journal().restore().await.unwrap().unwrap().state, *before);
 }

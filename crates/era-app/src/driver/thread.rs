@@ -1,23 +1,48 @@
 //! The thread itself: waits, lets the engine carry out a batch, commits, then tells.
+//!
+//! What a batch is and what comes of it is decided by [`era_drive::Engine`].
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use era_core::{Snapshot, State};
+use era_core::{Input, Output, Snapshot, State};
+use era_drive::{Answer, Engine, Record, Released};
 use era_store::StoreError;
-use era_store::journal::{Journal, Restored, Segment};
+use era_store::journal::{Entry, Journal, Restored, Segment};
+use serde_json::value::RawValue;
 use tokio::runtime;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::engine::{Batch, Engine, Late, outstanding};
-use super::{Asked, BATCH_MAX, Handle, INBOX_MAX, Released, Releases};
+use super::{Asked, BATCH_MAX, Handle, INBOX_MAX, Late, Releases, Unanswered};
 use crate::clock::Clock;
 
 /// Longest sleep: a clock that was set, or a machine that was suspended, is noticed after it.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
+
+/// Who waits for an answer.
+type Caller = oneshot::Sender<Result<Answer, Unanswered>>;
+type Batch = era_drive::Batch<Entries, Caller>;
+
+/// A batch as the journal has it.
+#[derive(Debug, Default)]
+pub(super) struct Entries(pub(super) Vec<Entry>);
+
+impl Record for Entries {
+    type Note = Box<RawValue>;
+
+    fn input(&mut self, input: &Input, note: Option<Box<RawValue>>) {
+        self.0.push(Entry::of(input, note));
+    }
+
+    fn output(&mut self, output: &Output, _: &State) {
+        if let Some(entry) = self.0.last_mut() {
+            entry.decided(output);
+        }
+    }
+}
 
 /// When segments begin.
 #[derive(Clone, Copy, Debug)]
@@ -81,12 +106,13 @@ impl Driver {
         let (committed, word) = watch::channel(state.seq());
         let newest = Arc::new(ArcSwap::from_pointee(state.snapshot()));
         let handle = Handle { inbox, newest: newest.clone(), committed: word };
-        let effects = outstanding(&state);
         // Nobody has had a chance to give up the other end.
-        let _ = release.send(Released { accepted: Vec::new(), effects });
+        let _ = release.send(Released::outstanding(&state));
         let stop = CancellationToken::new();
         let thread = Thread {
-            engine: Engine::new(state, journal, clock),
+            engine: Engine::new(state),
+            journal,
+            clock,
             runtime: runtime::Handle::current(),
             rules,
             since_segment: replayed,
@@ -130,6 +156,8 @@ impl Driver {
 /// What the thread owns.
 struct Thread {
     engine: Engine,
+    journal: Journal,
+    clock: Arc<dyn Clock>,
     runtime: runtime::Handle,
     rules: Rules,
     since_segment: u64,
@@ -139,7 +167,7 @@ struct Thread {
     ended: Vec<Late>,
     asked: mpsc::Receiver<Asked>,
     newest: Arc<ArcSwap<Snapshot>>,
-    release: mpsc::UnboundedSender<Released>,
+    release: mpsc::UnboundedSender<Released<Box<RawValue>>>,
     committed: watch::Sender<u64>,
     stop: CancellationToken,
 }
@@ -148,13 +176,14 @@ impl Thread {
     fn run(mut self) -> Result<(), StoreError> {
         let runtime = self.runtime.clone();
         let ended = std::mem::take(&mut self.ended);
-        let first = self.engine.catch_up(ended);
+        let first = self.engine.catch_up(self.clock.now(), ended, Entries::default());
         self.commit(first)?;
         let mut asked = Vec::with_capacity(BATCH_MAX);
         while runtime.block_on(self.wait(&mut asked)) {
-            let batch = self.engine.carry_out(std::mem::take(&mut asked));
+            let record = Entries(Vec::with_capacity(asked.len() + 2));
+            let asked = asked.drain(..).map(|it| (it.answer, it.command, it.note));
+            let batch = self.engine.carry_out(self.clock.now(), asked, record);
             self.commit(batch)?;
-            asked = Vec::with_capacity(BATCH_MAX);
         }
         // One that is being written has a state of before the last inputs.
         self.wait_for_segment();
@@ -165,10 +194,10 @@ impl Thread {
 
     /// Makes a batch durable, then tells of it.
     fn commit(&mut self, batch: Batch) -> Result<(), StoreError> {
-        if batch.entries.is_empty() {
+        if batch.record.0.is_empty() {
             return Ok(());
         }
-        if let Err(error) = self.runtime.block_on(self.engine.commit(&batch)) {
+        if let Err(error) = self.runtime.block_on(self.journal.append(&batch.record.0)) {
             // The state is ahead of the journal: it is given up with this thread, and whoever
             // waits is told by the end of his channel.
             tracing::error!(%error, "the journal cannot be written: the scheduler stops");
@@ -188,7 +217,8 @@ impl Thread {
 
     /// Waits for inputs, or until something is due; `false` when it is time to stop.
     async fn wait(&mut self, asked: &mut Vec<Asked>) -> bool {
-        let idle = self.engine.idle_for().unwrap_or(SLEEP_MAX).min(SLEEP_MAX);
+        let idle = self.engine.idle_for(self.clock.now());
+        let idle = idle.map_or(SLEEP_MAX, |span| Duration::from_millis(span.0.unsigned_abs()));
         tokio::select! {
             biased;
             count = self.asked.recv_many(asked, BATCH_MAX) => count > 0,
@@ -197,21 +227,20 @@ impl Thread {
                 self.asked.close();
                 true
             }
-            () = tokio::time::sleep(idle) => true,
+            () = tokio::time::sleep(idle.min(SLEEP_MAX)) => true,
         }
     }
 
     /// All that may leave once a batch is durable.
     fn tell(&mut self, batch: Batch) {
-        self.newest.store(Arc::new(self.engine.snapshot()));
-        let seq = batch.last_seq();
-        let news = batch.has_news();
-        self.since_segment += batch.entries.len() as u64;
+        self.newest.store(Arc::new(self.engine.state().snapshot()));
+        let seq = batch.record.0.last().map(|entry| entry.seq);
+        self.since_segment += batch.record.0.len() as u64;
         for (caller, answer) in batch.answers {
             // A caller that no longer waits has gone away; what it asked has happened all the same.
             let _ = caller.send(Ok(answer));
         }
-        if news {
+        if !batch.released.is_empty() {
             // After the launcher has stopped, what is outstanding is found again at the next start.
             let _ = self.release.send(batch.released);
         }
@@ -227,7 +256,7 @@ impl Thread {
             return;
         }
         self.since_segment = 0;
-        let (state, journal) = (self.engine.snapshot(), self.engine.journal().clone());
+        let (state, journal) = (self.engine.state().snapshot(), self.journal.clone());
         self.segment = Some(self.runtime.spawn(async move {
             let serialised = tokio::task::spawn_blocking(move || Segment::of(&state)).await;
             let Ok(segment) = serialised else { return };

@@ -72,7 +72,7 @@ impl House {
         };
         Event {
             id: String::new(),
-            at: era_api::Timestamp::now(),
+            at: crate::wire::stamp(crate::clock::machine()),
             event: kind.to_owned(),
             job: None,
             user: None,

@@ -21,7 +21,7 @@ mod sentence;
 pub(crate) mod tests;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use era_core::units::{GroupId, UserId};
@@ -29,6 +29,7 @@ use era_store::tables::{EventRow, Projector, Tables};
 use era_store::{Store, StoreError};
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::gather::Gathering;
 

@@ -86,6 +86,7 @@ impl Site {
         let auth = crate::auth::Auth::open(&store).await.unwrap();
         let files = era_store::files::Files::open(&store, keep);
         let app = Services::new(Parts {
+            clock: Arc::new(SystemClock),
             driver: handle,
             store,
             auth,
@@ -93,7 +94,12 @@ impl Site {
             feed,
             asks: crate::asks::Asking::default(),
             laboratory: None,
-            lab: crate::lab::Lab::open(folder.join("lab"), "/bin/false".into()).unwrap(),
+            lab: crate::lab::Lab::open(
+                folder.join("lab"),
+                "/bin/false".into(),
+                Arc::new(SystemClock),
+            )
+            .unwrap(),
             files: files.unwrap(),
             images: Default::default(),
             runs_images: false,

@@ -1,9 +1,9 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
 
 use era_core::units::{JobId, Time};
+use tokio::time::Instant;
 
 use super::*;
 

@@ -9,7 +9,6 @@ use era_core::{Command, Refusal, Snapshot};
 use crate::Services;
 use crate::answer::done;
 use crate::auth::Caller;
-use crate::clock::{Clock, SystemClock};
 use crate::error::AppError;
 use crate::submit::{self, Owner};
 use crate::what_if::{self, GivenUp};
@@ -76,7 +75,7 @@ pub async fn refund(
 ) -> Result<Refund, AppError> {
     let snapshot = services.driver.snapshot();
     let job = visible(&snapshot, caller, id)?;
-    let (now, by) = (SystemClock.now().max(snapshot.now()), caller.actor());
+    let (now, by) = (services.clock.now().max(snapshot.now()), caller.actor());
     // Off the runtime: an array may be long.
     let told =
         tokio::task::spawn_blocking(move || what_if::given_up(&snapshot, job, array, by, now));

@@ -15,7 +15,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use era_api::Timestamp;
 use era_api::lab::{LabAsk, LabRun, LabState};
 use era_api::queue::{Proposal, Rule};
 use era_store::journal::Journal;
@@ -23,7 +22,9 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::Clock;
 use crate::error::{AppError, Kind};
+use crate::wire;
 
 pub use order::BadAsk;
 
@@ -74,6 +75,7 @@ impl From<NotTaken> for AppError {
 pub struct Lab(Arc<Inner>);
 
 struct Inner {
+    clock: Arc<dyn Clock>,
     folder: PathBuf,
     program: PathBuf,
     known: Mutex<Known>,
@@ -93,7 +95,7 @@ struct Known {
 
 impl Lab {
     /// The laboratory under this folder, whose commands are those of this program.
-    pub fn open(folder: PathBuf, program: PathBuf) -> std::io::Result<Lab> {
+    pub fn open(folder: PathBuf, program: PathBuf, clock: Arc<dyn Clock>) -> std::io::Result<Lab> {
         std::fs::create_dir_all(&folder)?;
         let mut runs = BTreeMap::new();
         for entry in std::fs::read_dir(&folder)? {
@@ -109,6 +111,7 @@ impl Lab {
         }
         let known = Mutex::new(Known { runs, at_work: None });
         Ok(Lab(Arc::new(Inner {
+            clock,
             folder,
             program,
             known,
@@ -131,7 +134,7 @@ impl Lab {
             id,
             asked,
             by,
-            at: Timestamp::now(),
+            at: wire::stamp(self.0.clock.now()),
             state: LabState::Waiting,
             share: None,
             ended: None,
@@ -271,7 +274,7 @@ impl Lab {
         let mut known = self.known();
         known.at_work = None;
         let Some(run) = known.runs.get_mut(&id) else { return };
-        run.ended = Some(Timestamp::now());
+        run.ended = Some(wire::stamp(self.0.clock.now()));
         match outcome {
             None => run.state = LabState::Cancelled,
             Some(Err(problem)) => (run.state, run.problem) = (LabState::Failed, Some(problem)),

@@ -3,9 +3,9 @@
 //! An order is given only after the decision behind it is durable, and a report is acknowledged
 //! only after the input that it became is. So a crash anywhere in between loses nothing: what was
 //! ordered is found again in the state, what was reported is told again, and both are harmless
-//! twice. What is decided about any of it is the core's; how a task is run is the executor's.
+//! twice. What is to be done about an effect is decided by [`era_drive::Reconciler`], how a task is
+//! run by its executor.
 
-mod ahead;
 pub mod nodes;
 mod orders;
 mod reports;
@@ -24,8 +24,9 @@ use era_api::job::Work;
 use era_cloud::{Executor, Limits, Report, Sample, Staged};
 use era_core::Snapshot;
 use era_core::cluster::Node;
-use era_core::job::{Part, TaskId};
+use era_core::job::TaskId;
 use era_core::units::{JobId, UserId};
+use era_drive::tasks;
 use era_store::StoreError;
 use era_store::accounts::Accounts;
 use era_store::files::FilesError;
@@ -34,6 +35,7 @@ use era_store::secrets::Secrets;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::clock::Clock;
 use crate::driver::{Handle, Late, Releases};
 use crate::lead::Gate;
 use crate::wire::SIMULATED;
@@ -60,7 +62,7 @@ impl Engines {
     ///
     /// Only of jobs of which nothing is left: what else runs of a job is told to stop by whoever
     /// knows what time it is, with its grace.
-    pub fn ended_before(&self, snapshot: &Snapshot) -> Vec<Late> {
+    pub fn ended_before(&self, snapshot: &Snapshot, clock: &dyn Clock) -> Vec<Late> {
         let known = self.all().filter(|engine| engine.shares_clock());
         let mut reports: Vec<Report> = known.flat_map(|engine| engine.ended_before()).collect();
         Report::put_in_order(&mut reports);
@@ -68,10 +70,10 @@ impl Engines {
         let over: BTreeSet<TaskId> = by_itself.filter_map(Report::task).collect();
         let is_over = |task: TaskId| {
             over.contains(&task)
-                && snapshot.job(task.job).is_ok_and(|job| reports::nothing_left(job, &over))
+                && snapshot.job(task.job).is_ok_and(|job| tasks::nothing_left(job, &over))
         };
         let told = reports.into_iter().filter(|report| report.task().is_some_and(is_over));
-        told.filter_map(|report| reports::late(report, snapshot)).collect()
+        told.filter_map(|report| reports::late(report, snapshot, clock)).collect()
     }
 
     /// Whether a task can run in an image on any of them.
@@ -92,8 +94,8 @@ impl Engines {
         rank: u32,
     ) -> Option<(&Arc<dyn Executor>, TaskId)> {
         let part = snapshot.job(job).ok()?.parts.first().filter(|part| part.is_active())?;
-        let (_, node) = orders::seats(part).find(|(other, _)| *other == rank)?;
         let task = TaskId { job, part: 0, attempt: part.attempt, rank };
+        let node = tasks::seat(snapshot, task)?.node;
         Some((self.of(snapshot.cluster().node(node).ok()?), task))
     }
 
@@ -109,19 +111,7 @@ pub fn out(snapshot: &Snapshot) -> usize {
         let node = snapshot.cluster().node(node);
         node.is_ok_and(|node| node.labels.keys().any(|label| label.as_str() == SIMULATED))
     };
-    let parts = snapshot.jobs().filter(|job| job.ended.is_none()).flat_map(|job| &job.parts);
-    let of_part = |part: &Part| {
-        let seats =
-            part.plan().into_iter().flat_map(|plan| &plan.seats).map(|seat| Some(seat.node));
-        // One that was evicted may have no seat any more.
-        let promised = part.tasks().iter().copied().zip(seats.chain(std::iter::repeat(None)));
-        let grown = part.extras().iter().map(|extra| (extra.task, Some(extra.seat.node)));
-        promised
-            .chain(grown)
-            .filter(|(task, node)| task.is_live() && !node.is_some_and(simulated))
-            .count()
-    };
-    parts.filter(|part| part.is_active()).map(of_part).sum()
+    tasks::live(snapshot).filter(|(_, node)| !node.is_some_and(simulated)).count()
 }
 
 /// Code and data of a job as files to copy and link.
@@ -180,6 +170,8 @@ pub trait Staging: Send + Sync {
 pub struct Launching {
     /// The road to the scheduler.
     pub driver: Handle,
+    /// The scheduler's clock, where it reads that of this machine.
+    pub clock: Arc<dyn Clock>,
     /// Where it stands what administrators did.
     pub rows: Accounts,
     /// Where a job's note is found when it is not at hand.
@@ -221,10 +213,11 @@ impl Launcher {
         releases: Releases,
         reports: mpsc::Receiver<Report>,
     ) -> Launcher {
-        let Launching { driver, rows, engines, samples, gate, one_clock, .. } = launching;
+        let Launching { driver, clock, rows, engines, samples, gate, one_clock, .. } = launching;
         let Launching { journal, secrets, staging, folder, limits, .. } = launching;
         let specs = specs::Specs::new(journal, secrets, staging, folder, limits);
-        let orders = orders::Orders::new(driver.clone(), engines.clone(), specs, gate);
+        let orders =
+            orders::Orders::new(driver.clone(), engines.clone(), clock.clone(), specs, gate);
         let (reconciled, ready) = tokio::sync::oneshot::channel();
         let orders = tokio::spawn(async move {
             reports::reconcile(&orders.driver, &orders.engines).await;
@@ -232,7 +225,8 @@ impl Launcher {
             let _ = reconciled.send(());
             orders.run(releases).await;
         });
-        let taker = reports::Taker { driver, rows, engines: engines.clone(), samples, one_clock };
+        let taker =
+            reports::Taker { driver, clock, rows, engines: engines.clone(), samples, one_clock };
         let reports = tokio::spawn(async move {
             let _ = ready.await;
             taker.run(reports).await;

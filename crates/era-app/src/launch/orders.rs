@@ -1,20 +1,23 @@
-//! Effects become orders, in the order in which they were decided.
+//! Actions become orders of executors, in the order in which they were decided.
+//!
+//! What is to be done because of an effect is decided by [`Reconciler`]; here it is looked up what
+//! a task runs, and executors are told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use era_cloud::{Executor, Launch, Order, PEERS_MAX, TaskSpec};
-use era_core::job::{Job, Part, TaskId};
-use era_core::units::{JobId, NodeId, Time, UserId};
-use era_core::{Command, Effect, Snapshot};
+use era_cloud::{Launch, Order, PEERS_MAX, TaskSpec};
+use era_core::job::{Job, TaskId};
+use era_core::units::{NodeId, Time, UserId};
+use era_core::{Command, Snapshot};
+use era_drive::{Action, Assignment, LookedUp, Reconciler};
 use era_store::note::{Note, Seen};
 use tokio::task::JoinSet;
 
-use super::ahead::{self, Ahead};
 use super::specs::Specs;
 use super::{Engines, Unstaged};
-use crate::clock::SystemClock;
+use crate::clock::Clock;
 use crate::driver::{Handle, Releases};
 use crate::lead::Gate;
 
@@ -25,46 +28,37 @@ const LOOPBACK: &str = "127.0.0.1";
 /// How long it is until a store that did not answer is asked again, at first and at most.
 const AGAIN_MIN: Duration = Duration::from_millis(100);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
+/// How often promises are looked through for what starts soon.
+const STAGE_EVERY: Duration = Duration::from_secs(5);
 
 pub(super) struct Orders {
     pub(super) driver: Handle,
     pub(super) engines: Engines,
+    clock: Arc<dyn Clock>,
     specs: Arc<Specs>,
     gate: Option<Gate>,
-    /// What is to be done with tasks once it is known what they run.
-    waiting: BTreeMap<TaskId, Wanted>,
-    lookups: JoinSet<Found>,
+    reconciler: Reconciler,
+    lookups: JoinSet<Looked>,
 }
 
-/// What is to be done with a task.
-enum Wanted {
-    /// To be launched, by this effect.
-    Launch(Effect),
-    /// To be staged.
-    Stage,
-}
-
-/// What a task runs, or why it never will.
-type Found = (TaskId, Result<Arc<TaskSpec>, String>);
+/// What a lookup came to.
+type Looked = (TaskId, LookedUp<Arc<TaskSpec>>);
 
 impl Orders {
     pub(super) fn new(
         driver: Handle,
         engines: Engines,
+        clock: Arc<dyn Clock>,
         specs: Specs,
         gate: Option<Gate>,
     ) -> Orders {
-        let (waiting, lookups) = (BTreeMap::new(), JoinSet::new());
-        Orders { driver, engines, specs: Arc::new(specs), gate, waiting, lookups }
+        let (reconciler, lookups) = (Reconciler::default(), JoinSet::new());
+        Orders { driver, engines, clock, specs: Arc::new(specs), gate, reconciler, lookups }
     }
 
     /// Carries out what is released until the driver is gone.
-    ///
-    /// A launch whose code and data must be asked for waits beside the others, for as long as that
-    /// takes: nothing else waits for it. What is decided about it meanwhile overtakes it.
     pub(super) async fn run(mut self, mut releases: Releases) {
-        let mut ahead = Ahead::default();
-        let mut look = tokio::time::interval(ahead::EVERY);
+        let mut look = tokio::time::interval(STAGE_EVERY);
         let stages = self.engines.all().any(|engine| engine.stages());
         loop {
             let released = tokio::select! {
@@ -72,14 +66,21 @@ impl Orders {
                     Some(released) => released,
                     None => return,
                 },
-                Some(found) = self.lookups.join_next() => {
-                    if let Ok((task, spec)) = found {
-                        self.found(task, spec).await;
+                Some(looked) = self.lookups.join_next() => {
+                    if let Ok((task, found)) = looked {
+                        let snapshot = self.driver.snapshot();
+                        if let Some(action) = self.reconciler.found(&snapshot, task, found) {
+                            self.act(&snapshot, action).await;
+                        }
                     }
                     continue;
                 }
                 _ = look.tick(), if stages => {
-                    ahead.look(&mut self);
+                    let (snapshot, specs) = (self.driver.snapshot(), self.specs.clone());
+                    let at_hand = |job: &Job| specs.at_hand(job.user, job.id);
+                    for action in self.reconciler.stage(&snapshot, at_hand) {
+                        self.act(&snapshot, action).await;
+                    }
                     continue;
                 }
             };
@@ -87,58 +88,60 @@ impl Orders {
                 self.specs.accepted(*first, note);
             }
             // At least as new as the decision: it was published before this was released.
-            let snapshot = self.driver.snapshot();
+            let (snapshot, specs) = (self.driver.snapshot(), self.specs.clone());
+            let at_hand = |job: &Job| {
+                specs.at_hand(job.user, job.id).filter(|spec| !spec.secrets.lack_values())
+            };
             for effect in released.effects {
-                self.carry_out(&snapshot, effect);
+                if let Some(action) = self.reconciler.released(&snapshot, effect, at_hand) {
+                    self.act(&snapshot, action).await;
+                }
             }
         }
     }
 
-    fn carry_out(&mut self, snapshot: &Arc<Snapshot>, effect: Effect) {
-        match effect {
-            Effect::Launch { task, .. } => {
-                // What has ended or was overtaken since needs no start.
-                let Some(job) = current(snapshot, task) else { return };
-                let spec = self.specs.at_hand(job.user, job.id);
-                match spec.filter(|spec| !spec.secrets.lack_values()) {
-                    Some(spec) => self.launch(snapshot, &job, effect, spec),
-                    None => self.look_up(job.user, task, Wanted::Launch(effect)),
+    async fn act(&mut self, snapshot: &Snapshot, action: Action<Arc<TaskSpec>>) {
+        match action {
+            Action::LookUp { user, task, with_secrets } => self.look_up(user, task, with_secrets),
+            Action::Launch(assignment, spec) => {
+                let node = assignment.node;
+                if let Some(launch) = self.launch(snapshot, assignment, spec) {
+                    self.order(snapshot, node, Order::Launch(launch));
                 }
             }
-            Effect::Stop { task, node, until, .. } => {
-                // Who was not told of it says that it does not run.
-                self.waiting.remove(&task);
-                self.order(snapshot, node, Order::Stop { task, until: on_their_clock(until) });
-            }
-            Effect::Prolong { task, node, until } => {
-                if let Some(Wanted::Launch(Effect::Launch { until: waits, .. })) =
-                    self.waiting.get_mut(&task)
+            Action::Stage(assignment, spec) => {
+                let Ok(node) = snapshot.cluster().node(assignment.node) else { return };
+                let engine = self.engines.of(node);
+                if engine.stages()
+                    && let Some(launch) = self.launch(snapshot, assignment, spec)
                 {
-                    *waits = until;
+                    engine.carry_out(Order::Stage(launch));
                 }
-                self.order(snapshot, node, Order::Prolong { task, until: on_their_clock(until) });
             }
-            Effect::Resize { job, part, attempt, replicas } => {
-                let first = TaskId { job, part, attempt, rank: 0 };
-                let last = TaskId { rank: u32::MAX, ..first };
-                for (_, wanted) in self.waiting.range_mut(first..=last) {
-                    if let Wanted::Launch(Effect::Launch { replicas: waits, .. }) = wanted {
-                        *waits = replicas;
+            Action::Stop { task, node, until } => {
+                let until = self.on_their_clock(until);
+                self.order(snapshot, node, Order::Stop { task, until });
+            }
+            Action::Prolong { task, node, until } => {
+                let until = self.on_their_clock(until);
+                self.order(snapshot, node, Order::Prolong { task, until });
+            }
+            Action::Resize { job, part, attempt, replicas, nodes } => {
+                let nodes = || nodes.iter().filter_map(|id| snapshot.cluster().node(*id).ok());
+                for engine in self.engines.all() {
+                    if nodes().any(|node| Arc::ptr_eq(self.engines.of(node), engine)) {
+                        engine.carry_out(Order::Resize { job, part, attempt, replicas });
                     }
                 }
-                self.resize(snapshot, job, part, attempt, replicas);
             }
-            // Users are told by feeds of the journal, which has the same news.
-            Effect::Notify { .. } => {}
+            Action::Decline { task, problem } => self.decline(task, &problem).await,
         }
     }
 
-    fn look_up(&mut self, user: UserId, task: TaskId, wanted: Wanted) {
-        let launches = matches!(wanted, Wanted::Launch(_));
-        self.waiting.insert(task, wanted);
+    fn look_up(&mut self, user: UserId, task: TaskId, with_secrets: bool) {
         let (specs, driver, gate) = (self.specs.clone(), self.driver.clone(), self.gate.clone());
         self.lookups.spawn(async move {
-            let found = look_up(specs, driver, user, task, launches).await;
+            let found = look_up(specs, driver, user, task, with_secrets).await;
             // Whoever was cut off for so long that another one runs tasks launches nothing.
             if let Some(mut gate) = gate
                 && !gate.pass().await
@@ -149,107 +152,29 @@ impl Orders {
         });
     }
 
-    /// It is known what a task runs, or that it never will be.
-    async fn found(&mut self, task: TaskId, spec: Result<Arc<TaskSpec>, String>) {
-        // It was looked up to be staged, and is launched meanwhile: that has a look of its own.
-        let staged = spec.as_ref().is_ok_and(|spec| spec.secrets.lack_values());
-        if staged && matches!(self.waiting.get(&task), Some(Wanted::Launch(_))) {
-            return;
-        }
-        let Some(wanted) = self.waiting.remove(&task) else { return };
-        let snapshot = self.driver.snapshot();
-        match (wanted, spec) {
-            (Wanted::Launch(effect), spec) => {
-                let Some(job) = current(&snapshot, task) else { return };
-                match spec {
-                    Ok(spec) => self.launch(&snapshot, &job, effect, spec),
-                    Err(problem) => self.cannot_start(task, &problem).await,
-                }
-            }
-            (Wanted::Stage, Ok(spec)) => {
-                if let Some((engine, launch)) = self.soon_launched(&snapshot, task, spec) {
-                    engine.carry_out(Order::Stage(launch));
-                }
-            }
-            // What is wrong with it is told when it starts.
-            (Wanted::Stage, Err(_)) => {}
-        }
-    }
-
-    fn launch(&self, snapshot: &Snapshot, job: &Job, effect: Effect, spec: Arc<TaskSpec>) {
-        let Effect::Launch { task, node: id, gpus, each, replicas, until } = effect else { return };
-        let until = on_their_clock(until);
-        let Ok(node) = snapshot.cluster().node(id) else { return };
-        let part = &job.parts[usize::from(task.part)];
-        let (master, peers) = self.met_at(snapshot, part, replicas);
-        self.engines.of(node).carry_out(Order::Launch(Launch {
-            task,
-            node: id,
-            node_name: node.name.to_string(),
-            gpus,
-            each,
-            replicas,
-            until,
-            master,
-            peers,
-            spec,
-        }));
-    }
-
-    /// Has a task staged that is promised to start soon.
-    pub(super) fn stage(&mut self, snapshot: &Snapshot, task: TaskId) {
-        let Ok(job) = snapshot.job(task.job) else { return };
-        match self.specs.at_hand(job.user, job.id) {
-            Some(spec) => {
-                if let Some((engine, launch)) = self.soon_launched(snapshot, task, spec) {
-                    engine.carry_out(Order::Stage(launch));
-                }
-            }
-            None => self.look_up(job.user, task, Wanted::Stage),
-        }
-    }
-
-    /// A task that is promised to start soon, as it will be launched, and who will launch it.
-    fn soon_launched(
+    /// A task as its executor is told of it.
+    fn launch(
         &self,
         snapshot: &Snapshot,
-        task: TaskId,
+        assignment: Assignment,
         spec: Arc<TaskSpec>,
-    ) -> Option<(Arc<dyn Executor>, Launch)> {
-        let part = snapshot.job(task.job).ok()?.parts.get(usize::from(task.part))?;
-        let plan = part.plan()?;
-        let seat = plan.seats.get(usize::try_from(task.rank).ok()?)?;
-        let node = snapshot.cluster().node(seat.node).ok()?;
-        let engine = self.engines.of(node).clone();
-        if !engine.stages() {
-            return None;
-        }
-        let replicas = u32::try_from(plan.seats.len()).ok()?;
-        let (master, peers) = self.met_at(snapshot, part, replicas);
-        let launch = Launch {
-            task,
-            node: seat.node,
-            node_name: node.name.to_string(),
-            gpus: (0..64).filter(|gpu| seat.gpus >> gpu & 1 == 1).collect(),
-            each: part.each_of(plan, task.rank),
-            replicas,
-            until: on_their_clock(plan.to),
-            master,
-            peers,
-            spec,
-        };
-        Some((engine, launch))
+    ) -> Option<Launch> {
+        let Assignment { task, node, gpus, each, replicas, until, ranks } = assignment;
+        let node_name = snapshot.cluster().node(node).ok()?.name.to_string();
+        let (master, peers) = self.met_at(snapshot, &ranks, replicas);
+        let until = self.on_their_clock(until);
+        Some(Launch { task, node, node_name, gpus, each, replicas, until, master, peers, spec })
     }
 
     /// A task that cannot be started has ended, and its job with it.
-    async fn cannot_start(&self, task: TaskId, problem: &str) {
+    async fn decline(&self, task: TaskId, problem: &str) {
         tracing::warn!(%task, problem, "a task cannot be started");
         let (folder, line) =
             (self.specs.folder(task.job), format!("the task was not started: {problem}"));
         let noted = tokio::task::spawn_blocking(move || era_cloud::log::note(&folder, task, &line));
         // What is wrong is told with its end in any case.
         let _ = noted.await;
-        let at_ms = crate::clock::Clock::now(&crate::clock::SystemClock).0;
+        let at_ms = self.clock.now().0;
         let cause = Some(format!("not_started: {problem}"));
         let seen = Seen { at_ms, cause, ..Seen::default() };
         let note = Note { task: Some(seen), ..Note::default() }.write();
@@ -262,14 +187,18 @@ impl Orders {
 
     /// Where rank 0 of a gang runs, and where each of its ranks does, as all of them reach it: by the
     /// addresses of their nodes, or on the loopback where all of them are on one node.
-    fn met_at(&self, snapshot: &Snapshot, part: &Part, replicas: u32) -> (String, Vec<String>) {
-        let nodes: BTreeMap<u32, NodeId> = seats(part).collect();
-        let together = nodes.values().collect::<BTreeSet<_>>().len() < 2;
+    fn met_at(
+        &self,
+        snapshot: &Snapshot,
+        ranks: &BTreeMap<u32, NodeId>,
+        replicas: u32,
+    ) -> (String, Vec<String>) {
+        let together = ranks.values().collect::<BTreeSet<_>>().len() < 2;
         let address = |rank: u32| {
             if together {
                 return Some(LOOPBACK.to_owned());
             }
-            let node = snapshot.cluster().node(*nodes.get(&rank)?).ok()?;
+            let node = snapshot.cluster().node(*ranks.get(&rank)?).ok()?;
             let known = self.engines.of(node).address_of(node.name.as_str());
             Some(known.unwrap_or_else(|| node.name.to_string()))
         };
@@ -285,18 +214,10 @@ impl Orders {
         }
     }
 
-    fn resize(&self, snapshot: &Snapshot, job: JobId, part: u16, attempt: u32, replicas: u32) {
-        let order = || Order::Resize { job, part, attempt, replicas };
-        for engine in self.engines.all() {
-            let concerned = |node: NodeId| {
-                let node = snapshot.cluster().node(node);
-                node.is_ok_and(|node| Arc::ptr_eq(self.engines.of(node), engine))
-            };
-            let found = snapshot.job(job).ok().and_then(|job| job.parts.get(usize::from(part)));
-            if found.is_some_and(|part| seats(part).any(|(_, node)| concerned(node))) {
-                engine.carry_out(order());
-            }
-        }
+    /// An instant of the scheduler as those count who carry out orders: by the machine's clock,
+    /// which may have been set back.
+    fn on_their_clock(&self, at: Time) -> Time {
+        at - self.clock.ahead()
     }
 }
 
@@ -306,45 +227,27 @@ async fn look_up(
     driver: Handle,
     user: UserId,
     task: TaskId,
-    launches: bool,
-) -> Found {
+    with_secrets: bool,
+) -> Looked {
     let mut wait = AGAIN_MIN;
     loop {
         let found = match specs.of(user, task.job).await {
-            Ok(spec) if launches => specs.opened(spec).await,
+            Ok(spec) if with_secrets => specs.opened(spec).await,
             found => found,
         };
         let problem = match found {
-            Ok(spec) => return (task, Ok(spec)),
-            Err(Unstaged::ForGood(problem)) => return (task, Err(problem)),
+            Ok(spec) if spec.secrets.lack_values() => {
+                return (task, LookedUp::WithoutSecrets(spec));
+            }
+            Ok(spec) => return (task, LookedUp::Whole(spec)),
+            Err(Unstaged::ForGood(problem)) => return (task, LookedUp::Never(problem)),
             Err(Unstaged::ForNow(problem)) => problem,
         };
         if driver.snapshot().job(task.job).map_or(true, |job| job.ended.is_some()) {
-            return (task, Err(problem));
+            return (task, LookedUp::Never(problem));
         }
         tracing::warn!(%task, problem, "what a task runs cannot be read: trying again");
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(AGAIN_MAX);
     }
-}
-
-/// The job of a task that is still to run.
-fn current(snapshot: &Snapshot, task: TaskId) -> Option<Arc<Job>> {
-    let job = snapshot.job(task.job).ok()?;
-    let part = job.parts.get(usize::from(task.part))?;
-    let live = job.ended.is_none() && part.is_active() && part.attempt == task.attempt;
-    live.then(|| job.clone())
-}
-
-/// Every rank of a part with its node, growth included.
-pub(super) fn seats(part: &Part) -> impl Iterator<Item = (u32, NodeId)> {
-    let planned = part.plan().into_iter().flat_map(|plan| &plan.seats);
-    let planned = (0u32..).zip(planned.map(|seat| seat.node));
-    planned.chain(part.extras().iter().map(|extra| (extra.rank, extra.seat.node)))
-}
-
-/// An instant of the scheduler as those count who carry out orders: by the machine's clock, which
-/// may have been set back.
-fn on_their_clock(at: Time) -> Time {
-    at - SystemClock.ahead()
 }

@@ -1,26 +1,29 @@
 //! Reports become inputs; the end of a task is acknowledged once its input is durable.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use era_cloud::{Ending, Report};
-use era_core::calendar::Seat;
 use era_core::input::Threshold;
-use era_core::job::{Job, Task, TaskId};
-use era_core::units::{Name, NodeId, Time};
+use era_core::job::TaskId;
+use era_core::units::{Name, Time};
 use era_core::{Command, Snapshot};
+use era_drive::tasks;
 use era_store::accounts::Accounts;
 use era_store::note::{Note, Seen};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::{Engines, nodes};
-use crate::clock::{Clock as _, SystemClock};
+use crate::clock::Clock;
 use crate::driver::{BATCH_MAX, Handle, Late, Pending, Unanswered};
 use crate::gather::Gathering;
 
 pub(super) struct Taker {
     pub(super) driver: Handle,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) rows: Accounts,
     pub(super) engines: Engines,
     pub(super) samples: Option<mpsc::Sender<(TaskId, Vec<era_cloud::Sample>)>>,
@@ -122,9 +125,10 @@ impl Taker {
         let snapshot = self.driver.snapshot();
         let known = match &report {
             Report::Exited { task, at, .. } if self.one_clock => {
-                let node =
-                    node_of(&snapshot, *task).and_then(|id| snapshot.cluster().node(id).ok());
-                node.filter(|node| self.engines.of(node).shares_clock()).map(|_| on_our_clock(*at))
+                let seat = tasks::seat(&snapshot, *task);
+                let node = seat.and_then(|seat| snapshot.cluster().node(seat.node).ok());
+                node.filter(|node| self.engines.of(node).shares_clock())
+                    .map(|_| on_our_clock(&*self.clock, *at))
             }
             _ => None,
         };
@@ -170,7 +174,7 @@ fn input(report: Report, snapshot: &Snapshot) -> Option<Became> {
     let note = |seen: Seen| Note { task: Some(seen), ..Note::default() }.write();
     Some(match report {
         Report::Started { task, at, prepared } => {
-            let seat = growth_seat(snapshot, task);
+            let seat = tasks::growth_seat(snapshot, task);
             let seen = Seen { prepared_ms: Some(prepared.0), seat, ..seen(at.0) };
             (Command::Started { task }, note(seen), None)
         }
@@ -196,8 +200,8 @@ fn input(report: Report, snapshot: &Snapshot) -> Option<Became> {
 }
 
 /// An instant of the machine's clock as the scheduler counts: the two differ where it was set back.
-fn on_our_clock(at: Time) -> Time {
-    (at + SystemClock.ahead()).min(SystemClock.now())
+fn on_our_clock(clock: &dyn Clock, at: Time) -> Time {
+    (at + clock.ahead()).min(clock.now())
 }
 
 /// Whether it tells an end which no limit, and nobody, had a part in.
@@ -208,10 +212,10 @@ pub(super) fn is_end_by_itself(report: &Report) -> bool {
 
 /// The input that tells what happened while no scheduler was here. That a task began is told of
 /// those that nobody has heard to begin.
-pub(super) fn late(report: Report, snapshot: &Snapshot) -> Option<Late> {
+pub(super) fn late(report: Report, snapshot: &Snapshot, clock: &dyn Clock) -> Option<Late> {
     let ended = match &report {
-        Report::Started { task, .. } if !is_launching(snapshot, *task) => return None,
-        Report::Exited { at, .. } => Some(on_our_clock(*at)),
+        Report::Started { task, .. } if !tasks::is_launching(snapshot, *task) => return None,
+        Report::Exited { at, .. } => Some(on_our_clock(clock, *at)),
         _ => None,
     };
     let (mut command, note, _) = input(report, snapshot)?;
@@ -219,39 +223,6 @@ pub(super) fn late(report: Report, snapshot: &Snapshot) -> Option<Late> {
         *at = ended;
     }
     Some((command, note))
-}
-
-/// Whether a task was sent off, and nothing was heard of it.
-fn is_launching(snapshot: &Snapshot, task: TaskId) -> bool {
-    let Ok(job) = snapshot.job(task.job) else { return false };
-    let Some(part) = job.parts.get(usize::from(task.part)) else { return false };
-    let grown = || part.extras().iter().find(|extra| extra.rank == task.rank).map(|it| it.task);
-    let rank = usize::try_from(task.rank).unwrap_or(usize::MAX);
-    part.attempt == task.attempt
-        && part.tasks().get(rank).copied().or_else(grown) == Some(Task::Launching)
-}
-
-/// Whether nothing of a job runs any more once these are over.
-pub(super) fn nothing_left(job: &Job, over: &BTreeSet<TaskId>) -> bool {
-    (0u16..).zip(&job.parts).filter(|(_, part)| part.is_active()).all(|(index, part)| {
-        let task = |rank| TaskId { job: job.id, part: index, attempt: part.attempt, rank };
-        let promised = (0u32..).zip(part.tasks().iter().copied());
-        let grown = part.extras().iter().map(|extra| (extra.rank, extra.task));
-        promised.chain(grown).all(|(rank, state)| !state.is_live() || over.contains(&task(rank)))
-    })
-}
-
-/// The node that a task is on.
-fn node_of(snapshot: &Snapshot, task: TaskId) -> Option<NodeId> {
-    let part = snapshot.job(task.job).ok()?.parts.get(usize::from(task.part))?;
-    let planned = part.plan()?.seats.get(usize::try_from(task.rank).ok()?);
-    planned.copied().or_else(|| growth_seat(snapshot, task)).map(|seat| seat.node)
-}
-
-/// Where a task sits that is growth beyond a promise.
-fn growth_seat(snapshot: &Snapshot, task: TaskId) -> Option<Seat> {
-    let part = snapshot.job(task.job).ok()?.parts.get(usize::from(task.part))?;
-    part.extras().iter().find(|extra| extra.rank == task.rank).map(|extra| extra.seat)
 }
 
 /// What ended a task, if it was not its own doing.
@@ -284,31 +255,11 @@ pub(super) async fn reconcile(driver: &Handle, engines: &Engines) {
         tracing::error!("an executor could not say what it knows: nothing is taken for lost");
         return;
     };
-    let gone = |(task, _): &(TaskId, NodeId)| !known.contains(task);
-    for (task, _) in believed(&driver.snapshot()).into_iter().filter(gone) {
+    for task in tasks::missing(&driver.snapshot(), &known) {
         let seen = Seen { cause: Some("lost".to_owned()), ..Seen::default() };
         let note = Note { task: Some(seen), ..Note::default() }.write();
         let reason = reason_name("not known after a restart");
         // Should the driver stop now, the next start finds the same.
         let _ = driver.hand_in_patiently(Command::TaskLost { task, reason }, note).await;
     }
-}
-
-/// The tasks that are confirmed to run. Those sent out and not confirmed are sent out again.
-fn believed(snapshot: &Snapshot) -> Vec<(TaskId, NodeId)> {
-    let mut running = Vec::new();
-    for job in snapshot.jobs().filter(|job| job.ended.is_none()) {
-        for (index, part) in (0u16..).zip(&job.parts).filter(|(_, part)| part.is_active()) {
-            let task = |rank| TaskId { job: job.id, part: index, attempt: part.attempt, rank };
-            let seats = part.plan().into_iter().flat_map(|plan| &plan.seats);
-            for ((rank, state), seat) in (0u32..).zip(part.tasks()).zip(seats) {
-                if *state == Task::Running {
-                    running.push((task(rank), seat.node));
-                }
-            }
-            let grown = part.extras().iter().filter(|extra| extra.task == Task::Running);
-            running.extend(grown.map(|extra| (task(extra.rank), extra.seat.node)));
-        }
-    }
-    running
 }

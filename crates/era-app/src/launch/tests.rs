@@ -90,6 +90,7 @@ impl Bed {
         let (told, files) = (Arc::new(Told::default()), Arc::new(Away::default()));
         let launching = Launching {
             driver: site.app.driver.clone(),
+            clock: site.app.clock.clone(),
             rows: site.app.store.accounts(),
             journal: site.app.store.journal(),
             secrets: site.app.store.secrets(),
@@ -115,7 +116,7 @@ impl Bed {
     }
 
     async fn until<T>(&self, what: &str, found: impl Fn(&Bed) -> Option<T>) -> T {
-        let begun = std::time::Instant::now();
+        let begun = tokio::time::Instant::now();
         loop {
             if let Some(found) = found(self) {
                 return found;

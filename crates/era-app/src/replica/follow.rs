@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use era_core::Snapshot;
+use era_drive::Released;
 use era_store::journal::Follower;
 use era_store::{StoreError, answered_within};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-
-use crate::driver::{Released, made};
 
 /// How often the journal is looked at while the leader tells of nothing new.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -24,7 +23,7 @@ pub(super) struct Following {
     pub(super) follower: Follower,
     pub(super) newest: Arc<ArcSwap<Snapshot>>,
     pub(super) committed: watch::Sender<u64>,
-    pub(super) release: mpsc::UnboundedSender<Released>,
+    pub(super) release: mpsc::UnboundedSender<Released<Box<RawValue>>>,
     /// The last entry that the leader told of.
     pub(super) hinted: watch::Receiver<u64>,
     pub(super) stop: CancellationToken,
@@ -38,11 +37,8 @@ impl Following {
             let before = self.follower.state().seq();
             let mut released = Released::default();
             let followed = self.follower.advance(|entry, mut output| {
-                released.effects.append(&mut output.effects);
-                let note = entry.note.clone().and_then(|note| RawValue::from_string(note).ok());
-                if let (Some(job), Some(note)) = (made(&output), note) {
-                    released.accepted.push((job, note));
-                }
+                let note = || RawValue::from_string(entry.note.clone()?).ok();
+                released.add(&mut output, note);
             });
             match answered_within(ANSWER_MAX, followed).await {
                 Ok(more) => {
@@ -65,13 +61,13 @@ impl Following {
         Ok(())
     }
 
-    fn tell(&self, before: u64, released: Released) {
+    fn tell(&self, before: u64, released: Released<Box<RawValue>>) {
         let state = self.follower.state();
         if state.seq() == before {
             return;
         }
         self.newest.store(Arc::new(state.snapshot()));
-        if !released.effects.is_empty() || !released.accepted.is_empty() {
+        if !released.is_empty() {
             // Whoever serves no tasks does not listen.
             let _ = self.release.send(released);
         }

@@ -9,16 +9,18 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::Command;
+use era_drive::Answer;
 use era_store::Lease;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::link::{Ask, Contact, Link, Told, line, read};
-use crate::driver::{Answer, Asked, BATCH_MAX, Unanswered};
+use crate::driver::{Asked, BATCH_MAX, Unanswered};
 
 /// How often it is looked who leads.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -9,6 +9,7 @@ use std::io;
 use std::time::Duration;
 
 use era_core::Command;
+use era_drive::Answer;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -19,7 +20,6 @@ use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
 use super::seal;
 use crate::auth::token::hex;
-use crate::driver::Answer;
 
 /// Longest line.
 const LINE_MAX: usize = 16 << 20;

@@ -19,11 +19,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use era_drive::Released;
 use era_store::{Store, StoreError};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::{Handle, INBOX_MAX, Released, Releases};
+use crate::driver::{Handle, INBOX_MAX, Releases};
 
 /// How often it is looked whether a scheduler has begun a journal at all.
 const FIRST_LOOK: Duration = Duration::from_millis(200);
@@ -58,9 +59,8 @@ impl Replica {
         let (committed, word) = watch::channel(state.seq());
         let newest = Arc::new(ArcSwap::from_pointee(state.snapshot()));
         let handle = Handle { inbox, newest: newest.clone(), committed: word.clone() };
-        let effects = era_core::outstanding(state);
         // Nobody has had a chance to give up the other end.
-        let _ = release.send(Released { accepted: Vec::new(), effects });
+        let _ = release.send(Released::outstanding(state));
         let stop = CancellationToken::new();
         let (hint, hinted) = watch::channel(state.seq());
         let lease = store.lease();

@@ -22,7 +22,6 @@ use self::anew::Before;
 use crate::Services;
 use crate::answer::refused;
 use crate::auth::Caller;
-use crate::clock::{Clock, SystemClock};
 use crate::error::AppError;
 use crate::files::{outputs, owner_as_viewer};
 use crate::wire::{self, Wrong};
@@ -47,7 +46,7 @@ pub async fn submit(
     key: Option<Name>,
     checkpoints_of: Option<JobId>,
 ) -> Result<Submitted, AppError> {
-    let received = SystemClock.now();
+    let received = app.clock.now();
     // What the defaults are may change: a job keeps those of its day.
     job.complete();
     work::check(&job.work, app.runs_images, app.terminals.is_some())?;
@@ -215,7 +214,7 @@ pub async fn again(app: &Services, caller: &Caller, id: u64) -> Result<Again, Ap
         Deal::Promise(promise) => Some(&promise.bid.value),
         Deal::Queue(_) => None,
     });
-    let mut anew = anew::anew(job, &row, bid, SystemClock.now().max(state.now()));
+    let mut anew = anew::anew(job, &row, bid, app.clock.now().max(state.now()));
     let mut left = Vec::new();
     for after in std::mem::take(&mut anew.job.after) {
         let before = JobId(after.job);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
 use era_core::units::{JobId, Span, Time};
 use era_core::{Command, Reply};
@@ -18,7 +18,7 @@ use era_store::StoreError;
 use era_store::samples::Mean;
 
 use crate::Services;
-use crate::clock::{Clock, SystemClock};
+use crate::clock::Clock;
 use crate::driver::Unanswered;
 
 /// How far back the journal is read.
@@ -50,11 +50,12 @@ enum NoEstimates {
 /// Learns and publishes until it is stopped.
 pub(super) async fn keep_learning(app: Services, every: Duration) {
     let Ok(folder) = app.lab.own_folder("estimates") else { return };
-    let mut due = FIRST.min(every).max(every.saturating_sub(age(&folder.join(LEARNED_FILE))));
+    let mut due =
+        FIRST.min(every).max(every.saturating_sub(age(&*app.clock, &folder.join(LEARNED_FILE))));
     loop {
         tokio::time::sleep(due).await;
         due = every;
-        match publish(&app, &folder, SystemClock.now()).await {
+        match publish(&app, &folder, app.clock.now()).await {
             Ok(()) => tracing::info!("what was learned about jobs was published"),
             // Most sites are too young for it at first.
             Err(NoEstimates::Lesson(why)) => tracing::info!(why, "nothing is learned about jobs"),
@@ -64,9 +65,11 @@ pub(super) async fn keep_learning(app: Services, every: Duration) {
 }
 
 /// How old a file is; very old where there is none.
-fn age(file: &Path) -> Duration {
+fn age(clock: &dyn Clock, file: &Path) -> Duration {
     let written = std::fs::metadata(file).and_then(|about| about.modified());
-    let age = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+    let machine = (clock.now() - clock.ahead()).0.unsigned_abs();
+    let now = UNIX_EPOCH + Duration::from_millis(machine);
+    let age = written.ok().and_then(|at| now.duration_since(at).ok());
     age.unwrap_or(Duration::MAX)
 }
 

@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::retention::Retention;
 use crate::Services;
-use crate::clock::{Clock, SystemClock};
 use crate::feed::House;
 use crate::lead::Gate;
 
@@ -136,7 +135,7 @@ async fn often(app: Services) {
 }
 
 async fn note_quotes(app: &Services) {
-    if let Err(error) = app.asks.write(&app.store.asks(), SystemClock.now()).await {
+    if let Err(error) = app.asks.write(&app.store.asks(), app.clock.now()).await {
         tracing::warn!(%error, "quotes that were asked could not be noted");
     }
 }
@@ -145,7 +144,7 @@ async fn collect(app: Services, retention: Retention, gate: Option<Gate>) {
     tokio::time::sleep(FIRST).await;
     let ours = || gate.as_ref().is_none_or(Gate::is_open);
     loop {
-        retention::apply(&app, retention, SystemClock.now(), &ours).await;
+        retention::apply(&app, retention, app.clock.now(), &ours).await;
         tokio::time::sleep(HOURLY).await;
     }
 }
@@ -153,11 +152,11 @@ async fn collect(app: Services, retention: Retention, gate: Option<Gate>) {
 async fn forecasts(app: Services) {
     tokio::time::sleep(FIRST).await;
     loop {
-        let old = SystemClock.now() + Span(-prices::KEPT.ms());
+        let old = app.clock.now() + Span(-prices::KEPT.ms());
         if let Err(error) = app.store.prices().forget_before(old).await {
             tracing::warn!(%error, "old prices could not be forgotten");
         }
-        match forecast::publish(&app, SystemClock.now()).await {
+        match forecast::publish(&app, app.clock.now()).await {
             Ok(Some(requests)) => tracing::info!(requests, "a forecast was published"),
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "no forecast could be made"),

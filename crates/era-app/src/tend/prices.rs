@@ -8,7 +8,6 @@ use era_store::StoreError;
 use era_store::prices::PriceRow;
 
 use crate::Services;
-use crate::clock::{Clock, SystemClock};
 use crate::wire;
 
 /// How often prices are looked at.
@@ -39,7 +38,7 @@ async fn look(
         Some(known) => known,
         None => prices.newest().await?,
     };
-    let (state, now) = (app.driver.snapshot(), SystemClock.now());
+    let (state, now) = (app.driver.snapshot(), app.clock.now());
     let mut news = Vec::new();
     for pool in state.cluster().pools() {
         let Ok(Some(row)) = wire::price_row(&state, pool, now) else { continue };

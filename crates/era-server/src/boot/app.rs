@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use era_app::auth::Auth;
+use era_app::clock::SystemClock;
 use era_app::feed::Feed;
 use era_app::image_engine::ImageEngine;
 use era_app::lead::{Candidate, LOOK_EVERY, Lead};
@@ -94,11 +95,12 @@ pub async fn start(settings: Settings) -> Result<Running, BootError> {
             (Doors::Files, None, files, retention.of_files())
         }
     };
+    let clock = Arc::new(SystemClock);
     let database = (&settings.database, settings.replica.as_ref());
     let store = super::open(&settings.folder, database.0, database.1).await?;
     let lead = match doors {
         Doors::Files => {
-            let candidate = Candidate::at(address, Some(String::new()));
+            let candidate = Candidate::at(address, Some(String::new()), clock.clone());
             let mut told = String::new();
             let held = |leader: &Leader| {
                 if told != leader.holder {
@@ -125,6 +127,7 @@ pub async fn start(settings: Settings) -> Result<Running, BootError> {
     // Each has its own in the folder that all share: a run is known to whoever was asked for it.
     let lab = format!("lab-{}-{}", machine::file_name(), address.port());
     let answering = Answering {
+        clock,
         reach: settings.reach,
         laboratory: settings.laboratory,
         lab: settings.folder.join(lab),

@@ -14,6 +14,7 @@ use std::time::Duration;
 use era_app::asks::Asking;
 use era_app::auth::Auth;
 use era_app::auth::first_start::FirstAccount;
+use era_app::clock::Clock;
 use era_app::driver::{Driver, Handle, Releases, Unanswered};
 use era_app::feed::Feed;
 use era_app::image_engine::ImageEngine;
@@ -72,6 +73,7 @@ pub(super) enum Scheduling {
 
 /// What answers requests needs beside a store and a scheduler.
 pub(super) struct Answering {
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) reach: Reach,
     pub(super) laboratory: Option<Arc<dyn Laboratory>>,
     /// Where simulations and replays are kept, and the program that runs them.
@@ -93,15 +95,17 @@ impl Answering {
         feed: Feed,
     ) -> Result<Services, BootError> {
         let engines = self.engines;
+        let clock = self.clock;
         Ok(Services::new(Parts {
             driver,
+            clock: clock.clone(),
             store: store.clone(),
             auth,
             reach: self.reach,
             feed,
             asks: Asking::default(),
             laboratory: self.laboratory,
-            lab: Lab::open(self.lab, self.program).map_err(BootError::Lab)?,
+            lab: Lab::open(self.lab, self.program, clock).map_err(BootError::Lab)?,
             files: self.files,
             images: self.images,
             // What runs tasks elsewhere says at its start if it cannot.
@@ -121,6 +125,7 @@ pub(super) struct Tasks {
 
 /// How tasks are run.
 pub(super) struct Tasking {
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) engines: Engines,
     pub(super) files: Files,
     pub(super) folder: PathBuf,
@@ -140,12 +145,13 @@ impl Tasking {
         releases: Releases,
         reported: mpsc::Receiver<Report>,
     ) -> Tasks {
-        let Tasking { engines, files, folder, limits, influx, gate } = self;
+        let Tasking { clock, engines, files, folder, limits, influx, gate } = self;
         let (influx, telling) = influx.map(influx::start).unzip();
         let (samples, recorder) = recorder::start(store.samples(), influx);
         let catalogue = store.accounts();
         let launching = Launching {
             driver: driver.clone(),
+            clock,
             rows: store.accounts(),
             journal: store.journal(),
             secrets: store.secrets(),

@@ -5,7 +5,9 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use era_app::clock::SystemClock;
 use era_app::lead::{Candidate, Lead};
 use era_app::replica::Replica;
 use era_app::{influx, launch};
@@ -52,7 +54,8 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running<
     let http = tokio::spawn(door.clone().serve(listener, settings.serving, stop.clone()));
     let store = super::open(&settings.folder, &settings.database, None).await?;
     // What stands beside the seat is where tasks are.
-    let candidate = Candidate::at(address, None);
+    let clock = Arc::new(SystemClock);
+    let candidate = Candidate::at(address, None, clock.clone());
     let held = |leader: &era_store::Leader| door.stands_by(&leader.holder);
     let seat = store.seat(Seat::Cloud);
     let lead = Lead::wait_for(&seat, &candidate, held).await?;
@@ -70,6 +73,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running<
     let starting = Starting { reports, fence: rules.lease.max(rules.grace), lease: seat };
     let engines = (engines.start)(starting).await.map_err(BootError::Engines)?;
     let tasking = Tasking {
+        clock,
         engines,
         // Whoever keeps files removes them: nothing is removed here.
         files: Files::open(&store, Keep::default())?,

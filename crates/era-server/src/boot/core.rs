@@ -91,7 +91,8 @@ impl Scheduler {
         let asked_at = local_address(&inbox, settings.inbox)?;
         let advertised = settings.advertise.clone().unwrap_or_else(|| asked_at.to_string());
         let contact = Contact::new(&advertised)?;
-        let candidate = Candidate::at(asked_at, Some(contact.written()));
+        let clock = Arc::new(SystemClock);
+        let candidate = Candidate::at(asked_at, Some(contact.written()), clock);
         let (door, stop) = (Door::new(), CancellationToken::new());
         let serving = settings.serving.clone();
         let http = tokio::spawn(door.clone().serve(listener, serving, stop.clone()));
@@ -113,9 +114,9 @@ impl Scheduler {
                 let restored = follower.restored();
                 clock.not_before(restored.state.now());
                 // Executors are elsewhere, and tell what ended when they find this one.
-                Driver::start_from(journal, clock, settings.rules, restored, Vec::new())
+                Driver::start_from(journal, clock.clone(), settings.rules, restored, Vec::new())
             }
-            None => Driver::start(journal, clock, settings.rules, State::default()).await,
+            None => Driver::start(journal, clock.clone(), settings.rules, State::default()).await,
         };
         let (driver, _releases) = started?;
         let handle = driver.handle();
@@ -126,6 +127,7 @@ impl Scheduler {
         let feed = Feed::start(&store, handle.committed(), Duration::ZERO).await?;
         let (feed, follower) = feed;
         let answering = Answering {
+            clock,
             reach: settings.reach,
             laboratory: None,
             lab: settings.folder.join("lab"),

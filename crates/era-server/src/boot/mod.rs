@@ -207,17 +207,18 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let occupied = lead::occupy(&settings.folder)?;
     let database = settings.database.unwrap_or_else(|| Place::folder(&settings.folder));
     let store = Store::open_at(&settings.folder, &database, settings.replica.as_ref()).await?;
-    let lead = Lead::take(&store).await?;
+    let clock = Arc::new(SystemClock);
+    let lead = Lead::take(&store, clock.clone()).await?;
     let journal = store.journal();
     let restored = Driver::restore(&journal, State::default()).await?;
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
     let rules = restored.state.settings().clone();
     let starting = Starting { reports, fence: rules.lease.max(rules.grace), lease: store.lease() };
     let engines = (engines.start)(starting).await.map_err(BootError::Engines)?;
-    let ended = engines.ended_before(&restored.state.snapshot());
-    let clock = Arc::new(SystemClock);
+    let ended = engines.ended_before(&restored.state.snapshot(), &*clock);
     clock.not_before(restored.state.now());
-    let (driver, releases) = Driver::start_from(journal, clock, settings.rules, restored, ended)?;
+    let rules = settings.rules;
+    let (driver, releases) = Driver::start_from(journal, clock.clone(), rules, restored, ended)?;
     let handle = driver.handle();
     first::furnish(&handle).await?;
     let auth = Auth::open(&store).await?;
@@ -225,6 +226,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let first = auth.first_start(&handle).await?;
     let files = Files::open(&store, settings.retention.of_files())?;
     let tasking = Tasking {
+        clock: clock.clone(),
         engines: engines.clone(),
         files: files.clone(),
         folder: settings.folder.clone(),
@@ -236,6 +238,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     wait_for_a_node(&handle).await;
     let (feed, follower) = Feed::start(&store, handle.committed(), UNSEEN_MAX).await?;
     let answering = Answering {
+        clock,
         reach: settings.reach,
         laboratory: settings.laboratory,
         lab: settings.folder.join("lab"),

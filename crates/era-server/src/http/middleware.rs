@@ -7,13 +7,13 @@
 use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use axum::extract::{ConnectInfo, MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use era_api::Problem;
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::Failure;

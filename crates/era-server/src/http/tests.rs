@@ -74,6 +74,7 @@ async fn house_with(wishes: Wishes) -> House {
     let auth = if wishes.one_account { auth.for_one().unwrap() } else { auth };
     let first = auth.first_start(&driver.handle()).await.unwrap().unwrap();
     let app = App(Services::new(Parts {
+        clock: Arc::new(SystemClock),
         driver: driver.handle(),
         files: Files::open(&store, Keep::default()).unwrap(),
         store,
@@ -85,7 +86,8 @@ async fn house_with(wishes: Wishes) -> House {
         images: Default::default(),
         runs_images: false,
         terminals: None,
-        lab: Lab::open(folder.path().join("lab"), "/bin/false".into()).unwrap(),
+        lab: Lab::open(folder.path().join("lab"), "/bin/false".into(), Arc::new(SystemClock))
+            .unwrap(),
     }));
     let routes = service(app.clone(), super::Doors::All);
     let password = first.password;

@@ -108,6 +108,7 @@ pub fn run_seeds(
 
 impl Experiment {
     /// One seed: the order of arrival, and the order of nodes among equals.
+    #[expect(clippy::disallowed_methods, reason = "how long the run took is part of its report")]
     pub fn run(&self, seed: u64, progress: &dyn Fn()) -> Result<Outcome, BadInput> {
         let start = Instant::now();
         let mut seeded = Seeded::new(seed);

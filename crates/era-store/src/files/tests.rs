@@ -20,6 +20,7 @@ async fn world() -> World {
     world_that_keeps(Keep { grace_ms: HOUR, outputs_ms: Some(10 * HOUR) }).await
 }
 
+#[expect(clippy::disallowed_methods, reason = "files are as old as the machine says")]
 async fn world_that_keeps(keep: Keep) -> World {
     let folder = tempfile::tempdir().unwrap();
     let store = crate::testing::open(folder.path()).await;

@@ -9,9 +9,10 @@
 //! appended again, for a short while: numbers are unique, so a batch that is there is found by that
 //! and is never there twice, and what an older try still holds is waited for by the database.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sqlx::{Any, AssertSqlSafe, Row};
+use tokio::time::Instant;
 
 use super::{Entry, Journal, signed};
 use crate::{Dialect, StoreError};

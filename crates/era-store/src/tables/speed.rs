@@ -1,12 +1,13 @@
 //! How fast it is: run with `cargo test --release -p era-store speed -- --ignored --nocapture`.
 //! Nothing is asserted about time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::job::TaskId;
 use era_core::units::{JobId, Span, Time};
 use era_spec::JobState;
 use sqlx::Executor;
+use tokio::time::Instant;
 
 use super::world::{ADA, START, World, gang};
 use super::{JobQuery, Projector, Seen, Tables};

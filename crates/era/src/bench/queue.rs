@@ -8,7 +8,7 @@ use anyhow::Result;
 use era_core::bid::{Request, Window};
 use era_core::explain::queue_order;
 use era_core::input::{Array, NewJob, Terms};
-use era_core::job::{QueueTerms, TaskId};
+use era_core::job::QueueTerms;
 use era_core::queue::PolicyRule;
 use era_core::queue::formula::Formula;
 use era_core::resources::Resources;
@@ -107,36 +107,30 @@ fn cycle_10k_ms(seed: u64) -> f64 {
 }
 
 /// Tasks a second of an array of 10,000 short ones on one node that runs 64 at a time, from its
-/// submission to the last end, through the core alone. As a server does, inputs come in batches,
-/// each batch ends with a pass, and readers hold a snapshot of every one.
+/// submission to the last end, through the core alone. As in a server, inputs come in batches, a
+/// batch ends with a pass where one is due, and readers hold a snapshot of every one.
 fn drain_10k_per_second() -> f64 {
     const TASKS: u32 = 10_000;
     let scale = Scale { nodes: 1, reservations: 0, horizon: Span::from_days(30), load: 0.0 };
     let mut engine = cluster(scale);
-    let mut ms = 0;
-    let mut send = |engine: &mut Engine, command| {
-        ms += 1;
-        engine.send(NOW + Span(ms), command, None, &mut ())
-    };
     let start = Instant::now();
     let job = NewJob { array: Some(Array { count: TASKS, running_max: None }), ..small_job() };
-    send(&mut engine, Command::Submit { key: None, job });
+    let mut asked = vec![Command::Submit { key: None, job }];
     let mut snapshot = engine.state().snapshot();
-    let mut ended = 0;
-    let mut running: Vec<TaskId> = Vec::new();
+    let (mut ended, mut now) = (0, NOW);
     loop {
-        for task in running.drain(..) {
-            send(&mut engine, Command::Started { task });
-            send(&mut engine, Command::Exited { task, code: 0, at: None });
-            ended += 1;
-        }
-        for effect in send(&mut engine, Command::Pass).effects {
+        now = now + Span(1);
+        let inputs = asked.drain(..).map(|command| ((), command, None));
+        let batch = engine.carry_out(now, inputs, ());
+        drop(std::mem::replace(&mut snapshot, black_box(engine.state().snapshot())));
+        for effect in batch.released.effects {
             if let Effect::Launch { task, .. } = effect {
-                running.push(task);
+                asked.push(Command::Started { task });
+                asked.push(Command::Exited { task, code: 0, at: None });
+                ended += 1;
             }
         }
-        drop(std::mem::replace(&mut snapshot, black_box(engine.state().snapshot())));
-        if running.is_empty() {
+        if asked.is_empty() {
             break;
         }
     }

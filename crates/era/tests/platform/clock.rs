@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use era_app::clock::{Clock, SystemClock};
 use era_app::driver::{Driver, Rules};
@@ -19,6 +20,10 @@ struct Ahead;
 impl Clock for Ahead {
     fn now(&self) -> Time {
         SystemClock.now() + Span::from_h(1)
+    }
+
+    fn up(&self) -> Duration {
+        SystemClock.up()
     }
 }
 

@@ -110,6 +110,7 @@ fn a_busy_server_is_asked_again_when_it_says() {
     assert_eq!(worker.join().unwrap().len(), 2);
 }
 
+#[expect(clippy::disallowed_methods, reason = "how long it waits is what is tested")]
 #[test]
 fn a_proxy_that_reaches_nobody_is_asked_again_and_told_from_a_server() {
     let nobody = || answer("502 Bad Gateway", "server: nginx\r\n", "<html>Bad Gateway</html>");

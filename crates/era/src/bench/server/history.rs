@@ -68,6 +68,10 @@ impl Clock for SetClock {
     fn now(&self) -> Time {
         Time(self.0.load(Ordering::Relaxed))
     }
+
+    fn up(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed).unsigned_abs())
+    }
 }
 
 impl SetClock {
