@@ -189,6 +189,47 @@ mod tests {
         );
     }
 
+    /// What journals have of every kind, and what they may have besides.
+    const WRITTEN: &str =
+        include_str!("../../../era-core/tests/core/snapshots/core__wire__events.snap");
+    const MORE: &str = r#"
+{"type":"bid_declined","user":1,"price":null}
+{"type":"launched","job":1,"part":0,"attempt":1,"plan":{"pool":"main","from":1800007200000,"to":1800014400000,"seats":[],"gpus_per_node":8}}
+{"type":"launched","job":1,"part":0,"attempt":2,"plan":{"pool":"main","from":1800007200000,"to":1800014400000,"seats":[{"node":9,"gpus":1},{"node":3,"gpus":1},{"node":3,"gpus":2},{"node":4,"gpus":1},{"node":5,"gpus":1},{"node":6,"gpus":1}],"gpus_per_node":8}}
+{"type":"running","job":1,"part":0,"attempt":1}
+{"type":"stopping","job":1,"part":0,"attempt":1,"why":"cancelled","until":1800000030000}
+{"type":"stopping","job":1,"part":0,"attempt":1,"why":"released","until":1800000030000}
+{"type":"stopping","job":1,"part":0,"attempt":1,"why":"limit","until":1800000030000}
+{"type":"stopping","job":1,"part":0,"attempt":1,"why":"preempted","until":1800000030000}
+{"type":"stopping","job":1,"part":0,"attempt":1,"why":"lost","until":1800000030000}
+{"type":"stopping","job":1,"part":0,"attempt":1,"why":"drained","until":1800000030000}
+{"type":"task_ended","task":{"job":1,"part":0,"attempt":1,"rank":2},"code":null}
+{"type":"ended","job":1,"outcome":{"failed":{"code":-9}}}
+{"type":"ended","job":1,"outcome":"cancelled"}
+{"type":"ended","job":1,"outcome":"released"}
+{"type":"ended","job":1,"outcome":"limit_reached"}
+{"type":"ended","job":1,"outcome":{"broken":{"reason":"a {price} of its own"}}}
+{"type":"idle_reported","job":1,"released":false}
+{"type":"nodes_changed","nodes":[9,3,4,5,6,3]}
+{"type":"changed","what":"settings","name":null}
+{"type":"promised","job":1,"user":1,"price":12500000,"parts":[{"pool":"main","from":1800054000000,"to":1800061200500,"seats":[{"node":3,"gpus":1}],"gpus_per_node":8},{"pool":"main","from":1800061200500,"to":1800061300000,"seats":[],"gpus_per_node":8}]}
+"#;
+
+    #[test]
+    fn every_event_has_its_sentence_and_its_values() {
+        let names =
+            Names::new([(era_core::units::NodeId(3), "node-3".to_owned())].into(), [].into());
+        let bodies = WRITTEN.lines().chain(MORE.lines()).filter(|line| line.starts_with('{'));
+        let said = |body: &str| {
+            let (sentence, values) = sentence(body, &names);
+            let values = serde_json::Value::Object(values);
+            let kind = serde_json::from_str::<serde_json::Value>(body).unwrap()["type"].take();
+            format!("{kind}: {sentence}\n    {values}")
+        };
+        let said: Vec<String> = bodies.map(said).collect();
+        insta::assert_snapshot!("said", said.join("\n"));
+    }
+
     #[test]
     fn an_event_of_a_later_version_is_no_error() {
         assert!(says(r#"{"type":"teleported"}"#).contains("no words"));
