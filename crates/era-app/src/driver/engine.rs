@@ -130,11 +130,8 @@ impl Engine {
 /// The job that this made; of an array the first.
 pub fn made(output: &Output) -> Option<JobId> {
     let Reply::Accepted { job, .. } = output.reply else { return None };
-    let is_made = output.events.iter().any(|event| match event {
-        Event::Promised { job: id, .. } | Event::Queued { job: id, .. } => *id == job,
-        _ => false,
-    });
-    is_made.then_some(job)
+    let mut made = output.events.iter().filter_map(Event::accepted);
+    made.any(|(first, _)| first == job).then_some(job)
 }
 
 impl Batch {
