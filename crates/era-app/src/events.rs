@@ -31,7 +31,7 @@ pub async fn list(
     let mut rows = services.feed.tables().events(&query).await?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
-    let items: Vec<Event> = rows.into_iter().map(|row| services.feed.told(row).event).collect();
+    let items: Vec<Event> = rows.into_iter().map(|row| services.feed.event(row)).collect();
     let next = items.last().filter(|_| more).map(|event| event.id.clone());
     Ok(Page { items, next })
 }

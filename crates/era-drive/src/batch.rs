@@ -64,11 +64,8 @@ impl<N> Released<N> {
 /// The job that this made; of an array the first.
 fn made(output: &Output) -> Option<JobId> {
     let Reply::Accepted { job, .. } = output.reply else { return None };
-    let is_made = output.events.iter().any(|event| match event {
-        Event::Promised { job: id, .. } | Event::Queued { job: id, .. } => *id == job,
-        _ => false,
-    });
-    is_made.then_some(job)
+    let mut made = output.events.iter().filter_map(Event::accepted);
+    made.any(|(first, _)| first == job).then_some(job)
 }
 
 /// What a batch came to. None of it may leave before `record` is durable.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use era_cloud::celery::bus::{Bus, BusError};
 use era_cloud::celery::fence::Fence;
-use era_core::output::Event;
+use era_core::Event;
 use era_store::journal::{Journal, Stored};
 use era_store::note::Note;
 use redis::Script;
@@ -141,13 +141,7 @@ fn accepted(entry: &Stored) -> Result<Vec<Value>, FeedError> {
     let note = entry.note.as_deref().and_then(|note| Note::read(note).ok()).unwrap_or_default();
     let name = note.spec.and_then(|spec| spec.name);
     let told = |event: &Event| {
-        let (job, count, how) = match event {
-            Event::Promised { job, .. } => (job, 1, json!({ "kind": "promised" })),
-            Event::Queued { job, queue, count, .. } => {
-                (job, *count, json!({ "kind": "queued", "queue": queue }))
-            }
-            _ => return None,
-        };
+        let (job, count) = event.accepted()?;
         let mut told = json!({
             "seq": entry.seq,
             "at_ms": entry.at.0,
@@ -155,9 +149,10 @@ fn accepted(entry: &Stored) -> Result<Vec<Value>, FeedError> {
             "count": count,
             "user": note.user,
             "name": name,
+            "kind": event.kind(),
         });
-        if let (Some(told), Value::Object(how)) = (told.as_object_mut(), how) {
-            told.extend(how);
+        if let Event::Queued { queue, .. } = event {
+            told["queue"] = json!(queue);
         }
         Some(told)
     };

@@ -11,32 +11,6 @@ use tokio::time::Instant;
 
 /// A listener hears of the cluster no more often than this: each of them looks again then.
 const CLUSTER_EVERY: Duration = Duration::from_secs(2);
-/// Events after which calendars, prices, machines or queues look otherwise to everybody. What is
-/// not here (credits, checkpoints, refusals) can be seen by nobody else, so nobody else hears it.
-const CLUSTER: [&str; 19] = [
-    "promised",
-    "queued",
-    "ready",
-    "held",
-    "hold_ended",
-    "moved",
-    "hold_moved",
-    "launched",
-    "running",
-    "stopping",
-    "part_done",
-    "requeued",
-    "replanned",
-    "broken",
-    "extended",
-    "resized",
-    "ended",
-    "edited",
-    "nodes_changed",
-];
-/// What `changed` is said of that is nobody else's.
-const PRIVATE: [&str; 3] = ["user", "group", "quota"];
-
 /// What changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum House {
@@ -91,14 +65,8 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Takes note of an event of the journal.
-    pub fn note(&mut self, event: &Event) {
-        self.changed |= CLUSTER.contains(&event.event.as_str())
-            || event.event == "changed" && !is_private(event);
-    }
-
-    /// Takes note that something may have been missed.
-    pub fn missed(&mut self) {
+    /// Takes note that the cluster changed, or may have.
+    pub fn note(&mut self) {
         self.changed = true;
     }
 
@@ -114,19 +82,9 @@ impl Pulse {
     }
 }
 
-fn is_private(event: &Event) -> bool {
-    let what = event.parameters.get("what").and_then(|what| what.as_str());
-    what.is_none_or(|what| PRIVATE.contains(&what))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn event(kind: &str, what: Option<&str>) -> Event {
-        let parameters = what.map(|what| ("what".to_owned(), what.into())).into_iter().collect();
-        Event { event: kind.to_owned(), parameters, ..House::Cluster.event() }
-    }
 
     #[test]
     fn everybody_hears_that_the_cluster_changed_and_nothing_else_of_it() {
@@ -137,35 +95,16 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_else_can_see_is_not_told() {
-        let stirs = |kind: &str, what: Option<&str>| {
-            let mut pulse = Pulse::default();
-            pulse.note(&event(kind, what));
-            pulse.due().is_some()
-        };
-        for kind in CLUSTER {
-            assert!(stirs(kind, None), "{kind}");
-        }
-        assert!(stirs("changed", Some("queue")) && stirs("changed", Some("market")));
-        for what in PRIVATE {
-            assert!(!stirs("changed", Some(what)), "{what}");
-        }
-        for kind in ["posted", "refused", "bid_declined", "checkpointed", "forgotten"] {
-            assert!(!stirs(kind, None), "{kind}");
-        }
-    }
-
-    #[test]
     fn a_burst_is_told_at_once_and_once_more_after_it() {
         let mut pulse = Pulse::default();
         assert_eq!(pulse.due(), None);
-        pulse.note(&event("promised", None));
+        pulse.note();
         assert!(pulse.due().is_some_and(|due| due <= Instant::now()), "at once");
         let before = Instant::now();
         pulse.told();
         assert_eq!(pulse.due(), None, "nothing new");
         for _ in 0..100 {
-            pulse.note(&event("ended", None));
+            pulse.note();
         }
         let due = pulse.due().unwrap();
         assert!(due >= before + CLUSTER_EVERY && due <= Instant::now() + CLUSTER_EVERY);

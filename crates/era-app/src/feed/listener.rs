@@ -8,12 +8,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use era_api::event::Event;
 use era_store::tables::{EventQuery, Seen};
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{Feed, House, Pulse, Told};
+use super::{Feed, House, Message, Pulse, Told};
 
 /// How long a stream lasts.
 const STREAM_MAX: Duration = Duration::from_secs(3600);
@@ -33,7 +32,7 @@ pub struct Listener {
     feed: Feed,
     seen: Seen,
     live: broadcast::Receiver<Arc<[Told]>>,
-    house: broadcast::Receiver<House>,
+    house: broadcast::Receiver<(House, Arc<Message>)>,
     /// The last event that was passed on, or passed over.
     last: (u64, u32),
     /// Whether there may be events in the tables that were not passed on.
@@ -57,7 +56,7 @@ impl Listener {
         let live = feed.listen();
         let mut pulse = Pulse::default();
         if last.is_some() {
-            pulse.missed();
+            pulse.note();
         }
         Listener {
             pulse,
@@ -74,11 +73,11 @@ impl Listener {
     }
 
     /// The next event; `None` when the stream is over.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<Arc<Message>> {
         loop {
             if let Some(told) = self.ready.pop_front() {
                 self.last = told.place;
-                return Some(told.event);
+                return Some(told.message);
             }
             if self.behind {
                 self.catch_up().await?;
@@ -87,26 +86,28 @@ impl Listener {
             let live = tokio::select! {
                 live = timeout_at(self.until, self.live.recv()) => live,
                 news = self.house.recv() => match news {
-                    Ok(news) if news.is_for(self.seen) => return Some(news.event()),
+                    Ok((news, message)) if news.is_for(self.seen) => return Some(message),
                     // Not for this one; or more than could be taken, each as good as the other.
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
                     Err(broadcast::error::RecvError::Closed) => return None,
                 },
                 () = reached(self.pulse.due()) => {
                     self.pulse.told();
-                    return Some(House::Cluster.event());
+                    return Some(Message::of(House::Cluster.event()));
                 }
             };
             match live {
                 Ok(Ok(batch)) => {
                     let new = |told: &&Told| told.place > self.last;
-                    batch.iter().filter(new).for_each(|told| self.pulse.note(&told.event));
+                    if batch.iter().filter(new).any(|told| told.changes_cluster) {
+                        self.pulse.note();
+                    }
                     let seen = |told: &&Told| self.seen.allows(told.account, told.team);
                     self.ready.extend(batch.iter().filter(new).filter(seen).cloned());
                 }
                 Ok(Err(broadcast::error::RecvError::Lagged(_))) => {
                     self.behind = true;
-                    self.pulse.missed();
+                    self.pulse.note();
                 }
                 // The feed has ended, or the stream has lasted long enough.
                 Ok(Err(broadcast::error::RecvError::Closed)) | Err(_) => return None,
@@ -149,9 +150,8 @@ mod tests {
         let (theirs, _) = site.submit(2).await;
         let told = tokio::time::timeout(Duration::from_secs(10), ada.next()).await;
         let told = told.unwrap().unwrap();
-        assert_eq!((told.event.as_str(), told.job), ("cluster_changed", None));
-        let written = serde_json::to_string(&told).unwrap();
-        assert!(!written.contains("bob") && !written.contains(&format!("job-of-{theirs}")));
+        assert_eq!((told.event.event.as_str(), told.event.job), ("cluster_changed", None));
+        assert!(!told.json.contains("bob") && !told.json.contains(&format!("job-of-{theirs}")));
         // Her own comes as it is, and the cluster's once more, but not at once.
         let (hers, _) = site.submit(1).await;
         let wanted = [("queued".to_owned(), Some(hers)), ("cluster_changed".to_owned(), None)];
@@ -159,9 +159,32 @@ mod tests {
         while !wanted.iter().all(|news| heard.contains(news)) {
             let told = tokio::time::timeout(Duration::from_secs(10), ada.next()).await;
             let told = told.unwrap().unwrap();
-            heard.push((told.event, told.job));
+            heard.push((told.event.event.clone(), told.event.job));
         }
         assert!(heard.iter().all(|(_, job)| *job != Some(theirs)), "{heard:?}");
+        site.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_message_is_written_once_for_all_that_hear_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site::new(folder.path()).await;
+        assert!(site.app.wait_for(site.app.driver.snapshot().seq()).await);
+        let feed = &site.app.feed;
+        let listener = |seen| Listener::new(feed, seen, None, feed.seat().unwrap());
+        let (mut bob, mut root) = (listener(Seen::Own(UserId(2))), listener(Seen::All));
+        let (job, _) = site.submit(2).await;
+        let queued = async |listener: &mut Listener| loop {
+            let told = tokio::time::timeout(Duration::from_secs(10), listener.next()).await;
+            let told = told.unwrap().unwrap();
+            if told.event.event == "queued" {
+                return told;
+            }
+        };
+        let (his, hers) = (queued(&mut bob).await, queued(&mut root).await);
+        assert!(Arc::ptr_eq(&his, &hers), "one message, and not one for each");
+        assert_eq!(his.event.job, Some(job));
+        assert_eq!(his.json, serde_json::to_string(&his.event).unwrap());
         site.stop().await;
     }
 }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use era_api::event::Event;
 use era_core::units::{GroupId, UserId};
 use era_store::tables::{EventRow, Projector, Tables};
 use era_store::{Store, StoreError};
@@ -36,9 +37,11 @@ use crate::gather::Gathering;
 pub use house::{House, Pulse};
 pub use listener::Listener;
 pub use names::Names;
-pub use particulars::outcome;
-pub use sentence::sentence;
+pub use particulars::particulars;
+use sentence::sentence;
 
+/// What is said of an event that this version does not know.
+const UNKNOWN: &str = "something that this version has no words for";
 /// How many batches a listener may be behind before it reads the tables instead.
 const BEHIND_MAX: usize = 256;
 /// Most listeners at a time.
@@ -61,7 +64,23 @@ const GATHER_TIME: Duration = Duration::from_millis(15);
 /// A batch of so many is large enough: more would not make an entry cheaper.
 const LARGE: usize = 256;
 
-/// An event as listeners get it.
+/// What listeners get: written once, and shared by all of them.
+#[derive(Debug)]
+pub struct Message {
+    pub event: Event,
+    /// The same as JSON, on one line.
+    pub json: String,
+}
+
+impl Message {
+    fn of(event: Event) -> Arc<Message> {
+        // Strings and numbers only: writing cannot fail.
+        let json = serde_json::to_string(&event).unwrap_or_default();
+        Arc::new(Message { event, json })
+    }
+}
+
+/// An event of the journal for listeners, with who may see it. A clone shares the message.
 #[derive(Clone, Debug)]
 pub struct Told {
     /// Its input's number, and its place there.
@@ -70,8 +89,9 @@ pub struct Told {
     pub account: Option<UserId>,
     /// Of which group.
     pub team: Option<GroupId>,
-    /// As it is told.
-    pub event: era_api::event::Event,
+    /// Whether what everybody may look at is no longer as it was.
+    pub changes_cluster: bool,
+    pub message: Arc<Message>,
 }
 
 /// The feed, to listen to. A clone shares.
@@ -82,7 +102,7 @@ pub struct Feed {
     /// Somebody waits for the tables.
     wanted: Arc<Notify>,
     live: broadcast::Sender<Arc<[Told]>>,
-    house: broadcast::Sender<House>,
+    house: broadcast::Sender<(House, Arc<Message>)>,
     names: Arc<ArcSwap<Names>>,
     seats: Arc<Semaphore>,
 }
@@ -160,7 +180,7 @@ impl Feed {
     }
 
     /// News that are not in the journal, from now on.
-    pub fn listen_to_house(&self) -> broadcast::Receiver<House> {
+    pub fn listen_to_house(&self) -> broadcast::Receiver<(House, Arc<Message>)> {
         self.house.subscribe()
     }
 
@@ -168,7 +188,7 @@ impl Feed {
     pub fn tell(&self, news: Option<House>) {
         if let Some(news) = news {
             // Nobody listens: nobody misses it.
-            let _ = self.house.send(news);
+            let _ = self.house.send((news, Message::of(news.event())));
         }
     }
 
@@ -179,8 +199,9 @@ impl Feed {
 
     /// Reads names again where these events may have changed one.
     async fn learn_names(&self, events: &[EventRow]) -> Result<(), StoreError> {
-        let renamed = |row: &EventRow| matches!(row.kind.as_str(), "nodes_changed" | "changed");
-        if events.iter().any(renamed) {
+        use era_core::Event::{Changed, NodesChanged};
+        let renames = |event| matches!(event, &Changed { .. } | &NodesChanged { .. });
+        if events.iter().any(|row| row.event.as_ref().is_none_or(renames)) {
             self.names.store(Arc::new(Names::load(&self.tables).await?));
         }
         Ok(())
@@ -197,26 +218,40 @@ impl Feed {
     }
 
     /// An event of the tables as it is told.
-    pub fn told(&self, row: EventRow) -> Told {
+    pub fn event(&self, row: EventRow) -> Event {
+        event(row, &self.names.load())
+    }
+
+    /// The same for a listener.
+    fn told(&self, row: EventRow) -> Told {
         told(row, &self.names.load())
     }
 }
 
 fn told(row: EventRow, names: &Names) -> Told {
-    let (sentence, parameters) = sentence(&row.body, names);
     Told {
         place: (row.seq, row.place),
         account: row.account,
         team: row.team,
-        event: era_api::event::Event {
-            id: format!("{}.{}", row.seq, row.place),
-            at: crate::wire::stamp(row.at),
-            job: row.job.map(|job| job.0),
-            user: row.account.map(|account| names.account(account)),
-            sentence,
-            parameters,
-            event: row.kind,
-        },
+        // What a newer version's event means is not known here: a look does no harm.
+        changes_cluster: row.event.as_ref().is_none_or(era_core::Event::changes_cluster),
+        message: Message::of(event(row, names)),
+    }
+}
+
+fn event(row: EventRow, names: &Names) -> Event {
+    let said = row.event.as_ref();
+    let said = said.map(|event| (sentence(event, names), particulars(event, names)));
+    // A newer version's event is still an event.
+    let (sentence, parameters) = said.unwrap_or_else(|| (UNKNOWN.to_owned(), Default::default()));
+    Event {
+        id: format!("{}.{}", row.seq, row.place),
+        at: crate::wire::stamp(row.at),
+        job: row.job.map(|job| job.0),
+        user: row.account.map(|account| names.account(account)),
+        sentence,
+        parameters,
+        event: row.kind,
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use era_api::Parameters;
 use era_core::Event;
-use era_core::job::{Outcome, Plan};
+use era_core::event::Fact;
+use era_core::job::Plan;
 use serde_json::{Value, json};
 
 use super::Names;
@@ -14,68 +15,34 @@ use super::Names;
 pub(super) const NODES_MAX: usize = 4;
 
 /// All of it, by name.
-pub(super) fn particulars(event: &Event, names: &Names) -> Parameters {
-    let said = match event {
-        Event::Refused { refusal } => json!({ "refusal": refusal }),
-        Event::BidDeclined { price, .. } => json!({ "price": price }),
-        Event::Promised { price, parts, .. } => {
-            let slots: Vec<Value> = parts.iter().map(|plan| slot(plan, names)).collect();
-            json!({ "price": price, "slots": slots })
+pub fn particulars(event: &Event, names: &Names) -> Parameters {
+    let mut said = Parameters::new();
+    for (name, fact) in event.facts() {
+        match value(fact, names) {
+            // Machines stand beside all else, with how many more there are.
+            Value::Object(listed) if matches!(fact, Fact::Nodes(_)) => said.extend(listed),
+            value => drop(said.insert(name.to_owned(), value)),
         }
-        Event::Queued { queue, count, .. } => json!({ "queue": queue, "count": count }),
-        Event::Held { price, expires, .. } => json!({ "price": price, "expires": expires }),
-        Event::Moved { rank, from, to, .. } => {
-            json!({ "rank": rank, "from": names.node(from.node), "to": names.node(to.node) })
-        }
-        Event::Launched { attempt, plan, .. } => {
-            json!({ "attempt": attempt, "slot": slot(plan, names) })
-        }
-        Event::Running { attempt, .. } => json!({ "attempt": attempt }),
-        Event::Stopping { why, until, .. } => {
-            let (why, mut said) = tag(why);
-            said.insert("why".to_owned(), Value::String(why));
-            said.insert("until".to_owned(), json!(until));
-            return said;
-        }
-        Event::TaskEnded { task, code } => json!({ "rank": task.rank, "code": code }),
-        Event::PartDone { part, .. } => json!({ "part": part }),
-        Event::Replanned { plan, .. } => json!({ "slot": slot(plan, names) }),
-        Event::Extended { to, price, .. } => json!({ "to": to, "price": price }),
-        Event::Resized { replicas, .. } => json!({ "replicas": replicas }),
-        Event::Ended { outcome, .. } => {
-            let (code, mut said) = self::outcome(outcome);
-            said.insert("outcome".to_owned(), Value::String(code));
-            return said;
-        }
-        Event::Posted { posting, .. } => json!({ "amount": posting.amount }),
-        Event::Checkpointed { done_ms, .. } => json!({ "done_ms": done_ms }),
-        Event::IdleReported { released, .. } => json!({ "released": released }),
-        Event::NodesChanged { nodes } => {
-            listed(nodes.iter().map(|node| names.node(*node)).collect())
-        }
-        Event::Changed { what, name } => json!({ "what": what, "name": name }),
-        Event::Forgotten { jobs } => json!({ "jobs": jobs.len() }),
-        Event::Ready { .. }
-        | Event::HoldEnded { .. }
-        | Event::HoldMoved { .. }
-        | Event::Requeued { .. }
-        | Event::Broken { .. }
-        | Event::Edited { .. }
-        | Event::Ignored { .. } => return Parameters::new(),
-    };
-    match said {
-        // What there is nothing of is left out.
-        Value::Object(all) => all.into_iter().filter(|(_, value)| !value.is_null()).collect(),
-        _ => Parameters::new(),
     }
+    said
 }
 
-/// How a job ended: its code, and what it says besides.
-pub fn outcome(outcome: &Outcome) -> (String, Parameters) {
-    let (code, mut said) = tag(outcome);
-    // A sentence of the scheduler's, and no value.
-    said.remove("reason");
-    (code, said)
+fn value(fact: Fact<'_>, names: &Names) -> Value {
+    match fact {
+        Fact::Number(number) => json!(number),
+        Fact::Flag(flag) => json!(flag),
+        Fact::Job(job) => json!(job),
+        Fact::Credits(amount) => json!(amount),
+        Fact::At(at) => json!(at),
+        Fact::Lasting(span) => json!(span),
+        Fact::Word(word) => json!(word),
+        Fact::Node(node) => json!(names.node(node)),
+        Fact::Nodes(all) => listed(all.iter().map(|node| names.node(*node)).collect()),
+        Fact::NodesOf(plan) => listed(nodes(plan, names)),
+        Fact::Slot(plan) => slot(plan, names),
+        Fact::Slots(plans) => plans.iter().map(|plan| slot(plan, names)).collect(),
+        Fact::Refusal(refusal) => json!(refusal),
+    }
 }
 
 /// The names of a plan's machines.
@@ -96,19 +63,6 @@ fn listed(mut all: Vec<String>) -> Value {
     let more = all.len().saturating_sub(NODES_MAX);
     all.truncate(NODES_MAX);
     json!({ "nodes": all, "more": more })
-}
-
-/// A value that is written as its tag alone, or as `{tag: {…}}`.
-fn tag(value: &impl serde::Serialize) -> (String, Parameters) {
-    match serde_json::to_value(value) {
-        Ok(Value::String(tag)) => (tag, Parameters::new()),
-        Ok(Value::Object(all)) => match all.into_iter().next() {
-            Some((tag, Value::Object(said))) => (tag, said),
-            Some((tag, _)) => (tag, Parameters::new()),
-            None => (String::new(), Parameters::new()),
-        },
-        _ => (String::new(), Parameters::new()),
-    }
 }
 
 #[cfg(test)]

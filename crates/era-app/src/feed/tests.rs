@@ -181,12 +181,13 @@ async fn events_are_told_after_the_tables_have_them_and_in_sentences() {
     let told = loop {
         let batch = tokio::time::timeout(Duration::from_secs(10), live.recv()).await;
         let batch = batch.unwrap().unwrap();
-        if let Some(told) = batch.iter().find(|told| told.event.job == Some(job)) {
+        if let Some(told) = batch.iter().find(|told| told.message.event.job == Some(job)) {
             break told.clone();
         }
     };
-    assert_eq!((told.event.event.as_str(), told.event.user.as_deref()), ("queued", Some("bob")));
-    assert_eq!(told.event.sentence, "waits in queue default");
+    let event = &told.message.event;
+    assert_eq!((event.event.as_str(), event.user.as_deref()), ("queued", Some("bob")));
+    assert_eq!(event.sentence, "waits in queue default");
     assert!(site.app.feed.applied() >= told.place.0);
     site.stop().await;
 }
@@ -220,7 +221,7 @@ async fn what_nobody_looks_at_is_written_once_and_whoever_looks_does_not_wait_fo
     let mut live = site.app.feed.listen();
     let (job, third) = site.submit(1).await;
     let told = tokio::time::timeout(Duration::from_secs(10), live.recv()).await.unwrap().unwrap();
-    assert!(told.iter().any(|told| told.event.job == Some(job)));
+    assert!(told.iter().any(|told| told.message.event.job == Some(job)));
     assert!(site.app.feed.applied() >= third);
     drop(live);
     let (_, last) = site.submit(2).await;

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::feed::Names;
+use crate::feed::{Names, particulars};
 use crate::wire::{Wrong, stamp};
 use era_api::Credits;
 use era_api::job::{
     ArrayPlace, Ask, Cost, Job, JobCountFilter, JobCounts, JobFilter, JobSpec, JobState,
     JobSummary, Outcome, Quantity, Replicas, Task,
 };
-use era_core::Event;
 use era_core::units::{JobId, Time};
 use era_store::tables::{Count, EventRow, IDS_MAX, JobQuery, JobRow, Seen, TaskRow};
+use serde_json::Value;
 
 use crate::error::AppError;
 use crate::seen::page_size;
@@ -146,10 +146,10 @@ pub fn job(row: &JobRow, spec: Option<JobSpec>, tasks: &[TaskRow], names: &Names
 }
 
 /// How a job ended, by the event of its end and what ended its newest tasks.
-pub fn outcome(end: &EventRow, tasks: &[TaskRow]) -> Option<Outcome> {
-    let Ok(Event::Ended { outcome, .. }) = serde_json::from_str(&end.body) else { return None };
-    let (mut code, parameters) = crate::feed::outcome(&outcome);
-    if matches!(outcome, era_core::job::Outcome::Failed { .. }) {
+pub fn outcome(end: &EventRow, tasks: &[TaskRow], names: &Names) -> Option<Outcome> {
+    let mut parameters = particulars(end.event.as_ref()?, names);
+    let Some(Value::String(mut code)) = parameters.remove("outcome") else { return None };
+    if code == "failed" {
         let told = |task: &TaskRow| task.cause.clone().filter(|cause| TOLD.contains(&&**cause));
         code = tasks.iter().find_map(told).unwrap_or(code);
     }

@@ -103,7 +103,7 @@ async fn ending(
     tasks: &[TaskRow],
 ) -> Result<Option<Outcome>, AppError> {
     let end = services.feed.tables().end_of(row.id).await?;
-    Ok(end.and_then(|end| rows::outcome(&end, tasks)))
+    Ok(end.and_then(|end| rows::outcome(&end, tasks, &services.feed.names())))
 }
 
 /// What happened to a job, oldest first.
@@ -127,9 +127,10 @@ pub async fn timeline(
     let next = rows.last().filter(|_| more).map(|row| format!("{}.{}", row.seq, row.place));
     let line = |row: EventRow| {
         let simulated = asleep.is_some_and(|since| (row.seq, row.place) >= since);
-        let told = services.feed.told(row);
-        let era_api::event::Event { at, event, sentence, parameters, .. } = told.event;
-        TimelineLine { seq: told.place.0, at, event, sentence, parameters, simulated }
+        let seq = row.seq;
+        let era_api::event::Event { at, event, sentence, parameters, .. } =
+            services.feed.event(row);
+        TimelineLine { seq, at, event, sentence, parameters, simulated }
     };
     Ok(Page { items: rows.into_iter().map(line).collect(), next })
 }

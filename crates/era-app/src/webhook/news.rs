@@ -1,8 +1,8 @@
 //! What is to be told: found in the journal, and in prices, and put into the outbox.
 
 use era_api::account::WebhookEvent;
+use era_core::Event;
 use era_core::job::{Outcome, Plan};
-use era_core::output::Event;
 use era_core::units::{JobId, Name, Title, UserId};
 use era_store::StoreError;
 use era_store::accounts::{DeliveryRow, WebhookRow};
@@ -14,29 +14,21 @@ use crate::wire;
 
 /// Entries that are looked through at a time.
 const AT_A_TIME: u32 = 500;
-/// Something that may be told about a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct News {
-    pub what: WebhookEvent,
-    /// About which job.
-    pub job: JobId,
-}
 
 /// What an event means to webhooks, with what its job was promised, if anything.
-pub fn news(event: &Event, promised: &[Plan]) -> Vec<News> {
-    let one = |what, job: &JobId| vec![News { what, job: *job }];
+fn news(event: &Event, promised: &[Plan]) -> Option<WebhookEvent> {
     match event {
-        Event::Launched { job, part, attempt: 1, plan } if keeps(*part, plan, promised) => {
-            one(WebhookEvent::ReservationKept, job)
+        Event::Launched { part, attempt: 1, plan, .. } if keeps(*part, plan, promised) => {
+            Some(WebhookEvent::ReservationKept)
         }
-        Event::Running { job, .. } => one(WebhookEvent::JobStarted, job),
-        Event::Broken { job, .. } => one(WebhookEvent::ReservationBroken, job),
-        Event::Ended { job, outcome, .. } => match outcome {
-            Outcome::Succeeded | Outcome::Released => one(WebhookEvent::JobFinished, job),
-            Outcome::Cancelled => Vec::new(),
-            _ => one(WebhookEvent::JobFailed, job),
+        Event::Running { .. } => Some(WebhookEvent::JobStarted),
+        Event::Broken { .. } => Some(WebhookEvent::ReservationBroken),
+        Event::Ended { outcome, .. } => match outcome {
+            Outcome::Succeeded | Outcome::Released => Some(WebhookEvent::JobFinished),
+            Outcome::Cancelled => None,
+            _ => Some(WebhookEvent::JobFailed),
         },
-        _ => Vec::new(),
+        _ => None,
     }
 }
 
@@ -173,7 +165,7 @@ async fn tell(
     let now = now_ms();
     let mut told = Vec::new();
     for (place, event) in entry.events()?.iter().enumerate() {
-        let Some(id) = job_of(event) else { continue };
+        let Some(id) = event.job() else { continue };
         let job = state.job(id).ok();
         let Some(owner) = job.map(|job| job.user) else { continue };
         let hears_of = |what| hooks.iter().any(|hook| hears(hook, owner, entry, what));
@@ -187,31 +179,20 @@ async fn tell(
             }
             _ => Vec::new(),
         };
-        for news in news(event, &promised) {
-            for hook in hooks.iter().filter(|hook| hears(hook, owner, entry, news.what)) {
-                let body = serde_json::json!({
-                    "event": name(news.what),
-                    "at": wire::stamp(entry.at),
-                    "job": id.0,
-                    "name": job.and_then(|job| job.name.as_ref()).map(Title::as_str),
-                    "user": app.auth.directory().user_name(owner),
-                });
-                let origin = format!("{}.{place}.{}", entry.seq, name(news.what));
-                told.push(delivery(hook, origin, body.to_string(), now));
-            }
+        let Some(what) = news(event, &promised) else { continue };
+        for hook in hooks.iter().filter(|hook| hears(hook, owner, entry, what)) {
+            let body = serde_json::json!({
+                "event": name(what),
+                "at": wire::stamp(entry.at),
+                "job": id.0,
+                "name": job.and_then(|job| job.name.as_ref()).map(Title::as_str),
+                "user": app.auth.directory().user_name(owner),
+            });
+            let origin = format!("{}.{place}.{}", entry.seq, name(what));
+            told.push(delivery(hook, origin, body.to_string(), now));
         }
     }
     Ok(told)
-}
-
-fn job_of(event: &Event) -> Option<JobId> {
-    match event {
-        Event::Launched { job, .. }
-        | Event::Running { job, .. }
-        | Event::Broken { job, .. }
-        | Event::Ended { job, .. } => Some(*job),
-        _ => None,
-    }
 }
 
 /// A webhook hears of its owner's jobs, from the moment that it was made.
@@ -225,22 +206,22 @@ mod tests {
 
     use super::*;
 
-    fn told(event: Event) -> Vec<WebhookEvent> {
-        news(&event, &[]).into_iter().map(|news| news.what).collect()
+    fn told(event: Event) -> Option<WebhookEvent> {
+        news(&event, &[])
     }
 
     #[test]
     fn starts_ends_and_broken_promises_are_told() {
         let job = JobId(1);
         let ended = |outcome| told(Event::Ended { job, outcome, at: None });
-        assert_eq!(ended(Outcome::Succeeded), [WebhookEvent::JobFinished]);
-        assert_eq!(ended(Outcome::Failed { code: 1 }), [WebhookEvent::JobFailed]);
-        assert_eq!(ended(Outcome::Cancelled), []);
+        assert_eq!(ended(Outcome::Succeeded), Some(WebhookEvent::JobFinished));
+        assert_eq!(ended(Outcome::Failed { code: 1 }), Some(WebhookEvent::JobFailed));
+        assert_eq!(ended(Outcome::Cancelled), None);
         let running = Event::Running { job, part: 0, attempt: 1 };
-        assert_eq!(told(running), [WebhookEvent::JobStarted]);
+        assert_eq!(told(running), Some(WebhookEvent::JobStarted));
         let broken = Event::Broken { job, reason: "lost".into() };
-        assert_eq!(told(broken), [WebhookEvent::ReservationBroken]);
-        assert_eq!(told(Event::Edited { job }), []);
+        assert_eq!(told(broken), Some(WebhookEvent::ReservationBroken));
+        assert_eq!(told(Event::Edited { job }), None);
     }
 
     #[test]
@@ -255,16 +236,15 @@ mod tests {
         let promised = [plan(120), plan(60)];
         let launched = |part, attempt, from| {
             let event = Event::Launched { job: JobId(1), part, attempt, plan: plan(from) };
-            let told = news(&event, &promised);
-            told.into_iter().map(|news| news.what).collect::<Vec<_>>()
+            news(&event, &promised)
         };
-        assert_eq!(launched(1, 1, 60), [WebhookEvent::ReservationKept]);
-        assert_eq!(launched(0, 1, 120), [], "the earlier part has spoken");
-        assert_eq!(launched(1, 1, 180), [], "planned anew is not kept");
-        assert_eq!(launched(1, 2, 60), [], "a second attempt is another matter");
+        assert_eq!(launched(1, 1, 60), Some(WebhookEvent::ReservationKept));
+        assert_eq!(launched(0, 1, 120), None, "the earlier part has spoken");
+        assert_eq!(launched(1, 1, 180), None, "planned anew is not kept");
+        assert_eq!(launched(1, 2, 60), None, "a second attempt is another matter");
         assert_eq!(
             told(Event::Launched { job: JobId(1), part: 0, attempt: 1, plan: plan(60) }),
-            []
+            None
         );
     }
 }

@@ -10,7 +10,7 @@ use crate::forecast::Forecast;
 use crate::job::{Hold, Job, Part};
 use crate::ledger::{Account, Posting, Reason};
 use crate::market::MarketRules;
-use crate::output::Event;
+use crate::event::Event;
 use crate::queue::{Policies, PolicyRule, QUEUES_MAX, Queue};
 use crate::quota::{Period, Quota};
 use crate::refusal::{Refusal, Scope};

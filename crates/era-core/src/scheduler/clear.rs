@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::Step;
 use crate::calendar::{Holder, Lane, Seat};
 use crate::job::{Part, Plan, StopReason};
-use crate::output::Event;
+use crate::event::Event;
 use crate::units::{HoldId, JobId, NodeId, Span, Time};
 
 impl Step<'_> {

@@ -7,7 +7,7 @@
 //! now and then while anything waits, because waiting itself changes who goes first.
 
 use super::Step;
-use crate::output::Event;
+use crate::event::Event;
 use crate::state::State;
 use crate::units::{JobId, Span, Time};
 
@@ -45,40 +45,10 @@ impl Step<'_> {
     }
 }
 
-/// Whether room, money or right may have come that was not there before.
 fn may_let_start(state: &State, event: &Event) -> bool {
     match event {
         // A job grows from the moment that all of it runs.
         Event::Running { job, .. } => state.elastic.contains(job),
-        // The seat of a rank that is gone is free before those of its gang.
-        Event::TaskEnded { .. }
-        | Event::Queued { .. }
-        | Event::Ready { .. }
-        | Event::HoldEnded { .. }
-        | Event::Moved { .. }
-        | Event::HoldMoved { .. }
-        | Event::PartDone { .. }
-        | Event::Requeued { .. }
-        | Event::Replanned { .. }
-        | Event::Broken { .. }
-        | Event::Resized { .. }
-        | Event::Ended { .. }
-        | Event::Edited { .. }
-        | Event::NodesChanged { .. }
-        | Event::Changed { .. }
-        | Event::Posted { job: None, .. } => true,
-        // Who lasts longer gives no room.
-        Event::Extended { .. }
-        | Event::Refused { .. }
-        | Event::BidDeclined { .. }
-        | Event::Promised { .. }
-        | Event::Held { .. }
-        | Event::Launched { .. }
-        | Event::Stopping { .. }
-        | Event::Posted { .. }
-        | Event::Checkpointed { .. }
-        | Event::IdleReported { .. }
-        | Event::Ignored { .. }
-        | Event::Forgotten { .. } => false,
+        event => event.gives_room(),
     }
 }

@@ -5,7 +5,7 @@
 //! it longer has stored them.
 
 use super::Step;
-use crate::output::Event;
+use crate::event::Event;
 use crate::state::State;
 use crate::units::{JobId, Span, Time};
 

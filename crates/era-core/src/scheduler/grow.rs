@@ -13,7 +13,8 @@ use crate::calendar::{PoolCalendar, Seat};
 use crate::cluster::{Node, Purpose};
 use crate::job::{Extra, Part, Plan, StopReason, Task, TaskId};
 use crate::ledger::Account;
-use crate::output::{Effect, Event};
+use crate::event::Event;
+use crate::output::Effect;
 use crate::placement::Gang;
 use crate::units::{JobId, NodeId, Time};
 

@@ -7,7 +7,7 @@ use crate::job::{Attempt, Extra, Job, Plan};
 use crate::ledger::{Account, Posting, Reason};
 use crate::market::fixed_price;
 use crate::outlook::Prediction;
-use crate::output::Event;
+use crate::event::Event;
 use crate::queue::fair::dominant_share;
 use crate::refusal::Refusal;
 use crate::resources::PerResource;

@@ -12,7 +12,8 @@ use crate::input::{AFTER_MAX, AFTER_OF_ARRAY_MAX, ARRAY_MAX, Array, NewJob, Term
 use crate::job::{Deal, Hold, Job, Member, Part, Plan, Promise, QueueTerms};
 use crate::ledger::{Account, Posting, Reason};
 use crate::offer::{CounterOffers, Declined, Quote};
-use crate::output::{Event, Reply};
+use crate::event::Event;
+use crate::output::Reply;
 use crate::quote::{Decision, Move, counter_offers, decide};
 use crate::refusal::Refusal;
 use crate::resources::PerResource;

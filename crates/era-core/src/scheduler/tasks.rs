@@ -10,7 +10,8 @@ use crate::job::{
     Booked, Ended, Extra, Job, Next, Outcome, Part, Phase, Plan, Stop, StopReason, Stoppage, Task,
     TaskId,
 };
-use crate::output::{Effect, Event, News, Reply};
+use crate::event::Event;
+use crate::output::{Effect, News, Reply};
 use crate::units::{JobId, Name, Span, Time};
 
 /// How long after its lease has lapsed a node may be reported as lost: executors look every second

@@ -11,6 +11,7 @@ mod changes;
 mod dependencies;
 mod elastic;
 mod estimated;
+mod events;
 mod explanations;
 mod failing;
 mod forgetting;

@@ -13,6 +13,7 @@ use axum::{Extension, Json};
 use era_api::Page;
 use era_api::event::{Event, EventFilter};
 use era_app::events;
+use era_app::feed::Message;
 use era_app::seen::event_place;
 use era_app::wire::Wrong;
 use futures_util::stream::unfold;
@@ -70,24 +71,20 @@ async fn stream(
     let listener = events::listen(&app, &caller, last.transpose()?)?;
     let lasting = Lasting::new(&app, &session.live, stopping.as_deref())?;
     let stream = unfold((listener, lasting), |(mut listener, lasting)| async move {
-        let event = tokio::select! {
+        let message = tokio::select! {
             biased;
             () = lasting.over() => None,
-            event = listener.next() => event,
+            message = listener.next() => message,
         };
-        Some((Ok(message(&event?)), (listener, lasting)))
+        Some((Ok(framed(&*message?)), (listener, lasting)))
     });
     // Something at once, so that whatever stands between passes the beginning on.
     let hello = futures_util::stream::iter([Ok(sse::Event::default().comment("here"))]);
     Ok(Sse::new(hello.chain(stream)).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive")))
 }
 
-fn message(event: &Event) -> sse::Event {
-    let mut told = sse::Event::default().event(&event.event);
+fn framed(message: &Message) -> sse::Event {
+    let told = sse::Event::default().event(&message.event.event).data(&message.json);
     // News that are not in the journal have no place to go on from.
-    if !event.id.is_empty() {
-        told = told.id(&event.id);
-    }
-    // Strings and numbers only, on one line: it can be written.
-    told.json_data(event).unwrap_or_default()
+    if message.event.id.is_empty() { told } else { told.id(&message.event.id) }
 }

@@ -143,13 +143,10 @@ impl Book {
     pub fn follow(&mut self, state: &State, input: &Input, events: &[Event]) {
         let now = state.now();
         for event in events {
+            if let Some((job, count)) = event.accepted() {
+                (0..u64::from(count)).for_each(|nth| self.announce(state, JobId(job.0 + nth)));
+            }
             match event {
-                Event::Promised { job, .. } => self.announce(state, *job),
-                Event::Queued { job, count, .. } => {
-                    for nth in 0..u64::from(*count) {
-                        self.announce(state, JobId(job.0 + nth));
-                    }
-                }
                 Event::Launched { job, part, plan, .. } => {
                     let request = state.job(*job).ok().and_then(|job| {
                         job.parts.get(usize::from(*part)).map(|part| &*part.request)

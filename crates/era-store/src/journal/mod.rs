@@ -101,6 +101,14 @@ impl Stored {
         serde_json::from_str(&self.events).map_err(|e| damaged(self.seq, &e))
     }
 
+    /// Each event with its text, which is what is passed on: an event is written once.
+    pub(crate) fn written_events(&self) -> Result<Vec<(Event, Box<RawValue>)>, StoreError> {
+        let read = |text: Box<RawValue>| Ok((serde_json::from_str(text.get())?, text));
+        let texts: Result<Vec<Box<RawValue>>, _> = serde_json::from_str(&self.events);
+        let events = texts.and_then(|texts| texts.into_iter().map(read).collect());
+        events.map_err(|e: serde_json::Error| damaged(self.seq, &e))
+    }
+
     fn of(row: &AnyRow) -> Result<Stored, StoreError> {
         let seq: i64 = row.try_get(0)?;
         Ok(Stored {

@@ -9,7 +9,7 @@ use era_core::units::{GroupId, HoldId, JobId, NodeId, Time, UserId};
 use serde::de::DeserializeOwned;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::project::{Account, Fact, Memory, Untouched};
+use super::project::{Account, Memory, ReadEntry, Untouched};
 use super::read::{flag, id32, unsigned};
 use super::rows::{NodeRow, NodeSpan};
 use crate::{Pool, StoreError};
@@ -59,12 +59,12 @@ pub(super) fn node_span(row: &sqlx::any::AnyRow) -> Result<NodeSpan, StoreError>
 pub(super) async fn mentioned(
     from: &Pool,
     memory: &mut Memory,
-    facts: &[Fact],
+    entries: &[ReadEntry],
 ) -> Result<(), StoreError> {
     if memory.jobs.len() > JOBS_KEPT {
         memory.jobs.clear();
     }
-    let jobs: BTreeSet<JobId> = facts.iter().flat_map(Fact::jobs).collect();
+    let jobs: BTreeSet<JobId> = entries.iter().flat_map(ReadEntry::jobs).collect();
     let missing: Vec<i64> = jobs
         .into_iter()
         .filter(|id| !memory.jobs.contains_key(id))
@@ -78,7 +78,7 @@ pub(super) async fn mentioned(
         let others = others.filter(|id| !memory.jobs.contains_key(&JobId(id.unsigned_abs())));
         untouched(from, memory, &others.collect::<Vec<_>>()).await?;
     }
-    let holds: BTreeSet<HoldId> = facts.iter().filter_map(taken_hold).collect();
+    let holds: BTreeSet<HoldId> = entries.iter().filter_map(taken_hold).collect();
     let missing = holds.into_iter().filter(|id| !memory.holds.contains_key(id));
     let missing: Vec<i64> = missing.map(|id| id.0.cast_signed()).collect();
     for ids in missing.chunks(AT_ONCE) {
@@ -89,8 +89,8 @@ pub(super) async fn mentioned(
     Ok(())
 }
 
-fn taken_hold(fact: &Fact) -> Option<HoldId> {
-    match &fact.input.command {
+fn taken_hold(entry: &ReadEntry) -> Option<HoldId> {
+    match &entry.input.command {
         Command::Submit { job, .. } => match job.terms {
             Terms::Hold { hold, .. } => Some(hold),
             _ => None,

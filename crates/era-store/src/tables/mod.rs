@@ -32,13 +32,13 @@ pub use counts::{COUNTED_MAX, Count};
 pub use jobs::{BadCursor, IDS_MAX, JobCursor, JobQuery, Jobs, Seen};
 pub use log::{EventQuery, StatementPage, StatementQuery};
 pub use measure::{NodeUse, Open};
-pub use project::{Fact, HOUR_MS, hour_of, hours, job_of};
+pub use project::{HOUR_MS, hour_of, hours};
 pub use rows::{EventRow, JobRow, NodeRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
 pub use spending::{Spent, SpentBy, SpentHour};
 
 use crate::journal::{Journal, Stored};
 use crate::{Database, Note, Pool, Store, StoreError};
-use project::{Changes, Memory, project};
+use project::{Changes, Memory, ReadEntry, project};
 
 /// Most entries that are carried out in one transaction.
 const BATCH: u32 = 1000;
@@ -141,11 +141,11 @@ impl Projector {
                 self.cursor = cursor(self.tables.readers()).await?;
                 self.stale = false;
             }
-            let facts = self.next().await?;
-            let Some(last) = facts.last().map(|fact| fact.input.seq) else { return Ok(None) };
+            let entries = self.next().await?;
+            let Some(last) = entries.last().map(|entry| entry.input.seq) else { return Ok(None) };
             // Until it is known to be written, whatever fails: the next look reads it again.
             self.stale = true;
-            if let Some(applied) = self.carry_out(&facts, last).await? {
+            if let Some(applied) = self.carry_out(&entries, last).await? {
                 self.stale = false;
                 return Ok(Some(applied));
             }
@@ -155,15 +155,14 @@ impl Projector {
     /// Carries entries out; `None`, and nothing happens, where somebody else has moved the cursor.
     async fn carry_out(
         &mut self,
-        facts: &[Fact],
+        entries: &[ReadEntry],
         last: u64,
     ) -> Result<Option<Applied>, StoreError> {
-        load::mentioned(self.tables.readers(), &mut self.memory, facts).await?;
+        load::mentioned(self.tables.readers(), &mut self.memory, entries).await?;
         let mut changes = Changes::default();
-        for fact in facts {
-            project(&mut self.memory, &mut changes, fact);
+        for entry in entries {
+            project(&mut self.memory, &mut changes, entry);
         }
-        let events = changes.events.clone();
         let touched = changes.touched.clone();
         let mut transaction = self.tables.writer().begin().await?;
         let moved = sqlx::query("UPDATE cursors SET seq = ? WHERE projection = ? AND seq = ?")
@@ -175,7 +174,7 @@ impl Projector {
         if moved.rows_affected() != 1 {
             return Ok(None);
         }
-        write::write(&mut transaction, changes, &self.memory).await?;
+        let events = write::write(&mut transaction, changes, &self.memory).await?;
         transaction.commit().await?;
         self.cursor = last;
         self.memory.arrays.clear();
@@ -188,9 +187,9 @@ impl Projector {
     }
 
     /// The next entries of the journal.
-    async fn next(&self) -> Result<Vec<Fact>, StoreError> {
+    async fn next(&self) -> Result<Vec<ReadEntry>, StoreError> {
         let entries = self.journal.read(self.cursor, BATCH).await?;
-        entries.iter().map(fact).collect()
+        entries.iter().map(read_entry).collect()
     }
 
     /// Empties the tables and makes them anew from the journal's first entry.
@@ -216,11 +215,13 @@ async fn cursor(from: &Pool) -> Result<u64, StoreError> {
     read::narrow(seq.unwrap_or(0))
 }
 
-fn fact(entry: &Stored) -> Result<Fact, StoreError> {
+fn read_entry(entry: &Stored) -> Result<ReadEntry, StoreError> {
     let note = entry.note.as_deref().map(Note::read).transpose();
     let note = note.map_err(|e| StoreError::Damaged {
         what: format!("the note of entry {} of the journal", entry.seq),
         problem: e.to_string(),
     })?;
-    Ok(Fact { input: entry.input()?, events: entry.events()?, note: note.unwrap_or_default() })
+    let (input, events) = (entry.input()?, entry.written_events()?);
+    let (events, texts) = events.into_iter().unzip();
+    Ok(ReadEntry { input, events, texts, note: note.unwrap_or_default() })
 }

@@ -111,7 +111,7 @@ pub(super) fn event(row: &AnyRow) -> Result<EventRow, StoreError> {
         job: maybe(row, 4)?.map(JobId),
         account: maybe(row, 5)?.map(UserId),
         team: maybe(row, 6)?.map(GroupId),
-        body: row.try_get(7)?,
+        event: serde_json::from_str(&row.try_get::<String, _>(7)?).ok(),
     })
 }
 

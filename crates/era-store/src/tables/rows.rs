@@ -1,5 +1,6 @@
 //! The rows that the projection writes and the queries read, as values.
 
+use era_core::Event;
 use era_core::units::{GroupId, JobId, NodeId, Time, UserId};
 use era_spec::JobState;
 use serde::{Deserialize, Serialize};
@@ -98,7 +99,7 @@ pub struct TaskRow {
 }
 
 /// Something that was decided, as the timeline and the stream have it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EventRow {
     /// The journal's number of its input.
     pub seq: u64,
@@ -112,8 +113,8 @@ pub struct EventRow {
     pub account: Option<UserId>,
     /// Of which group.
     pub team: Option<GroupId>,
-    /// The event as the journal has it, as JSON.
-    pub body: String,
+    /// The event itself; `None` where this version does not know it.
+    pub event: Option<Event>,
 }
 
 /// One line of a wallet's statement.

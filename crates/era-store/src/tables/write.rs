@@ -1,6 +1,7 @@
 //! What a batch changed, written in one transaction with the cursor.
 
 use era_core::units::JobId;
+use serde_json::value::RawValue;
 
 use super::project::{Changes, Memory};
 use super::rows::{EventRow, JobRow, RefusalRow, StatementRow, TaskRow};
@@ -140,18 +141,20 @@ const SPENDING: Upsert = Upsert {
     there: There::Add,
 };
 
-/// Writes what a batch changed, and what is to be remembered.
+/// Writes what a batch changed, and what is to be remembered; gives back its events.
 pub(super) async fn write(
     to: &mut Transaction,
     changes: Changes,
     memory: &Memory,
-) -> Result<(), StoreError> {
+) -> Result<Vec<EventRow>, StoreError> {
     JOBS.put(to, changes.job_rows(memory).into_iter().map(job).collect()).await?;
     let specs = changes.specs.iter().map(|(id, spec)| vec![id.0.into(), spec.clone().into()]);
     SPECS.put(to, specs.collect()).await?;
     remember(to, &changes, memory).await?;
     TASKS.put(to, changes.tasks.into_values().map(task).collect()).await?;
-    EVENTS.put(to, changes.events.into_iter().map(event).collect()).await?;
+    let events = changes.events.into_iter().map(|(row, text)| (event(&row, &text), row));
+    let (cells, events): (Vec<Cells>, Vec<EventRow>) = events.unzip();
+    EVENTS.put(to, cells).await?;
     STATEMENT.put(to, changes.statement.into_iter().map(statement).collect()).await?;
     REFUSALS.put(to, changes.refusals.into_iter().map(refusal).collect()).await?;
     let spans = changes.spans.values().map(|span| {
@@ -183,7 +186,8 @@ pub(super) async fn write(
             gpu,
         ]
     });
-    SPENDING.put(to, spending.collect()).await
+    SPENDING.put(to, spending.collect()).await?;
+    Ok(events)
 }
 
 /// Writes what the projection must know after a restart.
@@ -317,16 +321,16 @@ fn task(row: TaskRow) -> Cells {
     ]
 }
 
-fn event(row: EventRow) -> Cells {
+fn event(row: &EventRow, text: &RawValue) -> Cells {
     vec![
         row.seq.into(),
         i64::from(row.place).into(),
         row.at.0.into(),
-        row.kind.into(),
+        row.kind.clone().into(),
         row.job.map(|id| id.0.cast_signed()).into(),
         row.account.map(|id| i64::from(id.0)).into(),
         row.team.map(|id| i64::from(id.0)).into(),
-        row.body.into(),
+        text.get().to_owned().into(),
     ]
 }
 

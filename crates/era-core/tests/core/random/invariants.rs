@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::dice::{Dice, story};
 use super::rig::{Rig, show, to_json};
+use crate::events::agrees_with_its_text;
 use era_core::{State, check, step};
 
 proptest! {
@@ -12,6 +13,14 @@ proptest! {
         let mut rig = Rig::new(&mut Dice::new(&world));
         for faces in &commands {
             rig.play(faces);
+        }
+    }
+
+    #[test]
+    fn every_event_agrees_with_its_text_in_any_story((world, commands) in story(1..80)) {
+        let mut rig = Rig::new(&mut Dice::new(&world));
+        for faces in &commands {
+            rig.play(faces).events.iter().for_each(agrees_with_its_text);
         }
     }
 

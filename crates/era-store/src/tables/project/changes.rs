@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use era_core::units::{GroupId, HoldId, JobId, NodeId, Time, UserId};
+use serde_json::value::RawValue;
 
 use super::memory::Memory;
 use crate::tables::rows::{EventRow, JobRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
@@ -20,7 +21,8 @@ pub(in crate::tables) struct Changes {
     pub untouched: BTreeSet<JobId>,
     pub specs: Vec<(JobId, String)>,
     pub tasks: BTreeMap<(JobId, u16, u32, u32), TaskRow>,
-    pub events: Vec<EventRow>,
+    /// Events with what the journal has of them.
+    pub events: Vec<(EventRow, Box<RawValue>)>,
     pub statement: Vec<StatementRow>,
     pub refusals: Vec<RefusalRow>,
     pub holds: BTreeSet<HoldId>,

@@ -12,12 +12,12 @@ use crate::tables::rows::{NodeRow, NodeSpan};
 impl Projection<'_> {
     /// What an input changes by being accepted.
     pub(super) fn house(&mut self) {
-        let fact = self.fact;
-        if fact.events.iter().any(|event| matches!(event, Event::Refused { .. })) {
+        let entry = self.entry;
+        if entry.events.iter().any(|event| matches!(event, Event::Refused { .. })) {
             return;
         }
-        let note = &fact.note;
-        match &fact.input.command {
+        let note = &entry.note;
+        match &entry.input.command {
             Command::PutUser { user } => {
                 let account = self.account(user.id);
                 account.team = user.group;
@@ -52,7 +52,7 @@ impl Projection<'_> {
     }
 
     fn joined(&mut self, nodes: &[NewNode]) {
-        let ids = self.fact.events.iter().find_map(|event| match event {
+        let ids = self.entry.events.iter().find_map(|event| match event {
             Event::NodesChanged { nodes: ids } if ids.len() == nodes.len() => Some(ids),
             _ => None,
         });
@@ -62,7 +62,7 @@ impl Projection<'_> {
                 name: node.name.to_string(),
                 pool: node.pool.to_string(),
                 model: node.capacity.gpus.first().map(|gpu| gpu.model.to_string()),
-                simulated: self.fact.note.simulated,
+                simulated: self.entry.note.simulated,
             };
             self.memory.nodes.insert(*id, row);
             self.changes.nodes.insert(*id);

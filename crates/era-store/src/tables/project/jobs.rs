@@ -25,8 +25,8 @@ pub(super) fn asker(command: &Command) -> Option<UserId> {
 
 impl Projection<'_> {
     pub(super) fn promised(&mut self, id: JobId, user: UserId, price: Money, plans: &[Plan]) {
-        let fact = self.fact;
-        let Command::Submit { job, .. } = &fact.input.command else { return };
+        let entry = self.entry;
+        let Command::Submit { job, .. } = &entry.input.command else { return };
         let requests = match &job.terms {
             Terms::Bid { bid, .. } => accepted(bid, plans),
             Terms::Hold { hold, .. } => {
@@ -48,17 +48,17 @@ impl Projection<'_> {
 
     /// One job, or as many as are counted with numbers that follow one another: an array.
     pub(super) fn queued(&mut self, id: JobId, user: UserId, queue: &Name, count: u32) {
-        let fact = self.fact;
-        let Command::Submit { job, .. } = &fact.input.command else { return };
+        let entry = self.entry;
+        let Command::Submit { job, .. } = &entry.input.command else { return };
         let Terms::Queue { request, .. } = &job.terms else { return };
         let mut live = self.new_job(id, user, job, vec![LivePart::new(request.clone(), None)]);
         live.row.queue = Some(queue.to_string());
-        let array = fact.note.spec.as_ref().and_then(|spec| spec.array);
+        let array = entry.note.spec.as_ref().and_then(|spec| spec.array);
         if count <= 1 && array.is_none() {
             return self.add(live);
         }
         self.keep_spec(id);
-        self.changes.tally(fact.input.at, "jobs", i64::from(count));
+        self.changes.tally(entry.input.at, "jobs", i64::from(count));
         let indices = array.unwrap_or(Array { from: 0, to: count - 1, step: 1, limit: None });
         live.row.array = Some((id, indices.nth(0)));
         self.changes.untouched.insert(id);
@@ -67,7 +67,7 @@ impl Projection<'_> {
 
     fn keep_spec(&mut self, id: JobId) {
         // Strings and numbers only, so writing to memory cannot fail.
-        let spec = self.fact.note.spec.as_ref().and_then(|spec| serde_json::to_string(spec).ok());
+        let spec = self.entry.note.spec.as_ref().and_then(|spec| serde_json::to_string(spec).ok());
         self.changes.specs.extend(spec.map(|spec| (id, spec)));
     }
 
@@ -80,7 +80,7 @@ impl Projection<'_> {
     }
 
     fn new_job(&self, id: JobId, user: UserId, job: &NewJob, parts: Vec<LivePart>) -> Live {
-        let note = &self.fact.note;
+        let note = &self.entry.note;
         let team = self.memory.team_of(user);
         let first = parts.first().map(|part| &part.request);
         let longest = parts.iter().map(|part| part.request.duration).max();
@@ -131,7 +131,7 @@ impl Projection<'_> {
     }
 
     pub(super) fn held(&mut self, hold: HoldId) {
-        if let Command::Hold { bid, .. } = &self.fact.input.command {
+        if let Command::Hold { bid, .. } = &self.entry.input.command {
             self.memory.holds.insert(hold, bid.clone());
             self.changes.holds.insert(hold);
         }
@@ -143,8 +143,8 @@ impl Projection<'_> {
     }
 
     pub(super) fn refused(&mut self, refusal: &Refusal) {
-        let Some(account) = asker(&self.fact.input.command) else { return };
-        let price = self.fact.events.iter().find_map(|event| match event {
+        let Some(account) = asker(&self.entry.input.command) else { return };
+        let price = self.entry.events.iter().find_map(|event| match event {
             era_core::Event::BidDeclined { price, .. } => *price,
             _ => None,
         });
@@ -214,8 +214,8 @@ impl Projection<'_> {
     }
 
     pub(super) fn edited(&mut self, id: JobId) {
-        let fact = self.fact;
-        let Command::Edit { limit, queue, .. } = &fact.input.command else { return };
+        let entry = self.entry;
+        let Command::Edit { limit, queue, .. } = &entry.input.command else { return };
         let (limit, queue) = (*limit, queue.clone());
         self.change(id, |live, _| {
             if let Some(limit) = limit {

@@ -12,8 +12,10 @@ mod memory;
 mod money;
 mod tasks;
 
+use era_core::event::Audience;
 use era_core::units::{GroupId, JobId, Time, UserId};
 use era_core::{Command, Event, Input};
+use serde_json::value::RawValue;
 
 use super::rows::EventRow;
 use crate::Note;
@@ -24,18 +26,20 @@ pub(super) use memory::{Account, Live, Memory, Untouched};
 
 /// An entry of the journal, read.
 #[derive(Debug)]
-pub struct Fact {
+pub(super) struct ReadEntry {
     pub input: Input,
     /// What was decided about it.
     pub events: Vec<Event>,
+    /// The same as the journal has it.
+    pub texts: Vec<Box<RawValue>>,
     /// What the platform keeps with it.
     pub note: Note,
 }
 
-impl Fact {
+impl ReadEntry {
     /// The jobs that it is about.
     pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
-        self.events.iter().filter_map(job_of).chain(match &self.input.command {
+        self.events.iter().filter_map(Event::job).chain(match &self.input.command {
             Command::Started { task } => Some(task.job),
             _ => None,
         })
@@ -43,36 +47,36 @@ impl Fact {
 }
 
 /// Carries one entry out on the memory, and notes what it changes.
-pub(super) fn project(memory: &mut Memory, changes: &mut Changes, fact: &Fact) {
-    let mut projection = Projection { memory, changes, fact, place: 0 };
+pub(super) fn project(memory: &mut Memory, changes: &mut Changes, entry: &ReadEntry) {
+    let mut projection = Projection { memory, changes, entry, place: 0 };
     projection.house();
     projection.started();
     // A job is paid for before its promise is told: it must be known first.
-    for event in &fact.events {
+    for event in &entry.events {
         projection.accepted(event);
     }
-    for (place, event) in fact.events.iter().enumerate() {
+    for (place, (event, text)) in entry.events.iter().zip(&entry.texts).enumerate() {
         projection.place = u32::try_from(place).unwrap_or(u32::MAX);
         projection.event(event);
-        projection.keep(event);
+        projection.keep(event, text);
     }
 }
 
 struct Projection<'a> {
     memory: &'a mut Memory,
     changes: &'a mut Changes,
-    fact: &'a Fact,
+    entry: &'a ReadEntry,
     /// The place of the event among its input's.
     place: u32,
 }
 
 impl Projection<'_> {
     fn at(&self) -> Time {
-        self.fact.input.at
+        self.entry.input.at
     }
 
     fn seq(&self) -> u64 {
-        self.fact.input.seq
+        self.entry.input.seq
     }
 
     /// Changes a job that is not over.
@@ -116,92 +120,43 @@ impl Projection<'_> {
             Event::Ended { job, outcome, at } => self.ended(*job, outcome, *at),
             Event::Posted { job, posting } => self.posted(*job, posting),
             Event::Edited { job } => self.edited(*job),
-            Event::Promised { .. }
-            | Event::Queued { .. }
-            | Event::Ready { .. }
-            | Event::NodesChanged { .. }
-            | Event::BidDeclined { .. }
-            | Event::Moved { .. }
-            | Event::HoldMoved { .. }
-            | Event::Resized { .. }
-            | Event::Checkpointed { .. }
-            | Event::IdleReported { .. }
-            | Event::Ignored { .. }
-            | Event::Changed { .. }
-            | Event::Forgotten { .. } => {}
+            // The others change no row.
+            _ => {}
         }
     }
 
-    /// Keeps an event for the timeline and the stream, unless it is told elsewhere (money, in
-    /// statements) or to nobody.
-    fn keep(&mut self, event: &Event) {
-        if matches!(
-            event,
-            Event::Posted { .. }
-                | Event::PartDone { .. }
-                | Event::HoldMoved { .. }
-                | Event::Ignored { .. }
-                | Event::Forgotten { .. }
-        ) {
-            return;
-        }
-        let job = job_of(event);
-        let (account, team) = self.whose(event, job);
-        // The core's types have string keys and finite numbers only: writing cannot fail.
-        let body = serde_json::to_string(event).unwrap_or_default();
-        let kind = kind_of(&body).to_owned();
-        let (seq, place, at) = (self.seq(), self.place, self.at());
-        self.changes.events.push(EventRow { seq, place, at, kind, job, account, team, body });
-    }
-
-    fn whose(&mut self, event: &Event, job: Option<JobId>) -> (Option<UserId>, Option<GroupId>) {
-        if let Some(live) = job.and_then(|id| self.memory.job(id)) {
-            return (Some(live.row.account), Some(live.row.team));
-        }
-        let account = match event {
-            Event::BidDeclined { user, .. } | Event::Held { user, .. } => Some(*user),
-            Event::Refused { .. } => jobs::asker(&self.fact.input.command),
-            _ => None,
+    /// Keeps an event for the timeline and the stream, as the journal has it, unless nobody may
+    /// see it.
+    fn keep(&mut self, event: &Event, text: &RawValue) {
+        let Some((account, team)) = self.owner(event.audience()) else { return };
+        let row = EventRow {
+            seq: self.seq(),
+            place: self.place,
+            at: self.at(),
+            kind: event.kind().to_owned(),
+            job: event.job(),
+            account,
+            team,
+            event: Some(event.clone()),
         };
-        (account, account.map(|account| self.memory.team_of(account)))
+        self.changes.events.push((row, text.to_owned()));
     }
-}
 
-/// The job that an event is about.
-pub fn job_of(event: &Event) -> Option<JobId> {
-    match event {
-        Event::Promised { job, .. }
-        | Event::Queued { job, .. }
-        | Event::Moved { job, .. }
-        | Event::Launched { job, .. }
-        | Event::Running { job, .. }
-        | Event::Stopping { job, .. }
-        | Event::PartDone { job, .. }
-        | Event::Requeued { job, .. }
-        | Event::Replanned { job, .. }
-        | Event::Broken { job, .. }
-        | Event::Extended { job, .. }
-        | Event::Resized { job, .. }
-        | Event::Ended { job, .. }
-        | Event::Edited { job }
-        | Event::Checkpointed { job, .. }
-        | Event::IdleReported { job, .. } => Some(*job),
-        Event::TaskEnded { task, .. } | Event::Ignored { task } => Some(task.job),
-        Event::Posted { job, .. } => *job,
-        Event::Refused { .. }
-        | Event::BidDeclined { .. }
-        | Event::Held { .. }
-        | Event::HoldEnded { .. }
-        | Event::HoldMoved { .. }
-        | Event::Ready { .. }
-        | Event::NodesChanged { .. }
-        | Event::Changed { .. }
-        | Event::Forgotten { .. } => None,
+    /// The account and the group that may see an event, beside administrators; `None` where nobody
+    /// may.
+    fn owner(&mut self, audience: Audience) -> Option<(Option<UserId>, Option<GroupId>)> {
+        let account = match audience {
+            Audience::Nobody => return None,
+            Audience::Administrators => None,
+            // A job of which nothing is known is for administrators.
+            Audience::Owner(job) => {
+                let live = self.memory.job(job);
+                let owner = live.map(|live| (live.row.account, live.row.team));
+                return Some(owner.unzip());
+            }
+            Audience::User(user) => Some(user),
+            Audience::Sender => jobs::asker(&self.entry.input.command),
+        };
+        Some((account, account.map(|account| self.memory.team_of(account))))
     }
-}
-
-/// What the journal calls an event: its tag, which is written first.
-fn kind_of(body: &str) -> &str {
-    let tag = body.strip_prefix("{\"type\":\"");
-    tag.and_then(|rest| rest.split('"').next()).unwrap_or("event")
 }

@@ -41,13 +41,13 @@ impl Projection<'_> {
 
     /// An executor's word that a task runs, unless it was ignored.
     pub(super) fn started(&mut self) {
-        let Command::Started { task } = &self.fact.input.command else { return };
+        let Command::Started { task } = &self.entry.input.command else { return };
         let ignored = |e: &Event| matches!(e, Event::Ignored { .. } | Event::Refused { .. });
-        if self.fact.events.iter().any(ignored) {
+        if self.entry.events.iter().any(ignored) {
             return;
         }
         let (task, at) = (*task, self.at());
-        let seen = self.fact.note.task.clone();
+        let seen = self.entry.note.task.clone();
         self.change(task.job, |live, changes| {
             let Some(part) = live.parts.get_mut(usize::from(task.part)) else { return };
             let index = part.open.iter().position(|open| open.rank == task.rank);
@@ -80,12 +80,12 @@ impl Projection<'_> {
     }
 
     pub(super) fn task_ended(&mut self, task: TaskId, code: Option<i32>) {
-        let (about, known) = match &self.fact.input.command {
+        let (about, known) = match &self.entry.input.command {
             Command::Exited { task, at, .. } => (Some(*task), *at),
             Command::TaskLost { task, .. } => (Some(*task), None),
             _ => (None, None),
         };
-        let seen = self.fact.note.task.clone().filter(|_| about == Some(task));
+        let seen = self.entry.note.task.clone().filter(|_| about == Some(task));
         // What ended while nobody was here is heard of before time goes on.
         let at = self.at().max(known.filter(|_| about == Some(task)).unwrap_or(Time(0)));
         self.change(task.job, |live, changes| {
