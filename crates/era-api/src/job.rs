@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::Credits;
 use crate::quote::Quote;
+use crate::{Credits, Problem};
 
 pub use era_spec::{
     After, AfterWhen, Array, Ask, Attributes, Constraints, JobSpec, JobState, Overrun, Quantity,
@@ -26,6 +26,21 @@ pub struct Submitted {
     /// The job whose checkpoints it begins with, where it was handed in in the place of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints_of: Option<u64>,
+}
+
+/// A job that is being written, as the server understands it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct JobChecked {
+    /// The job as it would be handed in, with what its owner leaves open. What cannot be read is
+    /// left out.
+    pub job: JobSpec,
+    /// Whether it asks for a promise, which has a price: a quote tells it, and whether there is
+    /// room. Else it waits in a queue.
+    pub bid: bool,
+    /// All that it would be refused for, whatever it costs and whoever else books. None where
+    /// nothing is wrong.
+    #[serde(default)]
+    pub problems: Vec<Problem>,
 }
 
 /// A job as it would be handed in again.

@@ -4,13 +4,16 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::Credits;
-use era_spec::Ask;
+use era_spec::{Ask, JobSpec};
 
 pub use era_spec::{Value, ValueStep};
 
 /// A question for a price: `ask`, or several joined. Alternatives are joined by *one of*, and
 /// requests of an alternative by *all of*.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+///
+/// `ask`, `value`, `most` and `accept_price` are those of a job, and mean the same: a job that is
+/// handed in on these terms gets what is told here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuoteAsk {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -18,9 +21,15 @@ pub struct QuoteAsk {
     /// Or several alternatives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<AllOf>,
-    /// What it is worth; where nothing is said the price is told whatever it is.
+    /// What it is worth; where nothing is said the price is told whatever it is, up to `most`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
+    /// The most that it may cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<Credits>,
+    /// Whether it takes the price. So does every question without a value.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accept_price: bool,
     /// Whether the flexibility menu is wanted too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub menu: bool,
@@ -31,6 +40,19 @@ pub struct QuoteAsk {
     /// dearer for whoever holds it. Not together with `hold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<u64>,
+}
+
+impl QuoteAsk {
+    /// What a job would get on its terms.
+    pub fn of(job: &JobSpec) -> QuoteAsk {
+        QuoteAsk {
+            ask: Some(job.ask.clone()),
+            value: job.value.clone(),
+            most: job.most,
+            accept_price: job.accept_price,
+            ..QuoteAsk::default()
+        }
+    }
 }
 
 /// Requests that are accepted together or not at all.

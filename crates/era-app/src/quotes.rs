@@ -1,8 +1,8 @@
 //! Quotes: what a bid would get, with its menu, counter-offers and holds.
 
 use era_api::quote::{Hold, QuoteAsk, Quoted};
-use era_core::quote::{menu, quote as price};
-use era_core::units::{HoldId, Name, Time};
+use era_core::quote::{menu, quote as price, within};
+use era_core::units::{HoldId, Money, Name, Time};
 use era_core::{Command, Reply, Snapshot};
 use tokio::time::Instant;
 
@@ -42,6 +42,7 @@ pub fn quote(
     let by = caller.actor();
     let snapshot = what_if::without_hold(at.snapshot, asked.instead_of, by, at.now)?;
     let answer = price(&snapshot, &bid, at.now);
+    let answer = answer.and_then(|found| within(found.price, most(asked)).map(|()| found));
     let told = answer.as_ref().ok().map(|found| found.price);
     services.asks.asked(&bid, at.now, told, begun.elapsed());
     let found = answer?;
@@ -75,9 +76,18 @@ pub async fn hold(
     let told = held.as_ref().ok().map(|(_, _, quote)| quote.price);
     services.asks.asked(&bid, now, told, begun.elapsed());
     let (hold, expires, quote) = held?;
+    if let Err(declined) = within(quote.price, most(asked)) {
+        drop_hold(services, caller, hold.0).await?;
+        return Err(declined.into());
+    }
     let hold = Some(Hold { id: hold.0, expires: wire::stamp(expires) });
     let wallet = wire::wallet(&snapshot, &bid, quote.price);
     Ok(Quoted { quote: wire::quote(&quote), hold, menu, wallet })
+}
+
+/// The most that it may cost.
+fn most(asked: &QuoteAsk) -> Option<Money> {
+    asked.most.map(wire::money)
 }
 
 /// Gives up a hold.

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use era_core::accounts::Actor;
+use era_core::input::NewJob;
 use era_core::job::TaskId;
 use era_core::ledger::{Account, Posting};
 use era_core::units::{HoldId, JobId, Money, Time};
@@ -29,6 +30,12 @@ pub fn without_hold(
     let mut copy = snapshot.clone();
     carried_out(&mut copy, now, Command::DropHold { hold, by })?;
     Ok(Cow::Owned(copy))
+}
+
+/// Whether a job would be taken in if it were handed in at `now`.
+pub fn handed_in(snapshot: &Snapshot, job: NewJob, now: Time) -> Result<(), Refusal> {
+    let mut copy = snapshot.clone();
+    carried_out(&mut copy, now, Command::Submit { key: None, job }).map(|_| ())
 }
 
 /// What becomes of the money of jobs that are given up.

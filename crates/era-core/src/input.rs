@@ -13,7 +13,7 @@ use crate::job::{After, Overrun, QueueTerms, TaskId};
 use crate::market::MarketRules;
 use crate::queue::{PolicyRule, Queue};
 use crate::quota::Quota;
-use crate::refusal::Scope;
+use crate::refusal::{Refusal, Scope};
 use crate::resources::Capacity;
 use crate::settings::Settings;
 use crate::units::{HoldId, JobId, Money, Name, NodeId, Span, Time, Title, UserId};
@@ -296,6 +296,40 @@ impl NewJob {
     pub fn new(user: UserId, terms: Terms) -> NewJob {
         let attributes = Attributes::default();
         NewJob { user, name: None, attributes, priority: 0, terms, array: None, after: Vec::new() }
+    }
+
+    /// Whether an array and what a job waits for are within their limits, and for a queue.
+    pub fn check_number(&self) -> Result<(), Refusal> {
+        let for_queue = matches!(self.terms, Terms::Queue { .. });
+        let count = self.array.map_or(1, |array| array.count);
+        if let Some(Array { count, running_max }) = self.array {
+            let running = running_max.unwrap_or(count);
+            if !(1..=ARRAY_MAX).contains(&count) || running == 0 {
+                return Err(Refusal::BadArray { count, running, most: ARRAY_MAX });
+            }
+            if !for_queue {
+                let hint = "bid for each job, or hand the array to a queue";
+                return Err(Refusal::NotWithBid { what: "array".into(), hint: hint.into() });
+            }
+        }
+        let after = self.after.len();
+        if after > AFTER_MAX {
+            return Err(Refusal::TooMany {
+                what: "dependencies".into(),
+                given: after,
+                most: AFTER_MAX,
+            });
+        }
+        if after > 0 && !for_queue {
+            let hint = "order the requests inside one bid, or hand the job to a queue";
+            return Err(Refusal::NotWithBid { what: "after".into(), hint: hint.into() });
+        }
+        let given = after * count as usize;
+        if given > AFTER_OF_ARRAY_MAX {
+            let (what, most) = ("dependencies of an array".into(), AFTER_OF_ARRAY_MAX);
+            return Err(Refusal::TooMany { what, given, most });
+        }
+        Ok(())
     }
 }
 

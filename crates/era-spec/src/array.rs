@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The indices of an array: `from`, `from + step`, … up to `to`.
+/// The indices of an array: `from`, `from + step`, … up to `to`. A text such as `0-99%10` is read
+/// too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Array {
     /// The first index.
     pub from: u32,
@@ -21,6 +22,17 @@ pub struct Array {
     /// At most so many run at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+}
+
+/// The indices as a map of their fields. Every other form is read in `reading`.
+pub(crate) fn read_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Array, D::Error> {
+    Array::deserialize(deserializer)
+}
+
+impl Serialize for Array {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Array::serialize(self, serializer)
+    }
 }
 
 fn one() -> u32 {

@@ -29,8 +29,13 @@ layered! {
         /// A total of GPUs instead of replicas, split over nodes; `resources` go with each GPU.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub gpus: Option<u32>,
-        /// How long it runs at most, in seconds; an hour where nothing is said.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// How long it runs at most, in seconds; an hour where nothing is said. A text such as
+        /// `2h30m` is read too.
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "crate::reading::seconds"
+        )]
         pub duration_s: Option<u64>,
         /// Not before; now where nothing is said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,7 +110,8 @@ impl From<String> for Quantity {
     }
 }
 
-/// A fixed number of replicas, or a range: `min` are promised, `max` is the limit of growth.
+/// A fixed number of replicas, or a range: `min` are promised, `max` is the limit of growth. A text
+/// such as `2..8` is read too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Replicas {

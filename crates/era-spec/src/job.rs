@@ -58,8 +58,12 @@ layered! {
         /// Many of the same: one job for each index. For queues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub array: Option<Array>,
-        /// Jobs that must be over first. For queues.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        /// Jobs that must be over first. For queues. A text such as `12, 13:any` is read too.
+        #[serde(
+            default,
+            skip_serializing_if = "Vec::is_empty",
+            deserialize_with = "crate::reading::afters"
+        )]
         pub after: Vec<After>,
     }
 }

@@ -1,5 +1,8 @@
 //! Values that people write in more than one way. A derived reader of such a value only says that
 //! nothing matched; these say which word is unknown, and a parser adds where it stands.
+//!
+//! What has a grammar is read from a text as well, by that grammar: a form sends what its reader
+//! typed, and no client needs a grammar of its own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +11,7 @@ use std::marker::PhantomData;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::{Credits, Replicas, Value};
+use crate::{After, Array, Credits, Replicas, Span, Value, after, array};
 
 /// Letters that are enough to begin a word: `mem` is `memory`.
 pub const BEGINNING_MIN: usize = 3;
@@ -79,6 +82,10 @@ impl<'de> Visitor<'de> for ReplicasVisitor {
         u32::deserialize(number.into_deserializer()).map(Replicas::Fixed)
     }
 
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Replicas, E> {
+        text.parse().map_err(E::custom)
+    }
+
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Replicas, A::Error> {
         #[derive(serde::Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -88,6 +95,135 @@ impl<'de> Visitor<'de> for ReplicasVisitor {
         }
         let Range { min, max } = Range::deserialize(MapAccessDeserializer::new(map))?;
         Ok(Replicas::Range { min, max })
+    }
+}
+
+/// Reads a length of time in seconds: a number, or a text as [`Span`] reads it.
+pub fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Ok(Option::<Seconds>::deserialize(deserializer)?.map(|Seconds(seconds)| seconds))
+}
+
+struct Seconds(u64);
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Seconds, D::Error> {
+        deserializer.deserialize_any(SecondsVisitor)
+    }
+}
+
+struct SecondsVisitor;
+
+impl SecondsVisitor {
+    /// What is no whole number of seconds is refused as any such number is.
+    fn number<'de, T, E: de::Error>(number: T) -> Result<Seconds, E>
+    where
+        T: IntoDeserializer<'de, E>,
+    {
+        u64::deserialize(number.into_deserializer()).map(Seconds)
+    }
+}
+
+impl<'de> Visitor<'de> for SecondsVisitor {
+    type Value = Seconds;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of seconds, or a length of time such as \"2h30m\"")
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Seconds, E> {
+        Ok(Seconds(number))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Seconds, E> {
+        SecondsVisitor::number(number)
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Seconds, E> {
+        SecondsVisitor::number(number)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Seconds, E> {
+        let span: Span = text.parse().map_err(E::custom)?;
+        Ok(Seconds(span.seconds))
+    }
+}
+
+impl<'de> Deserialize<'de> for Array {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Array, D::Error> {
+        deserializer.deserialize_any(ArrayVisitor)
+    }
+}
+
+struct ArrayVisitor;
+
+impl<'de> Visitor<'de> for ArrayVisitor {
+    type Value = Array;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("indices such as {\"from\": 0, \"to\": 99}, or \"0-99%10\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Array, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Array, A::Error> {
+        array::read_fields(MapAccessDeserializer::new(map))
+    }
+}
+
+/// Reads what a job comes after: a list of jobs, or a text as [`after::read`] reads it, alone or in
+/// the list.
+pub fn afters<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<After>, D::Error> {
+    deserializer.deserialize_any(AftersVisitor)
+}
+
+struct AftersVisitor;
+
+impl<'de> Visitor<'de> for AftersVisitor {
+    type Value = Vec<After>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of jobs such as [{\"job\": 12}], or \"12, 13:any\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<After>, E> {
+        after::read(text).map_err(E::custom)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<After>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Afters(some)) = list.next_element()? {
+            all.extend(some);
+        }
+        Ok(all)
+    }
+}
+
+/// One item of the list.
+struct Afters(Vec<After>);
+
+impl<'de> Deserialize<'de> for Afters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Afters, D::Error> {
+        deserializer.deserialize_any(AftersItemVisitor).map(Afters)
+    }
+}
+
+struct AftersItemVisitor;
+
+impl<'de> Visitor<'de> for AftersItemVisitor {
+    type Value = Vec<After>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a job such as {\"job\": 12, \"when\": \"any\"}, or \"12:any\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<After>, E> {
+        after::read(text).map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<After>, A::Error> {
+        After::deserialize(MapAccessDeserializer::new(map)).map(|after| vec![after])
     }
 }
 
@@ -139,7 +275,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Ask;
+    use crate::{Ask, JobSpec};
 
     fn refused<T: serde::de::DeserializeOwned>(text: &str) -> String {
         serde_json::from_str::<T>(text).err().expect(text).to_string()
@@ -167,10 +303,32 @@ mod tests {
         let told = refused::<Replicas>(r#"{"min": 1, "max": 2, "step": 1}"#);
         assert!(told.starts_with("unknown field `step`"), "{told}");
         assert!(refused::<Replicas>("4294967296").contains("4294967296"));
-        assert!(refused::<Replicas>(r#""two""#).contains("a number of replicas"));
+        assert!(refused::<Replicas>(r#""two""#).contains("`two` is no number of replicas"));
+        assert!(refused::<Array>(r#""9-1""#).contains("`9-1` is no array"));
+        assert!(refused::<Array>(r#"{"from": 1, "too": 2}"#).contains("unknown field `too`"));
+        let ask = |duration: &str| refused::<Ask>(&format!(r#"{{"duration_s": {duration}}}"#));
+        assert!(ask(r#""soon""#).contains("`soon` is no length of time"));
+        assert!(ask("-5").contains("integer `-5`"));
+        let job = |after: &str| refused::<JobSpec>(&format!(r#"{{"after": {after}}}"#));
+        assert!(job(r#"[{"job": 1}, "x"]"#).contains("`x` is no dependency"));
+        assert!(job(r#"[{"jab": 1}]"#).contains("unknown field `jab`"));
         let told = refused::<Value>(r#"[{"by": "2026-01-01T00:00:00Z", "wort": 1}]"#);
         assert!(told.starts_with("unknown field `wort`"), "{told}");
         assert!(refused::<Value>(r#""lots""#).contains("`lots` is no amount"));
+    }
+
+    #[test]
+    fn a_text_is_read_as_the_value_that_it_means() {
+        let job = |text: &str| serde_json::from_str::<JobSpec>(text).expect(text);
+        let texts = job(r#"{"ask": {"duration_s": "1h30m", "replicas": "2..8"},
+            "array": "0-99:2%10", "after": "12, 13:any"}"#);
+        let values = job(r#"{"ask": {"duration_s": 5400, "replicas": {"min": 2, "max": 8}},
+            "array": {"from": 0, "to": 99, "step": 2, "limit": 10},
+            "after": [{"job": 12}, {"job": 13, "when": "any"}]}"#);
+        assert_eq!(texts, values);
+        assert_eq!(job(r#"{"after": ["12", {"job": 13, "when": "any"}]}"#).after, values.after);
+        assert_eq!(job(r#"{"ask": {"duration_s": null}}"#), JobSpec::default());
+        assert_eq!(job(&serde_json::to_string(&values).unwrap()), values);
     }
 
     #[test]

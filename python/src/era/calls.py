@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import inspect
 import os
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar, Union
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, Union
 from urllib.parse import quote as encoded
 
 from .models import (
@@ -20,6 +21,7 @@ from .models import (
     Bid,
     Hold,
     Job,
+    JobChecked,
     JobSummary,
     LogLine,
     MetricPoint,
@@ -37,6 +39,7 @@ from .models import (
 )
 from .upload import Code, is_hash
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 # Instants, as they may be given.
@@ -102,12 +105,16 @@ def quote(
     earliest: When | None = None,
     deadline: When | None = None,
     constraints: dict[str, Any] | None = None,
+    most: Amount | None = None,
 ) -> Call[Quoted]:
-    """What a bid would get. Nothing is promised unless `hold` is set: `submit` takes the hold."""
+    """What a bid would get, for at most `most`. Nothing is promised unless `hold` is set: `submit` takes the hold."""
     bid = Bid(
         resources, _whole(duration_s), value, replicas, gpus, earliest, deadline, constraints
     )
-    return _quote({"ask": bid.ask()}, value, menu, hold)
+    body: dict[str, Any] = {"ask": bid.ask()}
+    if most is not None:
+        body["most"] = str(most)
+    return _quote(body, value, menu, hold)
 
 
 def quote_one_of(
@@ -216,6 +223,20 @@ def submit(
     }
     body |= {name: plain(one) for name, one in options.items() if one is not None}
     return Call("POST", "/jobs", _one(Submitted), body, key=key or uuid.uuid4().hex, code=sent)
+
+
+def _checked(make: Callable[P, Call[Submitted]]) -> Callable[P, Call[JobChecked]]:
+    def check(*args: P.args, **kwargs: P.kwargs) -> Call[JobChecked]:
+        return Call("POST", "/jobs/check", _one(JobChecked), make(*args, **kwargs).body)
+
+    check.__doc__ = """What a job would be refused for, and what it gets where nothing is said.
+
+    It takes what `submit` takes. Nothing is handed in, and no code is sent."""
+    check.__signature__ = inspect.signature(make)  # type: ignore[attr-defined]
+    return check
+
+
+check = _checked(submit)
 
 
 def job(id: int) -> Call[Job]:

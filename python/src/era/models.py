@@ -251,6 +251,28 @@ class Submitted:
 
 
 @dataclass(frozen=True)
+class Problem:
+    """Something that a job would be refused for."""
+
+    code: str
+    detail: str
+    # What it is about.
+    field: str | None = None
+
+
+@dataclass(frozen=True)
+class JobChecked:
+    """A job as the server understands it. Nothing was handed in."""
+
+    # As it would be handed in, with what nobody said.
+    job: dict[str, Any]
+    # Whether it asks for a promise, which has a price. Else it waits in a queue.
+    bid: bool
+    # All that it would be refused for, whatever it costs.
+    problems: list[Problem]
+
+
+@dataclass(frozen=True)
 class Task:
     """One replica of one attempt."""
 

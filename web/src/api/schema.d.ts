@@ -258,7 +258,6 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One group. */
         get: operations["get_groups_name"];
         put?: never;
         post?: never;
@@ -404,6 +403,26 @@ export interface paths {
         put?: never;
         /** Hands in a job: a bid with its value, a held quote, or work for a queue. */
         post: operations["post_jobs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What a job would be refused for, field by field, and what its owner leaves open. It may be
+         *     unfinished. Nothing is handed in.
+         */
+        post: operations["post_jobs_check"];
         delete?: never;
         options?: never;
         head?: never;
@@ -934,7 +953,6 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A node. */
         get: operations["get_nodes_name"];
         put?: never;
         post?: never;
@@ -1384,7 +1402,6 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One account. */
         get: operations["get_users_name"];
         put?: never;
         post?: never;
@@ -1630,15 +1647,9 @@ export interface components {
     schemas: {
         /** @description An announced absence. */
         Absence: {
-            /**
-             * Format: date-time
-             * @description From.
-             */
+            /** Format: date-time */
             from: string;
-            /**
-             * Format: date-time
-             * @description Until.
-             */
+            /** Format: date-time */
             to: string;
         };
         /** @description A job that must be over first. */
@@ -1671,10 +1682,12 @@ export interface components {
         };
         /** @description Requests that are accepted together or not at all. */
         AllOf: {
-            /** @description The requests. */
             all_of: components["schemas"]["OrderedAsk"][];
         };
-        /** @description The indices of an array: `from`, `from + step`, … up to `to`. */
+        /**
+         * @description The indices of an array: `from`, `from + step`, … up to `to`. A text such as `0-99%10` is read
+         *     too.
+         */
         Array: {
             /**
              * Format: int32
@@ -1704,10 +1717,7 @@ export interface components {
              * @description The first job of the array.
              */
             array: number;
-            /**
-             * Format: int32
-             * @description Its index.
-             */
+            /** Format: int32 */
             index: number;
         };
         /** @description What a job needs, when it may run and where: the part of it that is priced. */
@@ -1720,7 +1730,8 @@ export interface components {
             deadline?: string | null;
             /**
              * Format: int64
-             * @description How long it runs at most, in seconds; an hour where nothing is said.
+             * @description How long it runs at most, in seconds; an hour where nothing is said. A text such as
+             *     `2h30m` is read too.
              */
             duration_s?: number | null;
             /**
@@ -1772,21 +1783,13 @@ export interface components {
         };
         /** @description One line of the audit trail. */
         AuditLine: {
-            /**
-             * Format: date-time
-             * @description When.
-             */
+            /** Format: date-time */
             at: string;
             /** @description Whether it was done. */
             done: boolean;
-            /** @description From where. */
             from: string;
-            /**
-             * Format: int64
-             * @description Its number.
-             */
+            /** Format: int64 */
             id: number;
-            /** @description On what. */
             target: string;
             /** @description What, such as `user.create` or `login.failed`. */
             what: string;
@@ -1798,14 +1801,12 @@ export interface components {
         };
         /** @description Which blobs of a list are missing, so that only these are sent. */
         BlobList: {
-            /** @description Hashes. */
             hashes: string[];
         };
         /** @description How much of a blob is there. */
         BlobState: {
             /** @description Whether it is complete and verified. */
             complete: boolean;
-            /** @description Its hash. */
             hash: string;
             /**
              * Format: int64
@@ -1820,12 +1821,8 @@ export interface components {
              * @description Thousandths of a core.
              */
             cpu_milli: number;
-            /**
-             * Format: date-time
-             * @description From.
-             */
+            /** Format: date-time */
             from: string;
-            /** @description GPUs. */
             gpus: number[];
             /**
              * Format: int64
@@ -1834,15 +1831,9 @@ export interface components {
             job?: number | null;
             /** @description `promise`, `running`, `hold` or `maintenance`. */
             kind: string;
-            /**
-             * Format: int64
-             * @description MiB.
-             */
+            /** Format: int64 */
             memory_mib: number;
-            /**
-             * Format: date-time
-             * @description Until.
-             */
+            /** Format: date-time */
             to: string;
         };
         /**
@@ -1895,19 +1886,12 @@ export interface components {
         };
         /** @description What the members of a group spent in a period, by project. */
         Chargeback: {
-            /**
-             * Format: date-time
-             * @description From.
-             */
+            /** Format: date-time */
             from: string;
-            /** @description The group. */
             group: string;
             /** @description Whoever spent most first. */
             lines: components["schemas"]["ChargebackLine"][];
-            /**
-             * Format: date-time
-             * @description Until.
-             */
+            /** Format: date-time */
             to: string;
         };
         /** @description What a member spent on a project. */
@@ -1998,9 +1982,7 @@ export interface components {
              * @description How many files.
              */
             files: number;
-            /** @description Its name. */
             name: string;
-            /** @description Whose. */
             owner: string;
             /** @description Accounts that may see it beside. */
             shared_with: string[];
@@ -2036,27 +2018,20 @@ export interface components {
              * @description The share of its nodes that is kept for large or high-level jobs, 0 to 1.
              */
             keep_share?: number;
-            /** @description Its name. */
             name: string;
             /** @description Its nodes, by name. Ignored when a domain is put: nodes name their domain. */
             nodes?: string[];
         };
         /** @description A shorter run. */
         DurationOffer: {
-            /**
-             * Format: int64
-             * @description So long.
-             */
+            /** Format: int64 */
             duration_s: number;
             /** @description At these terms. */
             offer: components["schemas"]["Offer"];
         };
         /** @description Something that changed. */
         Event: {
-            /**
-             * Format: date-time
-             * @description When.
-             */
+            /** Format: date-time */
             at: string;
             /** @description What, as the journal calls it, such as `promised` or `running`. */
             event: string;
@@ -2079,7 +2054,6 @@ export interface components {
             };
             /** @description In a sentence. */
             sentence: string;
-            /** @description Whose job. */
             user?: string | null;
         };
         /** @description Why a job waits, or when it will run. */
@@ -2131,7 +2105,6 @@ export interface components {
         FareCalendar: {
             /** @description Cheapest first slot of each stretch, in order. */
             points: components["schemas"]["PricePoint"][];
-            /** @description The pool. */
             pool: string;
         };
         /** @description A file in a tree. */
@@ -2173,38 +2146,28 @@ export interface components {
              * @description The share of it that is given out now, 0 to 1.
              */
             allocated: number;
-            /**
-             * Format: int32
-             * @description Its index.
-             */
+            /** Format: int32 */
             index: number;
             /** @description Jobs that hold it now. */
             jobs: number[];
             /** @description Its memory, such as `80Gi`. */
             memory?: string | null;
-            /** @description Its model. */
             model?: string | null;
         };
         /** @description Credits given (or, below zero, taken). */
         Grant: {
-            /** @description How many. */
             amount: components["schemas"]["Credits"];
         };
         /** @description A group. */
         Group: {
-            /**
-             * Format: int32
-             * @description Its number.
-             */
+            /** Format: int32 */
             id: number;
             /**
              * Format: int32
              * @description How much it counts in policies.
              */
             level: number;
-            /** @description Its name. */
             name: string;
-            /** @description Its limits. */
             quota: components["schemas"]["Quota"];
             /** @description What is used of them. */
             used: components["schemas"]["QuotaUse"];
@@ -2216,15 +2179,9 @@ export interface components {
         };
         /** @description A quote that binds for a while. */
         Hold: {
-            /**
-             * Format: date-time
-             * @description Until when.
-             */
+            /** Format: date-time */
             expires: string;
-            /**
-             * Format: int64
-             * @description Its number.
-             */
+            /** Format: int64 */
             id: number;
         };
         /** @description An image of the catalogue. */
@@ -2234,7 +2191,6 @@ export interface components {
              * @description How many bytes.
              */
             bytes?: number | null;
-            /** @description Its digest. */
             digest?: string | null;
             /** @description Such as `pytorch`. */
             framework?: string | null;
@@ -2242,10 +2198,7 @@ export interface components {
             gpu?: boolean;
             /** @description Its name in the catalogue. */
             name: string;
-            /**
-             * Format: date-time
-             * @description When.
-             */
+            /** Format: date-time */
             published: string;
             /** @description Who published it. */
             published_by: string;
@@ -2287,6 +2240,24 @@ export interface components {
             spec: components["schemas"]["NewJob"];
             /** @description Its tasks, newest attempt first. */
             tasks: components["schemas"]["Task"][];
+        };
+        /** @description A job that is being written, as the server understands it. */
+        JobChecked: {
+            /**
+             * @description Whether it asks for a promise, which has a price: a quote tells it, and whether there is
+             *     room. Else it waits in a queue.
+             */
+            bid: boolean;
+            /**
+             * @description The job as it would be handed in, with what its owner leaves open. What cannot be read is
+             *     left out.
+             */
+            job: components["schemas"]["NewJob"];
+            /**
+             * @description All that it would be refused for, whatever it costs and whoever else books. None where
+             *     nothing is wrong.
+             */
+            problems?: components["schemas"]["Problem"][];
         };
         /** @description How many jobs are in each state. */
         JobCounts: {
@@ -2342,10 +2313,7 @@ export interface components {
             exit_code?: number | null;
             /** @description The owner's group. */
             group: string;
-            /**
-             * Format: int64
-             * @description Its number.
-             */
+            /** Format: int64 */
             id: number;
             /**
              * Format: date-time
@@ -2449,10 +2417,7 @@ export interface components {
         LabRun: {
             /** @description What is tried. */
             asked: components["schemas"]["LabAsk"];
-            /**
-             * Format: date-time
-             * @description When.
-             */
+            /** Format: date-time */
             at: string;
             /** @description Who asked; nobody where the server tunes by itself. */
             by?: string | null;
@@ -2461,10 +2426,7 @@ export interface components {
              * @description When it ended.
              */
             ended?: string | null;
-            /**
-             * Format: int64
-             * @description Its number.
-             */
+            /** Format: int64 */
             id: number;
             /** @description Whether that is because the server was stopped meanwhile. */
             interrupted?: boolean;
@@ -2540,14 +2502,12 @@ export interface components {
             cookie?: boolean;
             /** @description What the token is for, as lists of tokens show it; a browser's session has none. */
             label?: string | null;
-            /** @description Its password. */
             password: string;
             /** @description The account's name. */
             user: string;
         };
         /** @description Prices now, and the public record. */
         Market: {
-            /** @description The rules. */
             mechanism: components["schemas"]["Mechanism"];
             /** @description One for each pool. */
             pools: components["schemas"]["PoolPrice"][];
@@ -2568,7 +2528,6 @@ export interface components {
             balance: components["schemas"]["Credits"];
             /** @description What a browser sends back as `x-csrf-token` with every change; only for its own session. */
             csrf?: string | null;
-            /** @description Its group. */
             group: string;
             /**
              * Format: int32
@@ -2577,7 +2536,6 @@ export interface components {
             id: number;
             /** @description Whether its password is the one-time one that must be changed. */
             must_change_password?: boolean;
-            /** @description Its name. */
             name: string;
             /** @description What it may do. */
             role: components["schemas"]["Role"];
@@ -2686,25 +2644,16 @@ export interface components {
         };
         /** @description One line of the flexibility menu. */
         MenuLine: {
-            /**
-             * Format: date-time
-             * @description Finished by.
-             */
+            /** Format: date-time */
             by: string;
             /** @description For how much. */
             price: components["schemas"]["Credits"];
-            /**
-             * Format: date-time
-             * @description Starting when.
-             */
+            /** Format: date-time */
             start: string;
         };
         /** @description One recorded value of a metric. */
         MetricPoint: {
-            /**
-             * Format: date-time
-             * @description When.
-             */
+            /** Format: date-time */
             at: string;
             /** @description Its name, such as `loss`; what is used is named `usage/cpu`, `usage/memory`, `usage/gpu0`… */
             name: string;
@@ -2718,15 +2667,11 @@ export interface components {
              * @description The step that the job told; else a running number.
              */
             step: number;
-            /**
-             * Format: double
-             * @description The value.
-             */
+            /** Format: double */
             value: number;
         };
         /** @description A data set that is wanted. */
         NewDataSet: {
-            /** @description Its name. */
             name: string;
             /** @description Who may see it. */
             visibility?: components["schemas"]["Visibility"];
@@ -2738,9 +2683,7 @@ export interface components {
              * @description How much it counts in policies.
              */
             level?: number;
-            /** @description Its name. */
             name: string;
-            /** @description Its limits. */
             quota?: components["schemas"]["Quota"];
         };
         /** @description An image that is to be published. */
@@ -2750,7 +2693,6 @@ export interface components {
              * @description How many bytes.
              */
             bytes?: number | null;
-            /** @description Its digest. */
             digest?: string | null;
             /** @description Such as `pytorch`. */
             framework?: string | null;
@@ -2775,7 +2717,7 @@ export interface components {
              *     without a value.
              */
             accept_price?: boolean;
-            /** @description Jobs that must be over first. For queues. */
+            /** @description Jobs that must be over first. For queues. A text such as `12, 13:any` is read too. */
             after?: components["schemas"]["After"][];
             array?: components["schemas"]["Array"] | null;
             /** @description What it needs, and when. */
@@ -2836,7 +2778,6 @@ export interface components {
              * @description How much it counts in policies.
              */
             level?: number;
-            /** @description Its name. */
             name: string;
             /** @description Its password; a one-time one is made where nothing is said. */
             password?: string | null;
@@ -2846,7 +2787,6 @@ export interface components {
         /** @description A webhook that is wanted. */
         NewWebhook: {
             below?: components["schemas"]["Credits"] | null;
-            /** @description About what. */
             events: components["schemas"]["WebhookEvent"][];
             /** @description For `price_below`: in which pool. */
             pool?: string | null;
@@ -2863,30 +2803,21 @@ export interface components {
             capacity: {
                 [key: string]: string;
             };
-            /** @description Its domain. */
             domain?: string | null;
             /** @description Its GPUs, each with who holds it. */
             gpus: components["schemas"]["Gpu"][];
             /** @description `up`, `cordoned`, `draining` or `lost`. */
             health: string;
-            /**
-             * Format: int32
-             * @description Its number.
-             */
+            /** Format: int32 */
             id: number;
             /** @description Jobs that hold any of it now. */
             jobs: number[];
-            /** @description Its labels. */
             labels: {
                 [key: string]: string;
             };
-            /** @description Announced absences. */
             maintenance: components["schemas"]["Absence"][];
-            /** @description Its name. */
             name: string;
-            /** @description Its pool. */
             pool: string;
-            /** @description Its rack. */
             rack?: string | null;
             /** @description Whether its tasks only sleep. */
             simulated?: boolean;
@@ -2925,24 +2856,17 @@ export interface components {
         };
         /** @description A run that would be possible. */
         Offer: {
-            /**
-             * Format: date-time
-             * @description Until when.
-             */
+            /** Format: date-time */
             finish: string;
             /** @description For how much. */
             price: components["schemas"]["Credits"];
-            /**
-             * Format: date-time
-             * @description From when.
-             */
+            /** Format: date-time */
             start: string;
         };
         /** @description A request, and those before it in the list that must have finished first. */
         OrderedAsk: {
             /** @description Indices of earlier requests. */
             after?: number[];
-            /** @description The request. */
             ask: components["schemas"]["Ask"];
         };
         /** @description How a job ended. */
@@ -2981,23 +2905,14 @@ export interface components {
         Overrun: "extend" | "stop";
         /** @description One page of a list. */
         Page_AuditLine: {
-            /** @description The items. */
             items: {
-                /**
-                 * Format: date-time
-                 * @description When.
-                 */
+                /** Format: date-time */
                 at: string;
                 /** @description Whether it was done. */
                 done: boolean;
-                /** @description From where. */
                 from: string;
-                /**
-                 * Format: int64
-                 * @description Its number.
-                 */
+                /** Format: int64 */
                 id: number;
-                /** @description On what. */
                 target: string;
                 /** @description What, such as `user.create` or `login.failed`. */
                 what: string;
@@ -3009,7 +2924,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_DataSet: {
-            /** @description The items. */
             items: {
                 /**
                  * Format: int64
@@ -3031,9 +2945,7 @@ export interface components {
                  * @description How many files.
                  */
                 files: number;
-                /** @description Its name. */
                 name: string;
-                /** @description Whose. */
                 owner: string;
                 /** @description Accounts that may see it beside. */
                 shared_with: string[];
@@ -3047,7 +2959,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Domain: {
-            /** @description The items. */
             items: {
                 /**
                  * Format: int64
@@ -3064,7 +2975,6 @@ export interface components {
                  * @description The share of its nodes that is kept for large or high-level jobs, 0 to 1.
                  */
                 keep_share?: number;
-                /** @description Its name. */
                 name: string;
                 /** @description Its nodes, by name. Ignored when a domain is put: nodes name their domain. */
                 nodes?: string[];
@@ -3074,12 +2984,8 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Event: {
-            /** @description The items. */
             items: {
-                /**
-                 * Format: date-time
-                 * @description When.
-                 */
+                /** Format: date-time */
                 at: string;
                 /** @description What, as the journal calls it, such as `promised` or `running`. */
                 event: string;
@@ -3102,7 +3008,6 @@ export interface components {
                 };
                 /** @description In a sentence. */
                 sentence: string;
-                /** @description Whose job. */
                 user?: string | null;
             }[];
             /** @description Where the next page begins; absent on the last. */
@@ -3110,7 +3015,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_FileEntry: {
-            /** @description The items. */
             items: {
                 /**
                  * Format: int64
@@ -3129,21 +3033,15 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Group: {
-            /** @description The items. */
             items: {
-                /**
-                 * Format: int32
-                 * @description Its number.
-                 */
+                /** Format: int32 */
                 id: number;
                 /**
                  * Format: int32
                  * @description How much it counts in policies.
                  */
                 level: number;
-                /** @description Its name. */
                 name: string;
-                /** @description Its limits. */
                 quota: components["schemas"]["Quota"];
                 /** @description What is used of them. */
                 used: components["schemas"]["QuotaUse"];
@@ -3158,14 +3056,12 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Image: {
-            /** @description The items. */
             items: {
                 /**
                  * Format: int64
                  * @description How many bytes.
                  */
                 bytes?: number | null;
-                /** @description Its digest. */
                 digest?: string | null;
                 /** @description Such as `pytorch`. */
                 framework?: string | null;
@@ -3173,10 +3069,7 @@ export interface components {
                 gpu?: boolean;
                 /** @description Its name in the catalogue. */
                 name: string;
-                /**
-                 * Format: date-time
-                 * @description When.
-                 */
+                /** Format: date-time */
                 published: string;
                 /** @description Who published it. */
                 published_by: string;
@@ -3192,7 +3085,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_JobSummary: {
-            /** @description The items. */
             items: {
                 array?: components["schemas"]["ArrayPlace"] | null;
                 /**
@@ -3212,10 +3104,7 @@ export interface components {
                 exit_code?: number | null;
                 /** @description The owner's group. */
                 group: string;
-                /**
-                 * Format: int64
-                 * @description Its number.
-                 */
+                /** Format: int64 */
                 id: number;
                 /**
                  * Format: date-time
@@ -3271,14 +3160,10 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_LabRun: {
-            /** @description The items. */
             items: {
                 /** @description What is tried. */
                 asked: components["schemas"]["LabAsk"];
-                /**
-                 * Format: date-time
-                 * @description When.
-                 */
+                /** Format: date-time */
                 at: string;
                 /** @description Who asked; nobody where the server tunes by itself. */
                 by?: string | null;
@@ -3287,10 +3172,7 @@ export interface components {
                  * @description When it ended.
                  */
                 ended?: string | null;
-                /**
-                 * Format: int64
-                 * @description Its number.
-                 */
+                /** Format: int64 */
                 id: number;
                 /** @description Whether that is because the server was stopped meanwhile. */
                 interrupted?: boolean;
@@ -3314,7 +3196,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_LogLine: {
-            /** @description The items. */
             items: {
                 /**
                  * Format: date-time
@@ -3351,12 +3232,8 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_MetricPoint: {
-            /** @description The items. */
             items: {
-                /**
-                 * Format: date-time
-                 * @description When.
-                 */
+                /** Format: date-time */
                 at: string;
                 /** @description Its name, such as `loss`; what is used is named `usage/cpu`, `usage/memory`, `usage/gpu0`… */
                 name: string;
@@ -3370,10 +3247,7 @@ export interface components {
                  * @description The step that the job told; else a running number.
                  */
                 step: number;
-                /**
-                 * Format: double
-                 * @description The value.
-                 */
+                /** Format: double */
                 value: number;
             }[];
             /** @description Where the next page begins; absent on the last. */
@@ -3381,7 +3255,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Node: {
-            /** @description The items. */
             items: {
                 /** @description What is given out now. */
                 allocated: {
@@ -3391,30 +3264,21 @@ export interface components {
                 capacity: {
                     [key: string]: string;
                 };
-                /** @description Its domain. */
                 domain?: string | null;
                 /** @description Its GPUs, each with who holds it. */
                 gpus: components["schemas"]["Gpu"][];
                 /** @description `up`, `cordoned`, `draining` or `lost`. */
                 health: string;
-                /**
-                 * Format: int32
-                 * @description Its number.
-                 */
+                /** Format: int32 */
                 id: number;
                 /** @description Jobs that hold any of it now. */
                 jobs: number[];
-                /** @description Its labels. */
                 labels: {
                     [key: string]: string;
                 };
-                /** @description Announced absences. */
                 maintenance: components["schemas"]["Absence"][];
-                /** @description Its name. */
                 name: string;
-                /** @description Its pool. */
                 pool: string;
-                /** @description Its rack. */
                 rack?: string | null;
                 /** @description Whether its tasks only sleep. */
                 simulated?: boolean;
@@ -3429,7 +3293,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_OutputFile: {
-            /** @description The items. */
             items: {
                 /**
                  * Format: int64
@@ -3451,9 +3314,7 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Policy: {
-            /** @description The items. */
             items: {
-                /** @description Its name. */
                 name: string;
                 /** @description What it says. */
                 rule: components["schemas"]["Rule"];
@@ -3470,7 +3331,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_PolicyVersion: {
-            /** @description The items. */
             items: {
                 /** @description Whether it is the one in force. */
                 in_force: boolean;
@@ -3487,7 +3347,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Pool: {
-            /** @description The items. */
             items: {
                 /**
                  * Format: double
@@ -3504,7 +3363,6 @@ export interface components {
                 };
                 /** @description Credits for a GiB-hour at density 1. */
                 memory_rate: components["schemas"]["Credits"];
-                /** @description Its name. */
                 name: string;
                 /**
                  * Format: int32
@@ -3517,7 +3375,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Proposal: {
-            /** @description The items. */
             items: {
                 /**
                  * Format: date-time
@@ -3536,12 +3393,8 @@ export interface components {
                  * @description By which share it is better than the rule in force where it learned.
                  */
                 gain_train: number;
-                /**
-                 * Format: int64
-                 * @description Its number.
-                 */
+                /** Format: int64 */
                 id: number;
-                /** @description The policy. */
                 policy: string;
                 /** @description What it would say. */
                 rule: components["schemas"]["Rule"];
@@ -3551,7 +3404,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Queue: {
-            /** @description The items. */
             items: {
                 /** @description Whether a job that has waited for long goes ahead of all others. */
                 ages?: boolean;
@@ -3567,7 +3419,6 @@ export interface components {
                  * @description Its level: lower ones are served first.
                  */
                 level?: number;
-                /** @description Its name. */
                 name: string;
                 /** @description The policy that orders it. */
                 policy: string;
@@ -3604,7 +3455,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Secret: {
-            /** @description The items. */
             items: {
                 /** @description What the variable is called. */
                 name: string;
@@ -3619,14 +3469,10 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_StatementLine: {
-            /** @description The items. */
             items: {
                 /** @description Above zero came in, below zero went out. */
                 amount: components["schemas"]["Credits"];
-                /**
-                 * Format: date-time
-                 * @description When.
-                 */
+                /** Format: date-time */
                 at: string;
                 /** @description What the wallet held then. */
                 balance: components["schemas"]["Credits"];
@@ -3650,12 +3496,8 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_TimelineLine: {
-            /** @description The items. */
             items: {
-                /**
-                 * Format: date-time
-                 * @description When.
-                 */
+                /** Format: date-time */
                 at: string;
                 /** @description What, as the journal calls it. */
                 event: string;
@@ -3681,17 +3523,10 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_TokenInfo: {
-            /** @description The items. */
             items: {
-                /**
-                 * Format: date-time
-                 * @description Since when.
-                 */
+                /** Format: date-time */
                 created: string;
-                /**
-                 * Format: date-time
-                 * @description Until when.
-                 */
+                /** Format: date-time */
                 expires: string;
                 /** @description Its public name: the first letters of it. */
                 id: string;
@@ -3710,27 +3545,20 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_User: {
-            /** @description The items. */
             items: {
                 /** @description What it has. */
                 balance: components["schemas"]["Credits"];
                 /** @description Whether it may log in and submit. */
                 enabled: boolean;
-                /** @description Its group. */
                 group: string;
-                /**
-                 * Format: int32
-                 * @description Its number.
-                 */
+                /** Format: int32 */
                 id: number;
                 /**
                  * Format: int32
                  * @description How much it counts in policies.
                  */
                 level: number;
-                /** @description Its name. */
                 name: string;
-                /** @description Its limits. */
                 quota: components["schemas"]["Quota"];
                 /** @description What it may do. */
                 role: components["schemas"]["Role"];
@@ -3742,7 +3570,6 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Waiter: {
-            /** @description The items. */
             items: {
                 about?: components["schemas"]["WaiterAbout"] | null;
                 explanation?: components["schemas"]["Explanation"] | null;
@@ -3762,15 +3589,10 @@ export interface components {
         };
         /** @description One page of a list. */
         Page_Webhook: {
-            /** @description The items. */
             items: {
                 below?: components["schemas"]["Credits"] | null;
-                /** @description About what. */
                 events: components["schemas"]["WebhookEvent"][];
-                /**
-                 * Format: int64
-                 * @description Its number.
-                 */
+                /** Format: int64 */
                 id: number;
                 /** @description What its last delivery came to. */
                 last?: string | null;
@@ -3784,19 +3606,13 @@ export interface components {
         };
         /** @description What one request would get. */
         PartQuote: {
-            /**
-             * Format: date-time
-             * @description Until when.
-             */
+            /** Format: date-time */
             finish: string;
             /** @description In which pool. */
             pool: string;
             /** @description For how much. */
             price: components["schemas"]["Credits"];
-            /**
-             * Format: date-time
-             * @description From when.
-             */
+            /** Format: date-time */
             start: string;
         };
         /** @description A change of one's own password. */
@@ -3808,10 +3624,7 @@ export interface components {
         };
         /** @description What a pool has cost since an instant: it holds until the next one. */
         PastPrice: {
-            /**
-             * Format: date-time
-             * @description Since when.
-             */
+            /** Format: date-time */
             at: string;
             /** @description Credits for a core-hour. */
             cpu: components["schemas"]["Credits"];
@@ -3824,7 +3637,6 @@ export interface components {
         };
         /** @description A policy. */
         Policy: {
-            /** @description Its name. */
             name: string;
             /** @description What it says. */
             rule: components["schemas"]["Rule"];
@@ -3865,7 +3677,6 @@ export interface components {
             };
             /** @description Credits for a GiB-hour at density 1. */
             memory_rate: components["schemas"]["Credits"];
-            /** @description Its name. */
             name: string;
             /**
              * Format: int32
@@ -3877,9 +3688,7 @@ export interface components {
         PoolPrice: {
             /** @description The cheapest within a day. */
             cheapest: components["schemas"]["PricePoint"];
-            /** @description Now. */
             now: components["schemas"]["PricePoint"];
-            /** @description The pool. */
             pool: string;
             /**
              * @description The share of all that it has that work without a promise uses now: cores, memory, GPUs.
@@ -3891,7 +3700,6 @@ export interface components {
         PriceHistory: {
             /** @description Oldest first. Where there were too many changes, those that show the same curve. */
             points: components["schemas"]["PastPrice"][];
-            /** @description The pool. */
             pool: string;
         };
         /** @description The price of the next unit of each resource, in a stretch of time. */
@@ -3900,10 +3708,7 @@ export interface components {
             cpu: components["schemas"]["Credits"];
             /** @description The share that is forecast beyond what is promised. */
             forecast: number[];
-            /**
-             * Format: date-time
-             * @description From.
-             */
+            /** Format: date-time */
             from: string;
             /** @description Credits for a GPU-hour. */
             gpu: components["schemas"]["Credits"];
@@ -3911,10 +3716,7 @@ export interface components {
             memory: components["schemas"]["Credits"];
             /** @description The share that is promised: cores, memory, GPUs. */
             promised: number[];
-            /**
-             * Format: date-time
-             * @description Until.
-             */
+            /** Format: date-time */
             to: string;
         };
         /** @description Why a request was refused, as `application/problem+json`. */
@@ -3966,12 +3768,8 @@ export interface components {
              * @description By which share it is better than the rule in force where it learned.
              */
             gain_train: number;
-            /**
-             * Format: int64
-             * @description Its number.
-             */
+            /** Format: int64 */
             id: number;
-            /** @description The policy. */
             policy: string;
             /** @description What it would say. */
             rule: components["schemas"]["Rule"];
@@ -3997,7 +3795,6 @@ export interface components {
              * @description Its level: lower ones are served first.
              */
             level?: number;
-            /** @description Its name. */
             name: string;
             /** @description The policy that orders it. */
             policy: string;
@@ -4075,10 +3872,7 @@ export interface components {
         };
         /** @description What is used of a quota. */
         QuotaUse: {
-            /**
-             * @description Cores now.
-             * @default
-             */
+            /** @default  */
             cpu?: string;
             /**
              * Format: double
@@ -4091,10 +3885,7 @@ export interface components {
              * @default 0.00
              */
             credits?: components["schemas"]["Credits"];
-            /**
-             * @description GPUs now.
-             * @default
-             */
+            /** @default  */
             gpu?: string;
             /**
              * Format: double
@@ -4102,10 +3893,7 @@ export interface components {
              * @default 0
              */
             gpu_hours?: number;
-            /**
-             * @description Memory now.
-             * @default
-             */
+            /** @default  */
             memory?: string;
             /**
              * Format: double
@@ -4134,10 +3922,7 @@ export interface components {
         };
         /** @description Price and slot. */
         Quote: {
-            /**
-             * Format: int32
-             * @description Which alternative.
-             */
+            /** Format: int32 */
             alternative: number;
             /**
              * Format: date-time
@@ -4157,8 +3942,13 @@ export interface components {
         /**
          * @description A question for a price: `ask`, or several joined. Alternatives are joined by *one of*, and
          *     requests of an alternative by *all of*.
+         *
+         *     `ask`, `value`, `most` and `accept_price` are those of a job, and mean the same: a job that is
+         *     handed in on these terms gets what is told here.
          */
         QuoteAsk: {
+            /** @description Whether it takes the price. So does every question without a value. */
+            accept_price?: boolean;
             ask?: components["schemas"]["Ask"] | null;
             /** @description Whether price and slot are to be set aside for a while. */
             hold?: boolean;
@@ -4170,9 +3960,10 @@ export interface components {
             instead_of?: number | null;
             /** @description Whether the flexibility menu is wanted too. */
             menu?: boolean;
+            most?: components["schemas"]["Credits"] | null;
             /** @description Or several alternatives. */
             one_of?: components["schemas"]["AllOf"][];
-            /** @description What it is worth; where nothing is said the price is told whatever it is. */
+            /** @description What it is worth; where nothing is said the price is told whatever it is, up to `most`. */
             value?: unknown;
         };
         /** @description The answer to a question for a price. */
@@ -4218,7 +4009,6 @@ export interface components {
             unit_cost?: number | null;
             /**
              * Format: double
-             * @description Of utilisation.
              * @default null
              */
             utilisation?: number | null;
@@ -4232,35 +4022,25 @@ export interface components {
             /** @description Whether something of it runs: the longer that takes to stop, the less comes back. */
             runs: boolean;
         };
-        /** @description A fixed number of replicas, or a range: `min` are promised, `max` is the limit of growth. */
+        /**
+         * @description A fixed number of replicas, or a range: `min` are promised, `max` is the limit of growth. A text
+         *     such as `2..8` is read too.
+         */
         Replicas: number | {
-            /**
-             * Format: int32
-             * @description At most.
-             */
+            /** Format: int32 */
             max: number;
-            /**
-             * Format: int32
-             * @description Promised.
-             */
+            /** Format: int32 */
             min: number;
         };
         /** @description The measures over a period, and beside each the same period without ERA. */
         Report: {
-            /**
-             * Format: date-time
-             * @description From.
-             */
+            /** Format: date-time */
             from: string;
             ratio?: components["schemas"]["Ratios"] | null;
             replayed?: components["schemas"]["Measures"] | null;
             simulated?: components["schemas"]["Simulated"] | null;
-            /**
-             * Format: date-time
-             * @description Until.
-             */
+            /** Format: date-time */
             to: string;
-            /** @description What happened. */
             with: components["schemas"]["Measures"];
             /**
              * @description Measures whose ratio is withheld, since `replayed` is more than a tenth off `with`: a method
@@ -4276,10 +4056,7 @@ export interface components {
         Role: "user" | "group_administrator" | "administrator";
         /** @description Which version is put in force again. */
         RollBack: {
-            /**
-             * Format: int32
-             * @description The version.
-             */
+            /** Format: int32 */
             version: number;
         };
         /** @description Who goes first. */
@@ -4295,7 +4072,6 @@ export interface components {
         RuleCheck: {
             /** @description The queue whose order it would change. */
             queue?: string | null;
-            /** @description The rule. */
             rule: components["schemas"]["Rule"];
         };
         /** @description What a check found. */
@@ -4365,18 +4141,12 @@ export interface components {
         SizeOffer: {
             /** @description At these terms. */
             offer: components["schemas"]["Offer"];
-            /**
-             * Format: int32
-             * @description So many.
-             */
+            /** Format: int32 */
             replicas: number;
         };
         /** @description What an account spent, stretch by stretch and project by project. */
         Spending: {
-            /**
-             * Format: date-time
-             * @description From.
-             */
+            /** Format: date-time */
             from: string;
             /**
              * Format: int64
@@ -4385,48 +4155,32 @@ export interface components {
             step_s: number;
             /** @description Stretches in which anything was spent or used, oldest first. */
             stretches: components["schemas"]["SpendingStretch"][];
-            /**
-             * Format: date-time
-             * @description Until.
-             */
+            /** Format: date-time */
             to: string;
-            /** @description Whose wallet. */
             user: string;
         };
         /** @description What was spent in a stretch of time. */
         SpendingStretch: {
-            /**
-             * Format: date-time
-             * @description From.
-             */
+            /** Format: date-time */
             from: string;
-            /** @description By project. */
             projects: components["schemas"]["Spent"][];
         };
         /** @description What was spent and used. */
         Spent: {
-            /** @description Charged. */
             charged: components["schemas"]["Credits"];
             /**
              * Format: double
              * @description Core-hours of tasks that are over.
              */
             cpu_hours: number;
-            /**
-             * Format: double
-             * @description GPU-hours.
-             */
+            /** Format: double */
             gpu_hours: number;
-            /**
-             * Format: double
-             * @description GiB-hours.
-             */
+            /** Format: double */
             memory_hours: number;
             /** @description Charged and not given back. */
             net: components["schemas"]["Credits"];
             /** @description The project; absent for jobs that name none. */
             project?: string | null;
-            /** @description Given back. */
             refunded: components["schemas"]["Credits"];
         };
         /** @description Start-up time by stage: means, in seconds. */
@@ -4463,7 +4217,6 @@ export interface components {
             start_s?: number | null;
             /**
              * Format: double
-             * @description In all.
              * @default null
              */
             total_s?: number | null;
@@ -4472,10 +4225,7 @@ export interface components {
         StatementLine: {
             /** @description Above zero came in, below zero went out. */
             amount: components["schemas"]["Credits"];
-            /**
-             * Format: date-time
-             * @description When.
-             */
+            /** Format: date-time */
             at: string;
             /** @description What the wallet held then. */
             balance: components["schemas"]["Credits"];
@@ -4549,10 +4299,7 @@ export interface components {
              * @description Which request of the bid.
              */
             part: number;
-            /**
-             * Format: int32
-             * @description Which replica.
-             */
+            /** Format: int32 */
             rank: number;
             /** @description Whether it only slept, on a simulated node. */
             simulated?: boolean;
@@ -4575,10 +4322,7 @@ export interface components {
         };
         /** @description One line of a job's history. */
         TimelineLine: {
-            /**
-             * Format: date-time
-             * @description When.
-             */
+            /** Format: date-time */
             at: string;
             /** @description What, as the journal calls it. */
             event: string;
@@ -4601,15 +4345,9 @@ export interface components {
         };
         /** @description A token as lists show it. */
         TokenInfo: {
-            /**
-             * Format: date-time
-             * @description Since when.
-             */
+            /** Format: date-time */
             created: string;
-            /**
-             * Format: date-time
-             * @description Until when.
-             */
+            /** Format: date-time */
             expires: string;
             /** @description Its public name: the first letters of it. */
             id: string;
@@ -4647,7 +4385,6 @@ export interface components {
              * @description How many bytes its files have together.
              */
             bytes: number;
-            /** @description Its hash. */
             hash: string;
         };
         /** @description An account. */
@@ -4656,21 +4393,15 @@ export interface components {
             balance: components["schemas"]["Credits"];
             /** @description Whether it may log in and submit. */
             enabled: boolean;
-            /** @description Its group. */
             group: string;
-            /**
-             * Format: int32
-             * @description Its number.
-             */
+            /** Format: int32 */
             id: number;
             /**
              * Format: int32
              * @description How much it counts in policies.
              */
             level: number;
-            /** @description Its name. */
             name: string;
-            /** @description Its limits. */
             quota: components["schemas"]["Quota"];
             /** @description What it may do. */
             role: components["schemas"]["Role"];
@@ -4684,10 +4415,7 @@ export interface components {
              * @default null
              */
             enabled?: boolean | null;
-            /**
-             * @description Its group.
-             * @default null
-             */
+            /** @default null */
             group?: string | null;
             /**
              * Format: int32
@@ -4707,25 +4435,15 @@ export interface components {
         UserMade: {
             /** @description The one-time password, told once, where one was made. */
             password?: string | null;
-            /** @description The account. */
             user: components["schemas"]["User"];
         };
         /** @description Utilisation by the platform's formula. */
         Utilisation: {
-            /**
-             * Format: double
-             * @description Of cores.
-             */
+            /** Format: double */
             cpu: number;
-            /**
-             * Format: double
-             * @description Of GPUs.
-             */
+            /** Format: double */
             gpu: number;
-            /**
-             * Format: double
-             * @description Of memory.
-             */
+            /** Format: double */
             memory: number;
             /**
              * Format: double
@@ -4737,10 +4455,7 @@ export interface components {
         };
         /** @description Utilisation in a stretch of time. */
         UtilisationPoint: {
-            /**
-             * Format: date-time
-             * @description From.
-             */
+            /** Format: date-time */
             from: string;
             /**
              * Format: double
@@ -4818,18 +4533,13 @@ export interface components {
             period_to: string;
             /** @description Spent in this period. */
             spent: components["schemas"]["Credits"];
-            /** @description Whose. */
             user: string;
         };
         /** @description An address that is told when something happens. */
         Webhook: {
             below?: components["schemas"]["Credits"] | null;
-            /** @description About what. */
             events: components["schemas"]["WebhookEvent"][];
-            /**
-             * Format: int64
-             * @description Its number.
-             */
+            /** Format: int64 */
             id: number;
             /** @description What its last delivery came to. */
             last?: string | null;
@@ -4850,7 +4560,6 @@ export interface components {
              *     in hexadecimal, of `x-era-timestamp`, a dot and the body.
              */
             secret: string;
-            /** @description It. */
             webhook: components["schemas"]["Webhook"];
         };
         /** @description What is run: a command in an environment, with its code and data. */
@@ -4865,10 +4574,7 @@ export interface components {
              * @default []
              */
             command?: string[];
-            /**
-             * @description Environment variables.
-             * @default {}
-             */
+            /** @default {} */
             env?: {
                 [key: string]: string;
             };
@@ -4922,7 +4628,6 @@ export interface operations {
                 target?: string;
                 /** @description At or after. */
                 since?: string;
-                /** @description Before. */
                 until?: string;
                 /** @description `next` of the page before. */
                 cursor?: string;
@@ -6099,7 +5804,6 @@ export interface operations {
                 likely?: boolean;
                 /** @description Submitted at or after. */
                 since?: string;
-                /** @description Submitted before. */
                 until?: string;
                 /** @description `next` of the page before. */
                 cursor?: string;
@@ -6160,6 +5864,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Submitted"];
+                };
+            };
+            /** @description What is wrong, and what would be right. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_jobs_check: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes a repetition harmless: the same answer is given again. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewJob"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobChecked"];
                 };
             };
             /** @description What is wrong, and what would be right. */
@@ -8796,7 +8535,6 @@ export interface operations {
                 job?: number;
                 /** @description At or after. */
                 since?: string;
-                /** @description Before. */
                 until?: string;
                 /** @description `next` of the page before. */
                 cursor?: string;

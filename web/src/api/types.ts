@@ -6,6 +6,7 @@ export type Job = Schemas['Job'];
 export type JobSummary = Schemas['JobSummary'];
 export type JobState = Schemas['JobState'];
 export type NewJob = Schemas['NewJob'];
+export type JobChecked = Schemas['JobChecked'];
 export type Ask = Schemas['Ask'];
 export type Quote = Schemas['Quote'];
 export type Quoted = Schemas['Quoted'];

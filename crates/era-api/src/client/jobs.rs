@@ -5,8 +5,8 @@ use super::{Client, ClientError};
 use crate::Credits;
 use crate::data::{Kept, OutputFile};
 use crate::job::{
-    Again, Explanation, Extend, Job, JobEdit, JobFilter, JobSpec, JobSummary, LogFilter, LogLine,
-    MetricFilter, MetricPoint, Refund, Submitted, TimelineLine,
+    Again, Explanation, Extend, Job, JobChecked, JobEdit, JobFilter, JobSpec, JobSummary,
+    LogFilter, LogLine, MetricFilter, MetricPoint, Refund, Submitted, TimelineLine,
 };
 use crate::page::{Page, PageAsk};
 use crate::quote::{QuoteAsk, Quoted};
@@ -20,6 +20,11 @@ impl Client {
     /// Gives a hold back.
     pub fn drop_hold(&self, id: u64) -> Result<(), ClientError> {
         self.delete(&format!("/holds/{id}"))
+    }
+
+    /// What is wrong with a job, and what its owner leaves open. Nothing is handed in.
+    pub fn check(&self, job: &JobSpec) -> Result<JobChecked, ClientError> {
+        self.post("/jobs/check", job)
     }
 
     /// Hands a job in.

@@ -4,6 +4,7 @@
 //! and costs is the core's to judge.
 
 mod anew;
+mod check;
 mod work;
 
 use era_api::data::Kept;
@@ -19,6 +20,7 @@ use era_store::tables::{JobRow, Tables};
 
 pub use self::anew::Anew;
 use self::anew::Before;
+pub use self::check::check;
 use crate::Services;
 use crate::answer::refused;
 use crate::auth::Caller;

@@ -21,16 +21,29 @@ const IMAGE_SHOWN: usize = 64;
 
 /// Refuses what can never be run, where tasks run in images and have terminals, or do not.
 pub(super) fn check(work: &Work, runs_images: bool, terminals: bool) -> Result<(), BadField> {
-    command(&work.command)?;
-    environment(work)?;
-    secrets(work)?;
-    if let Some(image) = work.image.as_ref().filter(|_| !runs_images) {
+    problems(work, runs_images, terminals).into_iter().next().map_or(Ok(()), Err)
+}
+
+/// All that is wrong with what is run, field by field.
+pub(super) fn problems(work: &Work, runs_images: bool, terminals: bool) -> Vec<BadField> {
+    let image = work.image.as_ref().filter(|_| !runs_images).map(|image| {
         let given = image.chars().take(IMAGE_SHOWN).collect::<String>().escape_debug().collect();
-        return Err(BadField::new("work.image", Wrong::NoImages { given }));
-    }
-    if work.terminal && !terminals {
-        return Err(BadField::new("work.terminal", Wrong::NoTerminals));
-    }
+        BadField::new("work.image", Wrong::NoImages { given })
+    });
+    let terminal =
+        (work.terminal && !terminals).then(|| BadField::new("work.terminal", Wrong::NoTerminals));
+    let fields = [
+        command(&work.command).err(),
+        environment(work).err(),
+        secrets(work).err(),
+        image,
+        terminal,
+        inputs(work).err(),
+    ];
+    fields.into_iter().flatten().collect()
+}
+
+fn inputs(work: &Work) -> Result<(), BadField> {
     if work.inputs.len() > INPUTS_MAX {
         return Err(BadField::new(
             "work.inputs",

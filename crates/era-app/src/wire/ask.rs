@@ -1,5 +1,6 @@
 //! Asks and jobs, from the wire to the core.
 
+use era_api::Credits;
 use era_api::job::{self as wire, Ask, Quantity, Replicas};
 use era_api::quote::{AllOf, OrderedAsk, QuoteAsk, Value as WireValue};
 use era_core::bid::{Alternative, Attributes, Bid, Constraints, Request, Shape, Topology};
@@ -93,7 +94,7 @@ fn constraints(given: &wire::Constraints) -> Result<Constraints, BadField> {
     })
 }
 
-/// A question for a price as a bid. Where no value is said it is worth anything.
+/// A question for a price as a bid.
 pub fn bid(user: UserId, asked: &QuoteAsk) -> Result<Bid, BadField> {
     let one_of = match (&asked.ask, &asked.one_of[..]) {
         (Some(ask), []) => {
@@ -107,14 +108,19 @@ pub fn bid(user: UserId, asked: &QuoteAsk) -> Result<Bid, BadField> {
             return Err(BadField::new("ask", Wrong::NotBoth { one: "ask", other: "one_of" }));
         }
     };
-    let value = asked.value.as_ref().map_or(Value::Flat(Money::MOST), value);
-    Ok(Bid { user, one_of, value })
+    Ok(Bid { user, one_of, value: worth(asked.value.as_ref(), asked.most) })
 }
 
 fn alternative(asks: &[OrderedAsk]) -> Result<Alternative, BadField> {
     let ordered =
         |asked: &OrderedAsk| Ok(Request { after: asked.after.clone(), ..request(&asked.ask)? });
     Ok(Alternative { all_of: asks.iter().map(ordered).collect::<Result<_, BadField>>()? })
+}
+
+/// What something is worth. Who says no value takes the price: the cheapest slot of the window, up
+/// to what it may cost.
+fn worth(said: Option<&WireValue>, most: Option<Credits>) -> Value {
+    said.map_or(Value::Flat(most.map_or(Money::MOST, money)), value)
 }
 
 fn value(given: &WireValue) -> Value {
@@ -140,6 +146,31 @@ pub fn new_job(user: UserId, given: &wire::JobSpec) -> Result<NewJob, BadField> 
         array: given.array.as_ref().map(array).transpose()?,
         after: given.after.iter().map(after).collect(),
     })
+}
+
+/// All that is wrong with the fields of a job, each by itself. What only several of them together
+/// make wrong, [`new_job`] says.
+pub fn problems(given: &wire::JobSpec) -> Vec<BadField> {
+    let ask = &given.ask;
+    let mut all: Vec<BadField> = [
+        optional_title("name", given.name.as_deref()).err(),
+        optional_title("project", given.project.as_deref()).err(),
+        given.attributes.as_ref().and_then(|given| attributes(given).err()),
+        shape(ask).err(),
+        ask.constraints.as_ref().and_then(|given| constraints(given).err()),
+        optional_name("queue", given.queue.as_deref()).err(),
+        given.array.as_ref().and_then(|given| array(given).err()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if ask.resources.len() <= ENTRIES_MAX {
+        let alone = |(name, amount): (&String, &Quantity)| {
+            resources(&wire::Resources::from([(name.clone(), amount.clone())])).err()
+        };
+        all.extend(ask.resources.iter().filter_map(alone));
+    }
+    all
 }
 
 fn array(given: &wire::Array) -> Result<Array, BadField> {
@@ -174,8 +205,7 @@ fn terms(user: UserId, given: &wire::JobSpec) -> Result<Terms, BadField> {
             return Err(BadField::new("queue", Wrong::NotBoth { one: "queue", other }));
         }
         let most = given.most.map(money);
-        // Who takes the price gets the cheapest slot of the window, up to what it may cost.
-        let value = given.value.as_ref().map_or(Value::Flat(most.unwrap_or(Money::MOST)), value);
+        let value = worth(given.value.as_ref(), given.most);
         let bid = Bid { user, one_of: vec![Alternative { all_of: vec![request] }], value };
         return Ok(Terms::Bid { bid, most, overrun, release_when_idle });
     }

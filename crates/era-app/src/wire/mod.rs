@@ -17,7 +17,7 @@ mod wrong;
 use era_api::{Credits, Timestamp};
 use era_core::units::{Money, Name, Span, Time, Title};
 
-pub use ask::{bid, new_job, request};
+pub use ask::{bid, new_job, problems, request};
 pub use cluster::{SIMULATED, bookings, domain, domain_put, is_simulated, node, pool, pool_put};
 pub use market::{
     fare_calendar, mechanism, mechanism_put, ordering_resource, past_price, pool_price, price_row,

@@ -42,16 +42,33 @@ fn a_number_and_its_text_are_the_same_amount() {
 fn a_question_without_a_value_is_worth_anything() {
     let asked = QuoteAsk {
         ask: Some(ask(json!({"resources": {"cpu": 1}, "duration_s": 1}))),
-        one_of: Vec::new(),
-        value: None,
-        menu: false,
-        hold: false,
-        instead_of: None,
+        ..QuoteAsk::default()
     };
     assert_eq!(bid(UserId(1), &asked).unwrap().value, Value::Flat(Money::MOST));
     let valued = QuoteAsk { value: Some(WireValue::Flat(credits(Money::credits(3)))), ..asked };
     let valued = bid(UserId(1), &valued).unwrap();
     assert_eq!(valued.value, Value::Flat(Money::credits(3)));
+}
+
+#[test]
+fn a_question_for_a_price_and_a_job_on_the_same_terms_are_the_same_bid() {
+    for terms in [
+        json!({"value": "3"}),
+        json!({"most": "3"}),
+        json!({"value": "3", "most": "2"}),
+        json!({"accept_price": true}),
+        json!({"ask": {"earliest": "2030-01-01T00:00:00Z", "deadline": "2030-01-01T09:00:00Z"}}),
+        json!({"value": [{"by": "2030-01-01T00:00:00Z", "worth": "3"}], "most": "2"}),
+    ] {
+        let mut given = json!({"work": {"command": ["true"]}, "ask": {"duration_s": 60}});
+        given.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
+        let given: wire::JobSpec = serde_json::from_value(given).unwrap();
+        let asked = bid(UserId(7), &QuoteAsk::of(&given)).unwrap();
+        let Terms::Bid { bid, .. } = new_job(UserId(7), &given).unwrap().terms else {
+            panic!("no bid: {terms}")
+        };
+        assert_eq!(asked, bid, "{terms}");
+    }
 }
 
 #[test]

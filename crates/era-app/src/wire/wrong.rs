@@ -153,6 +153,17 @@ pub enum Wrong {
         given: Option<String>,
         meant: Option<String>,
     },
+    /// The same of a field that was read by itself.
+    #[error("{told}")]
+    Misread {
+        #[serde(skip)]
+        told: String,
+        /// A word that is not known here.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        given: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        meant: Option<String>,
+    },
     #[error(transparent)]
     Refused(Box<Refusal>),
     /// For programs alone: nobody reads it in another language.

@@ -18,7 +18,7 @@ use self::counter::counter_offers_by;
 use self::decide::{Notes, decide_noting};
 use crate::bid::{Bid, Request};
 use crate::market::Weights;
-use crate::offer::{Declined, Quote};
+use crate::offer::{CounterOffers, Declined, Quote};
 use crate::refusal::Refusal;
 use crate::resources::Resource;
 use crate::state::Snapshot;
@@ -34,6 +34,18 @@ pub fn quote(snapshot: &Snapshot, bid: &Bid, now: Time) -> Result<Quote, Decline
             let counter = counter_offers_by(snapshot, bid, now, &refusal, &notes);
             Err(Declined { refusal, counter: Box::new(counter) })
         }
+    }
+}
+
+/// Whether a price is one that was agreed to: at most `most`, where that was said.
+pub fn within(price: Money, most: Option<Money>) -> Result<(), Declined> {
+    match most {
+        Some(most) if price > most => {
+            let counter = CounterOffers { value: Some(price), ..CounterOffers::default() };
+            let refusal = Refusal::PriceRose { price, most };
+            Err(Declined { refusal, counter: Box::new(counter) })
+        }
+        _ => Ok(()),
     }
 }
 

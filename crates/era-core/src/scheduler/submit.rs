@@ -8,13 +8,13 @@ use crate::bid::{Bid, Request, units_in_range};
 use crate::calendar::Holder;
 use crate::cluster::Purpose;
 use crate::estimate::feature::Subject;
-use crate::input::{AFTER_MAX, AFTER_OF_ARRAY_MAX, ARRAY_MAX, Array, NewJob, Terms};
+use crate::input::{Array, NewJob, Terms};
 use crate::job::{Deal, Hold, Job, Member, Part, Plan, Promise, QueueTerms};
 use crate::ledger::{Account, Posting, Reason};
-use crate::offer::{CounterOffers, Declined, Quote};
 use crate::event::Event;
+use crate::offer::{Declined, Quote};
 use crate::output::Reply;
-use crate::quote::{Decision, Move, counter_offers, decide};
+use crate::quote::{Decision, Move, counter_offers, decide, within};
 use crate::refusal::Refusal;
 use crate::resources::PerResource;
 use crate::state::UsedKey;
@@ -83,7 +83,7 @@ impl Step<'_> {
 
     fn submit(&mut self, new: NewJob) -> Result<Reply, Declined> {
         self.state.accounts.user(new.user)?;
-        check_number(&new)?;
+        new.check_number()?;
         let count = new.array.map_or(1, |array| array.count as usize);
         if self.state.jobs.len() + count > JOBS_MAX {
             return Err(Refusal::Limit { what: "jobs".into(), limit: JOBS_MAX }.into());
@@ -130,12 +130,9 @@ impl Step<'_> {
             }
         };
         let price = decision.price();
-        if let Some(most) = most.filter(|most| price > *most) {
-            let counter = CounterOffers { value: Some(price), ..CounterOffers::default() };
+        within(price, most).inspect_err(|_| {
             self.events.push(Event::BidDeclined { user: bid.user, price: Some(price) });
-            let refusal = Refusal::PriceRose { price, most };
-            return Err(Declined { refusal, counter: Box::new(counter) });
-        }
+        })?;
         Ok(decision)
     }
 
@@ -339,40 +336,6 @@ impl Step<'_> {
         self.state.add_job(job);
         Ok(Reply::Accepted { job: id, quote: None, count })
     }
-}
-
-/// Whether an array and what a job waits for are within their limits, and for a queue.
-fn check_number(new: &NewJob) -> Result<(), Refusal> {
-    let for_queue = matches!(new.terms, Terms::Queue { .. });
-    let count = new.array.map_or(1, |array| array.count);
-    if let Some(Array { count, running_max }) = new.array {
-        let running = running_max.unwrap_or(count);
-        if !(1..=ARRAY_MAX).contains(&count) || running == 0 {
-            return Err(Refusal::BadArray { count, running, most: ARRAY_MAX });
-        }
-        if !for_queue {
-            let hint = "bid for each job, or hand the array to a queue";
-            return Err(Refusal::NotWithBid { what: "array".into(), hint: hint.into() });
-        }
-    }
-    let after = new.after.len();
-    if after > AFTER_MAX {
-        return Err(Refusal::TooMany {
-            what: "dependencies".into(),
-            given: after,
-            most: AFTER_MAX,
-        });
-    }
-    if after > 0 && !for_queue {
-        let hint = "order the requests inside one bid, or hand the job to a queue";
-        return Err(Refusal::NotWithBid { what: "after".into(), hint: hint.into() });
-    }
-    let given = after * count as usize;
-    if given > AFTER_OF_ARRAY_MAX {
-        let (what, most) = ("dependencies of an array".into(), AFTER_OF_ARRAY_MAX);
-        return Err(Refusal::TooMany { what, given, most });
-    }
-    Ok(())
 }
 
 /// What no waiting could mend about a job for a queue.

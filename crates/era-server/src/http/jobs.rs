@@ -5,8 +5,9 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use era_api::Credits;
-use era_api::job::{Again, Extend, JobEdit, JobSpec, Refund, Submitted};
+use era_api::job::{Again, Extend, JobChecked, JobEdit, JobSpec, Refund, Submitted};
 use era_app::jobs::change;
+use era_app::submit;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -22,6 +23,7 @@ use crate::App;
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(submit_job))
+        .routes(routes!(check))
         .routes(routes!(edit))
         .routes(routes!(cancel))
         .routes(routes!(release))
@@ -45,6 +47,23 @@ async fn submit_job(
 ) -> Result<impl IntoResponse, Failure> {
     let key = key.and_then(|key| key.for_core(caller.user));
     Ok(created(change::submit(&app, &caller, job, key).await?))
+}
+
+/// What a job would be refused for, field by field, and what its owner leaves open. It may be
+/// unfinished. Nothing is handed in.
+#[utoipa::path(
+    post, path = "/jobs/check", tag = "jobs",
+    request_body = JobSpec,
+    responses((status = 200, body = JobChecked))
+)]
+async fn check(
+    State(app): State<App>,
+    caller: Caller,
+    Body(draft): Body<serde_json::Map<String, serde_json::Value>>,
+) -> Result<Json<JobChecked>, Failure> {
+    let (job, wrong) = submit::check(&app, &caller, draft).await?;
+    let problems = wrong.into_iter().map(|error| *Failure::from(error).0).collect();
+    Ok(Json(JobChecked { bid: job.is_bid(), job, problems }))
 }
 
 fn created(submitted: Submitted) -> impl IntoResponse {

@@ -330,6 +330,11 @@ impl Files {
         self.claim_tree(viewer, id).await
     }
 
+    /// Whether the viewer may use this tree for a job, as things are now.
+    pub async fn check_readable(&self, viewer: &Viewer, tree: Hash) -> Result<(), FilesError> {
+        self.readable_tree(viewer, tree).await.map(|_| ())
+    }
+
     /// The tree of a data set as it is now, for a job of the viewer's; none where it is empty. It
     /// is there until the job is, whatever becomes of the data set.
     pub async fn usable_data(

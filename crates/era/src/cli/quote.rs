@@ -1,10 +1,9 @@
 //! `era quote`: what a job would cost and when it would run, the flexibility menu as bars, and
 //! the fare calendar as a heat map.
 
-use era_api::Credits;
 use era_api::client::{Client, Period};
 use era_api::market::FareCalendar;
-use era_api::quote::{CounterOffers, MenuLine, Offer, Quote, QuoteAsk, Quoted, Value, ValueStep};
+use era_api::quote::{CounterOffers, MenuLine, Offer, Quote, QuoteAsk, Quoted, Value};
 use era_spec::JobSpec;
 use jiff::ToSpan;
 
@@ -41,7 +40,8 @@ impl QuoteCommand {
             note(line);
         }
         let client = self.common.client()?;
-        let ask = question(&written.draft.spec, self.hold, !self.brief);
+        let of_job = QuoteAsk::of(&written.draft.spec);
+        let ask = QuoteAsk { hold: self.hold, menu: !self.brief, ..of_job };
         let quoted = client.quote(&ask)?;
         if let Some(hold) = quoted.hold {
             accept::remember(hold.id, &written.draft, &quoted.quote)?;
@@ -58,27 +58,6 @@ impl QuoteCommand {
             }
             text
         })
-    }
-}
-
-/// A job's question for a price.
-pub(crate) fn question(spec: &JobSpec, hold: bool, menu: bool) -> QuoteAsk {
-    let value = match (spec.value.clone(), spec.most) {
-        (Some(value), Some(most)) => Some(at_most(value, most)),
-        (value, most) => value.or(most.map(Value::Flat)),
-    };
-    let ask = Some(spec.ask.clone());
-    QuoteAsk { ask, one_of: Vec::new(), value, menu, hold, instead_of: None }
-}
-
-/// A value that takes no price above this: whoever holds a quote has agreed to its price.
-fn at_most(value: Value, most: Credits) -> Value {
-    match value {
-        Value::Flat(worth) => Value::Flat(worth.min(most)),
-        Value::Steps(steps) => {
-            let cap = |step: ValueStep| ValueStep { worth: step.worth.min(most), ..step };
-            Value::Steps(steps.into_iter().map(cap).collect())
-        }
     }
 }
 

@@ -53,15 +53,7 @@ impl Retry {
             let what = "nobody can be asked here whether to take the price: -y takes it";
             return Err(BadUsage(what.to_owned()).into());
         }
-        let ask = QuoteAsk {
-            ask: Some(again.job.ask),
-            one_of: Vec::new(),
-            value: again.job.value,
-            menu: false,
-            hold: false,
-            instead_of: None,
-        };
-        let quoted = client.quote(&ask)?.quote;
+        let quoted = client.quote(&QuoteAsk::of(&again.job))?.quote;
         note(quote::line(&quoted, look).trim_end());
         if !self.yes && !prompt::yes("Take it?")? {
             return Err(ExitWith(INTERRUPTED).into());

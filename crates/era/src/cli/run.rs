@@ -9,13 +9,14 @@ use std::time::Duration;
 use era_api::client::{Client, ClientError};
 use era_api::data::Kept;
 use era_api::job::{Job, JobFilter, JobSpec, JobState, JobSummary, LogFilter, LogLine, Submitted};
+use era_api::quote::QuoteAsk;
 use era_api::terminal::TerminalEnd;
 
 use super::connection::{Common, Form};
 use super::failure::{BadUsage, ExitWith, INTERRUPTED, NO_CODE};
 use super::look::money::credits;
 use super::look::{Look, note, span};
-use super::quote::{line, paid, question, understood};
+use super::quote::{line, paid, understood};
 use super::terminal::{self, Left};
 use super::waits::Waits;
 use super::{accept, attach, cost, follow, look, outputs, prompt, submit};
@@ -160,7 +161,7 @@ impl Run {
         }
         let ask = !self.yes;
         // While somebody thinks, price and slot are set aside; nobody else pays for the wait.
-        let quoted = client.quote(&question(job, ask, false))?;
+        let quoted = client.quote(&QuoteAsk { hold: ask, ..QuoteAsk::of(job) })?;
         note(line(&quoted.quote, look).trim_end());
         if let Some(told) = paid(&quoted) {
             note(&told);

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use era_api::client::Client;
-use era_api::job::{Explanation, Submitted};
+use era_api::job::{Explanation, JobChecked, JobSpec, Submitted};
 use era_spec::secret::looks_like_one;
 use serde::{Deserialize, Serialize};
 
 use super::connection::Common;
-use super::failure::GRANTING;
+use super::failure::{BAD_INPUT, ExitWith, GRANTING};
 use super::look::{self, Look, note};
 use super::quote::{line, understood};
 use super::terminal;
@@ -21,8 +21,14 @@ use crate::job::{Code, Draft, JobFlags, Script};
 /// counter-offers. With --by or --from alone it takes the quoted price. Without any of them it
 /// waits in a queue. A command that names a file in the working folder takes the folder along as
 /// its code.
+///
+/// With --check nothing is handed in: all that the job would be refused for is told, with what it
+/// gets where nothing is said.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Submit {
+    /// Only say what is wrong with it and what it gets; nothing is handed in
+    #[arg(long)]
+    check: bool,
     #[command(flatten)]
     job: JobFlags,
     #[command(flatten)]
@@ -37,6 +43,9 @@ impl Submit {
             note(line);
         }
         let draft = written.draft;
+        if self.check {
+            return check(&self.common, draft.spec, &look);
+        }
         draft.check()?;
         if draft.spec.is_bid() {
             // Money is spent on it at once.
@@ -52,6 +61,31 @@ impl Submit {
             render(submitted, standing(&client, submitted).as_ref(), &look)
         })
     }
+}
+
+/// Tells what a job would be refused for, and what it gets where nothing is said.
+fn check(common: &Common, mut job: JobSpec, look: &Look) -> anyhow::Result<()> {
+    terminal::tell_kind(&mut job);
+    let checked = common.client()?.check(&job)?;
+    look::print(common.output, &checked, |checked| checked_text(checked, look))?;
+    match checked.problems.is_empty() {
+        true => Ok(()),
+        false => Err(ExitWith(BAD_INPUT).into()),
+    }
+}
+
+fn checked_text(checked: &JobChecked, look: &Look) -> String {
+    let how = match (checked.bid, &checked.job.queue) {
+        (true, _) => "for a promise: `era quote` tells its price".to_owned(),
+        (false, Some(queue)) => format!("for queue {queue}"),
+        (false, None) => "for the default queue".to_owned(),
+    };
+    let mut text = format!("{}, {how}\n", understood(&checked.job, look));
+    for problem in &checked.problems {
+        let field = problem.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
+        text += &format!("{field}{}\n", look.sentence(&problem.detail));
+    }
+    text
 }
 
 /// What whoever writes a credential among the variables should know.

@@ -39,14 +39,7 @@ pub(super) async fn run(running: &Running, data: &Path) -> anyhow::Result<()> {
         Owner { user: user.id, name: user.name.clone(), group: directory.group_name(user.group) };
     tokio::time::timeout(PATIENCE, joined(running)).await.context("this machine did not join")?;
     let ask = ask();
-    let asked = QuoteAsk {
-        ask: Some(ask.clone()),
-        one_of: Vec::new(),
-        value: None,
-        menu: false,
-        hold: false,
-        instead_of: None,
-    };
+    let asked = QuoteAsk { ask: Some(ask.clone()), ..QuoteAsk::default() };
     let snapshot = app.driver.snapshot();
     let now = SystemClock.now().max(snapshot.now());
     let bid = wire::bid(owner.user, &asked)?;

@@ -10,19 +10,19 @@ it('the line says what the draft says, quoted for a shell', () => {
 });
 
 it('a job for a queue has no window, and what is missing is named', () => {
-  expect(eraRun({ ...BLANK, promise: false, by: '2026-11-20T18:00', queue: 'night' }).text).toBe('era run --cpu 1 --memory 1Gi --time 1h --queue night -- COMMAND');
+  expect(eraRun({ ...BLANK, promise: false, by: '2026-11-20T18:00', queue: 'night' }).text).toBe('era run --queue night -- COMMAND');
 });
 
 it('arrays, dependencies and what the form has no control for are on the line', () => {
   const draft = { ...BLANK, project: 'thesis', promise: false, queue: 'night', array: '0-9%2', after: '12, 13:any', more: { priority: -3, overrun: 'stop', release_when_idle: true }, command: 'true' };
-  expect(eraRun(draft).text).toBe('era run --project thesis --cpu 1 --memory 1Gi --time 1h --queue night --array 0-9%2 --after 12,13:any --overrun stop --priority=-3 --release-when-idle -- true');
+  expect(eraRun(draft).text).toBe('era run --project thesis --queue night --array 0-9%2 --after 12,13:any --overrun stop --priority=-3 --release-when-idle -- true');
 });
 
-it('a promise without window and value takes the price, so that it is no job for a queue', () => {
-  expect(eraRun({ ...BLANK, command: 'true' }, '12.34').text).toBe('era run --cpu 1 --memory 1Gi --time 1h --most 12.34 -- true');
-  expect(eraRun({ ...BLANK, command: 'true' }).text).toContain('--most PRICE');
-  expect(eraRun({ ...BLANK, command: 'true', value: '30' }, '12.34').text).not.toContain('--most');
-  expect(eraRun({ ...BLANK, command: 'true', value: '30', more: { most: '20' } }, '12.34').text).toContain('--value 30 --most 20');
+it('a promise of which nobody says a worth takes the price, so that it is no job for a queue', () => {
+  expect(eraRun({ ...BLANK, command: 'true' }).text).toBe('era run --accept-price -- true');
+  expect(eraRun({ ...BLANK, command: 'true', value: '30' }).text).toBe('era run --value 30 -- true');
+  expect(eraRun({ ...BLANK, command: 'true', value: '30', more: { most: '20' } }).text).toContain('--value 30 --most 20');
+  expect(eraRun({ ...BLANK, command: 'true', promise: null }).text).toBe('era run -- true');
 });
 
 it('what only a shell reads is handed to one', () => {
@@ -35,8 +35,8 @@ it('places and facts are flags, and what has none is told', () => {
   const all = eraRun({ ...BLANK, promise: false, command: 'true', more: { constraints, attributes } });
   expect(all.text).toContain('--domain lab --label zone=b --same rack --per-node-max 2 --spread --field vision --framework pytorch --network resnet50 --parameters-k 25000 --data-mib 3');
   expect(all.left).toEqual([]);
-  const stepped = eraRun({ ...BLANK, command: 'true', more: { value: [{ by: '2030-01-01T00:00', worth: 3 }] } }, '2');
-  expect(stepped).toEqual({ text: 'era run --cpu 1 --memory 1Gi --time 1h --most 2 -- true', left: ['value'] });
+  const stepped = eraRun({ ...BLANK, command: 'true', more: { value: [{ by: '2030-01-01T00:00', worth: 3 }] } });
+  expect(stepped).toEqual({ text: 'era run --accept-price -- true', left: ['value'] });
 });
 
 it('dropped code is the folder that the line is run in', () => {

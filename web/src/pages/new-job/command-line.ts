@@ -1,5 +1,5 @@
 /** The same job as an `era run` line to copy. */
-import { commandOf, isBid, KEPT_KEYS, mostOf, quoted, says, type Draft } from './draft';
+import { commandOf, KEPT_KEYS, mostOf, quoted, says, takesPrice, type Draft } from './draft';
 import { localTime } from './spans';
 
 /** Flags of what the form has no control for, by their keys in the YAML. */
@@ -12,11 +12,8 @@ export interface Line {
   left: string[];
 }
 
-/**
- * The line. Without window and value nothing on it would make it a bid: then it says that it may
- * cost what it costs now.
- */
-export function eraRun(draft: Draft, price?: string): Line {
+/** The line. */
+export function eraRun(draft: Draft): Line {
   const words = ['era', 'run'];
   const left: string[] = [];
   const flag = (name: string, given: string) => {
@@ -47,15 +44,17 @@ export function eraRun(draft: Draft, price?: string): Line {
   }
   flag('replicas', draft.replicas);
   flag('time', draft.time);
-  if (draft.promise) {
+  if (draft.promise !== false) {
     const stepped = draft.value.trim() === '' && Array.isArray(draft.more['value']);
     flag('from', draft.from === '' ? '' : localTime(draft.from));
     flag('by', draft.by === '' ? '' : localTime(draft.by));
     flag('value', draft.value);
     // Steps have no flag: the line then takes the price, as one does that says no value.
     if (stepped) left.push('value');
-    flag('most', mostOf(draft) ?? (stepped || !isBid(draft) ? (price ?? 'PRICE') : ''));
-  } else {
+    flag('most', mostOf(draft) ?? '');
+    if (stepped || takesPrice(draft)) words.push('--accept-price');
+  }
+  if (draft.promise !== true) {
     flag('queue', draft.queue);
     flag('array', draft.array);
     flag('after', draft.after.replaceAll(' ', ''));

@@ -1,63 +1,49 @@
 import { describe, expect, it } from 'vitest';
-import { askOf, BLANK, commandLine, commandWords, draftOf, isBid, jobOf, needsShell, quoteAskOf, readAfter, readArray, readReplicas, wrongIn, type Draft } from './draft';
+import { BLANK, commandLine, commandWords, draftOf, jobOf, needsShell, quoteAskOf, taking, type Draft } from './draft';
 
 const draft = (changes: Partial<Draft>): Draft => ({ ...BLANK, ...changes });
-const NOW = Date.parse('2026-11-15T12:00:00Z');
+const askOf = (given: Draft) => jobOf(given).ask;
 
 describe('a draft', () => {
-  it('that is blank can be priced', () => {
-    expect(wrongIn(BLANK, NOW)).toEqual({});
-    expect(askOf(BLANK)).toEqual({ resources: { cpu: '1', memory: '1Gi' }, duration_s: 3600 });
+  it('that is blank says nothing but that it takes the price', () => {
+    expect(jobOf(BLANK)).toEqual({ work: { command: [] }, ask: { resources: {} }, accept_price: true });
+    expect(jobOf({ ...BLANK, promise: false })).toEqual({ work: { command: [] }, ask: { resources: {} } });
   });
 
-  it('says what is wrong by field', () => {
-    const wrong = wrongIn(draft({ cpu: 'lots', time: '', replicas: '4..2', by: '2020-01-01T00:00', value: '-3' }), NOW);
-    expect(wrong).toEqual({ cpu: 'notRead', time: 'missing', replicas: 'notRead', by: 'past', value: 'notRead' });
-    expect(wrongIn(draft({ from: '2030-01-02T00:00', by: '2030-01-01T00:00' }), NOW)).toEqual({ by: 'order' });
+  it('is sent as it was written: the server reads it', () => {
+    const written = draft({ cpu: 'lots', time: '2h30m', replicas: '4..2', value: '-3' });
+    expect(jobOf(written)).toMatchObject({ ask: { resources: { cpu: 'lots' }, duration_s: '2h30m', replicas: '4..2' }, value: '-3' });
+    const queued = draft({ promise: false, array: '0-99:2%10', after: '12, 13:any', project: '语言 模型' });
+    expect(jobOf(queued)).toMatchObject({ project: '语言 模型', array: '0-99:2%10', after: '12, 13:any' });
   });
 
-  it('in a queue has no window and no value', () => {
-    const queued = draft({ promise: false, by: '2020-01-01T00:00', value: 'x', queue: 'night' });
-    expect(wrongIn(queued, NOW)).toEqual({});
-    expect(askOf(queued).deadline).toBeUndefined();
-    expect(jobOf(queued).queue).toBe('night');
+  it('in a queue has no window and no value, and one with a promise no queue', () => {
+    const both = draft({ by: '2030-01-01T00:00', value: '3', queue: 'night', array: '0-9', after: '12', more: { most: '12.5' } });
+    const queued = jobOf({ ...both, promise: false });
+    expect(queued).toMatchObject({ queue: 'night', array: '0-9', after: '12' });
+    for (const key of ['value', 'most', 'accept_price']) expect(queued).not.toHaveProperty(key);
+    expect(queued.ask).not.toHaveProperty('deadline');
+    const promised = jobOf(both);
+    expect(promised).toMatchObject({ value: '3', most: '12.5', ask: { deadline: new Date('2030-01-01T00:00').toISOString() } });
+    for (const key of ['queue', 'array', 'after']) expect(promised).not.toHaveProperty(key);
+    // Nobody has chosen: all that is said is sent.
+    expect(jobOf({ ...both, promise: null })).toMatchObject({ value: '3', most: '12.5', queue: 'night' });
   });
 
-  it('in a queue may be many, and come after others', () => {
-    const many = draft({ promise: false, array: '0-99:2%10', after: '12, 13:any', project: '语言 模型' });
-    expect(wrongIn(many, NOW)).toEqual({});
-    expect(jobOf(many)).toMatchObject({ project: '语言 模型', array: { from: 0, to: 99, step: 2, limit: 10 }, after: [{ job: 12, when: 'ok' }, { job: 13, when: 'any' }] });
-    expect(jobOf({ ...many, promise: true })).not.toHaveProperty('array');
-    expect(draftOf(jobOf(many))).toMatchObject({ promise: false, array: '0-99:2%10', after: '', project: '语言 模型' });
-    expect(readArray('1,3,5%2')).toEqual({ from: 1, to: 5, step: 2, limit: 2 });
-    for (const bad of ['9-1', 'x', '0-9%0', '0-9:0', '1,2,4', '0-200000']) expect(readArray(bad)).toBe('bad');
-    for (const bad of ['x', '12:maybe', '1,,2']) expect(readAfter(bad)).toBe('bad');
-    expect(wrongIn(draft({ promise: false, array: 'x', after: 'y', project: 'a\u202eb' }), NOW)).toEqual({ array: 'notRead', after: 'notRead', project: 'notRead' });
-  });
-
-  it('is a bid as the command line knows one, and sends the most that it may cost', () => {
-    expect(isBid(BLANK)).toBe(false);
-    for (const bid of [{ from: '2030-01-01T00:00' }, { by: '2030-01-01T00:00' }, { value: '3' }, { more: { most: '3' } }, { more: { value: [{ by: '2030-01-01T00:00', worth: 3 }] } }]) {
-      expect(isBid(draft(bid)), JSON.stringify(bid)).toBe(true);
-    }
-    const limited = draft({ command: 'true', more: { most: '12.5' } });
-    expect(jobOf(limited)).toMatchObject({ most: '12.5' });
-    expect(quoteAskOf(limited).value).toBe('12.5');
-    expect(quoteAskOf({ ...limited, value: '30' }).value).toBe('30');
-    expect(jobOf({ ...limited, promise: false })).not.toHaveProperty('most');
+  it('asks for a price on the terms of the job, and takes what was held without them', () => {
+    const limited = jobOf(draft({ command: 'true', more: { most: '12.5' } }));
+    expect(quoteAskOf(limited)).toEqual({ ask: { resources: {} }, most: '12.5', accept_price: true });
+    const valued = jobOf(draft({ command: 'true', value: '30', more: { most: '12.5' } }));
+    expect(quoteAskOf(valued)).toEqual({ ask: { resources: {} }, value: '30', most: '12.5' });
+    expect(taking(valued, 7)).toEqual({ work: { command: ['true'] }, ask: { resources: {} }, hold: 7 });
+    const steps = draft({ more: { value: [{ by: '2030-01-01T00:00', worth: 3 }] } });
+    expect(jobOf(steps)).toMatchObject({ value: [{ by: new Date('2030-01-01T00:00').toISOString(), worth: '3' }] });
+    expect(jobOf(steps)).not.toHaveProperty('accept_price');
   });
 
   it('leaves it to the server what is not said', () => {
     expect(askOf(draft({ cpu: '', memory: '' })).resources).toEqual({});
     expect(askOf(draft({ cpu: '', memory: '', gpu: '1' })).resources).toEqual({ gpu: '1' });
-  });
-
-  it('takes the price where it says so, and in no queue', () => {
-    const taking = draft({ command: 'true', more: { accept_price: true } });
-    expect(isBid(taking)).toBe(true);
-    expect(jobOf(taking)).toMatchObject({ accept_price: true });
-    expect(jobOf({ ...taking, promise: false })).not.toHaveProperty('accept_price');
-    expect(draftOf(jobOf(taking))).toMatchObject({ promise: true, more: { accept_price: true } });
   });
 
   it('asks for no GPU where none or 0 is written', () => {
@@ -66,11 +52,11 @@ describe('a draft', () => {
   });
 
   it('of a job that is handed in again is what the server says: a promise without a worth, and no minute less than there is', () => {
-    const job = jobOf(draft({ command: 'true' }));
+    const job = { work: { command: ['true'] }, ask: { resources: {}, duration_s: 60 } };
     const again = draftOf({ ...job, ask: { ...job.ask, deadline: '2030-01-01T00:00:01Z' } }, true);
     expect(again).toMatchObject({ promise: true, value: '', from: '' });
     expect(Date.parse(again.by)).toBeGreaterThanOrEqual(Date.parse('2030-01-01T00:00:01Z'));
-    expect(draftOf(job).promise).toBe(false);
+    expect(draftOf({ ...job, array: { from: 0, to: 99, step: 2, limit: 10 }, after: [{ job: 12 }] }, false)).toMatchObject({ promise: false, array: '0-99:2%10', after: '', time: '1m' });
   });
 
   it('becomes a job and comes back from it', () => {
@@ -79,19 +65,11 @@ describe('a draft', () => {
       pool: 'training', inputs: [{ data: 'ada/mnist', path: 'data' }], env: { SEED: '1' }, image: 'torch', preemptible: true,
       more: { priority: 3, constraints: { spread: true }, secrets: ['KEY'], terminal: true }, otherResources: { 'gpu.memory': '40Gi' },
     });
-    expect(draftOf({ ...jobOf(written), value: '30' })).toEqual({ ...written, value: '30' });
-    expect(draftOf({ ...jobOf(written), hold: 7 })).toEqual(written);
-    // One that was neither bid for nor held waited in the queue of all.
-    expect(draftOf(jobOf(written)).promise).toBe(false);
-  });
-});
-
-describe('replicas', () => {
-  it('are a number or a range', () => {
-    expect(readReplicas('')).toBeUndefined();
-    expect(readReplicas('4')).toBe(4);
-    expect(readReplicas('2..8')).toEqual({ min: 2, max: 8 });
-    for (const bad of ['0', '8..2', 'x', '2..', '-1']) expect(readReplicas(bad), bad).toBe('bad');
+    // The server reads the texts, and gives back what they mean.
+    const read = { ...jobOf(written), value: '30' };
+    const job = { ...read, ask: { ...read.ask, duration_s: 9000, replicas: { min: 2, max: 8 } } };
+    expect(draftOf(job, true)).toEqual({ ...written, value: '30' });
+    expect(draftOf(job, false).promise).toBe(false);
   });
 });
 

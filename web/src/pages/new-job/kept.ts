@@ -31,7 +31,7 @@ export function read(text: string | null): Kept | undefined {
   try {
     const { draft, at, withheld } = JSON.parse(text ?? '') as Kept;
     const sort = (value: unknown) => (Array.isArray(value) ? 'list' : typeof value);
-    const alike = Object.entries(BLANK).every(([field, blank]) => sort(draft[field as keyof Draft]) === sort(blank));
+    const alike = Object.entries(BLANK).every(([field, blank]) => sort(draft[field as keyof Draft]) === sort(blank) || (field === 'promise' && draft.promise === null));
     return alike && Number.isFinite(at) && Array.isArray(withheld) ? { draft, at, withheld } : undefined;
   } catch {
     return undefined;

@@ -1,16 +1,17 @@
 /**
  * A draft as YAML and back, in the keys that `era submit job.yaml` reads. Loaded when the YAML is
- * first looked at. Mistakes are told with line and column.
+ * first looked at. Mistakes of its form are told with line and column; what its texts mean the
+ * server says, as of the form's.
  */
 import { isMap, isScalar, LineCounter, parseDocument, stringify, type Document } from 'yaml';
-import { BLANK, commandLine, commandWords, CREDITS, isBid, isKept, KEPT, KEPT_KEYS, needsShell, readAfter, readArray, says, writeAfter, type Draft, type DraftInput } from './draft';
+import { BLANK, commandLine, commandWords, isKept, KEPT, KEPT_KEYS, needsShell, says, takesPrice, type Draft, type DraftInput } from './draft';
 import { instant, localTime } from './spans';
 
 export interface Mistake {
   line: number;
   column: number;
   /** Which kind, and what was written. */
-  code: 'long' | 'map' | 'key' | 'value' | 'names' | 'flag' | 'time' | 'array' | 'after' | 'list' | 'amount' | 'both' | 'syntax';
+  code: 'long' | 'map' | 'key' | 'value' | 'names' | 'flag' | 'time' | 'list' | 'syntax';
   given: string;
   /** What the reader of YAML says of its syntax. */
   detail?: string;
@@ -22,30 +23,23 @@ export type Read = { draft: Draft; mistake?: undefined; note?: 'code' | undefine
 export interface Beside {
   /** The hash of the folder that was dropped. */
   code: string;
-  /** The price that was written into the text by itself, and is no limit of the reader's. */
-  price?: string | undefined;
-  /** Whether it is for a promise though the text could not say so, as long as there is no price. */
-  unpriced?: boolean;
 }
 
 /** Longest text that is read: what `era submit` takes. */
 const TEXT_MAX = 1 << 20;
 const TEXTS = ['name', 'project', 'image', 'queue'] as const;
-const FLAGS = ['preemptible', 'terminal', ...KEPT_KEYS.filter((key) => KEPT[key] === 'flag' || KEPT[key] === 'bid')];
+const FLAGS = ['preemptible', 'terminal', 'accept_price', ...KEPT_KEYS.filter((key) => KEPT[key] === 'flag')];
 const KNOWN = new Set([
-  'name', 'project', 'command', 'code', 'env', 'secrets', 'inputs', 'image', 'terminal', 'resources', 'replicas', 'gpus', 'time', 'from', 'by', 'value', 'most',
+  'name', 'project', 'command', 'code', 'env', 'secrets', 'inputs', 'image', 'terminal', 'resources', 'replicas', 'gpus', 'time', 'from', 'by', 'value', 'most', 'accept_price',
   'queue', 'preemptible', 'constraints', 'array', 'after', ...KEPT_KEYS,
 ]);
 
-/**
- * The text of a draft. Without window and value nothing in it would make it a bid: then it says
- * that it may cost what it costs now.
- */
-export function toYaml(draft: Draft, price?: string): string {
-  const { constraints, value, most, ...more } = draft.more;
+/** The text of a draft. */
+export function toYaml(draft: Draft): string {
+  const { constraints, value, most, accept_price: _, ...more } = draft.more;
+  const [bids, queues] = [draft.promise !== false, draft.promise !== true];
   const place = { ...(typeof constraints === 'object' ? constraints : {}), ...(draft.pool !== '' && { pool: draft.pool }) };
   const text = (given: string) => (given.trim() === '' ? undefined : given.trim());
-  const after = readAfter(draft.after);
   const inputs = draft.inputs.map(({ data, path }) => (path === '' ? data : { data, path }));
   const all = {
     name: text(draft.name),
@@ -59,9 +53,8 @@ export function toYaml(draft: Draft, price?: string): string {
     resources: resourcesOf(draft),
     replicas: text(draft.replicas),
     time: text(draft.time),
-    ...(draft.promise
-      ? { from: draft.from === '' ? undefined : localTime(draft.from), by: draft.by === '' ? undefined : localTime(draft.by), value: text(draft.value) ?? value, most: isBid(draft) ? most : price }
-      : { queue: text(draft.queue), array: text(draft.array), after: after === 'bad' || after.length === 0 ? undefined : after.map((one) => (one.when === 'any' ? `${one.job}:any` : one.job)) }),
+    ...(bids && { from: draft.from === '' ? undefined : localTime(draft.from), by: draft.by === '' ? undefined : localTime(draft.by), value: text(draft.value) ?? value, most, accept_price: takesPrice(draft) || undefined }),
+    ...(queues && { queue: text(draft.queue), array: text(draft.array), after: text(draft.after) }),
     constraints: Object.keys(place).length > 0 ? place : undefined,
     preemptible: draft.preemptible || undefined,
     ...Object.fromEntries(Object.entries(more).filter(([key]) => !isKept(key) || says(draft, key))),
@@ -88,7 +81,7 @@ export function fromYaml(text: string, beside: Beside): Read {
     return { line: Math.max(1, line), column: Math.max(1, col) };
   };
   if (error) return { mistake: { ...at(error.pos[0]), code: 'syntax', given: error.code, detail: error.message.split(' at line ')[0] ?? error.message } };
-  if (document.contents === null) return { draft: { ...BLANK, code: beside.code, promise: beside.unpriced ?? false } };
+  if (document.contents === null) return { draft: { ...BLANK, code: beside.code, promise: null } };
   if (!isMap(document.contents)) return { mistake: { line: 1, column: 1, code: 'map', given: '' } };
   for (const pair of document.contents.items) {
     const key = isScalar(pair.key) ? String(pair.key.value) : '';
@@ -122,10 +115,10 @@ class Misread extends Error {
 
 function read(document: Document, beside: Beside): Draft {
   const all = document.toJS({ maxAliasCount: 20 }) as Record<string, unknown>;
-  const text = (key: string, listed = false): string => {
+  const text = (key: string): string => {
     const given = all[key];
     if (given === undefined || given === null) return '';
-    if (typeof given === 'object' && !listed) throw new Misread(key, 'value', key);
+    if (typeof given === 'object') throw new Misread(key, 'value', key);
     return String(given);
   };
   const map = (key: string): Record<string, string> => {
@@ -137,7 +130,7 @@ function read(document: Document, beside: Beside): Draft {
   const { gpu = '', 'gpu.model': gpuModel = '', cpu = '', memory = '', ...otherResources } = map('resources');
   const { pool, ...place } = (all['constraints'] ?? {}) as Record<string, unknown>;
   const more: Record<string, unknown> = {};
-  for (const key of ['gpus', 'terminal', ...KEPT_KEYS]) {
+  for (const key of ['gpus', 'terminal', 'accept_price', ...KEPT_KEYS]) {
     if (all[key] !== undefined) more[key] = all[key];
   }
   const secrets = list(all['secrets']).map((name) => {
@@ -149,8 +142,7 @@ function read(document: Document, beside: Beside): Draft {
   const stepped = Array.isArray(all['value']);
   if (stepped) more['value'] = all['value'];
   const most = text('most');
-  if (most !== '' && !CREDITS.test(most)) throw new Misread('most', 'amount', most);
-  if (most !== '' && Number(most) !== Number(beside.price)) more['most'] = most;
+  if (most !== '') more['most'] = most;
   const [name, project, image, queue] = TEXTS.map((key) => text(key)) as [string, string, string, string];
   const window = (key: 'from' | 'by') => {
     const given = text(key);
@@ -158,14 +150,12 @@ function read(document: Document, beside: Beside): Draft {
     if (given !== '' && at === undefined) throw new Misread(key, 'time', given);
     return at === undefined ? '' : localTime(at);
   };
-  const bid = { from: window('from'), by: window('by'), value: stepped ? '' : text('value'), more };
-  const queued = (['queue', 'array', 'after'] as const).find((key) => all[key] !== undefined && all[key] !== null);
-  const promised = (['value', 'most', 'by', 'from', 'accept_price'] as const).find((key) => !['', 'false'].includes(text(key, true)));
-  if (queued && promised) throw new Misread(queued, 'both', `${queued}, ${promised}`);
-  if (all['gpus'] !== undefined && all['replicas'] !== undefined) throw new Misread('gpus', 'both', 'gpus, replicas');
   return {
     ...BLANK,
-    ...bid,
+    from: window('from'),
+    by: window('by'),
+    value: stepped ? '' : text('value'),
+    more,
     name,
     project,
     image,
@@ -180,25 +170,13 @@ function read(document: Document, beside: Beside): Draft {
     memory,
     otherResources,
     replicas: replicas(all['replicas']),
-    time: text('time') || BLANK.time,
-    promise: promised !== undefined || (queued === undefined && beside.unpriced === true),
+    time: text('time'),
+    promise: null,
     pool: typeof pool === 'string' ? pool : '',
     preemptible: all['preemptible'] === true,
-    array: indices(text('array')),
-    after: before(all['after']),
+    array: text('array').trim(),
+    after: list(all['after']).map(String).join(', '),
   };
-}
-
-function indices(given: string): string {
-  if (readArray(given) === 'bad') throw new Misread('array', 'array', given);
-  return given.trim();
-}
-
-function before(given: unknown): string {
-  if (given === undefined || given === null) return '';
-  const read = readAfter(list(given).map(String).join(','));
-  if (read === 'bad') throw new Misread('after', 'after', 'after');
-  return writeAfter(read);
 }
 
 /** A list, or one alone. */

@@ -90,3 +90,101 @@ async fn a_repeated_bid_at_the_price_is_the_same_bid() {
     let again = submit().await;
     assert_eq!((again.status, again.body), (first.status, first.body));
 }
+
+#[tokio::test]
+async fn a_draft_is_told_its_defaults_and_whether_it_is_a_bid_and_nothing_is_handed_in() {
+    let (house, admin) = with_a_node().await;
+    let before = house.app.driver.snapshot().seq();
+    let check = async |draft: Value| {
+        let checked = house.ask(&admin, "POST", "/jobs/check", Some(draft)).await;
+        assert_eq!(checked.status, 200, "{}", checked.body);
+        checked.body
+    };
+    let blank = check(json!({})).await;
+    let ask = json!({ "resources": { "cpu": "1", "memory": "1Gi" }, "duration_s": 3600 });
+    assert_eq!((&blank["job"]["ask"], &blank["bid"]), (&ask, &json!(false)), "{blank}");
+    assert_eq!(blank["problems"][0]["field"], "work.command", "{blank}");
+    let bid = check(json!({ "work": { "command": ["true"] }, "accept_price": true,
+        "ask": { "resources": { "gpu": 1 }, "duration_s": "1h30m", "replicas": "2..8" } }));
+    let bid = bid.await;
+    assert_eq!((&bid["bid"], &bid["problems"]), (&json!(true), &json!([])), "{bid}");
+    assert_eq!(bid["job"]["ask"]["resources"]["memory"], "4Gi");
+    assert_eq!(bid["job"]["ask"]["replicas"], json!({ "min": 2, "max": 8 }));
+    let queued = check(json!({ "work": { "command": ["true"] }, "array": "0-99:2%10" })).await;
+    assert_eq!((&queued["bid"], &queued["problems"]), (&json!(false), &json!([])), "{queued}");
+    assert_eq!(house.app.driver.snapshot().seq(), before, "the core was asked nothing");
+}
+
+#[tokio::test]
+async fn all_that_is_wrong_with_a_draft_is_told_at_once_field_by_field() {
+    let (house, admin) = with_a_node().await;
+    let wrong = async |draft: Value| {
+        let checked = house.ask(&admin, "POST", "/jobs/check", Some(draft)).await;
+        let problems = checked.body["problems"].as_array().unwrap().clone();
+        let told = |problem: &Value| {
+            format!("{} {}", problem["field"].as_str().unwrap_or("-"), problem["code"])
+                .replace('"', "")
+        };
+        problems.iter().map(told).collect::<Vec<_>>()
+    };
+    let nonsense = wrong(json!({ "name": "a\nb", "array": "9-1", "value": "lots", "quue": "x",
+        "work": { "command": ["true"], "env": { "9A": "1" }, "code": "no-hash" },
+        "ask": { "duration_s": "soon", "replicas": "8..2",
+            "resources": { "cpu": "many", "memory": "1Gi", "gpu": "few" } } }))
+    .await;
+    for field in ["name", "array", "value", "quue", "ask.duration_s", "ask.replicas", "work.env"] {
+        assert!(nonsense.contains(&format!("{field} bad_field")), "{field}: {nonsense:?}");
+    }
+    assert_eq!(nonsense.iter().filter(|told| told.starts_with("resources ")).count(), 2);
+    assert!(nonsense.iter().any(|told| told.starts_with("work.code ")), "{nonsense:?}");
+
+    let past = in_hours(-1);
+    for (terms, told) in [
+        (json!({ "ask": { "deadline": past } }), "window window_past"),
+        (json!({ "queue": "default", "value": "3" }), "queue bad_field"),
+        (json!({ "value": "3", "array": "0-3" }), "array not_with_bid"),
+        (json!({ "queue": "nowhere" }), "queue unknown"),
+        (json!({ "after": "77" }), "after unknown_before"),
+        (json!({ "ask": { "resources": { "cpu": "64" } } }), "each never_fits"),
+        (json!({ "hold": 77 }), "hold unknown_hold"),
+    ] {
+        let mut draft = json!({ "work": { "command": ["true"] } });
+        draft.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
+        assert_eq!(wrong(draft.clone()).await, [told], "{draft}");
+        // It is what a submission would be refused for.
+        let refused = house.ask(&admin, "POST", "/jobs", Some(draft)).await.body;
+        let said = format!("{} {}", refused["field"], refused["code"]).replace('"', "");
+        assert_eq!(said, told, "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_quote_keeps_to_the_terms_of_the_job_as_its_submission_does() {
+    let (house, admin) = with_a_node().await;
+    let ask = |more: Value| {
+        let mut asked = json!({ "ask": { "duration_s": "1h" } });
+        asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        asked
+    };
+    for (terms, code) in [
+        (json!({ "value": "3", "most": "0.1" }), "price_rose"),
+        (json!({ "most": "0.1" }), "too_dear"),
+        (json!({ "accept_price": true, "most": "0.1" }), "too_dear"),
+    ] {
+        let quoted = house.ask(&admin, "POST", "/quotes", Some(ask(terms.clone()))).await;
+        assert_eq!(quoted.body["code"], code, "{terms}: {}", quoted.body);
+        let held = json!({ "hold": true });
+        let mut held = ask(held);
+        held.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
+        let held = house.ask(&admin, "POST", "/quotes", Some(held)).await;
+        assert_eq!(held.body["code"], code, "{terms}: {}", held.body);
+        let mut job = ask(terms.clone());
+        job["work"] = json!({ "command": ["true"] });
+        let refused = house.ask(&admin, "POST", "/jobs", Some(job)).await;
+        assert_eq!(refused.body["code"], code, "{terms}: {}", refused.body);
+    }
+    assert!(house.app.driver.snapshot().holds().next().is_none(), "nothing is left held");
+    let taken = ask(json!({ "accept_price": true, "value": "3", "most": "2" }));
+    let quoted = house.ask(&admin, "POST", "/quotes", Some(taken)).await;
+    assert_eq!(quoted.body["quote"]["price"], "0.50", "{}", quoted.body);
+}

@@ -69,6 +69,7 @@ export const WRONG: Sayings = {
   few_bytes: ({ key, text, bytes, meant }) => `${called(key)} ${quoted(text)} 是 ${String(bytes)} 字节：请填写 ${String(meant)}i 或 ${String(meant)}`,
   broken_gpu: ({ text }) => `${quoted(text)} 既不是一块 GPU 的一部分，也不是整数：请填 0.5 或 2`,
   too_many_devices: () => '设备种类过多：最多 8 种',
+  misread: ({ given, meant }) => (typeof given === 'string' ? `没有 ${quoted(given)}${typeof meant === 'string' ? `，是否指 ${meant}？` : ''}` : undefined),
   unread: ({ given, meant, line, column }) => {
     const place = `（第 ${n(line)} 行第 ${n(column)} 列）`;
     if (typeof given !== 'string') return undefined;

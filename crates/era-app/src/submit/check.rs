@@ -1,0 +1,132 @@
+//! A job that is being written: what it would be refused for, and what its owner leaves open.
+//! Nothing is handed in, kept or set aside.
+//!
+//! Each field is read by itself, so that one which cannot be read hides nothing about the others.
+//! What is found is what a submission would be refused for, by the same functions. Prices and room
+//! are not known here: a quote tells them.
+
+use era_api::account::Scope;
+use era_api::job::{Ask, JobSpec, Work};
+use era_api::plain::{self, Said};
+use era_core::Refusal;
+use era_core::input::{Array, NewJob, Terms};
+use era_spec::Overlay;
+use era_store::files::{FilesError, Hash};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::{data_set, known_secrets, work};
+use crate::Services;
+use crate::auth::Caller;
+use crate::error::{AppError, Kind};
+use crate::files::owner_as_viewer;
+use crate::quotes::Moment;
+use crate::what_if;
+use crate::wire::{self, Wrong};
+
+/// The job that a draft makes, with what its owner leaves open, and all that is wrong with it.
+pub async fn check(
+    app: &Services,
+    caller: &Caller,
+    draft: Map<String, Value>,
+) -> Result<(JobSpec, Vec<AppError>), AppError> {
+    caller.may(Scope::Read)?;
+    let mut wrong = Vec::new();
+    let mut job = read(draft, &mut wrong);
+    job.complete();
+    wrong.extend(wire::problems(&job).into_iter().map(AppError::from));
+    // What was misread is not there: whatever the core says of the rest would be of another job.
+    if wrong.is_empty() {
+        wrong.extend(on_terms(app, caller, &job).err());
+    }
+    let parts = work::problems(&job.work, app.runs_images, app.terminals.is_some());
+    wrong.extend(parts.into_iter().map(AppError::from));
+    wrong.extend(not_there(app, caller, &job.work).await?);
+    Ok((job, wrong))
+}
+
+/// What could be read of a draft.
+fn read(mut draft: Map<String, Value>, wrong: &mut Vec<AppError>) -> JobSpec {
+    let mut part = |name: &str| match draft.get_mut(name) {
+        Some(Value::Object(fields)) => std::mem::take(fields),
+        _ => Map::new(),
+    };
+    let (work, ask) = (part("work"), part("ask"));
+    let mut job: JobSpec = fields_of("", draft, wrong);
+    job.work = fields_of::<Work>("work.", work, wrong);
+    job.ask = fields_of::<Ask>("ask.", ask, wrong);
+    job
+}
+
+/// A value of which each field is read by itself.
+fn fields_of<T>(path: &str, fields: Map<String, Value>, wrong: &mut Vec<AppError>) -> T
+where
+    T: DeserializeOwned + Overlay + Default,
+{
+    let mut all = T::default();
+    for (name, value) in fields {
+        let field = format!("{path}{name}");
+        match serde_json::from_value::<T>(Value::Object(Map::from_iter([(name, value)]))) {
+            Ok(one) => all = one.over(all),
+            Err(error) => wrong.push(misread(&field, &error)),
+        }
+    }
+    all
+}
+
+fn misread(field: &str, error: &serde_json::Error) -> AppError {
+    let Said { sentence, field: named, given, meant } = plain::said(&error.to_string(), "field");
+    let wrong = Wrong::Misread { told: sentence, given, meant };
+    match named.filter(|named| !field.ends_with(named.as_str())) {
+        Some(named) => AppError::bad_field(&format!("{field}.{named}"), wrong),
+        None => AppError::bad_field(field, wrong),
+    }
+}
+
+/// What the core says of a job's terms, as far as that depends on no price.
+fn on_terms(app: &Services, caller: &Caller, job: &JobSpec) -> Result<(), AppError> {
+    let asked = wire::new_job(caller.user, job)?;
+    let snapshot = app.driver.snapshot();
+    let Moment { snapshot, now } = Moment::now(&snapshot);
+    let judged = || -> Result<(), Refusal> {
+        asked.check_number()?;
+        match &asked.terms {
+            Terms::Bid { bid, .. } => bid.check(now, snapshot.settings().horizon),
+            // One job of an array is refused for what all of them would be.
+            Terms::Hold { .. } | Terms::Queue { .. } => {
+                let array = asked.array.map(|_| Array { count: 1, running_max: None });
+                what_if::handed_in(snapshot, NewJob { array, ..asked.clone() }, now)
+            }
+        }
+    };
+    Ok(judged()?)
+}
+
+/// What a job names and its owner cannot use.
+async fn not_there(
+    app: &Services,
+    caller: &Caller,
+    work: &Work,
+) -> Result<Vec<AppError>, AppError> {
+    let viewer = owner_as_viewer(&app.driver, caller.user, &caller.name);
+    let mut found = Vec::new();
+    found.extend(known_secrets(app, caller.user, work).await.err());
+    if let Some(code) = &work.code {
+        let readable = match code.parse::<Hash>() {
+            Ok(hash) => app.files.check_readable(&viewer, hash).await.map_err(AppError::from),
+            Err(error) => Err(error.into()),
+        };
+        found.extend(readable.err().map(|error| error.about("work.code")));
+    }
+    for input in &work.inputs {
+        let set: Result<_, FilesError> =
+            app.files.data_set(&viewer, &data_set(&viewer.name, input)).await;
+        found.extend(set.err().map(|error| AppError::from(error).about("work.inputs")));
+    }
+    // That nobody could look is no fault of the job.
+    let ours = |error: &AppError| matches!(error.0.kind, Kind::Internal | Kind::Unavailable);
+    match found.iter().position(ours) {
+        Some(at) => Err(found.swap_remove(at)),
+        None => Ok(found),
+    }
+}
