@@ -7,10 +7,10 @@
 
 use era_api::account::Scope;
 use era_api::job::{Ask, JobSpec, Work};
-use era_api::plain::{self, Said};
 use era_core::Refusal;
 use era_core::input::{Array, NewJob, Terms};
 use era_spec::Overlay;
+use era_spec::plain::{self, Said};
 use era_store::files::{FilesError, Hash};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
