@@ -272,6 +272,20 @@ test('a part of a page whose files do not come is there as soon as they do: char
   expect(documents).toHaveLength(2);
 });
 
+test('a part of a page whose files do not come is there as soon as they do: a new job as YAML', async ({ page }) => {
+  await page.route(({ pathname }) => pathname.startsWith('/assets/yaml') || pathname === '/', (route) => route.abort('connectionrefused'));
+  await page.goto('/jobs/new');
+  await page.getByRole('textbox', { name: 'Command', exact: true }).fill('python kept.py');
+  const alert = page.getByRole('tabpanel').getByRole('alert');
+  await expect(alert).toContainText('The server does not answer.');
+  expect(await findings(page)).toEqual([]);
+  // Not while something is being written; and what was written is there afterwards.
+  await page.unrouteAll();
+  await page.getByRole('textbox', { name: 'Command', exact: true }).blur();
+  await expect(page.getByRole('textbox', { name: 'YAML' })).toHaveValue(/kept\.py/);
+  await expect(alert).toHaveCount(0);
+});
+
 test('a part of a page that cannot be had is asked for in one new document, and then it is said', async ({ page, seeded }) => {
   const documents: string[] = [];
   page.on('request', (request) => request.isNavigationRequest() && documents.push(request.url()));
