@@ -8,7 +8,7 @@ use era_core::market::MarketRules;
 use era_core::settings::Settings;
 use era_core::{Command, Reply, State};
 use era_store::files::Keep;
-use era_store::tables::{JobQuery, Seen};
+use era_store::tables::{EventRow, JobQuery, Seen};
 use era_store::{Note, Store};
 use serde_json::{Value, json};
 
@@ -184,6 +184,28 @@ async fn events_are_told_after_the_tables_have_them_and_in_sentences() {
     assert_eq!(event.sentence, "waits in queue default");
     assert!(site.app.feed.applied() >= told.place.0);
     site.stop().await;
+}
+
+#[test]
+fn an_event_of_a_later_version_is_told_without_words_and_concerns_everybody() {
+    let row = EventRow {
+        seq: 7,
+        place: 1,
+        at: era_core::units::Time(0),
+        kind: "teleported".to_owned(),
+        job: Some(era_core::units::JobId(3)),
+        account: None,
+        team: None,
+        event: None,
+    };
+    let told = super::told(row, &super::Names::default());
+    let event = &told.message.event;
+    assert_eq!(
+        (event.event.as_str(), event.id.as_str(), event.job),
+        ("teleported", "7.1", Some(3))
+    );
+    assert!(event.sentence.contains("no words") && event.parameters.is_empty());
+    assert!(told.changes_cluster);
 }
 
 #[tokio::test]

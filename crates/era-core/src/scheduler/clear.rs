@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::Step;
 use crate::calendar::{Holder, Lane, Seat};
-use crate::job::{Part, Plan, StopReason};
 use crate::event::Event;
+use crate::job::{Part, Plan, StopReason};
 use crate::units::{HoldId, JobId, NodeId, Span, Time};
 
 impl Step<'_> {

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::Step;
-use crate::job::{After, Outcome, When};
 use crate::event::Event;
+use crate::job::{After, Outcome, When};
 use crate::refusal::Refusal;
 use crate::units::JobId;
 

@@ -35,10 +35,10 @@ pub(crate) use forget::kept_until;
 pub(crate) use pass::{admission, running_of};
 pub(crate) use rank::{free_now, ranked, ranked_by};
 
+use crate::event::Event;
 use crate::input::{Command, Input};
 use crate::job::{Attempt, Job, Part, TaskId};
 use crate::offer::Declined;
-use crate::event::Event;
 use crate::output::{Effect, Output, Reply};
 use crate::refusal::Refusal;
 use crate::state::State;

@@ -3,11 +3,11 @@
 use super::Step;
 use super::submit::unit_ms;
 use crate::estimate::feature::Subject;
+use crate::event::Event;
 use crate::job::{Attempt, Extra, Job, Plan};
 use crate::ledger::{Account, Posting, Reason};
 use crate::market::fixed_price;
 use crate::outlook::Prediction;
-use crate::event::Event;
 use crate::queue::fair::dominant_share;
 use crate::refusal::Refusal;
 use crate::resources::PerResource;

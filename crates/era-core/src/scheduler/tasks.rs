@@ -5,12 +5,12 @@ use super::grow::size;
 use super::replan::{Effort, broken_by};
 use super::settle::Settlement;
 use crate::calendar::Holder;
+use crate::event::Event;
 use crate::input::Threshold;
 use crate::job::{
     Booked, Ended, Extra, Job, Next, Outcome, Part, Phase, Plan, Stop, StopReason, Stoppage, Task,
     TaskId,
 };
-use crate::event::Event;
 use crate::output::{Effect, News, Reply};
 use crate::units::{JobId, Name, Span, Time};
 
