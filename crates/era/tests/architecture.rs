@@ -46,7 +46,7 @@ const SHARED_NAMES: &[(&str, &str)] = &[
     ),
     (
         "Address Again Answer Asked BadAddress Candidate Clock Directory Gate Guarded Hash \
-         Holder Lead Lines Names News Period Role Rules Settings Sums Taken Told Usage",
+         Holder Lead Lines Names Period Role Rules Settings Sums Taken Told Usage",
         "one of them is in the server, whose parts are being taken apart",
     ),
     ("Away", "one for each kind of system, of which one is built"),

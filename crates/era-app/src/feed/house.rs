@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 /// A listener hears of the cluster no more often than this: each of them looks again then.
 const CLUSTER_EVERY: Duration = Duration::from_secs(2);
+
 /// What changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum House {

@@ -69,6 +69,39 @@ fn mixed_day(world: &mut World) -> [JobId; 3] {
     [kept, failed, lost]
 }
 
+#[tokio::test]
+async fn an_event_in_the_tables_is_the_text_of_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = a_day(folder.path()).await;
+    let sql = "SELECT seq, place, kind, body FROM events ORDER BY seq, place";
+    let rows: Vec<(i64, i64, String, String)> =
+        sqlx::query_as(sql).fetch_all(store.tables().readers()).await.unwrap();
+    assert!(rows.len() > 20, "{}", rows.len());
+    for (seq, place, kind, body) in rows {
+        let entry = store.journal().entry(seq.cast_unsigned()).await.unwrap().unwrap();
+        let (event, text) =
+            entry.written_events().unwrap().swap_remove(usize::try_from(place).unwrap());
+        assert_eq!((event.kind(), text.get()), (kind.as_str(), body.as_str()));
+        assert!(entry.events.contains(&body), "{body}");
+        assert_ne!(event.audience(), era_core::event::Audience::Nobody, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_this_version_does_not_know_is_read_without_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = a_day(folder.path()).await;
+    let newer = "UPDATE events SET kind = 'teleported', body = '{\"type\":\"teleported\"}' \
+                 WHERE kind = 'ended'";
+    sqlx::query(newer).execute(store.tables().writer()).await.unwrap();
+    let all = Tables::new(&store).events(&EventQuery::all(Seen::All, (0, 0), 1000)).await.unwrap();
+    for row in &all {
+        let known = row.event.as_ref().map(era_core::Event::kind);
+        assert_eq!(known, (row.kind != "teleported").then_some(row.kind.as_str()));
+    }
+    assert!(all.iter().any(|row| row.event.is_none() && row.job.is_some()));
+}
+
 /// The server was away, and hears of the end before time goes on: what ran is counted all the same.
 #[tokio::test]
 async fn a_task_that_ended_after_the_last_known_instant_is_dated_and_counted_as_it_ended() {

@@ -21,7 +21,7 @@ const UNSAID = new Set(['out_of_order', 'bad_time', 'nodes_changed', 'changed', 
 it.each([
   ['era-core/src/refusal.rs', 'Refusal', REFUSED],
   ['era-core/src/queue/formula/fault.rs', 'Fault', FAULT],
-  ['era-core/src/output.rs', 'Event', HAPPENED],
+  ['era-core/src/event.rs', 'Event', HAPPENED],
   ['era-core/src/job.rs', 'Outcome', ENDED],
   ['era-core/src/reason.rs', 'Reason', WHY],
   ['era-core/src/resources.rs', 'BadQuantity', WRONG],
