@@ -184,6 +184,21 @@ test.describe('on a page that does not hear of it', () => {
     await server.ask('POST', `/jobs/${job}/cancel`);
   });
 
+  test('what is held is what all of the page shows', async ({ page, server }) => {
+    await openWindow(page, 480);
+    await page.getByRole('textbox', { name: 'Worth to you' }).fill('100000');
+    await expect(page.getByText(/^priced in [\d,]+ ms$/)).toBeVisible();
+    const before = (await priceOn(page).textContent()) ?? '';
+    const job = await takeNodes(server, 'training', 3, [475, 490]);
+    await page.getByRole('button', { name: 'Hold this price' }).click();
+    await expect(page.getByText('Held for you')).toBeVisible();
+    await expect(priceOn(page)).not.toHaveText(before);
+    await page.setViewportSize({ width: 375, height: 740 });
+    await expect(page.locator('.gist strong')).toHaveText((await priceOn(page).textContent()) ?? '');
+    await page.getByRole('button', { name: 'Let go' }).click();
+    await server.ask('POST', `/jobs/${job}/cancel`);
+  });
+
   test('a hold that is gone is told when it is confirmed, and let go of', async ({ page, server }) => {
     await openWindow(page, 460);
     const answered = page.waitForResponse((response) => (response.request().postData() ?? '').includes('"hold":true'));
@@ -266,6 +281,30 @@ test('a price that comes while somebody is in the YAML leaves it as it is', asyn
   // Whoever leaves it sees it as it is again.
   await yaml.blur();
   await expect(yaml).toHaveValue(/time: 45m/);
+});
+
+test('what cannot be is told at its field while it is written, in the words of the server', async ({ page }) => {
+  await page.goto('/jobs/new?template=gpu');
+  await expect(priceOn(page)).toBeVisible();
+  for (const [field, wrong, right, told] of [
+    ['Cores', 'lots', '8', /`lots` is not a quantity/],
+    ['Runs at most', 'soon', '2h', /`soon` is no length of time/],
+    ['Replicas', '4..2', '2', /`4..2` is no number of replicas/],
+    ['Worth to you', 'much', '', /`much` is no amount of credits/],
+  ] as const) {
+    const input = page.getByRole('textbox', { name: new RegExp(`^${field}`) });
+    await input.fill(wrong);
+    await expect(page.getByRole('alert').filter({ hasText: told })).toBeVisible();
+    await expect(input).toHaveAttribute('aria-invalid', 'true');
+    await expect(priceOn(page)).toBeHidden();
+    await input.fill(right);
+    await expect(priceOn(page)).toBeVisible();
+  }
+  // What is about no field by itself stands where the price was.
+  await box(page, 'GPUs').fill('');
+  await page.getByLabel('GPU model').selectOption('h100');
+  await expect(page.locator('main').getByText(/GPU/).and(page.locator('.wrong li'))).toBeVisible();
+  expect(await findings(page)).toEqual([]);
 });
 
 test('another template replaces what was written, which can be undone', async ({ page }) => {

@@ -6,8 +6,8 @@ const problem = (field: string, parameters: Record<string, unknown> = {}): Probl
   ({ type: 'urn:era:bad_field', title: 'bad field', status: 422, detail: `about ${field}`, code: 'bad_field', field, parameters }) as Problem;
 
 it('each problem stands at the control that it is about, and what has none beside them', () => {
-  const all = placed([problem('resources', { key: 'memory' }), problem('ask.duration_s'), problem('window'), problem('each'), problem('ask.replicas'), problem('replicas')]);
-  expect(Object.keys(all.at).sort()).toEqual(['by', 'memory', 'replicas', 'time']);
+  const all = placed([problem('resources', { key: 'memory' }), problem('resources', { problem: 'broken_gpu', text: '1.5' }), problem('ask.duration_s'), problem('window'), problem('each'), problem('ask.replicas'), problem('replicas')]);
+  expect(Object.keys(all.at).sort()).toEqual(['by', 'gpu', 'memory', 'replicas', 'time']);
   expect(all.others.map(({ field }) => field)).toEqual(['each', 'replicas']);
   expect(all).toMatchObject({ unpriced: true, unfit: true, noCommand: false });
 });

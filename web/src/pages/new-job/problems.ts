@@ -26,13 +26,19 @@ export interface Placed {
 
 const isOfWork = ({ field }: ProblemError) => field?.startsWith('work.') ?? false;
 
-/** Each problem where it belongs. Amounts share a field, and say which of them they are about. */
+/** Amounts share a field, and say which of them they are about; a part of several GPUs is about those. */
+function about({ field = '', parameters }: ProblemError): string {
+  if (field !== 'resources') return field;
+  return `resources.${parameters['problem'] === 'broken_gpu' ? 'gpu' : parameters['key']}`;
+}
+
+/** Each problem where it belongs. */
 export function placed(problems: readonly Problem[]): Placed {
   const all = problems.map((problem) => new ProblemError(problem));
   const wrong = all.filter(({ parameters }) => parameters['problem'] !== 'no_command');
   const placed: Placed = { at: {}, others: [], unpriced: wrong.some((one) => !isOfWork(one)), unfit: all.length > 0, noCommand: wrong.length < all.length };
   for (const one of wrong) {
-    const control = CONTROLS[one.field === 'resources' ? `resources.${one.parameters['key']}` : (one.field ?? '')];
+    const control = CONTROLS[about(one)];
     if (control !== undefined && placed.at[control] === undefined) placed.at[control] = one;
     else placed.others.push(one);
   }
