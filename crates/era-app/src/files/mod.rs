@@ -4,14 +4,18 @@
 //! the platform is asked through [`Directory`], so that this needs no scheduler to be tried.
 
 pub mod archive;
+pub mod contents;
 pub mod directory;
+pub mod kept;
 pub mod outputs;
+pub mod sets;
 pub mod wire;
 
 use std::sync::Arc;
 
 use era_api::account::{Role, Scope};
 use era_api::data::Kept;
+use era_api::page::{PAGE_DEFAULT, PAGE_MAX};
 use era_core::units::{JobId, UserId};
 use era_store::files::{Files, Viewer};
 
@@ -100,4 +104,14 @@ pub fn owner_as_viewer(driver: &Handle, user: UserId, name: &str) -> Viewer {
         group_administrator: false,
         same_group: Arc::new(move |other| theirs.is_some() && group(other) == theirs),
     }
+}
+
+/// How many items a page has.
+fn limit(asked: Option<u32>) -> u32 {
+    asked.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX)
+}
+
+/// Where the next page begins: after the last item of a full one.
+fn next<T>(items: &[T], limit: u32, cursor: impl Fn(&T) -> String) -> Option<String> {
+    items.last().filter(|_| items.len() == limit as usize).map(cursor)
 }

@@ -7,14 +7,12 @@ use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use era_api::data::{BlobList, BlobState};
 use era_app::files::Service;
-use era_store::files::{FilesError, Hash};
+use era_app::files::contents::{self, There};
+use era_store::files::Hash;
 use serde::Deserialize;
 
 use super::take::{Large, receive};
 use crate::http::{Caller, Failure, Path, Query};
-
-/// Most hashes of one question.
-const HASHES_MAX: usize = 10_000;
 
 /// Which contents must be sent: those that are not there, or not known to be the caller's.
 #[utoipa::path(post, path = "/blobs/missing", tag = "data", request_body = BlobList,
@@ -24,13 +22,7 @@ pub(super) async fn missing(
     caller: Caller,
     Large(list): Large<BlobList>,
 ) -> Result<Json<BlobList>, Failure> {
-    if list.hashes.len() > HASHES_MAX {
-        let detail = format!("ask about at most {HASHES_MAX} files at a time");
-        return Err(Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many", detail));
-    }
-    let hashes = list.hashes.iter().map(|hash| hash.parse()).collect::<Result<Vec<Hash>, _>>()?;
-    let missing = service.files.missing(&service.changer(&caller)?, &hashes).await?;
-    Ok(Json(BlobList { hashes: missing.iter().map(ToString::to_string).collect() }))
+    Ok(Json(contents::missing(&service, &caller, &list).await?))
 }
 
 /// How much of a content is there: `upload-complete: ?1` if all of it, else `upload-offset`, which
@@ -43,21 +35,18 @@ pub(super) async fn state(
     caller: Caller,
     Path(hash): Path<String>,
 ) -> Result<Response<Body>, Failure> {
-    let hash: Hash = hash.parse()?;
-    match service.files.readable_blob(&service.viewer(&caller), hash).await {
-        Ok(bytes) => {
+    Ok(match contents::there(&service, &caller, &hash).await? {
+        There::All(bytes) => {
             let headers =
                 [("upload-complete", "?1".to_owned()), ("content-length", bytes.to_string())];
-            Ok((headers, Body::empty()).into_response())
+            (headers, Body::empty()).into_response()
         }
-        Err(FilesError::UnknownBlob(_)) => {
-            let offset = service.files.uploaded(caller.user, hash).await?;
+        There::UpTo(offset) => {
             let headers =
                 [("upload-complete", "?0".to_owned()), ("upload-offset", offset.to_string())];
-            Ok((StatusCode::NO_CONTENT, headers).into_response())
+            (StatusCode::NO_CONTENT, headers).into_response()
         }
-        Err(other) => Err(other.into()),
-    }
+    })
 }
 
 /// Where an upload goes on.
@@ -90,8 +79,7 @@ pub(super) async fn put(
         None => None,
     };
     let offset = range.map(|range| range.0).or(resume.offset).unwrap_or(0);
-    let quota = service.quota(caller.user).await?;
-    let mut upload = service.files.upload(caller.user, parsed, offset, quota).await?;
+    let mut upload = contents::take(&service, &caller, parsed, offset).await?;
     receive(body, &mut upload).await?;
     let offset = upload.offset();
     let complete = range.is_none_or(|(_, total)| total == Some(offset));
@@ -131,8 +119,8 @@ pub(super) async fn get(
     headers: HeaderMap,
 ) -> Result<Response<Body>, Failure> {
     let parsed: Hash = hash.parse()?;
-    service.files.readable_blob(&service.viewer(&caller), parsed).await?;
-    super::ranges::answer(service.files.open_blob(parsed)?, &hash, &headers)
+    let file = contents::open(&service, &caller, parsed).await?;
+    super::ranges::answer(file, &hash, &headers)
 }
 
 #[cfg(test)]

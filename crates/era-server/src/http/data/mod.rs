@@ -14,7 +14,6 @@ mod trees;
 pub(crate) mod ws;
 
 use axum::extract::{FromRef, FromRequestParts};
-use era_api::page::{PAGE_DEFAULT, PAGE_MAX};
 use era_app::files::Service;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -49,14 +48,4 @@ where
         .routes(routes!(outputs::list_checkpoints))
         .routes(routes!(outputs::get_checkpoint))
         .routes(routes!(ws::serve))
-}
-
-/// How many items a page has.
-fn limit(asked: Option<u32>) -> u32 {
-    asked.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX)
-}
-
-/// Where the next page begins: after the last item of a full one.
-fn next<T>(items: &[T], limit: u32, cursor: impl Fn(&T) -> String) -> Option<String> {
-    items.last().filter(|_| items.len() == limit as usize).map(cursor)
 }

@@ -7,10 +7,9 @@ use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use era_api::data::{Kept, OutputFile};
 use era_api::page::Page;
-use era_app::files::{Service, archive, outputs, wire};
+use era_app::files::{Service, archive, kept, outputs};
 use serde::Deserialize;
 
-use super::{limit, next};
 use crate::http::{Caller, Failure, Path, Query};
 
 /// Which files are wanted, and how.
@@ -88,40 +87,31 @@ async fn listed(
     service: &Service,
     caller: &Caller,
     job: u64,
-    kept: Kept,
+    of: Kept,
     asked: Asked,
 ) -> Result<Response<Body>, Failure> {
-    let folder = service.kept_of(caller, job, kept).await?;
-    let prefix = asked.prefix.unwrap_or_default();
-    let after = asked.cursor.unwrap_or_default();
-    let below = folder.clone();
-    let found = tokio::task::spawn_blocking(move || outputs::list(&below)).await;
-    let mut found = found.map_err(|_| wire::stopped())??;
-    found.retain(|file| file.path.starts_with(&prefix) && file.path > after);
+    let (prefix, cursor) = (asked.prefix.unwrap_or_default(), asked.cursor.unwrap_or_default());
+    let found = kept::list(service, caller, job, of, &prefix, &cursor).await?;
     match asked.archive.as_deref() {
         Some("tar") => {
-            let of = match kept {
+            let name = match of {
                 Kept::Outputs => "job",
                 Kept::Checkpoints => "checkpoints",
             };
-            let name = format!("attachment; filename=\"{of}-{job}.tar\"");
+            let name = format!("attachment; filename=\"{name}-{job}.tar\"");
             let headers = [
                 (header::CONTENT_TYPE, "application/x-tar".to_owned()),
                 (header::CONTENT_DISPOSITION, name),
             ];
-            Ok((headers, Body::from_stream(archive::pieces(folder, found))).into_response())
+            let pieces = archive::pieces(found.folder, found.files);
+            Ok((headers, Body::from_stream(pieces)).into_response())
         }
         Some(other) => {
             let detail = format!("`{}` is no kind of archive: use `tar`", other.escape_debug());
             let status = StatusCode::UNPROCESSABLE_ENTITY;
             Err(Failure::new(status, "bad_archive", detail).about("archive"))
         }
-        None => {
-            let limit = limit(asked.limit);
-            found.truncate(limit as usize);
-            let next = next(&found, limit, |file| file.path.clone());
-            Ok(Json(Page { items: found, next }).into_response())
-        }
+        None => Ok(Json(found.page(asked.limit)).into_response()),
     }
 }
 
@@ -129,15 +119,11 @@ async fn read(
     service: &Service,
     caller: &Caller,
     job: u64,
-    kept: Kept,
+    of: Kept,
     path: String,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Failure> {
-    let folder = service.kept_of(caller, job, kept).await?;
-    let opened = tokio::task::spawn_blocking(move || {
-        let file = outputs::open(&folder, &path)?;
-        Ok::<_, Failure>((outputs::tag(&file), file))
-    });
-    let (tag, file) = opened.await.map_err(|_| wire::stopped())??;
+    let file = kept::open(service, caller, job, of, path).await?;
+    let tag = outputs::tag(&file);
     super::ranges::answer(file, &tag, headers)
 }

@@ -8,11 +8,10 @@ use era_api::Page;
 use era_api::data::{
     DataSet, DataSetEdit, DataSetFilter, FileEntry, FileFilter, FilesEdit, NewDataSet,
 };
-use era_app::files::{Service, wire};
-use era_store::files::{DataSetKey, Edit, FilesAsked, TreeFile, check_path};
+use era_app::files::Service;
+use era_app::files::sets::{self, key};
 
 use super::take::{Large, receive};
-use super::{limit, next};
 use crate::http::{Caller, Failure, Path, Query};
 
 /// Data sets that the caller may see, by owner and name.
@@ -23,25 +22,7 @@ pub(super) async fn list(
     caller: Caller,
     Query(filter): Query<DataSetFilter>,
 ) -> Result<Json<Page<DataSet>>, Failure> {
-    let after = match filter.cursor.as_deref().map(|cursor| cursor.split_once('/')) {
-        Some(Some((owner, name))) => Some(key(owner, name)),
-        Some(None) => {
-            let detail = "this is no cursor: use `next` of the page before";
-            let status = StatusCode::UNPROCESSABLE_ENTITY;
-            return Err(Failure::new(status, "bad_cursor", detail).about("cursor"));
-        }
-        None => None,
-    };
-    let (owner, search) = (filter.owner.as_deref(), filter.search.as_deref());
-    let limit = limit(filter.limit);
-    let viewer = service.viewer(&caller);
-    let found = service.files.data_sets(&viewer, owner, search, after.as_ref(), limit).await?;
-    let next = next(&found, limit, |set| set.key.to_string());
-    Ok(Json(Page { items: found.into_iter().map(wire::data_set).collect(), next }))
-}
-
-fn key(owner: &str, name: &str) -> DataSetKey {
-    DataSetKey { owner: owner.to_owned(), name: name.to_owned() }
+    Ok(Json(sets::list(&service, &caller, &filter).await?))
 }
 
 /// Makes an empty data set.
@@ -52,9 +33,8 @@ pub(super) async fn create(
     caller: Caller,
     Large(wanted): Large<NewDataSet>,
 ) -> Result<(StatusCode, Json<DataSet>), Failure> {
-    let (viewer, visibility) = (service.changer(&caller)?, wire::visibility(wanted.visibility));
-    let made = service.files.create_data_set(&viewer, &wanted.name, visibility).await?;
-    Ok((StatusCode::CREATED, Json(wire::data_set(made))))
+    let made = sets::make(&service, &caller, &wanted).await?;
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
 /// A data set.
@@ -66,8 +46,7 @@ pub(super) async fn get(
     caller: Caller,
     Path((owner, name)): Path<(String, String)>,
 ) -> Result<Json<DataSet>, Failure> {
-    let set = service.files.data_set(&service.viewer(&caller), &key(&owner, &name)).await?;
-    Ok(Json(wire::data_set(set)))
+    Ok(Json(sets::get(&service, &caller, &key(&owner, &name)).await?))
 }
 
 /// Changes who may see a data set.
@@ -80,18 +59,7 @@ pub(super) async fn share(
     Path((owner, name)): Path<(String, String)>,
     Large(edit): Large<DataSetEdit>,
 ) -> Result<Json<DataSet>, Failure> {
-    let viewer = service.changer(&caller)?;
-    for account in edit.shared_with.iter().flatten() {
-        if !service.directory.account_exists(account).await? {
-            let detail = format!("there is no account `{}`", account.escape_debug());
-            let status = StatusCode::UNPROCESSABLE_ENTITY;
-            return Err(Failure::new(status, "unknown_account", detail).about("shared_with"));
-        }
-    }
-    let visibility = edit.visibility.map(wire::visibility);
-    let with = edit.shared_with.as_deref();
-    let set = service.files.share_data_set(&viewer, &key(&owner, &name), visibility, with).await?;
-    Ok(Json(wire::data_set(set)))
+    Ok(Json(sets::share(&service, &caller, &key(&owner, &name), &edit).await?))
 }
 
 /// Removes a data set. Jobs that use its files keep them.
@@ -103,7 +71,7 @@ pub(super) async fn remove(
     caller: Caller,
     Path((owner, name)): Path<(String, String)>,
 ) -> Result<StatusCode, Failure> {
-    service.files.remove_data_set(&service.changer(&caller)?, &key(&owner, &name)).await?;
+    sets::remove(&service, &caller, &key(&owner, &name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -117,17 +85,7 @@ pub(super) async fn files(
     Path((owner, name)): Path<(String, String)>,
     Query(filter): Query<FileFilter>,
 ) -> Result<Json<Page<FileEntry>>, Failure> {
-    let set = service.files.data_set(&service.viewer(&caller), &key(&owner, &name)).await?;
-    let limit = limit(filter.limit);
-    let asked = FilesAsked {
-        prefix: filter.prefix.unwrap_or_default(),
-        search: filter.search,
-        after: filter.cursor,
-        limit,
-    };
-    let found = service.files.data_files(&set, &asked).await?;
-    let next = next(&found, limit, |file| file.path.clone());
-    Ok(Json(Page { items: found.iter().map(wire::file_entry).collect(), next }))
+    Ok(Json(sets::files(&service, &caller, &key(&owner, &name), filter).await?))
 }
 
 /// Changes the files of a data set, all of it or nothing. Their contents must be there.
@@ -140,19 +98,7 @@ pub(super) async fn edit(
     Path((owner, name)): Path<(String, String)>,
     Large(edit): Large<FilesEdit>,
 ) -> Result<Json<DataSet>, Failure> {
-    change(&service, &caller, &key(&owner, &name), wire::edit(edit)?).await.map(Json)
-}
-
-async fn change(
-    service: &Service,
-    caller: &Caller,
-    key: &DataSetKey,
-    edit: Edit,
-) -> Result<DataSet, Failure> {
-    let viewer = service.changer(caller)?;
-    let owner = service.files.data_set(&viewer, key).await?.owner;
-    let quota = service.quota(owner).await?;
-    Ok(wire::data_set(service.files.edit_data_set(&viewer, key, edit, quota).await?))
+    Ok(Json(sets::edit(&service, &caller, &key(&owner, &name), edit).await?))
 }
 
 /// A file of a data set. Ranges and `if-none-match` are understood.
@@ -167,9 +113,8 @@ pub(super) async fn file(
     Path((owner, name, path)): Path<(String, String, String)>,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Failure> {
-    let set = service.files.data_set(&service.viewer(&caller), &key(&owner, &name)).await?;
-    let file = service.files.data_file(&set, &path).await?;
-    super::ranges::answer(service.files.open_blob(file.hash)?, &file.hash.to_string(), &headers)
+    let (file, hash) = sets::open(&service, &caller, &key(&owner, &name), &path).await?;
+    super::ranges::answer(file, &hash.to_string(), &headers)
 }
 
 /// Puts one file into a data set.
@@ -183,21 +128,10 @@ pub(super) async fn put_file(
     Path((owner, name, path)): Path<(String, String, String)>,
     body: Body,
 ) -> Result<Json<DataSet>, Failure> {
-    let viewer = service.changer(&caller)?;
-    check_path(&path).map_err(era_store::files::FilesError::from)?;
     let key = key(&owner, &name);
-    // Before the bytes come, not after.
-    let set = service.files.data_set(&viewer, &key).await?;
-    if set.owner != caller.user && !viewer.administrator {
-        return Err(era_store::files::FilesError::NotYours(key.to_string()).into());
-    }
-    let quota = service.quota(caller.user).await?;
-    let mut upload = service.files.upload_unnamed(caller.user, quota).await?;
+    let mut upload = sets::take(&service, &caller, &key, &path).await?;
     receive(body, &mut upload).await?;
-    let bytes = upload.offset();
-    let hash = upload.finish().await?;
-    let put = vec![TreeFile { path, hash, bytes, executable: false }];
-    change(&service, &caller, &key, Edit { put, ..Edit::default() }).await.map(Json)
+    Ok(Json(sets::put(&service, &caller, &key, path, upload).await?))
 }
 
 /// Removes one file of a data set.
@@ -209,6 +143,5 @@ pub(super) async fn remove_file(
     caller: Caller,
     Path((owner, name, path)): Path<(String, String, String)>,
 ) -> Result<Json<DataSet>, Failure> {
-    let edit = Edit { remove: vec![path], ..Edit::default() };
-    change(&service, &caller, &key(&owner, &name), edit).await.map(Json)
+    Ok(Json(sets::remove_file(&service, &caller, &key(&owner, &name), path).await?))
 }

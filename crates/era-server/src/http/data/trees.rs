@@ -4,8 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::data::{Tree, TreeMade};
-use era_app::files::{Service, wire};
-use era_store::files::Hash;
+use era_app::files::{Service, contents};
 
 use super::take::Large;
 use crate::http::{Caller, Failure, Path};
@@ -18,10 +17,8 @@ pub(super) async fn put(
     caller: Caller,
     Large(tree): Large<Tree>,
 ) -> Result<(StatusCode, Json<TreeMade>), Failure> {
-    let viewer = service.changer(&caller)?;
-    let tree = wire::tree(tree)?;
-    let hash = service.files.put_tree(&viewer, &tree).await?.to_string();
-    Ok((StatusCode::CREATED, Json(TreeMade { hash, bytes: tree.bytes() })))
+    let made = contents::put_tree(&service, &caller, tree).await?;
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
 /// A tree that the caller put, or that a data set or job has that the caller may see.
@@ -32,7 +29,5 @@ pub(super) async fn get(
     caller: Caller,
     Path(hash): Path<String>,
 ) -> Result<Json<Tree>, Failure> {
-    let hash: Hash = hash.parse()?;
-    let tree = service.files.tree(&service.viewer(&caller), hash).await?;
-    Ok(Json(Tree { files: tree.files().iter().map(wire::file_entry).collect() }))
+    Ok(Json(contents::tree(&service, &caller, &hash).await?))
 }

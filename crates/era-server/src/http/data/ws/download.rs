@@ -6,7 +6,7 @@ use std::io::SeekFrom;
 use axum::extract::ws::Message;
 use era_api::data::Kept;
 use era_api::file_service::{Answer, Piece, Source};
-use era_app::files::{Service, outputs, wire};
+use era_app::files::{Service, contents, kept, sets, wire};
 use era_store::files::Hash;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
@@ -58,22 +58,17 @@ async fn open(
     caller: &Caller,
     from: Source,
 ) -> Result<(File, Option<Hash>), Failure> {
-    let viewer = service.viewer(caller);
     match from {
         Source::Blob(hash) => {
             let hash: Hash = hash.parse()?;
-            service.files.readable_blob(&viewer, hash).await?;
-            Ok((service.files.open_blob(hash)?, Some(hash)))
+            Ok((contents::open(service, caller, hash).await?, Some(hash)))
         }
         Source::Data { data, path } => {
-            let set = service.files.data_set(&viewer, &key(&data)?).await?;
-            let hash = service.files.data_file(&set, &path).await?.hash;
-            Ok((service.files.open_blob(hash)?, Some(hash)))
+            let (file, hash) = sets::open(service, caller, &key(&data)?, &path).await?;
+            Ok((file, Some(hash)))
         }
         Source::Output { job, path } => {
-            let folder = service.kept_of(caller, job, Kept::Outputs).await?;
-            let opened = tokio::task::spawn_blocking(move || outputs::open(&folder, &path)).await;
-            Ok((opened.map_err(|_| wire::stopped())??, None))
+            Ok((kept::open(service, caller, job, Kept::Outputs, path).await?, None))
         }
     }
 }

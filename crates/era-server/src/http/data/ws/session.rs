@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
 use axum::http::StatusCode;
+use era_api::data::FileFilter;
 use era_api::file_service::{Answer, MESSAGE_BYTES_MAX, Piece, Say, TRANSFERS_MAX};
-use era_app::files::wire;
+use era_app::files::Service;
+use era_app::files::sets::{self, Listing};
+use era_store::files::{DataSetKey, FilesError};
 use era_spec::plain;
-use era_store::files::{DataSetKey, FilesAsked, FilesError, Listed};
 use futures_util::stream::SplitStream;
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
@@ -18,7 +20,6 @@ use super::download;
 use super::upload::{Progress, Receiving};
 use crate::http::lasting::{self, Lasting};
 use crate::http::{Caller, Failure};
-use era_app::files::Service;
 
 /// Frames that wait to be sent.
 const OUTBOX: usize = 8;
@@ -280,23 +281,10 @@ impl Session {
         folder: &str,
         after: Option<&str>,
     ) -> Result<Answer, Failure> {
-        let files = &self.service.files;
-        let set = files.data_set(&self.service.viewer(&self.caller), &key(data)?).await?;
-        let listed = files.browse_data(&set, folder, after, LISTING_MAX).await?;
-        let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-        let next =
-            listed.last().filter(|_| listed.len() == LISTING_MAX as usize).map(|last| match last {
-                Listed::Folder(path) => name(path),
-                Listed::File(file) => name(&file.path),
-            });
-        let (mut folders, mut entries) = (Vec::new(), Vec::new());
-        for item in listed {
-            match item {
-                Listed::Folder(path) => folders.push(path),
-                Listed::File(file) => entries.push(wire::file_entry(&file)),
-            }
-        }
-        Ok(Answer::Listing { id, folders, files: entries, next })
+        let (service, caller, key) = (&self.service, &self.caller, key(data)?);
+        let listed = sets::browse(service, caller, &key, folder, after, LISTING_MAX).await?;
+        let Listing { folders, files, next } = listed;
+        Ok(Answer::Listing { id, folders, files, next })
     }
 
     async fn search(
@@ -306,15 +294,11 @@ impl Session {
         text: String,
         after: Option<String>,
     ) -> Result<Answer, Failure> {
-        let files = &self.service.files;
-        let set = files.data_set(&self.service.viewer(&self.caller), &key(data)?).await?;
-        let asked =
-            FilesAsked { search: Some(text), after, limit: LISTING_MAX, ..FilesAsked::default() };
-        let found = files.data_files(&set, &asked).await?;
-        let next = found.last().filter(|_| found.len() == LISTING_MAX as usize);
-        let next = next.map(|file| file.path.clone());
-        let files = found.iter().map(wire::file_entry).collect();
-        Ok(Answer::Listing { id, folders: Vec::new(), files, next })
+        let (search, limit) = (Some(text), Some(LISTING_MAX));
+        let filter = FileFilter { search, cursor: after, limit, ..FileFilter::default() };
+        let found = sets::files(&self.service, &self.caller, &key(data)?, filter).await?;
+        let (folders, files) = (Vec::new(), found.items);
+        Ok(Answer::Listing { id, folders, files, next: found.next })
     }
 
     fn is_sending(&self) -> bool {
@@ -363,5 +347,5 @@ pub(super) fn key(data: &str) -> Result<DataSetKey, Failure> {
     let (owner, name) = data
         .split_once('/')
         .ok_or_else(|| FilesError::UnknownData(data.escape_debug().to_string()))?;
-    Ok(DataSetKey { owner: owner.to_owned(), name: name.to_owned() })
+    Ok(sets::key(owner, name))
 }

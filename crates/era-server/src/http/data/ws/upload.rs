@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use era_api::file_service::Piece;
-use era_app::files::Service;
+use era_app::files::{Service, contents};
 use era_store::files::{BLOB_BYTES_MAX, FilesError, Hash, Upload};
 
 use crate::http::{Caller, Failure};
@@ -43,8 +43,7 @@ impl Receiving {
         let have = service.files.uploaded(caller.user, hash).await?;
         // More than there should be is not the beginning of this content.
         let offset = if have > bytes { 0 } else { have };
-        let quota = service.quota(caller.user).await?;
-        let upload = service.files.upload(caller.user, hash, offset, quota).await?;
+        let upload = contents::take(service, caller, hash, offset).await?;
         Ok(Receiving { upload, bytes, told: offset })
     }
 
