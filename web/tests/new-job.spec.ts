@@ -303,7 +303,7 @@ test('what cannot be is told at its field while it is written, in the words of t
   // What is about no field by itself stands where the price was.
   await box(page, 'GPUs').fill('');
   await page.getByLabel('GPU model').selectOption('h100');
-  await expect(page.locator('main').getByText(/GPU/).and(page.locator('.wrong li'))).toBeVisible();
+  await expect(page.getByRole('listitem').filter({ hasText: 'gpu.model and gpu.memory need' })).toBeVisible();
   expect(await findings(page)).toEqual([]);
 });
 
