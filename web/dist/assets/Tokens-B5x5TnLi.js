@@ -1,0 +1,1 @@
+import{Cn as e,Un as t,Vn as n,Xn as r,Zn as i,_ as a,st as o,xn as s}from"./ui-DydSV3Ev.js";import{n as c,r as l,t as u}from"./TokenList-CgmNjQHB.js";var d=e(`<!> <!>`,1);function f(e,f){i(f,!0);let p=o(l,c);var m=d(),h=n(m);a(h,{get title(){return p.title},get text(){return p.text}});var g=t(h,2);u(g,{}),s(e,m),r()}export{f as default};

@@ -1,1 +1,0 @@
-import{Gn as e,In as t,Kn as n,Rn as r,_ as i,gn as a,ot as o,vn as s}from"./ui-BzZJezJM.js";import{n as c,r as l,t as u}from"./TokenList-Bz0895X2.js";var d=s(`<!> <!>`,1);function f(s,f){n(f,!0);let p=o(l,c);var m=d(),h=t(m);i(h,{get title(){return p.title},get text(){return p.text}});var g=r(h,2);u(g,{}),a(s,m),e()}export{f as default};

@@ -1,1 +1,0 @@
-import{zt as e}from"./ui-BzZJezJM.js";import{n as t,t as n}from"./client-C-9G4Q1F.js";async function r(r){return e(e=>t(n.GET(`/api/v1/users`,{params:{query:e},signal:r})))}async function i(r){return e(e=>t(n.GET(`/api/v1/groups`,{params:{query:e},signal:r})))}export{r as n,i as t};

@@ -1,0 +1,1 @@
+import{At as e,Ct as t,gt as n}from"./ui-DydSV3Ev.js";var r={en:{micro:` µs`,milli:` ms`,whole:` s`},zh:{micro:`微秒`,milli:`毫秒`,whole:`秒`}};function i(e,i){let a=e.startsWith(`zh`)?r.zh:r.en;return i===0?`0${a.whole}`:i<.001?`${t(e,i*1e6)}${a.micro}`:i<1?`${t(e,i*1e3,+(i<.1))}${a.milli}`:i<60?`${t(e,i,1)}${a.whole}`:n(e,i)}var a=t=>i(e.tag,t);export{a as t};
