@@ -243,19 +243,18 @@ impl Platform {
 
     /// Kills what looks after the server's tasks, which another then does.
     pub(crate) fn kill_supervisor(&self) {
-        let (data, mut killed) = (self.data(), 0);
+        let (data, mut supervisors) = (self.data(), Vec::new());
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
             let line = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
             let words: Vec<&str> = line.split('\0').collect();
             let ours =
                 words.contains(&"shim") && words.iter().any(|w| data.join("shim") == Path::new(w));
             let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            if let Some(pid) = pid.filter(|_| ours).and_then(rustix::process::Pid::from_raw) {
-                rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-                killed += 1;
-            }
+            supervisors.extend(pid.filter(|_| ours).and_then(rustix::process::Pid::from_raw));
         }
-        assert_eq!(killed, 1, "there is one supervisor");
+        // Looked for first: another one takes its place as soon as it is gone.
+        assert_eq!(supervisors.len(), 1, "there is one supervisor");
+        rustix::process::kill_process(supervisors[0], rustix::process::Signal::KILL).unwrap();
     }
 
     /// Starts it again on the same folder and address.
