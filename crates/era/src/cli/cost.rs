@@ -96,7 +96,7 @@ mod tests {
         for memory in ["16Gi", "16GiB", "16384Mi"] {
             assert_eq!(cost(memory).as_deref(), Some("0.21"), "{memory}");
         }
-        assert_eq!(cost("16GB").as_deref(), Some("0.2"));
+        assert_eq!(cost("16GB").as_deref(), Some("0.20"));
         assert_eq!(cost("lots"), None);
     }
 }
