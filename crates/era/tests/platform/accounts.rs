@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use std::sync::mpsc::channel;
 
+use era_api::Credits;
 use serde_json::{Value, json};
 
 use crate::harness::{Platform, WAIT_MAX};
@@ -79,12 +80,6 @@ fn whoever_waits_for_an_array_hears_of_those_that_nobody_can_pay() {
     let login = json!({ "user": "ada", "password": "correct horse battery" });
     let (_, logged) = platform.send("POST", "/sessions", &login);
     let token = logged["token"].as_str().unwrap();
-    // Enough for one of them: a core for an hour costs more than a tenth of this.
-    let (status, wallet) =
-        platform.send("POST", "/users/ada/grants", &json!({ "amount": "0.015" }));
-    assert_eq!(status, 201, "{wallet}");
-    let go = platform.home().join("go");
-    let script = format!("until [ -e {} ]; do sleep 0.05; done", go.display());
     let era = |args: &[&str]| {
         let mut command = platform.era();
         command.env("ERA_TOKEN", token).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -99,21 +94,44 @@ fn whoever_waits_for_an_array_hears_of_those_that_nobody_can_pay() {
         let granting = |line: &String| line.contains("an administrator can grant");
         while !granting(&lines.recv_timeout(WAIT_MAX).expect("it says what is missing")) {}
     };
-    let asked = ["-c", "100m", "-m", "32Mi", "-t", "1h", "--no-code", "--no-outputs"];
-    let asked = [&["run", "--array", "0-1"], &asked[..], &["--", "sh", "-c", &script]].concat();
-    let mut running = era(&asked);
+    let asked = ["-c", "100m", "-m", "32Mi", "-t", "1h", "--no-code"];
+    // What one of them may cost, and no more.
+    let ask = json!({"resources": {"cpu": "100m", "memory": "32Mi"}, "duration_s": 3600});
+    let (status, made) = platform.send_as(
+        token,
+        "POST",
+        "/jobs",
+        &json!({"work": {"command": ["true"]}, "ask": ask}),
+    );
+    assert_eq!(status, 201, "{made}");
+    let alone = made["job"].as_u64().unwrap();
+    let needed = platform.wait_for("what is missing", &format!("/jobs/{alone}"), |job| {
+        job["explanation"]["parameters"]["needed"].as_i64().map(Credits)
+    });
+    let (status, gone) =
+        platform.send_as(token, "POST", &format!("/jobs/{alone}/cancel"), &json!({}));
+    assert_eq!(status, 204, "{gone}");
+    let grant = json!({ "amount": needed.to_string() });
+    let (status, wallet) = platform.send("POST", "/users/ada/grants", &grant);
+    assert_eq!(status, 201, "{wallet}");
+    let script = "until [ -e $ERA_OUTPUTS/go ]; do sleep 0.05; done";
+    let run = [&["run", "--array", "0-1", "--no-outputs"], &asked[..], &["--", "sh", "-c", script]];
+    let mut running = era(&run.concat());
     hears(&mut running);
-    let jobs = platform.get("/jobs?user=ada");
-    let of = |state: &str| {
-        let jobs = jobs["items"].as_array().unwrap().iter();
-        jobs.filter(|job| job["state"] == state).map(|job| job["id"].as_u64().unwrap()).next()
-    };
-    let waiting = of("waiting").unwrap_or_else(|| panic!("one waits: {jobs}"));
+    let waiting = platform.wait_for("one that waits", "/jobs?user=ada&state=waiting", |jobs| {
+        jobs["items"][0]["id"].as_u64()
+    });
     let mut following = era(&["logs", "-f", &waiting.to_string()]);
     hears(&mut following);
-    std::fs::write(&go, "").unwrap();
     let (status, _) = platform.send("POST", "/users/ada/grants", &json!({ "amount": "10" }));
     assert_eq!(status, 201);
+    for job in [alone + 1, alone + 2] {
+        let outputs = platform.outputs(job);
+        platform.wait_for("its start", &format!("/jobs/{job}"), |job| {
+            (job["state"] == "running").then_some(())
+        });
+        std::fs::write(outputs.join("go"), "").unwrap();
+    }
     assert_eq!(running.wait().unwrap().code(), Some(0));
     assert_eq!(following.wait().unwrap().code(), Some(0));
 }

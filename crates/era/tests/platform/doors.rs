@@ -36,24 +36,25 @@ fn one_intent_is_one_job_through_every_door() {
     let platform = Platform::start();
     let deadline = (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(9)).to_string();
     let asked = json!({"work": {"command": ["true"]}, "ask": {"deadline": deadline}});
-    let rest = platform.submit(&asked);
-    let mut lines = Lines::known(&platform);
-    let line = lines.ask(&json!({"id": 1, "op": "submit", "job": asked}));
-    let by = ["submit", "--no-code", "--by", deadline.as_str(), "-o", "json", "--", "true"];
-    let flags: Value = serde_json::from_str(&platform.ok(&by)).unwrap();
-    let file = platform.home().join("job.yaml");
-    std::fs::write(&file, format!("command: [\"true\"]\ncode: none\nby: {deadline}\n")).unwrap();
-    let written = platform.ok(&["submit", "-o", "json", file.to_str().unwrap()]);
-    let written: Value = serde_json::from_str(&written).unwrap();
-    let others = [&line["ok"], &flags, &written].map(|made| made["job"].as_u64().unwrap());
-    let first = platform.ended(rest);
+    let made = |made: &Value| made["job"].as_u64().unwrap_or_else(|| panic!("{made}"));
+    // One after the other: while one runs, another hour is cheaper than this one.
+    let first = platform.ended(platform.submit(&asked));
     assert_eq!(first["spec"]["ask"]["resources"], json!({"cpu": "1", "memory": "1Gi"}), "{first}");
     assert!(first["promised_start"].is_string(), "it took the price: {first}");
-    for other in others {
-        let other = platform.ended(other);
+    let is_the_same = |job: u64| {
+        let other = platform.ended(job);
         assert_eq!(other["spec"], first["spec"]);
         assert!(other["promised_start"].is_string(), "{other}");
-    }
+    };
+    let mut lines = Lines::known(&platform);
+    let line = lines.ask(&json!({"id": 1, "op": "submit", "job": asked}));
+    is_the_same(made(&line["ok"]));
+    let told = |told: String| made(&serde_json::from_str(&told).unwrap());
+    let by = ["submit", "--no-code", "--by", deadline.as_str(), "-o", "json", "--", "true"];
+    is_the_same(told(platform.ok(&by)));
+    let file = platform.home().join("job.yaml");
+    std::fs::write(&file, format!("command: [\"true\"]\ncode: none\nby: {deadline}\n")).unwrap();
+    is_the_same(told(platform.ok(&["submit", "-o", "json", file.to_str().unwrap()])));
 }
 
 #[test]
