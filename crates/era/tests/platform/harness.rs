@@ -252,7 +252,16 @@ impl Platform {
             let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
             supervisors.extend(pid.filter(|_| ours).and_then(rustix::process::Pid::from_raw));
         }
-        // Looked for first: another one takes its place as soon as it is gone.
+        // What it is just about to start is called as it is until it runs.
+        let parent = |pid: &rustix::process::Pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+            let after_name = stat.unwrap_or_default().rsplit(") ").next().map(str::to_owned);
+            let parent = after_name.and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
+            parent.and_then(rustix::process::Pid::from_raw)
+        };
+        let all = supervisors.clone();
+        supervisors.retain(|pid| !parent(pid).is_some_and(|parent| all.contains(&parent)));
+        // All are looked for first: another one takes its place as soon as it is gone.
         assert_eq!(supervisors.len(), 1, "there is one supervisor");
         rustix::process::kill_process(supervisors[0], rustix::process::Signal::KILL).unwrap();
     }
