@@ -12,7 +12,9 @@
 
 use std::io;
 use std::os::unix::fs::symlink;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown, fchown, lchown};
+use std::os::unix::fs::{
+    DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, fchown, lchown,
+};
 use std::path::{Component, Path, PathBuf};
 
 use super::carried::{self, NotCarried};
@@ -116,10 +118,10 @@ impl Places {
         make(&work, 0o755, None)?;
         self.carry_checkpoints(launch, owner)?;
         for own in [&self.outputs, &self.checkpoints] {
-            make(own, 0o700, owner)?;
+            make_own(own, owner)?;
         }
         if !spare.is_some_and(|spare| self.take_spare(spare)) {
-            make(&self.tmp, 0o700, owner)?;
+            make_own(&self.tmp, owner)?;
         }
         self.make_closed(owner).map_err(at(&self.work))?;
         for file in launch.spec.code.iter().filter(|file| !hides(&file.to)) {
@@ -291,6 +293,17 @@ fn holds_only(folder: &Path, names: &[&str]) -> bool {
         }
     }
     found == names.len()
+}
+
+/// Makes a folder that is its owner's alone. One that is there and still ours was half made: whoever
+/// made it was killed before it was given away.
+fn make_own(path: &Path, owner: Option<u32>) -> Result<(), Unready> {
+    make(path, 0o700, owner)?;
+    let half_made = || std::fs::symlink_metadata(path).is_ok_and(|about| about.uid() == 0);
+    if owner.is_some() && half_made() {
+        lchown(path, owner, owner).map_err(at(path))?;
+    }
+    Ok(())
 }
 
 /// Makes a folder for someone, unless it is there.

@@ -91,6 +91,18 @@ fn a_working_folder_is_ours_until_all_of_it_is_there() {
     }
 }
 
+/// A supervisor that is killed while it makes an attempt's folders leaves some to the next attempt.
+#[test]
+fn what_was_made_and_not_yet_given_away_is_given_to_the_next_attempt() {
+    let Some(bed) = Bed::new(&[], &[]) else { return };
+    std::fs::create_dir_all(&bed.places.outputs).expect("made");
+    assert_eq!(owner(&bed.places.outputs), 0);
+    bed.prepare();
+    for own in [&bed.places.outputs, &bed.places.checkpoints] {
+        assert_eq!(owner(own), UID, "{}", own.display());
+    }
+}
+
 #[test]
 fn links_that_were_there_before_are_not_followed() {
     let Some(bed) = Bed::new(&["run.sh", "src/main.py"], &["data/set", "file"]) else { return };

@@ -194,7 +194,8 @@ fn what_runs_when_its_supervisor_is_killed_runs_again_and_never_beside_itself() 
     std::fs::write(platform.outputs(long).join("go"), "").unwrap();
     for job in all {
         let ended = platform.ended(job);
-        assert_eq!(ended["state"], "succeeded", "{ended}");
+        let printed = platform.ok(&["logs", &job.to_string()]);
+        assert_eq!(ended["state"], "succeeded", "{ended}; it printed {printed}");
         assert!(!platform.outputs(job).join("both").exists(), "two attempts at once: {ended}");
         let ran = std::fs::read_to_string(platform.outputs(job).join("ran")).unwrap();
         let (ran, attempts) = (ran.lines().count() as u64, ended["attempts"].as_u64().unwrap());
