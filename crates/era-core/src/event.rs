@@ -1,7 +1,7 @@
 //! What was decided, and all that those outside know of it: what it is called, which job it is
 //! about, who may see it, what changes with it, and what it says.
 //!
-//! An event is classified once, in [`Event::about`]. A new one is a variant and an arm there:
+//! An event is classified once, in `Event::about`. A new one is a variant and an arm there:
 //! tables, live events, webhooks and Redis ask the event, and keep no list of kinds. Whoever acts
 //! on one kind, as the projection does on a job's end, matches that kind and no other.
 //!
