@@ -24,6 +24,9 @@ use crate::quotes::Moment;
 use crate::what_if;
 use crate::wire::{self, Wrong};
 
+/// Most problems that are told of one draft: an answer is no many times larger than its question.
+const PROBLEMS_MAX: usize = 64;
+
 /// The job that a draft makes, with what its owner leaves open, and all that is wrong with it.
 pub async fn check(
     app: &Services,
@@ -42,6 +45,7 @@ pub async fn check(
     let parts = work::problems(&job.work, app.runs_images, app.terminals.is_some());
     wrong.extend(parts.into_iter().map(AppError::from));
     wrong.extend(not_there(app, caller, &job.work).await?);
+    wrong.truncate(PROBLEMS_MAX);
     Ok((job, wrong))
 }
 
@@ -65,6 +69,9 @@ where
 {
     let mut all = T::default();
     for (name, value) in fields {
+        if wrong.len() >= PROBLEMS_MAX {
+            break;
+        }
         let field = format!("{path}{name}");
         match serde_json::from_value::<T>(Value::Object(Map::from_iter([(name, value)]))) {
             Ok(one) => all = one.over(all),
@@ -118,7 +125,7 @@ async fn not_there(
         };
         found.extend(readable.err().map(|error| error.about("work.code")));
     }
-    for input in &work.inputs {
+    for input in work.inputs.iter().take(work::INPUTS_MAX) {
         let set: Result<_, FilesError> =
             app.files.data_set(&viewer, &data_set(&viewer.name, input)).await;
         found.extend(set.err().map(|error| AppError::from(error).about("work.inputs")));

@@ -12,7 +12,7 @@ const BYTES_MAX: usize = 128 << 10;
 /// Most environment variables.
 const VARIABLES_MAX: usize = 256;
 /// Most data sets.
-const INPUTS_MAX: usize = 64;
+pub(super) const INPUTS_MAX: usize = 64;
 /// Longest path in a working folder.
 const PATH_MAX: usize = 1024;
 

@@ -116,6 +116,23 @@ async fn a_draft_is_told_its_defaults_and_whether_it_is_a_bid_and_nothing_is_han
 }
 
 #[tokio::test]
+async fn a_draft_of_nonsense_is_answered_in_few_words() {
+    let (house, admin) = with_a_node().await;
+    let unknown: Value = (0..20_000).map(|n| (format!("x{n}"), json!(0))).collect();
+    let inputs: Vec<Value> = (0..2_000).map(|n| json!({ "data": format!("set{n}") })).collect();
+    for draft in [
+        unknown.clone(),
+        json!({ "work": unknown, "ask": unknown }),
+        json!({ "work": { "command": ["true"], "inputs": inputs } }),
+    ] {
+        let checked = house.ask(&admin, "POST", "/jobs/check", Some(draft)).await;
+        assert_eq!(checked.status, 200, "{}", checked.body);
+        let problems = checked.body["problems"].as_array().unwrap();
+        assert!((60..=64).contains(&problems.len()), "{}", problems.len());
+    }
+}
+
+#[tokio::test]
 async fn all_that_is_wrong_with_a_draft_is_told_at_once_field_by_field() {
     let (house, admin) = with_a_node().await;
     let wrong = async |draft: Value| {
