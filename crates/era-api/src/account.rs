@@ -155,7 +155,7 @@ fn plain() -> Role {
 /// An account that was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct UserMade {
-    pub user: User,
+    pub user: UserView,
     /// The one-time password, told once, where one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
@@ -188,7 +188,8 @@ pub struct UserFilter {
 
 /// An account.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct User {
+#[schema(as = User)]
+pub struct UserView {
     pub id: u32,
     pub name: String,
     pub group: String,
@@ -200,7 +201,7 @@ pub struct User {
     pub enabled: bool,
     /// What it has.
     pub balance: Credits,
-    pub quota: Quota,
+    pub quota: QuotaView,
     /// What is used of them.
     pub used: QuotaUse,
 }
@@ -222,12 +223,13 @@ pub struct UserEdit {
 
 /// A group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Group {
+#[schema(as = Group)]
+pub struct GroupView {
     pub id: u32,
     pub name: String,
     /// How much it counts in policies.
     pub level: u8,
-    pub quota: Quota,
+    pub quota: QuotaView,
     /// What is used of them.
     pub used: QuotaUse,
     /// How many accounts it has.
@@ -243,13 +245,14 @@ pub struct NewGroup {
     #[serde(default)]
     pub level: u8,
     #[serde(default)]
-    pub quota: Quota,
+    pub quota: QuotaView,
 }
 
 /// Limits. What is absent is unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Quota {
+#[schema(as = Quota)]
+pub struct QuotaView {
     /// Cores at once, such as `16` or `500m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
@@ -410,7 +413,8 @@ pub struct ChargebackLine {
 
 /// One line of a statement, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct StatementLine {
+#[schema(as = StatementLine)]
+pub struct StatementLineView {
     /// The journal's number of the input that it follows from.
     pub seq: u64,
     pub at: Timestamp,

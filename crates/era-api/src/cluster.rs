@@ -9,7 +9,8 @@ use crate::Credits;
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Node {
+#[schema(as = Node)]
+pub struct NodeView {
     pub id: u32,
     pub name: String,
     pub pool: String,
@@ -23,7 +24,7 @@ pub struct Node {
     /// What is given out now.
     pub allocated: BTreeMap<String, String>,
     /// Its GPUs, each with who holds it.
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<GpuView>,
     /// Jobs that hold any of it now.
     pub jobs: Vec<u64>,
     pub maintenance: Vec<Absence>,
@@ -68,7 +69,8 @@ pub struct NodeFilter {
 
 /// A GPU of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Gpu {
+#[schema(as = Gpu)]
+pub struct GpuView {
     pub index: u8,
     pub model: Option<String>,
     /// Its memory, such as `80Gi`.
@@ -119,7 +121,8 @@ pub enum NodeAction {
 
 /// Machines that are alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Pool {
+#[schema(as = Pool)]
+pub struct PoolView {
     pub name: String,
     /// Credits for a core-hour at density 1.
     pub cpu_rate: Credits,
@@ -139,7 +142,8 @@ pub struct Pool {
 
 /// A named part of the cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Domain {
+#[schema(as = Domain)]
+pub struct DomainView {
     pub name: String,
     /// The share of its nodes that is kept for large or high-level jobs, 0 to 1.
     #[serde(default)]
@@ -157,7 +161,8 @@ pub struct Domain {
 
 /// A promise on a node, as a Gantt chart shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Booking {
+#[schema(as = Booking)]
+pub struct BookingView {
     /// The job, where the caller may see it.
     pub job: Option<u64>,
     pub from: Timestamp,

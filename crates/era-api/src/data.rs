@@ -17,7 +17,8 @@ pub enum Visibility {
 
 /// A named, versioned tree of files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct DataSet {
+#[schema(as = DataSet)]
+pub struct DataSetView {
     pub name: String,
     pub owner: String,
     /// Who may see it.
@@ -64,7 +65,8 @@ pub struct FileEntry {
 /// A tree of files, as it is put: its blobs must be there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Tree {
+#[schema(as = Tree)]
+pub struct NewTree {
     /// The files, by path, in order.
     pub files: Vec<FileEntry>,
 }
@@ -108,24 +110,24 @@ pub struct FilesEdit {
 
 /// What is kept of a job: a folder of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum JobFolder {
     /// What it was to make.
     Outputs,
     /// What it goes on from.
     Checkpoints,
 }
 
-impl Kept {
+impl JobFolder {
     /// As folders and addresses are called.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kept::Outputs => "outputs",
-            Kept::Checkpoints => "checkpoints",
+            JobFolder::Outputs => "outputs",
+            JobFolder::Checkpoints => "checkpoints",
         }
     }
 }
 
-impl std::fmt::Display for Kept {
+impl std::fmt::Display for JobFolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }

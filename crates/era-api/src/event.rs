@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// Something that changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Event {
+#[schema(as = Event)]
+pub struct EventView {
     /// Where it stands: the journal's number of its input, a dot, and its place there. The `id`
     /// of a server-sent event; going on after it misses nothing.
     pub id: String,

@@ -1,7 +1,7 @@
 //! The messages of the WebSocket file service: many files at once over one connection.
 //!
 //! Text frames carry these messages as JSON, each with an `id` that the client chose; binary
-//! frames carry content as [`Piece`]s. `docs/file-service.md` describes the conversation.
+//! frames carry content as [`FileChunk`]s. `docs/file-service.md` describes the conversation.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub const WINDOW_BYTES: u64 = 8 << 20;
 /// What a client says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Say {
+pub enum ClientMessage {
     /// I am going to send a content.
     Upload {
         id: u32,
@@ -78,7 +78,7 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "op", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant)] // answers live one at a time
-pub enum Answer {
+pub enum ServerMessage {
     /// Send from this offset on.
     Ready {
         id: u32,
@@ -123,29 +123,29 @@ pub enum Answer {
 
 /// Content on its way: the transfer's id and the offset in the file, both big-endian, then bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct FileChunk<'a> {
     pub id: u32,
     /// Where it belongs in the file.
     pub offset: u64,
     pub bytes: &'a [u8],
 }
 
-impl<'a> Piece<'a> {
+impl<'a> FileChunk<'a> {
     /// Bytes before the content.
     pub const HEADER_BYTES: usize = 12;
 
     /// Reads a binary frame; `None` if it is too short or too long.
-    pub fn read(frame: &'a [u8]) -> Option<Piece<'a>> {
+    pub fn read(frame: &'a [u8]) -> Option<FileChunk<'a>> {
         let (id, rest) = frame.split_first_chunk::<4>()?;
         let (offset, bytes) = rest.split_first_chunk::<8>()?;
         let piece =
-            Piece { id: u32::from_be_bytes(*id), offset: u64::from_be_bytes(*offset), bytes };
+            FileChunk { id: u32::from_be_bytes(*id), offset: u64::from_be_bytes(*offset), bytes };
         (bytes.len() <= PIECE_BYTES_MAX).then_some(piece)
     }
 
     /// As a binary frame.
     pub fn frame(&self) -> Vec<u8> {
-        let mut frame = Vec::with_capacity(Piece::HEADER_BYTES + self.bytes.len());
+        let mut frame = Vec::with_capacity(FileChunk::HEADER_BYTES + self.bytes.len());
         frame.extend_from_slice(&self.id.to_be_bytes());
         frame.extend_from_slice(&self.offset.to_be_bytes());
         frame.extend_from_slice(self.bytes);
@@ -161,31 +161,31 @@ mod tests {
     proptest! {
         #[test]
         fn a_piece_reads_back(id: u32, offset: u64, bytes in prop::collection::vec(any::<u8>(), 0..50)) {
-            let piece = Piece { id, offset, bytes: &bytes };
+            let piece = FileChunk { id, offset, bytes: &bytes };
             let frame = piece.frame();
-            prop_assert_eq!(Piece::read(&frame), Some(piece));
+            prop_assert_eq!(FileChunk::read(&frame), Some(piece));
         }
 
         #[test]
         fn a_frame_that_is_too_short_is_no_piece(frame in prop::collection::vec(any::<u8>(), 0..12)) {
-            prop_assert_eq!(Piece::read(&frame), None);
+            prop_assert_eq!(FileChunk::read(&frame), None);
         }
     }
 
     #[test]
     fn a_frame_that_is_too_long_is_no_piece() {
-        let frame = |bytes: usize| vec![0; Piece::HEADER_BYTES + bytes];
-        assert!(Piece::read(&frame(PIECE_BYTES_MAX)).is_some());
-        assert!(Piece::read(&frame(PIECE_BYTES_MAX + 1)).is_none());
+        let frame = |bytes: usize| vec![0; FileChunk::HEADER_BYTES + bytes];
+        assert!(FileChunk::read(&frame(PIECE_BYTES_MAX)).is_some());
+        assert!(FileChunk::read(&frame(PIECE_BYTES_MAX + 1)).is_none());
     }
 
     #[test]
     fn messages_are_written_as_the_protocol_page_says() {
         let said = r#"{"op":"download","id":2,"from":{"data":{"data":"ada/mnist","path":"a/1.png"}},"offset":0}"#;
-        let say: Say = serde_json::from_str(said).unwrap();
+        let say: ClientMessage = serde_json::from_str(said).unwrap();
         assert_eq!(serde_json::to_string(&say).unwrap(), said);
-        let ready = serde_json::to_string(&Answer::Ready { id: 1, offset: 9 }).unwrap();
+        let ready = serde_json::to_string(&ServerMessage::Ready { id: 1, offset: 9 }).unwrap();
         assert_eq!(ready, r#"{"op":"ready","id":1,"offset":9}"#);
-        assert!(serde_json::from_str::<Say>(r#"{"op":"cancel","id":1,"x":2}"#).is_err());
+        assert!(serde_json::from_str::<ClientMessage>(r#"{"op":"cancel","id":1,"x":2}"#).is_err());
     }
 }

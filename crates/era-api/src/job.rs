@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::quote::Quote;
+use crate::quote::QuoteView;
 use crate::{Credits, Problem};
 
 pub use era_spec::{
-    After, AfterWhen, Array, Ask, Attributes, Constraints, JobSpec, JobState, Overrun, Quantity,
-    Replicas, Resources, Topology, Work, WorkInput,
+    AfterSpec, AfterWhen, ArraySpec, Ask, AttributesSpec, ConstraintsSpec, JobSpec, JobState,
+    OverrunSpec, Quantity, Replicas, ResourcesSpec, TopologySpec, Work, WorkInput,
 };
 
 /// The answer to a submission.
@@ -22,7 +22,7 @@ pub struct Submitted {
     pub count: u32,
     /// Price and slot, where it has a promise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quote: Option<Quote>,
+    pub quote: Option<QuoteView>,
     /// The job whose checkpoints it begins with, where it was handed in in the place of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints_of: Option<u64>,
@@ -45,7 +45,8 @@ pub struct JobChecked {
 
 /// A job as it would be handed in again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Again {
+#[schema(as = Again)]
+pub struct Resubmission {
     /// The same work on terms that hold now: a window that has passed begins now and is as long as
     /// it was. It has a value only where its owner said one: what it cost then is none.
     pub job: JobSpec,
@@ -123,7 +124,8 @@ pub struct ArrayPlace {
 
 /// A job with all that is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Job {
+#[schema(as = Job)]
+pub struct JobView {
     /// As lists show it.
     #[serde(flatten)]
     pub summary: JobSummary,
@@ -133,21 +135,22 @@ pub struct Job {
     pub reason: Option<String>,
     /// The same for whoever puts it in words of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<OutcomeView>,
     /// How often it was tried.
     pub attempts: u32,
     /// Its tasks, newest attempt first.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<TaskView>,
     /// What it paid and got back.
     pub cost: Cost,
     /// Why it waits, or when it will run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explanation: Option<Explanation>,
+    pub explanation: Option<ExplanationView>,
 }
 
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Outcome {
+#[schema(as = Outcome)]
+pub struct OutcomeView {
     /// `succeeded`, `failed`, `out_of_memory`, `out_of_disk`, `not_started`, `cancelled`,
     /// `unfulfilled`, `released`, `limit_reached` or `broken`.
     pub code: String,
@@ -159,7 +162,8 @@ pub struct Outcome {
 
 /// One replica of one attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Task {
+#[schema(as = Task)]
+pub struct TaskView {
     /// Which request of the bid.
     pub part: u16,
     /// Which attempt, from 1.
@@ -223,7 +227,8 @@ pub struct Cost {
 
 /// Why a job waits, or when it will run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Explanation {
+#[schema(as = Explanation)]
+pub struct ExplanationView {
     /// `promised`, `running`, `waiting` or `ended`.
     pub state: String,
     /// The same in a sentence.
@@ -349,7 +354,8 @@ pub struct JobEdit {
 /// More time for a running reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Extend {
+#[schema(as = Extend)]
+pub struct Extension {
     /// By how much, in seconds.
     pub by_s: u64,
     /// At most for this price.
@@ -434,9 +440,9 @@ pub struct MetricFilter {
 pub struct JobStatus {
     pub job: u64,
     #[serde(flatten)]
-    pub explanation: Explanation,
+    pub explanation: ExplanationView,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<OutcomeView>,
     /// Its exit code, once it has ended with one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,

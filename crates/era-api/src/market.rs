@@ -8,7 +8,8 @@ use crate::Credits;
 /// The rules of the market.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Mechanism {
+#[schema(as = Mechanism)]
+pub struct MechanismView {
     /// `basic-econ`, `first-fit`, `on-demand` or `surge`.
     pub name: String,
     /// For `first-fit` and `on-demand`: the fixed price, times the base rate; 1 by default.
@@ -75,8 +76,9 @@ pub struct PriceHistory {
 
 /// Prices now, and the public record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Market {
-    pub mechanism: Mechanism,
+#[schema(as = Market)]
+pub struct MarketView {
+    pub mechanism: MechanismView,
     /// One for each pool.
     pub pools: Vec<PoolPrice>,
     /// Promises that were due.

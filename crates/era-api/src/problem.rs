@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::quote::CounterOffers;
+use crate::quote::CounterOffersView;
 
 /// Why a request was refused, as `application/problem+json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -35,7 +35,7 @@ pub struct Problem {
     pub retry_after_s: Option<u32>,
     /// What would be possible instead of a refused bid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counter_offers: Option<CounterOffers>,
+    pub counter_offers: Option<CounterOffersView>,
 }
 
 impl Problem {

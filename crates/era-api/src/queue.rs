@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Where jobs without a promise wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Queue {
+#[schema(as = Queue)]
+pub struct QueueView {
     pub name: String,
     /// Its level: lower ones are served first.
     #[serde(default)]
@@ -109,7 +110,7 @@ pub struct Waiter {
     pub about: Option<WaiterAbout>,
     /// Why it waits and when it is likely to start, where the caller may see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explanation: Option<crate::job::Explanation>,
+    pub explanation: Option<crate::job::ExplanationView>,
 }
 
 /// What is told of a job that waits to those who may see it.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Credits;
 use era_spec::{Ask, JobSpec};
 
-pub use era_spec::{Value, ValueStep};
+pub use era_spec::{ValueSpec, ValueStepSpec};
 
 /// A question for a price: `ask`, or several joined. Alternatives are joined by *one of*, and
 /// requests of an alternative by *all of*.
@@ -23,7 +23,7 @@ pub struct QuoteAsk {
     pub one_of: Vec<AllOf>,
     /// What it is worth; where nothing is said the price is told whatever it is, up to `most`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<Value>,
+    pub value: Option<ValueSpec>,
     /// The most that it may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<Credits>,
@@ -74,7 +74,8 @@ pub struct OrderedAsk {
 
 /// Price and slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Quote {
+#[schema(as = Quote)]
+pub struct QuoteView {
     /// The price of the whole.
     pub price: Credits,
     /// When the first part starts.
@@ -83,12 +84,13 @@ pub struct Quote {
     pub finish: Timestamp,
     pub alternative: u8,
     /// One for each request of it.
-    pub parts: Vec<PartQuote>,
+    pub parts: Vec<PartQuoteView>,
 }
 
 /// What one request would get.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct PartQuote {
+#[schema(as = PartQuote)]
+pub struct PartQuoteView {
     /// In which pool.
     pub pool: String,
     pub start: Timestamp,
@@ -101,13 +103,13 @@ pub struct PartQuote {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Quoted {
     /// Price and slot.
-    pub quote: Quote,
+    pub quote: QuoteView,
     /// The hold, where one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hold: Option<Hold>,
+    pub hold: Option<HoldView>,
     /// Price for each deadline, where it was asked for; later lines are cheaper.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub menu: Vec<MenuLine>,
+    pub menu: Vec<MenuLineView>,
     /// What the wallet holds, where the price or the value is more: no more than that can be paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wallet: Option<Credits>,
@@ -115,14 +117,16 @@ pub struct Quoted {
 
 /// A quote that binds for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Hold {
+#[schema(as = Hold)]
+pub struct HoldView {
     pub id: u64,
     pub expires: Timestamp,
 }
 
 /// One line of the flexibility menu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct MenuLine {
+#[schema(as = MenuLine)]
+pub struct MenuLineView {
     pub by: Timestamp,
     /// For how much.
     pub price: Credits,
@@ -132,13 +136,14 @@ pub struct MenuLine {
 /// What would be possible instead of a refused bid. Each stands alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
-pub struct CounterOffers {
+#[schema(as = CounterOffers)]
+pub struct CounterOffersView {
     /// The least value that would win.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Credits>,
     /// The nearest run that fits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<Offer>,
+    pub window: Option<OfferView>,
     /// The most replicas, or GPUs of a total, that fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<SizeOffer>,
@@ -152,7 +157,8 @@ pub struct CounterOffers {
 
 /// A run that would be possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Offer {
+#[schema(as = Offer)]
+pub struct OfferView {
     pub start: Timestamp,
     pub finish: Timestamp,
     /// For how much.
@@ -164,7 +170,7 @@ pub struct Offer {
 pub struct SizeOffer {
     pub replicas: u32,
     /// At these terms.
-    pub offer: Offer,
+    pub offer: OfferView,
 }
 
 /// A shorter run.
@@ -172,5 +178,5 @@ pub struct SizeOffer {
 pub struct DurationOffer {
     pub duration_s: u64,
     /// At these terms.
-    pub offer: Offer,
+    pub offer: OfferView,
 }

@@ -7,4 +7,5 @@ use serde::{Deserialize, Serialize};
 /// Settings by name. Lengths of time are seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
-pub struct Settings(pub BTreeMap<String, serde_json::Value>);
+#[schema(as = Settings)]
+pub struct SettingsView(pub BTreeMap<String, serde_json::Value>);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use era_core::bid::Bid;
 use era_core::units::{Money, Span, Time};
-use era_store::journal::{Asked, Asks};
+use era_store::journal::{AskedQuote, Asks};
 
 /// A question that nobody followed for so long was not taken.
 const LEFT_ALONE: Span = Span::from_min(2);
@@ -28,7 +28,7 @@ pub struct Asking {
 #[derive(Default)]
 struct Known {
     recent: HashMap<u64, Recent>,
-    handed_in: Vec<Asked>,
+    handed_in: Vec<AskedQuote>,
 }
 
 struct Recent {
@@ -63,7 +63,7 @@ impl Asking {
         let question = known.recent.remove(&key(bid));
         if known.handed_in.len() < MOST {
             let price = question.as_ref().and_then(|question| question.price);
-            known.handed_in.push(Asked::new(at, bid, price));
+            known.handed_in.push(AskedQuote::new(at, bid, price));
         }
         question.map(|question| question.took)
     }
@@ -77,13 +77,13 @@ impl Asking {
         Ok(left.len())
     }
 
-    fn left_alone(&self, now: Time) -> Vec<Asked> {
+    fn left_alone(&self, now: Time) -> Vec<AskedQuote> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = std::mem::take(&mut known.handed_in);
         known.recent.retain(|_, known| {
             let alone = known.at + LEFT_ALONE <= now;
             if alone {
-                left.push(Asked::new(known.at, &known.bid, known.price));
+                left.push(AskedQuote::new(known.at, &known.bid, known.price));
             }
             !alone
         });

@@ -4,7 +4,7 @@
 //! more than that it happened. How a protocol says it (a status, a line) is the protocol's.
 
 use era_api::Parameters;
-use era_api::quote::CounterOffers;
+use era_api::quote::CounterOffersView;
 use era_core::offer::Declined;
 use era_core::refusal::Refusal;
 use era_store::StoreError;
@@ -33,7 +33,7 @@ pub struct Cause {
     /// After how many seconds it may be asked again, where waiting helps.
     pub retry_after_s: Option<u32>,
     /// What would be possible instead of a refused bid.
-    pub counter_offers: Option<CounterOffers>,
+    pub counter_offers: Option<CounterOffersView>,
 }
 
 /// What a caller can do about it.

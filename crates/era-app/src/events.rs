@@ -1,7 +1,7 @@
 //! What changes: as a list, and live.
 
 use era_api::Page;
-use era_api::event::{Event, EventFilter};
+use era_api::event::{EventFilter, EventView};
 use era_store::tables::EventQuery;
 
 use crate::Services;
@@ -16,7 +16,7 @@ pub async fn list(
     services: &Services,
     caller: &Caller,
     filter: &EventFilter,
-) -> Result<Page<Event>, AppError> {
+) -> Result<Page<EventView>, AppError> {
     let limit = page_size(filter.limit)?;
     let bad = || AppError::bad_field("cursor", Wrong::EventId);
     let after = filter.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
@@ -31,7 +31,7 @@ pub async fn list(
     let mut rows = services.feed.tables().events(&query).await?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
-    let items: Vec<Event> = rows.into_iter().map(|row| services.feed.event(row)).collect();
+    let items: Vec<EventView> = rows.into_iter().map(|row| services.feed.event(row)).collect();
     let next = items.last().filter(|_| more).map(|event| event.id.clone());
     Ok(Page { items, next })
 }

@@ -3,15 +3,15 @@
 use std::net::IpAddr;
 
 use era_api::Page;
-use era_api::account::{Group, NewGroup, Quota};
+use era_api::account::{GroupView, NewGroup, QuotaView};
 use era_api::page::NameFilter;
-use era_core::refusal::Scope;
+use era_core::refusal::QuotaScope;
 
 use crate::auth::{Caller, GroupEntry};
 use crate::error::AppError;
 use crate::{Services, audit, paging, quota};
 
-async fn describe(services: &Services, group: &GroupEntry) -> Result<Group, AppError> {
+async fn describe(services: &Services, group: &GroupEntry) -> Result<GroupView, AppError> {
     let mut stored = 0_u64;
     let directory = services.auth.directory();
     for member in directory.users().filter(|user| user.group == group.id) {
@@ -19,12 +19,12 @@ async fn describe(services: &Services, group: &GroupEntry) -> Result<Group, AppE
     }
     let state = services.driver.snapshot();
     let limits = state.accounts().group(group.id).map(|group| group.quota).unwrap_or_default();
-    Ok(Group {
+    Ok(GroupView {
         id: group.id.0,
         name: group.name.clone(),
         level: group.level,
         quota: quota::write(&limits, group.storage_bytes),
-        used: quota::used(&state, Scope::Group(group.id), stored),
+        used: quota::used(&state, QuotaScope::Group(group.id), stored),
         users: u32::try_from(directory.members(group.id)).unwrap_or(u32::MAX),
     })
 }
@@ -39,7 +39,7 @@ pub async fn list(
     services: &Services,
     caller: &Caller,
     filter: NameFilter,
-) -> Result<Page<Group>, AppError> {
+) -> Result<Page<GroupView>, AppError> {
     let directory = services.auth.directory();
     let after = filter.cursor.as_deref().unwrap_or_default();
     let seen = directory.groups_after(after).filter(|group| sees(caller, group));
@@ -57,7 +57,7 @@ pub async fn make(
     caller: &Caller,
     from: IpAddr,
     wanted: NewGroup,
-) -> Result<Group, AppError> {
+) -> Result<GroupView, AppError> {
     caller.administers()?;
     let limits = quota::read(&wanted.quota)?;
     let made = services.auth.add_group(&services.driver, &wanted, limits).await;
@@ -65,7 +65,7 @@ pub async fn make(
     describe(services, &*made?).await
 }
 
-pub async fn get(services: &Services, caller: &Caller, name: &str) -> Result<Group, AppError> {
+pub async fn get(services: &Services, caller: &Caller, name: &str) -> Result<GroupView, AppError> {
     let group = services.auth.directory().group_named(name).cloned();
     let group = group.filter(|group| sees(caller, group));
     let group = group.ok_or_else(|| AppError::not_found("group", name))?;
@@ -78,8 +78,8 @@ pub async fn set_quota(
     caller: &Caller,
     from: IpAddr,
     name: &str,
-    wanted: Quota,
-) -> Result<Group, AppError> {
+    wanted: QuotaView,
+) -> Result<GroupView, AppError> {
     caller.administers()?;
     let limits = quota::read(&wanted)?;
     let (driver, by) = (&services.driver, caller.actor());

@@ -8,9 +8,9 @@ use std::net::IpAddr;
 
 use era_api::image::{BuildImage, BuiltImage, ImageNews, PushImage};
 use era_cloud::Staged;
-use era_cloud::docker::{BUILD_TIME, BUILDS_MAX, Build, DockerError, Engine, build_place};
+use era_cloud::docker::{BUILD_TIME, BUILDS_MAX, Build, DockerEngine, DockerError, build_place};
 use era_core::units::UserId;
-use era_store::files::Hash;
+use era_store::files::ContentHash;
 use tokio::sync::mpsc;
 
 use crate::auth::Caller;
@@ -41,7 +41,7 @@ pub async fn build(
             format!("give at most {ARGUMENTS_MAX} arguments of {ARGUMENT_BYTES_MAX} bytes");
         return Err(AppError::bad_field("arguments", Wrong::said(detail)));
     }
-    let hash: Hash = new.code.parse()?;
+    let hash: ContentHash = new.code.parse()?;
     services.files.check_usable(&Service::of(services).changer(caller)?, hash).await?;
     let files = services.files.stage(hash).await?;
     let dockerfile = new.dockerfile.unwrap_or_else(|| "Dockerfile".to_owned());
@@ -91,7 +91,7 @@ pub async fn push(
     })
 }
 
-async fn engine(services: &Services) -> Result<Engine, AppError> {
+async fn engine(services: &Services) -> Result<DockerEngine, AppError> {
     match services.images.reach().await {
         Some(Ok(engine)) => Ok(engine),
         Some(Err(error)) => Err(AppError::new(Kind::Unavailable, "engine_away", error.to_string())),
@@ -105,7 +105,7 @@ async fn engine(services: &Services) -> Result<Engine, AppError> {
 
 /// What an image of this account is called in full. One that is to be pushed is the registry's.
 fn reference(
-    engine: &Engine,
+    engine: &DockerEngine,
     caller: &Caller,
     name: &str,
     pushed: bool,

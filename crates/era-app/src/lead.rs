@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use era_drive::lead::{LeaseRules, RENEWAL_MAX, Renewal, Tenure, Verdict, may_take};
-use era_store::{Dialect, Leader, Lease, Seat, Store, StoreError, answered_within};
+use era_store::{Dialect, Leader, Lease, LeaseRole, Store, StoreError, answered_within};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -58,12 +58,12 @@ pub struct Lead {
     lease: Lease,
     keeper: JoinHandle<()>,
     lost: CancellationToken,
-    gate: Gate,
+    gate: LeaseGate,
 }
 
 /// Who would lead: what it is called, and how it is reached. Without the latter, what the one before
 /// it has told stays.
-pub struct Candidate {
+pub struct LeaderCandidate {
     /// What it is called.
     pub name: String,
     /// How it is reached.
@@ -72,18 +72,22 @@ pub struct Candidate {
     pub clock: Arc<dyn Clock>,
 }
 
-impl Candidate {
+impl LeaderCandidate {
     /// A whole site in one process. It is called the same after a restart, and otherwise on
     /// another machine.
-    pub fn alone(folder: &Path, clock: Arc<dyn Clock>) -> Candidate {
+    pub fn alone(folder: &Path, clock: Arc<dyn Clock>) -> LeaderCandidate {
         let name = format!("{} ({}):{}", machine::name(), machine::id(), folder.display());
-        Candidate { name, contact: Some(String::new()), clock }
+        LeaderCandidate { name, contact: Some(String::new()), clock }
     }
 
     /// One of several that may share a machine and a folder, but not an address.
-    pub fn at(address: SocketAddr, contact: Option<String>, clock: Arc<dyn Clock>) -> Candidate {
+    pub fn at(
+        address: SocketAddr,
+        contact: Option<String>,
+        clock: Arc<dyn Clock>,
+    ) -> LeaderCandidate {
         let name = format!("{} ({}) at {address}", machine::name(), machine::id());
-        Candidate { name, contact, clock }
+        LeaderCandidate { name, contact, clock }
     }
 }
 
@@ -118,7 +122,7 @@ impl Lead {
             Dialect::Sqlite => LeaseRules::ON_FILES,
             Dialect::MySql | Dialect::Postgres => LeaseRules::OF_THE_SCHEDULER,
         };
-        let candidate = Candidate::alone(store.folder(), clock);
+        let candidate = LeaderCandidate::alone(store.folder(), clock);
         Lead::try_take(store.lease(), &candidate, rules).await?.map_err(|leader| LeadError::Led {
             place: store.place().to_string(),
             holder: leader.holder,
@@ -129,15 +133,15 @@ impl Lead {
     /// Takes a seat if it is free, or else says who has it.
     pub async fn try_seat(
         lease: &Lease,
-        candidate: &Candidate,
+        candidate: &LeaderCandidate,
     ) -> Result<Result<Lead, Leader>, StoreError> {
         let leader = lease.leader().await?;
         if !may_take(&candidate.name, &leader.holder, leader.left) {
             return Ok(Err(leader));
         }
         let rules = match lease.seat() {
-            Seat::Scheduler => LeaseRules::OF_THE_SCHEDULER,
-            Seat::Cloud | Seat::Files => LeaseRules::ON_A_SERVER,
+            LeaseRole::Scheduler => LeaseRules::OF_THE_SCHEDULER,
+            LeaseRole::Cloud | LeaseRole::Files => LeaseRules::ON_A_SERVER,
         };
         Lead::try_take(lease.clone(), candidate, rules).await
     }
@@ -146,7 +150,7 @@ impl Lead {
     /// is waited for too.
     pub async fn wait_for(
         lease: &Lease,
-        candidate: &Candidate,
+        candidate: &LeaderCandidate,
         mut held: impl FnMut(&Leader),
     ) -> Result<Lead, StoreError> {
         loop {
@@ -164,10 +168,10 @@ impl Lead {
 
     async fn try_take(
         lease: Lease,
-        candidate: &Candidate,
+        candidate: &LeaderCandidate,
         rules: LeaseRules,
     ) -> Result<Result<Lead, Leader>, StoreError> {
-        let Candidate { name, contact, clock } = candidate;
+        let LeaderCandidate { name, contact, clock } = candidate;
         let asked = clock.up();
         if let Some(leader) = lease.acquire_with(name, contact.as_deref(), rules.span).await? {
             return Ok(Err(leader));
@@ -175,7 +179,7 @@ impl Lead {
         let lost = CancellationToken::new();
         let (renewals, tenure) = watch::channel(Tenure::new(rules, asked));
         let keeper = tokio::spawn(keep(lease.clone(), clock.clone(), renewals, lost.clone()));
-        Ok(Ok(Lead { lease, keeper, lost, gate: Gate { tenure, clock: clock.clone() } }))
+        Ok(Ok(Lead { lease, keeper, lost, gate: LeaseGate { tenure, clock: clock.clone() } }))
     }
 
     /// Comes back when somebody else has taken it.
@@ -184,7 +188,7 @@ impl Lead {
     }
 
     /// Something that waits while the lease may have run out: it was not renewed in time.
-    pub fn gate(&self) -> Gate {
+    pub fn gate(&self) -> LeaseGate {
         self.gate.clone()
     }
 
@@ -200,12 +204,12 @@ impl Lead {
 /// Open while a lease has not run out, by this machine's own clock, which does not stand still
 /// while a process is paused, nor while the machine is suspended.
 #[derive(Clone)]
-pub struct Gate {
+pub struct LeaseGate {
     tenure: watch::Receiver<Tenure>,
     clock: Arc<dyn Clock>,
 }
 
-impl Gate {
+impl LeaseGate {
     /// Waits until it is open; `false` if it never will be.
     pub async fn pass(&mut self) -> bool {
         let clock = &self.clock;

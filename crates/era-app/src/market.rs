@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use era_api::Timestamp;
-use era_api::market::{FareCalendar, Market, Mechanism, PriceHistory};
+use era_api::market::{FareCalendar, MarketView, MechanismView, PriceHistory};
 use era_core::units::Span;
 use era_core::{Command, Refusal};
 
@@ -23,12 +23,12 @@ const POINTS_MAX: usize = 2000;
 const POINTS: usize = 500;
 
 /// Prices now, and how many promises were kept.
-pub async fn get(services: &Services) -> Result<Market, AppError> {
+pub async fn get(services: &Services) -> Result<MarketView, AppError> {
     let state = services.driver.snapshot();
     let pools = state.cluster().pools().map(|pool| wire::pool_price(&state, pool));
     let pools: Vec<_> = pools.collect::<Result<_, Refusal>>()?;
     let (due, kept) = services.feed.tables().promises().await?;
-    Ok(Market {
+    Ok(MarketView {
         mechanism: wire::mechanism(&state.calendar().market().rules),
         pools: pools.into_iter().flatten().collect(),
         promises_due: due,
@@ -83,7 +83,7 @@ pub async fn set_mechanism(
     services: &Services,
     caller: &Caller,
     from: IpAddr,
-    rules: &Mechanism,
+    rules: &MechanismView,
 ) -> Result<(), AppError> {
     caller.administers()?;
     let command = Command::SetMarket { rules: wire::mechanism_put(rules)? };

@@ -9,7 +9,7 @@ use crate::Services;
 use crate::auth::Caller;
 
 use crate::error::AppError;
-use crate::report::{self, Period};
+use crate::report::{self, ReportPeriod};
 use crate::wire::{Wrong, time};
 
 /// Longest period.
@@ -22,14 +22,14 @@ fn period(
     to: Option<Timestamp>,
     now: Time,
     otherwise: Span,
-) -> Result<Period, AppError> {
+) -> Result<ReportPeriod, AppError> {
     let to = to.map_or(now, time).min(now);
     let from = from.map_or_else(|| to - otherwise, time);
     if from >= to || to.since(from) > PERIOD_MAX {
         let days = PERIOD_MAX.ms() / Span::from_days(1).ms();
         return Err(AppError::bad_field("from", Wrong::Period { days }));
     }
-    Ok(Period::around(from.max(Time(0)), to, now))
+    Ok(ReportPeriod::around(from.max(Time(0)), to, now))
 }
 
 /// What of the machines is given out, now and over a period where one is asked for.

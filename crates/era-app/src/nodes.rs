@@ -2,10 +2,12 @@
 
 use std::net::IpAddr;
 
-use era_api::cluster::{Booking, Domain, Node, NodeAction, NodeEdit, NodeFilter, Pool};
+use era_api::cluster::{
+    BookingView, DomainView, NodeAction, NodeEdit, NodeFilter, NodeView, PoolView,
+};
 use era_api::page::{NameFilter, PageAsk};
 use era_api::{Page, Timestamp};
-use era_core::cluster::{Health, Node as CoreNode};
+use era_core::cluster::{Health, Node};
 use era_core::input::NodeChange;
 use era_core::units::{NodeId, Span};
 use era_core::{Command, Snapshot};
@@ -17,23 +19,23 @@ use crate::wire::{self, Wrong, words};
 use crate::{Services, audit, paging};
 
 /// Nodes, in the order in which they came, with the jobs that hold each of them and each GPU now.
-pub fn list(services: &Services, filter: NodeFilter) -> Result<Page<Node>, AppError> {
+pub fn list(services: &Services, filter: NodeFilter) -> Result<Page<NodeView>, AppError> {
     let ask = PageAsk { cursor: filter.cursor.clone(), limit: filter.limit };
     let (size, after) = (paging::size(&ask)?, paging::number(&ask, 0)?);
     let state = services.driver.snapshot();
     let wanted = wanted(&filter)?;
-    let rest = |node: &CoreNode| ask.cursor.is_none() || u64::from(node.id.0) > after;
+    let rest = |node: &Node| ask.cursor.is_none() || u64::from(node.id.0) > after;
     let some = state.cluster().nodes().filter(|node| rest(node) && wanted(node)).take(size + 1);
     let page = paging::page(some.collect(), size, |node| node.id.0.to_string());
     Ok(page.map(|node| wire::node(&state, node)))
 }
 
 /// Whether a node is one of those that a filter lets through.
-fn wanted(filter: &NodeFilter) -> Result<impl Fn(&CoreNode) -> bool, AppError> {
+fn wanted(filter: &NodeFilter) -> Result<impl Fn(&Node) -> bool, AppError> {
     let health: Option<Vec<Health>> =
         filter.health.as_deref().map(|text| words("health", text)).transpose()?;
     let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|w| w == found);
-    Ok(move |node: &CoreNode| {
+    Ok(move |node: &Node| {
         let domain = node.domain.as_ref().map_or("", |name| name.as_str());
         let model = filter.gpu_model.as_deref();
         is(&filter.pool, node.pool.as_str())
@@ -45,7 +47,7 @@ fn wanted(filter: &NodeFilter) -> Result<impl Fn(&CoreNode) -> bool, AppError> {
     })
 }
 
-pub fn get(services: &Services, name: &str) -> Result<Node, AppError> {
+pub fn get(services: &Services, name: &str) -> Result<NodeView, AppError> {
     let state = services.driver.snapshot();
     let node = find(&state, name)?;
     Ok(wire::node(&state, state.cluster().node(node)?))
@@ -109,7 +111,7 @@ pub fn bookings(
     name: &str,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
-) -> Result<Vec<Booking>, AppError> {
+) -> Result<Vec<BookingView>, AppError> {
     let state = services.driver.snapshot();
     let node = state.cluster().node(find(&state, name)?)?;
     let from = from.map_or(state.now(), wire::time);
@@ -119,7 +121,7 @@ pub fn bookings(
 }
 
 /// Pools, by name.
-pub fn pools(services: &Services, filter: NameFilter) -> Result<Page<Pool>, AppError> {
+pub fn pools(services: &Services, filter: NameFilter) -> Result<Page<PoolView>, AppError> {
     let state = services.driver.snapshot();
     let page = paging::named(&filter, state.cluster().pools(), |pool| pool.name.as_str())?;
     Ok(page.map(|pool| wire::pool(&state, pool)))
@@ -131,7 +133,7 @@ pub async fn put_pool(
     caller: &Caller,
     from: IpAddr,
     name: &str,
-    mut pool: Pool,
+    mut pool: PoolView,
 ) -> Result<(), AppError> {
     caller.administers()?;
     pool.name = name.to_owned();
@@ -141,7 +143,7 @@ pub async fn put_pool(
 }
 
 /// Domains, by name.
-pub fn domains(services: &Services, filter: NameFilter) -> Result<Page<Domain>, AppError> {
+pub fn domains(services: &Services, filter: NameFilter) -> Result<Page<DomainView>, AppError> {
     let state = services.driver.snapshot();
     let page = paging::named(&filter, state.cluster().domains(), |domain| domain.name.as_str())?;
     Ok(page.map(|domain| wire::domain(&state, domain)))
@@ -153,7 +155,7 @@ pub async fn put_domain(
     caller: &Caller,
     from: IpAddr,
     name: &str,
-    mut domain: Domain,
+    mut domain: DomainView,
 ) -> Result<(), AppError> {
     caller.administers()?;
     domain.name = name.to_owned();

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use era_api::Page;
 use era_api::page::{NameFilter, PageAsk};
 use era_api::queue::{
-    Policy, PolicyVersion, Queue, QueueFilter, RollBack, Rule, RuleCheck, RuleChecked, Waiter,
+    Policy, PolicyVersion, QueueFilter, QueueView, RollBack, Rule, RuleCheck, RuleChecked, Waiter,
 };
 use era_core::explain::{Explanation, queue_order};
-use era_core::queue::Queue as CoreQueue;
+use era_core::queue::Queue;
 use era_core::queue::formula::{Formula, Var};
 use era_core::units::JobId;
 use era_core::{Command, Refusal, explain_queue};
@@ -23,17 +23,17 @@ use crate::{Services, paging, wire};
 const PREVIEW_MAX: usize = 100;
 
 /// Queues, in the order of service.
-pub fn list(services: &Services, filter: QueueFilter) -> Result<Page<Queue>, AppError> {
+pub fn list(services: &Services, filter: QueueFilter) -> Result<Page<QueueView>, AppError> {
     let size = paging::size(&PageAsk { cursor: None, limit: filter.limit })?;
     let after = filter.cursor.as_deref().map(place_in_service).transpose()?;
     let state = services.driver.snapshot();
-    let wanted = |queue: &&CoreQueue| {
+    let wanted = |queue: &&Queue| {
         after.is_none_or(|after| (queue.level, queue.name.as_str()) > after)
             && filter.policy.as_deref().is_none_or(|policy| queue.policy.as_str() == policy)
             && paging::has(queue.name.as_str(), filter.search.as_deref())
     };
     let some = state.queues().iter().filter(wanted).take(size + 1).collect();
-    let place = |queue: &&CoreQueue| format!("{}/{}", queue.level, queue.name);
+    let place = |queue: &&Queue| format!("{}/{}", queue.level, queue.name);
     Ok(paging::page(some, size, place).map(|queue| wire::queue(&state, queue)))
 }
 
@@ -49,7 +49,7 @@ pub async fn put(
     caller: &Caller,
     from: IpAddr,
     name: &str,
-    mut queue: Queue,
+    mut queue: QueueView,
 ) -> Result<(), AppError> {
     caller.administers()?;
     queue.name = name.to_owned();

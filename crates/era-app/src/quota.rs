@@ -1,15 +1,15 @@
 //! Quotas between the wire and the core, and what is used of them.
 
 use crate::wire::{BadField, Wrong, credits, money, stamp};
-use era_api::account::{Budget, BudgetOf, Quota, QuotaUse};
+use era_api::account::{Budget, BudgetOf, QuotaUse, QuotaView};
 use era_core::State;
 use era_core::quota as core;
-use era_core::refusal::Scope;
+use era_core::refusal::QuotaScope;
 use era_core::resources::{Round, parse_mib, parse_milli, show_decimal, show_mib, show_milli};
 use era_core::units::{Span, UserId};
 
 /// A quota as the core has it.
-pub fn read(quota: &Quota) -> Result<core::Quota, BadField> {
+pub fn read(quota: &QuotaView) -> Result<core::Quota, BadField> {
     fn milli(field: &str, text: Option<&str>) -> Result<Option<u64>, BadField> {
         let read = |text| parse_milli(field, text).map(u64::from);
         text.map(read).transpose().map_err(|bad| BadField::new(field, bad))
@@ -37,10 +37,10 @@ pub fn read(quota: &Quota) -> Result<core::Quota, BadField> {
 }
 
 /// A quota as the wire has it, with the limit on data that only the platform counts.
-pub fn write(quota: &core::Quota, storage_bytes: Option<u64>) -> Quota {
+pub fn write(quota: &core::Quota, storage_bytes: Option<u64>) -> QuotaView {
     let [cpu, memory, gpu] = quota.concurrent;
     let [cpu_hours, memory_hours, gpu_hours] = quota.hours;
-    Quota {
+    QuotaView {
         cpu: cpu.map(|fine| show_milli(narrow(fine))),
         memory: memory.map(|fine| show_mib(narrow(fine))),
         gpu: gpu.map(|fine| show_decimal(narrow(fine))),
@@ -53,7 +53,7 @@ pub fn write(quota: &core::Quota, storage_bytes: Option<u64>) -> Quota {
 }
 
 /// What somebody holds now and has used in this period.
-pub fn used(state: &State, scope: Scope, storage_bytes: u64) -> QuotaUse {
+pub fn used(state: &State, scope: QuotaScope, storage_bytes: u64) -> QuotaUse {
     let now = state.now();
     let [cpu, memory, gpu] = state.usage().held(scope, now, now + Span(1));
     let used = state.usage().used(scope, now);
@@ -74,15 +74,15 @@ pub fn used(state: &State, scope: Scope, storage_bytes: u64) -> QuotaUse {
 }
 
 /// The budgets that bind a user: its own, then its group's, where they are set.
-pub fn budgets(state: &State, user: UserId, name: impl Fn(Scope) -> String) -> Vec<Budget> {
+pub fn budgets(state: &State, user: UserId, name: impl Fn(QuotaScope) -> String) -> Vec<Budget> {
     // Who has just been removed is bound by nothing.
     let Ok(quotas) = state.accounts().quotas(user) else { return Vec::new() };
-    let budget = |(scope, quota): (Scope, &core::Quota)| {
+    let budget = |(scope, quota): (QuotaScope, &core::Quota)| {
         let limit = quota.credits?;
         let spent = spent(state.usage().used(scope, state.now()).micro_credits);
         let of = match scope {
-            Scope::User(_) => BudgetOf::Account,
-            Scope::Group(_) => BudgetOf::Group,
+            QuotaScope::User(_) => BudgetOf::Account,
+            QuotaScope::Group(_) => BudgetOf::Group,
         };
         let left = era_api::Credits((limit.0 - spent.0).max(0));
         Some(Budget { of, name: name(scope), limit: credits(limit), spent, left })
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_quota_survives_the_way_there_and_back() {
-        let quota = Quota {
+        let quota = QuotaView {
             cpu: Some("16".into()),
             memory: Some("64Gi".into()),
             gpu: Some("0.5".into()),
@@ -117,15 +117,15 @@ mod tests {
             storage_bytes: Some(9),
         };
         assert_eq!(write(&read(&quota).unwrap(), Some(9)), quota);
-        assert_eq!(write(&read(&Quota::default()).unwrap(), None), Quota::default());
+        assert_eq!(write(&read(&QuotaView::default()).unwrap(), None), QuotaView::default());
     }
 
     #[test]
     fn what_is_no_amount_is_refused_by_its_field() {
         let bad = [
-            (Quota { cpu: Some("many".into()), ..Quota::default() }, "cpu"),
-            (Quota { memory: Some("-1".into()), ..Quota::default() }, "memory"),
-            (Quota { gpu_hours: Some(u64::MAX), ..Quota::default() }, "gpu_hours"),
+            (QuotaView { cpu: Some("many".into()), ..QuotaView::default() }, "cpu"),
+            (QuotaView { memory: Some("-1".into()), ..QuotaView::default() }, "memory"),
+            (QuotaView { gpu_hours: Some(u64::MAX), ..QuotaView::default() }, "gpu_hours"),
         ];
         for (quota, field) in bad {
             assert_eq!(read(&quota).unwrap_err().field, field);

@@ -1,6 +1,6 @@
 //! Quotes: what a bid would get, with its menu, counter-offers and holds.
 
-use era_api::quote::{Hold, QuoteAsk, Quoted};
+use era_api::quote::{HoldView, QuoteAsk, Quoted};
 use era_core::quote::{menu, quote as price, within};
 use era_core::units::{HoldId, Money, Name, Time};
 use era_core::{Command, Reply, Snapshot};
@@ -80,7 +80,7 @@ pub async fn hold(
         drop_hold(services, caller, hold.0).await?;
         return Err(declined.into());
     }
-    let hold = Some(Hold { id: hold.0, expires: wire::stamp(expires) });
+    let hold = Some(HoldView { id: hold.0, expires: wire::stamp(expires) });
     let wallet = wire::wallet(&snapshot, &bid, quote.price);
     Ok(Quoted { quote: wire::quote(&quote), hold, menu, wallet })
 }

@@ -10,7 +10,7 @@ use ureq::unversioned::transport::NextTimeout;
 
 /// Where webhooks may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum EgressPolicy {
     /// The open internet.
     Public,
     /// Also private addresses and this machine.
@@ -21,7 +21,7 @@ pub enum Reach {
 pub const URL_MAX: usize = 2048;
 
 /// Refuses what cannot be the address of a webhook. Where its name leads is found out later.
-pub fn check_url(url: &str, reach: Reach) -> Result<(), &'static str> {
+pub fn check_url(url: &str, reach: EgressPolicy) -> Result<(), &'static str> {
     if url.len() > URL_MAX {
         return Err("the URL is longer than 2048 characters: give a shorter one");
     }
@@ -35,7 +35,7 @@ pub fn check_url(url: &str, reach: Reach) -> Result<(), &'static str> {
     }
     let host = authority.host().trim_matches(['[', ']']);
     match host.parse::<IpAddr>() {
-        Ok(ip) if reach == Reach::Public && !is_public(ip) => {
+        Ok(ip) if reach == EgressPolicy::Public && !is_public(ip) => {
             Err("the address is private, and this server tells nobody there")
         }
         _ if host.is_empty() => Err("the URL has no host: give for example https://host/path"),
@@ -80,15 +80,15 @@ fn public_v6(ip: Ipv6Addr) -> bool {
 
 /// Resolves names, and leaves only addresses that may be reached.
 #[derive(Debug)]
-pub struct Guarded {
-    reach: Reach,
+pub struct GuardedResolver {
+    reach: EgressPolicy,
     names: DefaultResolver,
 }
 
-impl Guarded {
+impl GuardedResolver {
     /// With this reach.
-    pub fn new(reach: Reach) -> Guarded {
-        Guarded { reach, names: DefaultResolver::default() }
+    pub fn new(reach: EgressPolicy) -> GuardedResolver {
+        GuardedResolver { reach, names: DefaultResolver::default() }
     }
 }
 
@@ -97,7 +97,7 @@ impl Guarded {
 #[error("the host has only private addresses, and this server tells nobody there")]
 pub struct Private;
 
-impl Resolver for Guarded {
+impl Resolver for GuardedResolver {
     fn resolve(
         &self,
         uri: &Uri,
@@ -105,7 +105,7 @@ impl Resolver for Guarded {
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
         let found = self.names.resolve(uri, config, timeout)?;
-        if self.reach == Reach::Anywhere {
+        if self.reach == EgressPolicy::Anywhere {
             return Ok(found);
         }
         let mut open = self.empty();
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_url_names_a_host_that_may_be_told() {
         for good in ["https://example.org/x", "http://example.org:8080", "https://1.1.1.1/"] {
-            assert_eq!(check_url(good, Reach::Public), Ok(()), "{good}");
+            assert_eq!(check_url(good, EgressPolicy::Public), Ok(()), "{good}");
         }
         for bad in [
             "",
@@ -170,9 +170,11 @@ mod tests {
             "http://169.254.169.254/latest",
             "file:///etc",
         ] {
-            assert!(check_url(bad, Reach::Public).is_err(), "{bad}");
+            assert!(check_url(bad, EgressPolicy::Public).is_err(), "{bad}");
         }
-        assert_eq!(check_url("http://127.0.0.1:9/", Reach::Anywhere), Ok(()));
-        assert!(check_url(&format!("https://a/{}", "x".repeat(URL_MAX)), Reach::Public).is_err());
+        assert_eq!(check_url("http://127.0.0.1:9/", EgressPolicy::Anywhere), Ok(()));
+        assert!(
+            check_url(&format!("https://a/{}", "x".repeat(URL_MAX)), EgressPolicy::Public).is_err()
+        );
     }
 }

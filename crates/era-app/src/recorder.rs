@@ -24,19 +24,19 @@ const TIDY_EVERY: Duration = Duration::from_secs(600);
 const VALUES_MAX: u64 = 100_000_000;
 
 /// Values of a task on their way.
-pub type Told = (TaskId, Vec<era_cloud::Sample>);
+pub type SampleBatch = (TaskId, Vec<era_cloud::Sample>);
 
 /// Starts recording, and telling InfluxDB where there is one. It ends when nobody can send any
 /// more and all was recorded.
 pub fn start(
     samples: Samples,
     influx: Option<Influx>,
-) -> (mpsc::Sender<Told>, tokio::task::JoinHandle<()>) {
+) -> (mpsc::Sender<SampleBatch>, tokio::task::JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     (sender, tokio::spawn(run(samples, influx, receiver)))
 }
 
-async fn run(samples: Samples, influx: Option<Influx>, mut told: mpsc::Receiver<Told>) {
+async fn run(samples: Samples, influx: Option<Influx>, mut told: mpsc::Receiver<SampleBatch>) {
     let mut tidied = Instant::now();
     while let Some(first) = told.recv().await {
         let mut batch: Vec<NewSample> = as_new(first).collect();
@@ -68,7 +68,7 @@ async fn run(samples: Samples, influx: Option<Influx>, mut told: mpsc::Receiver<
     }
 }
 
-fn as_new((task, samples): Told) -> impl Iterator<Item = NewSample> {
+fn as_new((task, samples): SampleBatch) -> impl Iterator<Item = NewSample> {
     samples.into_iter().map(move |sample| NewSample {
         job: task.job,
         part: task.part,

@@ -3,7 +3,7 @@
 use era_api::account::Role;
 use era_api::page::{PAGE_DEFAULT, PAGE_MAX};
 use era_core::units::{JobId, UserId};
-use era_store::tables::{JobRow, Seen};
+use era_store::tables::{JobRow, VisibleJobs};
 
 use crate::Services;
 use crate::auth::Caller;
@@ -11,11 +11,11 @@ use crate::error::AppError;
 use crate::wire::Wrong;
 
 /// Whose jobs and events a caller sees: its own, its group's, or all.
-pub fn seen_by(caller: &Caller) -> Seen {
+pub fn seen_by(caller: &Caller) -> VisibleJobs {
     match caller.role {
-        Role::User => Seen::Own(caller.user),
-        Role::GroupAdministrator => Seen::Team(caller.group, caller.user),
-        Role::Administrator => Seen::All,
+        Role::User => VisibleJobs::Own(caller.user),
+        Role::GroupAdministrator => VisibleJobs::Team(caller.group, caller.user),
+        Role::Administrator => VisibleJobs::All,
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Parts {
     /// Who there is, and by what right they ask.
     pub auth: auth::Auth,
     /// Where webhooks may go.
-    pub reach: reach::Reach,
+    pub reach: reach::EgressPolicy,
     /// What follows the journal: tables, and whoever listens.
     pub feed: feed::Feed,
     /// Quotes that were asked and not yet taken.

@@ -10,7 +10,7 @@ use era_api::page::PageAsk;
 use era_core::ledger::Account;
 use era_core::units::{Time, UserId};
 
-use crate::auth::token::Live;
+use crate::auth::token::LiveToken;
 use crate::auth::{
     Caller, Issued, LoginError, NewSession, OWN_MACHINE, Session, TOKENS_MAX, UserEntry, scopes_of,
 };
@@ -63,7 +63,7 @@ pub async fn log_out(services: &Services, session: &Session, from: IpAddr) -> Re
     Ok(())
 }
 
-fn describe(services: &Services, user: &UserEntry, live: &Live) -> Me {
+fn describe(services: &Services, user: &UserEntry, live: &LiveToken) -> Me {
     let balance = services.driver.snapshot().ledger().balance(Account::Wallet(user.id));
     Me {
         id: user.id.0,
@@ -121,7 +121,7 @@ fn account(services: &Services, name: &str) -> Result<UserId, AppError> {
     found.ok_or_else(|| AppError::not_found("user", name))
 }
 
-fn info(live: &Live) -> TokenInfo {
+fn info(live: &LiveToken) -> TokenInfo {
     TokenInfo {
         id: live.id.clone(),
         label: live.label.clone(),

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use era_api::settings::Settings;
+use era_api::settings::SettingsView;
 use era_core::Command;
 
 use crate::answer::audited;
@@ -11,8 +11,8 @@ use crate::error::AppError;
 use crate::{Services, wire};
 
 /// All settings in force.
-pub fn get(services: &Services) -> Settings {
-    Settings(wire::settings(services.driver.snapshot().settings()))
+pub fn get(services: &Services) -> SettingsView {
+    SettingsView(wire::settings(services.driver.snapshot().settings()))
 }
 
 /// Changes those that are named. For administrators.
@@ -20,7 +20,7 @@ pub async fn change(
     services: &Services,
     caller: &Caller,
     from: IpAddr,
-    Settings(changes): Settings,
+    SettingsView(changes): SettingsView,
 ) -> Result<(), AppError> {
     caller.administers()?;
     let settings = wire::settings_put(services.driver.snapshot().settings(), &changes)?;

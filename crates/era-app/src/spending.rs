@@ -57,14 +57,15 @@ pub async fn of_account(
     let account = seen::account(services, caller, &user).await?;
     let hours = services.feed.tables().spending(account, from, to).await?;
     let step = span(step_s);
-    let mut stretches: BTreeMap<Time, BTreeMap<Option<String>, tables::Spent>> = BTreeMap::new();
+    let mut stretches: BTreeMap<Time, BTreeMap<Option<String>, tables::SpendingRow>> =
+        BTreeMap::new();
     for hour in hours {
         let begin = Time(hour.hour * tables::HOUR_MS).max(from);
         let begin = from + Span(begin.since(from).ms() / step.ms() * step.ms());
         let sum = stretches.entry(begin).or_default().entry(hour.project).or_default();
         *sum = plus(*sum, hour.spent);
     }
-    let stretch = |(from, projects): (Time, BTreeMap<Option<String>, tables::Spent>)| {
+    let stretch = |(from, projects): (Time, BTreeMap<Option<String>, tables::SpendingRow>)| {
         let projects = projects.into_iter().map(|(project, sum)| spent(project, sum)).collect();
         SpendingStretch { from: stamp(from), projects }
     };
@@ -94,12 +95,16 @@ pub async fn of_group(
     Ok(Chargeback { group: name, from: stamp(from), to: stamp(to), lines })
 }
 
-fn plus(a: tables::Spent, b: tables::Spent) -> tables::Spent {
+fn plus(a: tables::SpendingRow, b: tables::SpendingRow) -> tables::SpendingRow {
     let unit_ms = std::array::from_fn(|at| a.unit_ms[at].saturating_add(b.unit_ms[at]));
-    tables::Spent { charged: a.charged + b.charged, refunded: a.refunded + b.refunded, unit_ms }
+    tables::SpendingRow {
+        charged: a.charged + b.charged,
+        refunded: a.refunded + b.refunded,
+        unit_ms,
+    }
 }
 
-fn spent(project: Option<String>, sum: tables::Spent) -> Spent {
+fn spent(project: Option<String>, sum: tables::SpendingRow) -> Spent {
     let hours = |at: usize, whole: f64| sum.unit_ms[at] as f64 / 3_600_000.0 / whole;
     Spent {
         project,

@@ -8,8 +8,8 @@ use era_api::image::NewImage;
 use era_api::job::{Work, WorkInput};
 use era_cloud::Staged;
 use era_core::units::UserId;
-use era_store::accounts::{Accounts, ImageRow};
-use era_store::files::{Files, Hash, StagedFile};
+use era_store::accounts::{AccountTables, ImageRow};
+use era_store::files::{ContentHash, Files, StagedFile};
 
 use crate::driver::Handle;
 use crate::files::owner_as_viewer;
@@ -27,7 +27,7 @@ pub struct FromFiles {
     /// Who there is, and in which group.
     pub driver: Handle,
     /// The catalogue of images.
-    pub catalogue: Accounts,
+    pub catalogue: AccountTables,
 }
 
 impl Staging for FromFiles {
@@ -43,7 +43,7 @@ impl Staging for FromFiles {
             let mut material = Material::default();
             if let Some(code) = &work.code {
                 let no_tree = |_| Unstaged::ForGood(format!("`{code}` is no tree"));
-                let hash: Hash = code.parse().map_err(no_tree)?;
+                let hash: ContentHash = code.parse().map_err(no_tree)?;
                 self.files.check_usable(&viewer, hash).await?;
                 let files = self.files.stage(hash).await?;
                 material.code = files.into_iter().map(|file| staged(file, None)).collect();
@@ -68,7 +68,11 @@ impl Staging for FromFiles {
 }
 
 impl FromFiles {
-    async fn input(&self, tree: Option<Hash>, input: &WorkInput) -> Result<Vec<Staged>, Unstaged> {
+    async fn input(
+        &self,
+        tree: Option<ContentHash>,
+        input: &WorkInput,
+    ) -> Result<Vec<Staged>, Unstaged> {
         let Some(tree) = tree else { return Ok(Vec::new()) };
         let name = input.data.split_once('/').map_or(input.data.as_str(), |(_, name)| name);
         let place = input.path.clone().unwrap_or_else(|| format!("inputs/{name}"));
@@ -78,7 +82,7 @@ impl FromFiles {
 }
 
 /// A tree as a note has it.
-fn noted(tree: Option<&str>) -> Result<Option<Hash>, Unstaged> {
+fn noted(tree: Option<&str>) -> Result<Option<ContentHash>, Unstaged> {
     let no_tree = |_| Unstaged::ForGood("its note names something that is no tree".to_owned());
     tree.map(|tree| tree.parse()).transpose().map_err(no_tree)
 }
@@ -95,7 +99,11 @@ fn staged(file: StagedFile, below: Option<&str>) -> Staged {
 /// known; else what it names is the reference, or a Dockerfile of its code. Any account may
 /// publish under any name, so a bare name is an entry's only where its publisher is the user or
 /// an administrator: nobody else's `ubuntu` takes the place of the world's.
-async fn named_image(catalogue: &Accounts, user: &str, named: &str) -> Result<String, Unstaged> {
+async fn named_image(
+    catalogue: &AccountTables,
+    user: &str,
+    named: &str,
+) -> Result<String, Unstaged> {
     let by = named.strip_prefix(BY).and_then(|rest| rest.split_once('/'));
     let row = catalogue.image(by.map_or(named, |(_, name)| name)).await?;
     let row = match (row, by) {
@@ -113,7 +121,11 @@ async fn named_image(catalogue: &Accounts, user: &str, named: &str) -> Result<St
 }
 
 /// Whether an entry of the catalogue is what a user means by its bare name.
-async fn counts_for(catalogue: &Accounts, user: &str, row: &ImageRow) -> Result<bool, Unstaged> {
+async fn counts_for(
+    catalogue: &AccountTables,
+    user: &str,
+    row: &ImageRow,
+) -> Result<bool, Unstaged> {
     if row.published_by == user {
         return Ok(true);
     }
@@ -127,7 +139,7 @@ mod tests {
     use era_store::Store;
     use era_store::accounts::{GroupRow, UserRow};
 
-    async fn published(rows: &Accounts, by: &str, name: &str) {
+    async fn published(rows: &AccountTables, by: &str, name: &str) {
         let details = format!(r#"{{"name": "{name}", "reference": "r:5000/{by}/{name}:1"}}"#);
         let (name, published_by) = (name.to_owned(), by.to_owned());
         let row = ImageRow { name, details, published_by, published: 0 };

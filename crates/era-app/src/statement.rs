@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use era_api::account::{StatementFilter, StatementLine};
+use era_api::account::{StatementFilter, StatementLineView};
 use era_api::{Credits, Page};
-use era_core::ledger::Reason;
+use era_core::ledger::PostingReason;
 use era_core::units::UserId;
 use era_store::tables::{StatementQuery, StatementRow};
 
@@ -23,11 +23,12 @@ pub async fn of_wallet(
     caller: &Caller,
     user: &str,
     filter: &StatementFilter,
-) -> Result<Page<StatementLine>, AppError> {
+) -> Result<Page<StatementLineView>, AppError> {
     let bad = || AppError::bad_field("cursor", Wrong::Cursor);
     let before = filter.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
-    let reasons = filter.reason.as_deref().map(|text| words::<Reason>("reason", text));
-    let reasons: BTreeSet<Reason> = reasons.transpose()?.unwrap_or_default().into_iter().collect();
+    let reasons = filter.reason.as_deref().map(|text| words::<PostingReason>("reason", text));
+    let reasons: BTreeSet<PostingReason> =
+        reasons.transpose()?.unwrap_or_default().into_iter().collect();
     let mut query = StatementQuery {
         before: before.transpose()?,
         reasons: reasons.into_iter().filter_map(written).collect(),
@@ -50,7 +51,7 @@ pub async fn of_job(
     services: &Services,
     caller: &Caller,
     id: u64,
-) -> Result<Vec<StatementLine>, AppError> {
+) -> Result<Vec<StatementLineView>, AppError> {
     let job = seen::job(services, caller, id).await?;
     let tables = services.feed.tables();
     let rows = tables.statement_of_job(job.account, job.id, JOB_LINES_MAX).await?;
@@ -58,12 +59,12 @@ pub async fn of_job(
 }
 
 /// A reason as the tables write it.
-fn written(reason: Reason) -> Option<String> {
+fn written(reason: PostingReason) -> Option<String> {
     serde_json::to_value(reason).ok()?.as_str().map(str::to_owned)
 }
 
-fn line(row: &StatementRow) -> StatementLine {
-    StatementLine {
+fn line(row: &StatementRow) -> StatementLineView {
+    StatementLineView {
         seq: row.seq,
         at: stamp(row.at),
         job: row.job.map(|job| job.0),

@@ -9,7 +9,7 @@ use era_store::tables::Projector;
 use era_store::{Place, Store};
 
 pub use era_store::backup::{Backup, BackupError, backup, restore};
-pub use era_store::copy::{Copied, CopyError, Progress, copy};
+pub use era_store::copy::{Copied, CopyError, CopyProgress, copy};
 
 /// Makes the tables anew from the journal's first entry; says how many entries it has.
 pub async fn rebuild(folder: &Path, database: &Place) -> Result<u64, BackupError> {

@@ -4,21 +4,23 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use era_api::Page;
-use era_api::account::{Grant, NewUser, Quota, Role, User, UserEdit, UserFilter, UserMade, Wallet};
+use era_api::account::{
+    Grant, NewUser, QuotaView, Role, UserEdit, UserFilter, UserMade, UserView, Wallet,
+};
 use era_api::page::NameFilter;
 use era_core::ledger::Account;
-use era_core::refusal::Scope;
+use era_core::refusal::QuotaScope;
 
 use crate::auth::{self, AccountError, Caller, UserEntry};
 use crate::error::AppError;
 use crate::wire::{Wrong, credits, money, stamp};
 use crate::{Services, audit, paging, quota};
 
-async fn describe(services: &Services, user: &UserEntry) -> Result<User, AppError> {
+async fn describe(services: &Services, user: &UserEntry) -> Result<UserView, AppError> {
     let stored = services.files.used(user.id).await.map_err(|error| AppError::internal(&error))?;
     let state = services.driver.snapshot();
     let limits = state.accounts().user(user.id).map(|user| user.quota).unwrap_or_default();
-    Ok(User {
+    Ok(UserView {
         id: user.id.0,
         name: user.name.clone(),
         group: services.auth.directory().group_name(user.group),
@@ -27,7 +29,7 @@ async fn describe(services: &Services, user: &UserEntry) -> Result<User, AppErro
         enabled: user.enabled,
         balance: credits(state.ledger().balance(Account::Wallet(user.id))),
         quota: quota::write(&limits, user.storage_bytes),
-        used: quota::used(&state, Scope::User(user.id), stored),
+        used: quota::used(&state, QuotaScope::User(user.id), stored),
     })
 }
 
@@ -43,7 +45,7 @@ pub async fn list(
     services: &Services,
     caller: &Caller,
     filter: UserFilter,
-) -> Result<Page<User>, AppError> {
+) -> Result<Page<UserView>, AppError> {
     let UserFilter { search, role, group, enabled, cursor, limit } = filter;
     let directory = services.auth.directory();
     let after = cursor.as_deref().unwrap_or_default();
@@ -80,7 +82,7 @@ pub async fn make(
     Ok(UserMade { user: describe(services, &user).await?, password })
 }
 
-pub async fn get(services: &Services, caller: &Caller, name: &str) -> Result<User, AppError> {
+pub async fn get(services: &Services, caller: &Caller, name: &str) -> Result<UserView, AppError> {
     let user = seen(services, caller, name)?;
     describe(services, &user).await
 }
@@ -107,8 +109,8 @@ pub async fn set_quota(
     caller: &Caller,
     from: IpAddr,
     name: &str,
-    wanted: Quota,
-) -> Result<User, AppError> {
+    wanted: QuotaView,
+) -> Result<UserView, AppError> {
     let user = seen(services, caller, name)?;
     if !caller.heads(user.group) {
         return Err(AppError::forbidden("only administrators of the group set quotas: ask one"));
@@ -153,7 +155,7 @@ fn purse(services: &Services, user: &UserEntry) -> Wallet {
     let ledger = state.ledger();
     let theirs = state.jobs().filter(|job| job.user == user.id && job.ended.is_none());
     let escrow: i64 = theirs.map(|job| ledger.balance(Account::Escrow(job.id)).0).sum();
-    let spent = state.usage().used(Scope::User(user.id), state.now()).micro_credits;
+    let spent = state.usage().used(QuotaScope::User(user.id), state.now()).micro_credits;
     let (from, to) = state.usage().period().around(state.now());
     Wallet {
         period_from: stamp(from),
@@ -163,8 +165,8 @@ fn purse(services: &Services, user: &UserEntry) -> Wallet {
         escrow: era_api::Credits(escrow),
         spent: quota::spent(spent),
         budgets: quota::budgets(&state, user.id, |scope| match scope {
-            Scope::User(_) => user.name.clone(),
-            Scope::Group(group) => services.auth.directory().group_name(group),
+            QuotaScope::User(_) => user.name.clone(),
+            QuotaScope::Group(group) => services.auth.directory().group_name(group),
         }),
     }
 }

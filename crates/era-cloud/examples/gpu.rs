@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use era_cloud::discover::{Machine, this_machine};
-use era_cloud::log::{LogReader, LogWriter, Only, Stream, Told};
+use era_cloud::log::{LogDirective, LogReader, LogWriter, Only, Stream};
 use era_cloud::usage::{Idle, IdleRule, Sampler, Watched};
 use era_core::job::TaskId;
 use era_core::units::{JobId, Span, Time};
@@ -91,10 +91,10 @@ fn run_job(machine: &Machine, gpus: &[u8]) -> Result<Option<f64>, Failed> {
         std::env::temp_dir().join(format!("era-gpu-{}-{}", std::process::id(), gpus.len()));
     let mut log = LogWriter::open(&folder, task, 1 << 20);
     let mut devices = None;
-    let mut hear = |told: Vec<Told>| {
+    let mut hear = |told: Vec<LogDirective>| {
         for told in told {
             println!("told: {told:?}");
-            if let Told::Samples(samples) = told {
+            if let LogDirective::Samples(samples) = told {
                 devices = samples.iter().find(|s| s.name == "devices").map(|s| s.value).or(devices);
             }
         }

@@ -8,9 +8,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use era_cloud::local::{Local, LocalOptions};
-use era_cloud::task::Settings;
-use era_cloud::{Executor, Launch, Limits, Order, Report, TaskSpec};
+use era_cloud::local::{LocalExecutor, LocalOptions};
+use era_cloud::task::SupervisorSettings;
+use era_cloud::{Executor, ExecutorReport, Launch, Order, TaskLimits, TaskSpec};
 use era_core::job::TaskId;
 use era_core::resources::Resources;
 use era_core::units::{JobId, NodeId, Time, UserId};
@@ -46,9 +46,12 @@ async fn measure(tasks: usize, at_once: usize) -> Result<serde_json::Value, Fail
         folder: folder.join("shim"),
         program: std::env::current_exe()?,
         arguments: vec!["--shim".into()],
-        settings: Settings { hidden: vec![folder.clone()], ..Settings::default() },
+        settings: SupervisorSettings {
+            hidden: vec![folder.clone()],
+            ..SupervisorSettings::default()
+        },
     };
-    let local = Local::start(options, tell).await?;
+    let local = LocalExecutor::start(options, tell).await?;
     let bare_before = bare(tasks.min(2_000), at_once)?;
 
     let begun = Instant::now();
@@ -59,11 +62,11 @@ async fn measure(tasks: usize, at_once: usize) -> Result<serde_json::Value, Fail
             next += 1;
         }
         match told.recv().await.ok_or("the supervisor is gone")? {
-            Report::Exited { task, code: 0, .. } => {
+            ExecutorReport::Exited { task, code: 0, .. } => {
                 local.acknowledge(task);
                 done += 1;
             }
-            Report::Started { .. } | Report::Samples { .. } => {}
+            ExecutorReport::Started { .. } | ExecutorReport::Samples { .. } => {}
             other => return Err(format!("{other:?}").into()),
         }
     }
@@ -110,8 +113,8 @@ fn wait_first(running: &mut VecDeque<std::process::Child>) -> Result<(), Failed>
 
 /// One task at a time on an idle supervisor: the median time to its start, and to its end.
 async fn alone(
-    local: &Local,
-    told: &mut mpsc::Receiver<Report>,
+    local: &LocalExecutor,
+    told: &mut mpsc::Receiver<ExecutorReport>,
     folder: &std::path::Path,
 ) -> Result<(f64, f64), Failed> {
     let (mut starts, mut ends) = (Vec::new(), Vec::new());
@@ -121,8 +124,8 @@ async fn alone(
         local.carry_out(Order::Launch(launch(folder, 1_000_000 + n)));
         loop {
             match told.recv().await.ok_or("the supervisor is gone")? {
-                Report::Started { .. } => starts.push(begun.elapsed()),
-                Report::Exited { task, .. } => {
+                ExecutorReport::Started { .. } => starts.push(begun.elapsed()),
+                ExecutorReport::Exited { task, .. } => {
                     ends.push(begun.elapsed());
                     local.acknowledge(task);
                     break;
@@ -165,7 +168,7 @@ fn launch(folder: &std::path::Path, job: u64) -> Launch {
             alone: true,
             terminal: false,
             array: None,
-            limits: Limits::default(),
+            limits: TaskLimits::default(),
         }),
     }
 }

@@ -11,7 +11,7 @@ use era_core::units::{JobId, NodeId, Span, Time, UserId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::secrets::Secrets;
+use crate::secrets::TaskSecrets;
 use crate::terminal::{Attaching, NoTerminal};
 
 /// Carries out orders on the nodes that are its own. Never blocks: an order is queued, and what
@@ -20,7 +20,7 @@ pub trait Executor: Send + Sync {
     /// Carries out an order. The same order again changes nothing.
     fn carry_out(&self, order: Order);
 
-    /// The end of a task ([`Report::Exited`] or [`Report::Lost`]) was acted upon durably: it need
+    /// The end of a task ([`ExecutorReport::Exited`] or [`ExecutorReport::Lost`]) was acted upon durably: it need
     /// not be told again. Only ends are acknowledged. Were starts acknowledged too, the word for a
     /// start could cross with the end on its way, and the end would be forgotten unheard.
     fn acknowledge(&self, task: TaskId);
@@ -37,7 +37,7 @@ pub trait Executor: Send + Sync {
     /// What had ended without acknowledgement when it was started, and what was known of it
     /// before, if it can say so before time goes on for the scheduler. All of it is reported as
     /// well.
-    fn ended_before(&self) -> Vec<Report> {
+    fn ended_before(&self) -> Vec<ExecutorReport> {
         Vec::new()
     }
 
@@ -79,7 +79,7 @@ pub trait Executor: Send + Sync {
 pub const PEERS_MAX: u32 = 1_000;
 
 /// Where an executor's reports go.
-pub type Reports = mpsc::Sender<Report>;
+pub type Reports = mpsc::Sender<ExecutorReport>;
 
 /// What an executor is told to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -173,8 +173,8 @@ pub struct TaskSpec {
     /// The user's environment variables.
     pub env: BTreeMap<String, String>,
     /// Variables that nobody else may see.
-    #[serde(default, skip_serializing_if = "Secrets::is_empty")]
-    pub secrets: Secrets,
+    #[serde(default, skip_serializing_if = "TaskSecrets::is_empty")]
+    pub secrets: TaskSecrets,
     /// The code, which becomes the working folder: files to copy.
     pub code: Vec<Staged>,
     /// Data that it sees read-only: files or folders, by path in the working folder. Those under
@@ -196,7 +196,7 @@ pub struct TaskSpec {
     /// Index in an array: the first job of it, this one's index, how many there are.
     pub array: Option<(JobId, u32, u32)>,
     /// Limits beside the resources.
-    pub limits: Limits,
+    pub limits: TaskLimits,
 }
 
 /// A file or folder that is there before the task starts.
@@ -212,7 +212,7 @@ pub struct Staged {
 
 /// Limits beside the resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct TaskLimits {
     /// Most processes and threads.
     pub processes: u32,
     /// Most bytes of log that are kept for a task; older ones go first.
@@ -221,16 +221,16 @@ pub struct Limits {
     pub disk_bytes: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { processes: 4096, log_bytes: 256 << 20, disk_bytes: 64 << 30 }
+impl Default for TaskLimits {
+    fn default() -> TaskLimits {
+        TaskLimits { processes: 4096, log_bytes: 256 << 20, disk_bytes: 64 << 30 }
     }
 }
 
 /// What an executor has to say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Report {
+pub enum ExecutorReport {
     /// A task runs: its first instruction was at `at` or a moment later, and never before.
     Started {
         task: TaskId,
@@ -288,30 +288,30 @@ pub enum Report {
     },
 }
 
-impl Report {
+impl ExecutorReport {
     /// Whose life it is about.
     pub fn task(&self) -> Option<TaskId> {
         match self {
-            Report::Started { task, .. }
-            | Report::Exited { task, .. }
-            | Report::Lost { task, .. }
-            | Report::Checkpointed { task, .. }
-            | Report::GpusIdle { task }
-            | Report::Samples { task, .. } => Some(*task),
-            Report::Node(_)
-            | Report::NodeLost { .. }
-            | Report::NodeDrained { .. }
-            | Report::NodeResumed { .. }
-            | Report::NodesAre { .. } => None,
+            ExecutorReport::Started { task, .. }
+            | ExecutorReport::Exited { task, .. }
+            | ExecutorReport::Lost { task, .. }
+            | ExecutorReport::Checkpointed { task, .. }
+            | ExecutorReport::GpusIdle { task }
+            | ExecutorReport::Samples { task, .. } => Some(*task),
+            ExecutorReport::Node(_)
+            | ExecutorReport::NodeLost { .. }
+            | ExecutorReport::NodeDrained { .. }
+            | ExecutorReport::NodeResumed { .. }
+            | ExecutorReport::NodesAre { .. } => None,
         }
     }
 
     /// Puts what is told of tasks that are over in the order in which they ended, those of which
     /// nobody knows when last: how a gang ended is how the first of it did that failed. What is
     /// told of one task stays as it is.
-    pub fn put_in_order(told: &mut [Report]) {
-        let end = |report: &Report| match report {
-            Report::Exited { task, at, .. } => Some((*task, *at)),
+    pub fn put_in_order(told: &mut [ExecutorReport]) {
+        let end = |report: &ExecutorReport| match report {
+            ExecutorReport::Exited { task, at, .. } => Some((*task, *at)),
             _ => None,
         };
         let ends: BTreeMap<TaskId, Time> = told.iter().filter_map(end).collect();

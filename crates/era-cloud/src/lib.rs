@@ -2,7 +2,7 @@
 //!
 //! The scheduler decides; an [`Executor`] carries out. Orders are idempotent by
 //! ([`TaskId`](era_core::job::TaskId)), so an order that is given again after a crash changes
-//! nothing, and what an executor has to say comes back as [`Report`]s, each until it is
+//! nothing, and what an executor has to say comes back as [`ExecutorReport`]s, each until it is
 //! acknowledged. Prices, queues and users' rights are not known here.
 
 pub mod celery;
@@ -26,8 +26,8 @@ mod terminal;
 pub mod usage;
 
 pub use executor::{
-    Ending, Executor, FoundNode, Launch, Limits, Order, PEERS_MAX, Report, Reports, Sample, Staged,
-    TaskSpec,
+    Ending, Executor, ExecutorReport, FoundNode, Launch, Order, PEERS_MAX, Reports, Sample, Staged,
+    TaskLimits, TaskSpec,
 };
-pub use secrets::Secrets;
+pub use secrets::TaskSecrets;
 pub use terminal::{Attached, Attaching, NoTerminal, Shown, Typed};

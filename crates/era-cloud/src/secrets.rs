@@ -11,24 +11,24 @@ use serde::{Deserialize, Serialize};
 /// A task's secrets by the names of their variables, with their values or without.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Secrets(BTreeMap<String, Option<String>>);
+pub struct TaskSecrets(BTreeMap<String, Option<String>>);
 
 // Values are not shown, wherever this is.
-impl fmt::Debug for Secrets {
+impl fmt::Debug for TaskSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-impl Secrets {
+impl TaskSecrets {
     /// With their values.
-    pub fn new(values: BTreeMap<String, String>) -> Secrets {
-        Secrets(values.into_iter().map(|(name, value)| (name, Some(value))).collect())
+    pub fn new(values: BTreeMap<String, String>) -> TaskSecrets {
+        TaskSecrets(values.into_iter().map(|(name, value)| (name, Some(value))).collect())
     }
 
     /// Their names alone.
-    pub fn named(names: &[String]) -> Secrets {
-        Secrets(names.iter().map(|name| (name.clone(), None)).collect())
+    pub fn named(names: &[String]) -> TaskSecrets {
+        TaskSecrets(names.iter().map(|name| (name.clone(), None)).collect())
     }
 
     /// Whether there are none.
@@ -58,8 +58,8 @@ impl Secrets {
 
     /// Their names alone.
     #[must_use]
-    pub fn without_values(&self) -> Secrets {
-        Secrets(self.0.keys().map(|name| (name.clone(), None)).collect())
+    pub fn without_values(&self) -> TaskSecrets {
+        TaskSecrets(self.0.keys().map(|name| (name.clone(), None)).collect())
     }
 }
 
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn values_are_not_shown_and_can_be_left_out() {
-        let all = Secrets::new(BTreeMap::from([("HF_TOKEN".into(), "hf_1".into())]));
+        let all = TaskSecrets::new(BTreeMap::from([("HF_TOKEN".into(), "hf_1".into())]));
         assert_eq!(format!("{all:?}"), "{\"HF_TOKEN\"}");
         assert_eq!(serde_json::to_string(&all).expect("JSON"), r#"{"HF_TOKEN":"hf_1"}"#);
         let bare = all.without_values();
         assert_eq!(serde_json::to_string(&bare).expect("JSON"), r#"{"HF_TOKEN":null}"#);
-        assert_eq!(bare, Secrets::named(&["HF_TOKEN".into()]));
+        assert_eq!(bare, TaskSecrets::named(&["HF_TOKEN".into()]));
         assert!(bare.lack_values() && bare.has("HF_TOKEN") && bare.values().next().is_none());
-        assert!(!all.lack_values() && !Secrets::default().lack_values());
+        assert!(!all.lack_values() && !TaskSecrets::default().lack_values());
     }
 }

@@ -48,14 +48,14 @@ pub async fn read(bus: &Bus) -> Result<Values, BusError> {
 
 /// Settings that are watched.
 #[derive(Debug)]
-pub struct Settings {
+pub struct WatchedSettings {
     values: watch::Receiver<Values>,
     task: JoinHandle<()>,
 }
 
-impl Settings {
+impl WatchedSettings {
     /// Begins to watch.
-    pub fn watch(bus: Bus) -> Settings {
+    pub fn watch(bus: Bus) -> WatchedSettings {
         let (tell, values) = watch::channel(Values::default());
         let task = tokio::spawn(async move {
             while !tell.is_closed() {
@@ -65,7 +65,7 @@ impl Settings {
                 }
             }
         });
-        Settings { values, task }
+        WatchedSettings { values, task }
     }
 
     /// What is in force, as far as it is known here.
@@ -79,7 +79,7 @@ impl Settings {
     }
 }
 
-impl Drop for Settings {
+impl Drop for WatchedSettings {
     fn drop(&mut self) {
         self.task.abort();
     }

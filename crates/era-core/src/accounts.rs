@@ -9,7 +9,7 @@ use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 
 use crate::quota::{Dimension, Quota};
-use crate::refusal::{Refusal, Scope};
+use crate::refusal::{QuotaScope, Refusal};
 use crate::units::{GroupId, UserId};
 
 /// Most users.
@@ -70,23 +70,23 @@ pub enum Actor {
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Accounts {
     users: OrdMap<UserId, User>,
-    groups: OrdMap<GroupId, Entry>,
+    groups: OrdMap<GroupId, GroupSums>,
 }
 
 /// A group, with the sums of its users' limits: adding a user to a group of thousands must not
 /// walk through all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+struct GroupSums {
     group: Group,
-    sums: Sums,
+    sums: LimitSums,
 }
 
 /// For each dimension, the sum of the users' limits. 128 bits hold any number of users' largest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Sums([u128; Dimension::COUNT]);
+struct LimitSums([u128; Dimension::COUNT]);
 
-impl Sums {
-    fn plus(mut self, quota: &Quota) -> Sums {
+impl LimitSums {
+    fn plus(mut self, quota: &Quota) -> LimitSums {
         for (sum, dimension) in self.0.iter_mut().zip(Dimension::ALL) {
             *sum += u128::from(quota.limit(dimension).unwrap_or(0));
         }
@@ -94,7 +94,7 @@ impl Sums {
     }
 
     /// Only for a quota that was added before.
-    fn minus(mut self, quota: &Quota) -> Sums {
+    fn minus(mut self, quota: &Quota) -> LimitSums {
         for (sum, dimension) in self.0.iter_mut().zip(Dimension::ALL) {
             *sum -= u128::from(quota.limit(dimension).unwrap_or(0));
         }
@@ -141,10 +141,10 @@ impl Accounts {
     }
 
     /// The quotas that bind a user: its own, then its group's.
-    pub fn quotas(&self, user: UserId) -> Result<[(Scope, &Quota); 2], Refusal> {
+    pub fn quotas(&self, user: UserId) -> Result<[(QuotaScope, &Quota); 2], Refusal> {
         let user = self.user(user)?;
         let group = self.group(user.group)?;
-        Ok([(Scope::User(user.id), &user.quota), (Scope::Group(group.id), &group.quota)])
+        Ok([(QuotaScope::User(user.id), &user.quota), (QuotaScope::Group(group.id), &group.quota)])
     }
 
     /// Creates a group, or replaces one and keeps its users.
@@ -155,10 +155,10 @@ impl Accounts {
             None if self.groups.len() >= GROUPS_MAX => {
                 return Err(Refusal::Limit { what: "groups".into(), limit: GROUPS_MAX });
             }
-            None => Sums::default(),
+            None => LimitSums::default(),
         };
         sums.within(&group)?;
-        self.groups.insert(group.id, Entry { group, sums });
+        self.groups.insert(group.id, GroupSums { group, sums });
         Ok(())
     }
 
@@ -212,7 +212,7 @@ impl Accounts {
     /// Re-derives what must always hold: each user has a group, the sums are right, and the rule
     /// that binds them is kept.
     pub fn check(&self) -> Result<(), String> {
-        let mut sums: OrdMap<GroupId, Sums> = OrdMap::new();
+        let mut sums: OrdMap<GroupId, LimitSums> = OrdMap::new();
         for (id, user) in &self.users {
             self.group(user.group).map_err(|refusal| format!("{id}: {refusal}"))?;
             if user.id != *id {
@@ -231,7 +231,7 @@ impl Accounts {
         Ok(())
     }
 
-    fn entry(&self, group: GroupId) -> Result<&Entry, Refusal> {
+    fn entry(&self, group: GroupId) -> Result<&GroupSums, Refusal> {
         self.groups.get(&group).ok_or(Refusal::UnknownGroup { group })
     }
 }
@@ -313,8 +313,8 @@ mod tests {
         let mut accounts = two_groups();
         accounts.put_user(user(3, 1, Quota::UNLIMITED)).unwrap();
         let [own, shared] = accounts.quotas(UserId(3)).unwrap();
-        assert_eq!(own, (Scope::User(UserId(3)), &Quota::UNLIMITED));
-        assert_eq!(shared, (Scope::Group(GroupId(1)), &gpus(8000)));
+        assert_eq!(own, (QuotaScope::User(UserId(3)), &Quota::UNLIMITED));
+        assert_eq!(shared, (QuotaScope::Group(GroupId(1)), &gpus(8000)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Re-derives every invariant of a state from what decides it. Slow, for tests and doctors.
 
-use crate::calendar::{Lane, Layer, Row};
+use crate::calendar::{Layer, Load, NodeCalendar};
 use crate::estimate::history::HISTORIES_MAX;
 use crate::input::AFTER_MAX;
 use crate::job::{After, Job, Outcome, Part, Phase, When};
@@ -41,7 +41,7 @@ fn capacity_is_never_exceeded(state: &State) -> Result<(), String> {
             }
         }
         let after = state.now + Span(1);
-        let given: Row = lane.peak(state.now, after, after);
+        let given: Load = lane.peak(state.now, after, after);
         if !lane.within_capacity(&given) {
             let who = booked_at(lane, state.now);
             return Err(format!("{id} gives more than it has at {}: {who}", state.now));
@@ -64,7 +64,7 @@ fn predictions_follow(state: &State) -> Result<(), String> {
     if kept > HISTORIES_MAX { Err(format!("{kept} histories are remembered")) } else { Ok(()) }
 }
 
-fn booked_at(lane: &Lane, at: Time) -> String {
+fn booked_at(lane: &NodeCalendar, at: Time) -> String {
     let there = lane.bookings().iter().filter(|b| b.from <= at && at < b.to);
     there
         .map(|b| format!("{:?} {:?} {:?}", b.layer, b.holder, b.take))
@@ -185,7 +185,8 @@ fn derived_parts_follow(state: &State) -> Result<(), String> {
     }
     let shadows =
         state.calendar.pools().iter().flat_map(|p| &p.lanes).flat_map(|l| l.bookings()).any(|b| {
-            b.layer == Layer::Soft && matches!(b.holder, crate::calendar::Holder::Hold { .. })
+            b.layer == Layer::Soft
+                && matches!(b.holder, crate::calendar::BookingHolder::Hold { .. })
         });
     if shadows { Err("a pass left a shadow behind".into()) } else { Ok(()) }
 }

@@ -48,7 +48,7 @@ pub struct Node {
     pub stop_at: Option<Time>,
     /// Kept for large or high-level jobs by its domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<Keep>,
+    pub kept: Option<NodeReservation>,
     /// In the part of its pool that is closed to promises.
     #[serde(default)]
     pub closed: bool,
@@ -138,12 +138,12 @@ pub struct DomainKeep {
     /// The share of its nodes, rounded up.
     pub share: Milli,
     /// Who may use them.
-    pub keep: Keep,
+    pub keep: NodeReservation,
 }
 
 /// Who may use a kept node: jobs of at least so many GPUs, or users of at least this level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keep {
+pub struct NodeReservation {
     /// GPUs of the whole request, in thousandths.
     pub gpus_min: u64,
     /// Level of the user.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Purpose;
-use crate::job::{Deal, Job, Part, Task};
+use crate::job::{Job, JobTerms, Part, Task};
 use crate::ledger::Account;
 use crate::market::fixed_price;
 use crate::queue::{PolicyRule, Queue};
-use crate::reason::Reason;
+use crate::reason::WaitReason;
 use crate::refusal::Refusal;
 use crate::resources::Resource;
 use crate::scheduler::{
@@ -47,7 +47,7 @@ pub enum Explanation {
         /// When it is likely to start.
         start: Option<Estimate>,
         /// Why not now.
-        reason: Reason,
+        reason: WaitReason,
     },
     /// It is over.
     Ended { at: Time },
@@ -74,18 +74,18 @@ pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
         let begun = run.tasks.iter().any(|task| *task != Task::Launching);
         return Ok(Explanation::Running { since: run.since, until: run.plan.to, begun });
     }
-    if let Deal::Promise(_) = job.deal {
+    if let JobTerms::Promise(_) = job.deal {
         let plans = || job.parts.iter().filter_map(Part::plan);
         let start = plans().map(|p| p.from).min().unwrap_or_default();
         let finish = plans().map(|p| p.to).max().unwrap_or_default();
         return Ok(Explanation::Promised { start, finish });
     }
     if let Some(before) = job.after.first() {
-        let reason = Reason::After { job: before.job, when: before.when };
+        let reason = WaitReason::After { job: before.job, when: before.when };
         return Ok(Explanation::Waiting { position: 0, start: None, reason });
     }
     let Some(terms) = job.queue() else {
-        return Ok(Explanation::Waiting { position: 0, start: None, reason: Reason::NextPass });
+        return Ok(Explanation::Waiting { position: 0, start: None, reason: WaitReason::NextPass });
     };
     let plans = Plans::of(state);
     let paper = Paper::of(state, state.queue(&terms.queue)?, &plans);
@@ -213,11 +213,11 @@ impl Paper<'_> {
         can_start.then(|| self.estimate(state, job)).flatten()
     }
 
-    fn reason(&self, state: &State, job: &Job, position: u32) -> Reason {
+    fn reason(&self, state: &State, job: &Job, position: u32) -> WaitReason {
         let running = running_of(state, self.queue);
         match admission(state, self.queue, job, &running) {
             // Beyond its share it may still have what others leave.
-            Err(Reason::ShareUsed { .. }) if self.queue.borrows => {}
+            Err(WaitReason::ShareUsed { .. }) if self.queue.borrows => {}
             Err(reason) => return reason,
             Ok(()) => {}
         }
@@ -236,19 +236,19 @@ impl Paper<'_> {
         };
         let balance = state.ledger.balance(Account::Wallet(job.user));
         if let Some(needed) = prices().min().filter(|needed| *needed > balance) {
-            return Reason::Funds { balance, needed };
+            return WaitReason::Funds { balance, needed };
         }
         let cluster = &state.cluster;
         let fits = cluster.check_request(&eligible);
         if let Err(refusal) = fits.and_then(|()| cluster.check_gang(&eligible, part.request.shape))
         {
-            return Reason::NeverFits { refusal };
+            return WaitReason::NeverFits { refusal };
         }
         let free = crate::scheduler::free_now(state);
         for resource in Resource::ALL {
             let (free, needed) = (free[resource as usize], units[resource as usize]);
             if needed > free {
-                return Reason::Short { resource, free, needed };
+                return WaitReason::Short { resource, free, needed };
             }
         }
         let start = self.plans.latest.of(job.id).flatten();
@@ -256,17 +256,19 @@ impl Paper<'_> {
             // There is room, though perhaps in a pool that is dearer than wallet or quota allow.
             let needed = prices().max().unwrap_or(Money::ZERO);
             if needed > balance {
-                return Reason::Funds { balance, needed };
+                return WaitReason::Funds { balance, needed };
             }
             let accounts = &state.accounts;
             let spend = state.usage.check_period(accounts, job.user, state.now, [0; 3], needed);
-            return spend.err().map_or(Reason::NextPass, |refusal| Reason::Quota { refusal });
+            return spend
+                .err()
+                .map_or(WaitReason::NextPass, |refusal| WaitReason::Quota { refusal });
         }
         // It fits for a moment, so what is in the way is still to come.
         if place_now(state, &state.calendar, job, Span(1)).is_some() {
-            return Reason::Behind { ahead: position.saturating_sub(1) };
+            return WaitReason::Behind { ahead: position.saturating_sub(1) };
         }
-        Reason::Fragmented
+        WaitReason::Fragmented
     }
 
     /// When a waiting job is likely to start: by planning those ahead of it on paper, three times.

@@ -13,7 +13,7 @@ use crate::job::{After, Overrun, QueueTerms, TaskId};
 use crate::market::MarketRules;
 use crate::queue::{PolicyRule, Queue};
 use crate::quota::Quota;
-use crate::refusal::{Refusal, Scope};
+use crate::refusal::{QuotaScope, Refusal};
 use crate::resources::Capacity;
 use crate::settings::Settings;
 use crate::units::{HoldId, JobId, Money, Name, NodeId, Span, Time, Title, UserId};
@@ -209,7 +209,7 @@ pub enum Command {
     SetQuota {
         /// On whose authority.
         by: Actor,
-        scope: Scope,
+        scope: QuotaScope,
         quota: Quota,
         /// Why, in a word.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bid::{Attributes, Bid, Request};
 use crate::calendar::Seat;
-use crate::outlook::Outlook;
+use crate::outlook::JobOutlook;
 use crate::resources::Resources;
 use crate::units::{GroupId, HoldId, JobId, Money, Name, NodeId, Span, Time, Title, UserId};
 
@@ -59,10 +59,10 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Time>,
     /// On which terms.
-    pub deal: Deal,
+    pub deal: JobTerms,
     /// What it came after, and what was predicted of it.
-    #[serde(default, skip_serializing_if = "Outlook::is_blank")]
-    pub outlook: Outlook,
+    #[serde(default, skip_serializing_if = "JobOutlook::is_blank")]
+    pub outlook: JobOutlook,
     /// One for each request.
     pub parts: Vec<Part>,
     /// How it is going to end: decided, while some of its parts are still stopping, or have
@@ -71,7 +71,7 @@ pub struct Job {
     pub verdict: Option<Outcome>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ended>,
+    pub ended: Option<JobEnd>,
 }
 
 /// How a job belongs to an array.
@@ -118,7 +118,7 @@ impl std::fmt::Display for When {
 /// On which terms a job runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deal {
+pub enum JobTerms {
     Promise(Promise),
     /// A place in a queue.
     Queue(QueueTerms),
@@ -170,7 +170,7 @@ impl QueueTerms {
 
 /// How and when a job ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct JobEnd {
     pub at: Time,
     pub outcome: Outcome,
 }
@@ -224,11 +224,11 @@ pub struct Part {
     #[serde(default)]
     pub attained: u64,
     /// How it has given way to other queue work.
-    #[serde(default, skip_serializing_if = "Yields::is_none")]
-    pub yields: Yields,
+    #[serde(default, skip_serializing_if = "PreemptionCount::is_none")]
+    pub yields: PreemptionCount,
     /// Where it stands among those that received as much service.
-    #[serde(default, skip_serializing_if = "Line::is_first")]
-    pub line: Line,
+    #[serde(default, skip_serializing_if = "ServicePosition::is_first")]
+    pub line: ServicePosition,
 }
 
 /// What a part does now.
@@ -322,7 +322,7 @@ pub struct Next {
 
 /// How a job has given way to other queue work: what limits how often it has to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Yields {
+pub struct PreemptionCount {
     /// How often since it last saved work.
     pub times: u32,
     /// When it last had to.
@@ -330,15 +330,15 @@ pub struct Yields {
     pub last: Option<Time>,
 }
 
-impl Yields {
+impl PreemptionCount {
     fn is_none(&self) -> bool {
-        *self == Yields::default()
+        *self == PreemptionCount::default()
     }
 }
 
 /// Where a job stands under least-attained service: in the line of its class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct ServicePosition {
     /// The class whose line it is in.
     pub class: u8,
     /// Its turn there: smaller goes first, those that run before those that wait.
@@ -348,9 +348,9 @@ pub struct Line {
     pub came: Option<Time>,
 }
 
-impl Line {
+impl ServicePosition {
     fn is_first(&self) -> bool {
-        *self == Line::default()
+        *self == ServicePosition::default()
     }
 }
 
@@ -544,8 +544,8 @@ impl Part {
             attempt: 0,
             done: Span::ZERO,
             attained: 0,
-            yields: Yields::default(),
-            line: Line::default(),
+            yields: PreemptionCount::default(),
+            line: ServicePosition::default(),
         }
     }
 
@@ -797,16 +797,16 @@ impl Job {
     /// The queue it is in, unless it has a promise.
     pub fn queue(&self) -> Option<&QueueTerms> {
         match &self.deal {
-            Deal::Queue(terms) => Some(terms),
-            Deal::Promise(_) => None,
+            JobTerms::Queue(terms) => Some(terms),
+            JobTerms::Promise(_) => None,
         }
     }
 
     /// The promise it has, unless it is queue work.
     pub fn promise(&self) -> Option<&Promise> {
         match &self.deal {
-            Deal::Promise(promise) => Some(promise),
-            Deal::Queue(_) => None,
+            JobTerms::Promise(promise) => Some(promise),
+            JobTerms::Queue(_) => None,
         }
     }
 

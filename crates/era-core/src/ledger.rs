@@ -87,7 +87,7 @@ impl From<Account> for String {
 /// Why credits move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum PostingReason {
     /// An administrator gives credits to a user.
     Grant,
     /// An administrator takes credits back.
@@ -117,7 +117,7 @@ pub struct Posting {
     pub to: Account,
     /// More than zero, and at most [`Money::MOST`].
     pub amount: Money,
-    pub reason: Reason,
+    pub reason: PostingReason,
 }
 
 /// A posting as the owner of a wallet sees it.
@@ -252,7 +252,7 @@ mod tests {
     const JOB: Account = Account::Escrow(JobId(17));
 
     fn posting(from: Account, to: Account, micro: i64) -> Posting {
-        Posting { from, to, amount: Money(micro), reason: Reason::Grant }
+        Posting { from, to, amount: Money(micro), reason: PostingReason::Grant }
     }
 
     fn post(ledger: &mut Ledger, from: Account, to: Account, micro: i64) -> Result<(), Refusal> {

@@ -6,14 +6,14 @@
 //! whole GPUs only, and neither preemptible work nor quotas: whoever asks about starts within
 //! the grace period, or about a share of a GPU, looks elsewhere.
 
-use crate::calendar::{CPU, GPU0, Lane, MEMORY};
+use crate::calendar::{CPU, GPU0, MEMORY, NodeCalendar};
 use crate::cluster::Eligibility;
 use crate::resources::{Resources, suits};
 use crate::units::{Span, Time};
 
 /// What is free on a node from an instant on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
+struct FreeFrom {
     from: Time,
     /// Free GPUs of the right kind, one bit each.
     gpus: u64,
@@ -25,7 +25,7 @@ struct Step {
 #[derive(Debug)]
 pub(crate) struct Openings {
     /// Node after node; the list of each ends with a step at which nothing is free.
-    steps: Vec<Step>,
+    steps: Vec<FreeFrom>,
     gpus_each: u32,
     /// Most replicas on a node.
     per_node: u32,
@@ -97,7 +97,7 @@ impl BySlot {
 impl Openings {
     /// What the eligible nodes have free during `[from, to)`. `None` for shares of a GPU.
     pub(crate) fn of<'a>(
-        lanes: impl Iterator<Item = &'a Lane>,
+        lanes: impl Iterator<Item = &'a NodeCalendar>,
         eligible: &Eligibility<'_>,
         each: &Resources,
         per_node: u32,
@@ -111,7 +111,7 @@ impl Openings {
         Some(openings)
     }
 
-    fn add_lane(&mut self, lane: &Lane, each: &Resources, from: Time, to: Time) {
+    fn add_lane(&mut self, lane: &NodeCalendar, each: &Resources, from: Time, to: Time) {
         let capacity = &lane.node.capacity;
         let width = GPU0 + capacity.gpus.len();
         let any_gpu = each.gpu_model.is_none() && each.gpu_memory.is_none();
@@ -128,7 +128,7 @@ impl Openings {
                 .enumerate()
                 .fold(0u64, |mask, (index, used)| mask | (u64::from(*used > 0) << index));
             let gpus = suitable & !taken;
-            let mut step = Step { from: start.max(from), gpus, others: 0 };
+            let mut step = FreeFrom { from: start.max(from), gpus, others: 0 };
             if self.gpus_each == 0 || gpus.count_ones() >= self.gpus_each {
                 step.others = self.others(lane, row, each);
             }
@@ -142,14 +142,14 @@ impl Openings {
             }
         }
         if wanted {
-            self.steps.push(Step { from: to, gpus: 0, others: 0 });
+            self.steps.push(FreeFrom { from: to, gpus: 0, others: 0 });
         } else {
             self.steps.truncate(begin);
         }
     }
 
     /// How many replicas cores, memory and devices allow beside `taken`.
-    fn others(&self, lane: &Lane, taken: &[u32], each: &Resources) -> u32 {
+    fn others(&self, lane: &NodeCalendar, taken: &[u32], each: &Resources) -> u32 {
         let capacity = &lane.node.capacity;
         let fitting = |have: u32, used: u32, need: u32| {
             // One replica is the common question, and needs no division.

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use crate::bid::{Bid, Request, Shape, Topology, Value};
-use crate::calendar::{Booking, GPU0, Holder, Lane, Layer};
+use crate::calendar::{Booking, BookingHolder, GPU0, Layer, NodeCalendar};
 use crate::cluster::{Health, Node};
 use crate::forecast::Curve;
 use crate::market::{MechanismChoice, SlotView};
@@ -263,7 +263,7 @@ fn fits(state: &State, pool: &Name, request: &Request, level: u8, start: Time, n
     // Preemptible work needs its grace to be gone, and who starts right after that has made its
     // room already.
     let soft_to = now + state.settings().grace + Span(1);
-    let mut groups: BTreeMap<Group<'_>, Vec<Free<'_>>> = BTreeMap::new();
+    let mut groups: BTreeMap<NodeGroup<'_>, Vec<Free<'_>>> = BTreeMap::new();
     for node in state.cluster().nodes().filter(|node| node.pool == *pool) {
         let Some(lane) = state.calendar().lane(node.id) else { continue };
         if may_use(node, request, level) {
@@ -285,20 +285,20 @@ fn fits(state: &State, pool: &Name, request: &Request, level: u8, start: Time, n
 
 /// Which nodes have to hold the whole gang: any, or those that are near one another.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Group<'a> {
+enum NodeGroup<'a> {
     All,
     Named(&'a Name),
     Alone(NodeId),
 }
 
-fn group_of(node: &Node, same: Option<Topology>) -> Group<'_> {
+fn group_of(node: &Node, same: Option<Topology>) -> NodeGroup<'_> {
     let place = match same {
-        None => return Group::All,
+        None => return NodeGroup::All,
         Some(Topology::Node) => None,
         Some(Topology::Rack) => node.rack.as_ref(),
         Some(Topology::Domain) => node.domain.as_ref(),
     };
-    place.map_or(Group::Alone(node.id), Group::Named)
+    place.map_or(NodeGroup::Alone(node.id), NodeGroup::Named)
 }
 
 /// Whole nodes, and one part of another: every node is tried for the part.
@@ -364,7 +364,13 @@ impl<'a> Free<'a> {
 
     /// What is free throughout `[start, start + duration)`: the least at any instant. Less can
     /// only become free where something begins, so those instants and the start are looked at.
-    fn of(node: &'a Node, lane: &Lane, start: Time, duration: Span, soft_to: Time) -> Free<'a> {
+    fn of(
+        node: &'a Node,
+        lane: &NodeCalendar,
+        start: Time,
+        duration: Span,
+        soft_to: Time,
+    ) -> Free<'a> {
         let end = start + duration;
         let begins = lane.bookings().iter().map(|booking| booking.from);
         let away = node.maintenance.iter().map(|(from, _)| *from);
@@ -376,7 +382,7 @@ impl<'a> Free<'a> {
     }
 
     /// What is free at an instant. Work that may be preempted is in the way until `soft_to`.
-    fn at(node: &'a Node, lane: &Lane, at: Time, soft_to: Time) -> Free<'a> {
+    fn at(node: &'a Node, lane: &NodeCalendar, at: Time, soft_to: Time) -> Free<'a> {
         let mut free = Free::all(node);
         if node.maintenance.iter().any(|(from, to)| *from <= at && at < *to) {
             free.cpu = 0;
@@ -386,7 +392,7 @@ impl<'a> Free<'a> {
         }
         for booking in lane.bookings() {
             let counts = booking.layer == Layer::Firm || at < soft_to;
-            if booking.holder != Holder::Maintenance
+            if booking.holder != BookingHolder::Maintenance
                 && counts
                 && booking.from <= at
                 && at < booking.to

@@ -28,7 +28,7 @@ fn nothing_used(used: &PerResource<Option<Milli>>) -> bool {
 /// Keeps with a job what it came after, and what was predicted of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outlook {
+pub struct JobOutlook {
     /// What it came after.
     #[serde(default)]
     pub arrivals: Arrivals,
@@ -37,9 +37,9 @@ pub struct Outlook {
     pub prediction: Option<Prediction>,
 }
 
-impl Outlook {
+impl JobOutlook {
     pub(crate) fn is_blank(&self) -> bool {
-        *self == Outlook::default()
+        *self == JobOutlook::default()
     }
 }
 

@@ -95,14 +95,14 @@ pub enum Effect {
         user: UserId,
         /// About which job.
         job: JobId,
-        news: News,
+        news: Notification,
     },
 }
 
 /// What users are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum News {
+pub enum Notification {
     Started,
     /// It is over.
     Ended,

@@ -10,7 +10,7 @@ use crate::units::{JobId, Milli, Money, Time};
 /// Why a job does not start now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "why", rename_all = "snake_case")]
-pub enum Reason {
+pub enum WaitReason {
     #[error("it may not start before {until}")]
     NotBefore { until: Time },
     #[error("it waits for the {when} of job {}", job.0)]

@@ -134,12 +134,12 @@ pub enum Refusal {
         "the {scope} may hold {} {} at once: this asks for {} beside {}: ask for less, or for another time",
         count(what, *limit), whole(what), count(what, *asked), count(what, *held)
     )]
-    QuotaConcurrent { scope: Scope, what: String, limit: u64, held: u64, asked: u64 },
+    QuotaConcurrent { scope: QuotaScope, what: String, limit: u64, held: u64, asked: u64 },
     #[error(
         "the {scope} may use {} {} in a period: {} are used, this asks for {}: ask for less, or for more quota",
         count(what, *limit), whole(what), count(what, *used), count(what, *asked)
     )]
-    QuotaPeriod { scope: Scope, what: String, limit: u64, used: u64, asked: u64 },
+    QuotaPeriod { scope: QuotaScope, what: String, limit: u64, used: u64, asked: u64 },
     #[error(
         "the parts of the group would add up to {} {}, more than its own {}: lower a part, or raise the group's",
         count(what, *sum), whole(what), count(what, *limit)
@@ -193,18 +193,18 @@ pub enum Refusal {
 /// Whose quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum QuotaScope {
     /// One user's own.
     User(UserId),
     /// The whole group's.
     Group(GroupId),
 }
 
-impl std::fmt::Display for Scope {
+impl std::fmt::Display for QuotaScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Scope::User(_) => f.write_str("user"),
-            Scope::Group(_) => f.write_str("group"),
+            QuotaScope::User(_) => f.write_str("user"),
+            QuotaScope::Group(_) => f.write_str("group"),
         }
     }
 }

@@ -9,7 +9,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::bid::{Request, Shape};
-use crate::calendar::{CHUNK, Calendar, Lane, Least, PoolCalendar, Pricing, Row, Sums};
+use crate::calendar::{
+    CHUNK, Calendar, DensitySums, Load, LowestPrice, NodeCalendar, PoolCalendar, Pricing,
+};
 use crate::cluster::Eligibility;
 use crate::market::StartRule;
 use crate::openings::{BySlot, Openings};
@@ -44,7 +46,7 @@ pub struct Found {
 
 /// A start that may turn out to have room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
+struct StartCandidate {
     found: Found,
     /// The chunk of which it is the cheapest start, if the others of that chunk are not
     /// candidates yet.
@@ -163,7 +165,7 @@ impl<'a> Search<'a> {
     ) -> Option<Found> {
         let slots = &self.pool.slots;
         let mut chunks = costs.bounds(first, last, self.request.duration.0);
-        let mut starts: BinaryHeap<Reverse<Candidate>> = BinaryHeap::new();
+        let mut starts: BinaryHeap<Reverse<StartCandidate>> = BinaryHeap::new();
         let mut tries = 0;
         let mut room = Starts::All;
         loop {
@@ -180,7 +182,7 @@ impl<'a> Search<'a> {
                     starts.extend(self.best_of(costs, chunk, (first, last), &room).map(Reverse));
                 }
             }
-            let Reverse(Candidate { found, stands_for }) = starts.pop()?;
+            let Reverse(StartCandidate { found, stands_for }) = starts.pop()?;
             if known.is_some_and(|known| known < found) {
                 return None;
             }
@@ -190,7 +192,7 @@ impl<'a> Search<'a> {
             if let Some(chunk) = stands_for {
                 costs.open(chunk, first, last, self.request.duration.0, |other| {
                     if other > found && room.contains(other.start) {
-                        starts.push(Reverse(Candidate { found: other, stands_for: None }));
+                        starts.push(Reverse(StartCandidate { found: other, stands_for: None }));
                     }
                 });
             }
@@ -214,14 +216,14 @@ impl<'a> Search<'a> {
         chunk: usize,
         (first, last): (i64, i64),
         room: &Starts,
-    ) -> Option<Candidate> {
+    ) -> Option<StartCandidate> {
         let mut best: Option<Found> = None;
         costs.open(chunk, first, last, self.request.duration.0, |found| {
             if best.is_none_or(|best| found < best) && room.contains(found.start) {
                 best = Some(found);
             }
         });
-        best.map(|found| Candidate { found, stands_for: Some(chunk) })
+        best.map(|found| StartCandidate { found, stands_for: Some(chunk) })
     }
 
     /// Every start with room in `[from, to]`, with its raw price.
@@ -358,7 +360,7 @@ impl<'a> Search<'a> {
     /// How many replicas could start at an instant, preemptible work aside.
     fn replicas_at(&self, start: Time) -> i64 {
         let (to, each, most) = (start + self.request.duration, &self.request.each, self.per_node());
-        let mut taken = Row::zero(0);
+        let mut taken = Load::zero(0);
         let lanes = self.pool.lanes.iter().filter(|l| l.admits(&self.eligible));
         lanes.map(|l| i64::from(l.room(start, to, start, each, most, &mut taken))).sum()
     }
@@ -556,7 +558,7 @@ impl<'a> Search<'a> {
     /// How many replicas a node can take, as a step function of the start.
     fn lane_starts(
         &self,
-        lane: &Lane,
+        lane: &NodeCalendar,
         each: &Resources,
         most: u32,
         from: Time,
@@ -617,12 +619,12 @@ struct Costs<'a> {
     pricing: &'a Pricing<'a>,
     /// Prefix sums of the raw cost of a millisecond in each slot of a chunk.
     chunks: Vec<Option<Box<[u128; CHUNK + 1]>>>,
-    sums: Sums<'a>,
+    sums: DensitySums<'a>,
 }
 
 impl<'a> Costs<'a> {
     fn new(pool: &'a PoolCalendar, units: PerResource<u64>, pricing: &'a Pricing<'a>) -> Costs<'a> {
-        Costs { pool, units, pricing, chunks: Vec::new(), sums: Sums::default() }
+        Costs { pool, units, pricing, chunks: Vec::new(), sums: DensitySums::default() }
     }
 
     fn chunk(&mut self, index: usize) -> &[u128; CHUNK + 1] {
@@ -703,7 +705,7 @@ impl<'a> Costs<'a> {
         let touched = whole.div_ceil(CHUNK);
         let upto = (last + touched + 1).min(end);
         let (weights, units) = (&self.pool.weights, &self.units);
-        let least: Vec<Least> = (first..upto)
+        let least: Vec<LowestPrice> = (first..upto)
             .map(|c| slots.least(c, weights, units, self.pricing, &mut self.sums))
             .collect();
         let mut sums = Vec::with_capacity(upto - first + 1);

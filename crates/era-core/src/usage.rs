@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounts::Accounts;
 use crate::quota::steps::Steps;
-use crate::quota::{Dimension, Period, Quota};
-use crate::refusal::{Refusal, Scope};
+use crate::quota::{Dimension, Quota, QuotaPeriod};
+use crate::refusal::{QuotaScope, Refusal};
 use crate::resources::{PerResource, Resource};
 use crate::starts::Starts;
 use crate::units::{GroupId, Money, Span, Time, UserId};
@@ -25,11 +25,11 @@ const MS_PER_HOUR: u128 = 3_600_000;
 /// What users and groups hold and have used. A clone shares structure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    period: Period,
+    period: QuotaPeriod,
     /// Before this instant nothing is held any more; see [`Usage::forget_before`].
     kept_from: Time,
     #[serde(with = "as_list")]
-    books: OrdMap<Scope, Book>,
+    books: OrdMap<QuotaScope, Book>,
 }
 
 /// One user's or group's. Kept only while something stands in it.
@@ -37,13 +37,13 @@ pub struct Usage {
 struct Book {
     held: Arc<Steps>,
     /// By the number of the period; those with nothing in them are left out.
-    used: Arc<BTreeMap<i64, Used>>,
+    used: Arc<BTreeMap<i64, PeriodUsage>>,
 }
 
 /// What was used in one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "StoredUsed", into = "StoredUsed")]
-pub struct Used {
+pub struct PeriodUsage {
     /// Units times milliseconds.
     pub unit_ms: PerResource<u128>,
     /// What was spent. Wider than [`Money`], as the sum over a group may leave its range.
@@ -52,24 +52,24 @@ pub struct Used {
 
 impl Default for Usage {
     fn default() -> Usage {
-        Usage::new(Period::default())
+        Usage::new(QuotaPeriod::default())
     }
 }
 
 impl Usage {
     /// An empty book.
-    pub fn new(period: Period) -> Usage {
+    pub fn new(period: QuotaPeriod) -> Usage {
         Usage { period, kept_from: Time::MIN, books: OrdMap::new() }
     }
 
     /// The length of the periods in which hours and credits are counted.
-    pub fn period(&self) -> Period {
+    pub fn period(&self) -> QuotaPeriod {
         self.period
     }
 
     /// Changes the length of the periods. What was used counts no more: it was counted in
     /// periods that no longer exist. What is held stays.
-    pub fn set_period(&mut self, period: Period) {
+    pub fn set_period(&mut self, period: QuotaPeriod) {
         if period != self.period {
             self.period = period;
             self.rewrite(|book| !book.used.is_empty(), |book| book.used = Arc::default());
@@ -77,12 +77,12 @@ impl Usage {
     }
 
     /// The most that somebody holds of each resource at any instant of `[from, to)`.
-    pub fn held(&self, scope: Scope, from: Time, to: Time) -> PerResource<u64> {
+    pub fn held(&self, scope: QuotaScope, from: Time, to: Time) -> PerResource<u64> {
         self.books.get(&scope).map_or([0; 3], |book| book.held.peak(from, to))
     }
 
     /// What somebody has used in the period that holds an instant.
-    pub fn used(&self, scope: Scope, at: Time) -> Used {
+    pub fn used(&self, scope: QuotaScope, at: Time) -> PeriodUsage {
         let book = self.books.get(&scope);
         book.and_then(|book| book.used.get(&self.period.index(at))).copied().unwrap_or_default()
     }
@@ -284,7 +284,7 @@ impl Usage {
     /// and what was to be forgotten is.
     pub fn check(&self) -> Result<(), String> {
         for (scope, book) in &self.books {
-            if book.is_empty() || book.used.values().any(|used| *used == Used::default()) {
+            if book.is_empty() || book.used.values().any(|used| *used == PeriodUsage::default()) {
                 return Err(format!("{scope} has an empty book or period"));
             }
             if book.held.first().is_some_and(|first| first < self.kept_from) {
@@ -294,7 +294,7 @@ impl Usage {
         Ok(())
     }
 
-    fn give_back(&mut self, scope: Scope, from: Time, to: Time, units: PerResource<u64>) {
+    fn give_back(&mut self, scope: QuotaScope, from: Time, to: Time, units: PerResource<u64>) {
         let was_held =
             self.change(scope, |book| Arc::make_mut(&mut book.held).remove(from, to, units));
         // A release without its commitment is a mistake of the caller. The book then stays as it
@@ -302,14 +302,14 @@ impl Usage {
         debug_assert!(was_held, "{scope} gives back {units:?} that it does not hold");
     }
 
-    fn tally(&mut self, user: UserId, group: GroupId, at: Time, count: impl Fn(&mut Used)) {
+    fn tally(&mut self, user: UserId, group: GroupId, at: Time, count: impl Fn(&mut PeriodUsage)) {
         let index = self.period.index(at);
         for scope in scopes(user, group) {
             self.change(scope, |book| {
                 let periods = Arc::make_mut(&mut book.used);
                 let used = periods.entry(index).or_default();
                 count(used);
-                if *used == Used::default() {
+                if *used == PeriodUsage::default() {
                     periods.remove(&index);
                 }
             });
@@ -317,7 +317,7 @@ impl Usage {
     }
 
     /// Writes into somebody's book, which begins with the first entry and ends with the last.
-    fn change<T>(&mut self, scope: Scope, write: impl FnOnce(&mut Book) -> T) -> T {
+    fn change<T>(&mut self, scope: QuotaScope, write: impl FnOnce(&mut Book) -> T) -> T {
         let book = self.books.entry(scope).or_default();
         let result = write(book);
         if book.is_empty() {
@@ -328,7 +328,7 @@ impl Usage {
 
     /// Writes into every book that needs it; the others stay shared with older clones.
     fn rewrite(&mut self, needs: impl Fn(&Book) -> bool, write: impl Fn(&mut Book)) {
-        let stale: Vec<Scope> =
+        let stale: Vec<QuotaScope> =
             self.books.iter().filter(|(_, book)| needs(book)).map(|(scope, _)| *scope).collect();
         for scope in stale {
             self.change(scope, &write);
@@ -342,8 +342,8 @@ impl Book {
     }
 }
 
-fn scopes(user: UserId, group: GroupId) -> [Scope; 2] {
-    [Scope::User(user), Scope::Group(group)]
+fn scopes(user: UserId, group: GroupId) -> [QuotaScope; 2] {
+    [QuotaScope::User(user), QuotaScope::Group(group)]
 }
 
 // Totals saturate: at the top every limit is exceeded anyway, at the bottom nothing is used.
@@ -375,7 +375,7 @@ fn first_over(
 }
 
 fn stays_concurrent(
-    (scope, quota): (Scope, &Quota),
+    (scope, quota): (QuotaScope, &Quota),
     held: PerResource<u64>,
     units: PerResource<u64>,
 ) -> Result<(), Refusal> {
@@ -393,7 +393,7 @@ fn stays_concurrent(
 
 /// `used` and `asked` are so many times finer than the limit.
 fn stays_in_period(
-    scope: Scope,
+    scope: QuotaScope,
     quota: &Quota,
     dimension: Dimension,
     used: u128,
@@ -414,13 +414,13 @@ fn stays_in_period(
     })
 }
 
-/// A map as a list of pairs: a [`Scope`] is no text, and only texts can be keys in JSON.
+/// A map as a list of pairs: a [`QuotaScope`] is no text, and only texts can be keys in JSON.
 mod as_list {
-    use super::{Book, OrdMap, Scope};
+    use super::{Book, OrdMap, QuotaScope};
     use serde::{Deserialize, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(
-        books: &OrdMap<Scope, Book>,
+        books: &OrdMap<QuotaScope, Book>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(books)
@@ -428,7 +428,7 @@ mod as_list {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<OrdMap<Scope, Book>, D::Error> {
+    ) -> Result<OrdMap<QuotaScope, Book>, D::Error> {
         Vec::deserialize(deserializer).map(|pairs| pairs.into_iter().collect())
     }
 }
@@ -440,8 +440,8 @@ struct StoredUsed {
     micro_credits: String,
 }
 
-impl From<Used> for StoredUsed {
-    fn from(used: Used) -> StoredUsed {
+impl From<PeriodUsage> for StoredUsed {
+    fn from(used: PeriodUsage) -> StoredUsed {
         StoredUsed {
             unit_ms: used.unit_ms.map(|wide| wide.to_string()),
             micro_credits: used.micro_credits.to_string(),
@@ -449,11 +449,14 @@ impl From<Used> for StoredUsed {
     }
 }
 
-impl TryFrom<StoredUsed> for Used {
+impl TryFrom<StoredUsed> for PeriodUsage {
     type Error = std::num::ParseIntError;
-    fn try_from(stored: StoredUsed) -> Result<Used, Self::Error> {
+    fn try_from(stored: StoredUsed) -> Result<PeriodUsage, Self::Error> {
         let [cpu, memory, gpu] = stored.unit_ms.map(|text| text.parse());
-        Ok(Used { unit_ms: [cpu?, memory?, gpu?], micro_credits: stored.micro_credits.parse()? })
+        Ok(PeriodUsage {
+            unit_ms: [cpu?, memory?, gpu?],
+            micro_credits: stored.micro_credits.parse()?,
+        })
     }
 }
 

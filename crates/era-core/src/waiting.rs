@@ -145,7 +145,7 @@ impl Alike {
 
 /// The jobs that wait in a queue.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct WaitingJobs {
     kinds: OrdMap<Kind, Alike>,
     /// The kinds by the places of their first.
     firsts: OrdMap<Place, First>,
@@ -160,7 +160,7 @@ pub(crate) struct First {
     only: bool,
 }
 
-impl Line {
+impl WaitingJobs {
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use era_core::bid::Window;
 use era_core::cluster::Rates;
-use era_core::forecast::history::{History, PastPool, PastRequest, Wanted};
+use era_core::forecast::history::{DemandHistory, PastPool, PastRequest, Wanted};
 use era_core::forecast::{Forecast, relaxation, spread};
 use era_core::resources::Resource;
 use era_core::units::{Milli, Money, Name, Span, Time};
@@ -32,7 +32,7 @@ fn pool() -> Name {
 }
 
 /// Arrivals uniform over 20 hours, windows of three times the duration within the day.
-fn day(mut seed: u64, capacity: u64) -> History {
+fn day(mut seed: u64, capacity: u64) -> DemandHistory {
     let end = Time(0) + Span::from_h(24);
     let mut requests = Vec::new();
     for nth in 0..8700 {
@@ -52,7 +52,7 @@ fn day(mut seed: u64, capacity: u64) -> History {
     }
     // A unit-minute costs 1000 micro-credits: 60,000,000 for a thousand of them and an hour.
     let rates = Rates { cpu: Money(0), memory: Money(0), gpu: Money(60_000_000) };
-    History {
+    DemandHistory {
         slot: Span::from_min(1),
         reach: Span::from_days(1),
         from: Time(0),

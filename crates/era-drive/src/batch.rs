@@ -7,7 +7,7 @@ use era_core::units::{JobId, Span, Time};
 use era_core::{Command, Effect, Event, Output, Reply, State, outstanding};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Engine, Record};
+use crate::engine::{Engine, EntryWriter};
 
 /// What became of an input, once it is durable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ fn made(output: &Output) -> Option<JobId> {
 
 /// What a batch came to. None of it may leave before `record` is durable.
 #[derive(Debug)]
-pub struct Batch<R: Record, C> {
+pub struct Batch<R: EntryWriter, C> {
     /// The inputs with their outputs, in order.
     pub record: R,
     /// Who asked, and what to tell them, in order.
@@ -79,7 +79,7 @@ pub struct Batch<R: Record, C> {
     pub released: Released<R::Note>,
 }
 
-impl<R: Record, C> Batch<R, C> {
+impl<R: EntryWriter, C> Batch<R, C> {
     fn new(record: R) -> Batch<R, C> {
         Batch { record, answers: Vec::new(), released: Released::default() }
     }
@@ -93,7 +93,7 @@ impl Engine {
 
     /// Carries out what ended while nobody drove the core, at the last instant that it knows:
     /// before any limit that passed since is judged. Then time goes on.
-    pub fn catch_up<R: Record, C>(
+    pub fn catch_up<R: EntryWriter, C>(
         &mut self,
         now: Time,
         ended: impl IntoIterator<Item = (Command, Option<R::Note>)>,
@@ -115,7 +115,7 @@ impl Engine {
 
     /// Carries out a batch: what was asked, then a pass where one is due. With nothing asked, a
     /// tick if anything is due.
-    pub fn carry_out<R: Record, C>(
+    pub fn carry_out<R: EntryWriter, C>(
         &mut self,
         now: Time,
         asked: impl IntoIterator<Item = (C, Command, Option<R::Note>)>,
@@ -144,7 +144,7 @@ impl Engine {
     }
 
     /// A batch ends with a pass, where one is due.
-    fn end<R: Record, C>(&mut self, now: Time, batch: &mut Batch<R, C>) {
+    fn end<R: EntryWriter, C>(&mut self, now: Time, batch: &mut Batch<R, C>) {
         if let Some(mut output) = self.pass_if_due(now, &mut batch.record) {
             batch.released.add(&mut output, || None);
         }

@@ -8,7 +8,7 @@ use era_core::{Command, Input, Output, Refusal, Reply, State, next_pass, next_wa
 use crate::site::SiteBuilder;
 
 /// Whoever writes down what happens.
-pub trait Record {
+pub trait EntryWriter {
     /// What is kept with an input, and the core need not know.
     type Note;
 
@@ -20,7 +20,7 @@ pub trait Record {
 }
 
 /// Nobody writes anything down.
-impl Record for () {
+impl EntryWriter for () {
     type Note = ();
 
     fn input(&mut self, _: &Input, _: Option<()>) {}
@@ -40,7 +40,11 @@ impl Engine {
     }
 
     /// A site that stands at this instant; the refusal, if the core refuses a part of it.
-    pub fn of<R: Record>(site: &SiteBuilder, at: Time, record: &mut R) -> Result<Engine, Refusal> {
+    pub fn of<R: EntryWriter>(
+        site: &SiteBuilder,
+        at: Time,
+        record: &mut R,
+    ) -> Result<Engine, Refusal> {
         site.settings.check()?;
         site.market.check()?;
         let mut engine = Engine::new(site.state());
@@ -69,7 +73,7 @@ impl Engine {
     }
 
     /// Carries out a command.
-    pub fn send<R: Record>(
+    pub fn send<R: EntryWriter>(
         &mut self,
         at: Time,
         command: Command,
@@ -87,13 +91,13 @@ impl Engine {
     }
 
     /// A tick, if anything is due by now.
-    pub fn tick_if_due<R: Record>(&mut self, now: Time, record: &mut R) -> Option<Output> {
+    pub fn tick_if_due<R: EntryWriter>(&mut self, now: Time, record: &mut R) -> Option<Output> {
         let is_due = next_wakeup(&self.state).is_some_and(|due| due <= now);
         is_due.then(|| self.send(now, Command::Tick, None, record))
     }
 
     /// A scheduling pass, if one is due by now.
-    pub fn pass_if_due<R: Record>(&mut self, now: Time, record: &mut R) -> Option<Output> {
+    pub fn pass_if_due<R: EntryWriter>(&mut self, now: Time, record: &mut R) -> Option<Output> {
         let is_due = next_pass(&self.state).is_some_and(|due| due <= now);
         is_due.then(|| self.send(now, Command::Pass, None, record))
     }

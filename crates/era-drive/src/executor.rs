@@ -41,7 +41,7 @@ pub struct Conduct {
     /// With which code.
     pub code: i32,
     /// What it reports after how much work.
-    pub reports: Vec<(Span, Report)>,
+    pub reports: Vec<(Span, JobReport)>,
     /// Whether it saves its work when it is told to stop.
     pub saves_on_stop: bool,
     /// Whether nothing whole is left to save once a rank of it is lost.
@@ -53,7 +53,7 @@ pub type ConductOf<'a> = dyn Fn(&State, JobId, u16) -> Conduct + 'a;
 
 /// What a running job may report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum JobReport {
     /// So much of its work need not be done again.
     Saved(Span),
     /// Its GPUs are idle.
@@ -61,7 +61,7 @@ pub enum Report {
 }
 
 #[derive(Clone, Debug)]
-struct Run {
+struct VirtualRun {
     attempt: u32,
     since: Time,
     /// Work that earlier attempts saved.
@@ -74,7 +74,7 @@ struct Run {
     saved_at_stop: bool,
 }
 
-impl Run {
+impl VirtualRun {
     /// When it is over, if it has begun, and with which code.
     fn end(&self) -> Option<(Time, i32)> {
         let conduct = self.conduct.as_ref()?;
@@ -92,23 +92,23 @@ const STOPPED: i32 = 143;
 enum Due {
     Started(TaskId),
     Exits { job: JobId, part: u16, attempt: u32 },
-    Reports { job: JobId, part: u16, attempt: u32, report: Report },
+    Reports { job: JobId, part: u16, attempt: u32, report: JobReport },
     Stopped(TaskId),
 }
 
 /// What runs, and what it will report.
 #[derive(Clone, Debug, Default)]
-pub struct Executor {
+pub struct VirtualExecutor {
     pace: Pace,
-    runs: BTreeMap<(JobId, u16), Run>,
+    runs: BTreeMap<(JobId, u16), VirtualRun>,
     due: BTreeMap<(Time, u64), Due>,
     order: u64,
 }
 
-impl Executor {
+impl VirtualExecutor {
     /// Machines on which nothing runs.
-    pub fn new(pace: Pace) -> Executor {
-        Executor { pace, ..Executor::default() }
+    pub fn new(pace: Pace) -> VirtualExecutor {
+        VirtualExecutor { pace, ..VirtualExecutor::default() }
     }
 
     /// Takes over what a state says is running.
@@ -164,14 +164,15 @@ impl Executor {
     /// Whether what was foreseen is still to come.
     fn stands(&self, time: Time, due: &Due) -> bool {
         let run = |job, part| self.runs.get(&(job, part));
-        let has = |run: &Run, task: &TaskId| run.tasks.iter().any(|(known, _)| known == task);
+        let has =
+            |run: &VirtualRun, task: &TaskId| run.tasks.iter().any(|(known, _)| known == task);
         match due {
             Due::Started(task) | Due::Stopped(task) => {
                 run(task.job, task.part).is_some_and(|run| has(run, task))
             }
             Due::Exits { job, part, attempt } => run(*job, *part)
                 .filter(|run| run.attempt == *attempt)
-                .and_then(Run::end)
+                .and_then(VirtualRun::end)
                 .is_some_and(|(end, _)| end == time),
             Due::Reports { job, part, attempt, .. } => {
                 run(*job, *part).is_some_and(|run| run.attempt == *attempt)
@@ -204,7 +205,8 @@ impl Executor {
             None => {
                 let tasks = vec![(task, node)];
                 let (conduct, saved_at_stop) = (None, false);
-                let run = Run { attempt, since, before, tasks, until, conduct, saved_at_stop };
+                let run =
+                    VirtualRun { attempt, since, before, tasks, until, conduct, saved_at_stop };
                 self.runs.insert(key, run);
             }
         }
@@ -256,7 +258,7 @@ impl Executor {
             run.saved_at_stop = true;
             let done = Span(run.before.0 + now.since(run.since).0);
             let (job, part, attempt) = (task.job, task.part, task.attempt);
-            let report = Report::Saved(done);
+            let report = JobReport::Saved(done);
             self.at(now, Due::Reports { job, part, attempt, report });
         }
         self.at(until.min(now + self.pace.stop), Due::Stopped(task));
@@ -292,7 +294,7 @@ impl Executor {
             Due::Exits { job, part, attempt } => {
                 let run = self.runs.get(&(job, part)).filter(|run| run.attempt == attempt);
                 // It may have been prolonged since this end was foreseen.
-                let end = run.and_then(Run::end).filter(|(end, _)| *end == now);
+                let end = run.and_then(VirtualRun::end).filter(|(end, _)| *end == now);
                 let Some(code) = end.map(|(_, code)| code) else { return Vec::new() };
                 let Some(run) = self.runs.remove(&(job, part)) else { return Vec::new() };
                 run.tasks
@@ -307,8 +309,10 @@ impl Executor {
                 };
                 debug_assert!(now >= run.map_or(now, |run| run.since));
                 vec![match report {
-                    Report::Saved(done) => Command::Checkpointed { task, done },
-                    Report::Idle => Command::UsageCrossed { task, threshold: Threshold::GpusIdle },
+                    JobReport::Saved(done) => Command::Checkpointed { task, done },
+                    JobReport::Idle => {
+                        Command::UsageCrossed { task, threshold: Threshold::GpusIdle }
+                    }
                 }]
             }
         }

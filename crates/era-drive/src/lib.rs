@@ -3,7 +3,7 @@
 //! [`Engine`] numbers inputs, lets what is due happen and makes passes when they are due, one input
 //! or one [`Batch`] at a time. [`Reconciler`] decides what executors are told, [`lead::Tenure`] who
 //! leads, and [`ForwardTime`] what time it is. The server performs what these decide. [`World`] is an
-//! engine on a virtual clock, with [`Executor`] in place of machines; a [`Scenario`] says how jobs
+//! engine on a virtual clock, with [`VirtualExecutor`] in place of machines; a [`Scenario`] says how jobs
 //! behave there and looks on, and a [`SiteBuilder`] what the site has. The laboratory, the demo and
 //! the benchmarks run these. So what is measured is what runs.
 //!
@@ -21,8 +21,8 @@ mod world;
 
 pub use batch::{Answer, Batch, Released};
 pub use clock::ForwardTime;
-pub use engine::{Engine, Record};
-pub use executor::{Conduct, ConductOf, Executor, Pace, Report};
+pub use engine::{Engine, EntryWriter};
+pub use executor::{Conduct, ConductOf, JobReport, Pace, VirtualExecutor};
 pub use reconcile::{Action, Assignment, LookedUp, Reconciler};
 pub use site::{SiteBuilder, name};
 pub use world::{Scenario, World};

@@ -5,8 +5,8 @@
 use era_core::units::{JobId, Time};
 use era_core::{Command, Input, Output, Refusal, Reply, State};
 
-use crate::engine::{Engine, Record};
-use crate::executor::{Conduct, Executor, Pace};
+use crate::engine::{Engine, EntryWriter};
+use crate::executor::{Conduct, Pace, VirtualExecutor};
 use crate::site::SiteBuilder;
 
 /// Whose world it is.
@@ -21,7 +21,7 @@ pub trait Scenario {
 /// A cluster on a virtual clock.
 pub struct World<S> {
     engine: Engine,
-    executor: Executor,
+    executor: VirtualExecutor,
     shown: Shown<S>,
 }
 
@@ -31,7 +31,7 @@ struct Shown<S> {
     input: Option<Input>,
 }
 
-impl<S: Scenario> Record for Shown<S> {
+impl<S: Scenario> EntryWriter for Shown<S> {
     type Note = ();
 
     fn input(&mut self, input: &Input, _: Option<()>) {
@@ -48,7 +48,7 @@ impl<S: Scenario> Record for Shown<S> {
 impl<S: Scenario> World<S> {
     /// Goes on from a state, with what runs in it.
     pub fn new(state: State, pace: Pace, scenario: S) -> World<S> {
-        let mut executor = Executor::new(pace);
+        let mut executor = VirtualExecutor::new(pace);
         executor.take_over(&state, &|state, job, part| scenario.conduct(state, job, part));
         let shown = Shown { scenario, input: None };
         World { engine: Engine::new(state), executor, shown }
@@ -58,7 +58,7 @@ impl<S: Scenario> World<S> {
     pub fn of(site: &SiteBuilder, at: Time, pace: Pace, scenario: S) -> Result<World<S>, Refusal> {
         let mut shown = Shown { scenario, input: None };
         let engine = Engine::of(site, at, &mut shown)?;
-        Ok(World { engine, executor: Executor::new(pace), shown })
+        Ok(World { engine, executor: VirtualExecutor::new(pace), shown })
     }
 
     /// The state as the last input left it.

@@ -14,7 +14,7 @@ use era_core::job::{QueueTerms, TaskId};
 use era_core::resources::{Capacity, Resources};
 use era_core::units::{GroupId, JobId, Money, Span, Time, UserId};
 use era_core::{Command, Effect, Event, Input, Output, Reply, State, next_pass, next_wakeup, step};
-use era_drive::{Batch, Engine, Record, SiteBuilder, name};
+use era_drive::{Batch, Engine, EntryWriter, SiteBuilder, name};
 
 const START: Time = Time::from_s(1_800_000_000);
 const USER: UserId = UserId(1);
@@ -23,7 +23,7 @@ const USER: UserId = UserId(1);
 #[derive(Clone, Debug, Default)]
 struct Entries(Vec<(Input, Option<u32>, Vec<Event>)>);
 
-impl Record for Entries {
+impl EntryWriter for Entries {
     type Note = u32;
 
     fn input(&mut self, input: &Input, note: Option<u32>) {

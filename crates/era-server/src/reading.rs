@@ -3,7 +3,7 @@
 use era_app::AppError;
 use era_app::error::Kind;
 use era_app::wire::Wrong;
-use era_spec::plain::{self, Said};
+use era_spec::plain::{self, ParserMessage};
 use serde::de::DeserializeOwned;
 
 /// Reads a JSON text into a value, or says what is wrong with it. To know where it is, a parser
@@ -35,7 +35,7 @@ fn describe(text: &[u8], path: &str, error: &serde_json::Error) -> AppError {
             AppError::new(Kind::Malformed, "too_deep", detail)
         }
         class if class == Category::Data || is_json() => {
-            let Said { sentence, field, given, meant } = plain::said(problem, "field");
+            let ParserMessage { sentence, field, given, meant } = plain::said(problem, "field");
             let wrong = Wrong::Unread {
                 told: sentence,
                 line: error.line(),
@@ -70,7 +70,7 @@ fn field_of(path: &str, named: Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use era_api::account::{NewUser, Quota};
+    use era_api::account::{NewUser, QuotaView};
 
     fn refused<T: DeserializeOwned>(text: &str) -> era_api::Problem {
         match json::<T>(text.as_bytes()) {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_unknown_field_is_told_with_the_nearest_known_one() {
-        let problem = refused::<Quota>(r#"{"memry": "1Gi"}"#);
+        let problem = refused::<QuotaView>(r#"{"memry": "1Gi"}"#);
         assert_eq!((problem.status, problem.code.as_str()), (422, "bad_field"));
         assert_eq!(problem.field.as_deref(), Some("memry"));
         assert_eq!(
@@ -92,7 +92,7 @@ mod tests {
             {"problem": "unread", "line": 1, "column": 8, "given": "memry", "meant": "memory"}
         );
         assert_eq!(serde_json::Value::Object(problem.parameters), parameters);
-        let problem = refused::<Quota>(r#"{"colour": "red"}"#);
+        let problem = refused::<QuotaView>(r#"{"colour": "red"}"#);
         assert!(problem.detail.contains("known are cpu, memory"), "{}", problem.detail);
     }
 
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!((problem.status, problem.field.as_deref()), (422, Some("role")));
         let told = "another kind of value belongs here, at line 1, column 23";
         assert_eq!(problem.detail, told);
-        let problem = refused::<era_api::cluster::Pool>(r#"{"level_caps": {"one": 0.5}}"#);
+        let problem = refused::<era_api::cluster::PoolView>(r#"{"level_caps": {"one": 0.5}}"#);
         assert_eq!((problem.status, problem.field.as_deref()), (422, Some("level_caps")));
         assert!(problem.detail.starts_with("a whole number belongs here"), "{}", problem.detail);
     }

@@ -13,7 +13,7 @@ use era_core::units::Milli;
 use serde::Serialize;
 
 use crate::BadInput;
-use crate::run::{Estimates, Like, Machines, Ratios, Run, Setup, run};
+use crate::run::{Like, Machines, Setup, StatedDurations, TraceRun, UtilisationWeights, run};
 use crate::trace::{Trace, TraceJob};
 
 /// How far a way of predicting was off.
@@ -29,7 +29,7 @@ pub struct Accuracy {
 
 /// How predictions went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct AccuracyReport {
     /// Jobs of the trace.
     pub jobs: usize,
     /// Those that came after the first forest was published: all figures are of these.
@@ -61,17 +61,17 @@ pub struct UseAccuracy {
 }
 
 /// Runs a trace on so many machines that nothing waits, and judges what was predicted.
-pub fn judge(trace: &Trace, progress: &dyn Fn(u64)) -> Result<Option<Report>, BadInput> {
+pub fn judge(trace: &Trace, progress: &dyn Fn(u64)) -> Result<Option<AccuracyReport>, BadInput> {
     let setup = Setup {
         machines: Machines::Pool { gpus: peak_gpus(trace) },
         policy: PolicyRule::Fifo,
         backfill: Backfill::None,
-        estimates: Estimates::Predicted,
+        estimates: StatedDurations::Predicted,
         scorer: Scorer::default(),
         preempt: false,
         ageing: false,
         like: Like::Era,
-        ratios: Ratios::default(),
+        ratios: UtilisationWeights::default(),
     };
     let ran = run(trace, &setup, progress)?;
     Ok(report(trace, &ran))
@@ -94,7 +94,7 @@ fn peak_gpus(trace: &Trace) -> u32 {
 }
 
 /// Judges the predictions of a run; nothing where nothing was predicted.
-pub fn report(trace: &Trace, run: &Run) -> Option<Report> {
+pub fn report(trace: &Trace, run: &TraceRun) -> Option<AccuracyReport> {
     let means = means_before(trace, run);
     let judged: Vec<usize> =
         (0..trace.jobs.len()).filter(|i| run.jobs[*i].predicted.is_some()).collect();
@@ -109,7 +109,7 @@ pub fn report(trace: &Trace, run: &Run) -> Option<Report> {
         (said.low_s..=said.high_s).contains(&took)
     });
     let stated = judged.iter().all(|i| trace.jobs[*i].stated_s.is_some());
-    Some(Report {
+    Some(AccuracyReport {
         jobs: trace.jobs.len(),
         judged: judged.len(),
         predicted: of(&|i| log2(predicted(i).middle_s))?,
@@ -121,7 +121,7 @@ pub fn report(trace: &Trace, run: &Run) -> Option<Report> {
 }
 
 /// Judges what was predicted of the use of a resource.
-fn of_use(trace: &Trace, run: &Run, resource: Resource) -> Option<UseAccuracy> {
+fn of_use(trace: &Trace, run: &TraceRun, resource: Resource) -> Option<UseAccuracy> {
     let share = |used: Milli| f64::from(used.0) / f64::from(Milli::ONE.0);
     let measured = |i: usize| trace.jobs[i].shares_used()[resource as usize].map(share);
     let mut ends = Ends::of(run);
@@ -152,7 +152,7 @@ fn of_use(trace: &Trace, run: &Run, resource: Resource) -> Option<UseAccuracy> {
 struct Ends(std::iter::Peekable<std::vec::IntoIter<(i64, usize)>>);
 
 impl Ends {
-    fn of(run: &Run) -> Ends {
+    fn of(run: &TraceRun) -> Ends {
         let jobs = run.jobs.iter().enumerate();
         let mut ends: Vec<(i64, usize)> =
             jobs.filter_map(|(i, job)| Some((job.end_s?, i))).collect();
@@ -178,7 +178,7 @@ fn accuracy(mut errors: Vec<f64>) -> Option<Accuracy> {
 }
 
 /// For each job, the mean logarithm of its owner's durations that were known when it came.
-fn means_before(trace: &Trace, run: &Run) -> Vec<f64> {
+fn means_before(trace: &Trace, run: &TraceRun) -> Vec<f64> {
     let owner = |job: &TraceJob| (job.user, job.group);
     let mut ends = Ends::of(run);
     let mut sums: BTreeMap<_, (f64, f64)> = BTreeMap::new();

@@ -133,8 +133,8 @@ impl Faults {
     }
 
     /// When nodes fail and come back, for so many nodes; none fails from `until_s` on.
-    pub fn weather(&self, nodes: usize, until_s: i64) -> Weather {
-        let mut weather = Weather { faults: *self, until_s, coming: BinaryHeap::new() };
+    pub fn weather(&self, nodes: usize, until_s: i64) -> FaultSchedule {
+        let mut weather = FaultSchedule { faults: *self, until_s, coming: BinaryHeap::new() };
         for node in 0..nodes {
             let draws = self.draws(Purpose::Nodes, node as u64);
             weather.fails_next(node as u32, 0, draws);
@@ -153,13 +153,13 @@ pub struct Change {
 }
 
 /// The failures and repairs to come. It keeps one of them a node.
-pub struct Weather {
+pub struct FaultSchedule {
     faults: Faults,
     until_s: i64,
     coming: BinaryHeap<Reverse<(Change, u64)>>,
 }
 
-impl Weather {
+impl FaultSchedule {
     /// The second of the next change.
     pub fn next_second(&self) -> Option<i64> {
         self.coming.peek().map(|Reverse((change, _))| change.second)

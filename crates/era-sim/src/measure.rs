@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::run::{JobRun, Machines, Ratios, Run, Setup};
+use crate::run::{JobRun, Machines, Setup, TraceRun, UtilisationWeights};
 use crate::trace::{Trace, TraceJob};
 
 /// The figures of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measures {
+pub struct RunFigures {
     /// Jobs that ran to their end.
     pub jobs: u64,
     /// Jobs that fit nowhere.
@@ -49,7 +49,7 @@ pub(crate) fn delivered(job: &TraceJob, ran: &JobRun) -> Option<i64> {
 }
 
 /// Measures a run.
-pub fn measure(trace: &Trace, setup: &Setup, run: &Run) -> Measures {
+pub fn measure(trace: &Trace, setup: &Setup, run: &TraceRun) -> RunFigures {
     let mut waits = Vec::with_capacity(run.jobs.len());
     let mut jcts = Vec::with_capacity(run.jobs.len());
     let mut makespan_s = 0;
@@ -67,7 +67,7 @@ pub fn measure(trace: &Trace, setup: &Setup, run: &Run) -> Measures {
     let (ended, never_fit) = (jcts.len() as u64, run.never_fit.len() as u64);
     waits.sort_unstable();
     jcts.sort_unstable();
-    Measures {
+    RunFigures {
         jobs: ended,
         never_fit,
         unfinished: trace.jobs.len() as u64 - ended - never_fit,
@@ -86,7 +86,7 @@ pub fn measure(trace: &Trace, setup: &Setup, run: &Run) -> Measures {
     }
 }
 
-fn value(trace: &Trace, run: &Run) -> Option<f64> {
+fn value(trace: &Trace, run: &TraceRun) -> Option<f64> {
     trace.jobs.iter().find(|job| job.value.is_some())?;
     let worth = trace.jobs.iter().zip(&run.jobs).filter_map(|(job, ran)| delivered(job, ran));
     Some(worth.map(|micro| micro as f64 / 1e6).sum())
@@ -105,7 +105,12 @@ pub fn quantile(sorted: &[i64], share: f64) -> f64 {
 
 /// The mean over machines of cpu·ratio + gpu·ratio + memory·ratio, each machine weighted by the
 /// time that it was present.
-fn utilisation(machines: &Machines, ratios: Ratios, run: &Run, makespan_s: i64) -> f64 {
+fn utilisation(
+    machines: &Machines,
+    ratios: UtilisationWeights,
+    run: &TraceRun,
+    makespan_s: i64,
+) -> f64 {
     let away: i64 = run
         .absences
         .iter()
@@ -122,7 +127,7 @@ fn utilisation(machines: &Machines, ratios: Ratios, run: &Run, makespan_s: i64) 
 /// memory and its GPUs in the units of [`Given`](crate::run::Given).
 pub(crate) fn used_of_machine(
     machines: &Machines,
-    ratios: Ratios,
+    ratios: UtilisationWeights,
     node: usize,
     cpu: f64,
     memory: f64,
@@ -161,7 +166,7 @@ impl Parties {
 
 /// How a group or user fared.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fared {
+pub struct GroupFigures {
     /// Its number in the trace; none for jobs without one.
     pub party: Option<u32>,
     /// Its jobs that ended.
@@ -171,7 +176,7 @@ pub struct Fared {
 }
 
 /// How each group or user fared.
-pub fn fared(trace: &Trace, run: &Run) -> Vec<Fared> {
+pub fn fared(trace: &Trace, run: &TraceRun) -> Vec<GroupFigures> {
     let parties = Parties::of(trace);
     let mut sums: BTreeMap<Option<u32>, (f64, u64)> = BTreeMap::new();
     for (job, ran) in trace.jobs.iter().zip(&run.jobs) {
@@ -185,14 +190,17 @@ pub fn fared(trace: &Trace, run: &Run) -> Vec<Fared> {
             sum.1 += 1;
         }
     }
-    let fared =
-        |(party, (sum, jobs)): (_, (f64, u64))| Fared { party, jobs, service: sum / jobs as f64 };
+    let fared = |(party, (sum, jobs)): (_, (f64, u64))| GroupFigures {
+        party,
+        jobs,
+        service: sum / jobs as f64,
+    };
     sums.into_iter().map(fared).collect()
 }
 
 /// Jain's index over groups or users of how they fared: 1 where all wait alike for the time that
 /// their jobs take.
-fn fairness(trace: &Trace, run: &Run) -> f64 {
+fn fairness(trace: &Trace, run: &TraceRun) -> f64 {
     let services: Vec<f64> = fared(trace, run).iter().map(|fared| fared.service).collect();
     jain(&services)
 }
@@ -207,18 +215,18 @@ pub fn jain(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Absence, Given, Machine};
+    use crate::run::{Given, MachineAbsence, MachineSetup};
 
     fn two_machines() -> Machines {
-        let machine = Machine { gpus: 4, cpu_milli: 8_000, memory_mib: 1_000, model: None };
+        let machine = MachineSetup { gpus: 4, cpu_milli: 8_000, memory_mib: 1_000, model: None };
         Machines::Nodes(vec![machine.clone(), machine])
     }
 
     #[test]
     fn utilisation_weighs_resources_by_their_ratios() {
         let given = Given { cpu: 8_000.0 * 50.0, memory: 0.0, gpu: 4_000.0 * 100.0 };
-        let run = Run { given: vec![given, Given::default()], ..Run::default() };
-        let ratios = Ratios { cpu: 0.2, gpu: 0.7, memory: 0.1 };
+        let run = TraceRun { given: vec![given, Given::default()], ..TraceRun::default() };
+        let ratios = UtilisationWeights { cpu: 0.2, gpu: 0.7, memory: 0.1 };
         let used = utilisation(&two_machines(), ratios, &run, 100);
         assert!((used - (0.2 * 0.5 + 0.7) / 2.0).abs() < 1e-12, "{used}");
     }
@@ -227,10 +235,10 @@ mod tests {
     fn a_machine_that_was_away_weighs_less() {
         let given = Given { gpu: 4_000.0 * 100.0, ..Given::default() };
         let idle = Given::default();
-        let absences = vec![Absence { node: 1, from_s: 50, to_s: i64::MAX }];
-        let run = Run { given: vec![given, idle], absences, ..Run::default() };
+        let absences = vec![MachineAbsence { node: 1, from_s: 50, to_s: i64::MAX }];
+        let run = TraceRun { given: vec![given, idle], absences, ..TraceRun::default() };
         // 100 busy machine-seconds out of 150 that there were.
-        let used = utilisation(&two_machines(), Ratios::default(), &run, 100);
+        let used = utilisation(&two_machines(), UtilisationWeights::default(), &run, 100);
         assert!((used - 100.0 / 150.0).abs() < 1e-12, "{used}");
     }
 

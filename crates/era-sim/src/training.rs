@@ -18,16 +18,16 @@ use era_core::units::{JobId, Span, Time};
 use era_core::{Event, State};
 
 use crate::BadInput;
-use crate::accuracy::{Report, report};
-use crate::estimate::{Learner, LearnerSettings};
+use crate::accuracy::{AccuracyReport, report};
+use crate::estimate::{EstimateLearner, LearnerSettings};
 use crate::journal::Reader;
 use crate::replay::{NotReplayed, verify};
-use crate::run::{JobRun, Run};
+use crate::run::{JobRun, TraceRun};
 use crate::trace::table::Table;
-use crate::trace::{Trace, TraceJob, Used, source};
+use crate::trace::{MeasuredUse, Trace, TraceJob, source};
 
 /// What jobs used, by their number.
-pub type Uses = BTreeMap<JobId, Used>;
+pub type UseByJob = BTreeMap<JobId, MeasuredUse>;
 
 /// What a journal taught.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub struct Recorded {
     /// What is to be published, if there was enough to learn from.
     pub estimates: Option<Arc<Estimates>>,
     /// How predictions would have gone, had all been published that could be at each moment.
-    pub report: Option<Report>,
+    pub report: Option<AccuracyReport>,
     /// Jobs that ended and were learned from.
     pub jobs: usize,
     /// Those of them whose use is known.
@@ -50,9 +50,9 @@ struct Open {
     attempt: Option<(Time, Span)>,
 }
 
-struct Lessons<'a> {
-    learner: Learner,
-    uses: &'a Uses,
+struct JournalLessons<'a> {
+    learner: EstimateLearner,
+    uses: &'a UseByJob,
     open: BTreeMap<JobId, Open>,
     ended: Vec<(TraceJob, JobRun)>,
 }
@@ -61,12 +61,16 @@ struct Lessons<'a> {
 /// through.
 pub fn learn(
     journal: Reader,
-    uses: &Uses,
+    uses: &UseByJob,
     progress: &dyn Fn(u64),
 ) -> Result<Recorded, NotReplayed> {
     let settings = LearnerSettings { stated: true, ..LearnerSettings::default() };
-    let mut lessons =
-        Lessons { learner: Learner::new(settings), uses, open: BTreeMap::new(), ended: Vec::new() };
+    let mut lessons = JournalLessons {
+        learner: EstimateLearner::new(settings),
+        uses,
+        open: BTreeMap::new(),
+        ended: Vec::new(),
+    };
     let mut inputs = 0;
     let replayed = verify(journal, &mut |_| (), &mut |step| {
         inputs += 1;
@@ -82,7 +86,7 @@ pub fn learn(
     Ok(lessons.recorded(estimates))
 }
 
-impl Lessons<'_> {
+impl JournalLessons<'_> {
     /// Publishes what was learned from all that ended before this moment, if it is time to.
     fn publish(&mut self, now: Time) {
         let open = &self.open;
@@ -160,7 +164,7 @@ impl Lessons<'_> {
         let (jobs, runs): (Vec<TraceJob>, Vec<JobRun>) = self.ended.into_iter().unzip();
         let count = jobs.len();
         let trace = Trace { jobs, ..Trace::default() };
-        let run = Run { jobs: runs, ..Run::default() };
+        let run = TraceRun { jobs: runs, ..TraceRun::default() };
         Recorded { estimates, report: report(&trace, &run), jobs: count, with_use }
     }
 }
@@ -177,19 +181,19 @@ fn second(at: Time) -> i64 {
 
 /// Reads what jobs used, in the mean over their runs: a table with the columns `job_id`, and any of
 /// `used_gpus`, `used_cpus` and `used_mem_gb`.
-pub fn read_uses(path: &Path) -> Result<Uses, BadInput> {
+pub fn read_uses(path: &Path) -> Result<UseByJob, BadInput> {
     read_table(path).map_err(|error| error.file(path))
 }
 
-fn read_table(path: &Path) -> Result<Uses, BadInput> {
+fn read_table(path: &Path) -> Result<UseByJob, BadInput> {
     let mut table = Table::new(source::open(path)?.all)?;
     let id = table.required(&["job_id"])?;
     let [gpus, cpus, memory] =
         ["used_gpus", "used_cpus", "used_mem_gb"].map(|name| table.column(&[name]));
-    let mut uses = Uses::new();
+    let mut uses = UseByJob::new();
     while let Some(row) = table.next()? {
         let number = row.filled(&id)?.parse().map_err(|_| row.bad(&id, "give a job's number"))?;
-        let used = Used {
+        let used = MeasuredUse {
             cpu_milli: row.known_milli(cpus.as_ref())?,
             memory_mib: row.known_mib_of_gib(memory.as_ref())?,
             gpu_milli: row.known_milli(gpus.as_ref())?,
@@ -212,21 +216,22 @@ mod tests {
         bytes
     }
 
-    fn learned(bytes: &[u8], uses: &Uses) -> Recorded {
+    fn learned(bytes: &[u8], uses: &UseByJob) -> Recorded {
         let from = Box::new(std::io::Cursor::new(bytes.to_vec()));
         learn(Reader::new(Path::new("journal"), from), uses, &|_| ()).unwrap()
     }
 
     /// All jobs of a journal used so much memory.
-    fn uses(share_of_numbers: impl Fn(u64) -> u32) -> Uses {
-        let used = |job| Used { memory_mib: Some(share_of_numbers(job)), ..Used::default() };
+    fn uses(share_of_numbers: impl Fn(u64) -> u32) -> UseByJob {
+        let used =
+            |job| MeasuredUse { memory_mib: Some(share_of_numbers(job)), ..MeasuredUse::default() };
         (1..100_000).map(|job| (JobId(job), used(job))).collect()
     }
 
     #[test]
     fn a_journal_teaches_durations_and_with_a_table_of_use_what_was_used() {
         let bytes = journal(6_000);
-        let plain = learned(&bytes, &Uses::new());
+        let plain = learned(&bytes, &UseByJob::new());
         let estimates = plain.estimates.unwrap();
         assert!(estimates.duration.is_some() && estimates.used.is_empty());
         assert_eq!((plain.with_use, estimates.check()), (0, Ok(())));
@@ -249,7 +254,7 @@ mod tests {
         let mut ended = std::collections::BTreeSet::new();
         let reader =
             Reader::new(Path::new("journal"), Box::new(std::io::Cursor::new(cut.to_vec())));
-        let mut note = |step: crate::replay::Step<'_>| {
+        let mut note = |step: crate::replay::ReplayStep<'_>| {
             ended.extend(step.output.events.iter().filter_map(|event| match event {
                 Event::Ended { job, .. } => Some(job.0),
                 _ => None,
@@ -272,8 +277,8 @@ mod tests {
             read_uses(&path)
         };
         let uses = read("job_id,used_gpus,used_cpus,used_mem_gb\n7,0.5,,1.5\n").unwrap();
-        let used = Used { cpu_milli: None, memory_mib: Some(1536), gpu_milli: Some(500) };
-        assert_eq!(uses, Uses::from([(JobId(7), used)]));
+        let used = MeasuredUse { cpu_milli: None, memory_mib: Some(1536), gpu_milli: Some(500) };
+        assert_eq!(uses, UseByJob::from([(JobId(7), used)]));
         for (text, field) in [
             ("used_gpus\n1\n", "job_id"),
             ("job_id,used_gpus\nx,1\n", "job_id"),

@@ -16,7 +16,9 @@ use era_core::settings::Settings;
 use era_core::units::{GroupId, JobId, Milli, Money, Name, NodeId, Span, Time, UserId};
 use era_core::{Command, Effect, Reply, State};
 use era_sim::journal::{Reader, Recorder};
-use era_sim::replay::{Comparison, History, Party, Rules, compare, learn, rerun};
+use era_sim::replay::{
+    ComparedParty, Comparison, RecordedHistory, RuleOverrides, compare, learn, rerun,
+};
 use era_sim::run::policy_named;
 
 /// Ten in the morning, some day.
@@ -96,7 +98,7 @@ impl Day {
         self.send(second, Command::Pass);
     }
 
-    fn history(self) -> History {
+    fn history(self) -> RecordedHistory {
         let bytes = Cursor::new(self.recorder.into_inner());
         let reader = Reader::new(Path::new("day.jsonl"), Box::new(bytes));
         learn(reader, &|_| ()).unwrap_or_else(|error| panic!("{error}")).0
@@ -123,18 +125,18 @@ fn bid(user: u32, request: Request, value: Value) -> Terms {
     Terms::bid(bid)
 }
 
-fn under(history: &History, rules: &Rules) -> Comparison {
+fn under(history: &RecordedHistory, rules: &RuleOverrides) -> Comparison {
     let rerun = rerun(history, &history.start, &history.asks, rules, &|_| ())
         .expect("rules that the core takes");
     compare(history, &rerun)
 }
 
-fn party(parties: &[Party], id: u32) -> &Party {
+fn party(parties: &[ComparedParty], id: u32) -> &ComparedParty {
     parties.iter().find(|party| party.id == id).expect("a party")
 }
 
 /// One GPU. A runs until 100; B wants 1000 s from 10, C wants 20 s from 20.
-fn a_short_job_behind_a_long_one() -> History {
+fn a_short_job_behind_a_long_one() -> RecordedHistory {
     let mut day = Day::new(1, MarketRules::default());
     let a = day.submit(0, 1, queued(200)).expect("accepted");
     let b = day.submit(10, 2, queued(2000)).expect("accepted");
@@ -148,7 +150,10 @@ fn a_short_job_behind_a_long_one() -> History {
 #[test]
 fn under_sjf_the_short_job_gains_what_the_long_one_loses() {
     let history = a_short_job_behind_a_long_one();
-    let rules = Rules { policy: Some(policy_named("sjf").expect("a policy")), ..Rules::default() };
+    let rules = RuleOverrides {
+        policy: Some(policy_named("sjf").expect("a policy")),
+        ..RuleOverrides::default()
+    };
     let comparison = under(&history, &rules);
     let waits = |id| {
         let party = party(&comparison.users, id);
@@ -193,7 +198,7 @@ fn what_ended_after_the_last_known_instant_ran_until_it_ended() {
 #[test]
 fn under_the_rule_in_force_nothing_changes() {
     let history = a_short_job_behind_a_long_one();
-    let comparison = under(&history, &Rules::default());
+    let comparison = under(&history, &RuleOverrides::default());
     for party in comparison.users.iter().chain([&comparison.total]) {
         assert_eq!(party.recorded, party.other);
         assert_eq!((party.net_change, party.wait_change_s), (0, 0.0));
@@ -201,7 +206,7 @@ fn under_the_rule_in_force_nothing_changes() {
 }
 
 /// Two hours of one GPU, which user 1 wants for an hour and user 2 for an hour.
-fn two_bids(value_1: Value, value_2: Value) -> History {
+fn two_bids(value_1: Value, value_2: Value) -> RecordedHistory {
     let market = MarketRules { floor: Milli(500), ..MarketRules::default() };
     let mut day = Day::new(1, market);
     let a = day.submit(0, 1, bid(1, request(3600, 7200), value_1)).expect("accepted");
@@ -223,7 +228,7 @@ fn a_price_that_doubles_costs_each_user_what_it_says() {
     let worth = Value::Flat(Money::credits(3));
     let history = two_bids(worth.clone(), worth);
     let first_fit = MechanismChoice::FirstFit { density: Milli(1000) };
-    let rules = Rules { mechanism: Some(first_fit), ..Rules::default() };
+    let rules = RuleOverrides { mechanism: Some(first_fit), ..RuleOverrides::default() };
     let comparison = under(&history, &rules);
     for id in [1, 2] {
         let party = party(&comparison.users, id);
@@ -244,7 +249,7 @@ fn who_is_refused_under_the_other_rule_loses_the_value_and_is_counted() {
     let poor = Value::Flat(Money(700_000));
     let history = two_bids(Value::Flat(Money::credits(3)), poor);
     let first_fit = MechanismChoice::FirstFit { density: Milli(1000) };
-    let rules = Rules { mechanism: Some(first_fit), ..Rules::default() };
+    let rules = RuleOverrides { mechanism: Some(first_fit), ..RuleOverrides::default() };
     let comparison = under(&history, &rules);
     let second = party(&comparison.users, 2);
     assert_eq!((second.recorded.accepted, second.other.accepted), (1, 0));
@@ -257,14 +262,15 @@ fn who_was_refused_may_be_accepted_and_is_counted() {
     let poor = Value::Flat(Money(300_000));
     let history = two_bids(Value::Flat(Money::credits(3)), poor);
     let cheap = MechanismChoice::FirstFit { density: Milli(200) };
-    let rules = Rules { mechanism: Some(cheap), floor: Some(Milli(0)), ..Rules::default() };
+    let rules =
+        RuleOverrides { mechanism: Some(cheap), floor: Some(Milli(0)), ..RuleOverrides::default() };
     let comparison = under(&history, &rules);
     let second = party(&comparison.users, 2);
     assert_eq!((second.recorded.accepted, second.other.accepted), (0, 1));
     assert_eq!(comparison.not_comparable["refused_there_accepted_here"], 1);
     assert!(second.net_change > 0);
     // Had the record ended before it could end, there would be nothing to compare with.
-    let cut = History { end: at(4_000), ..history };
+    let cut = RecordedHistory { end: at(4_000), ..history };
     let comparison = under(&cut, &rules);
     assert!(comparison.users.iter().all(|party| party.id != 2));
     let what = "refused_there_still_running_here_when_the_record_ends";
@@ -279,7 +285,7 @@ fn value_is_what_the_finish_is_worth() {
         ValueStep { by: at(14_400), worth: Money::credits(2) },
     ]);
     let history = two_bids(Value::Flat(Money::credits(3)), steps);
-    let comparison = under(&history, &Rules::default());
+    let comparison = under(&history, &RuleOverrides::default());
     assert_eq!(party(&comparison.users, 2).recorded.value, 2_000_000);
     assert_eq!(party(&comparison.users, 2).other.value, 2_000_000);
 }
@@ -293,7 +299,7 @@ fn what_was_still_running_or_cut_short_is_named() {
     day.send(50, Command::Cancel { job: a, by: Actor::User(UserId(1)) });
     day.exit(51, a);
     day.send(60, Command::Tick);
-    let comparison = under(&day.history(), &Rules::default());
+    let comparison = under(&day.history(), &RuleOverrides::default());
     let notes: Vec<(&str, u64)> =
         comparison.not_comparable.iter().map(|(what, count)| (*what, *count)).collect();
     assert_eq!(
@@ -312,7 +318,7 @@ fn a_lost_node_is_lost_under_the_other_rule_too() {
     day.send(231, Command::Pass);
     day.exit(400, a);
     let history = day.history();
-    let rerun = rerun(&history, &history.start, &history.asks, &Rules::default(), &|_| ());
+    let rerun = rerun(&history, &history.start, &history.asks, &RuleOverrides::default(), &|_| ());
     let rerun = rerun.expect("rules that the core takes");
     let story = &rerun.book.stories[&rerun.job_of[&a]];
     assert_eq!(story.requeued, 1, "{story:?}");

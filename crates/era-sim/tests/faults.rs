@@ -11,7 +11,8 @@ use era_core::settings::Backfill;
 use era_sim::faults::Faults;
 use era_sim::measure::measure;
 use era_sim::run::{
-    Estimates, Interval, Like, Machines, Options, Ratios, Run, Setup, policy_named, run_with,
+    Interval, Like, Machines, Options, Setup, StatedDurations, TraceRun, UtilisationWeights,
+    policy_named, run_with,
 };
 use era_sim::trace::Trace;
 use era_sim::workload::{PhillySpec, philly, philly_names};
@@ -31,12 +32,12 @@ fn setup(policy: &str, preempt: bool) -> Setup {
         machines: Machines::nodes(GPUS, 8).expect("whole nodes"),
         policy: policy_named(policy).expect("a policy"),
         backfill: Backfill::Easy,
-        estimates: Estimates::Bucket,
+        estimates: StatedDurations::Bucket,
         scorer: Scorer::Consolidate,
         preempt,
         ageing: true,
         like: Like::Era,
-        ratios: Ratios::default(),
+        ratios: UtilisationWeights::default(),
     }
 }
 
@@ -54,7 +55,7 @@ fn bad_days(seed: u64) -> Faults {
 }
 
 /// Runs a trace with faults, and checks every invariant of the core now and then and at the end.
-fn run_checked(seed: u64, trace: &Trace, setup: &Setup, faults: Faults) -> Run {
+fn run_checked(seed: u64, trace: &Trace, setup: &Setup, faults: Faults) -> TraceRun {
     let options = Options {
         faults: Some(faults),
         checkpoint_every_s: Some(3_600),
@@ -73,7 +74,7 @@ fn run_checked(seed: u64, trace: &Trace, setup: &Setup, faults: Faults) -> Run {
 }
 
 /// The attempts of each job, in time: start, end, attempt.
-fn attempts(run: &Run) -> BTreeMap<u32, Vec<(i64, i64, u32)>> {
+fn attempts(run: &TraceRun) -> BTreeMap<u32, Vec<(i64, i64, u32)>> {
     let mut attempts: BTreeMap<u32, Vec<(i64, i64, u32)>> = BTreeMap::new();
     for Interval { job, attempt, start_s, end_s, .. } in &run.intervals {
         attempts.entry(*job).or_default().push((*start_s, *end_s, *attempt));

@@ -2,7 +2,7 @@
 //!
 //! The window is the referee's 3,000 jobs on 384 GPUs; its past are the jobs of the same groups
 //! that had ended in the whole recording when the window begins. Nobody states anything there, so
-//! limits are the usual ones (see [`Estimates::Bucket`]) and only decide what may be filled in;
+//! limits are the usual ones (see [`StatedDurations::Bucket`]) and only decide what may be filled in;
 //! the order comes from predictions, which never see a limit. Where the recordings are absent,
 //! these tests say so and do nothing.
 
@@ -18,7 +18,7 @@ use era_core::placement::Scorer;
 use era_core::queue::PolicyRule;
 use era_core::settings::Backfill;
 use era_sim::measure::measure;
-use era_sim::run::{Estimates, Like, Machines, Ratios, Setup, run_after};
+use era_sim::run::{Like, Machines, Setup, StatedDurations, UtilisationWeights, run_after};
 use era_sim::trace::{Trace, TraceJob, read};
 
 /// The window, and what had ended before it.
@@ -45,12 +45,12 @@ fn mean_jct_s(past: &[TraceJob], trace: &Trace, backfill: Backfill, preempt: boo
         machines: Machines::Pool { gpus: 384 },
         policy: PolicyRule::Gittins,
         backfill,
-        estimates: Estimates::Predicted,
+        estimates: StatedDurations::Predicted,
         scorer: Scorer::default(),
         preempt,
         ageing: false,
         like: Like::Era,
-        ratios: Ratios::default(),
+        ratios: UtilisationWeights::default(),
     };
     let ran = run_after(past, trace, &setup, &|_| ()).unwrap();
     measure(trace, &setup, &ran).mean_jct_s

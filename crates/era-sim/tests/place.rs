@@ -5,15 +5,16 @@ mod beside;
 use beside::shared;
 use era_core::units::Name;
 use era_sim::place::{
-    DEMANDS, Experiment, Learned, NodeRow, Pod, Policy, Summary, read_nodes, read_pods, run_seeds,
+    DEMANDS, Learned, ListedNode, PlacementExperiment, PlacementPolicy, Pod, Summary, read_nodes,
+    read_pods, run_seeds,
 };
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn node(number: usize, cores: u32, gpus: u32, model: &str) -> NodeRow {
-    NodeRow {
+fn node(number: usize, cores: u32, gpus: u32, model: &str) -> ListedNode {
+    ListedNode {
         name: name(&format!("node-{number}")),
         cpu: cores * 1000,
         memory: 1 << 20,
@@ -27,20 +28,20 @@ fn pod(cores: u32, gpu: u32, models: &[&str]) -> Pod {
     Pod { cpu: cores * 1000, memory: 1024, gpu, models }
 }
 
-fn experiment(nodes: Vec<NodeRow>, pods: Vec<Pod>, policy: &str) -> Experiment {
-    let policy = Policy::named(policy).unwrap_or_else(|| panic!("no policy {policy}"));
-    Experiment { nodes, pods, policy, learned: Learned::FromList }
+fn experiment(nodes: Vec<ListedNode>, pods: Vec<Pod>, policy: &str) -> PlacementExperiment {
+    let policy = PlacementPolicy::named(policy).unwrap_or_else(|| panic!("no policy {policy}"));
+    PlacementExperiment { nodes, pods, policy, learned: Learned::FromList }
 }
 
 /// What is allocated at 130 % of demand, in percent, and how many pods were dropped.
-fn at_the_end(experiment: &Experiment, seed: u64) -> (f64, usize) {
+fn at_the_end(experiment: &PlacementExperiment, seed: u64) -> (f64, usize) {
     let outcome = experiment.run(seed, &|| ()).unwrap_or_else(|error| panic!("{error}"));
     (outcome.allocated[DEMANDS.len() - 1], outcome.dropped)
 }
 
 #[test]
 fn of_pods_that_cannot_share_a_gpu_each_gpu_holds_one_under_every_policy() {
-    for (policy, _) in Policy::ALL {
+    for (policy, _) in PlacementPolicy::ALL {
         let nodes = vec![node(0, 64, 2, "a"), node(1, 64, 2, "a")];
         let tried = experiment(nodes, vec![pod(1, 600, &[])], policy);
         let arrivals = 9; // 130 % of four GPUs is 5.2, and 0.6 each
@@ -51,7 +52,7 @@ fn of_pods_that_cannot_share_a_gpu_each_gpu_holds_one_under_every_policy() {
 #[test]
 fn pods_that_name_models_go_there_and_nowhere_else() {
     let nodes = || vec![node(0, 64, 1, "a"), node(1, 64, 1, "b"), node(2, 64, 2, "c")];
-    for (policy, _) in Policy::ALL {
+    for (policy, _) in PlacementPolicy::ALL {
         for (models, percent) in [(&["a"][..], 25.0), (&["a", "c"], 75.0), (&["x"], 0.0)] {
             let tried = experiment(nodes(), vec![pod(1, 1000, models)], policy);
             assert_eq!(at_the_end(&tried, 1).0, percent, "{policy} of {models:?}");
@@ -60,7 +61,7 @@ fn pods_that_name_models_go_there_and_nowhere_else() {
 }
 
 /// Half of the nodes have just the cores that their GPUs need, the others have many more.
-fn uneven(count: usize, policy: &str) -> Experiment {
+fn uneven(count: usize, policy: &str) -> PlacementExperiment {
     let nodes = (0..count).map(|i| node(i, 16 + 240 * (i as u32 % 2), 8, "a")).collect();
     experiment(nodes, vec![pod(2, 1000, &[]), pod(2, 1000, &[]), pod(8, 0, &[])], policy)
 }
@@ -87,7 +88,7 @@ fn what_is_learned_from_arrivals_alone_does_nearly_as_well_there() {
 fn a_seed_gives_the_same_outcome_on_one_thread_and_on_many() {
     let nodes = vec![node(0, 8, 4, "a"), node(1, 64, 4, "a"), node(2, 64, 2, "b")];
     let pods = vec![pod(4, 300, &[]), pod(6, 1000, &["a"]), pod(1, 2000, &[]), pod(5, 0, &[])];
-    for (policy, _) in Policy::ALL {
+    for (policy, _) in PlacementPolicy::ALL {
         let tried = experiment(nodes.clone(), pods.clone(), policy);
         let together = run_seeds(&tried, &[4, 5, 6], &|| ());
         let together = together.unwrap_or_else(|error| panic!("{error}"));
@@ -110,7 +111,7 @@ const PUBLISHED: [(&str, [f64; 5]); 6] = [
 
 /// The published lists, which stand beside the project; `None`, and a word about it, where they
 /// do not.
-fn published_lists() -> Option<(Vec<NodeRow>, Vec<Pod>)> {
+fn published_lists() -> Option<(Vec<ListedNode>, Vec<Pod>)> {
     let folder = shared("placement")?;
     let nodes = read_nodes(&folder.join("openb-nodes.csv"));
     let pods = read_pods(&folder.join("openb-pods-default.csv"));
@@ -118,7 +119,7 @@ fn published_lists() -> Option<(Vec<NodeRow>, Vec<Pod>)> {
 }
 
 /// Mean allocation at each of [`DEMANDS`].
-fn means(experiment: &Experiment, seeds: &[u64]) -> [f64; 5] {
+fn means(experiment: &PlacementExperiment, seeds: &[u64]) -> [f64; 5] {
     let outcomes = run_seeds(experiment, seeds, &|| ()).unwrap_or_else(|e| panic!("{e}"));
     std::array::from_fn(|i| {
         Summary::of(&outcomes.iter().map(|o| o.allocated[i]).collect::<Vec<_>>()).mean

@@ -7,9 +7,11 @@ use era_core::queue::PolicyRule;
 use era_core::resources::Resource;
 use era_core::settings::Backfill;
 use era_sim::measure::measure;
-use era_sim::run::{Estimates, Like, Machines, Predicted, Ratios, Setup, run, run_after};
-use era_sim::trace::{Trace, TraceJob, Used};
-use era_sim::workload::usage::{CHANCE, Uses};
+use era_sim::run::{
+    Like, Machines, Predicted, Setup, StatedDurations, UtilisationWeights, run, run_after,
+};
+use era_sim::trace::{MeasuredUse, Trace, TraceJob};
+use era_sim::workload::usage::{CHANCE, UsageModel};
 use era_sim::workload::{PhillySpec, philly, philly_names};
 use proptest::prelude::*;
 
@@ -18,12 +20,12 @@ fn setup(gpus: u32, policy: PolicyRule, preempt: bool) -> Setup {
         machines: Machines::Pool { gpus },
         policy,
         backfill: Backfill::Easy,
-        estimates: Estimates::Predicted,
+        estimates: StatedDurations::Predicted,
         scorer: Scorer::default(),
         preempt,
         ageing: false,
         like: Like::Era,
-        ratios: Ratios::default(),
+        ratios: UtilisationWeights::default(),
     }
 }
 
@@ -44,7 +46,10 @@ fn habits(jobs: i64, seed: u64) -> Trace {
             gpu_milli: 1000 * dice.pick(&[1, 2, 4]),
             group: Some(groups[slow as usize]),
             memory_mib: 1000,
-            used: Used { memory_mib: Some(if slow == 1 { 700 } else { 200 }), ..Used::default() },
+            used: MeasuredUse {
+                memory_mib: Some(if slow == 1 { 700 } else { 200 }),
+                ..MeasuredUse::default()
+            },
             ..TraceJob::default()
         });
     }
@@ -75,7 +80,7 @@ fn what_owners_use_is_told_from_what_they_used() {
 #[test]
 fn predictions_of_use_come_near_to_the_truth_behind_a_workload() {
     let spec = PhillySpec { seed: 5, jobs: 6_000, gpus: 64, load_milli: 900 };
-    let uses = Uses::new(spec.seed);
+    let uses = UsageModel::new(spec.seed);
     let jobs: Vec<TraceJob> = philly(spec).unwrap().map(|job| uses.of(job)).collect();
     let (users, groups) = philly_names();
     let trace = Trace { jobs, users, groups, ..Trace::default() };

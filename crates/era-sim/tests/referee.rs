@@ -15,7 +15,9 @@ use beside::shared;
 
 use era_core::placement::Scorer;
 use era_core::settings::Backfill;
-use era_sim::run::{Estimates, Like, Machines, Ratios, Run, Setup, policy_named, run};
+use era_sim::run::{
+    Like, Machines, Setup, StatedDurations, TraceRun, UtilisationWeights, policy_named, run,
+};
 use era_sim::trace::{Trace, TraceJob};
 
 /// The rows of a CSV file beside the project.
@@ -72,7 +74,13 @@ fn kth() -> Option<Trace> {
     Some(trace)
 }
 
-fn setup(gpus: u32, policy: &str, backfill: Backfill, estimates: Estimates, like: Like) -> Setup {
+fn setup(
+    gpus: u32,
+    policy: &str,
+    backfill: Backfill,
+    estimates: StatedDurations,
+    like: Like,
+) -> Setup {
     Setup {
         machines: Machines::Pool { gpus },
         policy: policy_named(policy).unwrap(),
@@ -82,12 +90,12 @@ fn setup(gpus: u32, policy: &str, backfill: Backfill, estimates: Estimates, like
         preempt: false,
         ageing: false,
         like,
-        ratios: Ratios::default(),
+        ratios: UtilisationWeights::default(),
     }
 }
 
 /// Compares starts and ends with those in a file, job by job.
-fn compare(file: &str, columns: (&str, &str, &str), trace: &Trace, ran: &Run) {
+fn compare(file: &str, columns: (&str, &str, &str), trace: &Trace, ran: &TraceRun) {
     if let Some(rows) = rows(file) {
         assert_same(file, &rows, columns, trace, ran);
     }
@@ -98,7 +106,7 @@ fn assert_same(
     rows: &[BTreeMap<String, String>],
     columns: (&str, &str, &str),
     trace: &Trace,
-    ran: &Run,
+    ran: &TraceRun,
 ) {
     assert_eq!(rows.len(), trace.jobs.len());
     let places: BTreeMap<&str, usize> =
@@ -125,7 +133,13 @@ fn assert_same(
 const SWF: (&str, &str, &str) = ("job", "start_s", "finish_s");
 const TIRESIAS: (&str, &str, &str) = ("job_id", "start_time", "end_time");
 
-fn pyss(trace: Option<Trace>, gpus: u32, backfill: Backfill, estimates: Estimates, file: &str) {
+fn pyss(
+    trace: Option<Trace>,
+    gpus: u32,
+    backfill: Backfill,
+    estimates: StatedDurations,
+    file: &str,
+) {
     let Some(trace) = trace else { return };
     let setup = setup(gpus, "fifo", backfill, estimates, Like::Pyss);
     let ran = run(&trace, &setup, &|_| ()).unwrap();
@@ -135,30 +149,30 @@ fn pyss(trace: Option<Trace>, gpus: u32, backfill: Backfill, estimates: Estimate
 #[test]
 fn first_come_first_served_is_as_in_pyss() {
     for (estimates, file) in [
-        (Estimates::Exact, "referee/pyss-phillymg3k/fcfs-exact.csv"),
-        (Estimates::Bucket, "referee/pyss-phillymg3k/fcfs-bucket.csv"),
+        (StatedDurations::Exact, "referee/pyss-phillymg3k/fcfs-exact.csv"),
+        (StatedDurations::Bucket, "referee/pyss-phillymg3k/fcfs-bucket.csv"),
     ] {
         pyss(philly(), 384, Backfill::None, estimates, file);
     }
-    pyss(kth(), 100, Backfill::None, Estimates::Stated, "referee/pyss-kth5k/fcfs.csv");
+    pyss(kth(), 100, Backfill::None, StatedDurations::Stated, "referee/pyss-kth5k/fcfs.csv");
 }
 
 #[test]
 fn easy_backfilling_is_as_in_pyss() {
     for (estimates, file) in [
-        (Estimates::Exact, "referee/pyss-phillymg3k/easy-exact.csv"),
-        (Estimates::Bucket, "referee/pyss-phillymg3k/easy-bucket.csv"),
+        (StatedDurations::Exact, "referee/pyss-phillymg3k/easy-exact.csv"),
+        (StatedDurations::Bucket, "referee/pyss-phillymg3k/easy-bucket.csv"),
     ] {
         pyss(philly(), 384, Backfill::Easy, estimates, file);
     }
-    pyss(kth(), 100, Backfill::Easy, Estimates::Stated, "referee/pyss-kth5k/easy.csv");
+    pyss(kth(), 100, Backfill::Easy, StatedDurations::Stated, "referee/pyss-kth5k/easy.csv");
 }
 
 #[test]
 fn conservative_backfilling_is_as_in_pyss() {
     for (estimates, file) in [
-        (Estimates::Exact, "referee/pyss-phillymg3k/conservative-exact.csv"),
-        (Estimates::Bucket, "referee/pyss-phillymg3k/conservative-bucket.csv"),
+        (StatedDurations::Exact, "referee/pyss-phillymg3k/conservative-exact.csv"),
+        (StatedDurations::Bucket, "referee/pyss-phillymg3k/conservative-bucket.csv"),
     ] {
         pyss(philly(), 384, Backfill::Conservative, estimates, file);
     }
@@ -167,7 +181,7 @@ fn conservative_backfilling_is_as_in_pyss() {
 #[test]
 fn shortest_job_first_is_as_in_accasim() {
     let Some(trace) = philly() else { return };
-    let setup = setup(384, "sjf", Backfill::None, Estimates::Exact, Like::Accasim);
+    let setup = setup(384, "sjf", Backfill::None, StatedDurations::Exact, Like::Accasim);
     let ran = run(&trace, &setup, &|_| ()).unwrap();
     compare("referee/accasim-phillymg3k/sjf.csv", SWF, &trace, &ran);
 }
@@ -175,7 +189,7 @@ fn shortest_job_first_is_as_in_accasim() {
 #[test]
 fn fifo_is_as_in_tiresias() {
     let Some(trace) = philly() else { return };
-    let setup = setup(384, "fifo", Backfill::None, Estimates::Exact, Like::Tiresias);
+    let setup = setup(384, "fifo", Backfill::None, StatedDurations::Exact, Like::Tiresias);
     let ran = run(&trace, &setup, &|_| ()).unwrap();
     compare("referee/tiresias-phillymg3k/fifo.csv", TIRESIAS, &trace, &ran);
 }
@@ -183,7 +197,7 @@ fn fifo_is_as_in_tiresias() {
 #[test]
 fn shortest_remaining_time_first_is_as_in_tiresias() {
     let Some(trace) = philly() else { return };
-    let setup = setup(384, "srtf", Backfill::None, Estimates::Exact, Like::Tiresias);
+    let setup = setup(384, "srtf", Backfill::None, StatedDurations::Exact, Like::Tiresias);
     let setup = Setup { preempt: true, ..setup };
     let ran = run(&trace, &setup, &|_| ()).unwrap();
     compare("referee/tiresias-phillymg3k/shortest.csv", TIRESIAS, &trace, &ran);
@@ -192,7 +206,7 @@ fn shortest_remaining_time_first_is_as_in_tiresias() {
 #[test]
 fn least_attained_service_is_as_in_tiresias() {
     let Some(trace) = philly() else { return };
-    let setup = setup(384, "las", Backfill::None, Estimates::Exact, Like::Tiresias);
+    let setup = setup(384, "las", Backfill::None, StatedDurations::Exact, Like::Tiresias);
     let setup = Setup { preempt: true, ..setup };
     let ran = run(&trace, &setup, &|_| ()).unwrap();
     compare("referee/tiresias-phillymg3k/dlas-gpu.csv", TIRESIAS, &trace, &ran);
@@ -207,7 +221,7 @@ fn consolidated_placement_is_as_in_helios() {
         let ranks: BTreeMap<String, i64> =
             rows.iter().map(|row| (row["job"].clone(), number(row, "arrival_rank"))).collect();
         trace.jobs.sort_by_key(|job| ranks[&*job.id]);
-        let setup = setup(384, policy, Backfill::None, Estimates::Exact, Like::Helios);
+        let setup = setup(384, policy, Backfill::None, StatedDurations::Exact, Like::Helios);
         let setup = Setup { machines: Machines::nodes(384, 8).unwrap(), ..setup };
         let ran = run(&trace, &setup, &|_| ()).unwrap();
         compare(&file, SWF, &trace, &ran);

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 /// A job that must be over first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct After {
+#[schema(as = After)]
+pub struct AfterSpec {
     /// Which; the first job of an array stands for all of it.
     pub job: u64,
     /// How it must have ended.
@@ -50,7 +51,7 @@ pub enum BadAfter {
 }
 
 /// The dependencies that a text means.
-pub fn read(text: &str) -> Result<Vec<After>, BadAfter> {
+pub fn read(text: &str) -> Result<Vec<AfterSpec>, BadAfter> {
     let mut all = Vec::new();
     for item in text.split(',') {
         one(item.trim(), &mut all)?;
@@ -61,7 +62,7 @@ pub fn read(text: &str) -> Result<Vec<After>, BadAfter> {
     Ok(all)
 }
 
-fn one(item: &str, all: &mut Vec<After>) -> Result<(), BadAfter> {
+fn one(item: &str, all: &mut Vec<AfterSpec>) -> Result<(), BadAfter> {
     let said = || item.chars().take(40).collect::<String>();
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -79,7 +80,7 @@ fn one(item: &str, all: &mut Vec<After>) -> Result<(), BadAfter> {
             _ => return Err(BadAfter::NotKnown(said())),
         };
         for job in rest.split(':') {
-            all.push(After { job: number(job)?, when });
+            all.push(AfterSpec { job: number(job)?, when });
         }
         return Ok(());
     }
@@ -89,13 +90,13 @@ fn one(item: &str, all: &mut Vec<After>) -> Result<(), BadAfter> {
         "any" => AfterWhen::Any,
         _ => return Err(BadAfter::NotRead(said())),
     };
-    all.push(After { job: number(head)?, when });
+    all.push(AfterSpec { job: number(head)?, when });
     Ok(())
 }
 
 /// A dependency as [`read`] understands it.
 #[cfg(test)]
-fn show(after: After) -> String {
+fn show(after: AfterSpec) -> String {
     let when = match after.when {
         AfterWhen::Ok => "ok",
         AfterWhen::Any => "any",
@@ -118,7 +119,8 @@ mod tests {
             ("12:any,13", vec![(12, any), (13, ok)]),
             ("afterok:12:13,afterany:14", vec![(12, ok), (13, ok), (14, any)]),
         ] {
-            let expected = expected.into_iter().map(|(job, when)| After { job, when }).collect();
+            let expected =
+                expected.into_iter().map(|(job, when)| AfterSpec { job, when }).collect();
             assert_eq!(read(text), Ok(expected), "{text}");
         }
     }
@@ -139,7 +141,7 @@ mod tests {
         #[test]
         fn what_is_printed_reads_back(job in any::<u64>(), any_end in any::<bool>()) {
             let when = if any_end { AfterWhen::Any } else { AfterWhen::Ok };
-            let after = After { job, when };
+            let after = AfterSpec { job, when };
             prop_assert_eq!(read(&show(after)), Ok(vec![after]));
         }
     }

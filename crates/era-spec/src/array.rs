@@ -11,7 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(remote = "Self", deny_unknown_fields)]
-pub struct Array {
+#[schema(as = Array)]
+pub struct ArraySpec {
     /// The first index.
     pub from: u32,
     /// The last index, or less.
@@ -25,13 +26,15 @@ pub struct Array {
 }
 
 /// The indices as a map of their fields. Every other form is read in `reading`.
-pub(crate) fn read_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Array, D::Error> {
-    Array::deserialize(deserializer)
+pub(crate) fn read_fields<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<ArraySpec, D::Error> {
+    ArraySpec::deserialize(deserializer)
 }
 
-impl Serialize for Array {
+impl Serialize for ArraySpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Array::serialize(self, serializer)
+        ArraySpec::serialize(self, serializer)
     }
 }
 
@@ -39,7 +42,7 @@ fn one() -> u32 {
     1
 }
 
-impl Array {
+impl ArraySpec {
     /// The index of the n-th job, from 0.
     pub fn nth(self, n: u32) -> u32 {
         self.from.saturating_add(n.saturating_mul(self.step))
@@ -73,10 +76,10 @@ pub enum BadArray {
     TooMany(String),
 }
 
-impl FromStr for Array {
+impl FromStr for ArraySpec {
     type Err = BadArray;
 
-    fn from_str(text: &str) -> Result<Array, BadArray> {
+    fn from_str(text: &str) -> Result<ArraySpec, BadArray> {
         let said = || text.chars().take(60).collect::<String>();
         let not_read = || BadArray::NotRead(said());
         let (indices, limit) = match text.trim().split_once('%') {
@@ -90,7 +93,7 @@ impl FromStr for Array {
         let mut count = 0_u32;
         for item in indices.split(',') {
             let (from, to, step) = range(item).ok_or_else(not_read)?;
-            let range = Array { from, to, step, limit };
+            let range = ArraySpec { from, to, step, limit };
             count = count.saturating_add(range.count().ok_or_else(not_read)?);
             if count > COUNT_MAX {
                 return Err(BadArray::TooMany(said()));
@@ -113,7 +116,7 @@ impl FromStr for Array {
 }
 
 /// `0-99:2%10`.
-impl fmt::Display for Array {
+impl fmt::Display for ArraySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.from, self.to)?;
         if self.step != 1 {
@@ -141,7 +144,7 @@ fn range(text: &str) -> Option<(u32, u32, u32)> {
 }
 
 /// Several ranges as one, where together they are as evenly spaced as one.
-fn even(ranges: &[Array]) -> Option<Array> {
+fn even(ranges: &[ArraySpec]) -> Option<ArraySpec> {
     let indices: BTreeSet<u32> =
         ranges.iter().flat_map(|r| (r.from..=r.to).step_by(r.step as usize)).collect();
     let (from, to) = (*indices.first()?, *indices.last()?);
@@ -149,8 +152,8 @@ fn even(ranges: &[Array]) -> Option<Array> {
         indices.iter().zip(indices.iter().skip(1)).map(|(one, next)| next - one).collect();
     let limit = ranges.first()?.limit;
     match apart.len() {
-        0 => Some(Array { from, to, step: 1, limit }),
-        1 => Some(Array { from, to, step: *apart.first()?, limit }),
+        0 => Some(ArraySpec { from, to, step: 1, limit }),
+        1 => Some(ArraySpec { from, to, step: *apart.first()?, limit }),
         _ => None,
     }
 }
@@ -175,7 +178,7 @@ mod tests {
             ("3,1,2,2", 1, 3, 1, None),
             ("5,5", 5, 5, 1, None),
         ] {
-            assert_eq!(text.parse(), Ok(Array { from, to, step, limit }), "{text}");
+            assert_eq!(text.parse(), Ok(ArraySpec { from, to, step, limit }), "{text}");
         }
     }
 
@@ -195,12 +198,12 @@ mod tests {
             "0-9999999",
             "1 2",
         ] {
-            assert!(bad.parse::<Array>().is_err(), "{bad}");
+            assert!(bad.parse::<ArraySpec>().is_err(), "{bad}");
         }
         for gap in ["1,2,4", "1,2,4-7", "0-8:2,9"] {
-            assert!(matches!(gap.parse::<Array>(), Err(BadArray::Uneven { .. })), "{gap}");
+            assert!(matches!(gap.parse::<ArraySpec>(), Err(BadArray::Uneven { .. })), "{gap}");
         }
-        let told = "1-2,4-7%3".parse::<Array>().unwrap_err().to_string();
+        let told = "1-2,4-7%3".parse::<ArraySpec>().unwrap_err().to_string();
         assert!(told.ends_with("as several arrays, 1-2%3 and 4-7%3"), "{told}");
     }
 
@@ -212,7 +215,7 @@ mod tests {
             step in 1u32..50,
             limit in proptest::option::of(1u32..100),
         ) {
-            let array = Array { from, to: from + more, step, limit };
+            let array = ArraySpec { from, to: from + more, step, limit };
             prop_assert_eq!(array.to_string().parse(), Ok(array));
         }
     }

@@ -22,7 +22,7 @@ layered! {
         /// What each replica needs. Without a word on cores and memory: 4 cores and 4 GiB beside
         /// GPUs, else a core and 1 GiB.
         #[serde(default, deserialize_with = "crate::reading::resources")]
-        pub resources: Resources,
+        pub resources: ResourcesSpec,
         /// How many replicas start together.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub replicas: Option<Replicas>,
@@ -45,7 +45,7 @@ layered! {
         pub deadline: Option<Timestamp>,
         /// Where it may run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub constraints: Option<Constraints>,
+        pub constraints: Option<ConstraintsSpec>,
     }
 }
 
@@ -78,7 +78,7 @@ impl Ask {
 
 /// Resources of one replica, as Kubernetes writes them: `{"cpu": "4", "memory": "16Gi",
 /// "gpu": "1", "gpu.model": "h100", "gpu.memory": "40Gi"}`. Numbers are read too.
-pub type Resources = BTreeMap<String, Quantity>;
+pub type ResourcesSpec = BTreeMap<String, Quantity>;
 
 /// An amount: a string such as `16Gi`, or a plain number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -158,7 +158,8 @@ layered! {
     /// Where a job may run. Empty means anywhere.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
     #[serde(default, deny_unknown_fields)]
-    pub struct Constraints {
+    #[schema(as = Constraints)]
+    pub struct ConstraintsSpec {
         /// Only in this pool.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub pool: Option<String>,
@@ -170,7 +171,7 @@ layered! {
         pub labels: BTreeMap<String, String>,
         /// All replicas on one `node`, in one `rack` or in one `domain`.
         #[serde(skip_serializing_if = "Option::is_none")]
-        pub same: Option<Topology>,
+        pub same: Option<TopologySpec>,
         /// At most so many replicas on a node.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub per_node_max: Option<u32>,
@@ -183,7 +184,8 @@ layered! {
 /// How near to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Topology {
+#[schema(as = Topology)]
+pub enum TopologySpec {
     Node,
     Rack,
     Domain,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{After, Array, Ask, Credits, Value, Work};
+use crate::{AfterSpec, ArraySpec, Ask, Credits, ValueSpec, Work};
 
 layered! {
     /// A job as it is handed in. With a `value`, a `hold`, `accept_price`, `most` or a deadline it is
@@ -27,7 +27,7 @@ layered! {
         pub ask: Ask,
         /// What it is worth: makes it a bid.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub value: Option<Value>,
+        pub value: Option<ValueSpec>,
         /// The price that was quoted: the most that it may cost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub most: Option<Credits>,
@@ -40,7 +40,7 @@ layered! {
         pub hold: Option<u64>,
         /// What happens when it needs longer than it said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub overrun: Option<Overrun>,
+        pub overrun: Option<OverrunSpec>,
         /// The queue that it waits in without a promise; `default` where nothing is said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub queue: Option<String>,
@@ -54,17 +54,17 @@ layered! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub priority: Option<i32>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub attributes: Option<Attributes>,
+        pub attributes: Option<AttributesSpec>,
         /// Many of the same: one job for each index. For queues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub array: Option<Array>,
+        pub array: Option<ArraySpec>,
         /// Jobs that must be over first. For queues. A text such as `12, 13:any` is read too.
         #[serde(
             default,
             skip_serializing_if = "Vec::is_empty",
             deserialize_with = "crate::reading::afters"
         )]
-        pub after: Vec<After>,
+        pub after: Vec<AfterSpec>,
     }
 }
 
@@ -91,7 +91,8 @@ impl JobSpec {
 /// What happens when a job needs longer than it said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Overrun {
+#[schema(as = Overrun)]
+pub enum OverrunSpec {
     /// It goes on at the market price while there is room and money.
     #[default]
     Extend,
@@ -103,7 +104,8 @@ layered! {
     /// Typed facts about a job that formulas and estimates may use.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
     #[serde(default, deny_unknown_fields)]
-    pub struct Attributes {
+    #[schema(as = Attributes)]
+    pub struct AttributesSpec {
         /// Such as `vision`.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub field: Option<String>,
@@ -125,7 +127,7 @@ layered! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Constraints, Overlay};
+    use crate::{ConstraintsSpec, Overlay};
 
     fn read(value: serde_json::Value) -> JobSpec {
         serde_json::from_value(value).unwrap()
@@ -152,7 +154,7 @@ mod tests {
                 "constraints": {"pool": "a", "spread": true}},
         });
         assert_eq!(both, read(expected));
-        let nowhere = Constraints::default().over(both.ask.constraints.clone().unwrap());
+        let nowhere = ConstraintsSpec::default().over(both.ask.constraints.clone().unwrap());
         assert_eq!(Some(nowhere), both.ask.constraints);
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::{AfterWhen, Array, Credits, Overrun, Replicas, Topology, Value};
+use crate::{AfterWhen, ArraySpec, Credits, OverrunSpec, Replicas, TopologySpec, ValueSpec};
 
 /// A value of which one source says a part and another the rest.
 pub trait Overlay {
@@ -50,7 +50,18 @@ macro_rules! whole {
     )*};
 }
 whole!(
-    String, u32, u64, i32, Timestamp, AfterWhen, Array, Credits, Overrun, Replicas, Topology, Value
+    String,
+    u32,
+    u64,
+    i32,
+    Timestamp,
+    AfterWhen,
+    ArraySpec,
+    Credits,
+    OverrunSpec,
+    Replicas,
+    TopologySpec,
+    ValueSpec
 );
 
 impl<T: Overlay> Overlay for Option<T> {

@@ -43,7 +43,7 @@ pub const TYPE_WORDS: [&str; 27] = [
 
 /// What a parser says, and the words in it that programs want.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct ParserMessage {
     pub sentence: String,
     /// The field that is missing, unknown or there twice.
     pub field: Option<String>,
@@ -69,7 +69,7 @@ pub fn names_a_type(told: &str) -> bool {
 
 /// A parser's sentence in plain words. A name in front of a value is called a `field` by some and a
 /// `key` by others.
-pub fn said(problem: &str, called: &str) -> Said {
+pub fn said(problem: &str, called: &str) -> ParserMessage {
     for (start, what) in [("unknown field `", called), ("unknown variant `", "value")] {
         if let Some((given, known)) = quoted(problem, start) {
             let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
@@ -82,7 +82,7 @@ pub fn said(problem: &str, called: &str) -> Said {
             };
             let sentence = format!("unknown {what} `{given}`: {hint}");
             let field = (what == called).then(|| given.clone());
-            return Said { sentence, field, given: Some(given), meant };
+            return ParserMessage { sentence, field, given: Some(given), meant };
         }
     }
     for (start, end) in [
@@ -91,10 +91,14 @@ pub fn said(problem: &str, called: &str) -> Said {
     ] {
         if let Some((field, _)) = quoted(problem, start) {
             let sentence = format!("`{field}` {end}");
-            return Said { sentence, field: Some(field.to_owned()), ..Said::default() };
+            return ParserMessage {
+                sentence,
+                field: Some(field.to_owned()),
+                ..ParserMessage::default()
+            };
         }
     }
-    Said { sentence: other(problem), ..Said::default() }
+    ParserMessage { sentence: other(problem), ..ParserMessage::default() }
 }
 
 /// What stands in backquotes behind this beginning, and what follows it.

@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::{After, Array, Credits, Replicas, Span, Value, after, array};
+use crate::{AfterSpec, ArraySpec, Credits, Replicas, SpanSpec, ValueSpec, after, array};
 
 /// Letters that are enough to begin a word: `mem` is `memory`.
 pub const BEGINNING_MIN: usize = 3;
@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for ReplicasVisitor {
     }
 }
 
-/// Reads a length of time in seconds: a number, or a text as [`Span`] reads it.
+/// Reads a length of time in seconds: a number, or a text as [`SpanSpec`] reads it.
 pub fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     Ok(Option::<Seconds>::deserialize(deserializer)?.map(|Seconds(seconds)| seconds))
 }
@@ -143,13 +143,13 @@ impl<'de> Visitor<'de> for SecondsVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Seconds, E> {
-        let span: Span = text.parse().map_err(E::custom)?;
+        let span: SpanSpec = text.parse().map_err(E::custom)?;
         Ok(Seconds(span.seconds))
     }
 }
 
-impl<'de> Deserialize<'de> for Array {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Array, D::Error> {
+impl<'de> Deserialize<'de> for ArraySpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ArraySpec, D::Error> {
         deserializer.deserialize_any(ArrayVisitor)
     }
 }
@@ -157,41 +157,41 @@ impl<'de> Deserialize<'de> for Array {
 struct ArrayVisitor;
 
 impl<'de> Visitor<'de> for ArrayVisitor {
-    type Value = Array;
+    type Value = ArraySpec;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("indices such as {\"from\": 0, \"to\": 99}, or \"0-99%10\"")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Array, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ArraySpec, E> {
         text.parse().map_err(E::custom)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Array, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ArraySpec, A::Error> {
         array::read_fields(MapAccessDeserializer::new(map))
     }
 }
 
 /// Reads what a job comes after: a list of jobs, or a text as [`after::read`] reads it, alone or in
 /// the list.
-pub fn afters<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<After>, D::Error> {
+pub fn afters<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AfterSpec>, D::Error> {
     deserializer.deserialize_any(AftersVisitor)
 }
 
 struct AftersVisitor;
 
 impl<'de> Visitor<'de> for AftersVisitor {
-    type Value = Vec<After>;
+    type Value = Vec<AfterSpec>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of jobs such as [{\"job\": 12}], or \"12, 13:any\"")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<After>, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<AfterSpec>, E> {
         after::read(text).map_err(E::custom)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<After>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<AfterSpec>, A::Error> {
         let mut all = Vec::new();
         while let Some(Afters(some)) = list.next_element()? {
             all.extend(some);
@@ -201,7 +201,7 @@ impl<'de> Visitor<'de> for AftersVisitor {
 }
 
 /// One item of the list.
-struct Afters(Vec<After>);
+struct Afters(Vec<AfterSpec>);
 
 impl<'de> Deserialize<'de> for Afters {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Afters, D::Error> {
@@ -212,23 +212,23 @@ impl<'de> Deserialize<'de> for Afters {
 struct AftersItemVisitor;
 
 impl<'de> Visitor<'de> for AftersItemVisitor {
-    type Value = Vec<After>;
+    type Value = Vec<AfterSpec>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a job such as {\"job\": 12, \"when\": \"any\"}, or \"12:any\"")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<After>, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<AfterSpec>, E> {
         after::read(text).map_err(E::custom)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<After>, A::Error> {
-        After::deserialize(MapAccessDeserializer::new(map)).map(|after| vec![after])
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<AfterSpec>, A::Error> {
+        AfterSpec::deserialize(MapAccessDeserializer::new(map)).map(|after| vec![after])
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+impl<'de> Deserialize<'de> for ValueSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ValueSpec, D::Error> {
         deserializer.deserialize_any(ValueVisitor)
     }
 }
@@ -236,39 +236,39 @@ impl<'de> Deserialize<'de> for Value {
 struct ValueVisitor;
 
 impl ValueVisitor {
-    fn flat<'de, T, E: de::Error>(amount: T) -> Result<Value, E>
+    fn flat<'de, T, E: de::Error>(amount: T) -> Result<ValueSpec, E>
     where
         T: IntoDeserializer<'de, E>,
     {
-        Credits::deserialize(amount.into_deserializer()).map(Value::Flat)
+        Credits::deserialize(amount.into_deserializer()).map(ValueSpec::Flat)
     }
 }
 
 impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value;
+    type Value = ValueSpec;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an amount of credits, or a list of {\"by\": a time, \"worth\": an amount}")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ValueSpec, E> {
         ValueVisitor::flat(text)
     }
 
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<ValueSpec, E> {
         ValueVisitor::flat(number)
     }
 
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Value, E> {
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<ValueSpec, E> {
         ValueVisitor::flat(number)
     }
 
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value, E> {
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<ValueSpec, E> {
         ValueVisitor::flat(number)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Value, A::Error> {
-        Vec::deserialize(SeqAccessDeserializer::new(list)).map(Value::Steps)
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<ValueSpec, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(list)).map(ValueSpec::Steps)
     }
 }
 
@@ -304,17 +304,17 @@ mod tests {
         assert!(told.starts_with("unknown field `step`"), "{told}");
         assert!(refused::<Replicas>("4294967296").contains("4294967296"));
         assert!(refused::<Replicas>(r#""two""#).contains("`two` is no number of replicas"));
-        assert!(refused::<Array>(r#""9-1""#).contains("`9-1` is no array"));
-        assert!(refused::<Array>(r#"{"from": 1, "too": 2}"#).contains("unknown field `too`"));
+        assert!(refused::<ArraySpec>(r#""9-1""#).contains("`9-1` is no array"));
+        assert!(refused::<ArraySpec>(r#"{"from": 1, "too": 2}"#).contains("unknown field `too`"));
         let ask = |duration: &str| refused::<Ask>(&format!(r#"{{"duration_s": {duration}}}"#));
         assert!(ask(r#""soon""#).contains("`soon` is no length of time"));
         assert!(ask("-5").contains("integer `-5`"));
         let job = |after: &str| refused::<JobSpec>(&format!(r#"{{"after": {after}}}"#));
         assert!(job(r#"[{"job": 1}, "x"]"#).contains("`x` is no dependency"));
         assert!(job(r#"[{"jab": 1}]"#).contains("unknown field `jab`"));
-        let told = refused::<Value>(r#"[{"by": "2026-01-01T00:00:00Z", "wort": 1}]"#);
+        let told = refused::<ValueSpec>(r#"[{"by": "2026-01-01T00:00:00Z", "wort": 1}]"#);
         assert!(told.starts_with("unknown field `wort`"), "{told}");
-        assert!(refused::<Value>(r#""lots""#).contains("`lots` is no amount"));
+        assert!(refused::<ValueSpec>(r#""lots""#).contains("`lots` is no amount"));
     }
 
     #[test]
@@ -333,14 +333,14 @@ mod tests {
 
     #[test]
     fn what_is_written_in_two_ways_is_read_as_it_was_written() {
-        for value in [Value::Flat(Credits(2_500_000)), Value::Steps(Vec::new())] {
+        for value in [ValueSpec::Flat(Credits(2_500_000)), ValueSpec::Steps(Vec::new())] {
             let text = serde_json::to_string(&value).unwrap();
-            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+            assert_eq!(serde_json::from_str::<ValueSpec>(&text).unwrap(), value);
         }
         for number in ["3", "3.0", "\"3\""] {
             assert_eq!(
-                serde_json::from_str::<Value>(number).unwrap(),
-                Value::Flat(Credits(3_000_000))
+                serde_json::from_str::<ValueSpec>(number).unwrap(),
+                ValueSpec::Flat(Credits(3_000_000))
             );
         }
         for replicas in [Replicas::Fixed(3), Replicas::Range { min: 1, max: 2 }] {

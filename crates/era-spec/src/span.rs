@@ -9,7 +9,7 @@ const SECONDS_MAX: u64 = 366 * 86_400;
 
 /// A length of time in whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span {
+pub struct SpanSpec {
     pub seconds: u64,
 }
 
@@ -24,22 +24,22 @@ pub enum BadSpan {
     Negative(String),
     #[error("`{0}` is no time at all: a job needs at least a second")]
     Nothing(String),
-    /// More than [`Span`] holds.
+    /// More than [`SpanSpec`] holds.
     #[error("`{0}` is longer than a year")]
     TooLong(String),
 }
 
-impl FromStr for Span {
+impl FromStr for SpanSpec {
     type Err = BadSpan;
 
-    fn from_str(text: &str) -> Result<Span, BadSpan> {
+    fn from_str(text: &str) -> Result<SpanSpec, BadSpan> {
         let said = || text.chars().take(40).collect::<String>();
         let plain = text.trim().to_ascii_lowercase();
         if plain.len() > 40 {
             return Err(BadSpan::NotRead(said()));
         }
         let millis = clock(&plain).or_else(|| units(&plain));
-        let positive = plain.strip_prefix('-').filter(|rest| rest.parse::<Span>().is_ok());
+        let positive = plain.strip_prefix('-').filter(|rest| rest.parse::<SpanSpec>().is_ok());
         let millis = millis.ok_or_else(|| match positive {
             Some(_) => BadSpan::Negative(said()),
             None => BadSpan::NotRead(said()),
@@ -47,7 +47,7 @@ impl FromStr for Span {
         match millis.div_ceil(1000) {
             0 => Err(BadSpan::Nothing(said())),
             seconds if seconds > u128::from(SECONDS_MAX) => Err(BadSpan::TooLong(said())),
-            seconds => Ok(Span { seconds: u64::try_from(seconds).unwrap_or(SECONDS_MAX) }),
+            seconds => Ok(SpanSpec { seconds: u64::try_from(seconds).unwrap_or(SECONDS_MAX) }),
         }
     }
 }
@@ -113,7 +113,7 @@ fn thousandths(text: &str) -> Option<u128> {
     Some(number(whole)? * 1000 + number(&format!("{part:0<3}"))?)
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for SpanSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.seconds;
         if rest == 0 {
@@ -155,7 +155,7 @@ mod tests {
             ("0.5s", 1),
             ("1H", 3_600),
         ] {
-            assert_eq!(text.parse(), Ok(Span { seconds }), "{text}");
+            assert_eq!(text.parse(), Ok(SpanSpec { seconds }), "{text}");
         }
     }
 
@@ -178,20 +178,20 @@ mod tests {
             "1.2345h",
             "٣h",
         ] {
-            assert!(bad.parse::<Span>().is_err(), "{bad}");
+            assert!(bad.parse::<SpanSpec>().is_err(), "{bad}");
         }
     }
 
     proptest! {
         #[test]
         fn what_is_printed_reads_back(seconds in 1..=SECONDS_MAX) {
-            let span = Span { seconds };
+            let span = SpanSpec { seconds };
             prop_assert_eq!(span.to_string().parse(), Ok(span));
         }
 
         #[test]
         fn no_text_makes_it_panic(text in "\\PC{0,50}") {
-            let _ = text.parse::<Span>();
+            let _ = text.parse::<SpanSpec>();
         }
     }
 }

@@ -8,17 +8,19 @@ use crate::Credits;
 /// What a bid is worth: one amount, or steps that fall with the time of finishing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
-pub enum Value {
+#[schema(as = Value)]
+pub enum ValueSpec {
     /// The same whenever it finishes within its window.
     Flat(Credits),
     /// Falls in steps; nothing after the last.
-    Steps(Vec<ValueStep>),
+    Steps(Vec<ValueStepSpec>),
 }
 
 /// One step of a falling value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ValueStep {
+#[schema(as = ValueStep)]
+pub struct ValueStepSpec {
     pub by: Timestamp,
     pub worth: Credits,
 }

@@ -6,7 +6,7 @@ use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 
-use crate::span::Span;
+use crate::span::SpanSpec;
 
 /// What is no point in time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,7 +75,7 @@ fn read_in(text: &str, now: &Zoned, tense: Tense) -> Result<Timestamp, BadTime> 
         Tense::Back => (ago(&plain), -1),
     };
     if let Some(away) = away {
-        let span: Span = if away.is_empty() {
+        let span: SpanSpec = if away.is_empty() {
             return Ok(now.timestamp());
         } else {
             away.parse().map_err(|_| not_read())?
@@ -98,7 +98,8 @@ fn ago(text: &str) -> Option<&str> {
         return Some(span).filter(|span| !span.is_empty() || text == "now");
     }
     // `9:00` is a time of day and `90` is nothing: a span says its unit.
-    let spelt = text.ends_with(|c: char| c.is_ascii_alphabetic()) && text.parse::<Span>().is_ok();
+    let spelt =
+        text.ends_with(|c: char| c.is_ascii_alphabetic()) && text.parse::<SpanSpec>().is_ok();
     spelt.then_some(text)
 }
 

@@ -9,7 +9,7 @@ use era_core::units::Time;
 
 use crate::database::Service;
 use crate::journal::Journal;
-use crate::{Database, Durability, Fence, Place, StoreError};
+use crate::{Database, Durability, Generation, Place, StoreError};
 
 /// SQLite's files, the one with the journal first.
 const FILES: [&str; 3] = ["era.db", "tables.db", "metrics.db"];
@@ -102,7 +102,7 @@ async fn of_server(place: &Place) -> Found {
 
 async fn journal(durable: &Database) -> Result<Option<JournalFound>, StoreError> {
     let read = async {
-        let fence = Fence::read(durable).await?;
+        let fence = Generation::read(durable).await?;
         Journal::new(durable.clone(), fence).restore().await
     };
     let restored = read.await;

@@ -7,7 +7,7 @@
 //! clock says. A lease that has run out and that nobody took is still good to write by: time
 //! decides only who may take the lead, never what is in the journal.
 //!
-//! Other parts of a site of which one may be at work have a [`Seat`] of their own: the same lease,
+//! Other parts of a site of which one may be at work have a [`LeaseRole`] of their own: the same lease,
 //! by which nothing is fenced.
 
 use std::fmt;
@@ -21,13 +21,13 @@ use crate::{Connection, Database, StoreError};
 
 /// The generation that a store writes by. A clone shares.
 #[derive(Clone, Debug)]
-pub struct Fence(Arc<AtomicU64>);
+pub struct Generation(Arc<AtomicU64>);
 
-impl Fence {
+impl Generation {
     /// As it stands: whoever takes the lead later is newer.
-    pub(crate) async fn read(database: &Database) -> Result<Fence, StoreError> {
-        let leader = row(database, Seat::Scheduler).await?;
-        Ok(Fence(Arc::new(AtomicU64::new(leader.generation))))
+    pub(crate) async fn read(database: &Database) -> Result<Generation, StoreError> {
+        let leader = row(database, LeaseRole::Scheduler).await?;
+        Ok(Generation(Arc::new(AtomicU64::new(leader.generation))))
     }
 
     pub fn generation(&self) -> u64 {
@@ -58,7 +58,7 @@ impl Fence {
 
     /// What an append failed with: that the lead is another's, or else what the database said.
     pub(crate) async fn explain(&self, database: &Database, failed: sqlx::Error) -> StoreError {
-        match row(database, Seat::Scheduler).await {
+        match row(database, LeaseRole::Scheduler).await {
             Ok(leader) if leader.generation != self.generation() => self.deposed(leader.generation),
             _ => failed.into(),
         }
@@ -71,7 +71,7 @@ impl Fence {
 
 /// What only one server of a site may be doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seat {
+pub enum LeaseRole {
     /// Writing the journal.
     Scheduler = 1,
     Cloud = 2,
@@ -103,18 +103,18 @@ impl fmt::Debug for Leader {
 #[derive(Clone, Debug)]
 pub struct Lease {
     database: Database,
-    fence: Fence,
-    seat: Seat,
+    fence: Generation,
+    seat: LeaseRole,
 }
 
 impl Lease {
-    pub(crate) fn new(database: Database, fence: Fence) -> Lease {
-        Lease { database, fence, seat: Seat::Scheduler }
+    pub(crate) fn new(database: Database, fence: Generation) -> Lease {
+        Lease { database, fence, seat: LeaseRole::Scheduler }
     }
 
     /// That of another seat, which nobody has through this store yet.
-    pub(crate) fn of(database: Database, seat: Seat) -> Lease {
-        Lease { database, fence: Fence(Arc::new(AtomicU64::new(0))), seat }
+    pub(crate) fn of(database: Database, seat: LeaseRole) -> Lease {
+        Lease { database, fence: Generation(Arc::new(AtomicU64::new(0))), seat }
     }
 
     /// The generation that this store writes by.
@@ -123,7 +123,7 @@ impl Lease {
     }
 
     /// Of which seat.
-    pub fn seat(&self) -> Seat {
+    pub fn seat(&self) -> LeaseRole {
         self.seat
     }
 
@@ -219,7 +219,7 @@ impl Lease {
 }
 
 /// Who has a seat.
-async fn row(database: &Database, seat: Seat) -> Result<Leader, StoreError> {
+async fn row(database: &Database, seat: LeaseRole) -> Result<Leader, StoreError> {
     let now = database.dialect().now_ms();
     let sql =
         format!("SELECT holder, generation, expires - {now}, contact FROM leader WHERE id = ?");
@@ -246,7 +246,7 @@ mod tests {
     use era_core::{Command, Input};
 
     use super::*;
-    use crate::journal::{Entry, Segment};
+    use crate::journal::{JournalEntry, Segment};
     use crate::{Store, testing};
 
     const LONG: Duration = Duration::from_secs(600);
@@ -260,8 +260,8 @@ mod tests {
         (folder, first, second)
     }
 
-    fn entry(seq: u64) -> Entry {
-        Entry::of(&Input { seq, at: Time::from_s(1), command: Command::Tick }, None)
+    fn entry(seq: u64) -> JournalEntry {
+        JournalEntry::of(&Input { seq, at: Time::from_s(1), command: Command::Tick }, None)
     }
 
     async fn append(store: &Store, seq: u64) -> Result<(), StoreError> {
@@ -294,19 +294,19 @@ mod tests {
     async fn every_seat_is_taken_by_itself_and_tells_how_its_holder_is_reached() {
         let (_folder, first, second) = two().await;
         assert_eq!(first.lease().acquire_with("a", Some("here s3cret"), LONG).await.unwrap(), None);
-        let cloud = second.seat(Seat::Cloud);
+        let cloud = second.seat(LeaseRole::Cloud);
         assert_eq!(cloud.acquire_with("b", Some("there"), LONG).await.unwrap(), None);
         let led = second.lease().leader().await.unwrap();
         assert_eq!((led.holder.as_str(), led.contact.as_str()), ("a", "here s3cret"));
         assert!(!format!("{led:?}").contains("s3cret"), "{led:?}");
-        assert_eq!(first.seat(Seat::Cloud).leader().await.unwrap().contact, "there");
-        assert_eq!(first.seat(Seat::Files).leader().await.unwrap().generation, 0);
+        assert_eq!(first.seat(LeaseRole::Cloud).leader().await.unwrap().contact, "there");
+        assert_eq!(first.seat(LeaseRole::Files).leader().await.unwrap().generation, 0);
         // Who runs tasks writes nothing into the journal, and takes the lead from nobody.
         cloud.renew(LONG).await.unwrap();
         append(&first, 1).await.unwrap();
         cloud.release().await.unwrap();
         // What the one before told stays until another one tells something else.
-        let next = first.seat(Seat::Cloud);
+        let next = first.seat(LeaseRole::Cloud);
         assert_eq!(next.acquire_with("c", None, LONG).await.unwrap(), None);
         assert_eq!(next.leader().await.unwrap().contact, "there");
         assert!(matches!(cloud.tell("here").await, Err(StoreError::Deposed { .. })));
@@ -327,7 +327,7 @@ mod tests {
             let deposed = append(&first, seq).await.unwrap_err();
             assert!(matches!(deposed, StoreError::Deposed { ours: 1, newer: 2 }), "{deposed}");
         }
-        let many: Vec<Entry> = (5..3000).map(entry).collect();
+        let many: Vec<JournalEntry> = (5..3000).map(entry).collect();
         let deposed = first.journal().append(&many).await.unwrap_err();
         assert!(matches!(deposed, StoreError::Deposed { .. }), "{deposed}");
         let state = era_core::State::default();

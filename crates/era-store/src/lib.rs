@@ -30,10 +30,10 @@ pub mod trial;
 use std::path::{Path, PathBuf};
 
 pub use database::{
-    BadPlace, Connection, Database, Dialect, Durability, Place, Pool, StoreError, Transaction,
-    answered_within,
+    BadPlace, Connection, ConnectionPool, Database, Dialect, Durability, Place, StoreError,
+    Transaction, answered_within,
 };
-pub use lease::{Fence, Leader, Lease, Seat};
+pub use lease::{Generation, Leader, Lease, LeaseRole};
 pub use note::Note;
 
 use database::{Held, Lock, Service};
@@ -49,7 +49,7 @@ pub struct Store {
     tables: Database,
     /// What jobs told and used: many small values, none of them precious.
     metrics: Database,
-    fence: Fence,
+    fence: Generation,
 }
 
 impl Store {
@@ -92,7 +92,7 @@ impl Store {
             Some(service) => of_server(&service, replica).await?,
             None => of_files(place.as_folder().map_or(folder, PathBuf::as_path)).await?,
         };
-        let fence = Fence::read(&durable).await?;
+        let fence = Generation::read(&durable).await?;
         Ok(Store {
             folder: folder.to_owned(),
             place: place.clone(),
@@ -134,7 +134,7 @@ impl Store {
     }
 
     /// The lease of another seat than that of the scheduler.
-    pub fn seat(&self, seat: Seat) -> Lease {
+    pub fn seat(&self, seat: LeaseRole) -> Lease {
         Lease::of(self.durable.clone(), seat)
     }
 

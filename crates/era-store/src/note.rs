@@ -39,7 +39,7 @@ pub struct Note {
     pub quote_us: Option<u64>,
     /// With an executor's report on a task: what it saw.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<Seen>,
+    pub task: Option<Observation>,
     /// With nodes that join: whether their tasks only sleep.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
@@ -48,7 +48,7 @@ pub struct Note {
 /// What an executor saw of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Seen {
+pub struct Observation {
     /// When it happened there: the first instruction, or the end; milliseconds since the epoch.
     pub at_ms: i64,
     /// With a start: how long code and data took to be there.
@@ -87,7 +87,7 @@ mod tests {
         let note = Note {
             user: Some("ada".into()),
             spec: Some(serde_json::from_str(spec).unwrap()),
-            task: Some(Seen { at_ms: 7, prepared_ms: Some(2), ..Seen::default() }),
+            task: Some(Observation { at_ms: 7, prepared_ms: Some(2), ..Observation::default() }),
             ..Note::default()
         };
         let text = note.write().unwrap();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::database::Pool;
+use crate::database::ConnectionPool;
 use crate::{Dialect, Place, Store};
 
 /// What names the server: a URL without the name of a database.
@@ -25,7 +25,7 @@ pub(crate) async fn place(folder: &Path) -> Place {
 
 /// How many rows the one connection of a pool has read, where that can be asked: on MariaDB, which
 /// plans some statements so that they read all that is there.
-pub(crate) async fn rows_read(pool: &Pool) -> Option<i64> {
+pub(crate) async fn rows_read(pool: &ConnectionPool) -> Option<i64> {
     let sql = "SELECT CAST(SUM(VARIABLE_VALUE) AS SIGNED) FROM information_schema.SESSION_STATUS \
                WHERE VARIABLE_NAME LIKE 'HANDLER_READ%' AND VARIABLE_NAME NOT LIKE '%TMP%'";
     let is_mariadb = pool.dialect() == Dialect::MySql;

@@ -81,7 +81,7 @@ async fn a_replica_serves_lists_and_must_be_of_the_same_kind() {
         value,
     };
     day.samples().append(&[value(2.0)]).await.unwrap();
-    let jobs = crate::tables::JobQuery::all(crate::tables::Seen::All, 5);
+    let jobs = crate::tables::JobQuery::all(crate::tables::VisibleJobs::All, 5);
     let there = Tables::new(&day).jobs(&jobs, None).await.unwrap().rows;
     assert!(!there.is_empty());
     day.close().await;
@@ -146,7 +146,7 @@ async fn a_replica_that_is_away_is_read_past_and_used_once_it_is_there() {
     let there = format!("{scheme}:{port}/{}", name.rsplit('/').next().unwrap());
     let store = Store::open_at(folder.path(), &place, Some(&there.parse().unwrap())).await.unwrap();
     let tables = Tables::new(&store);
-    let jobs = crate::tables::JobQuery::all(crate::tables::Seen::All, 5);
+    let jobs = crate::tables::JobQuery::all(crate::tables::VisibleJobs::All, 5);
     let lists = async || tables.jobs(&jobs, None).await;
     assert!(lists().await.is_ok(), "it is read from the database itself");
     assert!(!store.tables().replica_answers());

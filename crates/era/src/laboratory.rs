@@ -10,7 +10,7 @@ use era_core::market::MechanismChoice;
 use era_core::queue::PolicyRule;
 use era_core::units::{Name, Span, Time};
 use era_sim::journal::Reader;
-use era_sim::replay::{Ask, Book, History, Rules, learn, rerun};
+use era_sim::replay::{Book, RecordedHistory, RecordedInput, RuleOverrides, learn, rerun};
 
 /// Replays on the simulator's core.
 pub(crate) struct Simulator;
@@ -30,27 +30,30 @@ impl Laboratory for Simulator {
             to,
         };
         let on_demand = Name::new("on-demand").map_err(|e| e.to_string())?;
-        let rules = Rules {
+        let rules = RuleOverrides {
             policy: Some(PolicyRule::Fifo),
             mechanism: Some(MechanismChoice::named(&on_demand).map_err(|e| e.to_string())?),
-            ..Rules::default()
+            ..RuleOverrides::default()
         };
-        Ok(Replays { with: period.under(&Rules::default())?, without: period.under(&rules)? })
+        Ok(Replays {
+            with: period.under(&RuleOverrides::default())?,
+            without: period.under(&rules)?,
+        })
     }
 }
 
 /// A period of a journal, to be replayed under other rules.
 struct Excerpt<'a> {
-    history: &'a History,
+    history: &'a RecordedHistory,
     /// What was there before the asks.
     state: &'a State,
-    asks: &'a [Ask],
+    asks: &'a [RecordedInput],
     from: Time,
     to: Time,
 }
 
 impl Excerpt<'_> {
-    fn under(&self, rules: &Rules) -> Result<Counterfactual, String> {
+    fn under(&self, rules: &RuleOverrides) -> Result<Counterfactual, String> {
         let Excerpt { history, state, asks, from, to } = *self;
         let again = rerun(history, state, asks, rules, &|_| ()).map_err(|e| e.to_string())?;
         // What a replay makes of the time after the record has not happened: a promise for tomorrow,

@@ -3,7 +3,7 @@
 
 use clap::ValueEnum;
 use era_core::settings::Backfill;
-use era_sim::run::Estimates;
+use era_sim::run::StatedDurations;
 
 /// How long jobs are said to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -18,13 +18,13 @@ pub(crate) enum EstimatesName {
     Predicted,
 }
 
-impl From<EstimatesName> for Estimates {
-    fn from(name: EstimatesName) -> Estimates {
+impl From<EstimatesName> for StatedDurations {
+    fn from(name: EstimatesName) -> StatedDurations {
         match name {
-            EstimatesName::Exact => Estimates::Exact,
-            EstimatesName::Bucket => Estimates::Bucket,
-            EstimatesName::Stated => Estimates::Stated,
-            EstimatesName::Predicted => Estimates::Predicted,
+            EstimatesName::Exact => StatedDurations::Exact,
+            EstimatesName::Bucket => StatedDurations::Bucket,
+            EstimatesName::Stated => StatedDurations::Stated,
+            EstimatesName::Predicted => StatedDurations::Predicted,
         }
     }
 }

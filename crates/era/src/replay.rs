@@ -13,8 +13,8 @@ use era_core::units::Money;
 use era_sim::BadInput;
 use era_sim::journal::Reader;
 use era_sim::replay::{
-    Comparison, History, NotReplayed, Party, Replayed, Rules, SampleSpec, compare, learn,
-    mechanism_named, rerun, sample, scorer_named, verify,
+    ComparedParty, Comparison, NotReplayed, RecordedHistory, Replayed, RuleOverrides, SampleSpec,
+    compare, learn, mechanism_named, rerun, sample, scorer_named, verify,
 };
 use era_sim::run::policy_named;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -68,7 +68,11 @@ impl Replay {
             return Err(BadInput::new("name a journal").field("JOURNAL").into());
         };
         let rules = self.rules()?;
-        if rules == Rules::default() { self.exactly(path) } else { self.otherwise(path, &rules) }
+        if rules == RuleOverrides::default() {
+            self.exactly(path)
+        } else {
+            self.otherwise(path, &rules)
+        }
     }
 
     fn write_sample(&self, path: &Path) -> Result<()> {
@@ -103,9 +107,9 @@ impl Replay {
         ))
     }
 
-    fn rules(&self) -> Result<Rules> {
+    fn rules(&self) -> Result<RuleOverrides> {
         let policy = self.policy.as_deref().map(policy).transpose()?;
-        Ok(Rules {
+        Ok(RuleOverrides {
             policy,
             mechanism: self.mechanism.as_deref().map(mechanism_named).transpose()?,
             floor: None,
@@ -141,7 +145,7 @@ impl Replay {
         }
     }
 
-    fn otherwise(&self, path: &Path, rules: &Rules) -> Result<()> {
+    fn otherwise(&self, path: &Path, rules: &RuleOverrides) -> Result<()> {
         let bar = bar("replaying {pos} inputs · {elapsed}")?;
         let start = Instant::now();
         let learned = learn(Reader::open(path)?, &|inputs| bar.set_position(inputs));
@@ -149,7 +153,7 @@ impl Replay {
         let (history, replayed) = self.told(learned)?;
         let wall_s = start.elapsed().as_secs_f64();
         let other = under(&history, rules, "under the other rule")?;
-        let control = under(&history, &Rules::default(), "under the same rule")?;
+        let control = under(&history, &RuleOverrides::default(), "under the same rule")?;
         if self.json {
             let mut object = object(&replayed, wall_s);
             object["rules"] = json!(self.named());
@@ -190,7 +194,7 @@ pub(crate) fn policy(name: &str) -> Result<PolicyRule> {
     }
 }
 
-fn under(history: &History, rules: &Rules, what: &str) -> Result<Comparison> {
+fn under(history: &RecordedHistory, rules: &RuleOverrides, what: &str) -> Result<Comparison> {
     let bar = ProgressBar::new(history.asks.len() as u64).with_style(ProgressStyle::with_template(
         &format!("{what} {{bar:40}} {{percent}} % · {{elapsed}}"),
     )?);
@@ -262,7 +266,7 @@ fn table(named: &str, other: &Comparison, control: &Comparison) -> String {
     text.trim_end().to_owned()
 }
 
-fn row(name: &str, party: &Party) -> String {
+fn row(name: &str, party: &ComparedParty) -> String {
     let pair = |a: String, b: String| format!("{a:>11} →{b:>11}");
     let credits = |micro: i64| format!("{:.2}", Money(micro).0 as f64 / 1e6);
     let (was, would) = (&party.recorded, &party.other);

@@ -12,7 +12,7 @@ use era_core::units::Name;
 use era_sim::BadInput;
 use era_sim::journal::Reader;
 use era_sim::replay::{NotReplayed, learn};
-use era_sim::run::{Like, Machines, Ratios, Setup};
+use era_sim::run::{Like, Machines, Setup, UtilisationWeights};
 use era_sim::trace;
 use era_sim::tune::{
     Bench, DEFAULT_TEMPLATE, JournalBench, Objective, SearchSpec, Template, TraceBench, Tuned, tune,
@@ -136,7 +136,7 @@ impl Tune {
             preempt: false,
             ageing: true,
             like: Like::Era,
-            ratios: Ratios::default(),
+            ratios: UtilisationWeights::default(),
         };
         Ok(Box::new(TraceBench::new(&trace::read(path, None)?, setup, self.train)?))
     }

@@ -3,9 +3,9 @@
 use super::path::{encode, query};
 use super::{Client, ClientError};
 use crate::account::{
-    AuditLine, Grant, Group, LoggedIn, Login, Me, NewGroup, NewToken, NewUser, NewWebhook,
-    PasswordChange, Quota, StatementFilter, StatementLine, TokenInfo, TokenMade, User, UserEdit,
-    UserFilter, UserMade, Wallet, Webhook, WebhookMade,
+    AuditLine, Grant, GroupView, LoggedIn, Login, Me, NewGroup, NewToken, NewUser, NewWebhook,
+    PasswordChange, QuotaView, StatementFilter, StatementLineView, TokenInfo, TokenMade, UserEdit,
+    UserFilter, UserMade, UserView, Wallet, Webhook, WebhookMade,
 };
 use crate::image::{BuildImage, Image, ImageNews, NewImage, PushImage};
 use crate::page::{NameFilter, Page, PageAsk, every};
@@ -47,7 +47,7 @@ impl Client {
     }
 
     /// The accounts that a filter lets through.
-    pub fn users(&self, filter: &UserFilter) -> Result<Page<User>, ClientError> {
+    pub fn users(&self, filter: &UserFilter) -> Result<Page<UserView>, ClientError> {
         self.get(&format!("/users{}", query(filter)))
     }
 
@@ -56,7 +56,7 @@ impl Client {
         self.post("/users", user)
     }
 
-    pub fn user(&self, name: &str) -> Result<User, ClientError> {
+    pub fn user(&self, name: &str) -> Result<UserView, ClientError> {
         self.get(&format!("/users/{}", encode(name)))
     }
 
@@ -66,7 +66,7 @@ impl Client {
     }
 
     /// Sets an account's limits.
-    pub fn set_user_quota(&self, name: &str, quota: &Quota) -> Result<User, ClientError> {
+    pub fn set_user_quota(&self, name: &str, quota: &QuotaView) -> Result<UserView, ClientError> {
         self.put(&format!("/users/{}/quota", encode(name)), quota)
     }
 
@@ -85,26 +85,26 @@ impl Client {
         &self,
         name: &str,
         filter: &StatementFilter,
-    ) -> Result<Page<StatementLine>, ClientError> {
+    ) -> Result<Page<StatementLineView>, ClientError> {
         self.get(&format!("/wallets/{}/statement{}", encode(name), query(filter)))
     }
 
     /// The groups that a filter lets through.
-    pub fn groups(&self, filter: &NameFilter) -> Result<Page<Group>, ClientError> {
+    pub fn groups(&self, filter: &NameFilter) -> Result<Page<GroupView>, ClientError> {
         self.get(&format!("/groups{}", query(filter)))
     }
 
     /// Makes a group.
-    pub fn make_group(&self, group: &NewGroup) -> Result<Group, ClientError> {
+    pub fn make_group(&self, group: &NewGroup) -> Result<GroupView, ClientError> {
         self.post("/groups", group)
     }
 
-    pub fn group(&self, name: &str) -> Result<Group, ClientError> {
+    pub fn group(&self, name: &str) -> Result<GroupView, ClientError> {
         self.get(&format!("/groups/{}", encode(name)))
     }
 
     /// Sets a group's limits.
-    pub fn set_group_quota(&self, name: &str, quota: &Quota) -> Result<Group, ClientError> {
+    pub fn set_group_quota(&self, name: &str, quota: &QuotaView) -> Result<GroupView, ClientError> {
         self.put(&format!("/groups/{}/quota", encode(name)), quota)
     }
 

@@ -4,12 +4,12 @@ use jiff::Timestamp;
 
 use super::path::{encode, query};
 use super::{Client, ClientError};
-use crate::cluster::{Booking, Domain, Node, NodeEdit, NodeFilter, Pool};
+use crate::cluster::{BookingView, DomainView, NodeEdit, NodeFilter, NodeView, PoolView};
 use crate::page::{PageAsk, every};
 
 /// Which stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Period {
+pub struct TimeRange {
     /// From; the server's choice where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Timestamp>,
@@ -22,14 +22,14 @@ pub struct Period {
 
 impl Client {
     /// All nodes that a filter lets through, and who holds them.
-    pub fn nodes(&self, filter: &NodeFilter) -> Result<Vec<Node>, ClientError> {
+    pub fn nodes(&self, filter: &NodeFilter) -> Result<Vec<NodeView>, ClientError> {
         every(|PageAsk { cursor, limit }| {
             let page = NodeFilter { cursor: cursor.clone(), limit: *limit, ..filter.clone() };
             self.get(&format!("/nodes{}", query(&page)))
         })
     }
 
-    pub fn node(&self, name: &str) -> Result<Node, ClientError> {
+    pub fn node(&self, name: &str) -> Result<NodeView, ClientError> {
         self.get(&format!("/nodes/{}", encode(name)))
     }
 
@@ -39,25 +39,29 @@ impl Client {
     }
 
     /// What is promised on a node.
-    pub fn bookings(&self, name: &str, period: &Period) -> Result<Vec<Booking>, ClientError> {
+    pub fn bookings(
+        &self,
+        name: &str,
+        period: &TimeRange,
+    ) -> Result<Vec<BookingView>, ClientError> {
         self.get(&format!("/nodes/{}/bookings{}", encode(name), query(period)))
     }
 
-    pub fn pools(&self) -> Result<Vec<Pool>, ClientError> {
+    pub fn pools(&self) -> Result<Vec<PoolView>, ClientError> {
         every(|page| self.get(&format!("/pools{}", query(page))))
     }
 
     /// Makes or changes a pool.
-    pub fn put_pool(&self, pool: &Pool) -> Result<(), ClientError> {
+    pub fn put_pool(&self, pool: &PoolView) -> Result<(), ClientError> {
         self.put(&format!("/pools/{}", encode(&pool.name)), pool)
     }
 
-    pub fn domains(&self) -> Result<Vec<Domain>, ClientError> {
+    pub fn domains(&self) -> Result<Vec<DomainView>, ClientError> {
         every(|page| self.get(&format!("/domains{}", query(page))))
     }
 
     /// Makes or changes a domain.
-    pub fn put_domain(&self, domain: &Domain) -> Result<(), ClientError> {
+    pub fn put_domain(&self, domain: &DomainView) -> Result<(), ClientError> {
         self.put(&format!("/domains/{}", encode(&domain.name)), domain)
     }
 

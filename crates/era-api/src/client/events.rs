@@ -8,12 +8,12 @@ use super::path::query;
 use super::sse::{self, Frame};
 use super::{Client, ClientError};
 use crate::PREFIX;
-use crate::event::{Event, EventFilter};
+use crate::event::{EventFilter, EventView};
 use crate::page::Page;
 
 impl Client {
     /// What changed, oldest first.
-    pub fn events(&self, filter: &EventFilter) -> Result<Page<Event>, ClientError> {
+    pub fn events(&self, filter: &EventFilter) -> Result<Page<EventView>, ClientError> {
         self.get(&format!("/events{}", query(filter)))
     }
 
@@ -44,9 +44,9 @@ pub struct EventStream {
 }
 
 impl Iterator for EventStream {
-    type Item = Result<Event, ClientError>;
+    type Item = Result<EventView, ClientError>;
 
-    fn next(&mut self) -> Option<Result<Event, ClientError>> {
+    fn next(&mut self) -> Option<Result<EventView, ClientError>> {
         let url = || self.url.clone();
         loop {
             let frame = match sse::next(&mut self.lines) {

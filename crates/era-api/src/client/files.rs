@@ -11,14 +11,14 @@ use ureq::http::{Method, Request, header};
 use super::path::{encode, query};
 use super::{ANSWER_BYTES_MAX, Client, ClientError};
 use crate::data::{
-    BlobList, DataSet, DataSetEdit, DataSetFilter, FileEntry, FileFilter, FilesEdit, Kept,
-    NewDataSet, Tree, TreeMade,
+    BlobList, DataSetEdit, DataSetFilter, DataSetView, FileEntry, FileFilter, FilesEdit, JobFolder,
+    NewDataSet, NewTree, TreeMade,
 };
 use crate::{PREFIX, Page};
 
 /// How much of a content the server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Have {
+pub enum UploadState {
     /// All of it.
     Whole,
     /// So many bytes of our own upload.
@@ -33,7 +33,7 @@ impl Client {
     }
 
     /// How much of a content is there.
-    pub fn blob_state(&self, hash: &str) -> Result<Have, ClientError> {
+    pub fn blob_state(&self, hash: &str) -> Result<UploadState, ClientError> {
         let path = format!("/blobs/{}", encode(hash));
         let request = self.request(Method::HEAD, &path);
         let request = request.body(()).map_err(|_| self.bad_address(&path))?;
@@ -41,9 +41,9 @@ impl Client {
         let answer = self.judge(&path, answer)?;
         let told = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
         if told("upload-complete") == Some("?1") {
-            return Ok(Have::Whole);
+            return Ok(UploadState::Whole);
         }
-        Ok(Have::Part(told("upload-offset").and_then(|text| text.parse().ok()).unwrap_or(0)))
+        Ok(UploadState::Part(told("upload-offset").and_then(|text| text.parse().ok()).unwrap_or(0)))
     }
 
     /// Sends the rest of a content, which has `count` bytes, from an offset on. The server
@@ -68,26 +68,26 @@ impl Client {
     }
 
     /// Puts a tree whose contents are there.
-    pub fn put_tree(&self, tree: &Tree) -> Result<TreeMade, ClientError> {
+    pub fn put_tree(&self, tree: &NewTree) -> Result<TreeMade, ClientError> {
         self.ask_at_length("/trees", tree)
     }
 
-    pub fn tree(&self, hash: &str) -> Result<Tree, ClientError> {
+    pub fn tree(&self, hash: &str) -> Result<NewTree, ClientError> {
         self.get(&format!("/trees/{}", encode(hash)))
     }
 
     /// Data sets that we may see.
-    pub fn data_sets(&self, filter: &DataSetFilter) -> Result<Page<DataSet>, ClientError> {
+    pub fn data_sets(&self, filter: &DataSetFilter) -> Result<Page<DataSetView>, ClientError> {
         self.get(&format!("/data{}", query(filter)))
     }
 
     /// A data set.
-    pub fn data_set(&self, owner: &str, name: &str) -> Result<DataSet, ClientError> {
+    pub fn data_set(&self, owner: &str, name: &str) -> Result<DataSetView, ClientError> {
         self.get(&data_path(owner, name))
     }
 
     /// Makes an empty data set.
-    pub fn make_data_set(&self, wanted: &NewDataSet) -> Result<DataSet, ClientError> {
+    pub fn make_data_set(&self, wanted: &NewDataSet) -> Result<DataSetView, ClientError> {
         self.post("/data", wanted)
     }
 
@@ -97,7 +97,7 @@ impl Client {
         owner: &str,
         name: &str,
         edit: &DataSetEdit,
-    ) -> Result<DataSet, ClientError> {
+    ) -> Result<DataSetView, ClientError> {
         self.patch(&data_path(owner, name), edit)
     }
 
@@ -122,7 +122,7 @@ impl Client {
         owner: &str,
         name: &str,
         edit: &FilesEdit,
-    ) -> Result<DataSet, ClientError> {
+    ) -> Result<DataSetView, ClientError> {
         self.patch(&format!("{}/files", data_path(owner, name)), edit)
     }
 
@@ -210,7 +210,7 @@ pub(super) fn data_file_path(owner: &str, name: &str, path: &str) -> String {
 }
 
 /// Where a file that is kept of a job is read.
-pub(super) fn kept_path(job: u64, kept: Kept, path: &str) -> String {
+pub(super) fn kept_path(job: u64, kept: JobFolder, path: &str) -> String {
     format!("/jobs/{job}/{kept}/{}", encode_path(path))
 }
 

@@ -3,10 +3,10 @@
 use super::path::query;
 use super::{Client, ClientError};
 use crate::Credits;
-use crate::data::{Kept, OutputFile};
+use crate::data::{JobFolder, OutputFile};
 use crate::job::{
-    Again, Explanation, Extend, Job, JobChecked, JobEdit, JobFilter, JobSpec, JobSummary,
-    LogFilter, LogLine, MetricFilter, MetricPoint, Refund, Submitted, TimelineLine,
+    ExplanationView, Extension, JobChecked, JobEdit, JobFilter, JobSpec, JobSummary, JobView,
+    LogFilter, LogLine, MetricFilter, MetricPoint, Refund, Resubmission, Submitted, TimelineLine,
 };
 use crate::page::{Page, PageAsk};
 use crate::quote::{QuoteAsk, Quoted};
@@ -37,7 +37,7 @@ impl Client {
         self.get(&format!("/jobs{}", query(filter)))
     }
 
-    pub fn job(&self, id: u64) -> Result<Job, ClientError> {
+    pub fn job(&self, id: u64) -> Result<JobView, ClientError> {
         self.get(&format!("/jobs/{id}"))
     }
 
@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// A job as it would be submitted again.
-    pub fn again(&self, id: u64) -> Result<Again, ClientError> {
+    pub fn again(&self, id: u64) -> Result<Resubmission, ClientError> {
         self.get(&format!("/jobs/{id}/again"))
     }
 
@@ -74,7 +74,7 @@ impl Client {
     }
 
     /// Buys more time for a running reservation.
-    pub fn extend(&self, id: u64, extend: &Extend) -> Result<(), ClientError> {
+    pub fn extend(&self, id: u64, extend: &Extension) -> Result<(), ClientError> {
         self.act(&format!("/jobs/{id}/extend"), extend)
     }
 
@@ -84,7 +84,7 @@ impl Client {
     }
 
     /// Why a job waits, or when it will run.
-    pub fn explain(&self, id: u64) -> Result<Explanation, ClientError> {
+    pub fn explain(&self, id: u64) -> Result<ExplanationView, ClientError> {
         self.get(&format!("/jobs/{id}/explain"))
     }
 
@@ -97,7 +97,7 @@ impl Client {
     pub fn kept(
         &self,
         id: u64,
-        kept: Kept,
+        kept: JobFolder,
         page: &PageAsk,
     ) -> Result<Page<OutputFile>, ClientError> {
         self.get(&format!("/jobs/{id}/{kept}{}", query(page)))

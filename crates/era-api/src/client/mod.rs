@@ -29,12 +29,12 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::config::Config;
 
-pub use cluster::Period;
+pub use cluster::TimeRange;
 pub use error::ClientError;
 pub use events::EventStream;
 pub use path::{encode, query};
-pub use reports::Health;
-pub use stream::{LogStream, MetricStream, Stream};
+pub use reports::ServerHealth;
+pub use stream::{ItemStream, LogStream, MetricStream};
 pub use terminal::{FromTerminal, Terminal};
 
 /// Bytes that are read and written at once.

@@ -3,15 +3,15 @@
 use super::path::{encode, query};
 use super::{Client, ClientError};
 use crate::page::{Page, PageAsk, every};
-use crate::queue::{Policy, Proposal, Queue, RollBack, Rule, RuleCheck, RuleChecked};
+use crate::queue::{Policy, Proposal, QueueView, RollBack, Rule, RuleCheck, RuleChecked};
 
 impl Client {
-    pub fn queues(&self) -> Result<Vec<Queue>, ClientError> {
+    pub fn queues(&self) -> Result<Vec<QueueView>, ClientError> {
         every(|page| self.get(&format!("/queues{}", query(page))))
     }
 
     /// Makes or changes a queue.
-    pub fn put_queue(&self, queue: &Queue) -> Result<(), ClientError> {
+    pub fn put_queue(&self, queue: &QueueView) -> Result<(), ClientError> {
         self.put(&format!("/queues/{}", encode(&queue.name)), queue)
     }
 

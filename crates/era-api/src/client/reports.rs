@@ -4,7 +4,7 @@ use std::io::Read;
 
 use jiff::Timestamp;
 
-use super::cluster::Period;
+use super::cluster::TimeRange;
 use super::path::query;
 use super::{Client, ClientError};
 use crate::cluster::Utilisation;
@@ -12,22 +12,22 @@ use crate::report::Report;
 
 impl Client {
     /// Utilisation by the platform's formula, now and over a period.
-    pub fn utilisation(&self, period: &Period) -> Result<Utilisation, ClientError> {
+    pub fn utilisation(&self, period: &TimeRange) -> Result<Utilisation, ClientError> {
         self.get(&format!("/utilisation{}", query(period)))
     }
 
     /// The five measures over a period.
-    pub fn report(&self, period: &Period) -> Result<Report, ClientError> {
+    pub fn report(&self, period: &TimeRange) -> Result<Report, ClientError> {
         self.get(&format!("/report{}", query(period)))
     }
 
     /// The same, beside the same work without ERA. The server replays it, which takes a while.
-    pub fn report_beside(&self, period: &Period) -> Result<Report, ClientError> {
+    pub fn report_beside(&self, period: &TimeRange) -> Result<Report, ClientError> {
         /// The period, and that the other side is wanted too.
         #[derive(serde::Serialize)]
         struct Beside<'a> {
             #[serde(flatten)]
-            period: &'a Period,
+            period: &'a TimeRange,
             without: bool,
         }
         self.get_slow(&format!("/report{}", query(&Beside { period, without: true })))
@@ -41,7 +41,7 @@ impl Client {
 
 /// What a server says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Health {
+pub struct ServerHealth {
     /// Whether it takes requests.
     pub ready: bool,
     /// What it says about that.
@@ -52,13 +52,13 @@ pub struct Health {
 
 impl Client {
     /// Whether the server takes requests. Needs no token.
-    pub fn health(&self) -> Result<Health, ClientError> {
+    pub fn health(&self) -> Result<ServerHealth, ClientError> {
         let answer = self.agent()?.get(format!("{}/readyz", self.url)).call();
         let mut answer = answer.map_err(|e| ClientError::of(&self.url, e))?;
         let clock = answer.headers().get("date").and_then(|date| date.to_str().ok());
         let clock = clock.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
         let text = answer.body_mut().with_config().limit(64 << 10).read_to_string();
-        Ok(Health {
+        Ok(ServerHealth {
             ready: answer.status().is_success(),
             text: text.map_err(|e| ClientError::of(&self.url, e))?,
             clock: clock.map(|zoned| zoned.timestamp()),

@@ -24,15 +24,15 @@ const MESSAGE_BYTES_MAX: usize = 8 << 20;
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// Lines of a log as they are printed.
-pub type LogStream = Stream<LogLine>;
+pub type LogStream = ItemStream<LogLine>;
 /// Values of metrics as they are recorded.
-pub type MetricStream = Stream<MetricPoint>;
+pub type MetricStream = ItemStream<MetricPoint>;
 
 /// A WebSocket.
 pub(super) type Socket = WebSocket<MaybeTlsStream<TcpStream>>;
 
 /// Items of a WebSocket, until the server closes it.
-pub struct Stream<T> {
+pub struct ItemStream<T> {
     url: String,
     path: String,
     socket: Socket,
@@ -51,9 +51,15 @@ impl Client {
         self.follow(format!("/jobs/{id}/metrics/ws{}", query(ask)))
     }
 
-    fn follow<T>(&self, path: String) -> Result<Stream<T>, ClientError> {
+    fn follow<T>(&self, path: String) -> Result<ItemStream<T>, ClientError> {
         let socket = self.socket(&path)?;
-        Ok(Stream { url: self.url.clone(), path, socket, ready: Default::default(), over: false })
+        Ok(ItemStream {
+            url: self.url.clone(),
+            path,
+            socket,
+            ready: Default::default(),
+            over: false,
+        })
     }
 
     /// A WebSocket to this path of the API.
@@ -134,7 +140,7 @@ pub(super) fn of_socket(url: &str, path: &str, error: tungstenite::Error) -> Cli
     }
 }
 
-impl<T: DeserializeOwned> Stream<T> {
+impl<T: DeserializeOwned> ItemStream<T> {
     fn not_understood(&self, why: &dyn std::fmt::Display) -> ClientError {
         let (url, path) = (self.url.clone(), self.path.clone());
         ClientError::NotUnderstood { url, path, why: why.to_string() }
@@ -174,7 +180,7 @@ impl<T: DeserializeOwned> Stream<T> {
     }
 }
 
-impl<T: DeserializeOwned> Iterator for Stream<T> {
+impl<T: DeserializeOwned> Iterator for ItemStream<T> {
     type Item = Result<T, ClientError>;
 
     fn next(&mut self) -> Option<Result<T, ClientError>> {

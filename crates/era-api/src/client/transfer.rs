@@ -10,9 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::files::{Have, data_file_path, kept_path};
+use super::files::{UploadState, data_file_path, kept_path};
 use super::{Client, ClientError};
-use crate::data::{FileEntry, Kept, OutputFile};
+use crate::data::{FileEntry, JobFolder, OutputFile};
 
 /// Files that are on their way at a time.
 const SIDE_BY_SIDE: usize = 8;
@@ -24,7 +24,7 @@ const WORTH_RESUMING: u64 = 4 << 20;
 const CUTS_MAX: u32 = 6;
 
 /// Told of every byte that has been dealt with.
-pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
+pub type OnBytes<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// Why files could not be transferred.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ impl TransferError {
 
 /// A file here that is to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Local {
+pub struct LocalFile {
     /// Where it is.
     pub file: PathBuf,
     /// What it is called there.
@@ -68,7 +68,7 @@ pub struct Local {
 
 /// A file there that is to be brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remote {
+pub struct RemoteFile {
     /// Where it is read.
     from: String,
     /// Its path below the folder that it goes to.
@@ -81,10 +81,10 @@ pub struct Remote {
     executable: bool,
 }
 
-impl Remote {
+impl RemoteFile {
     /// A file of a data set.
-    pub fn of_data(owner: &str, name: &str, file: &FileEntry) -> Remote {
-        Remote {
+    pub fn of_data(owner: &str, name: &str, file: &FileEntry) -> RemoteFile {
+        RemoteFile {
             from: data_file_path(owner, name, &file.path),
             path: file.path.clone(),
             bytes: file.bytes,
@@ -94,8 +94,8 @@ impl Remote {
     }
 
     /// A file that is kept of a job.
-    pub fn of_job(job: u64, kept: Kept, file: &OutputFile) -> Remote {
-        Remote {
+    pub fn of_job(job: u64, kept: JobFolder, file: &OutputFile) -> RemoteFile {
+        RemoteFile {
             from: kept_path(job, kept, &file.path),
             path: file.path.clone(),
             bytes: file.bytes,
@@ -106,7 +106,7 @@ impl Remote {
 }
 
 /// The hashes of files, in the same order.
-pub fn hash(files: &[Local], progress: Progress<'_>) -> Result<Vec<FileEntry>, TransferError> {
+pub fn hash(files: &[LocalFile], progress: OnBytes<'_>) -> Result<Vec<FileEntry>, TransferError> {
     let entries: Vec<Mutex<Option<FileEntry>>> = files.iter().map(|_| Mutex::default()).collect();
     side_by_side(files, |at, local| {
         let entry = hash_one(local, progress)?;
@@ -118,7 +118,7 @@ pub fn hash(files: &[Local], progress: Progress<'_>) -> Result<Vec<FileEntry>, T
     Ok(entries.into_iter().filter_map(|entry| entry.into_inner().ok().flatten()).collect())
 }
 
-fn hash_one(local: &Local, progress: Progress<'_>) -> Result<FileEntry, TransferError> {
+fn hash_one(local: &LocalFile, progress: OnBytes<'_>) -> Result<FileEntry, TransferError> {
     let failed = TransferError::of(&local.file);
     let mut file = File::open(&local.file).map_err(&failed)?;
     let mut hasher = blake3::Hasher::new();
@@ -157,26 +157,26 @@ impl Client {
     /// Sends the contents of files.
     pub fn send_files(
         &self,
-        files: &[(&Local, &FileEntry)],
-        progress: Progress<'_>,
+        files: &[(&LocalFile, &FileEntry)],
+        progress: OnBytes<'_>,
     ) -> Result<(), TransferError> {
         side_by_side(files, |_, (local, entry)| self.send_one(local, entry, progress))
     }
 
     fn send_one(
         &self,
-        local: &Local,
+        local: &LocalFile,
         entry: &FileEntry,
-        progress: Progress<'_>,
+        progress: OnBytes<'_>,
     ) -> Result<(), TransferError> {
         let failed = TransferError::of(&local.file);
         let mut offset = match entry.bytes >= WORTH_RESUMING {
             true => match self.blob_state(&entry.hash)? {
-                Have::Whole => {
+                UploadState::Whole => {
                     progress(entry.bytes);
                     return Ok(());
                 }
-                Have::Part(offset) => offset,
+                UploadState::Part(offset) => offset,
             },
             false => 0,
         };
@@ -191,7 +191,7 @@ impl Client {
                 progress(offset - told);
                 told = offset;
             }
-            let mut counted = Counted { file, skip, told: &mut told, progress };
+            let mut counted = CountedFile { file, skip, told: &mut told, progress };
             let count = entry.bytes.saturating_sub(offset);
             let error = match self.put_blob(&entry.hash, offset, count, &mut counted) {
                 Ok(()) => return Ok(()),
@@ -203,8 +203,8 @@ impl Client {
             }
             std::thread::sleep(Duration::from_millis(100 << cuts));
             match self.blob_state(&entry.hash) {
-                Ok(Have::Whole) => return Ok(()),
-                Ok(Have::Part(have)) => {
+                Ok(UploadState::Whole) => return Ok(()),
+                Ok(UploadState::Part(have)) => {
                     // Whatever gets on is not given up.
                     cuts = if have > offset { 1 } else { cuts };
                     offset = have;
@@ -218,18 +218,18 @@ impl Client {
     /// Brings files into a folder. What is there already, whole and the same, is left alone.
     pub fn bring_files(
         &self,
-        files: &[Remote],
+        files: &[RemoteFile],
         folder: &Path,
-        progress: Progress<'_>,
+        progress: OnBytes<'_>,
     ) -> Result<(), TransferError> {
         side_by_side(files, |_, remote| self.bring_one(remote, folder, progress))
     }
 
     fn bring_one(
         &self,
-        remote: &Remote,
+        remote: &RemoteFile,
         folder: &Path,
-        progress: Progress<'_>,
+        progress: OnBytes<'_>,
     ) -> Result<(), TransferError> {
         let to = beneath(folder, &remote.path)?;
         if remote.hash.is_some() && remote.hash == hash_of(&to, remote.bytes) {
@@ -265,10 +265,10 @@ impl Client {
     /// Goes on with a file where an earlier try stopped.
     fn bring_rest(
         &self,
-        remote: &Remote,
+        remote: &RemoteFile,
         part: &Path,
         told: &mut u64,
-        progress: Progress<'_>,
+        progress: OnBytes<'_>,
     ) -> Result<(), TransferError> {
         let failed = TransferError::of(part);
         let have = part_length(part, remote);
@@ -305,7 +305,7 @@ impl Client {
 }
 
 /// How much of a file an earlier try has left. Only what can be verified is gone on with.
-fn part_length(part: &Path, remote: &Remote) -> u64 {
+fn part_length(part: &Path, remote: &RemoteFile) -> u64 {
     let have = fs::metadata(part).map_or(0, |about| about.len());
     if remote.hash.is_none() || have > remote.bytes { 0 } else { have }
 }
@@ -325,14 +325,14 @@ fn is_a_cut(error: &ClientError) -> bool {
 }
 
 /// A file on its way, counted.
-struct Counted<'a> {
+struct CountedFile<'a> {
     file: File,
     skip: u64,
     told: &'a mut u64,
-    progress: Progress<'a>,
+    progress: OnBytes<'a>,
 }
 
-impl Read for Counted<'_> {
+impl Read for CountedFile<'_> {
     fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(piece)?;
         let known = self.skip.min(count as u64);
@@ -401,7 +401,7 @@ fn hash_of(path: &Path, bytes: u64) -> Option<String> {
     if about.len() != bytes || !about.is_file() {
         return None;
     }
-    let local = Local { file: path.to_owned(), path: String::new(), bytes, executable: false };
+    let local = LocalFile { file: path.to_owned(), path: String::new(), bytes, executable: false };
     hash_one(&local, &|_| ()).ok().map(|entry| entry.hash)
 }
 
@@ -458,11 +458,11 @@ mod tests {
     #[test]
     fn hashes_come_in_the_order_of_the_files() {
         let folder = tempfile::tempdir().unwrap();
-        let locals: Vec<Local> = (0..50)
+        let locals: Vec<LocalFile> = (0..50)
             .map(|n| {
                 let file = folder.path().join(n.to_string());
                 fs::write(&file, n.to_string()).unwrap();
-                Local { file, path: format!("f{n}"), bytes: 0, executable: n % 2 == 0 }
+                LocalFile { file, path: format!("f{n}"), bytes: 0, executable: n % 2 == 0 }
             })
             .collect();
         for (n, entry) in hash(&locals, &|_| ()).unwrap().iter().enumerate() {

@@ -9,14 +9,14 @@ use era_api::account::{NewGroup, NewUser, Role, UserEdit};
 use era_core::accounts::{self as core, Actor};
 use era_core::ledger::Account;
 use era_core::quota::Quota;
-use era_core::refusal::{Refusal, Scope};
+use era_core::refusal::{QuotaScope, Refusal};
 use era_core::units::{GroupId, Money, Name, UserId};
 use era_core::{Command, Reply};
 use era_store::StoreError;
 use era_store::note::Note;
 use serde_json::value::RawValue;
 
-use super::directory::{Directory, GroupEntry, UserEntry};
+use super::directory::{AccountDirectory, GroupEntry, UserEntry};
 use super::password::{self, BadPassword, HashError};
 use super::{Auth, now_ms};
 use crate::driver::{Handle, Unanswered};
@@ -333,7 +333,7 @@ impl Auth {
     ) -> Result<Arc<UserEntry>, AccountError> {
         let _turn = self.turn().await?;
         let mut user = UserEntry::clone(&*named(&self.directory(), name)?);
-        set_quota(driver, by, Scope::User(user.id), quota).await?;
+        set_quota(driver, by, QuotaScope::User(user.id), quota).await?;
         if user.storage_bytes != storage_bytes {
             user.storage_bytes = storage_bytes;
             self.write_user(user.clone()).await?;
@@ -354,7 +354,7 @@ impl Auth {
         let directory = self.directory();
         let unknown = || AccountError::Unknown { what: "group", name: name.to_owned() };
         let mut group = GroupEntry::clone(directory.group_named(name).ok_or_else(unknown)?);
-        set_quota(driver, by, Scope::Group(group.id), quota).await?;
+        set_quota(driver, by, QuotaScope::Group(group.id), quota).await?;
         if group.storage_bytes != storage_bytes {
             group.storage_bytes = storage_bytes;
             self.rows.set_group(&group.row()).await?;
@@ -370,8 +370,8 @@ impl Auth {
     }
 
     /// Only while it is our turn.
-    fn publish(&self, change: impl FnOnce(&mut Directory)) {
-        let mut directory = Directory::clone(&self.directory.load());
+    fn publish(&self, change: impl FnOnce(&mut AccountDirectory)) {
+        let mut directory = AccountDirectory::clone(&self.directory.load());
         change(&mut directory);
         self.directory.store(Arc::new(directory));
     }
@@ -389,21 +389,21 @@ pub async fn grant(driver: &Handle, user: UserId, amount: Money) -> Result<(), A
 async fn set_quota(
     driver: &Handle,
     by: Actor,
-    scope: Scope,
+    scope: QuotaScope,
     quota: Quota,
 ) -> Result<(), AccountError> {
     let reason = Name::new("asked").ok();
     ask(driver, Command::SetQuota { by, scope, quota, reason }).await
 }
 
-fn named(directory: &Directory, name: &str) -> Result<Arc<UserEntry>, AccountError> {
+fn named(directory: &AccountDirectory, name: &str) -> Result<Arc<UserEntry>, AccountError> {
     let unknown = || AccountError::Unknown { what: "user", name: name.to_owned() };
     directory.user_named(name).cloned().ok_or_else(unknown)
 }
 
 /// A house that nobody can administrate any more could not be mended from outside.
 fn stays_administrable(
-    directory: &Directory,
+    directory: &AccountDirectory,
     before: &UserEntry,
     after: &UserEntry,
 ) -> Result<(), AccountError> {

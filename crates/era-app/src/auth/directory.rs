@@ -10,7 +10,7 @@ use era_store::accounts::{GroupRow, UserRow};
 
 /// Everybody.
 #[derive(Clone, Default)]
-pub struct Directory {
+pub struct AccountDirectory {
     users: BTreeMap<UserId, Arc<UserEntry>>,
     user_names: BTreeMap<String, UserId>,
     groups: BTreeMap<GroupId, Arc<GroupEntry>>,
@@ -52,13 +52,13 @@ pub struct GroupEntry {
     pub created: i64,
 }
 
-impl Directory {
+impl AccountDirectory {
     /// From what is kept.
     pub(super) fn read(
         groups: Vec<GroupRow>,
         users: Vec<UserRow>,
-    ) -> Result<Directory, StoreError> {
-        let mut directory = Directory::default();
+    ) -> Result<AccountDirectory, StoreError> {
+        let mut directory = AccountDirectory::default();
         for row in groups {
             directory.put_group(GroupEntry::from(row));
         }

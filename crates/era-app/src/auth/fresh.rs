@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use era_store::StoreError;
-use era_store::accounts::Alone;
+use era_store::accounts::AccountLock;
 use tokio_util::sync::CancellationToken;
 
 use super::accounts::AccountError;
-use super::directory::{Directory, UserEntry};
-use super::token::{self, Live};
+use super::directory::{AccountDirectory, UserEntry};
+use super::token::{self, LiveToken};
 use super::{Auth, now_ms};
 use crate::driver::Unanswered;
 
@@ -63,9 +63,9 @@ impl Fresh {
 }
 
 /// The right to change accounts: nobody here or elsewhere changes them meanwhile.
-pub(super) struct Turn<'a> {
+pub(super) struct AccountTurn<'a> {
     _here: tokio::sync::MutexGuard<'a, ()>,
-    _everywhere: Alone,
+    _everywhere: AccountLock,
 }
 
 impl Auth {
@@ -84,14 +84,14 @@ impl Auth {
     }
 
     /// Waits until nobody else changes accounts, and reads what was changed before.
-    pub(super) async fn turn(&self) -> Result<Turn<'_>, AccountError> {
+    pub(super) async fn turn(&self) -> Result<AccountTurn<'_>, AccountError> {
         let here = self.changing.lock().await;
         let everywhere = tokio::time::timeout(TURN_MAX, self.rows.alone());
         let everywhere = everywhere.await.map_err(|_| Unanswered::Busy)??;
         if self.fresh.is_shared() {
             self.read_again().await?;
         }
-        Ok(Turn { _here: here, _everywhere: everywhere })
+        Ok(AccountTurn { _here: here, _everywhere: everywhere })
     }
 
     /// Reads accounts and tokens again if another server changed any.
@@ -106,7 +106,8 @@ impl Auth {
         if revision == self.fresh.revision.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let directory = Directory::read(self.rows.groups().await?, self.rows.users().await?)?;
+        let directory =
+            AccountDirectory::read(self.rows.groups().await?, self.rows.users().await?)?;
         self.tokens.replace(self.rows.tokens(now_ms()).await?);
         self.directory.store(Arc::new(directory));
         self.fresh.revision.store(revision, Ordering::Relaxed);
@@ -123,7 +124,7 @@ impl Auth {
     pub async fn session_looked_up(
         &self,
         presented: &str,
-    ) -> Result<Option<(Arc<UserEntry>, Arc<Live>)>, StoreError> {
+    ) -> Result<Option<(Arc<UserEntry>, Arc<LiveToken>)>, StoreError> {
         let known = self.session(presented);
         if known.is_some() || !self.fresh.is_shared() {
             return Ok(known);

@@ -23,14 +23,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
-use era_store::accounts::Accounts;
+use era_store::accounts::AccountTables;
 use era_store::{Store, StoreError};
 
 pub use accounts::AccountError;
 pub use accounts::grant;
 pub use caller::Caller;
 pub use directory::role;
-pub use directory::{Directory, GroupEntry, UserEntry};
+pub use directory::{AccountDirectory, GroupEntry, UserEntry};
 pub use sessions::{Issued, LoginError, NewSession, OWN_MACHINE, Session, scopes_of};
 pub use sessions::{TOKENS_MAX, caller};
 
@@ -39,8 +39,8 @@ use token::Tokens;
 
 /// All accounts of a server.
 pub struct Auth {
-    rows: Accounts,
-    directory: ArcSwap<Directory>,
+    rows: AccountTables,
+    directory: ArcSwap<AccountDirectory>,
     tokens: Tokens,
     throttle: Mutex<Throttle>,
     hasher: password::Hasher,
@@ -60,7 +60,7 @@ impl Auth {
         let rows = store.accounts();
         // Read before what it is the revision of: what changes in between is read again.
         let fresh = fresh::Fresh::of(rows.revision().await?);
-        let directory = Directory::read(rows.groups().await?, rows.users().await?)?;
+        let directory = AccountDirectory::read(rows.groups().await?, rows.users().await?)?;
         let tokens = Tokens::of(rows.tokens(now_ms()).await?);
         Ok(Auth {
             rows,
@@ -86,12 +86,12 @@ impl Auth {
     }
 
     /// Everybody, as of now.
-    pub fn directory(&self) -> Arc<Directory> {
+    pub fn directory(&self) -> Arc<AccountDirectory> {
         self.directory.load_full()
     }
 
     /// The tables behind it.
-    pub fn rows(&self) -> &Accounts {
+    pub fn rows(&self) -> &AccountTables {
         &self.rows
     }
 

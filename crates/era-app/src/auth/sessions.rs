@@ -10,7 +10,7 @@ use era_store::accounts::TokenRow;
 
 use super::Caller;
 use super::password::HashError;
-use super::token::{self, Live};
+use super::token::{self, LiveToken};
 use super::{Auth, UserEntry, now_ms};
 
 /// Most live tokens and sessions of an account.
@@ -70,7 +70,7 @@ pub struct Issued {
     /// The secret, told once.
     pub secret: String,
     /// As it is known from now on.
-    pub live: Arc<Live>,
+    pub live: Arc<LiveToken>,
 }
 
 /// The account and the very token behind what somebody asks; also good while a one-time password
@@ -81,7 +81,7 @@ pub struct Session {
     pub caller: Caller,
     /// The account as the directory has it.
     pub account: Arc<UserEntry>,
-    pub live: Arc<Live>,
+    pub live: Arc<LiveToken>,
 }
 
 /// All that a role can give to a token.
@@ -161,7 +161,7 @@ impl Auth {
     }
 
     /// The live token behind what somebody presents, and its account.
-    pub fn session(&self, presented: &str) -> Option<(Arc<UserEntry>, Arc<Live>)> {
+    pub fn session(&self, presented: &str) -> Option<(Arc<UserEntry>, Arc<LiveToken>)> {
         let live = self.tokens.find(presented, now_ms())?;
         let user = self.directory.load().user(live.user).filter(|user| user.enabled).cloned()?;
         Some((user, live))
@@ -174,18 +174,18 @@ impl Auth {
     }
 
     /// Whether a token that was found before is good still.
-    pub fn is_good(&self, live: &Live) -> bool {
+    pub fn is_good(&self, live: &LiveToken) -> bool {
         let enabled = self.directory.load().user(live.user).is_some_and(|user| user.enabled);
         enabled && self.tokens.has(live, now_ms())
     }
 
     /// All live tokens of an account, by their public names.
-    pub fn tokens_of(&self, user: UserId) -> Vec<Arc<Live>> {
+    pub fn tokens_of(&self, user: UserId) -> Vec<Arc<LiveToken>> {
         self.tokens.of_user(user, now_ms())
     }
 
     /// Ends a token.
-    pub async fn end(&self, live: &Live) -> Result<(), StoreError> {
+    pub async fn end(&self, live: &LiveToken) -> Result<(), StoreError> {
         self.rows.remove_token(&live.id).await?;
         self.tokens.remove(live);
         Ok(())
@@ -238,7 +238,7 @@ fn session_for(login: &era_api::account::Login, user: &UserEntry) -> NewSession 
 
 /// An account with the rights that it has through a token: without [`Scope::Admin`] everybody is
 /// a plain user.
-pub fn caller(user: &UserEntry, live: &Live) -> Caller {
+pub fn caller(user: &UserEntry, live: &LiveToken) -> Caller {
     let role = if live.scopes.contains(&Scope::Admin) { user.role } else { Role::User };
     Caller {
         user: user.id,

@@ -19,11 +19,11 @@ const DIGITS: usize = 64;
 const ID_DIGITS: usize = 12;
 
 /// The hash of a token.
-pub type Hash = [u8; 32];
+pub type TokenHash = [u8; 32];
 
 /// A token that is live.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveToken {
     /// Its public name.
     pub id: String,
     pub user: UserId,
@@ -39,14 +39,14 @@ pub struct Live {
     pub created: i64,
     pub expires: i64,
     used: AtomicI64,
-    hash: Hash,
+    hash: TokenHash,
 }
 
-impl Live {
+impl LiveToken {
     /// As it is kept; `None` where its hash is none, so that it can never be presented.
-    fn of(row: &TokenRow) -> Option<Live> {
+    fn of(row: &TokenRow) -> Option<LiveToken> {
         let hash = *blake3::Hash::from_hex(&row.hash).ok()?.as_bytes();
-        Some(Live {
+        Some(LiveToken {
             id: row.id.clone(),
             user: UserId(row.user),
             label: row.label.clone(),
@@ -84,7 +84,7 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// The public name of a token, and its hash, where it looks like one at all.
-pub fn recognise(token: &str) -> Option<(String, Hash)> {
+pub fn recognise(token: &str) -> Option<(String, TokenHash)> {
     let digits = token.strip_prefix(PREFIX)?;
     let plain = digits.len() == DIGITS
         && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -105,7 +105,7 @@ fn scopes(bits: u8) -> Vec<Scope> {
 /// All live tokens.
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
-    live: RwLock<HashMap<Hash, Arc<Live>>>,
+    live: RwLock<HashMap<TokenHash, Arc<LiveToken>>>,
 }
 
 impl Tokens {
@@ -119,16 +119,16 @@ impl Tokens {
     }
 
     pub(super) fn add(&self, row: &TokenRow) {
-        if let Some(live) = Live::of(row) {
+        if let Some(live) = LiveToken::of(row) {
             self.write(|all| all.insert(live.hash, Arc::new(live)));
         }
     }
 
     /// These are live now, and no others; when one was used is remembered.
     pub(super) fn replace(&self, rows: Vec<TokenRow>) {
-        let fresh: HashMap<Hash, Arc<Live>> = rows
+        let fresh: HashMap<TokenHash, Arc<LiveToken>> = rows
             .iter()
-            .filter_map(Live::of)
+            .filter_map(LiveToken::of)
             .map(|live| {
                 let before = self.read(|all| all.get(&live.hash).and_then(|old| old.used()));
                 live.used.fetch_max(before.unwrap_or(0), Ordering::Relaxed);
@@ -139,7 +139,7 @@ impl Tokens {
     }
 
     /// The live token behind what somebody presents.
-    pub(super) fn find(&self, token: &str, now: i64) -> Option<Arc<Live>> {
+    pub(super) fn find(&self, token: &str, now: i64) -> Option<Arc<LiveToken>> {
         let (_, hash) = recognise(token)?;
         let live = self.read(|all| all.get(&hash).cloned())?;
         if live.expires <= now {
@@ -152,31 +152,31 @@ impl Tokens {
     }
 
     /// Whether a token that was found is live still.
-    pub(super) fn has(&self, live: &Live, now: i64) -> bool {
+    pub(super) fn has(&self, live: &LiveToken, now: i64) -> bool {
         self.read(|all| all.get(&live.hash).is_some_and(|live| live.expires > now))
     }
 
-    pub(super) fn of_user(&self, user: UserId, now: i64) -> Vec<Arc<Live>> {
-        let theirs = |live: &&Arc<Live>| live.user == user && live.expires > now;
+    pub(super) fn of_user(&self, user: UserId, now: i64) -> Vec<Arc<LiveToken>> {
+        let theirs = |live: &&Arc<LiveToken>| live.user == user && live.expires > now;
         let mut found: Vec<_> =
             self.read(|all| all.values().filter(theirs).cloned().collect::<Vec<_>>());
         found.sort_by(|a, b| a.id.cmp(&b.id));
         found
     }
 
-    pub(super) fn remove(&self, live: &Live) {
+    pub(super) fn remove(&self, live: &LiveToken) {
         self.write(|all| all.remove(&live.hash));
     }
 
     /// Ends all tokens of a user, but perhaps one, which loses its limits.
     pub(super) fn remove_of(&self, user: UserId, but: Option<&str>, but_labelled: Option<&str>) {
         self.write(|all| {
-            let stays = |live: &Live| {
+            let stays = |live: &LiveToken| {
                 Some(live.id.as_str()) == but || Some(live.label.as_str()) == but_labelled
             };
             all.retain(|_, live| live.user != user || stays(live));
             for live in all.values_mut().filter(|live| live.user == user) {
-                let freed = Live {
+                let freed = LiveToken {
                     limited: false,
                     id: live.id.clone(),
                     label: live.label.clone(),
@@ -196,7 +196,7 @@ impl Tokens {
         self.write(|all| {
             let before = all.len();
             all.retain(|_, live| live.expires > now);
-            let used = |live: &Arc<Live>| {
+            let used = |live: &Arc<LiveToken>| {
                 let at = live.used().filter(|at| *at >= since)?;
                 Some((live.id.clone(), at))
             };
@@ -205,11 +205,11 @@ impl Tokens {
     }
 
     // Nothing is left half-done behind these locks, so a poisoned one is as good as any.
-    fn read<T>(&self, look: impl FnOnce(&HashMap<Hash, Arc<Live>>) -> T) -> T {
+    fn read<T>(&self, look: impl FnOnce(&HashMap<TokenHash, Arc<LiveToken>>) -> T) -> T {
         look(&self.live.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn write<T>(&self, change: impl FnOnce(&mut HashMap<Hash, Arc<Live>>) -> T) -> T {
+    fn write<T>(&self, change: impl FnOnce(&mut HashMap<TokenHash, Arc<LiveToken>>) -> T) -> T {
         change(&mut self.live.write().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use era_cloud::celery::bus::{Bus, BusError};
-use era_cloud::celery::fence::Fence;
+use era_cloud::celery::fence::LeaseFence;
 use era_core::Event;
 use era_store::journal::{Journal, Stored};
 use era_store::note::Note;
@@ -26,7 +26,7 @@ const CURSOR: &str = "accepted_queue:cursor";
 /// The consumer group that every site has from the start.
 const GROUP: &str = "era-cloud";
 /// What the stream keeps.
-const KEPT: Kept = Kept { least: 100_000, most: 2_000_000, step: 1_000 };
+const KEPT: StreamBounds = StreamBounds { least: 100_000, most: 2_000_000, step: 1_000 };
 /// Entries that are looked through at a time.
 const AT_A_TIME: u32 = 500;
 /// How often it is told that jobs were cut off unread.
@@ -36,7 +36,7 @@ static TRIM: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("trim.
 
 /// How many jobs a stream keeps.
 #[derive(Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct StreamBounds {
     /// In any case, for groups that are yet to be made.
     pub(super) least: usize,
     /// At most, whoever has not read them.
@@ -47,7 +47,7 @@ pub(super) struct Kept {
 
 /// Tells all that was accepted since the last time. What is known to be in the journal may be behind
 /// what is there.
-pub(super) async fn tell(journal: &Journal, pen: &Fence, known: u64) -> Result<(), FeedError> {
+pub(super) async fn tell(journal: &Journal, pen: &LeaseFence, known: u64) -> Result<(), FeedError> {
     make_group(pen.bus()).await?;
     loop {
         let seen = cursor(pen.bus()).await?;
@@ -84,7 +84,7 @@ pub(super) async fn tell(journal: &Journal, pen: &Fence, known: u64) -> Result<(
 }
 
 /// Cuts off what every group has read, and what is too much.
-pub(super) async fn trim(bus: &Bus, kept: Kept) -> Result<usize, BusError> {
+pub(super) async fn trim(bus: &Bus, kept: StreamBounds) -> Result<usize, BusError> {
     let length: usize = bus.run("say how much it keeps", redis::cmd("XLEN").arg(KEY)).await?;
     // Seldom, and then some at a time.
     if length < kept.least + kept.step {

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use era_api::image::Image;
-use era_cloud::celery::fence::Fence;
-use era_store::accounts::Accounts;
+use era_cloud::celery::fence::LeaseFence;
+use era_store::accounts::AccountTables;
 use tokio::time::Instant;
 
 use super::{AGAIN, EVERY, FeedError};
@@ -25,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const AT_A_TIME: u32 = 500;
 
 /// Keeps the hash as the catalogue is.
-pub(super) async fn keep(rows: &Accounts, pen: &Fence) -> ! {
+pub(super) async fn keep(rows: &AccountTables, pen: &LeaseFence) -> ! {
     let mut told: Option<(u64, Instant)> = None;
     loop {
         let still = told.filter(|(_, at)| at.elapsed() < EVERY).map(|(revision, _)| revision);
@@ -44,8 +44,8 @@ pub(super) async fn keep(rows: &Accounts, pen: &Fence) -> ! {
 
 /// Writes the hash if it is not of the revision that there is now; the revision that was written.
 pub(super) async fn look(
-    rows: &Accounts,
-    pen: &Fence,
+    rows: &AccountTables,
+    pen: &LeaseFence,
     still: Option<u64>,
 ) -> Result<Option<u64>, FeedError> {
     let revision = rows.images_revision().await?;
@@ -67,7 +67,7 @@ pub(super) async fn look(
     Ok(Some(revision))
 }
 
-async fn all(rows: &Accounts) -> Result<BTreeMap<String, Image>, FeedError> {
+async fn all(rows: &AccountTables) -> Result<BTreeMap<String, Image>, FeedError> {
     let mut images = BTreeMap::new();
     loop {
         let after = images.last_key_value().map_or("", |(name, _): (&String, _)| name.as_str());

@@ -4,27 +4,27 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use era_cloud::celery::bus::Bus;
-use era_cloud::celery::fence::{Fence, Lead};
+use era_cloud::celery::fence::{Leadership, LeaseFence};
 use era_store::Lease;
 
 /// Who feeds Redis.
 const KEY: &str = "era:feeder";
 
 /// A lease, as it was taken.
-pub struct Taken {
+pub struct HeldLease {
     lease: Lease,
     generation: u64,
 }
 
-impl Taken {
+impl HeldLease {
     /// A lease that was just taken.
-    pub fn new(lease: Lease) -> Arc<Taken> {
+    pub fn new(lease: Lease) -> Arc<HeldLease> {
         let generation = lease.generation();
-        Arc::new(Taken { lease, generation })
+        Arc::new(HeldLease { lease, generation })
     }
 }
 
-impl Lead for Taken {
+impl Leadership for HeldLease {
     fn generation(&self) -> u64 {
         self.generation
     }
@@ -38,6 +38,6 @@ impl Lead for Taken {
 }
 
 /// The right of a leader to feed Redis.
-pub(super) fn pen(bus: Bus, lease: Lease) -> Fence {
-    Fence::new(bus, KEY, Taken::new(lease))
+pub(super) fn pen(bus: Bus, lease: Lease) -> LeaseFence {
+    LeaseFence::new(bus, KEY, HeldLease::new(lease))
 }

@@ -14,8 +14,8 @@ mod tests;
 use std::time::Duration;
 
 use era_cloud::celery::bus::{Bus, BusError};
-use era_cloud::celery::fence::Fence;
-use era_cloud::celery::names::Address;
+use era_cloud::celery::fence::LeaseFence;
+use era_cloud::celery::names::RedisAddress;
 use era_cloud::settings::{self, Values};
 use era_store::StoreError;
 use era_store::journal::Journal;
@@ -48,7 +48,7 @@ impl From<BusError> for FeedError {
 }
 
 /// Feeds Redis until the server stops. For the server's start to spawn.
-pub async fn run(app: Services, journal: Journal, address: Address, stop: CancellationToken) {
+pub async fn run(app: Services, journal: Journal, address: RedisAddress, stop: CancellationToken) {
     let work = async {
         loop {
             match Bus::connect(&address).await {
@@ -70,7 +70,7 @@ pub async fn run(app: Services, journal: Journal, address: Address, stop: Cancel
     }
 }
 
-async fn follow(app: &Services, journal: &Journal, pen: &Fence) {
+async fn follow(app: &Services, journal: &Journal, pen: &LeaseFence) {
     let mut committed = app.driver.committed();
     let mut told: Option<Values> = None;
     loop {
@@ -91,7 +91,7 @@ async fn follow(app: &Services, journal: &Journal, pen: &Fence) {
 async fn turn(
     app: &Services,
     journal: &Journal,
-    pen: &Fence,
+    pen: &LeaseFence,
     told: &mut Option<Values>,
 ) -> Result<(), FeedError> {
     let snapshot = app.driver.snapshot();
@@ -104,7 +104,7 @@ async fn turn(
 }
 
 /// Puts settings into force for everybody who watches.
-async fn distribute(pen: &Fence, values: &Values) -> Result<(), FeedError> {
+async fn distribute(pen: &LeaseFence, values: &Values) -> Result<(), FeedError> {
     let mut all = redis::pipe();
     all.cmd("DEL").arg(settings::KEY);
     for (name, value) in &values.0 {

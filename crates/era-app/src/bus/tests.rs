@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use era_cloud::celery::names::Address;
+use era_cloud::celery::names::RedisAddress;
 use era_store::{Lease, Store};
 use serde_json::json;
 
@@ -35,7 +35,7 @@ impl Redis {
                 return None;
             }
         };
-        let address = Address::read(&format!("redis://127.0.0.1:{port}/0")).unwrap();
+        let address = RedisAddress::read(&format!("redis://127.0.0.1:{port}/0")).unwrap();
         for _ in 0..600 {
             if let Ok(bus) = Bus::connect(&address).await {
                 return Some(Redis { process, _folder: folder, bus });
@@ -149,7 +149,7 @@ async fn a_cursor_that_moved_is_looked_at_again_and_a_site_that_was_restored_goe
 #[tokio::test]
 async fn a_group_that_is_away_misses_nothing_until_the_stream_is_full() {
     let Some(redis) = Redis::start().await else { return };
-    let kept = accepted::Kept { least: 10, most: 100, step: 4 };
+    let kept = accepted::StreamBounds { least: 10, most: 100, step: 4 };
     let add = async |many: u64| {
         for _ in 0..many {
             let id = ["XADD", accepted::KEY, "*", "seq", "1", "job", "{\"job\":1}"];

@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::{AppError, Kind};
 
-pub use thread::{Driver, Rules};
+pub use thread::{Driver, SegmentRules};
 
 /// Most inputs in one transaction.
 pub const BATCH_MAX: usize = 256;
@@ -36,13 +36,13 @@ pub const INBOX_MAX: usize = 8192;
 /// The road to the driver, be it a thread of this process or another server's. A clone shares.
 #[derive(Clone)]
 pub struct Handle {
-    pub(crate) inbox: mpsc::Sender<Asked>,
+    pub(crate) inbox: mpsc::Sender<DriverRequest>,
     pub(crate) newest: Arc<ArcSwap<Snapshot>>,
     pub(crate) committed: watch::Receiver<u64>,
 }
 
 /// Something that is asked of the driver.
-pub struct Asked {
+pub struct DriverRequest {
     /// What is to happen.
     pub command: Command,
     /// What the platform keeps with it and the core need not know, such as a job's command.
@@ -66,7 +66,7 @@ impl Future for Pending {
 }
 
 /// The end of a task that is told to a scheduler before it goes on, and its note.
-pub type Late = (Command, Option<Box<RawValue>>);
+pub type TaskEndReport = (Command, Option<Box<RawValue>>);
 
 /// Where effects come out.
 pub type Releases = mpsc::UnboundedReceiver<Released<Box<RawValue>>>;
@@ -120,7 +120,7 @@ impl Handle {
         note: Option<Box<RawValue>>,
     ) -> Result<Pending, Unanswered> {
         let (answer, answered) = oneshot::channel();
-        let asked = Asked { command, note, patient: false, answer };
+        let asked = DriverRequest { command, note, patient: false, answer };
         self.inbox.try_send(asked).map_err(|refused| match refused {
             mpsc::error::TrySendError::Full(_) => Unanswered::Busy,
             mpsc::error::TrySendError::Closed(_) => Unanswered::Stopped,
@@ -136,7 +136,7 @@ impl Handle {
         note: Option<Box<RawValue>>,
     ) -> Result<Pending, Unanswered> {
         let (answer, answered) = oneshot::channel();
-        let sent = self.inbox.send(Asked { command, note, patient: true, answer }).await;
+        let sent = self.inbox.send(DriverRequest { command, note, patient: true, answer }).await;
         sent.map_err(|_| Unanswered::Stopped)?;
         Ok(Pending(answered))
     }

@@ -21,7 +21,7 @@ use era_store::{Store, StoreError};
 use sqlx::Executor;
 
 use super::thread::Entries;
-use super::{Driver, Handle, Releases, Rules, Unanswered};
+use super::{Driver, Handle, Releases, SegmentRules, Unanswered};
 use crate::clock::Clock;
 
 /// A clock that is set by hand.
@@ -114,7 +114,7 @@ pub(crate) fn job(key: Option<&str>, earliest: Time) -> Command {
 
 pub(crate) async fn start(folder: &Path, clock: Arc<dyn Clock>) -> (Store, Driver, Releases) {
     let store = Store::open(folder).await.unwrap();
-    let rules = Rules { segment_every: 20, segment_at_stop: 5 };
+    let rules = SegmentRules { segment_every: 20, segment_at_stop: 5 };
     let (driver, releases) =
         Driver::start(store.journal(), clock, rules, State::default()).await.unwrap();
     (store, driver, releases)
@@ -162,7 +162,7 @@ async fn a_clean_stop_leaves_nothing_to_replay_however_little_happened() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).await.unwrap();
     for (inputs, segment) in [(1, 2), (0, 2), (3, 3)] {
-        let (clock, rules) = (SetClock::at(1_000_000), Rules::default());
+        let (clock, rules) = (SetClock::at(1_000_000), SegmentRules::default());
         let (driver, _releases) =
             Driver::start(store.journal(), clock, rules, State::default()).await.unwrap();
         for _ in 0..inputs {
@@ -178,7 +178,7 @@ async fn a_clean_stop_leaves_nothing_to_replay_however_little_happened() {
 async fn the_last_inputs_are_closed_in_even_while_a_segment_is_being_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).await.unwrap();
-    let rules = Rules { segment_every: 2, ..Rules::default() };
+    let rules = SegmentRules { segment_every: 2, ..SegmentRules::default() };
     let clock = SetClock::at(1_000_000);
     let (driver, _releases) =
         Driver::start(store.journal(), clock, rules, State::default()).await.unwrap();

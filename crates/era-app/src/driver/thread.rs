@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use era_core::{Input, Output, Snapshot, State};
-use era_drive::{Answer, Engine, Record, Released};
+use era_drive::{Answer, Engine, EntryWriter, Released};
 use era_store::StoreError;
-use era_store::journal::{Entry, Journal, Restored, Segment};
+use era_store::journal::{Journal, JournalEntry, Restored, Segment};
 use serde_json::value::RawValue;
 use tokio::runtime;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{Asked, BATCH_MAX, Handle, INBOX_MAX, Late, Releases, Unanswered};
+use super::{BATCH_MAX, DriverRequest, Handle, INBOX_MAX, Releases, TaskEndReport, Unanswered};
 use crate::clock::Clock;
 
 /// Longest sleep: a clock that was set, or a machine that was suspended, is noticed after it.
@@ -28,13 +28,13 @@ type Batch = era_drive::Batch<Entries, Caller>;
 
 /// A batch as the journal has it.
 #[derive(Debug, Default)]
-pub(super) struct Entries(pub(super) Vec<Entry>);
+pub(super) struct Entries(pub(super) Vec<JournalEntry>);
 
-impl Record for Entries {
+impl EntryWriter for Entries {
     type Note = Box<RawValue>;
 
     fn input(&mut self, input: &Input, note: Option<Box<RawValue>>) {
-        self.0.push(Entry::of(input, note));
+        self.0.push(JournalEntry::of(input, note));
     }
 
     fn output(&mut self, output: &Output, _: &State) {
@@ -46,7 +46,7 @@ impl Record for Entries {
 
 /// When segments begin.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub struct SegmentRules {
     /// After so many inputs.
     pub segment_every: u64,
     /// When the driver stops after so many inputs. One, so that a newer release can go on from
@@ -54,9 +54,9 @@ pub struct Rules {
     pub segment_at_stop: u64,
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules { segment_every: 50_000, segment_at_stop: 1 }
+impl Default for SegmentRules {
+    fn default() -> SegmentRules {
+        SegmentRules { segment_every: 50_000, segment_at_stop: 1 }
     }
 }
 
@@ -83,7 +83,7 @@ impl Driver {
     pub async fn start(
         journal: Journal,
         clock: Arc<dyn Clock>,
-        rules: Rules,
+        rules: SegmentRules,
         fresh: State,
     ) -> Result<(Driver, Releases), StoreError> {
         let restored = Driver::restore(&journal, fresh).await?;
@@ -95,9 +95,9 @@ impl Driver {
     pub fn start_from(
         journal: Journal,
         clock: Arc<dyn Clock>,
-        rules: Rules,
+        rules: SegmentRules,
         restored: Restored,
-        ended: Vec<Late>,
+        ended: Vec<TaskEndReport>,
     ) -> Result<(Driver, Releases), StoreError> {
         let Restored { state, replayed } = restored;
         tracing::info!(seq = state.seq(), replayed, "the journal was read");
@@ -159,13 +159,13 @@ struct Thread {
     journal: Journal,
     clock: Arc<dyn Clock>,
     runtime: runtime::Handle,
-    rules: Rules,
+    rules: SegmentRules,
     since_segment: u64,
     /// A segment that is being written.
     segment: Option<tokio::task::JoinHandle<()>>,
     /// What ended before it started.
-    ended: Vec<Late>,
-    asked: mpsc::Receiver<Asked>,
+    ended: Vec<TaskEndReport>,
+    asked: mpsc::Receiver<DriverRequest>,
     newest: Arc<ArcSwap<Snapshot>>,
     release: mpsc::UnboundedSender<Released<Box<RawValue>>>,
     committed: watch::Sender<u64>,
@@ -216,7 +216,7 @@ impl Thread {
     }
 
     /// Waits for inputs, or until something is due; `false` when it is time to stop.
-    async fn wait(&mut self, asked: &mut Vec<Asked>) -> bool {
+    async fn wait(&mut self, asked: &mut Vec<DriverRequest>) -> bool {
         let idle = self.engine.idle_for(self.clock.now());
         let idle = idle.map_or(SLEEP_MAX, |span| Duration::from_millis(span.0.unsigned_abs()));
         tokio::select! {

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use era_api::event::Event;
+use era_api::event::EventView;
 use era_core::units::{GroupId, UserId};
-use era_store::tables::Seen;
+use era_store::tables::VisibleJobs;
 use tokio::time::Instant;
 
 /// A listener hears of the cluster no more often than this: each of them looks again then.
@@ -14,7 +14,7 @@ const CLUSTER_EVERY: Duration = Duration::from_secs(2);
 
 /// What changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum House {
+pub enum ClusterChange {
     /// A data set or its files. Everybody hears that, and not which.
     Data,
     /// An account, its tokens, its money or its limits, or a group's.
@@ -25,27 +25,27 @@ pub enum House {
     Cluster,
 }
 
-impl House {
+impl ClusterChange {
     /// Whether somebody who may see so much hears of it.
-    pub fn is_for(self, seen: Seen) -> bool {
+    pub fn is_for(self, seen: VisibleJobs) -> bool {
         match self {
-            House::Data | House::Cluster => true,
-            House::Account(account, team) => seen.allows(account, team),
-            House::Lab => seen == Seen::All,
+            ClusterChange::Data | ClusterChange::Cluster => true,
+            ClusterChange::Account(account, team) => seen.allows(account, team),
+            ClusterChange::Lab => seen == VisibleJobs::All,
         }
     }
 
     /// As it is told.
-    pub fn event(self) -> Event {
+    pub fn event(self) -> EventView {
         let (kind, sentence) = match self {
-            House::Data => ("data_changed", "Data sets changed."),
-            House::Account(..) => ("account_changed", "Accounts or groups changed."),
-            House::Lab => ("lab_changed", "The laboratory got on."),
-            House::Cluster => {
+            ClusterChange::Data => ("data_changed", "Data sets changed."),
+            ClusterChange::Account(..) => ("account_changed", "Accounts or groups changed."),
+            ClusterChange::Lab => ("lab_changed", "The laboratory got on."),
+            ClusterChange::Cluster => {
                 ("cluster_changed", "The calendar, the cluster or the queues changed.")
             }
         };
-        Event {
+        EventView {
             id: String::new(),
             at: crate::wire::stamp(crate::clock::machine()),
             event: kind.to_owned(),
@@ -89,8 +89,11 @@ mod tests {
 
     #[test]
     fn everybody_hears_that_the_cluster_changed_and_nothing_else_of_it() {
-        assert!(House::Cluster.is_for(Seen::Own(UserId(1))) && House::Cluster.is_for(Seen::All));
-        let told = House::Cluster.event();
+        assert!(
+            ClusterChange::Cluster.is_for(VisibleJobs::Own(UserId(1)))
+                && ClusterChange::Cluster.is_for(VisibleJobs::All)
+        );
+        let told = ClusterChange::Cluster.event();
         assert_eq!((told.event.as_str(), told.job, told.user), ("cluster_changed", None, None));
         assert!(told.id.is_empty() && told.parameters.is_empty());
     }

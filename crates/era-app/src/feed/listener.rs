@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use era_store::tables::{EventQuery, Seen};
+use era_store::tables::{EventQuery, VisibleJobs};
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{Feed, House, Message, Pulse, Told};
+use super::{ClusterChange, Feed, FeedEvent, Message, Pulse};
 
 /// How long a stream lasts.
 const STREAM_MAX: Duration = Duration::from_secs(3600);
@@ -30,16 +30,16 @@ async fn reached(at: Option<Instant>) {
 /// Somebody who listens, at a place in the stream.
 pub struct Listener {
     feed: Feed,
-    seen: Seen,
-    live: broadcast::Receiver<Arc<[Told]>>,
-    house: broadcast::Receiver<(House, Arc<Message>)>,
+    seen: VisibleJobs,
+    live: broadcast::Receiver<Arc<[FeedEvent]>>,
+    house: broadcast::Receiver<(ClusterChange, Arc<Message>)>,
     /// The last event that was passed on, or passed over.
     last: (u64, u32),
     /// Whether there may be events in the tables that were not passed on.
     behind: bool,
     /// What others do, as far as everybody hears of it.
     pulse: Pulse,
-    ready: VecDeque<Told>,
+    ready: VecDeque<FeedEvent>,
     until: Instant,
     _seat: OwnedSemaphorePermit,
 }
@@ -48,7 +48,7 @@ impl Listener {
     /// Listens from after this event on, or from now on.
     pub fn new(
         feed: &Feed,
-        seen: Seen,
+        seen: VisibleJobs,
         last: Option<(u64, u32)>,
         seat: OwnedSemaphorePermit,
     ) -> Listener {
@@ -93,16 +93,16 @@ impl Listener {
                 },
                 () = reached(self.pulse.due()) => {
                     self.pulse.told();
-                    return Some(Message::of(House::Cluster.event()));
+                    return Some(Message::of(ClusterChange::Cluster.event()));
                 }
             };
             match live {
                 Ok(Ok(batch)) => {
-                    let new = |told: &&Told| told.place > self.last;
+                    let new = |told: &&FeedEvent| told.place > self.last;
                     if batch.iter().filter(new).any(|told| told.changes_cluster) {
                         self.pulse.note();
                     }
-                    let seen = |told: &&Told| self.seen.allows(told.account, told.team);
+                    let seen = |told: &&FeedEvent| self.seen.allows(told.account, told.team);
                     self.ready.extend(batch.iter().filter(new).filter(seen).cloned());
                 }
                 Ok(Err(broadcast::error::RecvError::Lagged(_))) => {
@@ -146,7 +146,7 @@ mod tests {
         let last = site.app.driver.snapshot().seq();
         assert!(site.app.wait_for(last).await);
         let feed = &site.app.feed;
-        let mut ada = Listener::new(feed, Seen::Own(UserId(1)), None, feed.seat().unwrap());
+        let mut ada = Listener::new(feed, VisibleJobs::Own(UserId(1)), None, feed.seat().unwrap());
         let (theirs, _) = site.submit(2).await;
         let told = tokio::time::timeout(Duration::from_secs(10), ada.next()).await;
         let told = told.unwrap().unwrap();
@@ -172,7 +172,8 @@ mod tests {
         assert!(site.app.wait_for(site.app.driver.snapshot().seq()).await);
         let feed = &site.app.feed;
         let listener = |seen| Listener::new(feed, seen, None, feed.seat().unwrap());
-        let (mut bob, mut root) = (listener(Seen::Own(UserId(2))), listener(Seen::All));
+        let (mut bob, mut root) =
+            (listener(VisibleJobs::Own(UserId(2))), listener(VisibleJobs::All));
         let (job, _) = site.submit(2).await;
         let queued = async |listener: &mut Listener| loop {
             let told = tokio::time::timeout(Duration::from_secs(10), listener.next()).await;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use era_api::event::Event;
+use era_api::event::EventView;
 use era_core::units::{GroupId, UserId};
 use era_store::tables::{EventRow, Projector, Tables};
 use era_store::{Store, StoreError};
@@ -34,9 +34,9 @@ use tokio::time::Instant;
 
 use crate::gather::Gathering;
 
-pub use house::{House, Pulse};
+pub use house::{ClusterChange, Pulse};
 pub use listener::Listener;
-pub use names::Names;
+pub use names::NameIndex;
 pub use particulars::particulars;
 use sentence::sentence;
 
@@ -67,13 +67,13 @@ const LARGE: usize = 256;
 /// What listeners get: written once, and shared by all of them.
 #[derive(Debug)]
 pub struct Message {
-    pub event: Event,
+    pub event: EventView,
     /// The same as JSON, on one line.
     pub json: String,
 }
 
 impl Message {
-    fn of(event: Event) -> Arc<Message> {
+    fn of(event: EventView) -> Arc<Message> {
         // Strings and numbers only: writing cannot fail.
         let json = serde_json::to_string(&event).unwrap_or_default();
         Arc::new(Message { event, json })
@@ -82,7 +82,7 @@ impl Message {
 
 /// An event of the journal for listeners, with who may see it. A clone shares the message.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct FeedEvent {
     /// Its input's number, and its place there.
     pub place: (u64, u32),
     /// Whose job it is about.
@@ -101,9 +101,9 @@ pub struct Feed {
     applied: watch::Receiver<u64>,
     /// Somebody waits for the tables.
     wanted: Arc<Notify>,
-    live: broadcast::Sender<Arc<[Told]>>,
-    house: broadcast::Sender<(House, Arc<Message>)>,
-    names: Arc<ArcSwap<Names>>,
+    live: broadcast::Sender<Arc<[FeedEvent]>>,
+    house: broadcast::Sender<(ClusterChange, Arc<Message>)>,
+    names: Arc<ArcSwap<NameIndex>>,
     seats: Arc<Semaphore>,
 }
 
@@ -135,7 +135,7 @@ impl Feed {
 
     async fn over(store: &Store, applied: watch::Receiver<u64>) -> Result<Feed, StoreError> {
         let tables = Tables::new(store);
-        let names = Arc::new(ArcSwap::from_pointee(Names::load(&tables).await?));
+        let names = Arc::new(ArcSwap::from_pointee(NameIndex::load(&tables).await?));
         Ok(Feed {
             tables,
             applied,
@@ -153,7 +153,7 @@ impl Feed {
     }
 
     /// What things are called.
-    pub fn names(&self) -> Arc<Names> {
+    pub fn names(&self) -> Arc<NameIndex> {
         self.names.load_full()
     }
 
@@ -175,17 +175,17 @@ impl Feed {
     }
 
     /// Whatever happens from now on.
-    pub fn listen(&self) -> broadcast::Receiver<Arc<[Told]>> {
+    pub fn listen(&self) -> broadcast::Receiver<Arc<[FeedEvent]>> {
         self.live.subscribe()
     }
 
     /// News that are not in the journal, from now on.
-    pub fn listen_to_house(&self) -> broadcast::Receiver<(House, Arc<Message>)> {
+    pub fn listen_to_house(&self) -> broadcast::Receiver<(ClusterChange, Arc<Message>)> {
         self.house.subscribe()
     }
 
     /// Tells news that are not in the journal.
-    pub fn tell(&self, news: Option<House>) {
+    pub fn tell(&self, news: Option<ClusterChange>) {
         if let Some(news) = news {
             // Nobody listens: nobody misses it.
             let _ = self.house.send((news, Message::of(news.event())));
@@ -202,7 +202,7 @@ impl Feed {
         use era_core::Event::{Changed, NodesChanged};
         let renames = |event| matches!(event, &Changed { .. } | &NodesChanged { .. });
         if events.iter().any(|row| row.event.as_ref().is_none_or(renames)) {
-            self.names.store(Arc::new(Names::load(&self.tables).await?));
+            self.names.store(Arc::new(NameIndex::load(&self.tables).await?));
         }
         Ok(())
     }
@@ -211,25 +211,25 @@ impl Feed {
     fn tell_live(&self, events: Vec<EventRow>) {
         if !events.is_empty() && self.live.receiver_count() > 0 {
             let names = self.names.load();
-            let told: Arc<[Told]> = events.into_iter().map(|row| told(row, &names)).collect();
+            let told: Arc<[FeedEvent]> = events.into_iter().map(|row| told(row, &names)).collect();
             // Nobody listens any more: nobody misses it.
             let _ = self.live.send(told);
         }
     }
 
     /// An event of the tables as it is told.
-    pub fn event(&self, row: EventRow) -> Event {
+    pub fn event(&self, row: EventRow) -> EventView {
         event(row, &self.names.load())
     }
 
     /// The same for a listener.
-    fn told(&self, row: EventRow) -> Told {
+    fn told(&self, row: EventRow) -> FeedEvent {
         told(row, &self.names.load())
     }
 }
 
-fn told(row: EventRow, names: &Names) -> Told {
-    Told {
+fn told(row: EventRow, names: &NameIndex) -> FeedEvent {
+    FeedEvent {
         place: (row.seq, row.place),
         account: row.account,
         team: row.team,
@@ -239,12 +239,12 @@ fn told(row: EventRow, names: &Names) -> Told {
     }
 }
 
-fn event(row: EventRow, names: &Names) -> Event {
+fn event(row: EventRow, names: &NameIndex) -> EventView {
     let said = row.event.as_ref();
     let said = said.map(|event| (sentence(event, names), particulars(event, names)));
     // A newer version's event is still an event.
     let (sentence, parameters) = said.unwrap_or_else(|| (UNKNOWN.to_owned(), Default::default()));
-    Event {
+    EventView {
         id: format!("{}.{}", row.seq, row.place),
         at: crate::wire::stamp(row.at),
         job: row.job.map(|job| job.0),

@@ -8,21 +8,21 @@ use era_store::tables::Tables;
 
 /// Names by number.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct NameIndex {
     nodes: BTreeMap<NodeId, String>,
     accounts: BTreeMap<UserId, String>,
     simulated: BTreeSet<NodeId>,
 }
 
-impl Names {
-    pub fn new(nodes: BTreeMap<NodeId, String>, accounts: BTreeMap<UserId, String>) -> Names {
-        Names { nodes, accounts, simulated: BTreeSet::new() }
+impl NameIndex {
+    pub fn new(nodes: BTreeMap<NodeId, String>, accounts: BTreeMap<UserId, String>) -> NameIndex {
+        NameIndex { nodes, accounts, simulated: BTreeSet::new() }
     }
 
     /// Those of the tables.
-    pub async fn load(tables: &Tables) -> Result<Names, StoreError> {
+    pub async fn load(tables: &Tables) -> Result<NameIndex, StoreError> {
         let (nodes, accounts) = (tables.node_names().await?, tables.account_names().await?);
-        Ok(Names { nodes, accounts, simulated: tables.simulated_nodes().await? })
+        Ok(NameIndex { nodes, accounts, simulated: tables.simulated_nodes().await? })
     }
 
     /// What a machine is called; its number where nobody knows.

@@ -9,13 +9,13 @@ use era_core::event::Fact;
 use era_core::job::Plan;
 use serde_json::{Value, json};
 
-use super::Names;
+use super::NameIndex;
 
 /// Most machines that are named at once; the others are counted.
 pub(super) const NODES_MAX: usize = 4;
 
 /// All of it, by name.
-pub fn particulars(event: &Event, names: &Names) -> Parameters {
+pub fn particulars(event: &Event, names: &NameIndex) -> Parameters {
     let mut said = Parameters::new();
     for (name, fact) in event.facts() {
         match value(fact, names) {
@@ -27,7 +27,7 @@ pub fn particulars(event: &Event, names: &Names) -> Parameters {
     said
 }
 
-fn value(fact: Fact<'_>, names: &Names) -> Value {
+fn value(fact: Fact<'_>, names: &NameIndex) -> Value {
     match fact {
         Fact::Number(number) => json!(number),
         Fact::Flag(flag) => json!(flag),
@@ -46,12 +46,12 @@ fn value(fact: Fact<'_>, names: &Names) -> Value {
 }
 
 /// The names of a plan's machines.
-pub(super) fn nodes(plan: &Plan, names: &Names) -> Vec<String> {
+pub(super) fn nodes(plan: &Plan, names: &NameIndex) -> Vec<String> {
     let nodes: BTreeSet<_> = plan.seats.iter().map(|seat| seat.node).collect();
     nodes.into_iter().map(|node| names.node(node)).collect()
 }
 
-fn slot(plan: &Plan, names: &Names) -> Value {
+fn slot(plan: &Plan, names: &NameIndex) -> Value {
     let mut slot = listed(nodes(plan, names));
     slot["from"] = json!(plan.from);
     slot["to"] = json!(plan.to);
@@ -73,7 +73,7 @@ mod tests {
         let nodes = [(3, "node-3"), (4, "node-4")];
         let nodes = nodes.map(|(id, name)| (era_core::units::NodeId(id), name.to_owned()));
         let event: Event = serde_json::from_str(body).unwrap();
-        Value::Object(particulars(&event, &Names::new(nodes.into(), [].into())))
+        Value::Object(particulars(&event, &NameIndex::new(nodes.into(), [].into())))
     }
 
     #[test]

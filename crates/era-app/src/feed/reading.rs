@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use era_store::StoreError;
-use era_store::tables::{EventQuery, Seen};
+use era_store::tables::{EventQuery, VisibleJobs};
 use tokio::sync::watch;
 
 use super::{Feed, RETRY};
@@ -61,7 +61,7 @@ impl Reader {
         }
         let mut after = (before, u32::MAX);
         loop {
-            let query = EventQuery::all(Seen::All, after, PAGE);
+            let query = EventQuery::all(VisibleJobs::All, after, PAGE);
             let mut events = self.feed.tables.events(&query).await?;
             let full = events.len() == PAGE as usize;
             events.retain(|event| event.seq <= cursor);

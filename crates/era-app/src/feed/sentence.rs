@@ -7,16 +7,16 @@ use era_core::event::Fact;
 use era_core::job::Plan;
 use era_core::units::Time;
 
-use super::Names;
+use super::NameIndex;
 use super::particulars::{NODES_MAX, nodes};
 
 /// An event in a sentence.
-pub(super) fn sentence(event: &Event, names: &Names) -> String {
+pub(super) fn sentence(event: &Event, names: &NameIndex) -> String {
     event.sentence(|fact| written(fact, names))
 }
 
 /// A fact, as people read it.
-fn written(fact: Fact<'_>, names: &Names) -> String {
+fn written(fact: Fact<'_>, names: &NameIndex) -> String {
     match fact {
         Fact::Number(number) => number.to_string(),
         Fact::Flag(flag) => flag.to_string(),
@@ -37,7 +37,7 @@ fn written(fact: Fact<'_>, names: &Names) -> String {
     }
 }
 
-fn slot(plan: &Plan, names: &Names) -> String {
+fn slot(plan: &Plan, names: &NameIndex) -> String {
     format!("{} on {}", span(plan.from, plan.to), some(&nodes(plan, names)))
 }
 
@@ -76,7 +76,7 @@ mod tests {
     fn says(body: &str) -> String {
         let nodes = [(3, "node-3"), (4, "node-4")];
         let nodes = nodes.map(|(id, name)| (era_core::units::NodeId(id), name.to_owned()));
-        sentence(&serde_json::from_str(body).unwrap(), &Names::new(nodes.into(), [].into()))
+        sentence(&serde_json::from_str(body).unwrap(), &NameIndex::new(nodes.into(), [].into()))
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn every_event_has_its_sentence_and_its_values() {
         let names =
-            Names::new([(era_core::units::NodeId(3), "node-3".to_owned())].into(), [].into());
+            NameIndex::new([(era_core::units::NodeId(3), "node-3".to_owned())].into(), [].into());
         let bodies = WRITTEN.lines().chain(MORE.lines()).filter(|line| line.starts_with('{'));
         let said = |body: &str| {
             let event: Event = serde_json::from_str(body).unwrap();

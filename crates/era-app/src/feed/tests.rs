@@ -7,13 +7,13 @@ use std::time::Duration;
 use era_core::market::MarketRules;
 use era_core::settings::Settings;
 use era_core::{Command, Reply, State};
-use era_store::files::Keep;
-use era_store::tables::{EventRow, JobQuery, Seen};
+use era_store::files::KeepFor;
+use era_store::tables::{EventRow, JobQuery, VisibleJobs};
 use era_store::{Note, Store};
 use serde_json::{Value, json};
 
 use crate::clock::SystemClock;
-use crate::driver::{Driver, Releases, Rules};
+use crate::driver::{Driver, Releases, SegmentRules};
 use crate::feed::Feed;
 use crate::{Parts, Services};
 
@@ -71,15 +71,17 @@ impl Site {
     }
 
     async fn start_lazy(folder: &Path, unseen_max: Duration) -> Site {
-        Site::open(folder, unseen_max, Keep::default()).await
+        Site::open(folder, unseen_max, KeepFor::default()).await
     }
 
-    async fn open(folder: &Path, unseen_max: Duration, keep: Keep) -> Site {
+    async fn open(folder: &Path, unseen_max: Duration, keep: KeepFor) -> Site {
         let store = Store::open(folder).await.unwrap();
         let journal = store.journal();
         let fresh = State::new(Settings::default(), MarketRules::default());
         let (driver, releases) =
-            Driver::start(journal, Arc::new(SystemClock), Rules::default(), fresh).await.unwrap();
+            Driver::start(journal, Arc::new(SystemClock), SegmentRules::default(), fresh)
+                .await
+                .unwrap();
         let handle = driver.handle();
         let feed = Feed::start(&store, handle.committed(), unseen_max);
         let (feed, _) = feed.await.unwrap();
@@ -90,7 +92,7 @@ impl Site {
             driver: handle,
             store,
             auth,
-            reach: crate::reach::Reach::Public,
+            reach: crate::reach::EgressPolicy::Public,
             feed,
             asks: crate::asks::Asking::default(),
             laboratory: None,
@@ -164,7 +166,7 @@ async fn whoever_submitted_finds_the_job_in_the_next_list() {
     for _ in 0..20 {
         let (job, seq) = site.submit(1).await;
         assert!(reaches(&site.app.feed, seq).await);
-        let query = JobQuery::all(Seen::All, 1);
+        let query = JobQuery::all(VisibleJobs::All, 1);
         let page = site.app.feed.tables().jobs(&query, None).await.unwrap();
         assert_eq!(page.rows[0].id.0, job);
         assert_eq!(page.rows[0].account_name, "ada");
@@ -204,7 +206,7 @@ fn an_event_of_a_later_version_is_told_without_words_and_concerns_everybody() {
         team: None,
         event: None,
     };
-    let told = super::told(row, &super::Names::default());
+    let told = super::told(row, &super::NameIndex::default());
     let event = &told.message.event;
     assert_eq!(
         (event.event.as_str(), event.id.as_str(), event.job),

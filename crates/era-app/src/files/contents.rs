@@ -2,8 +2,8 @@
 
 use std::fs::File;
 
-use era_api::data::{BlobList, Tree, TreeMade};
-use era_store::files::{FilesError, Hash, Upload};
+use era_api::data::{BlobList, NewTree, TreeMade};
+use era_store::files::{ContentHash, FilesError, Upload};
 
 use super::{Service, wire};
 use crate::auth::Caller;
@@ -22,14 +22,15 @@ pub async fn missing(
         let detail = format!("ask about at most {HASHES_MAX} files at a time");
         return Err(AppError::new(Kind::Invalid, "too_many", detail));
     }
-    let hashes = list.hashes.iter().map(|hash| hash.parse()).collect::<Result<Vec<Hash>, _>>()?;
+    let hashes =
+        list.hashes.iter().map(|hash| hash.parse()).collect::<Result<Vec<ContentHash>, _>>()?;
     let missing = service.files.missing(&service.changer(caller)?, &hashes).await?;
     Ok(BlobList { hashes: missing.iter().map(ToString::to_string).collect() })
 }
 
 /// How much of a content is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum There {
+pub enum ContentState {
     /// All of it: so many bytes.
     All(u64),
     /// So much of the caller's upload, which goes on from here.
@@ -37,12 +38,16 @@ pub enum There {
 }
 
 /// How much of a content is there for the caller.
-pub async fn there(service: &Service, caller: &Caller, hash: &str) -> Result<There, AppError> {
-    let hash: Hash = hash.parse()?;
+pub async fn there(
+    service: &Service,
+    caller: &Caller,
+    hash: &str,
+) -> Result<ContentState, AppError> {
+    let hash: ContentHash = hash.parse()?;
     match service.files.readable_blob(&service.viewer(caller), hash).await {
-        Ok(bytes) => Ok(There::All(bytes)),
+        Ok(bytes) => Ok(ContentState::All(bytes)),
         Err(FilesError::UnknownBlob(_)) => {
-            Ok(There::UpTo(service.files.uploaded(caller.user, hash).await?))
+            Ok(ContentState::UpTo(service.files.uploaded(caller.user, hash).await?))
         }
         Err(other) => Err(other.into()),
     }
@@ -52,7 +57,7 @@ pub async fn there(service: &Service, caller: &Caller, hash: &str) -> Result<The
 pub async fn take(
     service: &Service,
     caller: &Caller,
-    hash: Hash,
+    hash: ContentHash,
     offset: u64,
 ) -> Result<Upload, AppError> {
     let quota = service.quota(caller.user).await?;
@@ -60,7 +65,7 @@ pub async fn take(
 }
 
 /// A content that the caller can reach: through an own upload, a data set or a job.
-pub async fn open(service: &Service, caller: &Caller, hash: Hash) -> Result<File, AppError> {
+pub async fn open(service: &Service, caller: &Caller, hash: ContentHash) -> Result<File, AppError> {
     service.files.readable_blob(&service.viewer(caller), hash).await?;
     Ok(service.files.open_blob(hash)?)
 }
@@ -69,7 +74,7 @@ pub async fn open(service: &Service, caller: &Caller, hash: Hash) -> Result<File
 pub async fn put_tree(
     service: &Service,
     caller: &Caller,
-    tree: Tree,
+    tree: NewTree,
 ) -> Result<TreeMade, AppError> {
     let viewer = service.changer(caller)?;
     let tree = wire::tree(tree)?;
@@ -78,8 +83,8 @@ pub async fn put_tree(
 }
 
 /// A tree that the caller put, or that a data set or job has that the caller may see.
-pub async fn tree(service: &Service, caller: &Caller, hash: &str) -> Result<Tree, AppError> {
-    let hash: Hash = hash.parse()?;
+pub async fn tree(service: &Service, caller: &Caller, hash: &str) -> Result<NewTree, AppError> {
+    let hash: ContentHash = hash.parse()?;
     let tree = service.files.tree(&service.viewer(caller), hash).await?;
-    Ok(Tree { files: tree.files().iter().map(wire::file_entry).collect() })
+    Ok(NewTree { files: tree.files().iter().map(wire::file_entry).collect() })
 }

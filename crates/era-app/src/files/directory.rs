@@ -9,34 +9,34 @@ use crate::Services;
 use crate::error::AppError;
 
 /// An answer that may have to be looked up.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, AppError>> + Send + 'a>>;
+pub type DirectoryAnswer<'a, T> = Pin<Box<dyn Future<Output = Result<T, AppError>> + Send + 'a>>;
 
 /// Accounts and jobs, as the file service needs them.
-pub trait Directory: Send + Sync {
+pub trait FileOwners: Send + Sync {
     /// The group of an account.
     fn group_of(&self, user: UserId) -> Option<GroupId>;
 
     /// Whether an account of this name exists.
-    fn account_exists<'a>(&'a self, name: &'a str) -> Answer<'a, bool>;
+    fn account_exists<'a>(&'a self, name: &'a str) -> DirectoryAnswer<'a, bool>;
 
     /// Most bytes that an account may keep; unlimited where nothing is said.
-    fn storage_quota(&self, user: UserId) -> Answer<'_, Option<u64>>;
+    fn storage_quota(&self, user: UserId) -> DirectoryAnswer<'_, Option<u64>>;
 
     /// Whose job it is.
-    fn job_owner(&self, job: JobId) -> Answer<'_, Option<UserId>>;
+    fn job_owner(&self, job: JobId) -> DirectoryAnswer<'_, Option<UserId>>;
 }
 
-impl Directory for Services {
+impl FileOwners for Services {
     fn group_of(&self, user: UserId) -> Option<GroupId> {
         self.auth.directory().user(user).map(|user| user.group)
     }
 
-    fn account_exists<'a>(&'a self, name: &'a str) -> Answer<'a, bool> {
+    fn account_exists<'a>(&'a self, name: &'a str) -> DirectoryAnswer<'a, bool> {
         let exists = self.auth.directory().user_named(name).is_some();
         Box::pin(std::future::ready(Ok(exists)))
     }
 
-    fn storage_quota(&self, user: UserId) -> Answer<'_, Option<u64>> {
+    fn storage_quota(&self, user: UserId) -> DirectoryAnswer<'_, Option<u64>> {
         Box::pin(async move {
             let directory = self.auth.directory();
             let Some(entry) = directory.user(user) else { return Ok(Some(0)) };
@@ -56,7 +56,7 @@ impl Directory for Services {
         })
     }
 
-    fn job_owner(&self, job: JobId) -> Answer<'_, Option<UserId>> {
+    fn job_owner(&self, job: JobId) -> DirectoryAnswer<'_, Option<UserId>> {
         Box::pin(async move {
             // The state forgets a job a day after its end; the tables do not.
             match self.driver.snapshot().job(job) {

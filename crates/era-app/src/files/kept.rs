@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use era_api::Page;
-use era_api::data::{Kept, OutputFile};
+use era_api::data::{JobFolder, OutputFile};
 
 use super::{Service, limit, next, outputs, wire};
 use crate::auth::Caller;
@@ -21,7 +21,7 @@ pub async fn list(
     service: &Service,
     caller: &Caller,
     job: u64,
-    kept: Kept,
+    kept: JobFolder,
     prefix: &str,
     cursor: &str,
 ) -> Result<KeptFiles, AppError> {
@@ -48,7 +48,7 @@ pub async fn open(
     service: &Service,
     caller: &Caller,
     job: u64,
-    kept: Kept,
+    kept: JobFolder,
     path: String,
 ) -> Result<File, AppError> {
     let folder = service.kept_of(caller, job, kept).await?;

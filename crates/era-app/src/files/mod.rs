@@ -1,7 +1,7 @@
 //! The file service: data sets, contents and outputs, for HTTP and for WebSockets.
 //!
 //! What is kept is [`era_store::files`]; here it meets accounts, jobs and the wire. The rest of
-//! the platform is asked through [`Directory`], so that this needs no scheduler to be tried.
+//! the platform is asked through [`FileOwners`], so that this needs no scheduler to be tried.
 
 pub mod archive;
 pub mod contents;
@@ -14,12 +14,12 @@ pub mod wire;
 use std::sync::Arc;
 
 use era_api::account::{Role, Scope};
-use era_api::data::Kept;
+use era_api::data::JobFolder;
 use era_api::page::{PAGE_DEFAULT, PAGE_MAX};
 use era_core::units::{JobId, UserId};
 use era_store::files::{Files, Viewer};
 
-pub use directory::Directory;
+pub use directory::FileOwners;
 
 use crate::Services;
 use crate::auth::Caller;
@@ -32,12 +32,12 @@ pub struct Service {
     /// What is kept.
     pub files: Files,
     /// Accounts and jobs.
-    pub directory: Arc<dyn Directory>,
+    pub directory: Arc<dyn FileOwners>,
 }
 
 impl Service {
     /// A service of these.
-    pub fn new(files: Files, directory: Arc<dyn Directory>) -> Service {
+    pub fn new(files: Files, directory: Arc<dyn FileOwners>) -> Service {
         Service { files, directory }
     }
 
@@ -77,7 +77,7 @@ impl Service {
         &self,
         caller: &Caller,
         job: u64,
-        kept: Kept,
+        kept: JobFolder,
     ) -> Result<std::path::PathBuf, AppError> {
         let owner = self.directory.job_owner(JobId(job)).await?;
         match owner {

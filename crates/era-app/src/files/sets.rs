@@ -4,10 +4,10 @@ use std::fs::File;
 
 use era_api::Page;
 use era_api::data::{
-    DataSet, DataSetEdit, DataSetFilter, FileEntry, FileFilter, FilesEdit, NewDataSet,
+    DataSetEdit, DataSetFilter, DataSetView, FileEntry, FileFilter, FilesEdit, NewDataSet,
 };
 use era_store::files::{
-    DataSetKey, Edit, FilesAsked, FilesError, Hash, Listed, TreeFile, Upload, check_path,
+    ContentHash, DataSetKey, Edit, FilesAsked, FilesError, Listed, TreeFile, Upload, check_path,
 };
 
 use super::{Service, limit, next, wire};
@@ -24,7 +24,7 @@ pub async fn list(
     service: &Service,
     caller: &Caller,
     filter: &DataSetFilter,
-) -> Result<Page<DataSet>, AppError> {
+) -> Result<Page<DataSetView>, AppError> {
     let after = match filter.cursor.as_deref().map(|cursor| cursor.split_once('/')) {
         Some(Some((owner, name))) => Some(key(owner, name)),
         Some(None) => {
@@ -46,7 +46,7 @@ pub async fn make(
     service: &Service,
     caller: &Caller,
     wanted: &NewDataSet,
-) -> Result<DataSet, AppError> {
+) -> Result<DataSetView, AppError> {
     let (viewer, visibility) = (service.changer(caller)?, wire::visibility(wanted.visibility));
     let made = service.files.create_data_set(&viewer, &wanted.name, visibility).await?;
     Ok(wire::data_set(made))
@@ -56,7 +56,7 @@ pub async fn get(
     service: &Service,
     caller: &Caller,
     key: &DataSetKey,
-) -> Result<DataSet, AppError> {
+) -> Result<DataSetView, AppError> {
     Ok(wire::data_set(service.files.data_set(&service.viewer(caller), key).await?))
 }
 
@@ -66,7 +66,7 @@ pub async fn share(
     caller: &Caller,
     key: &DataSetKey,
     edit: &DataSetEdit,
-) -> Result<DataSet, AppError> {
+) -> Result<DataSetView, AppError> {
     let viewer = service.changer(caller)?;
     for account in edit.shared_with.iter().flatten() {
         if !service.directory.account_exists(account).await? {
@@ -145,7 +145,7 @@ pub async fn edit(
     caller: &Caller,
     key: &DataSetKey,
     edit: FilesEdit,
-) -> Result<DataSet, AppError> {
+) -> Result<DataSetView, AppError> {
     change(service, caller, key, wire::edit(edit)?).await
 }
 
@@ -154,7 +154,7 @@ async fn change(
     caller: &Caller,
     key: &DataSetKey,
     edit: Edit,
-) -> Result<DataSet, AppError> {
+) -> Result<DataSetView, AppError> {
     let viewer = service.changer(caller)?;
     let owner = service.files.data_set(&viewer, key).await?.owner;
     let quota = service.quota(owner).await?;
@@ -167,7 +167,7 @@ pub async fn open(
     caller: &Caller,
     key: &DataSetKey,
     path: &str,
-) -> Result<(File, Hash), AppError> {
+) -> Result<(File, ContentHash), AppError> {
     let set = service.files.data_set(&service.viewer(caller), key).await?;
     let file = service.files.data_file(&set, path).await?;
     Ok((service.files.open_blob(file.hash)?, file.hash))
@@ -198,7 +198,7 @@ pub async fn put(
     key: &DataSetKey,
     path: String,
     upload: Upload,
-) -> Result<DataSet, AppError> {
+) -> Result<DataSetView, AppError> {
     let bytes = upload.offset();
     let hash = upload.finish().await?;
     let put = vec![TreeFile { path, hash, bytes, executable: false }];
@@ -211,6 +211,6 @@ pub async fn remove_file(
     caller: &Caller,
     key: &DataSetKey,
     path: String,
-) -> Result<DataSet, AppError> {
+) -> Result<DataSetView, AppError> {
     change(service, caller, key, Edit { remove: vec![path], ..Edit::default() }).await
 }

@@ -2,7 +2,9 @@
 
 use era_api::data as api;
 use era_store::StoreError;
-use era_store::files::{DataSet, Edit, FilesError, Hash, Tree, TreeFile, Visibility};
+use era_store::files::{
+    ContentHash, DataSet, DataSetVisibility, Edit, FileTree, FilesError, TreeFile,
+};
 use jiff::Timestamp;
 
 use crate::error::AppError;
@@ -10,7 +12,7 @@ use crate::error::AppError;
 /// A file as the store has it.
 pub fn tree_file(entry: api::FileEntry) -> Result<TreeFile, AppError> {
     let api::FileEntry { path, bytes, hash, executable } = entry;
-    Ok(TreeFile { path, hash: hash.parse::<Hash>()?, bytes, executable })
+    Ok(TreeFile { path, hash: hash.parse::<ContentHash>()?, bytes, executable })
 }
 
 /// A file as the wire has it.
@@ -24,9 +26,9 @@ pub fn file_entry(file: &TreeFile) -> api::FileEntry {
 }
 
 /// A tree as the store has it.
-pub fn tree(tree: api::Tree) -> Result<Tree, AppError> {
+pub fn tree(tree: api::NewTree) -> Result<FileTree, AppError> {
     let files = tree.files.into_iter().map(tree_file).collect::<Result<_, _>>()?;
-    Ok(Tree::new(files)?)
+    Ok(FileTree::new(files)?)
 }
 
 /// An edit as the store has it.
@@ -37,24 +39,24 @@ pub fn edit(edit: api::FilesEdit) -> Result<Edit, AppError> {
 }
 
 /// Who may see, as the store has it.
-pub fn visibility(visibility: api::Visibility) -> Visibility {
+pub fn visibility(visibility: api::Visibility) -> DataSetVisibility {
     match visibility {
-        api::Visibility::Private => Visibility::Private,
-        api::Visibility::Group => Visibility::Group,
-        api::Visibility::Public => Visibility::Public,
+        api::Visibility::Private => DataSetVisibility::Private,
+        api::Visibility::Group => DataSetVisibility::Group,
+        api::Visibility::Public => DataSetVisibility::Public,
     }
 }
 
 /// A data set as the wire has it.
-pub fn data_set(set: DataSet) -> api::DataSet {
+pub fn data_set(set: DataSet) -> api::DataSetView {
     let time = |ms| Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH);
-    api::DataSet {
+    api::DataSetView {
         name: set.key.name,
         owner: set.key.owner,
         visibility: match set.visibility {
-            Visibility::Private => api::Visibility::Private,
-            Visibility::Group => api::Visibility::Group,
-            Visibility::Public => api::Visibility::Public,
+            DataSetVisibility::Private => api::Visibility::Private,
+            DataSetVisibility::Group => api::Visibility::Group,
+            DataSetVisibility::Public => api::Visibility::Public,
         },
         shared_with: set.shared_with,
         files: set.files,

@@ -33,7 +33,7 @@ const ANSWER_MAX: usize = 200;
 
 /// Where values go. Passwords and tokens are never written out.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct InfluxAddress {
     write: String,
     authorization: Option<String>,
     shown: String,
@@ -45,16 +45,17 @@ pub struct Address {
     "this is no InfluxDB: {0}: give http://USER:PASSWORD@HOST:8086/DATABASE (version 1) or \
      http://HOST:8086?org=ORG&bucket=BUCKET&token=TOKEN (version 2)"
 )]
-pub struct BadAddress(&'static str);
+pub struct BadInfluxAddress(&'static str);
 
-impl FromStr for Address {
-    type Err = BadAddress;
+impl FromStr for InfluxAddress {
+    type Err = BadInfluxAddress;
 
-    fn from_str(text: &str) -> Result<Address, BadAddress> {
-        let uri: Uri = text.parse().map_err(|_| BadAddress("it cannot be read as a URL"))?;
+    fn from_str(text: &str) -> Result<InfluxAddress, BadInfluxAddress> {
+        let uri: Uri = text.parse().map_err(|_| BadInfluxAddress("it cannot be read as a URL"))?;
         let scheme = uri.scheme_str().filter(|scheme| ["http", "https"].contains(scheme));
-        let scheme = scheme.ok_or(BadAddress("it does not begin with http:// or https://"))?;
-        let authority = uri.authority().ok_or(BadAddress("it has no host"))?.as_str();
+        let scheme =
+            scheme.ok_or(BadInfluxAddress("it does not begin with http:// or https://"))?;
+        let authority = uri.authority().ok_or(BadInfluxAddress("it has no host"))?.as_str();
         let (user, host) = match authority.rsplit_once('@') {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
@@ -68,7 +69,7 @@ impl FromStr for Address {
             let org = named("org").map_or("", |(_, org)| org);
             let token = named("token").map(|(_, token)| decoded(token));
             let token = token.map(|token| format!("Token {}", String::from_utf8_lossy(&token)));
-            return Ok(Address {
+            return Ok(InfluxAddress {
                 write: format!("{base}/api/v2/write?org={org}&bucket={bucket}&precision=ms"),
                 authorization: token,
                 shown: format!("{base}?org={org}&bucket={bucket}"),
@@ -76,9 +77,9 @@ impl FromStr for Address {
         }
         let database = uri.path().trim_start_matches('/');
         if database.is_empty() || database.contains('/') {
-            return Err(BadAddress("it names neither a database nor a bucket"));
+            return Err(BadInfluxAddress("it names neither a database nor a bucket"));
         }
-        Ok(Address {
+        Ok(InfluxAddress {
             write: format!("{base}/write?db={database}&precision=ms"),
             // In the URL they are written as a URL must have them; in the header as they are.
             authorization: user.map(|user| format!("Basic {}", STANDARD.encode(decoded(user)))),
@@ -107,13 +108,13 @@ fn decoded(text: &str) -> Vec<u8> {
     bytes
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for InfluxAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
 }
 
-impl fmt::Debug for Address {
+impl fmt::Debug for InfluxAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Address({self})")
     }
@@ -133,7 +134,7 @@ impl Influx {
     }
 }
 
-pub fn start(address: Address) -> (Influx, JoinHandle<()>) {
+pub fn start(address: InfluxAddress) -> (Influx, JoinHandle<()>) {
     let (waiting, mut taken) = mpsc::channel(WAITING_MAX);
     let config = Agent::config_builder()
         .timeout_global(Some(TIME))
@@ -151,22 +152,22 @@ pub fn start(address: Address) -> (Influx, JoinHandle<()>) {
 }
 
 /// Sends a batch, and tries again for a while.
-async fn send(agent: &Agent, address: &Address, lines: String) {
+async fn send(agent: &Agent, address: &InfluxAddress, lines: String) {
     let lines = std::sync::Arc::new(lines);
     for tried in 1..=TRIES_MAX {
         let (agent, to, body) = (agent.clone(), address.clone(), lines.clone());
         let sent = tokio::task::spawn_blocking(move || post(&agent, &to, &body)).await;
         match sent {
-            Ok(Outcome::Taken) => return,
-            Ok(Outcome::Refused(why)) => {
+            Ok(SendOutcome::Taken) => return,
+            Ok(SendOutcome::Refused(why)) => {
                 tracing::error!(%address, why, "InfluxDB refuses values: they are dropped");
                 return;
             }
-            Ok(Outcome::Later(why)) if tried < TRIES_MAX => {
+            Ok(SendOutcome::Later(why)) if tried < TRIES_MAX => {
                 tracing::debug!(%address, why, tried, "InfluxDB is tried again");
                 tokio::time::sleep(Duration::from_secs(1 << tried.min(5))).await;
             }
-            Ok(Outcome::Later(why)) => {
+            Ok(SendOutcome::Later(why)) => {
                 tracing::error!(%address, why, "InfluxDB is away: values are dropped");
             }
             // The server is going down.
@@ -175,31 +176,31 @@ async fn send(agent: &Agent, address: &Address, lines: String) {
     }
 }
 
-enum Outcome {
+enum SendOutcome {
     Taken,
     Later(String),
     Refused(String),
 }
 
-fn post(agent: &Agent, address: &Address, lines: &str) -> Outcome {
+fn post(agent: &Agent, address: &InfluxAddress, lines: &str) -> SendOutcome {
     let mut request = agent.post(&address.write).content_type("text/plain; charset=utf-8");
     if let Some(authorization) = &address.authorization {
         request = request.header("authorization", authorization);
     }
     let mut answer = match request.send(lines) {
         Ok(answer) => answer,
-        Err(error) => return Outcome::Later(error.to_string()),
+        Err(error) => return SendOutcome::Later(error.to_string()),
     };
     let status = answer.status();
     if status.is_success() {
-        return Outcome::Taken;
+        return SendOutcome::Taken;
     }
     let said = answer.body_mut().with_config().limit(1 << 16).read_to_string().unwrap_or_default();
     let said: String = said.chars().take(ANSWER_MAX).collect();
     let why = format!("{status}: {}", said.trim());
     match status.as_u16() {
-        429 | 500.. => Outcome::Later(why),
-        _ => Outcome::Refused(why),
+        429 | 500.. => SendOutcome::Later(why),
+        _ => SendOutcome::Refused(why),
     }
 }
 

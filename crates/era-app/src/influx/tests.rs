@@ -30,16 +30,16 @@ fn values_are_written_as_lines_that_no_name_can_break() {
 
 #[test]
 fn an_address_is_of_either_version_and_shown_without_secrets() {
-    let old: Address = "http://ada:s3cret@db:8086/era".parse().unwrap();
+    let old: InfluxAddress = "http://ada:s3cret@db:8086/era".parse().unwrap();
     assert_eq!(old.write, "http://db:8086/write?db=era&precision=ms");
     assert_eq!(old.authorization.as_deref(), Some("Basic YWRhOnMzY3JldA=="));
-    let new: Address = "https://db?org=lab&bucket=jobs&token=s3cret".parse().unwrap();
+    let new: InfluxAddress = "https://db?org=lab&bucket=jobs&token=s3cret".parse().unwrap();
     assert_eq!(new.write, "https://db/api/v2/write?org=lab&bucket=jobs&precision=ms");
     assert_eq!(new.authorization.as_deref(), Some("Token s3cret"));
-    let signs: Address = "http://ada%40lab:p%3A%2f%25w%@db:8086/era".parse().unwrap();
+    let signs: InfluxAddress = "http://ada%40lab:p%3A%2f%25w%@db:8086/era".parse().unwrap();
     let basic = format!("Basic {}", STANDARD.encode("ada@lab:p:/%w%"));
     assert_eq!(signs.authorization, Some(basic));
-    let signs: Address = "http://db?org=my%20lab&bucket=jobs&token=a%3D%3D".parse().unwrap();
+    let signs: InfluxAddress = "http://db?org=my%20lab&bucket=jobs&token=a%3D%3D".parse().unwrap();
     assert_eq!(signs.authorization.as_deref(), Some("Token a=="));
     assert_eq!(signs.write, "http://db/api/v2/write?org=my%20lab&bucket=jobs&precision=ms");
     for address in [&old, &new] {
@@ -51,7 +51,7 @@ fn an_address_is_of_either_version_and_shown_without_secrets() {
         ("http://ada:s3cret@db:8086", "neither a database nor a bucket"),
         ("http://db/a/b", "neither a database nor a bucket"),
     ] {
-        let error = text.parse::<Address>().unwrap_err().to_string();
+        let error = text.parse::<InfluxAddress>().unwrap_err().to_string();
         assert!(error.contains(why) && !error.contains("s3cret"), "{error}");
     }
 }

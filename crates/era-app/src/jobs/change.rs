@@ -2,7 +2,7 @@
 
 use era_api::Credits;
 use era_api::account::Scope;
-use era_api::job::{Again, Extend, JobEdit, JobSpec, Refund, Submitted};
+use era_api::job::{Extension, JobEdit, JobSpec, Refund, Resubmission, Submitted};
 use era_core::units::{JobId, Name};
 use era_core::{Command, Refusal, Snapshot};
 
@@ -88,7 +88,7 @@ pub async fn extend(
     services: &Services,
     caller: &Caller,
     id: u64,
-    extend: &Extend,
+    extend: &Extension,
 ) -> Result<(), AppError> {
     let job = may_change(services, caller, id)?;
     let command = Command::Extend {
@@ -101,9 +101,13 @@ pub async fn extend(
 }
 
 /// A job as it would be handed in again. Nothing is handed in.
-pub async fn as_again(services: &Services, caller: &Caller, id: u64) -> Result<Again, AppError> {
+pub async fn as_again(
+    services: &Services,
+    caller: &Caller,
+    id: u64,
+) -> Result<Resubmission, AppError> {
     let again = submit::again(services, caller, id).await?.anew;
-    Ok(Again { promise: again.is_bid(), job: again.job })
+    Ok(Resubmission { promise: again.is_bid(), job: again.job })
 }
 
 /// Hands in again what a job was, as a new one of the same owner. For at most this price, where it

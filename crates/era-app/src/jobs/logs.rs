@@ -10,7 +10,7 @@ use std::time::Duration;
 use era_api::Page;
 use era_api::job::{LogFilter, LogLine};
 use era_api::page::{PAGE_DEFAULT, PAGE_MAX};
-use era_cloud::log::{Entry, LogError, LogReader, Only};
+use era_cloud::log::{LogEntry, LogError, LogReader, Only};
 use era_core::units::{JobId, Span, Time};
 
 use super::view::is_over;
@@ -145,7 +145,7 @@ fn read_page(
     Ok(Page { items: entries.into_iter().map(line).collect(), next })
 }
 
-fn line(entry: Entry) -> LogLine {
+fn line(entry: LogEntry) -> LogLine {
     LogLine {
         next: entry.next,
         at: stamp(entry.at),
@@ -227,7 +227,7 @@ struct Text {
 }
 
 impl Text {
-    fn put(&mut self, entry: &Entry) -> Vec<u8> {
+    fn put(&mut self, entry: &LogEntry) -> Vec<u8> {
         let whose = (entry.attempt, entry.rank, entry.stream.as_str());
         let goes_on = self.open == Some(whose);
         let mut bytes = Vec::with_capacity(entry.text.len() + 16);

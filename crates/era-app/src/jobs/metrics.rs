@@ -4,7 +4,7 @@ use era_api::Page;
 use era_api::job::{MetricFilter, MetricPoint};
 use era_core::units::JobId;
 use era_store::StoreError;
-use era_store::samples::{Follow, Line, Samples, SeriesAsk};
+use era_store::samples::{Follow, SampleSeries, Samples, SeriesAsk};
 
 use super::view::is_over;
 use crate::auth::Caller;
@@ -76,7 +76,7 @@ async fn curves(
     Ok(samples.lines(job, ask, points).await?.into_iter().flat_map(as_points).collect())
 }
 
-fn as_points(line: Line) -> impl Iterator<Item = MetricPoint> {
+fn as_points(line: SampleSeries) -> impl Iterator<Item = MetricPoint> {
     line.points.into_iter().map(move |point| MetricPoint {
         name: line.name.clone(),
         step: point.step,

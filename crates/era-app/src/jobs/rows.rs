@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::feed::{Names, particulars};
+use crate::feed::{NameIndex, particulars};
 use crate::wire::{Wrong, stamp};
 use era_api::Credits;
 use era_api::job::{
-    ArrayPlace, Ask, Cost, Job, JobCountFilter, JobCounts, JobFilter, JobSpec, JobState,
-    JobSummary, Outcome, Quantity, Replicas, Task,
+    ArrayPlace, Ask, Cost, JobCountFilter, JobCounts, JobFilter, JobSpec, JobState, JobSummary,
+    JobView, OutcomeView, Quantity, Replicas, TaskView,
 };
 use era_core::units::{JobId, Time};
-use era_store::tables::{Count, EventRow, IDS_MAX, JobQuery, JobRow, Seen, TaskRow};
+use era_store::tables::{Count, EventRow, IDS_MAX, JobQuery, JobRow, TaskRow, VisibleJobs};
 use serde_json::Value;
 
 use crate::error::AppError;
@@ -58,7 +58,7 @@ fn ids(text: &str) -> Result<Vec<JobId>, AppError> {
 }
 
 /// Which jobs are asked for.
-pub fn query(filter: &JobFilter, seen: Seen) -> Result<JobQuery, AppError> {
+pub fn query(filter: &JobFilter, seen: VisibleJobs) -> Result<JobQuery, AppError> {
     let states = filter.state.as_deref().map(states).transpose()?.unwrap_or_default();
     let at = |at: &Option<era_api::Timestamp>| at.map(|at| Time(at.as_millisecond()));
     let array = filter.array.map(|id| {
@@ -82,7 +82,7 @@ pub fn query(filter: &JobFilter, seen: Seen) -> Result<JobQuery, AppError> {
 }
 
 /// Whose jobs are counted, and in which states.
-pub fn count_query(filter: &JobCountFilter, seen: Seen) -> Result<JobQuery, AppError> {
+pub fn count_query(filter: &JobCountFilter, seen: VisibleJobs) -> Result<JobQuery, AppError> {
     let states = filter.state.as_deref().map(states).transpose()?.unwrap_or_default();
     Ok(JobQuery { states, account: filter.user.clone(), ..JobQuery::all(seen, 0) })
 }
@@ -128,8 +128,8 @@ fn seconds(ms: i64) -> u64 {
 }
 
 /// A job with all that the tables know of it.
-pub fn job(row: &JobRow, spec: Option<JobSpec>, tasks: &[TaskRow], names: &Names) -> Job {
-    Job {
+pub fn job(row: &JobRow, spec: Option<JobSpec>, tasks: &[TaskRow], names: &NameIndex) -> JobView {
+    JobView {
         summary: summary(row),
         spec: spec.unwrap_or_else(|| spec_of(row)),
         reason: row.reason.clone(),
@@ -146,14 +146,14 @@ pub fn job(row: &JobRow, spec: Option<JobSpec>, tasks: &[TaskRow], names: &Names
 }
 
 /// How a job ended, by the event of its end and what ended its newest tasks.
-pub fn outcome(end: &EventRow, tasks: &[TaskRow], names: &Names) -> Option<Outcome> {
+pub fn outcome(end: &EventRow, tasks: &[TaskRow], names: &NameIndex) -> Option<OutcomeView> {
     let mut parameters = particulars(end.event.as_ref()?, names);
     let Some(Value::String(mut code)) = parameters.remove("outcome") else { return None };
     if code == "failed" {
         let told = |task: &TaskRow| task.cause.clone().filter(|cause| TOLD.contains(&&**cause));
         code = tasks.iter().find_map(told).unwrap_or(code);
     }
-    Some(Outcome { code, parameters })
+    Some(OutcomeView { code, parameters })
 }
 
 /// What was handed in, as far as the scheduler knows: for jobs that came by another door.
@@ -176,8 +176,8 @@ fn spec_of(row: &JobRow) -> JobSpec {
     }
 }
 
-fn task(row: &TaskRow, names: &Names) -> Task {
-    Task {
+fn task(row: &TaskRow, names: &NameIndex) -> TaskView {
+    TaskView {
         part: row.part,
         attempt: row.attempt,
         rank: row.rank,
@@ -220,7 +220,7 @@ mod tests {
             "duration_ms": 1800000, "array": null, "simulated": false, "reason": null,
             "attempts": 0, "charged": 6060000, "refunded": 4848000, "changed": 1}"#;
         let row: JobRow = serde_json::from_str(text).unwrap();
-        let names = Names::default();
+        let names = NameIndex::default();
         assert_eq!(summary(&row).price, Credits(1_212_000));
         assert_eq!(job(&row, None, &[], &names).cost.net, summary(&row).price);
     }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use era_api::Page;
 use era_api::job::{
-    Explanation, Job, JobCountFilter, JobCounts, JobFilter, JobState, JobSummary, Outcome,
-    TimelineFilter, TimelineLine,
+    ExplanationView, JobCountFilter, JobCounts, JobFilter, JobState, JobSummary, JobView,
+    OutcomeView, TimelineFilter, TimelineLine,
 };
 use era_core::explain::{Estimate, queue_order};
 use era_core::likely_starts;
@@ -74,7 +74,7 @@ pub async fn count(
 }
 
 /// One job with all that is known of it.
-pub async fn get(services: &Services, caller: &Caller, id: u64) -> Result<Job, AppError> {
+pub async fn get(services: &Services, caller: &Caller, id: u64) -> Result<JobView, AppError> {
     let row = seen::job(services, caller, id).await?;
     let tables = services.feed.tables();
     let spec = tables.spec(&row).await?;
@@ -89,7 +89,7 @@ pub async fn get(services: &Services, caller: &Caller, id: u64) -> Result<Job, A
 }
 
 /// How a job ended; nothing before it has.
-pub async fn outcome(services: &Services, row: &JobRow) -> Result<Option<Outcome>, AppError> {
+pub async fn outcome(services: &Services, row: &JobRow) -> Result<Option<OutcomeView>, AppError> {
     if !row.state.is_over() {
         return Ok(None);
     }
@@ -101,7 +101,7 @@ async fn ending(
     services: &Services,
     row: &JobRow,
     tasks: &[TaskRow],
-) -> Result<Option<Outcome>, AppError> {
+) -> Result<Option<OutcomeView>, AppError> {
     let end = services.feed.tables().end_of(row.id).await?;
     Ok(end.and_then(|end| rows::outcome(&end, tasks, &services.feed.names())))
 }
@@ -128,7 +128,7 @@ pub async fn timeline(
     let line = |row: EventRow| {
         let simulated = asleep.is_some_and(|since| (row.seq, row.place) >= since);
         let seq = row.seq;
-        let era_api::event::Event { at, event, sentence, parameters, .. } =
+        let era_api::event::EventView { at, event, sentence, parameters, .. } =
             services.feed.event(row);
         TimelineLine { seq, at, event, sentence, parameters, simulated }
     };
@@ -140,13 +140,13 @@ pub async fn explain(
     services: &Services,
     caller: &Caller,
     id: u64,
-) -> Result<Explanation, AppError> {
+) -> Result<ExplanationView, AppError> {
     let row = seen::job(services, caller, id).await?;
     explained(services, &row).await
 }
 
 /// The newest snapshot's word on a job, worked out off the runtime: it plans those ahead on paper.
-pub async fn explained(services: &Services, row: &JobRow) -> Result<Explanation, AppError> {
+pub async fn explained(services: &Services, row: &JobRow) -> Result<ExplanationView, AppError> {
     let (snapshot, id) = (services.driver.snapshot(), row.id);
     let told = tokio::task::spawn_blocking(move || {
         let told = era_core::explain(&snapshot, id).ok()?;
@@ -182,10 +182,10 @@ pub fn is_over(services: &Services, job: JobId) -> bool {
 }
 
 /// What can be said of a job that the scheduler has forgotten.
-fn over(row: &JobRow) -> Explanation {
+fn over(row: &JobRow) -> ExplanationView {
     let when = row.ended.map(|at| format!(" at {}", wire::stamp(at)));
     let why = row.reason.as_deref().unwrap_or("it is over");
-    Explanation {
+    ExplanationView {
         state: "ended".to_owned(),
         sentence: format!("It ended{}: {why}.", when.unwrap_or_default()),
         position: None,

@@ -21,23 +21,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use era_api::job::Work;
-use era_cloud::{Executor, Limits, Report, Sample, Staged};
+use era_cloud::{Executor, ExecutorReport, Sample, Staged, TaskLimits};
 use era_core::Snapshot;
 use era_core::cluster::Node;
 use era_core::job::TaskId;
 use era_core::units::{JobId, UserId};
 use era_drive::tasks;
 use era_store::StoreError;
-use era_store::accounts::Accounts;
+use era_store::accounts::AccountTables;
 use era_store::files::FilesError;
 use era_store::journal::Journal;
-use era_store::secrets::Secrets;
+use era_store::secrets::SecretStore;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
-use crate::driver::{Handle, Late, Releases};
-use crate::lead::Gate;
+use crate::driver::{Handle, Releases, TaskEndReport};
+use crate::lead::LeaseGate;
 use crate::wire::SIMULATED;
 
 /// The executors side by side.
@@ -62,12 +62,13 @@ impl Engines {
     ///
     /// Only of jobs of which nothing is left: what else runs of a job is told to stop by whoever
     /// knows what time it is, with its grace.
-    pub fn ended_before(&self, snapshot: &Snapshot, clock: &dyn Clock) -> Vec<Late> {
+    pub fn ended_before(&self, snapshot: &Snapshot, clock: &dyn Clock) -> Vec<TaskEndReport> {
         let known = self.all().filter(|engine| engine.shares_clock());
-        let mut reports: Vec<Report> = known.flat_map(|engine| engine.ended_before()).collect();
-        Report::put_in_order(&mut reports);
+        let mut reports: Vec<ExecutorReport> =
+            known.flat_map(|engine| engine.ended_before()).collect();
+        ExecutorReport::put_in_order(&mut reports);
         let by_itself = reports.iter().filter(|report| reports::is_end_by_itself(report));
-        let over: BTreeSet<TaskId> = by_itself.filter_map(Report::task).collect();
+        let over: BTreeSet<TaskId> = by_itself.filter_map(ExecutorReport::task).collect();
         let is_over = |task: TaskId| {
             over.contains(&task)
                 && snapshot.job(task.job).is_ok_and(|job| tasks::nothing_left(job, &over))
@@ -173,11 +174,11 @@ pub struct Launching {
     /// The scheduler's clock, where it reads that of this machine.
     pub clock: Arc<dyn Clock>,
     /// Where it stands what administrators did.
-    pub rows: Accounts,
+    pub rows: AccountTables,
     /// Where a job's note is found when it is not at hand.
     pub journal: Journal,
     /// What users' jobs find in their environment and nobody else sees.
-    pub secrets: Secrets,
+    pub secrets: SecretStore,
     /// Where tasks are run.
     pub engines: Engines,
     /// Where code and data are found.
@@ -185,12 +186,12 @@ pub struct Launching {
     /// The folder that files are kept under: each job has its own there.
     pub folder: PathBuf,
     /// What each task may have beside what it asks for.
-    pub limits: Limits,
+    pub limits: TaskLimits,
     /// Where values that jobs tell go; what cannot be taken at once is dropped.
     pub samples: Option<mpsc::Sender<(TaskId, Vec<Sample>)>>,
     /// Where another server may run tasks instead of this one: what a launch that had to wait
     /// waits for as well, so that it is not launched by both.
-    pub gate: Option<Gate>,
+    pub gate: Option<LeaseGate>,
     /// Whether the scheduler reads the clock of this machine.
     pub one_clock: bool,
 }
@@ -211,7 +212,7 @@ impl Launcher {
     pub fn start(
         launching: Launching,
         releases: Releases,
-        reports: mpsc::Receiver<Report>,
+        reports: mpsc::Receiver<ExecutorReport>,
     ) -> Launcher {
         let Launching { driver, clock, rows, engines, samples, gate, one_clock, .. } = launching;
         let Launching { journal, secrets, staging, folder, limits, .. } = launching;

@@ -11,7 +11,7 @@ use era_core::input::NewNode;
 use era_core::units::{Milli, Name, NodeId};
 use era_core::{Reply, Snapshot};
 use era_store::Note;
-use era_store::accounts::{Accounts, AuditAsk};
+use era_store::accounts::{AccountTables, AuditAsk};
 use serde_json::value::RawValue;
 
 use crate::driver::{Handle, Unanswered};
@@ -32,7 +32,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// so together. If one of them is refused, the others join without it.
 pub async fn found(
     driver: &Handle,
-    rows: &Accounts,
+    rows: &AccountTables,
     found: &[FoundNode],
 ) -> Result<(), Unanswered> {
     let snapshot = driver.snapshot();
@@ -68,15 +68,19 @@ pub async fn found(
 
 /// Nodes that were lost are back, as an administrator left them: whoever drains a machine to mend
 /// it turns it off and on before it is mended.
-async fn returned(driver: &Handle, rows: &Accounts, nodes: &[&Node]) -> Result<(), Unanswered> {
+async fn returned(
+    driver: &Handle,
+    rows: &AccountTables,
+    nodes: &[&Node],
+) -> Result<(), Unanswered> {
     let words = last_words(rows, nodes.iter().map(|node| node.name.as_str()).collect()).await;
     for node in nodes {
         let drain = Command::Drain { node: node.id, stop_at: None };
         let commands = match words.get(node.name.as_str()) {
-            None | Some(Word::Free) => vec![Command::Resume { node: node.id }],
-            Some(Word::Drain) => vec![drain],
+            None | Some(NodeRequest::Free) => vec![Command::Resume { node: node.id }],
+            Some(NodeRequest::Drain) => vec![drain],
             // A lost node cannot be cordoned, and must not be up for a moment.
-            Some(Word::Cordon) => vec![drain, Command::Cordon { node: node.id }],
+            Some(NodeRequest::Cordon) => vec![drain, Command::Cordon { node: node.id }],
         };
         for command in commands {
             ask(driver, command, None).await?;
@@ -124,13 +128,13 @@ pub async fn drained(driver: &Handle, name: &str) -> Result<(), Unanswered> {
 
 /// A node that its engine had drained takes work again, unless an administrator drained it too:
 /// that one's word ends with another word of theirs.
-pub async fn resumed(driver: &Handle, rows: &Accounts, name: &str) -> Result<(), Unanswered> {
+pub async fn resumed(driver: &Handle, rows: &AccountTables, name: &str) -> Result<(), Unanswered> {
     let snapshot = driver.snapshot();
     let Some(node) = named(&snapshot, name).filter(|node| node.health == Health::Draining) else {
         return Ok(());
     };
     let word = last_words(rows, BTreeSet::from([name])).await.remove(name);
-    if matches!(word, Some(Word::Drain | Word::Cordon)) {
+    if matches!(word, Some(NodeRequest::Drain | NodeRequest::Cordon)) {
         tracing::info!(node = name, "it stays drained, since an administrator drained it");
         return Ok(());
     }
@@ -139,7 +143,7 @@ pub async fn resumed(driver: &Handle, rows: &Accounts, name: &str) -> Result<(),
 
 /// What an administrator wants of a node.
 #[derive(Debug, Clone, Copy)]
-enum Word {
+enum NodeRequest {
     Drain,
     Cordon,
     Free,
@@ -147,7 +151,10 @@ enum Word {
 
 /// The last word of an administrator on each of these nodes that they said one on, by one walk
 /// through what they did. Nothing is resumed until that is known.
-async fn last_words(rows: &Accounts, mut names: BTreeSet<&str>) -> BTreeMap<String, Word> {
+async fn last_words(
+    rows: &AccountTables,
+    mut names: BTreeSet<&str>,
+) -> BTreeMap<String, NodeRequest> {
     let mut words = BTreeMap::new();
     let mut said = AuditAsk { what: Some("node.".to_owned()), ..AuditAsk::default() };
     while !names.is_empty() {
@@ -163,9 +170,9 @@ async fn last_words(rows: &Accounts, mut names: BTreeSet<&str>) -> BTreeMap<Stri
         said.before = oldest.id;
         for line in lines.iter().filter(|line| line.done) {
             let word = match line.what.as_str() {
-                "node.drain" => Word::Drain,
-                "node.cordon" => Word::Cordon,
-                "node.resume" | "node.leave" => Word::Free,
+                "node.drain" => NodeRequest::Drain,
+                "node.cordon" => NodeRequest::Cordon,
+                "node.resume" | "node.leave" => NodeRequest::Free,
                 _ => continue,
             };
             if names.remove(line.target.as_str()) {

@@ -12,14 +12,14 @@ use era_core::job::{Job, TaskId};
 use era_core::units::{NodeId, Time, UserId};
 use era_core::{Command, Snapshot};
 use era_drive::{Action, Assignment, LookedUp, Reconciler};
-use era_store::note::{Note, Seen};
+use era_store::note::{Note, Observation};
 use tokio::task::JoinSet;
 
 use super::specs::Specs;
 use super::{Engines, Unstaged};
 use crate::clock::Clock;
 use crate::driver::{Handle, Releases};
-use crate::lead::Gate;
+use crate::lead::LeaseGate;
 
 /// The exit code of what could not be started, as shells have it.
 const NOT_STARTED: i32 = 126;
@@ -36,7 +36,7 @@ pub(super) struct Orders {
     pub(super) engines: Engines,
     clock: Arc<dyn Clock>,
     specs: Arc<Specs>,
-    gate: Option<Gate>,
+    gate: Option<LeaseGate>,
     reconciler: Reconciler,
     lookups: JoinSet<Looked>,
 }
@@ -50,7 +50,7 @@ impl Orders {
         engines: Engines,
         clock: Arc<dyn Clock>,
         specs: Specs,
-        gate: Option<Gate>,
+        gate: Option<LeaseGate>,
     ) -> Orders {
         let (reconciler, lookups) = (Reconciler::default(), JoinSet::new());
         Orders { driver, engines, clock, specs: Arc::new(specs), gate, reconciler, lookups }
@@ -176,7 +176,7 @@ impl Orders {
         let _ = noted.await;
         let at_ms = self.clock.now().0;
         let cause = Some(format!("not_started: {problem}"));
-        let seen = Seen { at_ms, cause, ..Seen::default() };
+        let seen = Observation { at_ms, cause, ..Observation::default() };
         let note = Note { task: Some(seen), ..Note::default() }.write();
         let command = Command::Exited { task, code: NOT_STARTED, at: None };
         if let Err(error) = self.driver.hand_in_patiently(command, note).await {

@@ -4,27 +4,27 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use era_cloud::{Ending, Report};
+use era_cloud::{Ending, ExecutorReport};
 use era_core::input::Threshold;
 use era_core::job::TaskId;
 use era_core::units::{Name, Time};
 use era_core::{Command, Snapshot};
 use era_drive::tasks;
-use era_store::accounts::Accounts;
-use era_store::note::{Note, Seen};
+use era_store::accounts::AccountTables;
+use era_store::note::{Note, Observation};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Engines, nodes};
 use crate::clock::Clock;
-use crate::driver::{BATCH_MAX, Handle, Late, Pending, Unanswered};
+use crate::driver::{BATCH_MAX, Handle, Pending, TaskEndReport, Unanswered};
 use crate::gather::Gathering;
 
 pub(super) struct Taker {
     pub(super) driver: Handle,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) rows: Accounts,
+    pub(super) rows: AccountTables,
     pub(super) engines: Engines,
     pub(super) samples: Option<mpsc::Sender<(TaskId, Vec<era_cloud::Sample>)>>,
     /// Whether the scheduler reads the clock of this machine.
@@ -42,7 +42,7 @@ type Became = (Command, Option<Box<RawValue>>, Option<TaskId>);
 
 impl Taker {
     /// Takes reports until no executor or no driver is left.
-    pub(super) async fn run(self, mut reports: mpsc::Receiver<Report>) {
+    pub(super) async fn run(self, mut reports: mpsc::Receiver<ExecutorReport>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         let mut gathering = Gathering::new(LOAD, GATHER_TIME);
         while reports.recv_many(&mut batch, BATCH_MAX).await > 0 {
@@ -65,40 +65,40 @@ impl Taker {
     }
 
     /// Hands in a batch, waits until all of it is durable, and acknowledges.
-    async fn take(&self, reports: impl Iterator<Item = Report>) -> Result<(), Unanswered> {
+    async fn take(&self, reports: impl Iterator<Item = ExecutorReport>) -> Result<(), Unanswered> {
         // What was gathered is handed in without a pause, so that it is one batch there too.
         let (mut inputs, mut waiting) = (Vec::new(), Vec::new());
         let mut found = Vec::new();
         for report in reports {
-            if !found.is_empty() && !matches!(report, Report::Node(_)) {
+            if !found.is_empty() && !matches!(report, ExecutorReport::Node(_)) {
                 let found = std::mem::take(&mut found);
                 surely(|| nodes::found(&self.driver, &self.rows, &found)).await?;
             }
             match report {
-                Report::Samples { task, samples } => {
+                ExecutorReport::Samples { task, samples } => {
                     if let Some(sink) = &self.samples {
                         // None of them is precious: a full channel means that many come.
                         let _ = sink.try_send((task, samples));
                     }
                 }
-                Report::Node(node) => {
+                ExecutorReport::Node(node) => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
                     // Those that come in a row are told together.
                     found.push(node);
                 }
-                Report::NodeLost { name } => {
+                ExecutorReport::NodeLost { name } => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
                     surely(|| nodes::lost(&self.driver, &name)).await?;
                 }
-                Report::NodesAre { names } => {
+                ExecutorReport::NodesAre { names } => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
                     surely(|| nodes::only(&self.driver, &names)).await?;
                 }
-                Report::NodeDrained { name } => {
+                ExecutorReport::NodeDrained { name } => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
                     surely(|| nodes::drained(&self.driver, &name)).await?;
                 }
-                Report::NodeResumed { name } => {
+                ExecutorReport::NodeResumed { name } => {
                     self.hand_in(&mut inputs, &mut waiting).await?;
                     surely(|| nodes::resumed(&self.driver, &self.rows, &name)).await?;
                 }
@@ -121,10 +121,10 @@ impl Taker {
 
     /// What a report says to the core. When a task was over is what its executor says only where
     /// both read the same clock: one that is behind would make every run shorter than it was.
-    fn input(&self, report: Report) -> Option<Became> {
+    fn input(&self, report: ExecutorReport) -> Option<Became> {
         let snapshot = self.driver.snapshot();
         let known = match &report {
-            Report::Exited { task, at, .. } if self.one_clock => {
+            ExecutorReport::Exited { task, at, .. } if self.one_clock => {
                 let seat = tasks::seat(&snapshot, *task);
                 let node = seat.and_then(|seat| snapshot.cluster().node(seat.node).ok());
                 node.filter(|node| self.engines.of(node).shares_clock())
@@ -169,33 +169,35 @@ where
 type Waiting = (Pending, Option<TaskId>);
 
 /// What a task's report says to the core, and what only the platform wants to know.
-fn input(report: Report, snapshot: &Snapshot) -> Option<Became> {
-    let seen = |at_ms: i64| Seen { at_ms, ..Seen::default() };
-    let note = |seen: Seen| Note { task: Some(seen), ..Note::default() }.write();
+fn input(report: ExecutorReport, snapshot: &Snapshot) -> Option<Became> {
+    let seen = |at_ms: i64| Observation { at_ms, ..Observation::default() };
+    let note = |seen: Observation| Note { task: Some(seen), ..Note::default() }.write();
     Some(match report {
-        Report::Started { task, at, prepared } => {
+        ExecutorReport::Started { task, at, prepared } => {
             let seat = tasks::growth_seat(snapshot, task);
-            let seen = Seen { prepared_ms: Some(prepared.0), seat, ..seen(at.0) };
+            let seen = Observation { prepared_ms: Some(prepared.0), seat, ..seen(at.0) };
             (Command::Started { task }, note(seen), None)
         }
-        Report::Exited { task, at, code, ending } => {
-            let seen = Seen { cause: cause(ending).map(str::to_owned), ..seen(at.0) };
+        ExecutorReport::Exited { task, at, code, ending } => {
+            let seen = Observation { cause: cause(ending).map(str::to_owned), ..seen(at.0) };
             (Command::Exited { task, code, at: None }, note(seen), Some(task))
         }
-        Report::Lost { task, reason } => {
-            let seen = Seen { cause: Some("lost".to_owned()), ..Seen::default() };
+        ExecutorReport::Lost { task, reason } => {
+            let seen = Observation { cause: Some("lost".to_owned()), ..Observation::default() };
             (Command::TaskLost { task, reason: reason_name(&reason) }, note(seen), Some(task))
         }
-        Report::Checkpointed { task, done } => (Command::Checkpointed { task, done }, None, None),
-        Report::GpusIdle { task } => {
+        ExecutorReport::Checkpointed { task, done } => {
+            (Command::Checkpointed { task, done }, None, None)
+        }
+        ExecutorReport::GpusIdle { task } => {
             (Command::UsageCrossed { task, threshold: Threshold::GpusIdle }, None, None)
         }
-        Report::Samples { .. }
-        | Report::Node(_)
-        | Report::NodeLost { .. }
-        | Report::NodeDrained { .. }
-        | Report::NodeResumed { .. }
-        | Report::NodesAre { .. } => return None,
+        ExecutorReport::Samples { .. }
+        | ExecutorReport::Node(_)
+        | ExecutorReport::NodeLost { .. }
+        | ExecutorReport::NodeDrained { .. }
+        | ExecutorReport::NodeResumed { .. }
+        | ExecutorReport::NodesAre { .. } => return None,
     })
 }
 
@@ -205,17 +207,23 @@ fn on_our_clock(clock: &dyn Clock, at: Time) -> Time {
 }
 
 /// Whether it tells an end which no limit, and nobody, had a part in.
-pub(super) fn is_end_by_itself(report: &Report) -> bool {
-    let Report::Exited { ending, .. } = report else { return false };
+pub(super) fn is_end_by_itself(report: &ExecutorReport) -> bool {
+    let ExecutorReport::Exited { ending, .. } = report else { return false };
     !matches!(ending, Ending::Stopped | Ending::Limit)
 }
 
 /// The input that tells what happened while no scheduler was here. That a task began is told of
 /// those that nobody has heard to begin.
-pub(super) fn late(report: Report, snapshot: &Snapshot, clock: &dyn Clock) -> Option<Late> {
+pub(super) fn late(
+    report: ExecutorReport,
+    snapshot: &Snapshot,
+    clock: &dyn Clock,
+) -> Option<TaskEndReport> {
     let ended = match &report {
-        Report::Started { task, .. } if !tasks::is_launching(snapshot, *task) => return None,
-        Report::Exited { at, .. } => Some(on_our_clock(clock, *at)),
+        ExecutorReport::Started { task, .. } if !tasks::is_launching(snapshot, *task) => {
+            return None;
+        }
+        ExecutorReport::Exited { at, .. } => Some(on_our_clock(clock, *at)),
         _ => None,
     };
     let (mut command, note, _) = input(report, snapshot)?;
@@ -256,7 +264,7 @@ pub(super) async fn reconcile(driver: &Handle, engines: &Engines) {
         return;
     };
     for task in tasks::missing(&driver.snapshot(), &known) {
-        let seen = Seen { cause: Some("lost".to_owned()), ..Seen::default() };
+        let seen = Observation { cause: Some("lost".to_owned()), ..Observation::default() };
         let note = Note { task: Some(seen), ..Note::default() }.write();
         let reason = reason_name("not known after a restart");
         // Should the driver stop now, the next start finds the same.

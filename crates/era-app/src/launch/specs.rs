@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use era_cloud::{Limits, Secrets, TaskSpec};
+use era_cloud::{TaskLimits, TaskSecrets, TaskSpec};
 use era_core::units::{JobId, UserId};
 use era_spec::JobSpec;
 use era_store::StoreError;
 use era_store::journal::Journal;
 use era_store::note::Note;
-use era_store::secrets::Secrets as SecretStore;
+use era_store::secrets::SecretStore;
 use serde_json::value::RawValue;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -26,7 +26,7 @@ const NOTES_MAX: usize = 16_384;
 const LOOKUPS_MAX: usize = 8;
 
 /// A job as it was handed in, or an array of them.
-struct Kept {
+struct KeptSpec {
     user_name: String,
     job: JobSpec,
     /// The trees of its inputs, as they were then.
@@ -39,14 +39,14 @@ struct Kept {
     material: OnceCell<Material>,
 }
 
-impl Kept {
-    fn of(note: &str) -> Result<Kept, String> {
+impl KeptSpec {
+    fn of(note: &str) -> Result<KeptSpec, String> {
         let note = Note::read(note).map_err(|e| e.to_string())?;
         let job = *note.spec.ok_or("nothing says what it runs")?;
         let count = job.array.and_then(|array| array.count()).unwrap_or(1);
         let needs_nothing =
             job.work.code.is_none() && job.work.inputs.is_empty() && job.work.image.is_none();
-        Ok(Kept {
+        Ok(KeptSpec {
             user_name: note.user.unwrap_or_default(),
             inputs: note.inputs,
             checkpoints_of: note.checkpoints_of.map(JobId),
@@ -60,7 +60,7 @@ impl Kept {
     fn spec(
         &self,
         folder: &Path,
-        limits: Limits,
+        limits: TaskLimits,
         user: UserId,
         first: JobId,
         job: JobId,
@@ -77,7 +77,7 @@ impl Kept {
             job_name: self.job.name.clone(),
             command: work.command.clone(),
             env: work.env.clone(),
-            secrets: Secrets::named(&work.secrets),
+            secrets: TaskSecrets::named(&work.secrets),
             code,
             inputs,
             image,
@@ -97,9 +97,9 @@ pub(super) struct Specs {
     secrets: SecretStore,
     staging: Arc<dyn Staging>,
     folder: PathBuf,
-    limits: Limits,
+    limits: TaskLimits,
     /// By the first job of a submission.
-    kept: Mutex<BTreeMap<JobId, Arc<Kept>>>,
+    kept: Mutex<BTreeMap<JobId, Arc<KeptSpec>>>,
     turns: Semaphore,
 }
 
@@ -109,7 +109,7 @@ impl Specs {
         secrets: SecretStore,
         staging: Arc<dyn Staging>,
         folder: PathBuf,
-        limits: Limits,
+        limits: TaskLimits,
     ) -> Specs {
         let turns = Semaphore::new(LOOKUPS_MAX);
         Specs { journal, secrets, staging, folder, limits, kept: Mutex::default(), turns }
@@ -122,7 +122,7 @@ impl Specs {
 
     /// Keeps the note of a job that was accepted just now.
     pub(super) fn accepted(&self, first: JobId, note: &RawValue) {
-        match Kept::of(note.get()) {
+        match KeptSpec::of(note.get()) {
             Ok(kept) => self.keep(first, Arc::new(kept)),
             // It is looked up again when the job starts, and told then.
             Err(problem) => tracing::warn!(job = %first, problem, "a job's note cannot be read"),
@@ -168,17 +168,17 @@ impl Specs {
                  job in again with `era retry`"
             )));
         }
-        Arc::make_mut(&mut spec).secrets = Secrets::new(values);
+        Arc::make_mut(&mut spec).secrets = TaskSecrets::new(values);
         Ok(spec)
     }
 
-    fn near(&self, job: JobId) -> Option<(JobId, Arc<Kept>)> {
+    fn near(&self, job: JobId) -> Option<(JobId, Arc<KeptSpec>)> {
         let all = self.all();
         let (first, kept) = all.range(..=job).next_back()?;
         (job.0 - first.0 < kept.count).then(|| (*first, kept.clone()))
     }
 
-    async fn find(&self, job: JobId) -> Result<(JobId, Arc<Kept>), Unstaged> {
+    async fn find(&self, job: JobId) -> Result<(JobId, Arc<KeptSpec>), Unstaged> {
         if let Some(near) = self.near(job) {
             return Ok(near);
         }
@@ -187,7 +187,7 @@ impl Specs {
         let found = self.journal.submission(job).await?;
         let (first, entry) = found.ok_or_else(unknown)?;
         let note = entry.note.ok_or_else(|| for_good("nothing says what it runs"))?;
-        let kept = Arc::new(Kept::of(&note).map_err(Unstaged::ForGood)?);
+        let kept = Arc::new(KeptSpec::of(&note).map_err(Unstaged::ForGood)?);
         if job.0 - first.0 >= kept.count {
             return Err(unknown());
         }
@@ -195,7 +195,7 @@ impl Specs {
         Ok((first, kept))
     }
 
-    fn keep(&self, first: JobId, kept: Arc<Kept>) {
+    fn keep(&self, first: JobId, kept: Arc<KeptSpec>) {
         let mut all = self.all();
         // The oldest goes: it has most likely started, and is found again if not.
         if all.len() >= NOTES_MAX {
@@ -204,7 +204,7 @@ impl Specs {
         all.insert(first, kept);
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<JobId, Arc<Kept>>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<JobId, Arc<KeptSpec>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

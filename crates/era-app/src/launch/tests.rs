@@ -81,7 +81,7 @@ struct Bed {
     launcher: Launcher,
     told: Arc<Told>,
     files: Arc<Away>,
-    reports: mpsc::Sender<Report>,
+    reports: mpsc::Sender<ExecutorReport>,
 }
 
 impl Bed {
@@ -97,7 +97,7 @@ impl Bed {
             engines: Engines { local: told.clone(), simulated: None },
             staging: files.clone(),
             folder: folder.to_owned(),
-            limits: Limits::default(),
+            limits: TaskLimits::default(),
             samples: None,
             gate: None,
             one_clock: true,
@@ -157,7 +157,7 @@ async fn a_store_that_is_away_delays_a_job_and_neither_ends_it_nor_holds_up_anot
     let counted = || out(&bed.site.app.driver.snapshot());
     assert_eq!(counted(), 2);
     let (task, at) = (launch.task, Time(0));
-    let ended = Report::Exited { task, at, code: 0, ending: Ending::Itself };
+    let ended = ExecutorReport::Exited { task, at, code: 0, ending: Ending::Itself };
     bed.reports.send(ended).await.unwrap();
     bed.until("its end", |_| (counted() == 1).then_some(())).await;
     bed.stop().await;
@@ -238,10 +238,10 @@ async fn a_task_has_the_secrets_of_the_moment_of_its_launch_or_does_not_start() 
 
 #[test]
 fn only_a_store_that_does_not_answer_is_asked_again() {
-    use era_store::files::Hash;
+    use era_store::files::ContentHash;
     let away = FilesError::from(sqlx::Error::PoolTimedOut);
     assert!(matches!(Unstaged::from(away), Unstaged::ForNow(_)));
-    let gone = FilesError::UnknownTree(Hash::of(b"none"));
+    let gone = FilesError::UnknownTree(ContentHash::of(b"none"));
     assert!(matches!(Unstaged::from(gone), Unstaged::ForGood(_)));
     let what = "an entry".to_owned();
     let damaged = StoreError::Damaged { what, problem: "it is no JSON".to_owned() };

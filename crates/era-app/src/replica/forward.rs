@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::link::{Ask, Contact, Link, Told, line, read};
-use crate::driver::{Asked, BATCH_MAX, Unanswered};
+use super::link::{Contact, ForwardedInput, LeaderMessage, Link, line, read};
+use crate::driver::{BATCH_MAX, DriverRequest, Unanswered};
 
 /// How often it is looked who leads.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -41,7 +41,7 @@ type Known = Option<(u64, Contact)>;
 /// Forwards until nobody can ask any more, or until it is stopped.
 pub(super) async fn run(
     lease: Lease,
-    asked: mpsc::Receiver<Asked>,
+    asked: mpsc::Receiver<DriverRequest>,
     committed: watch::Receiver<u64>,
     hint: watch::Sender<u64>,
     stop: CancellationToken,
@@ -75,7 +75,7 @@ async fn watch_leader(lease: &Lease, known: watch::Sender<Known>) {
 
 /// A question that has no answer yet.
 struct Waiting {
-    asked: Asked,
+    asked: DriverRequest,
     since: Instant,
     sent: bool,
 }
@@ -90,7 +90,7 @@ impl Waiting {
 
 struct Forwarder {
     leader: watch::Receiver<Known>,
-    asked: mpsc::Receiver<Asked>,
+    asked: mpsc::Receiver<DriverRequest>,
     committed: watch::Receiver<u64>,
     hint: watch::Sender<u64>,
     /// In the order in which they were asked.
@@ -99,7 +99,7 @@ struct Forwarder {
 }
 
 /// Nobody can ask any more, and all is answered.
-struct Over;
+struct Finished;
 
 impl Forwarder {
     async fn run(&mut self) {
@@ -112,7 +112,7 @@ impl Forwarder {
                         tracing::info!(generation, address = contact.address, "a leader is there");
                         failed = false;
                         match self.talk(&mut link).await {
-                            Ok(Over) => return,
+                            Ok(Finished) => return,
                             Err(error) => tracing::warn!(%error, generation, "the leader is gone"),
                         }
                     }
@@ -132,7 +132,7 @@ impl Forwarder {
     }
 
     /// Asks and hears until the link breaks or somebody else leads.
-    async fn talk(&mut self, link: &mut Link) -> io::Result<Over> {
+    async fn talk(&mut self, link: &mut Link) -> io::Result<Finished> {
         let mut lines = Vec::new();
         for (id, waiting) in &mut self.waiting {
             waiting.sent = true;
@@ -163,7 +163,7 @@ impl Forwarder {
                     if self.waiting.len() < OUTSTANDING_MAX =>
                 {
                     if count == 0 {
-                        return Ok(Over);
+                        return Ok(Finished);
                     }
                     let mut lines = Vec::new();
                     for asked in batch.drain(..) {
@@ -178,16 +178,16 @@ impl Forwarder {
         }
     }
 
-    fn put(&mut self, asked: Asked, sent: bool) -> u64 {
+    fn put(&mut self, asked: DriverRequest, sent: bool) -> u64 {
         self.asked_before += 1;
         self.waiting.insert(self.asked_before, Waiting { asked, since: Instant::now(), sent });
         self.asked_before
     }
 
-    fn heard(&mut self, told: Told) {
+    fn heard(&mut self, told: LeaderMessage) {
         match told {
-            Told::Committed(last) => self.hint_at(last),
-            Told::Answer { id, answer } => {
+            LeaderMessage::Committed(last) => self.hint_at(last),
+            LeaderMessage::Answer { id, answer } => {
                 self.hint_at(answer.seq);
                 if let Some(waiting) = self.waiting.remove(&id) {
                     tokio::spawn(tell(waiting.asked, answer, self.committed.clone()));
@@ -226,12 +226,12 @@ impl Forwarder {
     }
 
     /// Takes what is asked for a moment, without anybody to ask.
-    async fn gather(&mut self) -> Result<(), Over> {
+    async fn gather(&mut self) -> Result<(), Finished> {
         let until = tokio::time::Instant::now() + AGAIN;
         while self.waiting.len() < OUTSTANDING_MAX {
             match tokio::time::timeout_at(until, self.asked.recv()).await {
                 Ok(Some(asked)) => drop(self.put(asked, false)),
-                Ok(None) => return Err(Over),
+                Ok(None) => return Err(Finished),
                 Err(_) => return Ok(()),
             }
         }
@@ -240,12 +240,12 @@ impl Forwarder {
     }
 }
 
-fn ask(id: u64, asked: &Asked) -> io::Result<Vec<u8>> {
-    line(&Ask { id, command: &asked.command, note: asked.note.as_deref() })
+fn ask(id: u64, asked: &DriverRequest) -> io::Result<Vec<u8>> {
+    line(&ForwardedInput { id, command: &asked.command, note: asked.note.as_deref() })
 }
 
 /// Answers once this replica has what the answer is about, or after a while without.
-async fn tell(asked: Asked, answer: Answer, mut committed: watch::Receiver<u64>) {
+async fn tell(asked: DriverRequest, answer: Answer, mut committed: watch::Receiver<u64>) {
     let here = committed.wait_for(|last| *last >= answer.seq);
     let _ = tokio::time::timeout(CATCH_UP_MAX, here).await;
     // Whoever no longer waits has gone away.

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::link::{Contact, Got, Link, Told, line, read};
+use super::link::{Contact, LeaderMessage, Link, ReceivedInput, line, read};
 use crate::driver::Handle;
 
 /// Most replicas at a time.
@@ -79,20 +79,20 @@ async fn one(
     loop {
         tokio::select! {
             biased;
-            _ = beat.tick() => out.extend(line(&Told::Committed(*committed.borrow()))?),
+            _ = beat.tick() => out.extend(line(&LeaderMessage::Committed(*committed.borrow()))?),
             Some(first) = pending.next(), if !pending.is_empty() => {
                 let mut next = Some(first);
                 // All that are answered by now go together.
                 while let Some((id, answered)) = next {
                     // Whether it happened is not known here: the replica finds out, or says so.
                     let Ok(answer) = answered else { return Ok(()) };
-                    out.extend(line(&Told::Answer { id, answer })?);
+                    out.extend(line(&LeaderMessage::Answer { id, answer })?);
                     next = pending.next().now_or_never().flatten();
                 }
             }
             text = link.next(), if pending.len() < OUTSTANDING_MAX => {
                 let Some(text) = text? else { return Ok(()) };
-                let Got { id, command, note } = read(&text)?;
+                let ReceivedInput { id, command, note } = read(&text)?;
                 let Ok(answer) = driver.hand_in_patiently(command, note).await else {
                     return Ok(());
                 };
@@ -104,7 +104,7 @@ async fn one(
                     return Ok(());
                 }
                 let last = *committed.borrow_and_update();
-                out.extend(line(&Told::Committed(last))?);
+                out.extend(line(&LeaderMessage::Committed(last))?);
             }
         }
         if !out.is_empty() {

@@ -58,7 +58,7 @@ impl Contact {
 
 /// What is asked of the leader.
 #[derive(Debug, Serialize)]
-pub(super) struct Ask<'a> {
+pub(super) struct ForwardedInput<'a> {
     pub(super) id: u64,
     pub(super) command: &'a Command,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub(super) struct Ask<'a> {
 /// The same, as the leader gets it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Got {
+pub(super) struct ReceivedInput {
     pub(super) id: u64,
     pub(super) command: Command,
     #[serde(default)]
@@ -78,7 +78,7 @@ pub(super) struct Got {
 /// What the leader tells.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Told {
+pub(super) enum LeaderMessage {
     /// What became of something that was asked.
     Answer { id: u64, answer: Answer },
     /// The last entry that is durable.

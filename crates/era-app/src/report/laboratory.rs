@@ -7,7 +7,7 @@ use std::sync::Arc;
 use era_core::units::{NodeId, Time};
 use era_store::{Store, StoreError};
 
-use super::Period;
+use super::ReportPeriod;
 
 /// What came of a period in a replay.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,7 +52,7 @@ pub trait Laboratory: Send + Sync {
 pub async fn replays(
     laboratory: Arc<dyn Laboratory>,
     store: &Store,
-    period: Period,
+    period: ReportPeriod,
 ) -> Result<Option<Replays>, StoreError> {
     let file = scratch(store.folder())?;
     let journal = store.journal();

@@ -7,7 +7,7 @@ use era_api::report::{Measure, Measures, Ratios, Report, Simulated, Stages, is_r
 
 use era_store::tables::{HOUR_MS, NodeSpan, NodeUse};
 
-use super::{Counterfactual, Period, Replays, Usage};
+use super::{Counterfactual, MachineUsage, Replays, ReportPeriod};
 use crate::wire::stamp;
 
 /// Thousandths of a GPU times milliseconds in a GPU-hour.
@@ -15,9 +15,9 @@ const GPU_HOUR: i128 = 1000 * 3_600_000;
 
 /// What was counted in a period, by name.
 #[derive(Clone, Debug, Default)]
-pub struct Sums(pub BTreeMap<String, i64>);
+pub struct MeasureSums(pub BTreeMap<String, i64>);
 
-impl Sums {
+impl MeasureSums {
     fn of(&self, what: &str) -> i64 {
         self.0.get(what).copied().unwrap_or(0)
     }
@@ -36,7 +36,7 @@ impl Sums {
 /// The five measures of what was counted.
 ///
 /// Starts are those that were asked for: a refused submission is one that did not succeed.
-pub fn measures(sums: &Sums, utilisation: Option<f64>) -> Measures {
+pub fn measures(sums: &MeasureSums, utilisation: Option<f64>) -> Measures {
     let asked = sums.of("starts") + sums.of("refusals");
     let stage = |what: &str| sums.mean_s(what, "stage/n", 1000.0);
     Measures {
@@ -60,12 +60,12 @@ pub fn measures(sums: &Sums, utilisation: Option<f64>) -> Measures {
     }
 }
 
-fn total(sums: &Sums, beginning: &str) -> i128 {
+fn total(sums: &MeasureSums, beginning: &str) -> i128 {
     let of = sums.0.iter().filter(|(what, _)| what.starts_with(beginning));
     of.map(|(_, amount)| i128::from(*amount)).sum()
 }
 
-fn by_model(sums: &Sums) -> Vec<(String, Credits)> {
+fn by_model(sums: &MeasureSums) -> Vec<(String, Credits)> {
     let models = sums.0.iter().filter_map(|(what, ms)| Some((what.strip_prefix("gpu_ms/")?, ms)));
     let cost = |(model, ms): (&str, &i64)| {
         let paid = sums.of(&format!("paid/{model}"));
@@ -139,7 +139,7 @@ fn ratios(with: &Measures, again: &Measures, without: &Measures) -> (Ratios, Vec
 
 /// The whole report. The machines are those that were there, whatever was done with them.
 pub fn report(
-    period: Period,
+    period: ReportPeriod,
     (with, simulated): (Measures, Option<Simulated>),
     replays: Option<Replays>,
     machines: &[NodeSpan],
@@ -159,11 +159,11 @@ pub fn report(
 }
 
 /// Utilisation by the formula, of what a replay gave out of the machines that were there.
-fn given_out(found: &Counterfactual, period: Period, spans: Vec<NodeSpan>) -> Option<f64> {
+fn given_out(found: &Counterfactual, period: ReportPeriod, spans: Vec<NodeSpan>) -> Option<f64> {
     let hour = period.from.0.div_euclid(HOUR_MS);
     let hours =
         found.given.iter().map(|(node, sums)| NodeUse { hour, node: *node, unit_ms: *sums });
-    let usage = Usage { period, hours: hours.collect(), open: Vec::new(), spans };
+    let usage = MachineUsage { period, hours: hours.collect(), open: Vec::new(), spans };
     usage.over(period).map(|shares| shares.value)
 }
 
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use era_core::units::{NodeId, Time};
 
-    fn sums() -> Sums {
+    fn sums() -> MeasureSums {
         let sums = [
             ("jobs", 12),
             ("refusals", 2),
@@ -194,7 +194,7 @@ mod tests {
             ("paid/a10", 1_000_000),
             ("gpu_ms/a10", 3_600_000_000),
         ];
-        Sums(sums.map(|(what, amount)| (what.to_owned(), amount)).into())
+        MeasureSums(sums.map(|(what, amount)| (what.to_owned(), amount)).into())
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_period_in_which_nothing_happened_has_no_shares() {
-        let found = measures(&Sums::default(), None);
+        let found = measures(&MeasureSums::default(), None);
         assert_eq!(found, Measures::default());
     }
 
@@ -235,7 +235,7 @@ mod tests {
             ]
             .into(),
         };
-        let period = Period { from: Time(0), to: Time(3_600_000) };
+        let period = ReportPeriod { from: Time(0), to: Time(3_600_000) };
         let machine =
             NodeSpan { node: NodeId(1), since: Time(0), until: None, units: [3000, 0, 0] };
         let again = Counterfactual {

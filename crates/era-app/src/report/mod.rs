@@ -14,27 +14,27 @@ use era_store::StoreError;
 use era_store::tables::{HOUR_MS, Tables};
 
 pub use laboratory::{Counterfactual, Laboratory, Replays, replays};
-pub use measures::{Sums, measures, report};
-pub use usage::{Shares, Usage};
+pub use measures::{MeasureSums, measures, report};
+pub use usage::{MachineUsage, Shares};
 
 /// A period of whole hours, but for its end, which is now at the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Period {
+pub struct ReportPeriod {
     pub from: Time,
     pub to: Time,
 }
 
-impl Period {
+impl ReportPeriod {
     /// The whole hours around a period that have begun.
-    pub fn around(from: Time, to: Time, now: Time) -> Period {
+    pub fn around(from: Time, to: Time, now: Time) -> ReportPeriod {
         let hour = era_core::units::Span(HOUR_MS);
-        Period { from: from.floor_to(hour), to: to.ceil_to(hour).min(now.max(to)) }
+        ReportPeriod { from: from.floor_to(hour), to: to.ceil_to(hour).min(now.max(to)) }
     }
 }
 
 /// What machines had and gave out in a period.
-pub async fn gathered(tables: &Tables, period: Period) -> Result<Usage, StoreError> {
-    Ok(Usage {
+pub async fn gathered(tables: &Tables, period: ReportPeriod) -> Result<MachineUsage, StoreError> {
+    Ok(MachineUsage {
         period,
         hours: tables.node_hours(period.from, period.to).await?,
         open: tables.open_tasks().await?,
@@ -45,9 +45,9 @@ pub async fn gathered(tables: &Tables, period: Period) -> Result<Usage, StoreErr
 /// The five measures as they were, and how much of them was only simulated.
 pub async fn measured(
     tables: &Tables,
-    period: Period,
+    period: ReportPeriod,
 ) -> Result<(Measures, Option<Simulated>), StoreError> {
-    let sums = Sums(tables.tallies(period.from, period.to).await?);
+    let sums = MeasureSums(tables.tallies(period.from, period.to).await?);
     let usage = gathered(tables, period).await?;
     let asleep = tables.simulated_nodes().await?;
     let jobs = tables.simulated_jobs(period.from, period.to).await?;

@@ -11,7 +11,7 @@ use era_api::report::Simulated;
 use era_core::units::{NodeId, Time};
 use era_store::tables::{HOUR_MS, NodeSpan, NodeUse, TaskRow};
 
-use super::Period;
+use super::ReportPeriod;
 use crate::wire::stamp;
 
 /// How much cores, memory and GPUs count, before those that a machine lacks are left out.
@@ -19,8 +19,8 @@ const RATIOS: [f64; 3] = [1.0, 1.0, 1.0];
 
 /// What machines had and gave out.
 #[derive(Clone, Debug)]
-pub struct Usage {
-    pub period: Period,
+pub struct MachineUsage {
+    pub period: ReportPeriod,
     /// Tasks that are over, by node and hour.
     pub hours: Vec<NodeUse>,
     /// Tasks that are not.
@@ -40,15 +40,15 @@ pub struct Shares {
 
 /// Amounts of one machine: cores, memory, GPUs.
 #[derive(Clone, Copy, Debug, Default)]
-struct Machine {
+struct MachineAmounts {
     had: [f64; 3],
     gave: [f64; 3],
     there_ms: f64,
 }
 
-impl Usage {
+impl MachineUsage {
     /// Over a part of the period, in whole hours; `None` where no machine was there.
-    pub fn over(&self, part: Period) -> Option<Shares> {
+    pub fn over(&self, part: ReportPeriod) -> Option<Shares> {
         shares(self.machines(part).into_values())
     }
 
@@ -68,8 +68,8 @@ impl Usage {
     }
 
     /// What each machine had and gave out in a part of the period.
-    fn machines(&self, part: Period) -> BTreeMap<NodeId, Machine> {
-        let mut machines: BTreeMap<NodeId, Machine> = BTreeMap::new();
+    fn machines(&self, part: ReportPeriod) -> BTreeMap<NodeId, MachineAmounts> {
+        let mut machines: BTreeMap<NodeId, MachineAmounts> = BTreeMap::new();
         for span in &self.spans {
             let ms = overlap(span.since, span.until, part);
             let machine = machines.entry(span.node).or_default();
@@ -92,7 +92,7 @@ impl Usage {
 
     /// At this moment.
     pub fn now(&self, now: Time) -> Utilisation {
-        let mut machines: BTreeMap<NodeId, Machine> = BTreeMap::new();
+        let mut machines: BTreeMap<NodeId, MachineAmounts> = BTreeMap::new();
         for span in self.spans.iter().filter(|span| span.until.is_none() && span.since <= now) {
             let machine = machines.entry(span.node).or_default();
             machine.there_ms = 1.0;
@@ -114,7 +114,7 @@ impl Usage {
         let last = (self.period.to.0 - 1).div_euclid(HOUR_MS);
         let hour = |hour: i64| {
             let (from, to) = (Time(hour * HOUR_MS), Time((hour + 1) * HOUR_MS));
-            let part = Period { from, to: to.min(self.period.to) };
+            let part = ReportPeriod { from, to: to.min(self.period.to) };
             let value = self.over(part).map_or(0.0, |shares| shares.value);
             UtilisationPoint { from: stamp(from), value }
         };
@@ -122,7 +122,7 @@ impl Usage {
     }
 }
 
-fn overlap(since: Time, until: Option<Time>, part: Period) -> f64 {
+fn overlap(since: Time, until: Option<Time>, part: ReportPeriod) -> f64 {
     let to = until.unwrap_or(Time::MAX).min(part.to);
     to.since(since.max(part.from)).0.max(0) as f64
 }
@@ -133,7 +133,7 @@ fn add(sums: &mut [f64; 3], more: [f64; 3]) {
     }
 }
 
-fn shares(machines: impl Iterator<Item = Machine>) -> Option<Shares> {
+fn shares(machines: impl Iterator<Item = MachineAmounts>) -> Option<Shares> {
     let (mut value, mut weight) = (0.0, 0.0);
     let (mut had, mut gave) = ([0.0; 3], [0.0; 3]);
     for machine in machines.filter(|machine| machine.there_ms > 0.0) {
@@ -146,7 +146,7 @@ fn shares(machines: impl Iterator<Item = Machine>) -> Option<Shares> {
     (weight > 0.0).then(|| Shares { value: value / weight, each })
 }
 
-fn formula(machine: &Machine) -> f64 {
+fn formula(machine: &MachineAmounts) -> f64 {
     let (mut sum, mut ratios) = (0.0, 0.0);
     for ((had, gave), ratio) in machine.had.iter().zip(machine.gave).zip(RATIOS) {
         if let Some(share) = share(gave, *had) {
@@ -166,7 +166,7 @@ fn share(gave: f64, had: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    const HOURS: Period = Period { from: Time(0), to: Time(2 * HOUR_MS) };
+    const HOURS: ReportPeriod = ReportPeriod { from: Time(0), to: Time(2 * HOUR_MS) };
 
     fn machine(node: u32, units: [u64; 3]) -> NodeSpan {
         NodeSpan { node: NodeId(node), since: Time(0), until: None, units }
@@ -176,8 +176,8 @@ mod tests {
         NodeUse { hour, node: NodeId(node), unit_ms: units.map(|units| units * HOUR_MS) }
     }
 
-    fn usage(hours: Vec<NodeUse>, spans: Vec<NodeSpan>) -> Usage {
-        Usage { period: HOURS, hours, open: Vec::new(), spans }
+    fn usage(hours: Vec<NodeUse>, spans: Vec<NodeSpan>) -> MachineUsage {
+        MachineUsage { period: HOURS, hours, open: Vec::new(), spans }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! A job as it is handed in again: the same work, on terms that hold now.
 
 use era_api::Credits;
-use era_api::job::{After, AfterWhen, Array, JobSpec};
-use era_api::quote::{Value, ValueStep};
-use era_core::bid::Value as Worth;
+use era_api::job::{AfterSpec, AfterWhen, ArraySpec, JobSpec};
+use era_api::quote::{ValueSpec, ValueStepSpec};
+use era_core::bid::Value;
 use era_core::units::{Money, Time};
 use era_spec::JobState;
 use era_store::tables::JobRow;
@@ -12,7 +12,7 @@ use crate::wire::{credits, stamp, time};
 
 /// How something that a job waited for stands.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Before {
+pub(super) enum Predecessor {
     /// The core knows it, and judges it.
     Known,
     /// Only the tables know it.
@@ -22,14 +22,14 @@ pub(super) enum Before {
 
 /// A job to be handed in again.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Anew {
+pub struct RenewedJob {
     /// The job. It has a value only where its owner said one.
     pub job: JobSpec,
     /// For a promise whose worth nobody said: what its owner agreed to pay then.
     price: Option<Credits>,
 }
 
-impl Anew {
+impl RenewedJob {
     /// Whether it asks for a promise.
     pub fn is_bid(&self) -> bool {
         self.job.value.is_some() || self.price.is_some()
@@ -38,7 +38,7 @@ impl Anew {
     /// The job as it is handed in. What was worth anything at all is worth this price, or the one
     /// of then: nobody agreed to more.
     pub fn for_at_most(self, most: Option<Credits>) -> JobSpec {
-        let Anew { mut job, price } = self;
+        let RenewedJob { mut job, price } = self;
         if let Some(price) = price {
             (job.accept_price, job.most) = (true, Some(most.unwrap_or(price)));
         } else if job.value.is_some() {
@@ -49,7 +49,7 @@ impl Anew {
 }
 
 /// The same job anew. `bid` is what it was worth, where the core still knows that.
-pub(super) fn anew(mut job: JobSpec, row: &JobRow, bid: Option<&Worth>, now: Time) -> Anew {
+pub(super) fn anew(mut job: JobSpec, row: &JobRow, bid: Option<&Value>, now: Time) -> RenewedJob {
     if row.queue.is_some() {
         // What waits in a queue has no deadline: an earlier release passed over the one it had.
         (job.ask.deadline, job.most) = (None, None);
@@ -57,37 +57,37 @@ pub(super) fn anew(mut job: JobSpec, row: &JobRow, bid: Option<&Worth>, now: Tim
     let price = forget_price(&mut job, row, bid);
     renew_window(&mut job, row, now);
     // One job of an array is an array of one, so that it finds its index again.
-    job.array = row.array.map(|(_, at)| Array { from: at, to: at, step: 1, limit: None });
+    job.array = row.array.map(|(_, at)| ArraySpec { from: at, to: at, step: 1, limit: None });
     if row.started.is_some() {
         // What it waited for was as it should be, or it would not have run.
         job.after.clear();
     }
-    Anew { job, price }
+    RenewedJob { job, price }
 }
 
 /// A held quote is used up, and a price was of its time. Leaves the value only where its owner
 /// said one; else returns what was agreed to.
-fn forget_price(job: &mut JobSpec, row: &JobRow, bid: Option<&Worth>) -> Option<Credits> {
+fn forget_price(job: &mut JobSpec, row: &JobRow, bid: Option<&Value>) -> Option<Credits> {
     let takes_price = job.takes_price();
     let (held, most) = (job.hold.take(), job.most.take());
     match (&job.value, bid) {
         // So clients of an earlier release wrote that nobody had said a worth.
-        (Some(Value::Flat(worth)), _) if Some(*worth) == most => {
+        (Some(ValueSpec::Flat(worth)), _) if Some(*worth) == most => {
             job.value = None;
             return most;
         }
         (Some(_), _) => {}
         (None, _) if takes_price => return Some(most.unwrap_or(Credits(row.price))),
         (None, _) if held.is_none() => {}
-        (None, Some(Worth::Flat(worth))) if *worth < Money::MOST => {
-            job.value = Some(Value::Flat(credits(*worth)));
+        (None, Some(Value::Flat(worth))) if *worth < Money::MOST => {
+            job.value = Some(ValueSpec::Flat(credits(*worth)));
         }
-        (None, Some(Worth::Steps(steps))) => {
-            let step = |step: &era_core::bid::ValueStep| ValueStep {
+        (None, Some(Value::Steps(steps))) => {
+            let step = |step: &era_core::bid::ValueStep| ValueStepSpec {
                 by: stamp(step.by),
                 worth: credits(step.worth),
             };
-            job.value = Some(Value::Steps(steps.iter().map(step).collect()));
+            job.value = Some(ValueSpec::Steps(steps.iter().map(step).collect()));
         }
         (None, _) => return Some(Credits(row.price)),
     }
@@ -105,7 +105,7 @@ fn renew_window(job: &mut JobSpec, row: &JobRow, now: Time) {
     if let Some(deadline) = job.ask.deadline.filter(|at| passed(*at)) {
         job.ask.deadline = Some(moved(deadline));
     }
-    if let Some(Value::Steps(steps)) = &mut job.value
+    if let Some(ValueSpec::Steps(steps)) = &mut job.value
         && steps.last().is_some_and(|last| passed(last.by))
     {
         steps.iter_mut().for_each(|step| step.by = moved(step.by));
@@ -114,11 +114,11 @@ fn renew_window(job: &mut JobSpec, row: &JobRow, now: Time) {
 
 /// Whether a job still has to wait for another. What the core has forgotten is over: it counts as
 /// met where the tables say that it ended as it should, and is else left for the core to refuse.
-pub(super) fn still_counts(after: After, before: &Before) -> bool {
+pub(super) fn still_counts(after: AfterSpec, before: &Predecessor) -> bool {
     match before {
-        Before::Known => true,
-        Before::Nowhere => after.when == AfterWhen::Ok,
-        Before::Forgotten(row) => {
+        Predecessor::Known => true,
+        Predecessor::Nowhere => after.when == AfterWhen::Ok,
+        Predecessor::Forgotten(row) => {
             // Of an array the first row does not speak for all.
             let met = row.state == JobState::Succeeded && row.array.is_none();
             after.when == AfterWhen::Ok && !met
@@ -128,7 +128,7 @@ pub(super) fn still_counts(after: After, before: &Before) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use era_core::bid::ValueStep as WorthStep;
+    use era_core::bid::ValueStep;
 
     use super::*;
 
@@ -168,12 +168,12 @@ mod tests {
         assert_eq!(window(at(19)), (None, Some(stamp(at(20)))), "there is still time");
         assert_eq!(window(at(17)), (Some(stamp(at(18))), Some(stamp(at(20)))), "all is to come");
         let mut steps = job();
-        let step = |hour, worth| ValueStep { by: stamp(at(hour)), worth: Credits(worth) };
-        steps.value = Some(Value::Steps(vec![step(9, 3), step(10, 1)]));
+        let step = |hour, worth| ValueStepSpec { by: stamp(at(hour)), worth: Credits(worth) };
+        steps.value = Some(ValueSpec::Steps(vec![step(9, 3), step(10, 1)]));
         let again = anew(steps, &row(), None, at(12));
         assert_eq!(
             again.for_at_most(None).value,
-            Some(Value::Steps(vec![step(13, 3), step(14, 1)]))
+            Some(ValueSpec::Steps(vec![step(13, 3), step(14, 1)]))
         );
     }
 
@@ -182,20 +182,21 @@ mod tests {
         let mut held = job();
         (held.hold, held.most) = (Some(3), Some(Credits(1)));
         // What was said, and what is handed in.
-        let values = |bid: Option<Worth>| {
+        let values = |bid: Option<Value>| {
             let again = anew(held.clone(), &row(), bid.as_ref(), at(9));
             assert!(again.is_bid() && (again.job.hold, again.job.most) == (None, None));
             let (said, again) = (again.job.value.clone(), again.for_at_most(None));
             assert_eq!(again.accept_price, said.is_none());
-            (said, again.value.or(again.most.map(Value::Flat)))
+            (said, again.value.or(again.most.map(ValueSpec::Flat)))
         };
-        let flat = |credits| Some(Value::Flat(Credits(credits)));
-        assert_eq!(values(Some(Worth::Flat(Money(8)))), (flat(8), flat(8)));
-        assert_eq!(values(Some(Worth::Flat(Money::MOST))), (None, flat(5_000_000)));
+        let flat = |credits| Some(ValueSpec::Flat(Credits(credits)));
+        assert_eq!(values(Some(Value::Flat(Money(8)))), (flat(8), flat(8)));
+        assert_eq!(values(Some(Value::Flat(Money::MOST))), (None, flat(5_000_000)));
         assert_eq!(values(None), (None, flat(5_000_000)));
-        let step = WorthStep { by: at(20), worth: Money(2) };
-        let told = Some(Value::Steps(vec![ValueStep { by: stamp(at(20)), worth: Credits(2) }]));
-        assert_eq!(values(Some(Worth::Steps(vec![step]))), (told.clone(), told));
+        let step = ValueStep { by: at(20), worth: Money(2) };
+        let told =
+            Some(ValueSpec::Steps(vec![ValueStepSpec { by: stamp(at(20)), worth: Credits(2) }]));
+        assert_eq!(values(Some(Value::Steps(vec![step]))), (told.clone(), told));
         let queued = anew(job(), &row(), None, at(9));
         assert!(!queued.is_bid(), "queue work stays queue work");
         assert_eq!(queued.for_at_most(Some(Credits(3))), job());
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_price_that_was_written_as_the_worth_is_none() {
-        let flat = |credits| Some(Value::Flat(Credits(credits)));
+        let flat = |credits| Some(ValueSpec::Flat(Credits(credits)));
         let mut priced = job();
         (priced.value, priced.most) = (flat(6), Some(Credits(6)));
         let again = anew(priced.clone(), &row(), None, at(9));
@@ -234,11 +235,11 @@ mod tests {
 
     #[test]
     fn what_was_waited_for_counts_until_it_was_met() {
-        let after = |when| After { job: 3, when };
+        let after = |when| AfterSpec { job: 3, when };
         let (ok, any) = (after(AfterWhen::Ok), after(AfterWhen::Any));
         let forgotten =
-            |state, array| Before::Forgotten(Box::new(JobRow { state, array, ..row() }));
-        assert!(still_counts(any, &Before::Known) && still_counts(ok, &Before::Known));
+            |state, array| Predecessor::Forgotten(Box::new(JobRow { state, array, ..row() }));
+        assert!(still_counts(any, &Predecessor::Known) && still_counts(ok, &Predecessor::Known));
         assert!(!still_counts(any, &forgotten(JobState::Failed, None)));
         assert!(!still_counts(ok, &forgotten(JobState::Succeeded, None)));
         assert!(still_counts(ok, &forgotten(JobState::Failed, None)));

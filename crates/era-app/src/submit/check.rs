@@ -10,8 +10,8 @@ use era_api::job::{Ask, JobSpec, Work};
 use era_core::Refusal;
 use era_core::input::{Array, NewJob, Terms};
 use era_spec::Overlay;
-use era_spec::plain::{self, Said};
-use era_store::files::{FilesError, Hash};
+use era_spec::plain::{self, ParserMessage};
+use era_store::files::{ContentHash, FilesError};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -82,7 +82,8 @@ where
 }
 
 fn misread(field: &str, error: &serde_json::Error) -> AppError {
-    let Said { sentence, field: named, given, meant } = plain::said(&error.to_string(), "field");
+    let ParserMessage { sentence, field: named, given, meant } =
+        plain::said(&error.to_string(), "field");
     let wrong = Wrong::Misread { told: sentence, given, meant };
     match named.filter(|named| !field.ends_with(named.as_str())) {
         Some(named) => AppError::bad_field(&format!("{field}.{named}"), wrong),
@@ -119,7 +120,7 @@ async fn not_there(
     let mut found = Vec::new();
     found.extend(known_secrets(app, caller.user, work).await.err());
     if let Some(code) = &work.code {
-        let readable = match code.parse::<Hash>() {
+        let readable = match code.parse::<ContentHash>() {
             Ok(hash) => app.files.check_readable(&viewer, hash).await.map_err(AppError::from),
             Err(error) => Err(error.into()),
         };

@@ -7,19 +7,19 @@ mod anew;
 mod check;
 mod work;
 
-use era_api::data::Kept;
+use era_api::data::JobFolder;
 use era_api::job::{JobSpec, Submitted, Work, WorkInput};
 use era_api::secret::SECRETS_MAX;
 use era_core::input::Terms;
-use era_core::job::Deal;
+use era_core::job::JobTerms;
 use era_core::units::{JobId, Name, UserId};
 use era_core::{Command, Refusal, Reply};
 use era_store::Note;
-use era_store::files::{DataSetKey, Hash, Viewer};
+use era_store::files::{ContentHash, DataSetKey, Viewer};
 use era_store::tables::{JobRow, Tables};
 
-pub use self::anew::Anew;
-use self::anew::Before;
+use self::anew::Predecessor;
+pub use self::anew::RenewedJob;
 pub use self::check::check;
 use crate::Services;
 use crate::answer::refused;
@@ -134,9 +134,9 @@ async fn usable_code(
     app: &Services,
     viewer: &Viewer,
     work: &Work,
-) -> Result<Option<Hash>, AppError> {
+) -> Result<Option<ContentHash>, AppError> {
     let Some(code) = &work.code else { return Ok(None) };
-    let hash: Hash = code.parse()?;
+    let hash: ContentHash = code.parse()?;
     app.files.check_usable(viewer, hash).await?;
     Ok(Some(hash))
 }
@@ -147,7 +147,7 @@ async fn usable_inputs(
     app: &Services,
     viewer: &Viewer,
     work: &Work,
-) -> Result<Vec<Option<Hash>>, AppError> {
+) -> Result<Vec<Option<ContentHash>>, AppError> {
     let mut trees = Vec::with_capacity(work.inputs.len());
     for input in &work.inputs {
         let tree = app.files.usable_data(viewer, &data_set(&viewer.name, input)).await;
@@ -164,7 +164,11 @@ pub fn data_set(owner: &str, input: &WorkInput) -> DataSetKey {
 
 /// Refuses a key that was used for another job. The core has compared all but what is run, which
 /// it does not know. The inputs are those that were noted the first time.
-async fn same_work(app: &Services, job: JobId, note: &Note) -> Result<Vec<Option<Hash>>, AppError> {
+async fn same_work(
+    app: &Services,
+    job: JobId,
+    note: &Note,
+) -> Result<Vec<Option<ContentHash>>, AppError> {
     let Some((_, first)) = app.store.journal().submission(job).await? else {
         return Ok(Vec::new());
     };
@@ -191,17 +195,17 @@ impl Owner {
 }
 
 /// A job that is to be handed in again.
-pub struct Again {
+pub struct ResubmittedJob {
     /// Whose it was, and will be.
     pub owner: Owner,
     /// What it was.
-    pub anew: Anew,
+    pub anew: RenewedJob,
     /// The job whose checkpoints the new one can begin with.
     pub checkpoints_of: Option<JobId>,
 }
 
 /// What a job was, to be handed in again in its owner's name; for those who may see it.
-pub async fn again(app: &Services, caller: &Caller, id: u64) -> Result<Again, AppError> {
+pub async fn again(app: &Services, caller: &Caller, id: u64) -> Result<ResubmittedJob, AppError> {
     let unknown = || AppError::from(Refusal::UnknownJob { job: JobId(id) });
     let tables = Tables::new(&app.store);
     let state = app.driver.snapshot();
@@ -213,17 +217,20 @@ pub async fn again(app: &Services, caller: &Caller, id: u64) -> Result<Again, Ap
     }
     let job = tables.spec(&row).await?.ok_or_else(unknown)?;
     let bid = state.job(JobId(id)).ok().and_then(|known| match &known.deal {
-        Deal::Promise(promise) => Some(&promise.bid.value),
-        Deal::Queue(_) => None,
+        JobTerms::Promise(promise) => Some(&promise.bid.value),
+        JobTerms::Queue(_) => None,
     });
     let mut anew = anew::anew(job, &row, bid, app.clock.now().max(state.now()));
     let mut left = Vec::new();
     for after in std::mem::take(&mut anew.job.after) {
         let before = JobId(after.job);
         let stands = if state.job(before).is_ok() || state.array(before).is_some() {
-            Before::Known
+            Predecessor::Known
         } else {
-            tables.job(before).await?.map_or(Before::Nowhere, |row| Before::Forgotten(row.into()))
+            tables
+                .job(before)
+                .await?
+                .map_or(Predecessor::Nowhere, |row| Predecessor::Forgotten(row.into()))
         };
         left.extend(anew::still_counts(after, &stands).then_some(after));
     }
@@ -233,7 +240,7 @@ pub async fn again(app: &Services, caller: &Caller, id: u64) -> Result<Again, Ap
     let group = directory.group_name(owner.group);
     let checkpoints_of = checkpoints_left(app, &row).await?;
     let owner = Owner { user: owner.id, name: owner.name.clone(), group };
-    Ok(Again { owner, anew, checkpoints_of })
+    Ok(ResubmittedJob { owner, anew, checkpoints_of })
 }
 
 /// The job whose checkpoints go on where a job has ended: its own, or those that it was to begin
@@ -250,7 +257,7 @@ async fn checkpoints_left(app: &Services, row: &JobRow) -> Result<Option<JobId>,
         }
     };
     let Some(job) = left_by else { return Ok(None) };
-    let folder = app.files.job_folder(job).join(Kept::Checkpoints.as_str());
+    let folder = app.files.job_folder(job).join(JobFolder::Checkpoints.as_str());
     let any = tokio::task::spawn_blocking(move || outputs::any(&folder));
     Ok(any.await.map_err(|e| AppError::internal(&e))?.then_some(job))
 }

@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use era_core::bid::{Bid, Request, Value};
 use era_core::cluster::{Eligibility, Purpose};
-use era_core::forecast::history::{History, PAST_REQUESTS_MAX, PastPool, PastRequest, Wanted};
+use era_core::forecast::history::{
+    DemandHistory, PAST_REQUESTS_MAX, PastPool, PastRequest, Wanted,
+};
 use era_core::forecast::{Forecast, relaxation};
 use era_core::quote::base_cost;
 use era_core::units::{Money, Name, Span, Time};
 use era_core::{Command, Snapshot};
 use era_store::StoreError;
-use era_store::journal::Asked;
+use era_store::journal::AskedQuote;
 
 use crate::Services;
 use crate::driver::Unanswered;
@@ -59,7 +61,7 @@ pub(super) async fn publish(app: &Services, now: Time) -> Result<Option<usize>, 
 
 fn learn(
     state: &Snapshot,
-    asked: &[Asked],
+    asked: &[AskedQuote],
     now: Time,
 ) -> Result<Option<(Forecast, usize)>, String> {
     let requests: Vec<PastRequest> = asked.iter().flat_map(|asked| past(state, asked)).collect();
@@ -67,7 +69,7 @@ fn learn(
     let count = requests.len();
     let horizon = state.settings().horizon;
     let history =
-        History { slot: SLOT, reach: horizon, from, to: now, pools: pools(state), requests };
+        DemandHistory { slot: SLOT, reach: horizon, from, to: now, pools: pools(state), requests };
     // Weeks repeat themselves, but one must have seen two of them to say so.
     let cycle = if now.since(from) >= Span(2 * WEEK.ms()) { WEEK } else { DAY };
     let wanted = Wanted { from: now, horizon: Span(horizon.ms() + EVERY.ms()), cycle };
@@ -86,7 +88,7 @@ fn pools(state: &Snapshot) -> BTreeMap<Name, PastPool> {
 /// The requests of a question: those of its first choice, which share its worth evenly. Who takes
 /// the price has said no worth. It counts as what was told, or else as what its resources cost: if
 /// it counted as worth any price, a few of them would raise all prices to the ceiling.
-fn past(state: &Snapshot, asked: &Asked) -> Vec<PastRequest> {
+fn past(state: &Snapshot, asked: &AskedQuote) -> Vec<PastRequest> {
     // What cannot be read any more is of an older time and teaches nothing.
     let Ok(bid) = asked.bid() else { return Vec::new() };
     let Some(first) = bid.one_of.first() else { return Vec::new() };
@@ -157,7 +159,7 @@ mod tests {
         let request = Request::new(Shape::gang(1), each, Span::from_h(1), window);
         let learned = |value, price| {
             let bid = Bid::single(UserId(1), request.clone(), value);
-            let found = past(engine.state(), &Asked::new(Time(0), &bid, price));
+            let found = past(engine.state(), &AskedQuote::new(Time(0), &bid, price));
             found.into_iter().map(|past| past.value).collect::<Vec<_>>()
         };
         assert_eq!(learned(Money::credits(9), Some(Money::credits(3))), [Money::credits(9)]);

@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::retention::Retention;
 use crate::Services;
-use crate::feed::House;
-use crate::lead::Gate;
+use crate::feed::ClusterChange;
+use crate::lead::LeaseGate;
 
 /// How often small things are looked after.
 const OFTEN: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ const LAB_NEWS_APART: Duration = Duration::from_millis(500);
 const FIRST: Duration = Duration::from_secs(30);
 
 /// Whose part of it.
-pub enum Of {
+pub enum UpkeepPart {
     /// Of whoever leads.
     Scheduler {
         /// How often it is learned how long jobs take and what they use.
@@ -44,7 +44,7 @@ pub enum Of {
         /// How long what jobs leave is kept.
         retention: Retention,
         /// Open while no other server keeps files; none where no other can.
-        gate: Option<Gate>,
+        gate: Option<LeaseGate>,
     },
     /// Of everybody who answers requests.
     Requests {
@@ -54,21 +54,21 @@ pub enum Of {
 }
 
 /// Does these parts of it until it is stopped. For the server's start to spawn.
-pub async fn run(app: Services, parts: Vec<Of>, stop: CancellationToken) {
+pub async fn run(app: Services, parts: Vec<UpkeepPart>, stop: CancellationToken) {
     let mut tasks = JoinSet::new();
     for part in parts {
         match part {
-            Of::Scheduler { learn_every } => {
+            UpkeepPart::Scheduler { learn_every } => {
                 tasks.spawn(until(stop.clone(), prices::follow(app.clone())));
                 tasks.spawn(until(stop.clone(), forecasts(app.clone())));
                 let learning = estimates::keep_learning(app.clone(), learn_every);
                 tasks.spawn(until(stop.clone(), learning));
             }
-            Of::Files { retention, gate } => {
+            UpkeepPart::Files { retention, gate } => {
                 tasks.spawn(outputs::follow(app.clone(), stop.clone()));
                 tasks.spawn(until(stop.clone(), collect(app.clone(), retention, gate)));
             }
-            Of::Requests { tuning } => {
+            UpkeepPart::Requests { tuning } => {
                 let (here, stopped) = (app.clone(), stop.clone());
                 tasks.spawn(async move {
                     until(stopped, often(here.clone())).await;
@@ -89,7 +89,7 @@ pub async fn run(app: Services, parts: Vec<Of>, stop: CancellationToken) {
 async fn tell_of_lab(app: Services) {
     let mut changes = app.lab.changes();
     while changes.changed().await.is_ok() {
-        app.feed.tell(Some(House::Lab));
+        app.feed.tell(Some(ClusterChange::Lab));
         tokio::time::sleep(LAB_NEWS_APART).await;
     }
 }
@@ -140,9 +140,9 @@ async fn note_quotes(app: &Services) {
     }
 }
 
-async fn collect(app: Services, retention: Retention, gate: Option<Gate>) {
+async fn collect(app: Services, retention: Retention, gate: Option<LeaseGate>) {
     tokio::time::sleep(FIRST).await;
-    let ours = || gate.as_ref().is_none_or(Gate::is_open);
+    let ours = || gate.as_ref().is_none_or(LeaseGate::is_open);
     loop {
         retention::apply(&app, retention, app.clock.now(), &ours).await;
         tokio::time::sleep(HOURLY).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use era_core::units::{Span, Time};
-use era_store::files::{Keep, Ours};
+use era_store::files::{KeepFor, StillKeepsFiles};
 
 use crate::Services;
 
@@ -18,8 +18,8 @@ pub struct Retention {
 
 impl Retention {
     /// What of it whoever keeps files must know.
-    pub fn of_files(self) -> Keep {
-        Keep { outputs_ms: self.outputs.map(|kept| span(kept).ms()), ..Keep::default() }
+    pub fn of_files(self) -> KeepFor {
+        KeepFor { outputs_ms: self.outputs.map(|kept| span(kept).ms()), ..KeepFor::default() }
     }
 }
 
@@ -29,7 +29,12 @@ fn span(time: Duration) -> Span {
 
 /// Removes what nothing names and what is over its time. Whatever fails is told of, and tried
 /// again at the next turn.
-pub(super) async fn apply(app: &Services, retention: Retention, now: Time, ours: Ours<'_>) {
+pub(super) async fn apply(
+    app: &Services,
+    retention: Retention,
+    now: Time,
+    ours: StillKeepsFiles<'_>,
+) {
     if let Err(error) = super::outputs::keep_arrays(app).await {
         tracing::warn!(%error, "files are not collected this time");
         return;

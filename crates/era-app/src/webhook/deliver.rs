@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use era_store::StoreError;
-use era_store::accounts::{Accounts, DeliveryRow, WebhookRow};
+use era_store::accounts::{AccountTables, DeliveryRow, WebhookRow};
 use tokio::task::JoinSet;
 use ureq::Agent;
 use ureq::unversioned::transport::DefaultConnector;
@@ -15,7 +15,7 @@ use ureq::unversioned::transport::DefaultConnector;
 use super::sign;
 use crate::Services;
 use crate::auth::now_ms;
-use crate::reach::{Guarded, Reach};
+use crate::reach::{EgressPolicy, GuardedResolver};
 
 /// How long a receiver may take.
 const TIME: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ const REST_MAX_MS: i64 = 600_000;
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// What sends: no redirects, no proxies, checked addresses, bounded times.
-fn agent(reach: Reach) -> Agent {
+fn agent(reach: EgressPolicy) -> Agent {
     let config = Agent::config_builder()
         .timeout_global(Some(TIME))
         .max_redirects(0)
@@ -41,7 +41,7 @@ fn agent(reach: Reach) -> Agent {
         .proxy(None)
         .user_agent("era-webhook/1")
         .build();
-    Agent::with_parts(config, DefaultConnector::new(), Guarded::new(reach))
+    Agent::with_parts(config, DefaultConnector::new(), GuardedResolver::new(reach))
 }
 
 /// How long it is until the next try: from ten seconds to four hours, twice as long each time.
@@ -67,7 +67,7 @@ type CameTo = Result<u16, String>;
 
 impl Deliveries {
     /// Nothing yet.
-    pub fn new(reach: Reach) -> Deliveries {
+    pub fn new(reach: EgressPolicy) -> Deliveries {
         let (sending, busy, resting) = Default::default();
         Deliveries { agent: agent(reach), sending, busy, resting }
     }
@@ -139,7 +139,12 @@ impl Deliveries {
 }
 
 /// Sends something, and notes what it came to.
-async fn carry(rows: Accounts, agent: Agent, hook: WebhookRow, delivery: DeliveryRow) -> Settled {
+async fn carry(
+    rows: AccountTables,
+    agent: Agent,
+    hook: WebhookRow,
+    delivery: DeliveryRow,
+) -> Settled {
     let id = hook.id;
     let sent = tokio::task::spawn_blocking(move || {
         let came_to = send(&agent, &hook, &delivery);
@@ -163,7 +168,7 @@ fn send(agent: &Agent, hook: &WebhookRow, delivery: &DeliveryRow) -> CameTo {
 }
 
 async fn settle(
-    rows: &Accounts,
+    rows: &AccountTables,
     delivery: &DeliveryRow,
     came_to: CameTo,
 ) -> Result<(), StoreError> {

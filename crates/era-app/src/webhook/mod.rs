@@ -17,7 +17,7 @@ use era_store::journal::Journal;
 use tokio_util::sync::CancellationToken;
 
 use crate::Services;
-use crate::reach::Reach;
+use crate::reach::EgressPolicy;
 use deliver::Deliveries;
 use news::Watcher;
 
@@ -33,7 +33,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Watches the journal and delivers until it is stopped. For the server's start to spawn.
-pub async fn run(app: Services, journal: Journal, reach: Reach, stop: CancellationToken) {
+pub async fn run(app: Services, journal: Journal, reach: EgressPolicy, stop: CancellationToken) {
     let mut deliveries = Deliveries::new(reach);
     tokio::select! {
         () = stop.cancelled() => {}

@@ -2,7 +2,7 @@
 
 use era_api::Credits;
 use era_api::job::{self as wire, Ask, Quantity, Replicas};
-use era_api::quote::{AllOf, OrderedAsk, QuoteAsk, Value as WireValue};
+use era_api::quote::{AllOf, OrderedAsk, QuoteAsk, ValueSpec};
 use era_core::bid::{Alternative, Attributes, Bid, Constraints, Request, Shape, Topology};
 use era_core::bid::{Value, ValueStep, Window};
 use era_core::input::{Array, NewJob, Terms};
@@ -50,7 +50,7 @@ fn shape(ask: &Ask) -> Result<Shape, BadField> {
     }
 }
 
-fn resources(given: &wire::Resources) -> Result<Resources, BadField> {
+fn resources(given: &wire::ResourcesSpec) -> Result<Resources, BadField> {
     if given.len() > ENTRIES_MAX {
         return Err(BadField::new(
             "resources",
@@ -70,7 +70,7 @@ fn text_of(quantity: &Quantity) -> String {
     }
 }
 
-fn constraints(given: &wire::Constraints) -> Result<Constraints, BadField> {
+fn constraints(given: &wire::ConstraintsSpec) -> Result<Constraints, BadField> {
     if given.labels.len() > ENTRIES_MAX {
         return Err(BadField::new(
             "constraints.labels",
@@ -85,9 +85,9 @@ fn constraints(given: &wire::Constraints) -> Result<Constraints, BadField> {
         domain: optional_name("constraints.domain", given.domain.as_deref())?,
         labels: given.labels.iter().map(label).collect::<Result<_, BadField>>()?,
         same: given.same.map(|near| match near {
-            wire::Topology::Node => Topology::Node,
-            wire::Topology::Rack => Topology::Rack,
-            wire::Topology::Domain => Topology::Domain,
+            wire::TopologySpec::Node => Topology::Node,
+            wire::TopologySpec::Rack => Topology::Rack,
+            wire::TopologySpec::Domain => Topology::Domain,
         }),
         per_node_max: given.per_node_max,
         spread: given.spread,
@@ -119,14 +119,14 @@ fn alternative(asks: &[OrderedAsk]) -> Result<Alternative, BadField> {
 
 /// What something is worth. Who says no value takes the price: the cheapest slot of the window, up
 /// to what it may cost.
-fn worth(said: Option<&WireValue>, most: Option<Credits>) -> Value {
+fn worth(said: Option<&ValueSpec>, most: Option<Credits>) -> Value {
     said.map_or(Value::Flat(most.map_or(Money::MOST, money)), value)
 }
 
-fn value(given: &WireValue) -> Value {
+fn value(given: &ValueSpec) -> Value {
     match given {
-        WireValue::Flat(credits) => Value::Flat(money(*credits)),
-        WireValue::Steps(steps) => Value::Steps(
+        ValueSpec::Flat(credits) => Value::Flat(money(*credits)),
+        ValueSpec::Steps(steps) => Value::Steps(
             steps
                 .iter()
                 .map(|step| ValueStep { by: time(step.by), worth: money(step.worth) })
@@ -166,19 +166,19 @@ pub fn problems(given: &wire::JobSpec) -> Vec<BadField> {
     .collect();
     if ask.resources.len() <= ENTRIES_MAX {
         let alone = |(name, amount): (&String, &Quantity)| {
-            resources(&wire::Resources::from([(name.clone(), amount.clone())])).err()
+            resources(&wire::ResourcesSpec::from([(name.clone(), amount.clone())])).err()
         };
         all.extend(ask.resources.iter().filter_map(alone));
     }
     all
 }
 
-fn array(given: &wire::Array) -> Result<Array, BadField> {
+fn array(given: &wire::ArraySpec) -> Result<Array, BadField> {
     let count = given.count().ok_or_else(|| BadField::new("array", Wrong::Indices))?;
     Ok(Array { count, running_max: given.limit })
 }
 
-fn after(given: &wire::After) -> After {
+fn after(given: &wire::AfterSpec) -> After {
     let when = match given.when {
         wire::AfterWhen::Ok => When::Ok,
         wire::AfterWhen::Any => When::Any,
@@ -188,8 +188,8 @@ fn after(given: &wire::After) -> After {
 
 fn terms(user: UserId, given: &wire::JobSpec) -> Result<Terms, BadField> {
     let overrun = match given.overrun.unwrap_or_default() {
-        wire::Overrun::Extend => Overrun::Extend,
-        wire::Overrun::Stop => Overrun::Stop,
+        wire::OverrunSpec::Extend => Overrun::Extend,
+        wire::OverrunSpec::Stop => Overrun::Stop,
     };
     let release_when_idle = given.release_when_idle;
     if given.hold.is_some() && given.value.is_some() {
@@ -227,7 +227,7 @@ fn promising(given: &wire::JobSpec) -> &'static str {
     }
 }
 
-fn attributes(given: &wire::Attributes) -> Result<Attributes, BadField> {
+fn attributes(given: &wire::AttributesSpec) -> Result<Attributes, BadField> {
     Ok(Attributes {
         field: optional_name("attributes.field", given.field.as_deref())?,
         framework: optional_name("attributes.framework", given.framework.as_deref())?,

@@ -4,26 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use era_api::cluster as wire;
 use era_core::State;
-use era_core::calendar::{Booking, CPU, GPU0, Holder, MEMORY};
-use era_core::cluster::{Domain, DomainKeep, Health, Keep, Node, Pool, Rates};
+use era_core::calendar::{Booking, BookingHolder, CPU, GPU0, MEMORY};
+use era_core::cluster::{Domain, DomainKeep, Health, Node, NodeReservation, Pool, Rates};
 use era_core::resources::{WHOLE_GPU, show_decimal, show_mib, show_milli};
 use era_core::units::{JobId, Time};
 
 use super::{BadField, credits, fraction, milli, money, name, stamp};
 
 /// A node with what is given out on it now.
-pub fn node(state: &State, node: &Node) -> wire::Node {
+pub fn node(state: &State, node: &Node) -> wire::NodeView {
     let now = state.now();
     let lane = state.calendar().lane(node.id);
     let bookings = lane.map(|lane| lane.bookings()).unwrap_or_default();
     let held: Vec<&Booking> =
         bookings.iter().map(|b| &**b).filter(|b| is_held(state, b, now)).collect();
     let sum = |column: usize| held.iter().map(|b| amount(b, column)).sum::<u32>();
-    let gpus: Vec<wire::Gpu> =
+    let gpus: Vec<wire::GpuView> =
         (0..node.capacity.gpus.len()).map(|index| gpu(node, &held, index)).collect();
     let given: u32 = (0..node.capacity.gpus.len()).map(|i| sum(GPU0 + i).min(WHOLE_GPU)).sum();
     let gpu_count = u32::try_from(gpus.len()).unwrap_or(0);
-    wire::Node {
+    wire::NodeView {
         id: node.id.0,
         name: node.name.to_string(),
         pool: node.pool.to_string(),
@@ -70,11 +70,11 @@ fn amounts(cpu: u32, memory: u32, gpu: u32) -> BTreeMap<String, String> {
     amounts
 }
 
-fn gpu(node: &Node, held: &[&Booking], index: usize) -> wire::Gpu {
+fn gpu(node: &Node, held: &[&Booking], index: usize) -> wire::GpuView {
     let on_it = || held.iter().copied().filter(|b| amount(b, GPU0 + index) > 0);
     let given: u32 = on_it().map(|b| amount(b, GPU0 + index)).sum();
     let device = &node.capacity.gpus[index];
-    wire::Gpu {
+    wire::GpuView {
         index: u8::try_from(index).unwrap_or(u8::MAX),
         model: Some(device.model.to_string()),
         memory: Some(show_mib(device.memory)),
@@ -90,7 +90,7 @@ fn amount(booking: &Booking, column: usize) -> u32 {
 
 fn jobs_of<'a>(bookings: impl Iterator<Item = &'a Booking>) -> Vec<u64> {
     let job = |b: &Booking| match b.holder {
-        Holder::Job { job, .. } => Some(job.0),
+        BookingHolder::Job { job, .. } => Some(job.0),
         _ => None,
     };
     bookings.filter_map(job).collect::<BTreeSet<_>>().into_iter().collect()
@@ -98,7 +98,7 @@ fn jobs_of<'a>(bookings: impl Iterator<Item = &'a Booking>) -> Vec<u64> {
 
 /// Whether a booking is being used now: of a job whose part is active.
 pub(super) fn is_held(state: &State, booking: &Booking, now: Time) -> bool {
-    let Holder::Job { job, part, .. } = booking.holder else { return false };
+    let BookingHolder::Job { job, part, .. } = booking.holder else { return false };
     let active = |id: JobId| {
         let job = state.job(id).ok()?;
         Some(job.parts.get(usize::from(part))?.is_active())
@@ -114,17 +114,19 @@ pub fn bookings(
     from: Time,
     to: Time,
     may_see: impl Fn(JobId) -> bool,
-) -> Vec<wire::Booking> {
+) -> Vec<wire::BookingView> {
     let Some(lane) = state.calendar().lane(node.id) else { return Vec::new() };
     let within = |b: &&std::sync::Arc<Booking>| b.from < to && from < b.to;
     let show = |b: &std::sync::Arc<Booking>| {
         let (job, kind) = match b.holder {
-            Holder::Job { job, .. } if is_held(state, b, state.now()) => (Some(job), "running"),
-            Holder::Job { job, .. } => (Some(job), "promise"),
-            Holder::Hold { .. } => (None, "hold"),
-            Holder::Maintenance => (None, "maintenance"),
+            BookingHolder::Job { job, .. } if is_held(state, b, state.now()) => {
+                (Some(job), "running")
+            }
+            BookingHolder::Job { job, .. } => (Some(job), "promise"),
+            BookingHolder::Hold { .. } => (None, "hold"),
+            BookingHolder::Maintenance => (None, "maintenance"),
         };
-        wire::Booking {
+        wire::BookingView {
             job: job.filter(|job| may_see(*job)).map(|job| job.0),
             from: stamp(b.from),
             to: stamp(b.to),
@@ -140,8 +142,8 @@ pub fn bookings(
     lane.bookings().iter().filter(within).map(show).collect()
 }
 
-pub fn pool(state: &State, pool: &Pool) -> wire::Pool {
-    wire::Pool {
+pub fn pool(state: &State, pool: &Pool) -> wire::PoolView {
+    wire::PoolView {
         name: pool.name.to_string(),
         cpu_rate: credits(pool.rates.cpu),
         memory_rate: credits(pool.rates.memory),
@@ -153,7 +155,7 @@ pub fn pool(state: &State, pool: &Pool) -> wire::Pool {
 }
 
 /// A pool that is to be put.
-pub fn pool_put(given: &wire::Pool) -> Result<Pool, BadField> {
+pub fn pool_put(given: &wire::PoolView) -> Result<Pool, BadField> {
     let cap = |(level, share): (&u8, &f64)| Ok((*level, milli("level_caps", *share)?));
     Ok(Pool {
         name: name("name", &given.name)?,
@@ -168,9 +170,9 @@ pub fn pool_put(given: &wire::Pool) -> Result<Pool, BadField> {
 }
 
 /// A domain with its nodes.
-pub fn domain(state: &State, domain: &Domain) -> wire::Domain {
+pub fn domain(state: &State, domain: &Domain) -> wire::DomainView {
     let inside = state.cluster().nodes().filter(|n| n.domain.as_ref() == Some(&domain.name));
-    wire::Domain {
+    wire::DomainView {
         name: domain.name.to_string(),
         keep_share: domain.keep.map_or(0.0, |kept| fraction(kept.share)),
         keep_gpus_min: domain.keep.map_or(0, |kept| kept.keep.gpus_min / 1000),
@@ -180,9 +182,9 @@ pub fn domain(state: &State, domain: &Domain) -> wire::Domain {
 }
 
 /// A domain that is to be put.
-pub fn domain_put(given: &wire::Domain) -> Result<Domain, BadField> {
+pub fn domain_put(given: &wire::DomainView) -> Result<Domain, BadField> {
     let share = milli("keep_share", given.keep_share)?;
-    let keep = Keep {
+    let keep = NodeReservation {
         gpus_min: given.keep_gpus_min.saturating_mul(1000),
         level_min: given.keep_level_min,
     };

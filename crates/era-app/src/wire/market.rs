@@ -3,7 +3,7 @@
 use era_api::Credits;
 use era_api::market as wire;
 use era_core::State;
-use era_core::calendar::{Booking, Holder, Layer};
+use era_core::calendar::{Booking, BookingHolder, Layer};
 use era_core::cluster::Pool;
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::quote::{SlotPrice, price_calendar};
@@ -16,7 +16,7 @@ use super::cluster::is_held;
 use super::{BadField, Wrong, credits, fraction, milli, name, stamp};
 
 /// The rules of the market.
-pub fn mechanism(rules: &MarketRules) -> wire::Mechanism {
+pub fn mechanism(rules: &MarketRules) -> wire::MechanismView {
     let (density, low, high) = match &rules.mechanism {
         MechanismChoice::BasicEcon => (None, None, None),
         MechanismChoice::FirstFit { density } | MechanismChoice::OnDemand { density } => {
@@ -24,7 +24,7 @@ pub fn mechanism(rules: &MarketRules) -> wire::Mechanism {
         }
         MechanismChoice::Surge { low, high } => (None, Some(*low), Some(*high)),
     };
-    wire::Mechanism {
+    wire::MechanismView {
         name: rules.mechanism.name().to_owned(),
         density: density.map(fraction),
         low: low.map(fraction),
@@ -35,7 +35,7 @@ pub fn mechanism(rules: &MarketRules) -> wire::Mechanism {
 }
 
 /// Rules that are to be set; a parameter that the mechanism does not have is refused.
-pub fn mechanism_put(given: &wire::Mechanism) -> Result<MarketRules, BadField> {
+pub fn mechanism_put(given: &wire::MechanismView) -> Result<MarketRules, BadField> {
     let mut mechanism = MechanismChoice::named(&name("name", &given.name)?)
         .map_err(|refusal| BadField::new("name", Wrong::Refused(Box::new(refusal))))?;
     for (field, value) in [("density", given.density), ("low", given.low), ("high", given.high)] {
@@ -119,7 +119,7 @@ fn queue_work(state: &State, pool: &Pool) -> PerResource<f64> {
 
 /// Whether it is no part of a promise: a job of a queue, or growth beyond what was promised.
 fn is_queue_work(state: &State, booking: &Booking) -> bool {
-    let Holder::Job { job, .. } = booking.holder else { return false };
+    let BookingHolder::Job { job, .. } = booking.holder else { return false };
     let queued = |job| state.job(job).is_ok_and(|job| job.queue().is_some());
     booking.layer == Layer::Soft || queued(job)
 }

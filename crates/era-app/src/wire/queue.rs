@@ -11,14 +11,14 @@ use era_core::units::{Name, Title};
 use super::{BadField, fraction, milli, name, seconds, stamp};
 
 /// A queue with how many wait and run.
-pub fn queue(state: &State, queue: &Queue) -> wire::Queue {
+pub fn queue(state: &State, queue: &Queue) -> wire::QueueView {
     let of_queue = |job: &era_core::job::Job| {
         job.queue().is_some_and(|terms| terms.queue == queue.name) && job.ended.is_none()
     };
     let all = state.jobs().filter(|job| of_queue(job)).count();
     // Also those that wait for other jobs, and have no place in the line yet.
     let waiting = state.jobs().filter(|job| of_queue(job) && job.is_waiting()).count();
-    wire::Queue {
+    wire::QueueView {
         name: queue.name.to_string(),
         level: queue.level,
         policy: queue.policy.to_string(),
@@ -35,7 +35,7 @@ pub fn queue(state: &State, queue: &Queue) -> wire::Queue {
 }
 
 /// A queue that is to be put.
-pub fn queue_put(given: &wire::Queue) -> Result<Queue, BadField> {
+pub fn queue_put(given: &wire::QueueView) -> Result<Queue, BadField> {
     let gpus_max = match given.gpus_max {
         Some(gpus) => Some(u64::from(milli("gpus_max", gpus)?.0)),
         None => None,

@@ -13,8 +13,8 @@ use era_core::units::Money;
 
 use super::{credits, seconds, stamp};
 
-pub fn quote(quote: &Quote) -> wire::Quote {
-    wire::Quote {
+pub fn quote(quote: &Quote) -> wire::QuoteView {
+    wire::QuoteView {
         price: credits(quote.price),
         start: stamp(quote.start),
         finish: stamp(quote.finish),
@@ -22,7 +22,7 @@ pub fn quote(quote: &Quote) -> wire::Quote {
         parts: quote
             .parts
             .iter()
-            .map(|part| wire::PartQuote {
+            .map(|part| wire::PartQuoteView {
                 pool: part.pool.to_string(),
                 start: stamp(part.start),
                 finish: stamp(part.finish),
@@ -45,8 +45,8 @@ pub fn wallet(snapshot: &Snapshot, bid: &Bid, price: Money) -> Option<Credits> {
 }
 
 /// The flexibility menu.
-pub fn menu(lines: &[MenuLine]) -> Vec<wire::MenuLine> {
-    let line = |line: &MenuLine| wire::MenuLine {
+pub fn menu(lines: &[MenuLine]) -> Vec<wire::MenuLineView> {
+    let line = |line: &MenuLine| wire::MenuLineView {
         by: stamp(line.by),
         price: credits(line.price),
         start: stamp(line.start),
@@ -55,11 +55,11 @@ pub fn menu(lines: &[MenuLine]) -> Vec<wire::MenuLine> {
 }
 
 /// Counter-offers, where there are any.
-pub fn counter_offers(offers: &CounterOffers) -> Option<wire::CounterOffers> {
+pub fn counter_offers(offers: &CounterOffers) -> Option<wire::CounterOffersView> {
     if *offers == CounterOffers::default() {
         return None;
     }
-    Some(wire::CounterOffers {
+    Some(wire::CounterOffersView {
         value: offers.value.map(credits),
         window: offers.window.map(offer),
         size: offers
@@ -73,8 +73,8 @@ pub fn counter_offers(offers: &CounterOffers) -> Option<wire::CounterOffers> {
     })
 }
 
-fn offer(offer: Offer) -> wire::Offer {
-    wire::Offer {
+fn offer(offer: Offer) -> wire::OfferView {
+    wire::OfferView {
         start: stamp(offer.start),
         finish: stamp(offer.finish),
         price: credits(offer.price),
@@ -97,8 +97,8 @@ pub fn parameters(value: &impl serde::Serialize) -> Parameters {
 }
 
 /// Why a job waits, or when it runs.
-pub fn explanation(explanation: &Explanation) -> wire_job::Explanation {
-    let mut told = wire_job::Explanation {
+pub fn explanation(explanation: &Explanation) -> wire_job::ExplanationView {
+    let mut told = wire_job::ExplanationView {
         state: String::new(),
         sentence: String::new(),
         position: None,

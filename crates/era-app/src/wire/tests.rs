@@ -1,7 +1,7 @@
 //! What is read from the wire becomes what the core means, or is refused by its field.
 
 use era_api::job as wire;
-use era_api::quote::{QuoteAsk, Value as WireValue};
+use era_api::quote::{QuoteAsk, ValueSpec};
 use era_core::bid::{Shape, Value};
 use era_core::input::Terms;
 use era_core::units::{Money, Span, Time, UserId};
@@ -45,7 +45,7 @@ fn a_question_without_a_value_is_worth_anything() {
         ..QuoteAsk::default()
     };
     assert_eq!(bid(UserId(1), &asked).unwrap().value, Value::Flat(Money::MOST));
-    let valued = QuoteAsk { value: Some(WireValue::Flat(credits(Money::credits(3)))), ..asked };
+    let valued = QuoteAsk { value: Some(ValueSpec::Flat(credits(Money::credits(3)))), ..asked };
     let valued = bid(UserId(1), &valued).unwrap();
     assert_eq!(valued.value, Value::Flat(Money::credits(3)));
 }
@@ -122,8 +122,8 @@ fn times_lengths_and_money_survive_the_way_there_and_back() {
 fn what_waits_for_another_job_has_no_place_in_its_queue() {
     use era_core::explain::Explanation;
     use era_core::job::When;
-    use era_core::reason::Reason;
-    let reason = Reason::After { job: era_core::units::JobId(1), when: When::Ok };
+    use era_core::reason::WaitReason;
+    let reason = WaitReason::After { job: era_core::units::JobId(1), when: When::Ok };
     let told = explanation(&Explanation::Waiting { position: 0, start: None, reason });
     assert_eq!(told.position, None);
     assert_eq!(told.sentence, "Not in its queue yet: it waits for the success of job 1.");

@@ -1,6 +1,6 @@
 //! Words in lists and filters: those that are known here, and what is said of one that is not.
 
-use era_spec::plain::{self, Said, nearest};
+use era_spec::plain::{self, ParserMessage, nearest};
 use serde::de::DeserializeOwned;
 
 use super::{BadField, Wrong};
@@ -41,7 +41,7 @@ pub fn kinds(text: &str) -> Result<Vec<String>, BadField> {
 }
 
 fn unread_word(field: &str, problem: &str) -> BadField {
-    let Said { given, .. } = plain::said(problem, "field");
+    let ParserMessage { given, .. } = plain::said(problem, "field");
     let known: Vec<&str> = problem.split('`').skip(3).step_by(2).collect();
     let wrong = given.map(|given| unknown_word(&given, &known));
     BadField::new(field, wrong.unwrap_or(Wrong::Word))

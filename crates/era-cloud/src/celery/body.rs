@@ -18,7 +18,7 @@ const DEPTH_MAX: usize = 128;
 
 /// How a body is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum BodyFormat {
     #[default]
     Json,
     Msgpack,
@@ -54,15 +54,15 @@ pub enum BadBody {
     TooLong(usize),
 }
 
-impl Format {
+impl BodyFormat {
     /// The format of a content type.
-    pub fn of(content_type: &str) -> Result<Format, BadBody> {
+    pub fn of(content_type: &str) -> Result<BodyFormat, BadBody> {
         // `application/json; charset=utf-8` is JSON too.
         let plain = content_type.split(';').next().unwrap_or_default().trim();
         match plain {
-            "application/json" => Ok(Format::Json),
-            "application/x-msgpack" | "application/msgpack" => Ok(Format::Msgpack),
-            "application/x-yaml" | "application/yaml" => Ok(Format::Yaml),
+            "application/json" => Ok(BodyFormat::Json),
+            "application/x-msgpack" | "application/msgpack" => Ok(BodyFormat::Msgpack),
+            "application/x-yaml" | "application/yaml" => Ok(BodyFormat::Yaml),
             "application/x-python-serialize" => Err(BadBody::Pickle),
             _ => Err(BadBody::Unknown(plain.chars().take(100).collect())),
         }
@@ -71,25 +71,25 @@ impl Format {
     /// What Celery calls its content type.
     pub fn content_type(self) -> &'static str {
         match self {
-            Format::Json => "application/json",
-            Format::Msgpack => "application/x-msgpack",
-            Format::Yaml => "application/x-yaml",
+            BodyFormat::Json => "application/json",
+            BodyFormat::Msgpack => "application/x-msgpack",
+            BodyFormat::Yaml => "application/x-yaml",
         }
     }
 
     /// What Celery calls its encoding.
     pub fn content_encoding(self) -> &'static str {
         match self {
-            Format::Json | Format::Yaml => "utf-8",
-            Format::Msgpack => "binary",
+            BodyFormat::Json | BodyFormat::Yaml => "utf-8",
+            BodyFormat::Msgpack => "binary",
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Format::Json => "JSON",
-            Format::Msgpack => "MessagePack",
-            Format::Yaml => "YAML",
+            BodyFormat::Json => "JSON",
+            BodyFormat::Msgpack => "MessagePack",
+            BodyFormat::Yaml => "YAML",
         }
     }
 
@@ -100,13 +100,13 @@ impl Format {
         }
         let text = |why: String| BadBody::Malformed(self.name(), why);
         match self {
-            Format::Json => serde_json::from_slice(bytes).map_err(|e| text(e.to_string())),
-            Format::Msgpack => {
+            BodyFormat::Json => serde_json::from_slice(bytes).map_err(|e| text(e.to_string())),
+            BodyFormat::Msgpack => {
                 let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
                 reader.set_max_depth(DEPTH_MAX);
                 Value::deserialize(&mut reader).map_err(|e| text(e.to_string()))
             }
-            Format::Yaml => {
+            BodyFormat::Yaml => {
                 let words = std::str::from_utf8(bytes).map_err(|e| text(e.to_string()))?;
                 let budget = Budget { max_depth: DEPTH_MAX, ..Budget::default() };
                 let options =
@@ -122,10 +122,10 @@ impl Format {
         let failed = |why: String| BadBody::Malformed(self.name(), why);
         let bytes = match self {
             // JSON is YAML, and the same to every reader of it.
-            Format::Json | Format::Yaml => {
+            BodyFormat::Json | BodyFormat::Yaml => {
                 serde_json::to_vec(value).map_err(|e| failed(e.to_string()))
             }
-            Format::Msgpack => rmp_serde::to_vec(value).map_err(|e| failed(e.to_string())),
+            BodyFormat::Msgpack => rmp_serde::to_vec(value).map_err(|e| failed(e.to_string())),
         }?;
         if bytes.len() > BODY_BYTES_MAX {
             return Err(BadBody::TooLong(bytes.len()));
@@ -165,9 +165,9 @@ mod tests {
 
     #[test]
     fn pickle_is_refused_and_so_is_what_nobody_knows() {
-        assert_eq!(Format::of("application/x-python-serialize"), Err(BadBody::Pickle));
-        assert_eq!(Format::of("text/html"), Err(BadBody::Unknown("text/html".into())));
-        assert_eq!(Format::of("application/json; charset=utf-8"), Ok(Format::Json));
+        assert_eq!(BodyFormat::of("application/x-python-serialize"), Err(BadBody::Pickle));
+        assert_eq!(BodyFormat::of("text/html"), Err(BadBody::Unknown("text/html".into())));
+        assert_eq!(BodyFormat::of("application/json; charset=utf-8"), Ok(BodyFormat::Json));
     }
 
     #[test]
@@ -180,9 +180,9 @@ mod tests {
         ]);
         let yaml =
             "- - 1\n- b: 2\n- callbacks: null\n  chain: null\n  chord: null\n  errbacks: null\n";
-        assert_eq!(Format::Yaml.read(yaml.as_bytes()), Ok(expected.clone()));
+        assert_eq!(BodyFormat::Yaml.read(yaml.as_bytes()), Ok(expected.clone()));
         let packed = b"\x93\x91\x01\x81\xa1b\x02\x84\xa9callbacks\xc0\xa8errbacks\xc0\xa5chain\xc0\xa5chord\xc0";
-        assert_eq!(Format::Msgpack.read(packed), Ok(expected));
+        assert_eq!(BodyFormat::Msgpack.read(packed), Ok(expected));
     }
 
     #[test]
@@ -207,21 +207,21 @@ mod tests {
 
     #[test]
     fn broken_bodies_are_told_and_harm_nothing() {
-        for format in [Format::Json, Format::Msgpack, Format::Yaml] {
+        for format in [BodyFormat::Json, BodyFormat::Msgpack, BodyFormat::Yaml] {
             let deep = b"[".repeat(100_000);
             for bad in [&b"\xff\xfe\x00"[..], b"[1, ", b"{\"a\": [", &deep] {
-                if format == Format::Msgpack && bad.first() != Some(&0xff) {
+                if format == BodyFormat::Msgpack && bad.first() != Some(&0xff) {
                     continue; // a letter is a number there
                 }
                 let read = format.read(bad);
                 let told = matches!(read, Err(BadBody::Malformed(..)));
-                assert!(told || format == Format::Msgpack, "{format:?} {:?}", bad.len());
+                assert!(told || format == BodyFormat::Msgpack, "{format:?} {:?}", bad.len());
             }
         }
         let nested = b"\x91".repeat(100_000);
-        assert!(matches!(Format::Msgpack.read(&nested), Err(BadBody::Malformed(..))));
+        assert!(matches!(BodyFormat::Msgpack.read(&nested), Err(BadBody::Malformed(..))));
         let bytes = b"\xc4\x01\x00";
-        assert!(matches!(Format::Msgpack.read(bytes), Err(BadBody::Malformed(..))));
+        assert!(matches!(BodyFormat::Msgpack.read(bytes), Err(BadBody::Malformed(..))));
     }
 
     fn values() -> impl Strategy<Value = Value> {
@@ -244,7 +244,7 @@ mod tests {
         #[test]
         fn every_format_gives_back_what_it_was_given(value in values()) {
             let body = json!([[value], {}, {}]);
-            for format in [Format::Json, Format::Msgpack, Format::Yaml] {
+            for format in [BodyFormat::Json, BodyFormat::Msgpack, BodyFormat::Yaml] {
                 let bytes = format.write(&body).expect("written");
                 prop_assert_eq!(format.read(&bytes).expect("read"), body.clone());
             }

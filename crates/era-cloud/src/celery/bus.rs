@@ -13,7 +13,7 @@ use redis::{
 
 use super::envelope::Envelope;
 use super::fence::fenced;
-use super::names::{self, Address};
+use super::names::{self, RedisAddress};
 use super::queue;
 use super::result::{self, Meta};
 
@@ -75,7 +75,7 @@ const PASSWORD: &str = "write its password into the address: redis://:PASSWORD@H
 /// A connection that mends itself, and what is needed for more of them. A clone shares.
 #[derive(Clone)]
 pub struct Bus {
-    address: Arc<Address>,
+    address: Arc<RedisAddress>,
     client: redis::Client,
     manager: ConnectionManager,
     tags: Arc<Tags>,
@@ -96,7 +96,7 @@ struct Tags {
 
 /// A message that a worker holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct Delivery {
     /// The list that it was in.
     pub key: String,
     /// By what it is acknowledged; empty for what is no message, which lies with the dead already.
@@ -141,7 +141,7 @@ pub fn random_hex<const N: usize>() -> String {
 
 impl Bus {
     /// Connects, and says what is wrong if that is not possible.
-    pub async fn connect(address: &Address) -> Result<Bus, BusError> {
+    pub async fn connect(address: &RedisAddress) -> Result<Bus, BusError> {
         let failed = |answer| BusError { address: address.shown(), doing: "answer", answer };
         let client = match &address.authority {
             None => redis::Client::open(address.url.as_str()).map_err(failed)?,
@@ -167,7 +167,7 @@ impl Bus {
     }
 
     /// Where it is.
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &RedisAddress {
         &self.address
     }
 
@@ -244,7 +244,7 @@ impl Bus {
         most: usize,
         worker: &str,
         popped: Option<(&str, &[u8])>,
-    ) -> Result<Vec<Taken>, BusError> {
+    ) -> Result<Vec<Delivery>, BusError> {
         let got: Vec<(String, String, Vec<u8>)> = self
             .script("give messages", &TAKE, |call| {
                 for key in [names::UNACKED, names::UNACKED_INDEX, names::TAKEN, names::DEAD] {
@@ -259,7 +259,7 @@ impl Bus {
                 }
             })
             .await?;
-        Ok(got.into_iter().map(|(key, tag, raw)| Taken { key, tag, raw }).collect())
+        Ok(got.into_iter().map(|(key, tag, raw)| Delivery { key, tag, raw }).collect())
     }
 
     /// A message was served; its result, where somebody wants it, is kept in the same step, and the
@@ -284,7 +284,7 @@ impl Bus {
 
     /// A message that nobody here can serve is put where a person finds it, with the reason, and
     /// those who wait for it are told.
-    pub async fn bury(&self, taken: &Taken, why: &str, told: &[Meta]) -> Result<(), BusError> {
+    pub async fn bury(&self, taken: &Delivery, why: &str, told: &[Meta]) -> Result<(), BusError> {
         let mut all = redis::pipe();
         all.atomic();
         all.cmd("XADD").arg(names::DEAD).arg("MAXLEN").arg("~").arg(DEAD_MAX).arg("*");

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::body::{self, BODY_BYTES_MAX, BadBody, Format};
+use super::body::{self, BODY_BYTES_MAX, BadBody, BodyFormat};
 
 /// Longest envelope that is read: a body in base64, with room for headers.
 pub const ENVELOPE_BYTES_MAX: usize = BODY_BYTES_MAX / 3 * 4 + (1 << 20);
@@ -97,7 +97,7 @@ impl Envelope {
     /// Wraps a body, to go straight to a queue.
     pub fn to_queue(
         queue: &str,
-        format: Format,
+        format: BodyFormat,
         body: &Value,
         headers: Map<String, Value>,
         delivery_tag: String,
@@ -147,7 +147,7 @@ impl Envelope {
 
     /// The body as a value.
     pub fn value(&self) -> Result<Value, BadEnvelope> {
-        let format = Format::of(&self.content_type)?;
+        let format = BodyFormat::of(&self.content_type)?;
         let text = ["", "utf-8", "utf8", "us-ascii", "ascii", "binary"];
         let encoding = self.content_encoding.to_ascii_lowercase();
         if !text.contains(&encoding.as_str()) {

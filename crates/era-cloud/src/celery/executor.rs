@@ -22,12 +22,12 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use super::bus::{self, Bus, BusError};
-use super::fence::{Fence, Lead};
-use super::names::{self, Address, BadAddress, CeleryId};
+use super::fence::{Leadership, LeaseFence};
+use super::names::{self, BadRedisAddress, CeleryId, RedisAddress};
 use crate::executor::{Executor, Order, Reports};
 use folders::Folders;
-use known::Known;
-use waiting::Away;
+use known::LaunchesOut;
+use waiting::RedisAway;
 
 /// How long it is until something that Redis refused is tried again.
 const AGAIN: Duration = Duration::from_millis(300);
@@ -36,11 +36,11 @@ const AGAIN: Duration = Duration::from_millis(300);
 #[derive(Clone)]
 pub struct CeleryOptions {
     /// Where Redis is.
-    pub address: Address,
+    pub address: RedisAddress,
     /// The file that keeps by what this site is known there.
     pub site: PathBuf,
     /// By what right launches and orders are given: nothing is, once another server does.
-    pub lead: Arc<dyn Lead>,
+    pub lead: Arc<dyn Leadership>,
 }
 
 /// Why tasks cannot be given to Celery.
@@ -48,7 +48,7 @@ pub struct CeleryOptions {
 pub enum CeleryError {
     /// The address is none.
     #[error(transparent)]
-    Address(#[from] BadAddress),
+    Address(#[from] BadRedisAddress),
     #[error(transparent)]
     Bus(#[from] BusError),
     /// The site's name cannot be kept.
@@ -68,9 +68,9 @@ pub enum CeleryError {
 }
 
 /// The executor.
-pub struct Celery {
+pub struct CeleryExecutor {
     shared: Arc<Shared>,
-    says: mpsc::UnboundedSender<Say>,
+    says: mpsc::UnboundedSender<ExecutorCommand>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -78,16 +78,16 @@ pub struct Celery {
 struct Shared {
     bus: Bus,
     /// Whatever is written goes through it.
-    fence: Fence,
+    fence: LeaseFence,
     site: String,
-    known: Mutex<Known>,
+    known: Mutex<LaunchesOut>,
     folders: Folders,
     /// Nodes that left a launch where it was, as Redis should know them.
     untaken: Mutex<BTreeSet<String>>,
     /// Where others reach what runs on each node, by its worker's word.
     addresses: Mutex<BTreeMap<String, String>>,
     /// Redis, while it is away.
-    away: Mutex<Option<Away>>,
+    away: Mutex<Option<RedisAway>>,
     /// Something that waits is to stop.
     stops: Notify,
     reports: Reports,
@@ -95,13 +95,13 @@ struct Shared {
 
 /// What is to be done, in order.
 #[derive(Debug)]
-enum Say {
+enum ExecutorCommand {
     Order(Box<Order>),
     Acknowledge(TaskId),
 }
 
 impl Shared {
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> std::sync::MutexGuard<'_, LaunchesOut> {
         // It is changed in single steps, each of which leaves it right.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,7 +119,10 @@ impl Shared {
     }
 
     /// Passes reports on; `false` when nobody takes them any more.
-    async fn report(&self, reports: impl IntoIterator<Item = crate::executor::Report>) -> bool {
+    async fn report(
+        &self,
+        reports: impl IntoIterator<Item = crate::executor::ExecutorReport>,
+    ) -> bool {
         for report in reports {
             if self.reports.send(report).await.is_err() {
                 return false;
@@ -129,14 +132,17 @@ impl Shared {
     }
 }
 
-impl Celery {
+impl CeleryExecutor {
     /// Connects, finds what is out already, and goes on until it is dropped. When it returns,
     /// [`Executor::known`] can be asked.
-    pub async fn start(options: CeleryOptions, reports: Reports) -> Result<Celery, CeleryError> {
+    pub async fn start(
+        options: CeleryOptions,
+        reports: Reports,
+    ) -> Result<CeleryExecutor, CeleryError> {
         let bus = Bus::connect(&options.address).await?;
         let site = site(&options.site)?;
         settle_in(&bus, &site).await?;
-        let fence = Fence::new(bus.clone(), names::LAUNCHER, options.lead);
+        let fence = LeaseFence::new(bus.clone(), names::LAUNCHER, options.lead);
         fence.take().await?;
         let known = orders::out(&bus, &site).await?;
         let known = Mutex::new(known);
@@ -156,7 +162,7 @@ impl Celery {
             until_deposed(&shared, nodes::follow(Arc::clone(&shared))),
             until_deposed(&shared, waiting::watch(Arc::clone(&shared))),
         ];
-        Ok(Celery { shared, says, tasks })
+        Ok(CeleryExecutor { shared, says, tasks })
     }
 
     /// Comes back once another server was found to give launches. From then on nothing is written
@@ -165,7 +171,7 @@ impl Celery {
         self.shared.fence.deposed().await;
     }
 
-    fn say(&self, say: Say) {
+    fn say(&self, say: ExecutorCommand) {
         if self.says.send(say).is_err() {
             tracing::error!("an order was given to an executor that has stopped");
         }
@@ -186,13 +192,13 @@ fn until_deposed(
     })
 }
 
-impl Drop for Celery {
+impl Drop for CeleryExecutor {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
-impl Executor for Celery {
+impl Executor for CeleryExecutor {
     fn carry_out(&self, order: Order) {
         // What is out is known at once, also while orders wait for Redis.
         match &order {
@@ -214,12 +220,12 @@ impl Executor for Celery {
             }
             Order::Prolong { .. } | Order::Resize { .. } | Order::Stage(_) => {}
         }
-        self.say(Say::Order(Box::new(order)));
+        self.say(ExecutorCommand::Order(Box::new(order)));
     }
 
     fn acknowledge(&self, task: TaskId) {
         if self.shared.known().has(task) {
-            self.say(Say::Acknowledge(task));
+            self.say(ExecutorCommand::Acknowledge(task));
         }
     }
 

@@ -8,7 +8,7 @@
 //! memory. It takes the place only from whom it saw there before it asked, so that nobody who is
 //! paused in between takes it from a newer one.
 //!
-//! What the lead is, and who has it, is not known here ([`Lead`]).
+//! What the lead is, and who has it, is not known here ([`Leadership`]).
 
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
@@ -34,7 +34,7 @@ static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/t
 static WRITE: LazyLock<Script> = LazyLock::new(|| Script::new(fenced!("lua/write.lua")));
 
 /// What makes a server the one that writes.
-pub trait Lead: Send + Sync {
+pub trait Leadership: Send + Sync {
     /// How often the lead had been taken when this server took it.
     fn generation(&self) -> u64;
 
@@ -43,21 +43,21 @@ pub trait Lead: Send + Sync {
 }
 
 /// The right of one server to write.
-pub struct Fence {
+pub struct LeaseFence {
     bus: Bus,
     key: &'static str,
-    lead: Arc<dyn Lead>,
+    lead: Arc<dyn Leadership>,
     /// The generation, and a word that no other process has.
     name: String,
     /// Set once it was found that another one has it.
     deposed: SetOnce<()>,
 }
 
-impl Fence {
+impl LeaseFence {
     /// The right to write what this key guards. Nothing is asked yet.
-    pub fn new(bus: Bus, key: &'static str, lead: Arc<dyn Lead>) -> Fence {
+    pub fn new(bus: Bus, key: &'static str, lead: Arc<dyn Leadership>) -> LeaseFence {
         let name = format!("{} {}", lead.generation(), random_hex::<8>());
-        Fence { bus, key, lead, name, deposed: SetOnce::new() }
+        LeaseFence { bus, key, lead, name, deposed: SetOnce::new() }
     }
 
     /// Redis, for what only reads.

@@ -11,7 +11,7 @@ use era_core::job::TaskId;
 
 use super::bus::random_hex;
 use crate::executor::Launch;
-use crate::secrets::Secrets;
+use crate::secrets::TaskSecrets;
 
 fn path(folder: &Path, task: TaskId) -> PathBuf {
     folder.join(format!("secrets-p{}-a{}-r{}", task.part, task.attempt, task.rank))
@@ -42,7 +42,7 @@ pub(super) fn take(launch: &mut Launch) -> io::Result<()> {
         return Ok(());
     }
     let text = std::fs::read(path(&launch.spec.folder, launch.task))?;
-    let secrets: Secrets = serde_json::from_slice(&text)?;
+    let secrets: TaskSecrets = serde_json::from_slice(&text)?;
     if secrets.lack_values() || secrets.without_values() != launch.spec.secrets {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "they are not those of the job"));
     }
@@ -74,7 +74,7 @@ mod tests {
         let mut full = launch(1, &["true"]);
         let spec = Arc::make_mut(&mut full.spec);
         spec.folder = folder.path().join("1");
-        spec.secrets = Secrets::new(BTreeMap::from([("A".into(), "open sesame".into())]));
+        spec.secrets = TaskSecrets::new(BTreeMap::from([("A".into(), "open sesame".into())]));
         put(&full).expect("handed over");
         put(&full).expect("again");
         let file = path(&full.spec.folder, full.task);
@@ -85,7 +85,7 @@ mod tests {
         take(&mut bare).expect("taken");
         assert_eq!(bare, full);
         let mut other = full.without_secrets();
-        Arc::make_mut(&mut other.spec).secrets = Secrets::named(&["B".into()]);
+        Arc::make_mut(&mut other.spec).secrets = TaskSecrets::named(&["B".into()]);
         assert!(take(&mut other).is_err(), "it is started with all of its own or not at all");
         remove(&full);
         remove(&full);

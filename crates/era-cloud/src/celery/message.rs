@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::body::Format;
+use super::body::BodyFormat;
 use super::envelope::{BadEnvelope, Envelope};
 
 /// Longest `argsrepr` and `kwargsrepr`, as in Celery.
@@ -212,7 +212,7 @@ impl TaskMessage {
     pub fn wrap(
         &self,
         queue: &str,
-        format: Format,
+        format: BodyFormat,
         priority: Option<u8>,
         delivery_tag: String,
     ) -> Result<Envelope, BadMessage> {
@@ -341,7 +341,7 @@ mod tests {
 
     fn wrapped(headers: Value, body: Value) -> Envelope {
         let Value::Object(headers) = headers else { panic!("headers") };
-        Envelope::to_queue("q", Format::Json, &body, headers, "tag".into()).expect("wrapped")
+        Envelope::to_queue("q", BodyFormat::Json, &body, headers, "tag".into()).expect("wrapped")
     }
 
     #[test]
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(message.headers.timelimit, TimeLimits(Some(9.0), Some(8.0)));
         assert_eq!(message.headers.starts(), Ok(Some(Time(1_794_764_301_016))));
         assert_eq!(message.headers.ends(), Ok(Some(Time(1_794_764_356_016))));
-        let again = message.wrap("q", Format::Json, Some(4), "tag".into()).expect("wrapped");
+        let again = message.wrap("q", BodyFormat::Json, Some(4), "tag".into()).expect("wrapped");
         // 9 and 9.0 are the same limit.
         let mut expected = from_celery();
         expected["timelimit"] = json!([9.0, 8.0]);
@@ -453,7 +453,7 @@ mod tests {
             message.headers.timelimit =
                 TimeLimits(limits.0.map(f64::from), limits.1.map(f64::from));
             message.embed.chain = Some(vec![json!({"task": "next"})]);
-            for format in [Format::Json, Format::Msgpack, Format::Yaml] {
+            for format in [BodyFormat::Json, BodyFormat::Msgpack, BodyFormat::Yaml] {
                 let sent = message.wrap("q", format, Some(priority), "t".into()).expect("wrapped");
                 let bytes = sent.write().expect("written");
                 let got = Envelope::read(&bytes).expect("read");

@@ -5,7 +5,7 @@
 //! [`result`] (what is kept of it). [`bus`] is Redis itself, and thin; [`fence`] says who may write
 //! there for a site.
 //!
-//! On it stand two sides. The executor ([`Celery`]) turns launches into messages and results into
+//! On it stand two sides. The executor ([`CeleryExecutor`]) turns launches into messages and results into
 //! reports. A [`node`] serves one machine: it takes launches by id and runs them through the local
 //! supervisor; a [`worker`] feeds it from the queues, and a Celery worker in Python can do the same
 //! over a socket. Only ERA's own tasks are served here, [`RUN`] and [`EXEC`]; canvases, remote control
@@ -36,7 +36,7 @@ pub mod result;
 mod verdict;
 pub mod worker;
 
-pub use executor::{Celery, CeleryError, CeleryOptions, site};
+pub use executor::{CeleryError, CeleryExecutor, CeleryOptions, site};
 
 /// The task that runs a launch by its id.
 pub const RUN: &str = "era.run";

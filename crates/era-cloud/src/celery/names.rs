@@ -7,7 +7,7 @@ use era_core::job::TaskId;
 use era_core::units::JobId;
 use redis::ConnectionAddr;
 
-use super::result::State;
+use super::result::TaskState;
 
 /// Which site uses this database.
 pub const SITE: &str = "era:site";
@@ -58,7 +58,7 @@ pub fn claim(id: &str) -> String {
 }
 
 /// Is there once a Celery worker has sent what follows such an end of a task.
-pub fn followed(id: &str, status: State) -> String {
+pub fn followed(id: &str, status: TaskState) -> String {
     format!("era:followed:{id}:{status:?}")
 }
 
@@ -101,7 +101,7 @@ pub fn is_site(text: &str) -> bool {
 
 /// Where Redis is, and how patient those who share it are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct RedisAddress {
     /// As a client of Redis reads it.
     pub url: String,
     /// Which database of it.
@@ -116,7 +116,7 @@ pub struct Address {
 
 /// Why an address is none.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum BadAddress {
+pub enum BadRedisAddress {
     /// Another kind of broker.
     #[error(
         "`{0}` is no broker that is known here: write celery://HOST:PORT/DATABASE or redis://…"
@@ -143,45 +143,45 @@ const LEASE: Duration = Duration::from_secs(15);
 /// Celery's own default.
 const VISIBILITY: Duration = Duration::from_secs(3600);
 
-impl Address {
+impl RedisAddress {
     /// Reads `celery://…`, with or without the scheme of Redis behind it, or that alone. Options
     /// stand behind a question mark: `?lease=15&visibility=3600&ca=FILE`.
-    pub fn read(text: &str) -> Result<Address, BadAddress> {
+    pub fn read(text: &str) -> Result<RedisAddress, BadRedisAddress> {
         let rest = text.strip_prefix("celery://").unwrap_or(text);
         let (url, query) = rest.split_once('?').unwrap_or((rest, ""));
         let url = match url.split_once("://") {
             Some(("redis" | "rediss" | "redis+unix" | "unix" | "valkey" | "valkeys", _)) => {
                 url.to_owned()
             }
-            Some((scheme, _)) => return Err(BadAddress::Scheme(scheme.to_owned())),
+            Some((scheme, _)) => return Err(BadRedisAddress::Scheme(scheme.to_owned())),
             None if text.starts_with("celery://") => format!("redis://{url}"),
-            None => return Err(BadAddress::Scheme(shown(text))),
+            None => return Err(BadRedisAddress::Scheme(shown(text))),
         };
         let (lease, visibility) = (LEASE, VISIBILITY);
-        let mut address = Address { url, database: 0, lease, visibility, authority: None };
+        let mut address = RedisAddress { url, database: 0, lease, visibility, authority: None };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             address.option(pair)?;
         }
         let info = redis::IntoConnectionInfo::into_connection_info(address.url.as_str())
-            .map_err(|e| BadAddress::Url(e.to_string()))?;
+            .map_err(|e| BadRedisAddress::Url(e.to_string()))?;
         address.database = info.redis_settings().db();
         if address.authority.is_some() && !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
-            return Err(BadAddress::NothingEncrypted);
+            return Err(BadRedisAddress::NothingEncrypted);
         }
         Ok(address)
     }
 
-    fn option(&mut self, pair: &str) -> Result<(), BadAddress> {
+    fn option(&mut self, pair: &str) -> Result<(), BadRedisAddress> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let within = |name: &'static str, least: u64, most: u64| {
             let seconds = value.parse::<u64>().ok().filter(|s| (least..=most).contains(s));
-            seconds.map(Duration::from_secs).ok_or(BadAddress::Range(name, least, most))
+            seconds.map(Duration::from_secs).ok_or(BadRedisAddress::Range(name, least, most))
         };
         match name {
             "lease" => self.lease = within("lease", 1, 3600)?,
             "visibility" => self.visibility = within("visibility", 1, 30 * 86_400)?,
             "ca" if !value.is_empty() => self.authority = Some(value.into()),
-            _ => return Err(BadAddress::Option(name.to_owned())),
+            _ => return Err(BadRedisAddress::Option(name.to_owned())),
         }
         Ok(())
     }
@@ -244,21 +244,21 @@ mod tests {
 
     #[test]
     fn addresses_are_read_with_their_options() {
-        let plain = Address::read("celery://localhost:6390/2").expect("read");
+        let plain = RedisAddress::read("celery://localhost:6390/2").expect("read");
         assert_eq!((plain.url.as_str(), plain.database), ("redis://localhost:6390/2", 2));
         assert_eq!(plain.lease, Duration::from_secs(15));
-        let nested = Address::read("celery://redis://localhost/1?lease=5&visibility=60");
+        let nested = RedisAddress::read("celery://redis://localhost/1?lease=5&visibility=60");
         let nested = nested.expect("read");
         assert_eq!((nested.database, nested.lease), (1, Duration::from_secs(5)));
         assert_eq!(nested.visibility, Duration::from_secs(60));
-        let vouched = Address::read("celery://rediss://localhost/1?ca=/etc/era/ca.pem");
+        let vouched = RedisAddress::read("celery://rediss://localhost/1?ca=/etc/era/ca.pem");
         let authority = vouched.expect("read").authority;
         assert_eq!(authority.as_deref(), Some("/etc/era/ca.pem".as_ref()));
     }
 
     #[test]
     fn a_wrong_address_says_what_is_wrong() {
-        let refused = |text: &str| Address::read(text).expect_err(text).to_string();
+        let refused = |text: &str| RedisAddress::read(text).expect_err(text).to_string();
         assert!(refused("amqp://localhost").contains("no broker that is known"));
         assert!(refused("localhost").contains("celery://HOST"));
         assert!(refused("ada:s3cret@localhost").contains("`***@localhost` is no broker"));
@@ -270,9 +270,10 @@ mod tests {
 
     #[test]
     fn a_password_is_never_shown() {
-        let address = Address::read("celery://:secret@localhost:6379/0").expect("read");
+        let address = RedisAddress::read("celery://:secret@localhost:6379/0").expect("read");
         assert_eq!(address.shown(), "redis://***@localhost:6379/0");
-        let wrong = Address::read("celery://amqp://u:secret@localhost").expect_err("no broker");
+        let wrong =
+            RedisAddress::read("celery://amqp://u:secret@localhost").expect_err("no broker");
         assert!(!wrong.to_string().contains("secret"));
     }
 }

@@ -26,17 +26,17 @@ use tokio::task::JoinHandle;
 use super::bus::{self, Bus, BusError};
 use super::handed;
 use super::names::{self, CeleryId};
-use super::outcome::{Ended, started_meta};
+use super::outcome::{TaskEnd, started_meta};
 use super::result;
 use super::verdict;
 use crate::docker::DockerError;
-use crate::executor::{Ending, FoundNode, Launch, Order, Report};
+use crate::executor::{Ending, ExecutorReport, FoundNode, Launch, Order};
 use crate::local::LocalError;
 use behind::Behind;
 pub use behind::Runs;
 use claim::Claims;
-pub use claim::{Heard, Ran};
-pub use exec::{Exec, Limits};
+pub use claim::{CommandAck, CommandOutcome};
+pub use exec::{Exec, ExecLimits};
 pub(super) use heart::renew_messages;
 use running::Running;
 
@@ -93,16 +93,16 @@ pub enum NodeError {
 
 /// What becomes of a launch that a node is told to run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Run {
+pub enum LaunchOutcome {
     /// It came to its end here, and its result is kept.
-    Ended(Ended),
+    Ended(TaskEnd),
     /// It must not start: it is over, or was called off.
     Over,
 }
 
 /// A machine at work. A clone shares.
 #[derive(Clone)]
-pub struct Node {
+pub struct CeleryNode {
     inner: Arc<Inner>,
 }
 
@@ -134,9 +134,9 @@ impl Drop for Inner {
     }
 }
 
-impl Node {
+impl CeleryNode {
     /// Reaches what runs tasks here, finds out what runs already, and begins to serve.
-    pub async fn start(options: NodeOptions, bus: Bus) -> Result<Node, NodeError> {
+    pub async fn start(options: NodeOptions, bus: Bus) -> Result<CeleryNode, NodeError> {
         let NodeOptions { found, folder, runs } = options;
         let lock = adopt::lock(&folder)?;
         let generation = adopt::generation(&folder)?;
@@ -157,7 +157,7 @@ impl Node {
             _lock: lock,
             tasks: Mutex::new(Vec::new()),
         };
-        let node = Node { inner: Arc::new(inner) };
+        let node = CeleryNode { inner: Arc::new(inner) };
         node.adopt().await?;
         node.join_patiently().await?;
         node.restore_abandoned().await;
@@ -165,10 +165,10 @@ impl Node {
         Ok(node)
     }
 
-    fn spawn(&self, told: mpsc::Receiver<Report>) {
+    fn spawn(&self, told: mpsc::Receiver<ExecutorReport>) {
         // Each holds the node weakly between two turns, so that a node that is dropped ends.
         let weak = Arc::downgrade(&self.inner);
-        let again = move || weak.upgrade().map(|inner| Node { inner });
+        let again = move || weak.upgrade().map(|inner| CeleryNode { inner });
         let mut tasks = self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.push(tokio::spawn(heart::beat(again.clone())));
         tasks.push(tokio::spawn(orders::follow(again.clone())));
@@ -246,8 +246,8 @@ impl Node {
 
     /// Runs the launch of this id, once, and says how it ended. Asked again, it waits for the same
     /// run.
-    pub async fn run(&self, id: &str) -> Run {
-        let Some(celery) = CeleryId::read(id) else { return Run::Over };
+    pub async fn run(&self, id: &str) -> LaunchOutcome {
+        let Some(celery) = CeleryId::read(id) else { return LaunchOutcome::Over };
         loop {
             let (first, ended) = self.running().wait(celery.task, Some(id));
             if !first {
@@ -267,7 +267,7 @@ impl Node {
                     Ok(_) => {
                         // Whoever gave it up may not have lived to say so.
                         tracing::info!(id, "a launch was given up before it began");
-                        let lost = Ended::Lost("given-up".to_owned());
+                        let lost = TaskEnd::Lost("given-up".to_owned());
                         settle(self.clone(), celery.task, lost).await;
                         return self.end_of(ended).await;
                     }
@@ -281,7 +281,7 @@ impl Node {
                 },
                 Ok(Claim::Over) => {
                     self.running().forget(celery.task);
-                    return Run::Over;
+                    return LaunchOutcome::Over;
                 }
                 Ok(Claim::NoLease) => {
                     self.running().forget(celery.task);
@@ -297,11 +297,11 @@ impl Node {
         }
     }
 
-    async fn end_of(&self, mut ended: watch::Receiver<Option<Ended>>) -> Run {
+    async fn end_of(&self, mut ended: watch::Receiver<Option<TaskEnd>>) -> LaunchOutcome {
         match ended.wait_for(Option::is_some).await {
-            Ok(ended) => ended.clone().map_or(Run::Over, Run::Ended),
+            Ok(ended) => ended.clone().map_or(LaunchOutcome::Over, LaunchOutcome::Ended),
             // Forgotten without an end: it did not begin.
-            Err(_) => Run::Over,
+            Err(_) => LaunchOutcome::Over,
         }
     }
 
@@ -400,11 +400,14 @@ enum Claim {
 }
 
 /// Handles what the supervisor reports until the node is gone.
-async fn take_reports(again: impl Fn() -> Option<Node>, mut told: mpsc::Receiver<Report>) {
+async fn take_reports(
+    again: impl Fn() -> Option<CeleryNode>,
+    mut told: mpsc::Receiver<ExecutorReport>,
+) {
     while let Some(report) = told.recv().await {
         let Some(node) = again() else { return };
         match report {
-            Report::Started { task, at, prepared } => {
+            ExecutorReport::Started { task, at, prepared } => {
                 let id = node.running().started(task, at, prepared);
                 if let Some(id) = id {
                     let meta = started_meta(&id, node.name(), at, prepared);
@@ -414,34 +417,34 @@ async fn take_reports(again: impl Fn() -> Option<Node>, mut told: mpsc::Receiver
                     }
                 }
             }
-            Report::Exited { task, at, code, ending } => {
+            ExecutorReport::Exited { task, at, code, ending } => {
                 let ended = node.running().outcome(task, at, code, ending);
                 tokio::spawn(settle(node, task, ended));
             }
-            Report::Lost { task, reason } => {
-                tokio::spawn(settle(node, task, Ended::Lost(reason)));
+            ExecutorReport::Lost { task, reason } => {
+                tokio::spawn(settle(node, task, TaskEnd::Lost(reason)));
             }
-            Report::Checkpointed { task, .. }
-            | Report::GpusIdle { task }
-            | Report::Samples { task, .. } => {
+            ExecutorReport::Checkpointed { task, .. }
+            | ExecutorReport::GpusIdle { task }
+            | ExecutorReport::Samples { task, .. } => {
                 let ours = node.running().id(task).is_some();
                 if ours {
                     orders::tell(&node, &report).await;
                 }
             }
             // What this node is, it tells by itself.
-            Report::Node(_)
-            | Report::NodeLost { .. }
-            | Report::NodeDrained { .. }
-            | Report::NodeResumed { .. }
-            | Report::NodesAre { .. } => {}
+            ExecutorReport::Node(_)
+            | ExecutorReport::NodeLost { .. }
+            | ExecutorReport::NodeDrained { .. }
+            | ExecutorReport::NodeResumed { .. }
+            | ExecutorReport::NodesAre { .. } => {}
         }
     }
 }
 
 /// Keeps the end of a task until Redis has it, and only then lets the supervisor forget it. A task
 /// that no launch describes is told to those who wait for it here, and to nobody else.
-async fn settle(node: Node, task: TaskId, ended: Ended) {
+async fn settle(node: CeleryNode, task: TaskId, ended: TaskEnd) {
     let id = node.running().id(task);
     if let Some(id) = id {
         let meta = ended.meta(&id, bus::now());

@@ -15,7 +15,7 @@ const RESULT_BYTES_MAX: usize = 16 << 20;
 /// How far a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum State {
+pub enum TaskState {
     /// Nobody knows it.
     Pending,
     /// A worker has it.
@@ -36,9 +36,10 @@ pub enum State {
 }
 
 /// The states that nothing follows.
-pub const FINAL: [State; 4] = [State::Success, State::Failure, State::Revoked, State::Rejected];
+pub const FINAL: [TaskState; 4] =
+    [TaskState::Success, TaskState::Failure, TaskState::Revoked, TaskState::Rejected];
 
-impl State {
+impl TaskState {
     /// Whether nothing follows it.
     pub fn is_final(self) -> bool {
         FINAL.contains(&self)
@@ -54,7 +55,7 @@ impl State {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     /// How far it is.
-    pub status: State,
+    pub status: TaskState,
     /// What it returned, or what went wrong.
     #[serde(default)]
     pub result: Value,
@@ -77,19 +78,19 @@ pub struct Meta {
 impl Meta {
     /// A task that runs.
     pub fn started(task_id: &str, result: Value) -> Meta {
-        Meta::new(task_id, State::Started, result, None)
+        Meta::new(task_id, TaskState::Started, result, None)
     }
 
     /// A task that went well.
     pub fn success(task_id: &str, result: Value, at: Time) -> Meta {
-        Meta::new(task_id, State::Success, result, Some(at))
+        Meta::new(task_id, TaskState::Success, result, Some(at))
     }
 
     /// A task that failed, as an exception of Python.
     pub fn failure(task_id: &str, kind: (&str, &str), message: &str, at: Time) -> Meta {
         let (module, name) = kind;
         let exception = json!({ "exc_type": name, "exc_message": [message], "exc_module": module });
-        Meta::new(task_id, State::Failure, exception, Some(at))
+        Meta::new(task_id, TaskState::Failure, exception, Some(at))
     }
 
     /// A task that was called off.
@@ -99,10 +100,10 @@ impl Meta {
             "exc_message": [why],
             "exc_module": "celery.exceptions",
         });
-        Meta::new(task_id, State::Revoked, exception, Some(at))
+        Meta::new(task_id, TaskState::Revoked, exception, Some(at))
     }
 
-    fn new(task_id: &str, status: State, result: Value, done: Option<Time>) -> Meta {
+    fn new(task_id: &str, status: TaskState, result: Value, done: Option<Time>) -> Meta {
         Meta {
             status,
             result,
@@ -161,7 +162,7 @@ mod tests {
     fn what_celery_kept_is_read() {
         let text = br#"{"status": "FAILURE", "result": {"exc_type": "ValueError", "exc_message": ["no", 3], "exc_module": "builtins"}, "traceback": "Traceback", "children": [], "date_done": "2026-11-15T17:38:21.048864+00:00", "group_id": "g", "task_id": "x"}"#;
         let meta = Meta::read(text).expect("a result");
-        assert_eq!(meta.status, State::Failure);
+        assert_eq!(meta.status, TaskState::Failure);
         assert_eq!(meta.exception(), ("ValueError".into(), "no 3".into()));
         assert_eq!(meta.rest["group_id"], "g");
         assert!(meta.status.is_final());
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn states_that_tasks_make_up_are_not_final() {
         let meta = Meta::read(br#"{"status": "PROGRESS", "result": {"done": 3}}"#).expect("read");
-        assert_eq!(meta.status, State::Other);
+        assert_eq!(meta.status, TaskState::Other);
         assert!(!meta.status.is_final());
         assert_eq!(Meta::read(b"not JSON"), None);
     }

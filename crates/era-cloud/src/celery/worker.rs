@@ -1,4 +1,4 @@
-//! A worker that takes messages from the queues and has its [`Node`] run them.
+//! A worker that takes messages from the queues and has its [`CeleryNode`] run them.
 //!
 //! It serves ERA's own tasks, as a Celery worker would: messages are held until they are served,
 //! results are kept where Celery's clients look, `eta`, `expires` and time limits count. What it
@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::bus::{BLOCK_TIME, Bus, BusError, Taken};
-use super::node::{AGAIN, Node};
+use super::bus::{BLOCK_TIME, Bus, BusError, Delivery};
+use super::node::{AGAIN, CeleryNode};
 use super::queue;
 
 /// Most messages that are taken in one step.
@@ -33,7 +33,7 @@ pub struct Worker {
 }
 
 pub(super) struct Inner {
-    pub(super) node: Node,
+    pub(super) node: CeleryNode,
     /// For messages of the shared queue: how many of them may be served at once.
     places: Arc<Semaphore>,
     /// The tags of messages that are held.
@@ -46,7 +46,7 @@ pub(super) struct Inner {
 
 impl Worker {
     /// Begins to take messages: of the shared queue, so many at once.
-    pub fn start(node: Node, concurrency: usize) -> Worker {
+    pub fn start(node: CeleryNode, concurrency: usize) -> Worker {
         let inner = Arc::new(Inner {
             places: Arc::new(Semaphore::new(concurrency)),
             held: Mutex::default(),
@@ -65,7 +65,7 @@ impl Worker {
     }
 
     /// The node that it feeds.
-    pub fn node(&self) -> &Node {
+    pub fn node(&self) -> &CeleryNode {
         &self.inner.node
     }
 
@@ -164,7 +164,7 @@ async fn pop(
 }
 
 /// Records a message that was popped, however long Redis takes to come back.
-async fn hold_patiently(worker: &Inner, keys: &[String], key: &str, raw: &[u8]) -> Vec<Taken> {
+async fn hold_patiently(worker: &Inner, keys: &[String], key: &str, raw: &[u8]) -> Vec<Delivery> {
     loop {
         match worker.bus().take(keys, 1, worker.node.name(), Some((key, raw))).await {
             Ok(taken) => return taken,
@@ -176,7 +176,7 @@ async fn hold_patiently(worker: &Inner, keys: &[String], key: &str, raw: &[u8]) 
     }
 }
 
-async fn begin(worker: &Arc<Inner>, message: Taken, counted: bool, tasks: &mut JoinSet<()>) {
+async fn begin(worker: &Arc<Inner>, message: Delivery, counted: bool, tasks: &mut JoinSet<()>) {
     if message.tag.is_empty() {
         tracing::warn!(key = message.key, "what is no message was put with the dead");
         return;

@@ -23,7 +23,7 @@ const ADDRESS_MAX: usize = 4096;
 
 /// An engine's address with what is said beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct EngineAddress {
     /// How it is reached.
     pub endpoint: Endpoint,
     /// The image of jobs that name none.
@@ -73,15 +73,15 @@ pub enum Volumes {
 /// What is wrong with an address.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{address}` is no engine: {problem}")]
-pub struct BadAddress {
+pub struct BadEngineAddress {
     address: String,
     problem: String,
 }
 
-impl Address {
+impl EngineAddress {
     /// Reads an address.
-    pub fn parse(text: &str) -> Result<Address, BadAddress> {
-        read(text).map_err(|problem| BadAddress { address: shown(text), problem })
+    pub fn parse(text: &str) -> Result<EngineAddress, BadEngineAddress> {
+        read(text).map_err(|problem| BadEngineAddress { address: shown(text), problem })
     }
 }
 
@@ -105,7 +105,7 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-fn read(text: &str) -> Result<Address, String> {
+fn read(text: &str) -> Result<EngineAddress, String> {
     if text.len() > ADDRESS_MAX {
         return Err(format!("it is longer than {ADDRESS_MAX} characters"));
     }
@@ -114,7 +114,7 @@ fn read(text: &str) -> Result<Address, String> {
     if place.contains('@') {
         return Err("an engine takes no user or password: use `tls=DIR`".into());
     }
-    let mut address = Address {
+    let mut address = EngineAddress {
         endpoint: endpoint(place)?,
         image: None,
         volumes: Volumes::Bind,
@@ -223,12 +223,12 @@ mod tests {
     use super::*;
 
     fn problem(text: &str) -> String {
-        Address::parse(text).expect_err(text).to_string()
+        EngineAddress::parse(text).expect_err(text).to_string()
     }
 
     #[test]
     fn a_socket_a_host_and_the_usual_place_are_understood() {
-        let endpoint = |text| Address::parse(text).expect(text).endpoint;
+        let endpoint = |text| EngineAddress::parse(text).expect(text).endpoint;
         assert_eq!(endpoint("docker://"), Endpoint::Unix(USUAL_SOCKET.into()));
         assert_eq!(endpoint("docker:///tmp/x"), Endpoint::Unix("/tmp/x".into()));
         let tcp = |tls| Endpoint::Tcp { host: "m:2375".into(), tls };
@@ -249,7 +249,7 @@ mod tests {
             "docker://m:2376?tls=/certs",
             "docker://m:2375?insecure-plain=yes",
         ] {
-            assert!(Address::parse(text).is_ok(), "{text}");
+            assert!(EngineAddress::parse(text).is_ok(), "{text}");
         }
         assert!(problem("docker://m:2375?insecure-plain=no").contains("`yes` or left out"));
     }
@@ -258,13 +258,13 @@ mod tests {
     fn what_stands_behind_the_question_mark_is_understood() {
         let text = "docker:///s?image=a/b:1&volumes=nfs:10.0.0.1:/srv/era/&registry=r:5000/era&\
                     registry-auth=/etc/era/registry";
-        let address = Address::parse(text).expect(text);
+        let address = EngineAddress::parse(text).expect(text);
         assert_eq!(address.image.as_deref(), Some("a/b:1"));
         let nfs = Volumes::Nfs { server: "10.0.0.1".into(), export: "/srv/era".into() };
         assert_eq!(address.volumes, nfs);
         assert_eq!(address.registry.as_deref(), Some("r:5000/era"));
         assert_eq!(address.registry_auth, Some("/etc/era/registry".into()));
-        let address = Address::parse("docker://?volumes=local:era-files").expect("a volume");
+        let address = EngineAddress::parse("docker://?volumes=local:era-files").expect("a volume");
         assert_eq!(address.volumes, Volumes::Local { name: "era-files".into() });
     }
 

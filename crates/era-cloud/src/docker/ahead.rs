@@ -9,9 +9,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::begin::{Hand, Problem};
+use super::begin::{LaunchContext, Problem};
 use super::failure::DockerError;
-use super::instance::{Instance, Seen};
+use super::instance::{Instance, InstanceState};
 use super::names;
 use crate::executor::Launch;
 
@@ -25,7 +25,7 @@ const CPU_MILLI: u32 = 100;
 const MEMORY_BYTES: u64 = 64 << 20;
 const PROCESSES: u32 = 4;
 
-impl Hand {
+impl LaunchContext {
     /// Brings what a launch will need to its node.
     pub(super) async fn stage(self, launch: Launch) {
         self.stage_within(&launch, PULL_TIME).await;
@@ -69,11 +69,13 @@ impl Hand {
         loop {
             match self.engine.seen(&instance.name).await? {
                 // It was tried, so the image is there.
-                Some(Seen::Failed(why)) if why.contains(&instance.command[0]) => return Ok(()),
-                Some(Seen::Failed(why)) => {
+                Some(InstanceState::Failed(why)) if why.contains(&instance.command[0]) => {
+                    return Ok(());
+                }
+                Some(InstanceState::Failed(why)) => {
                     return Err(DockerError::of_start(&self.engine.place, image, &why).into());
                 }
-                Some(Seen::Runs) => return Ok(()),
+                Some(InstanceState::Runs) => return Ok(()),
                 Some(seen) if seen.is_over() => return Ok(()),
                 _ => tokio::time::sleep(LOOK).await,
             }
@@ -118,18 +120,18 @@ impl Hand {
 #[cfg(test)]
 mod tests {
     use super::super::address::Volumes;
-    use super::super::engine::Engine;
+    use super::super::engine::DockerEngine;
     use super::super::fake::Fake;
     use super::super::lease::LeaseTimes;
     use super::super::swarm;
-    use super::super::task::House;
+    use super::super::task::TaskDefaults;
     use super::*;
     use crate::isolate::Isolation;
     use serde_json::json;
 
-    fn hand(engine: Engine, data: std::path::PathBuf) -> Hand {
-        Hand {
-            house: House {
+    fn hand(engine: DockerEngine, data: std::path::PathBuf) -> LaunchContext {
+        LaunchContext {
+            house: TaskDefaults {
                 site: engine.site().clone(),
                 volumes: Volumes::Bind,
                 outside: data.clone(),

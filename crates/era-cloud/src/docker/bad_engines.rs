@@ -7,8 +7,8 @@ use era_core::units::Span;
 use serde_json::{Value, json};
 
 use super::fake::Fake;
-use super::{Docker, DockerError, DockerOptions, Seen};
-use crate::executor::{Ending, Executor, Order, Report};
+use super::{DockerError, DockerExecutor, DockerOptions, InstanceState};
+use crate::executor::{Ending, Executor, ExecutorReport, Order};
 use crate::log::{LogReader, Only};
 use crate::shim::tests::launch;
 
@@ -26,19 +26,20 @@ async fn an_engine_that_is_too_old_says_what_it_speaks_and_what_to_install() {
 }
 
 /// What the log of a task says that this engine does not start, and how that ended.
-async fn said_of_a_start(fake: &Fake) -> (String, Report) {
+async fn said_of_a_start(fake: &Fake) -> (String, ExecutorReport) {
     let (tell, mut reports) = tokio::sync::mpsc::channel(64);
     let data = fake.data();
     std::fs::create_dir_all(&data).expect("a folder");
     let options =
         DockerOptions { address: fake.address(), data: data.clone(), fence: Span::from_s(30) };
-    let docker = Docker::start(options, tell).await.expect("an executor");
+    let docker = DockerExecutor::start(options, tell).await.expect("an executor");
     let mut launch = launch(7, &["true"]);
     std::sync::Arc::make_mut(&mut launch.spec).folder = data.join("jobs/7");
     docker.carry_out(Order::Launch(launch));
     let ended = async {
         loop {
-            if let Some(over @ (Report::Exited { .. } | Report::Lost { .. })) = reports.recv().await
+            if let Some(over @ (ExecutorReport::Exited { .. } | ExecutorReport::Lost { .. })) =
+                reports.recv().await
             {
                 return over;
             }
@@ -48,9 +49,9 @@ async fn said_of_a_start(fake: &Fake) -> (String, Report) {
     (said_in(&data.join("jobs/7/logs")), ended)
 }
 
-fn reason(report: &Report) -> &str {
+fn reason(report: &ExecutorReport) -> &str {
     match report {
-        Report::Lost { reason, .. } => reason,
+        ExecutorReport::Lost { reason, .. } => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -93,16 +94,16 @@ async fn an_engine_that_goes_away_is_a_lost_node_and_what_waits_for_it_is_given_
     let options =
         DockerOptions { address: fake.address(), data: data.clone(), fence: Span::from_s(30) };
     let place = fake.address().endpoint.to_string();
-    let docker = Docker::start(options, tell).await.expect("an executor");
+    let docker = DockerExecutor::start(options, tell).await.expect("an executor");
     let of = |job| {
         let mut launch = launch(job, &["true"]);
         launch.task.job = era_core::units::JobId(job);
         std::sync::Arc::make_mut(&mut launch.spec).folder = data.join(format!("jobs/{job}"));
         launch
     };
-    let all = Some(Report::NodesAre { names: vec!["machine".into()] });
+    let all = Some(ExecutorReport::NodesAre { names: vec!["machine".into()] });
     assert_eq!(reports.recv().await, all);
-    assert!(matches!(reports.recv().await, Some(Report::Node(_))));
+    assert!(matches!(reports.recv().await, Some(ExecutorReport::Node(_))));
     fake.stop_listening();
     let (waits, cancelled) = (of(1), of(2));
     docker.carry_out(Order::Launch(waits.clone()));
@@ -112,14 +113,14 @@ async fn an_engine_that_goes_away_is_a_lost_node_and_what_waits_for_it_is_given_
     docker.carry_out(Order::Stop { task: cancelled.task, until });
     // What is called off is over at once, and nobody waits for the engine to say so.
     let first = tokio::time::timeout(Duration::from_secs(10), reports.recv()).await;
-    let Ok(Some(Report::Exited { task, ending, .. })) = first else { panic!("{first:?}") };
+    let Ok(Some(ExecutorReport::Exited { task, ending, .. })) = first else { panic!("{first:?}") };
     assert_eq!((task, ending), (cancelled.task, Ending::Stopped));
     let mut lost = Vec::new();
     while lost.len() < 2 {
         let next = tokio::time::timeout(Duration::from_secs(120), reports.recv()).await;
         match next.expect("in time").expect("a report") {
-            Report::NodeLost { name } => lost.push(name),
-            Report::Lost { task, reason } => lost.push(format!("{} {reason}", task.job.0)),
+            ExecutorReport::NodeLost { name } => lost.push(name),
+            ExecutorReport::Lost { task, reason } => lost.push(format!("{} {reason}", task.job.0)),
             _ => {}
         }
     }
@@ -143,7 +144,7 @@ async fn an_image_that_does_not_exist_is_named_with_what_the_registry_answered_a
         _ => None,
     });
     let (log, over) = said_of_a_start(&without).await;
-    assert!(matches!(over, Report::Exited { ending: Ending::NotStarted, .. }), "{over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { ending: Ending::NotStarted, .. }), "{over:?}");
     let pulls = without.asked().iter().filter(|one| *one == "POST /images/create").count();
     assert_eq!(pulls, 1, "it is not asked for again");
     let place = without.address().endpoint.to_string();
@@ -169,7 +170,7 @@ async fn a_registry_that_is_away_is_asked_again_for_a_while_and_then_the_task_ha
         _ => None,
     });
     let (log, over) = said_of_a_start(&cut).await;
-    assert!(matches!(over, Report::Exited { code: 126, .. }), "{over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { code: 126, .. }), "{over:?}");
     for words in [
         "the task waits to be started: image `torch:2.9` could not be had by the engine",
         "the task was not started: image `torch:2.9` could not be had by the engine",
@@ -213,7 +214,7 @@ async fn a_launch_on_a_node_that_is_not_there_is_lost_and_one_that_is_needs_no_l
     let options =
         DockerOptions { address: swarm.address(), data: data.clone(), fence: Span::from_s(30) };
     let (tell, mut reports) = tokio::sync::mpsc::channel(64);
-    let docker = Docker::start(options, tell).await.expect("an executor");
+    let docker = DockerExecutor::start(options, tell).await.expect("an executor");
     let on = |job, name: &str, gpus: &[u8]| {
         let mut launch = launch(job, &["true"]);
         launch.task.job = era_core::units::JobId(job);
@@ -230,10 +231,10 @@ async fn a_launch_on_a_node_that_is_not_there_is_lost_and_one_that_is_needs_no_l
     while lost.len() < 2 {
         let next = tokio::time::timeout(Duration::from_secs(60), reports.recv()).await;
         match next.expect("in time").expect("a report") {
-            over @ Report::Lost { task, .. } => {
+            over @ ExecutorReport::Lost { task, .. } => {
                 lost.push(format!("{} {}", task.job.0, reason(&over)));
             }
-            Report::Exited { task, code, .. } => panic!("{task} exited with {code}"),
+            ExecutorReport::Exited { task, code, .. } => panic!("{task} exited with {code}"),
             _ => {}
         }
     }
@@ -257,7 +258,7 @@ async fn a_launch_is_kept_with_the_node_that_it_is_on_wherever_it_was_staged() {
     let options =
         DockerOptions { address: without.address(), data: data.clone(), fence: Span::from_s(30) };
     let (tell, mut reports) = tokio::sync::mpsc::channel(64);
-    let docker = Docker::start(options, tell).await.expect("an executor");
+    let docker = DockerExecutor::start(options, tell).await.expect("an executor");
     let mut launch = launch(7, &["true"]);
     std::sync::Arc::make_mut(&mut launch.spec).folder = data.join("jobs/7");
     launch.node_name = "a".into();
@@ -272,7 +273,7 @@ async fn a_launch_is_kept_with_the_node_that_it_is_on_wherever_it_was_staged() {
     assert_eq!(shared.launch().expect("kept").node_name, "a");
     launch.node_name = "b".into();
     docker.carry_out(Order::Launch(launch));
-    while !matches!(reports.recv().await, Some(Report::Exited { .. })) {}
+    while !matches!(reports.recv().await, Some(ExecutorReport::Exited { .. })) {}
     assert_eq!(shared.launch().expect("kept").node_name, "b");
 }
 
@@ -298,7 +299,7 @@ async fn a_task_whose_service_was_removed_is_seen_until_its_container_is_gone() 
     let engine = swarm.connect().await.expect("an engine");
     let seen = engine.list().await.expect("listed");
     let seen: Vec<_> = seen.iter().map(|one| (one.task.rank, one.state.clone())).collect();
-    assert_eq!(seen, [(0, Seen::Runs)]);
+    assert_eq!(seen, [(0, InstanceState::Runs)]);
 }
 
 #[tokio::test]
@@ -309,7 +310,7 @@ async fn an_attempt_that_is_to_be_launched_after_a_newer_one_is_told_to_be_lost(
     let options =
         DockerOptions { address: idle.address(), data: data.clone(), fence: Span::from_s(30) };
     let (tell, mut reports) = tokio::sync::mpsc::channel(64);
-    let docker = Docker::start(options, tell).await.expect("an executor");
+    let docker = DockerExecutor::start(options, tell).await.expect("an executor");
     let attempt = |attempt| {
         let mut launch = launch(7, &["true"]);
         launch.task.attempt = attempt;
@@ -319,8 +320,10 @@ async fn an_attempt_that_is_to_be_launched_after_a_newer_one_is_told_to_be_lost(
     let mut lost = async || loop {
         let next = tokio::time::timeout(Duration::from_secs(60), reports.recv()).await;
         match next.expect("an answer in time").expect("a report") {
-            over @ Report::Lost { task, .. } => return (task.attempt, reason(&over).to_owned()),
-            Report::Started { task, .. } => panic!("{task} started"),
+            over @ ExecutorReport::Lost { task, .. } => {
+                return (task.attempt, reason(&over).to_owned());
+            }
+            ExecutorReport::Started { task, .. } => panic!("{task} started"),
             _ => {}
         }
     };

@@ -11,12 +11,12 @@ use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 
 use super::building;
-use super::engine::Engine;
+use super::engine::DockerEngine;
 use super::failure::DockerError;
 use super::follow::LogTail;
 use super::held::AWAY_PATIENCE;
 use super::images::{Build, CODE, Context};
-use super::task::{self, Chosen, House};
+use super::task::{self, Chosen, TaskDefaults};
 use crate::executor::{Launch, Staged};
 use crate::task::Unready;
 
@@ -54,9 +54,9 @@ pub(super) enum Problem {
 
 /// What a launch is carried out with.
 #[derive(Clone)]
-pub(super) struct Hand {
-    pub(super) engine: Engine,
-    pub(super) house: House,
+pub(super) struct LaunchContext {
+    pub(super) engine: DockerEngine,
+    pub(super) house: TaskDefaults,
     /// The image of jobs that name none.
     pub(super) image: Option<String>,
     /// The engine's id of the node, if it has ids.
@@ -80,7 +80,7 @@ impl Problem {
     }
 }
 
-impl Hand {
+impl LaunchContext {
     /// Carries out a launch, trying again while the engine cannot be reached, for as long as an
     /// engine may be away. That it waits is in the task's log.
     pub(super) async fn begin(self, launch: Launch) -> Result<(), Problem> {

@@ -24,11 +24,11 @@ use bollard::query_parameters::{
 use era_core::job::TaskId;
 use futures_util::{Stream, StreamExt};
 
-use super::address::{Address, Endpoint, Volumes};
+use super::address::{Endpoint, EngineAddress, Volumes};
 use super::failure::DockerError;
 use super::images::Registry;
-use super::instance::{EngineNode, Instance, Seen, Sighting, Volume};
-use super::names::{self, Site};
+use super::instance::{EngineNode, Instance, InstanceState, InstanceStatus, Volume};
+use super::names::{self, SiteId};
 use super::{plain, swarm};
 
 /// The oldest API that has all that is needed: Docker 20.10.
@@ -41,11 +41,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// An engine that was reached.
 #[derive(Clone)]
-pub struct Engine {
+pub struct DockerEngine {
     pub(super) api: Api,
     /// Where it is, as users read it.
     pub(super) place: String,
-    site: Site,
+    site: SiteId,
     is_swarm: bool,
     id: Option<String>,
     host: String,
@@ -60,9 +60,12 @@ pub struct Engine {
 /// Lines of a log as they come: whether an error stream's, and the bytes.
 pub(super) type LogLines = Pin<Box<dyn Stream<Item = Result<(bool, Vec<u8>), DockerError>> + Send>>;
 
-impl Engine {
+impl DockerEngine {
     /// Reaches an engine, and finds out what it is.
-    pub async fn connect(address: &Address, site: Site) -> Result<Engine, DockerError> {
+    pub async fn connect(
+        address: &EngineAddress,
+        site: SiteId,
+    ) -> Result<DockerEngine, DockerError> {
         let place = address.endpoint.to_string();
         let failed = |error| DockerError::of(&place, "answer", error);
         let api = open(&address.endpoint).map_err(failed)?;
@@ -86,14 +89,17 @@ impl Engine {
         let id = id.filter(|id| !id.is_empty());
         let registry = Registry::of(address)?;
         let making = Arc::default();
-        Ok(Engine { api, place, site, is_swarm, id, host, only, registry, making })
+        Ok(DockerEngine { api, place, site, is_swarm, id, host, only, registry, making })
     }
 
     /// The same for the site of a data folder.
-    pub async fn connect_for(address: &Address, data: &Path) -> Result<Engine, DockerError> {
-        let site = Site::of(data)
+    pub async fn connect_for(
+        address: &EngineAddress,
+        data: &Path,
+    ) -> Result<DockerEngine, DockerError> {
+        let site = SiteId::of(data)
             .map_err(|source| DockerError::Io { what: "name this site".into(), source })?;
-        Engine::connect(address, site).await
+        DockerEngine::connect(address, site).await
     }
 
     /// Whether it is a Swarm, of however many nodes.
@@ -117,7 +123,7 @@ impl Engine {
     }
 
     /// The site that it is asked for.
-    pub(super) fn site(&self) -> &Site {
+    pub(super) fn site(&self) -> &SiteId {
         &self.site
     }
 
@@ -282,7 +288,7 @@ impl Engine {
     }
 
     /// How a service of this name is that is no task; `None` while nothing is known of it.
-    pub(super) async fn seen(&self, name: &str) -> Result<Option<Seen>, DockerError> {
+    pub(super) async fn seen(&self, name: &str) -> Result<Option<InstanceState>, DockerError> {
         let filters = HashMap::from([("service".to_owned(), vec![name.to_owned()])]);
         let options = ListTasksOptions { filters: Some(filters) };
         let tasks = self.api.list_tasks(Some(options)).await.map_err(self.did("list tasks"))?;
@@ -361,17 +367,17 @@ impl Engine {
     }
 
     /// How one instance is; `None` if there is none.
-    pub async fn inspect(&self, task: TaskId) -> Result<Option<Sighting>, DockerError> {
+    pub async fn inspect(&self, task: TaskId) -> Result<Option<InstanceStatus>, DockerError> {
         let all = self.list().await?;
         Ok(all.into_iter().find(|sighting| sighting.task == task))
     }
 
     /// How all instances of this site are.
-    pub async fn list(&self) -> Result<Vec<Sighting>, DockerError> {
+    pub async fn list(&self) -> Result<Vec<InstanceStatus>, DockerError> {
         if self.is_swarm { self.list_services().await } else { self.list_containers().await }
     }
 
-    async fn list_services(&self) -> Result<Vec<Sighting>, DockerError> {
+    async fn list_services(&self) -> Result<Vec<InstanceStatus>, DockerError> {
         let filters = Some(names::ours(&self.site));
         let services = ListServicesOptions { filters: filters.clone(), status: None };
         let services = self.api.list_services(Some(services)).await;
@@ -385,11 +391,13 @@ impl Engine {
             let under_way = service.id.and_then(|id| tasks.remove(&id));
             sightings.push(match under_way {
                 Some(found) => {
-                    Sighting { task, node: found.node_id.clone(), state: swarm::seen(&found) }
+                    InstanceStatus { task, node: found.node_id.clone(), state: swarm::seen(&found) }
                 }
-                None => {
-                    Sighting { task, node: None, state: Seen::Waits("no task was made yet".into()) }
-                }
+                None => InstanceStatus {
+                    task,
+                    node: None,
+                    state: InstanceState::Waits("no task was made yet".into()),
+                },
             });
         }
         // A service that is removed is no longer listed, long before its container is gone.
@@ -397,13 +405,13 @@ impl Engine {
             let state = swarm::seen(&left);
             let task = names::task(&self.site, &swarm::labels(&left));
             if let Some(task) = task.filter(|_| !state.is_over()) {
-                sightings.push(Sighting { task, node: left.node_id, state });
+                sightings.push(InstanceStatus { task, node: left.node_id, state });
             }
         }
         Ok(sightings)
     }
 
-    async fn list_containers(&self) -> Result<Vec<Sighting>, DockerError> {
+    async fn list_containers(&self) -> Result<Vec<InstanceStatus>, DockerError> {
         let filters = Some(names::ours(&self.site));
         let options =
             ListContainersOptions { all: true, filters, ..ListContainersOptions::default() };
@@ -413,20 +421,20 @@ impl Engine {
             let labels = container.labels.clone().unwrap_or_default();
             let Some(task) = names::task(&self.site, &labels) else { continue };
             let state = match plain::stage(&container) {
-                Some(true) => Seen::Runs,
-                None => Seen::Waits("it was made and not started".into()),
+                Some(true) => InstanceState::Runs,
+                None => InstanceState::Waits("it was made and not started".into()),
                 Some(false) => match self.ended(task).await? {
                     Some(seen) => seen,
                     None => continue,
                 },
             };
-            sightings.push(Sighting { task, node: None, state });
+            sightings.push(InstanceStatus { task, node: None, state });
         }
         Ok(sightings)
     }
 
     /// How a container ended; `None` if it is gone.
-    async fn ended(&self, task: TaskId) -> Result<Option<Seen>, DockerError> {
+    async fn ended(&self, task: TaskId) -> Result<Option<InstanceState>, DockerError> {
         let none = None::<bollard::query_parameters::InspectContainerOptions>;
         let name = names::task_name(&self.site, task);
         let inspected = self.api.inspect_container(&name, none).await;
@@ -437,8 +445,8 @@ impl Engine {
         };
         let code = state.exit_code.and_then(|code| i32::try_from(code).ok()).unwrap_or(1);
         Ok(Some(match state.error.filter(|error| !error.is_empty()) {
-            Some(error) => Seen::Failed(super::failure::sentence(&error)),
-            None => Seen::Ended(code),
+            Some(error) => InstanceState::Failed(super::failure::sentence(&error)),
+            None => InstanceState::Ended(code),
         }))
     }
 

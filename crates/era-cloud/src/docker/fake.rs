@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::{Address, Engine, Site};
+use super::{DockerEngine, EngineAddress, SiteId};
 
 /// An engine behind a socket, gone with the value.
 pub(super) struct Fake {
@@ -39,14 +39,14 @@ impl Fake {
         self.folder.path().join("data")
     }
 
-    pub(super) fn address(&self) -> Address {
+    pub(super) fn address(&self) -> EngineAddress {
         let text = format!("docker://{}/s?image=torch:2.9", self.folder.path().display());
-        Address::parse(&text).expect("an address")
+        EngineAddress::parse(&text).expect("an address")
     }
 
-    pub(super) async fn connect(&self) -> Result<Engine, String> {
-        let site = Site::named("0a1b2c3d").expect("a site");
-        Engine::connect(&self.address(), site).await.map_err(|error| error.to_string())
+    pub(super) async fn connect(&self) -> Result<DockerEngine, String> {
+        let site = SiteId::named("0a1b2c3d").expect("a site");
+        DockerEngine::connect(&self.address(), site).await.map_err(|error| error.to_string())
     }
 
     /// From now on it cannot be reached.

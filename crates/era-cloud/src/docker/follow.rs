@@ -12,12 +12,12 @@ use era_core::units::Time;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
-use super::engine::Engine;
+use super::engine::DockerEngine;
 use super::layer::Layer;
 use super::lease::{Measured, Shared};
-use crate::executor::{Launch, Report, Reports};
+use crate::executor::{ExecutorReport, Launch, Reports};
 use crate::limits::disk::{ENTRIES_MAX, counted, walk};
-use crate::log::{LogWriter, Stream, Told};
+use crate::log::{LogDirective, LogWriter, Stream};
 use crate::scalars::Scalars;
 use crate::task::Places;
 use crate::usage::{Idle, IdleRule};
@@ -32,7 +32,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// The log of one task as it comes from the engine: written once, whoever asks how often.
 #[derive(Clone)]
 pub(super) struct LogTail {
-    engine: Engine,
+    engine: DockerEngine,
     task: TaskId,
     inner: Arc<Mutex<Inner>>,
 }
@@ -41,25 +41,25 @@ struct Inner {
     log: LogWriter,
     cursor: std::path::PathBuf,
     /// How far each stream was taken.
-    taken: [Taken; 2],
+    taken: [StreamPosition; 2],
 }
 
 /// How far a stream was taken: the engine's time of the last piece, in nanoseconds, and how many
 /// of that time. A long line comes in pieces that all have the time of the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Taken {
+struct StreamPosition {
     ns: i128,
     count: u32,
 }
 
-impl Taken {
+impl StreamPosition {
     /// Whether a piece is new. An engine tells whole seconds again, so what has been taken comes
     /// first; `again` counts what one answer has of the last time.
     fn is_new(&mut self, ns: i128, again: &mut u32) -> bool {
         match ns.cmp(&self.ns) {
             Ordering::Less => return false,
             Ordering::Equal => *again += 1,
-            Ordering::Greater => (*self, *again) = (Taken { ns, count: 0 }, 1),
+            Ordering::Greater => (*self, *again) = (StreamPosition { ns, count: 0 }, 1),
         }
         let new = *again > self.count;
         self.count = self.count.max(*again);
@@ -69,7 +69,7 @@ impl Taken {
 
 impl LogTail {
     /// The log of a task, gone on with where an earlier server left it.
-    pub(super) fn new(engine: Engine, launch: &Launch) -> LogTail {
+    pub(super) fn new(engine: DockerEngine, launch: &Launch) -> LogTail {
         let spec = &launch.spec;
         let shared = Shared::of(&spec.folder, launch.task);
         let cursor = shared.folder.join("log-at");
@@ -140,8 +140,8 @@ impl LogTail {
             for told in told {
                 let task = self.task;
                 let report = match told {
-                    Told::Samples(samples) => Report::Samples { task, samples },
-                    Told::Checkpoint(done) => Report::Checkpointed { task, done },
+                    LogDirective::Samples(samples) => ExecutorReport::Samples { task, samples },
+                    LogDirective::Checkpoint(done) => ExecutorReport::Checkpointed { task, done },
                 };
                 let _ = reports.send(report).await;
             }
@@ -154,7 +154,7 @@ impl LogTail {
 }
 
 impl Inner {
-    fn write(&mut self, lines: &[(bool, Vec<u8>)], again: &mut [u32; 2]) -> Vec<Told> {
+    fn write(&mut self, lines: &[(bool, Vec<u8>)], again: &mut [u32; 2]) -> Vec<LogDirective> {
         let mut told = Vec::new();
         let mut new = false;
         for (is_error, line) in lines {
@@ -183,23 +183,23 @@ fn split_time(line: &[u8]) -> Option<(i128, &[u8])> {
     Some((time.as_nanosecond(), &line[space + 1..]))
 }
 
-fn read_cursor(path: &Path) -> [Taken; 2] {
+fn read_cursor(path: &Path) -> [StreamPosition; 2] {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let mut numbers = text.split_ascii_whitespace().filter_map(|word| word.parse().ok());
     let mut next = |or| numbers.next().unwrap_or(or);
     let (out, err) = (next(0), next(0));
     let mut count = || u32::try_from(next(1)).unwrap_or(1);
-    [Taken { ns: out, count: count() }, Taken { ns: err, count: count() }]
+    [StreamPosition { ns: out, count: count() }, StreamPosition { ns: err, count: count() }]
 }
 
-fn write_cursor(path: &Path, [out, err]: [Taken; 2]) -> io::Result<()> {
+fn write_cursor(path: &Path, [out, err]: [StreamPosition; 2]) -> io::Result<()> {
     std::fs::write(path, format!("{} {} {} {}\n", out.ns, err.ns, out.count, err.count))
 }
 
 /// Looks every second at what a task uses and writes, until it is dropped. A task that fills more
 /// disk than it may is told to `full`.
 pub(super) async fn watch(
-    engine: Engine,
+    engine: DockerEngine,
     launch: Launch,
     owner: Option<u32>,
     reports: Reports,
@@ -244,7 +244,7 @@ struct Watch {
 }
 
 struct Looked {
-    reports: Vec<Report>,
+    reports: Vec<ExecutorReport>,
     full: bool,
 }
 
@@ -274,16 +274,16 @@ impl Watch {
             self.looks += 1;
             let (idle, tell) = self.idle.look(&usage.gpus, at, IdleRule::default());
             self.idle = idle;
-            reports.push(Report::Samples { task, samples: usage.samples(self.looks, at) });
+            reports.push(ExecutorReport::Samples { task, samples: usage.samples(self.looks, at) });
             if tell {
-                reports.push(Report::GpusIdle { task });
+                reports.push(ExecutorReport::GpusIdle { task });
             }
             self.before = Some((at, measured));
         }
         if let Some(scalars) = &mut self.scalars {
             let samples = scalars.look(crate::task::now());
             if !samples.is_empty() {
-                reports.push(Report::Samples { task, samples });
+                reports.push(ExecutorReport::Samples { task, samples });
             }
         }
         let mut full = false;
@@ -341,8 +341,8 @@ mod tests {
 
     #[test]
     fn pieces_of_a_line_have_one_time_and_each_is_taken_once() {
-        let (mut taken, mut again) = (Taken::default(), 0);
-        let tell = |taken: &mut Taken, again: &mut u32, times: &[i128]| -> Vec<bool> {
+        let (mut taken, mut again) = (StreamPosition::default(), 0);
+        let tell = |taken: &mut StreamPosition, again: &mut u32, times: &[i128]| -> Vec<bool> {
             times.iter().map(|ns| taken.is_new(*ns, again)).collect()
         };
         assert_eq!(tell(&mut taken, &mut again, &[5, 5]), [true, true]);
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(tell(&mut taken, &mut again, &[6, 6, 7]), [false, false, true]);
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log-at");
-        let both = [taken, Taken { ns: 9, count: 3 }];
+        let both = [taken, StreamPosition { ns: 9, count: 3 }];
         write_cursor(&path, both).expect("written");
         assert_eq!(read_cursor(&path), both);
     }

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use era_core::units::Time;
 
-use super::instance::Seen;
-use super::lease::{LeaseTimes, Told, Why, Word};
-use crate::executor::{Ending, Launch, Report};
+use super::instance::InstanceState;
+use super::lease::{EndCause, GuardReport, LeaseOrder, LeaseTimes};
+use crate::executor::{Ending, ExecutorReport, Launch};
 
 /// The exit code of what could not be started, as shells have it.
 const NOT_STARTED: i32 = 126;
@@ -82,14 +82,14 @@ pub(super) enum Phase {
     /// It is over; its log is still being read.
     Ending,
     /// It is over: what is told until it is acknowledged.
-    Ended(Report),
+    Ended(ExecutorReport),
 }
 
 /// What is to be done about a task now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     /// Say this in its lease.
-    Say(Word),
+    Say(LeaseOrder),
     Kill,
     /// Remove its instance: it does not go by itself.
     Remove,
@@ -137,9 +137,9 @@ impl Held {
     }
 
     /// What its lease says while it may run.
-    pub(super) fn word(&self, now: Time) -> Word {
+    pub(super) fn word(&self, now: Time) -> LeaseOrder {
         let left_ms = self.until.since(now).ms();
-        Word::Run(u64::try_from((left_ms / 1000 + 1).clamp(0, RUN_MAX_S)).unwrap_or(0))
+        LeaseOrder::Run(u64::try_from((left_ms / 1000 + 1).clamp(0, RUN_MAX_S)).unwrap_or(0))
     }
 
     /// It cannot be reached: its lease is not renewed, and by then it is gone.
@@ -177,32 +177,37 @@ impl Held {
     }
 
     /// How it ended, from what the engine saw and what the guard told.
-    pub(super) fn end(&self, seen: &Seen, told: Option<Told>, at: Time) -> Report {
+    pub(super) fn end(
+        &self,
+        seen: &InstanceState,
+        told: Option<GuardReport>,
+        at: Time,
+    ) -> ExecutorReport {
         let task = self.launch.task;
         let why = told.map(|told| told.why);
-        if why == Some(Why::Lapsed) && self.doom.is_none() {
-            return Report::Lost { task, reason: "its-lease-lapsed".into() };
+        if why == Some(EndCause::Lapsed) && self.doom.is_none() {
+            return ExecutorReport::Lost { task, reason: "its-lease-lapsed".into() };
         }
         // An engine that goes or comes back ends what ran: nobody but the engine was at fault.
-        let forced = matches!(seen, Seen::Ended(code) if *code != 0)
-            && matches!(why, None | Some(Why::Stopped));
+        let forced = matches!(seen, InstanceState::Ended(code) if *code != 0)
+            && matches!(why, None | Some(EndCause::Stopped));
         if self.engine_away && forced && self.doom.is_none() {
-            return Report::Lost { task, reason: ENGINE_AWAY.into() };
+            return ExecutorReport::Lost { task, reason: ENGINE_AWAY.into() };
         }
         let (code, natural) = match seen {
-            Seen::Ended(code) => (*code, Ending::Itself),
-            Seen::Failed(_) => (NOT_STARTED, Ending::NotStarted),
+            InstanceState::Ended(code) => (*code, Ending::Itself),
+            InstanceState::Failed(_) => (NOT_STARTED, Ending::NotStarted),
             _ if self.doom.is_some() => (KILLED, Ending::Itself),
-            _ => return Report::Lost { task, reason: "removed-from-its-engine".into() },
+            _ => return ExecutorReport::Lost { task, reason: "removed-from-its-engine".into() },
         };
         let ending = match (self.doom, why) {
             (Some(doom), _) => doom,
-            (None, Some(Why::NotStarted)) => Ending::NotStarted,
+            (None, Some(EndCause::NotStarted)) => Ending::NotStarted,
             (None, _) if code != 0 && told.is_some_and(|told| told.oom) => Ending::OutOfMemory,
-            (None, Some(Why::Stopped)) => Ending::Stopped,
+            (None, Some(EndCause::Stopped)) => Ending::Stopped,
             (None, _) => natural,
         };
-        Report::Exited { task, at, code, ending }
+        ExecutorReport::Exited { task, at, code, ending }
     }
 }
 
@@ -230,7 +235,7 @@ mod tests {
     fn a_lease_is_renewed_while_the_task_may_run_and_never_once_it_is_cut_off() {
         let mut held = held();
         let now = Time::from_s(10);
-        let renew = Some(Act::Say(Word::Run(991)));
+        let renew = Some(Act::Say(LeaseOrder::Run(991)));
         assert_eq!(held.due(&times(), now, Instant::now()), renew);
         held.renewed = Some(Instant::now());
         assert_eq!(held.due(&times(), now, later(1)), None);
@@ -297,33 +302,43 @@ mod tests {
     #[test]
     fn the_engines_word_counts_and_the_guards_explains_it() {
         let held = held();
-        let told = |why, oom| Some(Told { why, oom });
-        let ending = |seen: &Seen, told| match held.end(seen, told, Time(9)) {
-            Report::Exited { code, ending, .. } => (code, Some(ending)),
+        let told = |why, oom| Some(GuardReport { why, oom });
+        let ending = |seen: &InstanceState, told| match held.end(seen, told, Time(9)) {
+            ExecutorReport::Exited { code, ending, .. } => (code, Some(ending)),
             _ => (0, None),
         };
-        assert_eq!(ending(&Seen::Ended(3), None), (3, Some(Ending::Itself)));
-        let oom = told(Why::Itself, true);
-        assert_eq!(ending(&Seen::Ended(137), oom), (137, Some(Ending::OutOfMemory)));
-        assert_eq!(ending(&Seen::Ended(0), oom), (0, Some(Ending::Itself)));
-        let absent = told(Why::NotStarted, false);
-        assert_eq!(ending(&Seen::Ended(127), absent), (127, Some(Ending::NotStarted)));
-        assert_eq!(ending(&Seen::Failed("x".into()), None), (126, Some(Ending::NotStarted)));
-        assert_eq!(ending(&Seen::Ended(143), told(Why::Lapsed, false)).1, None, "it is lost");
-        assert_eq!(ending(&Seen::Removed, None).1, None, "it is lost");
+        assert_eq!(ending(&InstanceState::Ended(3), None), (3, Some(Ending::Itself)));
+        let oom = told(EndCause::Itself, true);
+        assert_eq!(ending(&InstanceState::Ended(137), oom), (137, Some(Ending::OutOfMemory)));
+        assert_eq!(ending(&InstanceState::Ended(0), oom), (0, Some(Ending::Itself)));
+        let absent = told(EndCause::NotStarted, false);
+        assert_eq!(ending(&InstanceState::Ended(127), absent), (127, Some(Ending::NotStarted)));
+        assert_eq!(
+            ending(&InstanceState::Failed("x".into()), None),
+            (126, Some(Ending::NotStarted))
+        );
+        assert_eq!(
+            ending(&InstanceState::Ended(143), told(EndCause::Lapsed, false)).1,
+            None,
+            "it is lost"
+        );
+        assert_eq!(ending(&InstanceState::Removed, None).1, None, "it is lost");
     }
 
     #[test]
     fn what_an_engine_ended_as_it_came_back_is_lost_and_not_failed() {
         let mut held = held();
-        let itself = Some(Told { why: Why::Itself, oom: false });
-        let is_lost = |report: Report| matches!(report, Report::Lost { .. });
-        assert!(!is_lost(held.end(&Seen::Ended(137), None, Time(9))));
+        let itself = Some(GuardReport { why: EndCause::Itself, oom: false });
+        let is_lost = |report: ExecutorReport| matches!(report, ExecutorReport::Lost { .. });
+        assert!(!is_lost(held.end(&InstanceState::Ended(137), None, Time(9))));
         held.engine_away = true;
-        assert!(is_lost(held.end(&Seen::Ended(137), None, Time(9))));
-        assert!(!is_lost(held.end(&Seen::Ended(0), None, Time(9))), "it was done");
-        assert!(!is_lost(held.end(&Seen::Ended(3), itself, Time(9))), "its guard tells");
+        assert!(is_lost(held.end(&InstanceState::Ended(137), None, Time(9))));
+        assert!(!is_lost(held.end(&InstanceState::Ended(0), None, Time(9))), "it was done");
+        assert!(!is_lost(held.end(&InstanceState::Ended(3), itself, Time(9))), "its guard tells");
         held.doom = Some(Ending::Stopped);
-        assert!(!is_lost(held.end(&Seen::Ended(137), None, Time(9))), "it was told to stop");
+        assert!(
+            !is_lost(held.end(&InstanceState::Ended(137), None, Time(9))),
+            "it was told to stop"
+        );
     }
 }

@@ -18,9 +18,9 @@ use bollard::query_parameters::{
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
-use super::address::Address;
+use super::address::EngineAddress;
 use super::building::BUILD_CPU_MILLI;
-use super::engine::Engine;
+use super::engine::DockerEngine;
 use super::failure::{DockerError, sentence};
 
 /// How many of the last lines of a build are repeated when it fails.
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Registry {
 
 impl Registry {
     /// The registry that an engine's address names.
-    pub(super) fn of(address: &Address) -> Result<Registry, DockerError> {
+    pub(super) fn of(address: &EngineAddress) -> Result<Registry, DockerError> {
         let credentials = match &address.registry_auth {
             Some(file) => Some(read_credentials(file)?),
             None => None,
@@ -142,9 +142,9 @@ pub type Context = std::pin::Pin<
 >;
 
 /// Where lines of output go, one by one. Whoever no longer listens is not waited for.
-pub type Output = mpsc::Sender<String>;
+pub type OutputLines = mpsc::Sender<String>;
 
-impl Engine {
+impl DockerEngine {
     /// The registry that its images go to.
     pub fn registry(&self) -> &Registry {
         &self.registry
@@ -191,7 +191,7 @@ impl Engine {
         &self,
         build: &Build,
         context: Context,
-        output: &Output,
+        output: &OutputLines,
     ) -> Result<(), DockerError> {
         let options = BuildImageOptions {
             dockerfile: build.dockerfile.clone(),
@@ -258,7 +258,7 @@ impl Engine {
     }
 
     /// Sends an image to the registry in its name, and says what became of it.
-    pub async fn push(&self, image: &str, output: &Output) -> Result<ImageFacts, DockerError> {
+    pub async fn push(&self, image: &str, output: &OutputLines) -> Result<ImageFacts, DockerError> {
         let (name, tag) = split_tag(image);
         let options = PushImageOptions { tag: Some(tag.to_owned()), platform: None };
         let credentials = self.registry.credentials_for(image);
@@ -374,7 +374,7 @@ mod tests {
         std::fs::write(&file, text).expect("write");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("chmod");
         let text = format!("docker:///s?registry=r:5000/era&registry-auth={}", file.display());
-        Registry::of(&Address::parse(&text).expect("an address"))
+        Registry::of(&EngineAddress::parse(&text).expect("an address"))
     }
 
     #[test]

@@ -111,18 +111,18 @@ impl Volume {
 
 /// What an engine says of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct InstanceStatus {
     /// Which task it is.
     pub task: TaskId,
     /// The engine's id of the node that it is on, once there is one.
     pub node: Option<String>,
     /// How it is.
-    pub state: Seen,
+    pub state: InstanceState,
 }
 
 /// How an instance is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum InstanceState {
     /// It was made, and does not run yet: what it waits for.
     Waits(String),
     Runs,
@@ -134,10 +134,10 @@ pub enum Seen {
     Removed,
 }
 
-impl Seen {
+impl InstanceState {
     /// Whether nothing of it runs any more.
     pub fn is_over(&self) -> bool {
-        matches!(self, Seen::Ended(_) | Seen::Failed(_) | Seen::Removed)
+        matches!(self, InstanceState::Ended(_) | InstanceState::Failed(_) | InstanceState::Removed)
     }
 }
 

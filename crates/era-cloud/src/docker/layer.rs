@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bollard::query_parameters::InspectContainerOptions;
 use era_core::job::TaskId;
 
-use super::engine::Engine;
+use super::engine::DockerEngine;
 use super::failure::DockerError;
 use super::names;
 
@@ -17,7 +17,7 @@ const REST_SHARE: u32 = 20;
 
 /// The writable layer of one task, looked at seldom.
 pub(super) struct Layer {
-    engine: Engine,
+    engine: DockerEngine,
     task: TaskId,
     due: Instant,
     /// Its size when it was last told.
@@ -25,7 +25,7 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    pub(super) fn new(engine: Engine, task: TaskId) -> Layer {
+    pub(super) fn new(engine: DockerEngine, task: TaskId) -> Layer {
         Layer { engine, task, due: Instant::now(), bytes: 0 }
     }
 
@@ -43,7 +43,7 @@ impl Layer {
     }
 }
 
-impl Engine {
+impl DockerEngine {
     /// How many bytes a container has written beside its mounts.
     async fn layer_bytes(&self, task: TaskId) -> Result<u64, DockerError> {
         let name = names::task_name(self.site(), task);

@@ -14,7 +14,7 @@ use era_core::job::TaskId;
 use era_core::units::{Span, Time};
 
 use crate::executor::Launch;
-use crate::usage::{GpuUse, Usage};
+use crate::usage::{GpuUse, TaskUsage};
 
 /// The guard itself: a script, so that it runs in any image that has a shell.
 const GUARD: &str = include_str!("guard.sh");
@@ -68,7 +68,7 @@ impl LeaseTimes {
 
 /// What the server says in a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum LeaseOrder {
     /// The task may run, for so many seconds at most.
     Run(u64),
     /// It is to end within so many seconds.
@@ -136,11 +136,11 @@ impl Shared {
     }
 
     /// Writes the lease.
-    pub(super) fn say(&self, generation: u64, word: Word) -> io::Result<()> {
+    pub(super) fn say(&self, generation: u64, word: LeaseOrder) -> io::Result<()> {
         let (verb, seconds) = match word {
-            Word::Run(seconds) => ("run", seconds),
-            Word::Stop(seconds) => ("stop", seconds),
-            Word::Over => ("over", 0),
+            LeaseOrder::Run(seconds) => ("run", seconds),
+            LeaseOrder::Stop(seconds) => ("stop", seconds),
+            LeaseOrder::Over => ("over", 0),
         };
         let line = format!("{generation} {verb} {seconds}\n");
         write(&self.folder.join("lease"), line.as_bytes(), 0o644, None)
@@ -162,19 +162,19 @@ impl Shared {
     }
 
     /// How the guard says that its task ended.
-    pub(super) fn ended(&self) -> Option<Told> {
+    pub(super) fn ended(&self) -> Option<GuardReport> {
         let text = self.told("ended")?;
         let mut words = text.split_ascii_whitespace();
         let _code = words.next()?;
         let why = match words.next()? {
-            "itself" => Why::Itself,
-            "stopped" => Why::Stopped,
-            "lapsed" => Why::Lapsed,
-            "not_started" => Why::NotStarted,
+            "itself" => EndCause::Itself,
+            "stopped" => EndCause::Stopped,
+            "lapsed" => EndCause::Lapsed,
+            "not_started" => EndCause::NotStarted,
             _ => return None,
         };
         let oom = words.next()?.parse::<u64>().ok()? > 0;
-        Some(Told { why, oom })
+        Some(GuardReport { why, oom })
     }
 
     /// What the guard says that its task uses, if it said so since `after`; the time of its word.
@@ -207,15 +207,15 @@ impl Shared {
 
 /// How a task ended, by its guard's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) why: Why,
+pub(super) struct GuardReport {
+    pub(super) why: EndCause,
     /// Whether the kernel killed something of it for want of memory.
     pub(super) oom: bool,
 }
 
 /// What ended a task, by its guard's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum EndCause {
     Itself,
     Stopped,
     Lapsed,
@@ -270,13 +270,13 @@ impl Measured {
     }
 
     /// As usage, given what was measured before.
-    pub(super) fn usage(&self, at: Time, before: Option<&(Time, Measured)>) -> Usage {
+    pub(super) fn usage(&self, at: Time, before: Option<&(Time, Measured)>) -> TaskUsage {
         let rate = before.and_then(|(then, was)| {
             let ms = at.since(*then).ms();
             let spent = self.cpu_us?.checked_sub(was.cpu_us?)?;
             (ms > 0).then(|| spent as f64 / (ms as f64 * 1000.0))
         });
-        Usage {
+        TaskUsage {
             cpu_cores: rate,
             memory_bytes: self.memory,
             memory_peak_bytes: self.memory_peak.max(self.memory),
@@ -284,7 +284,7 @@ impl Measured {
             sent_bytes: self.net.map(|(_, sent)| sent),
             processes: self.processes,
             gpus: self.gpus.clone(),
-            ..Usage::default()
+            ..TaskUsage::default()
         }
     }
 }
@@ -331,9 +331,9 @@ mod tests {
     fn a_server_that_starts_anew_finds_the_launch_and_the_generation() {
         let (_folder, shared) = shared();
         assert_eq!(shared.said(), None);
-        shared.say(4, Word::Run(9)).expect("said");
+        shared.say(4, LeaseOrder::Run(9)).expect("said");
         assert_eq!(shared.said(), Some((4, false)));
-        shared.say(5, Word::Over).expect("said");
+        shared.say(5, LeaseOrder::Over).expect("said");
         assert_eq!(shared.said(), Some((5, true)));
         assert_eq!(shared.launch().expect("kept"), launch(7, &["true"]));
         assert!(!shared.is_ready());
@@ -359,7 +359,7 @@ mod tests {
             assert_eq!(shared.ended(), None, "{nonsense}");
         }
         std::fs::write(told.join("ended"), "137 itself 2").expect("write");
-        assert_eq!(shared.ended(), Some(Told { why: Why::Itself, oom: true }));
+        assert_eq!(shared.ended(), Some(GuardReport { why: EndCause::Itself, oom: true }));
     }
 
     #[test]

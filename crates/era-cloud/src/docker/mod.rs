@@ -43,21 +43,21 @@ use era_core::job::TaskId;
 use era_core::units::Span;
 use tokio::sync::mpsc;
 
-pub use address::{Address, BadAddress, Endpoint, Volumes};
+pub use address::{BadEngineAddress, Endpoint, EngineAddress, Volumes};
 pub use begin::context;
 pub use building::{BUILD_TIME, BUILDS_MAX, build_place};
-pub use engine::Engine;
+pub use engine::DockerEngine;
 pub use failure::DockerError;
-pub use images::{Build, Context, ImageFacts, Output, Registry};
-pub use instance::{EngineNode, Instance, Mounted, Seen, Sighting, Volume};
+pub use images::{Build, Context, ImageFacts, OutputLines, Registry};
+pub use instance::{EngineNode, Instance, InstanceState, InstanceStatus, Mounted, Volume};
 pub use lease::LeaseTimes;
-pub use names::Site;
+pub use names::SiteId;
 
 use crate::executor::{Executor, Order, Reports};
 use crate::isolate::Isolation;
-use crate::task::Settings;
-use task::House;
-use tend::{Say, Tender};
+use crate::task::SupervisorSettings;
+use task::TaskDefaults;
+use tend::{LoopCommand, TaskLoop};
 
 /// How often images that nobody needs any more are looked for.
 const TIDY_EVERY: Duration = Duration::from_secs(3600);
@@ -68,7 +68,7 @@ const CODE_KEPT: Duration = Duration::from_secs(24 * 3600);
 #[derive(Clone, Debug)]
 pub struct DockerOptions {
     /// Where the engine is.
-    pub address: Address,
+    pub address: EngineAddress,
     /// The data folder, below which are the jobs' own.
     pub data: PathBuf,
     /// How long after a node was told to be lost its tasks must be gone.
@@ -76,10 +76,10 @@ pub struct DockerOptions {
 }
 
 /// The executor of an engine.
-pub struct Docker {
-    says: mpsc::UnboundedSender<Say>,
+pub struct DockerExecutor {
+    says: mpsc::UnboundedSender<LoopCommand>,
     known: Known,
-    engine: Engine,
+    engine: DockerEngine,
 }
 
 /// Which tasks are looked after.
@@ -90,12 +90,15 @@ fn lock(known: &Known) -> std::sync::MutexGuard<'_, BTreeSet<TaskId>> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Docker {
+impl DockerExecutor {
     /// Reaches the engine, finds what runs there already, and goes on until this is dropped. When
     /// it returns, [`Executor::known`] can be asked.
-    pub async fn start(options: DockerOptions, reports: Reports) -> Result<Docker, DockerError> {
+    pub async fn start(
+        options: DockerOptions,
+        reports: Reports,
+    ) -> Result<DockerExecutor, DockerError> {
         let data = options.data.clone();
-        let engine = Engine::connect_for(&options.address, &data).await?;
+        let engine = DockerEngine::connect_for(&options.address, &data).await?;
         // Only a cut can make a second run, and there is none between a server and its socket.
         let near = !engine.is_swarm() && matches!(options.address.endpoint, Endpoint::Unix(_));
         let times = if near { LeaseTimes::none() } else { LeaseTimes::within(options.fence) };
@@ -103,7 +106,7 @@ impl Docker {
             Volumes::Local { name } => engine.folder_of(name).await?,
             Volumes::Bind | Volumes::Nfs { .. } => data.clone(),
         };
-        let house = House {
+        let house = TaskDefaults {
             site: engine.site().clone(),
             volumes: options.address.volumes.clone(),
             data,
@@ -115,19 +118,19 @@ impl Docker {
         let known = Known::default();
         let (says, heard) = mpsc::unbounded_channel();
         let image = options.address.image.clone();
-        let mut tender = Tender::new(engine.clone(), house, image, reports, Arc::clone(&known));
+        let mut tender = TaskLoop::new(engine.clone(), house, image, reports, Arc::clone(&known));
         tender.adopt().await?;
         tokio::spawn(tender.go_on(heard));
         tokio::spawn(tidy(engine.clone(), says.downgrade()));
-        Ok(Docker { says, known, engine })
+        Ok(DockerExecutor { says, known, engine })
     }
 
     /// The engine, for images.
-    pub fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &DockerEngine {
         &self.engine
     }
 
-    fn say(&self, say: Say) {
+    fn say(&self, say: LoopCommand) {
         if self.says.send(say).is_err() {
             tracing::error!("an order was given to an executor that has stopped");
         }
@@ -135,7 +138,7 @@ impl Docker {
 }
 
 /// Removes images that nobody needs any more, as long as there is an executor.
-async fn tidy(engine: Engine, executor: mpsc::WeakUnboundedSender<Say>) {
+async fn tidy(engine: DockerEngine, executor: mpsc::WeakUnboundedSender<LoopCommand>) {
     while executor.upgrade().is_some() {
         match engine.remove_code(CODE_KEPT).await {
             Ok(0) => {}
@@ -149,21 +152,21 @@ async fn tidy(engine: Engine, executor: mpsc::WeakUnboundedSender<Say>) {
 /// As root each user has an id of its own; containers have namespaces in any case.
 fn isolation() -> Isolation {
     let root = rustix::process::geteuid().is_root();
-    let first_uid = root.then(|| Settings::default().first_uid);
+    let first_uid = root.then(|| SupervisorSettings::default().first_uid);
     Isolation { first_uid, namespaces: true }
 }
 
-impl Executor for Docker {
+impl Executor for DockerExecutor {
     fn carry_out(&self, order: Order) {
         if let Order::Launch(launch) = &order {
             lock(&self.known).insert(launch.task);
         }
-        self.say(Say::Order(Box::new(order)));
+        self.say(LoopCommand::Order(Box::new(order)));
     }
 
     fn acknowledge(&self, task: TaskId) {
         lock(&self.known).remove(&task);
-        self.say(Say::Acknowledge(task));
+        self.say(LoopCommand::Acknowledge(task));
     }
 
     fn known(&self) -> Vec<TaskId> {

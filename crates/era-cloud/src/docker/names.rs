@@ -19,14 +19,14 @@ pub(super) const PURPOSE: &str = "era.purpose";
 
 /// A server among those that share an engine: eight letters and digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site(String);
+pub struct SiteId(String);
 
-impl Site {
+impl SiteId {
     /// The site of a data folder: made up once, and kept in it.
-    pub fn of(folder: &std::path::Path) -> std::io::Result<Site> {
+    pub fn of(folder: &std::path::Path) -> std::io::Result<SiteId> {
         let file = folder.join("docker-site");
         match std::fs::read_to_string(&file) {
-            Ok(text) if is_site(text.trim()) => return Ok(Site(text.trim().to_owned())),
+            Ok(text) if is_site(text.trim()) => return Ok(SiteId(text.trim().to_owned())),
             Ok(_) => {
                 let what = format!("{} holds no site: remove it", file.display());
                 return Err(std::io::Error::other(what));
@@ -36,7 +36,7 @@ impl Site {
         }
         let mut random = [0_u8; 4];
         getrandom::fill(&mut random).map_err(std::io::Error::other)?;
-        let site = Site(random.iter().map(|byte| format!("{byte:02x}")).collect());
+        let site = SiteId(random.iter().map(|byte| format!("{byte:02x}")).collect());
         std::fs::create_dir_all(folder)?;
         // Of several servers that share the folder and begin at once, one names the site.
         let draft = folder.join(format!("docker-site-{}", site.0));
@@ -44,14 +44,14 @@ impl Site {
         let named = std::fs::hard_link(&draft, &file);
         std::fs::remove_file(&draft)?;
         match named {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Site::of(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => SiteId::of(folder),
             named => named.map(|()| site),
         }
     }
 
     /// A site of this name, for tests and benchmarks that share an engine.
-    pub fn named(name: &str) -> Option<Site> {
-        is_site(name).then(|| Site(name.to_owned()))
+    pub fn named(name: &str) -> Option<SiteId> {
+        is_site(name).then(|| SiteId(name.to_owned()))
     }
 
     /// As labels have it.
@@ -65,12 +65,12 @@ fn is_site(text: &str) -> bool {
 }
 
 /// What a task is called.
-pub(super) fn task_name(site: &Site, task: TaskId) -> String {
+pub(super) fn task_name(site: &SiteId, task: TaskId) -> String {
     format!("{}-r{}", gang_name(site, task), task.rank)
 }
 
 /// What a gang's network is called.
-pub(super) fn gang_name(site: &Site, task: TaskId) -> String {
+pub(super) fn gang_name(site: &SiteId, task: TaskId) -> String {
     format!("era-{}-j{}-p{}-a{}", site.0, task.job.0, task.part, task.attempt)
 }
 
@@ -80,7 +80,7 @@ pub(super) fn rank_name(rank: u32) -> String {
 }
 
 /// The labels of a task.
-pub(super) fn labels(site: &Site, task: TaskId) -> HashMap<String, String> {
+pub(super) fn labels(site: &SiteId, task: TaskId) -> HashMap<String, String> {
     [
         (SITE, site.0.clone()),
         (JOB, task.job.0.to_string()),
@@ -93,7 +93,7 @@ pub(super) fn labels(site: &Site, task: TaskId) -> HashMap<String, String> {
 }
 
 /// The task that these labels name, if they are all there and this site's.
-pub(super) fn task(site: &Site, labels: &HashMap<String, String>) -> Option<TaskId> {
+pub(super) fn task(site: &SiteId, labels: &HashMap<String, String>) -> Option<TaskId> {
     if labels.get(SITE)? != &site.0 || labels.contains_key(PURPOSE) {
         return None;
     }
@@ -106,7 +106,7 @@ pub(super) fn task(site: &Site, labels: &HashMap<String, String>) -> Option<Task
 }
 
 /// The filter that finds what is this site's.
-pub(super) fn ours(site: &Site) -> HashMap<String, Vec<String>> {
+pub(super) fn ours(site: &SiteId) -> HashMap<String, Vec<String>> {
     HashMap::from([("label".to_owned(), vec![format!("{SITE}={}", site.0)])])
 }
 
@@ -114,8 +114,8 @@ pub(super) fn ours(site: &Site) -> HashMap<String, Vec<String>> {
 mod tests {
     use super::*;
 
-    fn site() -> Site {
-        Site::named("0a1b2c3d").expect("a site")
+    fn site() -> SiteId {
+        SiteId::named("0a1b2c3d").expect("a site")
     }
 
     const TASK: TaskId = TaskId { job: JobId(7), part: 1, attempt: 3, rank: 12 };
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn labels_of_others_name_no_task_of_ours() {
-        let other = Site::named("ffffffff").expect("a site");
+        let other = SiteId::named("ffffffff").expect("a site");
         assert_eq!(task(&other, &labels(&site(), TASK)), None);
         for key in [JOB, PART, ATTEMPT, RANK] {
             let mut broken = labels(&site(), TASK);
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn a_folder_keeps_its_site() {
         let folder = tempfile::tempdir().expect("a folder");
-        let first = Site::of(folder.path()).expect("a site");
-        assert_eq!(Site::of(folder.path()).expect("a site"), first);
+        let first = SiteId::of(folder.path()).expect("a site");
+        assert_eq!(SiteId::of(folder.path()).expect("a site"), first);
         std::fs::write(folder.path().join("docker-site"), "../..").expect("write");
-        assert!(Site::of(folder.path()).is_err(), "what is no site is not used as one");
+        assert!(SiteId::of(folder.path()).is_err(), "what is no site is not used as one");
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::instance::EngineNode;
 use crate::discover;
-use crate::executor::{FoundNode, Report};
+use crate::executor::{ExecutorReport, FoundNode};
 
 /// The label by which an administrator names a node.
 const NAME_LABEL: &str = "era.name";
@@ -37,10 +37,10 @@ struct Known {
 /// none is renamed because another one left, and which of them the engine had drained, so that
 /// only its own drains end with its word.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Remembered(BTreeMap<String, Was>);
+pub(super) struct Remembered(BTreeMap<String, EarlierNode>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Was {
+struct EarlierNode {
     name: String,
     drained: bool,
 }
@@ -107,13 +107,17 @@ impl Nodes {
 
     /// Reports for the difference between this listing of nodes and the one before it; without one,
     /// for all nodes. Losses come first: a lost node may have had the name of a new one.
-    pub(super) fn news(&self, before: Option<&Nodes>, remembered: &Remembered) -> Vec<Report> {
+    pub(super) fn news(
+        &self,
+        before: Option<&Nodes>,
+        remembered: &Remembered,
+    ) -> Vec<ExecutorReport> {
         let mut news = match before {
             Some(before) => self.losses(before),
             None => {
                 let ready = self.by_id.values().filter(|known| known.ready);
                 let names = ready.map(|known| known.found.name.clone()).collect();
-                vec![Report::NodesAre { names }]
+                vec![ExecutorReport::NodesAre { names }]
             }
         };
         for (id, now) in self.by_id.iter().filter(|(_, known)| known.ready) {
@@ -121,7 +125,7 @@ impl Nodes {
             let was = before.and_then(|before| before.by_id.get(id));
             let was = was.filter(|was| was.ready && was.found.name == name);
             if was.is_none_or(|was| was.found != now.found) {
-                news.push(Report::Node(now.found.clone()));
+                news.push(ExecutorReport::Node(now.found.clone()));
             }
             let drained = match was {
                 Some(was) => !was.active,
@@ -130,9 +134,9 @@ impl Nodes {
             // One that appears drained is told to be, whatever was told of it before it went.
             match (drained, now.active) {
                 (_, false) if was.is_none_or(|was| was.active) => {
-                    news.push(Report::NodeDrained { name });
+                    news.push(ExecutorReport::NodeDrained { name });
                 }
-                (true, true) => news.push(Report::NodeResumed { name }),
+                (true, true) => news.push(ExecutorReport::NodeResumed { name }),
                 _ => {}
             }
         }
@@ -140,13 +144,13 @@ impl Nodes {
     }
 
     /// The names under which nobody answers any more who did before.
-    fn losses(&self, before: &Nodes) -> Vec<Report> {
+    fn losses(&self, before: &Nodes) -> Vec<ExecutorReport> {
         let there = |id: &str, was: &Known| {
             let now = self.by_id.get(id).filter(|now| now.ready);
             now.is_some_and(|now| now.found.name == was.found.name)
         };
         let lost = before.by_id.iter().filter(|(id, was)| was.ready && !there(id, was));
-        lost.map(|(_, was)| Report::NodeLost { name: was.found.name.clone() }).collect()
+        lost.map(|(_, was)| ExecutorReport::NodeLost { name: was.found.name.clone() }).collect()
     }
 
     /// What a server that starts anew must know. That a node was drained is known until its resume
@@ -157,7 +161,7 @@ impl Nodes {
                 Some(before) => before.by_id.get(id).is_some_and(|was| !was.active),
                 None => kept.0.get(id).is_some_and(|was| was.drained),
             };
-            let was = Was { name: now.found.name.clone(), drained: drained || !now.active };
+            let was = EarlierNode { name: now.found.name.clone(), drained: drained || !now.active };
             (id.clone(), was)
         };
         Remembered(self.by_id.iter().map(was).collect())
@@ -265,13 +269,13 @@ mod tests {
         now.news(Some(before), &Remembered::default()).iter().map(word).collect()
     }
 
-    fn word(report: &Report) -> String {
+    fn word(report: &ExecutorReport) -> String {
         match report {
-            Report::Node(node) => format!("{} is there", node.name),
-            Report::NodeLost { name } => format!("{name} is lost"),
-            Report::NodeDrained { name } => format!("{name} is drained"),
-            Report::NodeResumed { name } => format!("{name} is resumed"),
-            Report::NodesAre { names } => format!("there are: {}", names.join(", ")),
+            ExecutorReport::Node(node) => format!("{} is there", node.name),
+            ExecutorReport::NodeLost { name } => format!("{name} is lost"),
+            ExecutorReport::NodeDrained { name } => format!("{name} is drained"),
+            ExecutorReport::NodeResumed { name } => format!("{name} is resumed"),
+            ExecutorReport::NodesAre { names } => format!("there are: {}", names.join(", ")),
             other => format!("{other:?}"),
         }
     }

@@ -12,7 +12,7 @@ use bollard::models::{
     TaskSpecRestartPolicyConditionEnum, TaskState,
 };
 
-use super::instance::{EngineNode, Instance, Seen};
+use super::instance::{EngineNode, Instance, InstanceState};
 use super::plain::{log_options, mount};
 
 /// What a secret is called in a task's `/run/secrets`.
@@ -152,7 +152,7 @@ pub(super) fn labels(task: &Task) -> HashMap<String, String> {
 }
 
 /// How a service's task is.
-pub(super) fn seen(task: &Task) -> Seen {
+pub(super) fn seen(task: &Task) -> InstanceState {
     let status = task.status.clone().unwrap_or_default();
     let says = || {
         let words = [status.err.as_deref(), status.message.as_deref()];
@@ -165,13 +165,15 @@ pub(super) fn seen(task: &Task) -> Seen {
     let began =
         container.is_some_and(|container| container.pid.is_some_and(|pid| pid > 0) || code != 0);
     match status.state {
-        Some(TaskState::RUNNING) => Seen::Runs,
-        Some(TaskState::COMPLETE) => Seen::Ended(code),
-        Some(TaskState::FAILED) if began || code != 0 => Seen::Ended(code.max(1)),
-        Some(TaskState::FAILED | TaskState::REJECTED) => Seen::Failed(says()),
+        Some(TaskState::RUNNING) => InstanceState::Runs,
+        Some(TaskState::COMPLETE) => InstanceState::Ended(code),
+        Some(TaskState::FAILED) if began || code != 0 => InstanceState::Ended(code.max(1)),
+        Some(TaskState::FAILED | TaskState::REJECTED) => InstanceState::Failed(says()),
         // The engine ended it, for a drain or a removal: no doing of its own.
-        Some(TaskState::SHUTDOWN | TaskState::REMOVE | TaskState::ORPHANED) => Seen::Removed,
-        _ => Seen::Waits(says()),
+        Some(TaskState::SHUTDOWN | TaskState::REMOVE | TaskState::ORPHANED) => {
+            InstanceState::Removed
+        }
+        _ => InstanceState::Waits(says()),
     }
 }
 
@@ -238,23 +240,29 @@ mod tests {
         let old = one(TaskState::SHUTDOWN, TaskState::SHUTDOWN, "2026-01-01T00:00:05.12Z");
         let new = one(TaskState::RUNNING, TaskState::RUNNING, "2026-01-01T00:00:05.123Z");
         for tasks in [vec![old.clone(), new.clone()], vec![new, old]] {
-            assert_eq!(seen(&newest(tasks)["s"]), Seen::Runs);
+            assert_eq!(seen(&newest(tasks)["s"]), InstanceState::Runs);
         }
         let first = one(TaskState::SHUTDOWN, TaskState::SHUTDOWN, "2026-01-01T00:00:05Z");
         let second = one(TaskState::COMPLETE, TaskState::SHUTDOWN, "2026-01-01T00:00:05.1Z");
         for tasks in [vec![first.clone(), second.clone()], vec![second, first]] {
-            assert_eq!(seen(&newest(tasks)["s"]), Seen::Ended(0));
+            assert_eq!(seen(&newest(tasks)["s"]), InstanceState::Ended(0));
         }
     }
 
     #[test]
     fn what_ran_has_ended_and_what_never_ran_has_failed() {
-        assert_eq!(seen(&task(TaskState::COMPLETE, Some(9), Some(0))), Seen::Ended(0));
-        assert_eq!(seen(&task(TaskState::FAILED, None, Some(3))), Seen::Ended(3));
-        assert_eq!(seen(&task(TaskState::REJECTED, None, None)), Seen::Failed("why".into()));
-        assert_eq!(seen(&task(TaskState::FAILED, Some(0), None)), Seen::Failed("why".into()));
-        assert_eq!(seen(&task(TaskState::PENDING, None, None)), Seen::Waits("why".into()));
-        assert_eq!(seen(&task(TaskState::SHUTDOWN, Some(9), Some(143))), Seen::Removed);
-        assert_eq!(seen(&task(TaskState::ORPHANED, None, None)), Seen::Removed);
+        assert_eq!(seen(&task(TaskState::COMPLETE, Some(9), Some(0))), InstanceState::Ended(0));
+        assert_eq!(seen(&task(TaskState::FAILED, None, Some(3))), InstanceState::Ended(3));
+        assert_eq!(
+            seen(&task(TaskState::REJECTED, None, None)),
+            InstanceState::Failed("why".into())
+        );
+        assert_eq!(
+            seen(&task(TaskState::FAILED, Some(0), None)),
+            InstanceState::Failed("why".into())
+        );
+        assert_eq!(seen(&task(TaskState::PENDING, None, None)), InstanceState::Waits("why".into()));
+        assert_eq!(seen(&task(TaskState::SHUTDOWN, Some(9), Some(143))), InstanceState::Removed);
+        assert_eq!(seen(&task(TaskState::ORPHANED, None, None)), InstanceState::Removed);
     }
 }

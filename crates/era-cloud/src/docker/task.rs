@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use super::address::Volumes;
 use super::instance::{Instance, Mounted, Volume};
 use super::lease::{LeaseTimes, Shared};
-use super::names::{self, Site};
+use super::names::{self, SiteId};
 use crate::executor::{Launch, PEERS_MAX};
 use crate::isolate::{Isolation, TASK_ROOT};
 use crate::limits::Amounts;
-use crate::task::{Places, Settings, Unready, environment, give};
+use crate::task::{Places, SupervisorSettings, Unready, environment, give};
 
 /// What the guard itself needs beside its task.
 const GUARD_PROCESSES: u32 = 8;
@@ -23,8 +23,8 @@ const GUARD_MEMORY_BYTES: u64 = 8 << 20;
 const SHM_BYTES: u64 = 1 << 30;
 /// How a site runs its tasks.
 #[derive(Clone, Debug)]
-pub(super) struct House {
-    pub(super) site: Site,
+pub(super) struct TaskDefaults {
+    pub(super) site: SiteId,
     pub(super) volumes: Volumes,
     /// The data folder, below which are the jobs' own.
     pub(super) data: PathBuf,
@@ -54,7 +54,7 @@ pub(super) struct Chosen {
 
 /// Makes a task's folders ready, once. Returns the folders that are still to be mounted.
 pub(super) fn lay_out(
-    house: &House,
+    house: &TaskDefaults,
     launch: &Launch,
     keeps_secrets: bool,
 ) -> Result<Vec<(PathBuf, PathBuf)>, Unready> {
@@ -110,7 +110,7 @@ pub(super) fn is_gang(launch: &Launch) -> bool {
 
 /// The instance that a launch becomes.
 pub(super) fn instance(
-    house: &House,
+    house: &TaskDefaults,
     launch: &Launch,
     chosen: Chosen,
 ) -> Result<Instance, Unready> {
@@ -167,7 +167,7 @@ pub(super) fn instance(
     })
 }
 
-fn mounted(house: &House, path: &Path, target: &str, read_only: bool) -> Mounted {
+fn mounted(house: &TaskDefaults, path: &Path, target: &str, read_only: bool) -> Mounted {
     let volume = match (&house.volumes, path.strip_prefix(&house.data)) {
         (Volumes::Nfs { server, export }, Ok(below)) => {
             let path = format!("{}/{}", export.trim_end_matches('/'), below.display());
@@ -181,7 +181,11 @@ fn mounted(house: &House, path: &Path, target: &str, read_only: bool) -> Mounted
 
 /// The environment of a task in a container: the image keeps its own path and shell, ranks are
 /// found by their names, and what is secret goes another way.
-fn variables(launch: &Launch, seen: &crate::task::Seen, gpus: &[String]) -> Vec<(String, String)> {
+fn variables(
+    launch: &Launch,
+    seen: &crate::task::TaskFolders,
+    gpus: &[String],
+) -> Vec<(String, String)> {
     let mut launch = launch.clone();
     let is_gang = is_gang(&launch);
     if is_gang {
@@ -189,7 +193,7 @@ fn variables(launch: &Launch, seen: &crate::task::Seen, gpus: &[String]) -> Vec<
         let names = (0..launch.replicas.min(PEERS_MAX)).map(names::rank_name);
         launch.peers = names.collect();
     }
-    let mut all = environment(&launch, seen, &Settings::default(), "");
+    let mut all = environment(&launch, seen, &SupervisorSettings::default(), "");
     for name in ["PATH", "SHELL", crate::task::MARK] {
         if !launch.spec.env.contains_key(name) {
             all.remove(name);
@@ -216,13 +220,13 @@ fn is_secret(launch: &Launch, name: &str, value: &str) -> bool {
 }
 
 /// The variables that are secret, as a shell reads them.
-fn secrets(launch: &Launch, seen: &crate::task::Seen) -> Option<String> {
+fn secrets(launch: &Launch, seen: &crate::task::TaskFolders) -> Option<String> {
     let plain = |name: &str| {
         !name.is_empty()
             && !name.starts_with(|c: char| c.is_ascii_digit())
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     };
-    let lines: String = environment(launch, seen, &Settings::default(), "")
+    let lines: String = environment(launch, seen, &SupervisorSettings::default(), "")
         .iter()
         .filter(|(name, value)| is_secret(launch, name, value) && plain(name))
         .map(|(name, value)| format!("export {name}='{}'\n", value.replace('\'', r"'\''")))
@@ -236,9 +240,9 @@ mod tests {
     use crate::shim::tests::launch;
     use std::sync::Arc;
 
-    fn house(volumes: Volumes) -> House {
-        House {
-            site: Site::named("0a1b2c3d").expect("a site"),
+    fn house(volumes: Volumes) -> TaskDefaults {
+        TaskDefaults {
+            site: SiteId::named("0a1b2c3d").expect("a site"),
             volumes,
             data: "/data".into(),
             outside: "/data".into(),
@@ -277,7 +281,7 @@ mod tests {
         let to = "inputs/set/file".to_owned();
         spec.inputs = vec![crate::executor::Staged { from: kept.clone(), to, executable: false }];
         let isolation = Isolation { first_uid: None, namespaces: true };
-        let house = House { isolation, ..house(Volumes::Bind) };
+        let house = TaskDefaults { isolation, ..house(Volumes::Bind) };
         lay_out(&house, &launch, false).expect("laid out");
         let shown = Places::of(&launch).work.join("inputs/set/file");
         let about = |path: &Path| std::fs::symlink_metadata(path).expect("there");
@@ -361,9 +365,9 @@ mod tests {
         let mut launch = launch(7, &["true"]);
         let spec = Arc::make_mut(&mut launch.spec);
         spec.folder = folder.path().join("jobs/7");
-        spec.secrets = crate::Secrets::new([("NOTE".to_owned(), "it's 1".to_owned())].into());
+        spec.secrets = crate::TaskSecrets::new([("NOTE".to_owned(), "it's 1".to_owned())].into());
         let isolation = Isolation { first_uid: None, namespaces: true };
-        let house = House { isolation, ..house(Volumes::Bind) };
+        let house = TaskDefaults { isolation, ..house(Volumes::Bind) };
         let chosen = Chosen { keeps_secrets: true, ..Chosen::default() };
         let made = instance(&house, &launch, chosen).expect("an instance");
         assert_eq!(made.secrets.as_deref(), Some("export NOTE='it'\\''s 1'\n"));
@@ -405,7 +409,7 @@ mod tests {
     fn a_local_volume_is_bound_from_where_the_engine_keeps_it() {
         let local = Volumes::Local { name: "era-files".into() };
         let outside = "/engine/volumes/era-files/_data".into();
-        let house = House { outside, ..house(local) };
+        let house = TaskDefaults { outside, ..house(local) };
         let mut launch = launch(7, &["true"]);
         Arc::make_mut(&mut launch.spec).folder = "/data/jobs/7".into();
         let made = instance(&house, &launch, Chosen::default()).expect("an instance");

@@ -17,11 +17,11 @@ impl Isolation {
 
 /// A stay in a mount namespace, which nobody ever begins here.
 #[derive(Debug)]
-pub enum Away {}
+pub enum MountNamespace {}
 
-impl Away {
+impl MountNamespace {
     /// Refused.
-    pub fn from_home() -> Result<Away, Unisolated> {
+    pub fn from_home() -> Result<MountNamespace, Unisolated> {
         let what = "make a mount namespace".to_owned();
         Err(Unisolated::Step { what, source: io::ErrorKind::Unsupported.into() })
     }

@@ -31,11 +31,11 @@ use era_core::units::UserId;
 use serde::{Deserialize, Serialize};
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::Away;
+pub use elsewhere::MountNamespace;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::ipc;
 #[cfg(target_os = "linux")]
-pub use mounts::Away;
+pub use mounts::MountNamespace;
 
 /// Where a task in a namespace of its own sees its job's folder, on every machine alike.
 pub const TASK_ROOT: &str = "/run/era";

@@ -23,7 +23,7 @@ impl Isolation {
         }
         let tried = std::fs::create_dir_all(task_root)
             .map_err(|source| Unisolated::Step { what: "make /run/era".into(), source })
-            .and_then(|()| Away::from_home())
+            .and_then(|()| MountNamespace::from_home())
             .and_then(|away| away.back());
         let namespaces = tried.is_ok();
         let notes = tried.err().map(|why| {
@@ -36,19 +36,19 @@ impl Isolation {
     }
 }
 
-/// A stay in a mount namespace made for one task. The task keeps it after we are [`Away::back`].
+/// A stay in a mount namespace made for one task. The task keeps it after we are [`MountNamespace::back`].
 #[derive(Debug)]
-pub struct Away {
+pub struct MountNamespace {
     home: File,
 }
 
-impl Away {
+impl MountNamespace {
     /// Enters a new namespace that nothing propagates out of.
-    pub fn from_home() -> Result<Away, Unisolated> {
+    pub fn from_home() -> Result<MountNamespace, Unisolated> {
         let home = File::open("/proc/thread-self/ns/mnt")
             .map_err(|source| Unisolated::Step { what: "find our mounts".into(), source })?;
         own(UnshareFlags::NEWNS).map_err(step("make a mount namespace"))?;
-        let away = Away { home };
+        let away = MountNamespace { home };
         rustix::mount::mount_change(
             "/",
             MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,

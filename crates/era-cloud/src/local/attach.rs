@@ -9,8 +9,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::executor::Report;
-use crate::shim::protocol::{Bytes, FromShim, Lines, ToShim, put};
+use crate::executor::ExecutorReport;
+use crate::shim::protocol::{Bytes, FromShim, LineBuffer, ToShim, put};
 use crate::terminal::{Attached, NoTerminal, Shown, Typed};
 
 /// Most pieces that wait on their way, in each direction.
@@ -21,14 +21,14 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 static ASKING: Semaphore = Semaphore::const_new(4);
 
 /// What is heard from a supervisor, message by message.
-struct Heard {
+struct SupervisorMessages {
     from: OwnedReadHalf,
-    lines: Lines,
+    lines: LineBuffer,
     heard: std::collections::VecDeque<FromShim>,
     piece: Vec<u8>,
 }
 
-impl Heard {
+impl SupervisorMessages {
     async fn next(&mut self) -> std::io::Result<FromShim> {
         loop {
             if let Some(message) = self.heard.pop_front() {
@@ -57,8 +57,8 @@ async fn ask(socket: &Path, task: TaskId) -> Result<Attached, NoTerminal> {
     let _turn = ASKING.acquire().await;
     let (from, mut to) = UnixStream::connect(socket).await?.into_split();
     say(&mut to, &ToShim::Attach(task)).await?;
-    let (lines, piece) = (Lines::default(), vec![0; 64 << 10]);
-    let mut heard = Heard { from, lines, heard: Default::default(), piece };
+    let (lines, piece) = (LineBuffer::default(), vec![0; 64 << 10]);
+    let mut heard = SupervisorMessages { from, lines, heard: Default::default(), piece };
     match heard.next().await? {
         FromShim::Attached => {}
         FromShim::Unattached(why) => return Err(NoTerminal::Refused(why)),
@@ -91,14 +91,14 @@ async fn pass_on_typed(mut to: OwnedWriteHalf, mut types: mpsc::Receiver<Typed>)
     }
 }
 
-async fn pass_on_shown(mut heard: Heard, shows: mpsc::Sender<Shown>) {
+async fn pass_on_shown(mut heard: SupervisorMessages, shows: mpsc::Sender<Shown>) {
     // An error is its end: whoever listens sees that nothing more comes.
     while let Ok(message) = heard.next().await {
         let shown = match message {
             FromShim::Shown(Bytes(bytes)) => Shown::Bytes(bytes),
             FromShim::Report(report) => match *report {
-                Report::Exited { code, .. } => Shown::Exited(code),
-                Report::Lost { reason, .. } => Shown::Lost(reason),
+                ExecutorReport::Exited { code, .. } => Shown::Exited(code),
+                ExecutorReport::Lost { reason, .. } => Shown::Lost(reason),
                 _ => continue,
             },
             _ => continue,

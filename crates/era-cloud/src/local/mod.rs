@@ -21,9 +21,9 @@ use era_core::job::TaskId;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::executor::{Executor, Order, Report, Reports};
+use crate::executor::{Executor, ExecutorReport, Order, Reports};
 use crate::shim::{self, ShimError};
-use crate::task::Settings;
+use crate::task::SupervisorSettings;
 use crate::terminal::Attaching;
 
 /// How long a supervisor may take to start: it sweeps first.
@@ -38,12 +38,15 @@ pub struct LocalOptions {
     pub program: PathBuf,
     pub arguments: Vec<String>,
     /// What supervisors are told about this node.
-    pub settings: Settings,
+    pub settings: SupervisorSettings,
 }
 
 impl LocalOptions {
     /// The running program as supervisor: `era shim --folder FOLDER`.
-    pub fn of_this_program(folder: PathBuf, settings: Settings) -> io::Result<LocalOptions> {
+    pub fn of_this_program(
+        folder: PathBuf,
+        settings: SupervisorSettings,
+    ) -> io::Result<LocalOptions> {
         let arguments = vec!["shim".into(), "--folder".into()];
         Ok(LocalOptions { folder, program: std::env::current_exe()?, arguments, settings })
     }
@@ -67,13 +70,13 @@ pub enum LocalError {
 
 /// The executor of this machine.
 #[derive(Debug)]
-pub struct Local {
+pub struct LocalExecutor {
     /// Where its supervisor listens.
     socket: PathBuf,
-    says: mpsc::UnboundedSender<Say>,
+    says: mpsc::UnboundedSender<SupervisorCommand>,
     known: Known,
     notes: Vec<String>,
-    ended: Vec<Report>,
+    ended: Vec<ExecutorReport>,
 }
 
 /// Which tasks the supervisor must know.
@@ -81,7 +84,7 @@ type Known = Arc<Mutex<BTreeSet<TaskId>>>;
 
 /// What is to be said to the supervisor.
 #[derive(Debug)]
-enum Say {
+enum SupervisorCommand {
     Order(Box<Order>),
     Acknowledge(TaskId),
     Leave(oneshot::Sender<bool>),
@@ -92,10 +95,13 @@ fn lock(known: &Known) -> std::sync::MutexGuard<'_, BTreeSet<TaskId>> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Local {
+impl LocalExecutor {
     /// Reaches the node's supervisor, starting it where there is none, and goes on talking to it
     /// until this executor is dropped. When it returns, [`Executor::known`] can be asked.
-    pub async fn start(options: LocalOptions, reports: Reports) -> Result<Local, LocalError> {
+    pub async fn start(
+        options: LocalOptions,
+        reports: Reports,
+    ) -> Result<LocalExecutor, LocalError> {
         std::fs::create_dir_all(&options.folder)?;
         private(&options.folder)?;
         let socket = shim::socket(&options.folder)?;
@@ -106,7 +112,7 @@ impl Local {
         let (says, heard) = mpsc::unbounded_channel();
         let (notes, ended) = (hello.notes, hello.ended);
         tokio::spawn(talk::go_on(host, talk, heard, reports, Arc::clone(&known)));
-        Ok(Local { socket, says, known, notes, ended })
+        Ok(LocalExecutor { socket, says, known, notes, ended })
     }
 
     /// What this machine does not permit, in words, to be said once.
@@ -117,17 +123,17 @@ impl Local {
     /// Asks the supervisor to exit, which it does if it looks after nothing; says whether it did.
     pub async fn leave(&self) -> bool {
         let (answer, answered) = oneshot::channel();
-        self.says.send(Say::Leave(answer)).is_ok() && answered.await.unwrap_or(false)
+        self.says.send(SupervisorCommand::Leave(answer)).is_ok() && answered.await.unwrap_or(false)
     }
 
-    fn say(&self, say: Say) {
+    fn say(&self, say: SupervisorCommand) {
         if self.says.send(say).is_err() {
             tracing::error!("an order was given to an executor that has stopped");
         }
     }
 }
 
-impl Executor for Local {
+impl Executor for LocalExecutor {
     fn shares_clock(&self) -> bool {
         true
     }
@@ -139,19 +145,19 @@ impl Executor for Local {
             Order::Launch(launch) => Order::Launch(launch.with_secrets_as_variables()),
             other => other,
         };
-        self.say(Say::Order(Box::new(order)));
+        self.say(SupervisorCommand::Order(Box::new(order)));
     }
 
     fn acknowledge(&self, task: TaskId) {
         lock(&self.known).remove(&task);
-        self.say(Say::Acknowledge(task));
+        self.say(SupervisorCommand::Acknowledge(task));
     }
 
     fn known(&self) -> Vec<TaskId> {
         lock(&self.known).iter().copied().collect()
     }
 
-    fn ended_before(&self) -> Vec<Report> {
+    fn ended_before(&self) -> Vec<ExecutorReport> {
         self.ended.clone()
     }
 
@@ -166,7 +172,7 @@ impl Executor for Local {
 
     fn leave(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
-            Local::leave(self).await;
+            LocalExecutor::leave(self).await;
         })
     }
 }

@@ -9,9 +9,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Host, Known, LocalError, Say, lock};
-use crate::executor::{Order, Report, Reports};
-use crate::shim::protocol::{FromShim, Hello, Lines, ToShim, put};
+use super::{Host, Known, LocalError, SupervisorCommand, lock};
+use crate::executor::{ExecutorReport, Order, Reports};
+use crate::shim::protocol::{FromShim, Hello, LineBuffer, ToShim, put};
 
 /// Most orders in one write.
 const BATCH_MAX: usize = 512;
@@ -21,7 +21,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// An open conversation.
 pub(super) struct Talk {
     stream: UnixStream,
-    lines: Lines,
+    lines: LineBuffer,
     /// What was heard and not taken yet.
     heard: Vec<FromShim>,
     piece: Vec<u8>,
@@ -31,7 +31,7 @@ pub(super) struct Talk {
 pub(super) struct Greeting {
     pub(super) known: Vec<TaskId>,
     pub(super) notes: Vec<String>,
-    pub(super) ended: Vec<Report>,
+    pub(super) ended: Vec<ExecutorReport>,
 }
 
 impl Talk {
@@ -40,7 +40,7 @@ impl Talk {
     pub(super) async fn begin(host: &mut Host) -> Result<(Talk, Greeting), LocalError> {
         loop {
             let stream = host.connect().await?;
-            let (lines, heard, piece) = (Lines::default(), Vec::new(), vec![0; 64 << 10]);
+            let (lines, heard, piece) = (LineBuffer::default(), Vec::new(), vec![0; 64 << 10]);
             let mut talk = Talk { stream, lines, heard, piece };
             let ours = Hello::ours();
             talk.say(&[ToShim::Hello(ours.clone())]).await?;
@@ -109,7 +109,7 @@ impl Talk {
 pub(super) async fn go_on(
     mut host: Host,
     mut talk: Talk,
-    mut says: mpsc::UnboundedReceiver<Say>,
+    mut says: mpsc::UnboundedReceiver<SupervisorCommand>,
     reports: Reports,
     known: Known,
 ) {
@@ -142,7 +142,7 @@ pub(super) async fn go_on(
         };
         for task in lost(&known, &greeting.known) {
             let reason = "supervisor-gone".to_owned();
-            if reports.send(Report::Lost { task, reason }).await.is_err() {
+            if reports.send(ExecutorReport::Lost { task, reason }).await.is_err() {
                 return;
             }
         }
@@ -171,7 +171,7 @@ enum Over {
 
 async fn converse(
     talk: &mut Talk,
-    says: &mut mpsc::UnboundedReceiver<Say>,
+    says: &mut mpsc::UnboundedReceiver<SupervisorCommand>,
     reports: &Reports,
     known: &Known,
 ) -> Over {
@@ -230,16 +230,16 @@ fn launched(message: &ToShim) -> Option<TaskId> {
 }
 
 /// What is to be said, in order; acknowledgements in a row are one message.
-fn messages(batch: &mut Vec<Say>) -> (Vec<ToShim>, Option<oneshot::Sender<bool>>) {
+fn messages(batch: &mut Vec<SupervisorCommand>) -> (Vec<ToShim>, Option<oneshot::Sender<bool>>) {
     let (mut messages, mut leave) = (Vec::with_capacity(batch.len()), None);
     for say in batch.drain(..) {
         match say {
-            Say::Order(order) => messages.push(ToShim::Order(order)),
-            Say::Acknowledge(task) => match messages.last_mut() {
+            SupervisorCommand::Order(order) => messages.push(ToShim::Order(order)),
+            SupervisorCommand::Acknowledge(task) => match messages.last_mut() {
                 Some(ToShim::Acknowledge(tasks)) => tasks.push(task),
                 _ => messages.push(ToShim::Acknowledge(vec![task])),
             },
-            Say::Leave(answer) => leave = Some(answer),
+            SupervisorCommand::Leave(answer) => leave = Some(answer),
         }
     }
     (messages, leave)
@@ -264,7 +264,8 @@ mod tests {
 
     #[test]
     fn acknowledgements_in_a_row_are_one_message() {
-        let mut batch = vec![Say::Acknowledge(task(1)), Say::Acknowledge(task(2))];
+        let mut batch =
+            vec![SupervisorCommand::Acknowledge(task(1)), SupervisorCommand::Acknowledge(task(2))];
         let (messages, _) = messages(&mut batch);
         assert_eq!(messages, [ToShim::Acknowledge(vec![task(1), task(2)])]);
     }

@@ -22,22 +22,22 @@ mod segment;
 mod told;
 mod write;
 
-pub use read::{Entry, LogReader, Only};
+pub use read::{LogEntry, LogReader, Only};
 pub use record::{LINE_BYTES_MAX, Stream};
+pub use told::{LogDirective, TOLD_BYTES_MAX, TOLD_VALUES_MAX};
 pub(crate) use told::{METRIC_NAME_MAX, STEP_MAX, is_metric_name};
-pub use told::{TOLD_BYTES_MAX, TOLD_VALUES_MAX, Told};
 pub use write::{LOG_BYTES_MIN, LogWriter};
 
 use std::path::{Path, PathBuf};
 
 use era_core::job::TaskId;
 
-use crate::executor::Limits;
+use crate::executor::TaskLimits;
 
 /// Writes a line of our own into the log of a task that has not begun, in its job's folder.
 pub fn note(job: &Path, task: TaskId, line: &str) {
     let now = crate::task::now();
-    let mut log = LogWriter::open(&job.join("logs"), task, Limits::default().log_bytes);
+    let mut log = LogWriter::open(&job.join("logs"), task, TaskLimits::default().log_bytes);
     log.write(Stream::Err, format!("{line}\n").as_bytes(), now);
     log.flush(now);
 }

@@ -12,7 +12,7 @@ use era_core::units::Time;
 
 use super::LogError;
 use super::record::{self, End, RECORD_BYTES_MAX, Stream};
-use super::segment::{self, Key, Segment};
+use super::segment::{self, Key, LogSegment};
 
 /// Most tasks whose logs are merged.
 pub(super) const TASKS_MAX: usize = 16_384;
@@ -21,7 +21,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// A record of a job's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     /// The offset of what follows it in what is read: where to go on from.
     pub next: u64,
     /// When it was printed.
@@ -70,7 +70,7 @@ pub struct LogReader {
 /// The log of one task, as far as it was read.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    pub(super) segments: Vec<Segment>,
+    pub(super) segments: Vec<LogSegment>,
     /// The offset of the first byte that was not handed out.
     pub(super) offset: u64,
     /// What was read from there on.
@@ -142,7 +142,7 @@ impl LogReader {
         lines_max: usize,
         bytes_max: usize,
         until: Time,
-    ) -> Result<Vec<Entry>, LogError> {
+    ) -> Result<Vec<LogEntry>, LogError> {
         let mut entries = Vec::new();
         let mut bytes = 0;
         while entries.len() < lines_max && bytes < bytes_max {
@@ -154,7 +154,7 @@ impl LogReader {
     }
 
     /// Takes the next entry in the order of the merged log.
-    pub(super) fn take(&mut self, until: Time) -> Result<Option<Entry>, LogError> {
+    pub(super) fn take(&mut self, until: Time) -> Result<Option<LogEntry>, LogError> {
         let mut next: Option<(u32, Time, Key)> = None;
         for (key, source) in &mut self.sources {
             // Attempts follow one another: a later one is looked at once nothing is left before.
@@ -256,17 +256,17 @@ impl Source {
     }
 
     /// Takes the record that `peek` found, with its length.
-    fn pop(&mut self, key: Key) -> Option<(Entry, u64)> {
+    fn pop(&mut self, key: Key) -> Option<(LogEntry, u64)> {
         let ahead = &self.ahead[self.start..];
         let n = memchr::memchr(b'\n', ahead)?;
         let line = &ahead[..n];
-        let record = record::parse(line).unwrap_or(record::Record {
+        let record = record::parse(line).unwrap_or(record::LogRecord {
             at: self.last,
             stream: Stream::Out,
             end: End::Line,
             text: line,
         });
-        let entry = Entry {
+        let entry = LogEntry {
             next: 0,
             at: record.at,
             part: key.part,

@@ -37,7 +37,7 @@ pub(super) enum End {
 
 /// A record as it stands in a segment, without the line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record<'a> {
+pub(super) struct LogRecord<'a> {
     pub(super) at: Time,
     pub(super) stream: Stream,
     pub(super) end: End,
@@ -56,7 +56,7 @@ pub(super) fn header(at: Time, stream: Stream, end: End) -> Vec<u8> {
 }
 
 /// Reads a record; `None` where it is none.
-pub(super) fn parse(line: &[u8]) -> Option<Record<'_>> {
+pub(super) fn parse(line: &[u8]) -> Option<LogRecord<'_>> {
     let digits = line.iter().take(16).position(|b| *b == b' ')?;
     let (time, rest) = line.split_at(digits);
     let at = std::str::from_utf8(time).ok().filter(|t| !t.starts_with('+'))?.parse().ok()?;
@@ -68,7 +68,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Record<'_>> {
         b'E' => (Stream::Err, End::Open),
         _ => return None,
     };
-    Some(Record { at: Time(at), stream, end, text })
+    Some(LogRecord { at: Time(at), stream, end, text })
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
                     let mut line = header(Time(1_793_347_200_123), stream, end);
                     line.extend_from_slice(text);
                     let record = parse(&line).unwrap();
-                    let same = Record { at: Time(1_793_347_200_123), stream, end, text };
+                    let same = LogRecord { at: Time(1_793_347_200_123), stream, end, text };
                     assert_eq!(record, same);
                 }
             }

@@ -13,7 +13,7 @@ use era_core::units::Time;
 use super::LogError;
 use super::read::{LogReader, Source};
 use super::record::{self, RECORD_BYTES_MAX};
-use super::segment::{self, Key, Segment};
+use super::segment::{self, Key, LogSegment};
 
 /// Enough for the end of one record and the beginning of the next, mostly.
 const PROBE_BYTES: usize = 1024;
@@ -159,7 +159,7 @@ impl LogReader {
 
 impl Source {
     fn end(&self) -> u64 {
-        self.segments.last().map_or(self.offset, Segment::end)
+        self.segments.last().map_or(self.offset, LogSegment::end)
     }
 
     /// The offset of the first record of this instant or a later one, within a bracket.

@@ -15,14 +15,14 @@ pub(super) struct Key {
 
 /// One file of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct LogSegment {
     /// The offset of its first byte.
     pub(super) base: u64,
     /// How many bytes it had when it was looked at.
     pub(super) bytes: u64,
 }
 
-impl Segment {
+impl LogSegment {
     pub(super) fn end(&self) -> u64 {
         self.base + self.bytes
     }
@@ -44,7 +44,7 @@ fn parse(name: &str) -> Option<(Key, u64)> {
 }
 
 /// Every segment in a folder, by task and offset. A folder that is not there yet has none.
-pub(super) fn list(folder: &Path) -> io::Result<Vec<(Key, Segment)>> {
+pub(super) fn list(folder: &Path) -> io::Result<Vec<(Key, LogSegment)>> {
     let entries = match std::fs::read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
@@ -56,7 +56,7 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<(Key, Segment)>> {
         // One that was dropped since it was listed is none.
         let Ok(facts) = entry.metadata() else { continue };
         if facts.is_file() {
-            found.push((key, Segment { base, bytes: facts.len() }));
+            found.push((key, LogSegment { base, bytes: facts.len() }));
         }
     }
     found.sort_unstable_by_key(|(key, segment)| (*key, segment.base));

@@ -17,23 +17,23 @@ fn writer(folder: &Path, attempt: u32, rank: u32) -> LogWriter {
     LogWriter::open(folder, task(attempt, rank), 1 << 30)
 }
 
-fn read_all(reader: &mut LogReader) -> Vec<Entry> {
+fn read_all(reader: &mut LogReader) -> Vec<LogEntry> {
     reader.refresh().unwrap();
     reader.read(usize::MAX, usize::MAX, Time::MAX).unwrap()
 }
 
-fn entries(folder: &Path) -> Vec<Entry> {
+fn entries(folder: &Path) -> Vec<LogEntry> {
     read_all(&mut LogReader::open(folder, Only::default()).unwrap())
 }
 
-fn texts(entries: &[Entry]) -> Vec<String> {
+fn texts(entries: &[LogEntry]) -> Vec<String> {
     entries.iter().map(|e| String::from_utf8_lossy(&e.text).into_owned()).collect()
 }
 
 /// What was printed on each stream of each task.
 type Printed = BTreeMap<(u32, u32, &'static str), Vec<u8>>;
 
-fn put_together(entries: &[Entry]) -> Printed {
+fn put_together(entries: &[LogEntry]) -> Printed {
     let mut printed = Printed::new();
     for entry in entries {
         let stream = printed.entry((entry.attempt, entry.rank, entry.stream.as_str())).or_default();
@@ -79,7 +79,9 @@ fn what_is_told_in_pieces_is_heard_once_and_whole() {
     writer.flush(Time(2));
     let told =
         writer.write(Stream::Out, b"ric loss=0.5 step=3\nera: checkpoint done=60\n", Time(3));
-    let [Told::Samples(samples), Told::Checkpoint(done)] = &told[..] else { panic!("{told:?}") };
+    let [LogDirective::Samples(samples), LogDirective::Checkpoint(done)] = &told[..] else {
+        panic!("{told:?}")
+    };
     assert_eq!((samples[0].name.as_str(), samples[0].step, samples[0].value), ("loss", 3, 0.5));
     assert_eq!(done.0, 60_000);
     // The tail of another line is not the beginning of one.
@@ -315,7 +317,7 @@ proptest! {
         prop_assert_eq!(&put_together(&all), &printed);
 
         followed.extend(read_all(&mut follower));
-        let parts = |entries: &[Entry]| put_together(entries);
+        let parts = |entries: &[LogEntry]| put_together(entries);
         prop_assert_eq!(parts(&followed), printed);
 
         let total = all.last().map_or(0, |e| e.next);

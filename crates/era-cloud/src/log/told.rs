@@ -21,7 +21,7 @@ const PREFIX: &[u8] = b"era: ";
 
 /// What a line tells.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum LogDirective {
     Samples(Vec<Sample>),
     /// The job saved its work: so much of its duration need not be run again.
     Checkpoint(Span),
@@ -33,7 +33,7 @@ pub(super) fn may_tell(line: &[u8]) -> bool {
 }
 
 /// What a line tells, if anything. A line without a step takes `number`.
-pub(super) fn read(line: &[u8], at: Time, number: u64) -> Option<Told> {
+pub(super) fn read(line: &[u8], at: Time, number: u64) -> Option<LogDirective> {
     if line.len() > TOLD_BYTES_MAX {
         return None;
     }
@@ -46,7 +46,7 @@ pub(super) fn read(line: &[u8], at: Time, number: u64) -> Option<Told> {
     }
 }
 
-fn metric<'a>(words: impl Iterator<Item = &'a str>, at: Time, number: u64) -> Option<Told> {
+fn metric<'a>(words: impl Iterator<Item = &'a str>, at: Time, number: u64) -> Option<LogDirective> {
     let mut step = None;
     let mut values = Vec::new();
     for word in words {
@@ -64,7 +64,7 @@ fn metric<'a>(words: impl Iterator<Item = &'a str>, at: Time, number: u64) -> Op
     let finite = values.into_iter().filter(|(_, value)| value.is_finite());
     let samples: Vec<Sample> =
         finite.map(|(name, value)| Sample { name: name.to_owned(), step, at, value }).collect();
-    (!samples.is_empty()).then_some(Told::Samples(samples))
+    (!samples.is_empty()).then_some(LogDirective::Samples(samples))
 }
 
 /// Whether a job may call a metric so. What the platform measures begins with `usage/`, and no
@@ -75,24 +75,24 @@ pub(crate) fn is_metric_name(name: &str) -> bool {
         && !name.starts_with("usage/")
 }
 
-fn checkpoint<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Told> {
+fn checkpoint<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<LogDirective> {
     let seconds: f64 = words.next()?.strip_prefix("done=")?.parse().ok()?;
     let longest_s = Span::from_days(3660).0 as f64 / 1000.0;
     let sane = words.next().is_none() && (0.0..=longest_s).contains(&seconds);
-    sane.then_some(Told::Checkpoint(Span((seconds * 1000.0) as i64)))
+    sane.then_some(LogDirective::Checkpoint(Span((seconds * 1000.0) as i64)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(line: &str) -> Option<Told> {
+    fn told(line: &str) -> Option<LogDirective> {
         read(line.as_bytes(), Time(5), 7)
     }
 
     fn values(line: &str) -> Vec<(String, u64, f64)> {
         match told(line) {
-            Some(Told::Samples(samples)) => {
+            Some(LogDirective::Samples(samples)) => {
                 samples.into_iter().map(|s| (s.name, s.step, s.value)).collect()
             }
             _ => Vec::new(),
@@ -127,8 +127,11 @@ mod tests {
 
     #[test]
     fn a_checkpoint_says_how_much_need_not_be_run_again() {
-        assert_eq!(told("era: checkpoint done=3600"), Some(Told::Checkpoint(Span::from_h(1))));
-        assert_eq!(told("era: checkpoint done=0.25"), Some(Told::Checkpoint(Span(250))));
+        assert_eq!(
+            told("era: checkpoint done=3600"),
+            Some(LogDirective::Checkpoint(Span::from_h(1)))
+        );
+        assert_eq!(told("era: checkpoint done=0.25"), Some(LogDirective::Checkpoint(Span(250))));
     }
 
     #[test]

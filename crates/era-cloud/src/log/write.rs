@@ -14,8 +14,8 @@ use era_core::job::TaskId;
 use era_core::units::Time;
 
 use super::record::{End, LINE_BYTES_MAX, Stream, header};
-use super::segment::{self, Key, Segment};
-use super::told::{self, Told};
+use super::segment::{self, Key, LogSegment};
+use super::told::{self, LogDirective};
 
 /// Least that is kept of a log, whatever limit is given.
 pub const LOG_BYTES_MIN: u64 = 1 << 20;
@@ -33,7 +33,7 @@ pub struct LogWriter {
     limit_bytes: u64,
     segment_bytes: u64,
     /// Segments that are there, the one that is written last.
-    segments: Vec<Segment>,
+    segments: Vec<LogSegment>,
     file: Option<File>,
     last: Time,
     unfinished: [Unfinished; 2],
@@ -88,7 +88,7 @@ impl LogWriter {
 
     /// Takes what a task printed, and says what it told. A line whose end has not come is kept;
     /// [`flush`](LogWriter::flush) shows it before.
-    pub fn write(&mut self, stream: Stream, bytes: &[u8], at: Time) -> Vec<Told> {
+    pub fn write(&mut self, stream: Stream, bytes: &[u8], at: Time) -> Vec<LogDirective> {
         // In a log, time never runs backwards: readers search by it.
         self.last = self.last.max(at);
         let mut told = Vec::new();
@@ -130,7 +130,7 @@ impl LogWriter {
 
     /// The offset of what comes next.
     pub fn end(&self) -> u64 {
-        self.segments.last().map_or(0, Segment::end)
+        self.segments.last().map_or(0, LogSegment::end)
     }
 
     /// How much memory it has taken.
@@ -140,7 +140,13 @@ impl LogWriter {
         self.records.capacity() + lines.sum::<usize>()
     }
 
-    fn finish_line(&mut self, stream: Stream, text: &[u8], whole: &[u8], told: &mut Vec<Told>) {
+    fn finish_line(
+        &mut self,
+        stream: Stream,
+        text: &[u8],
+        whole: &[u8],
+        told: &mut Vec<LogDirective>,
+    ) {
         let line = &self.unfinished[stream as usize];
         if line.text.is_empty() && !line.begun && text.len() <= LINE_BYTES_MAX {
             self.records.reserve(whole.len() + text.len() + 1);
@@ -203,11 +209,11 @@ impl LogWriter {
         self.unfinished[stream as usize] = line;
     }
 
-    fn hear(&mut self, line: &[u8], told: &mut Vec<Told>) {
+    fn hear(&mut self, line: &[u8], told: &mut Vec<LogDirective>) {
         let Some(heard) = told::read(line, self.last, self.numbered_lines) else { return };
         let values = match &heard {
-            Told::Samples(samples) => samples.len() as i64,
-            Told::Checkpoint(_) => 1,
+            LogDirective::Samples(samples) => samples.len() as i64,
+            LogDirective::Checkpoint(_) => 1,
         };
         let Ok(refused_before) = self.allowance.take(values, self.last) else { return };
         self.numbered_lines += 1;
@@ -291,7 +297,7 @@ impl LogWriter {
             .mode(0o640)
             .custom_flags(no_link)
             .open(segment::path(&self.folder, self.key, base))?;
-        self.segments.push(Segment { base, bytes: 0 });
+        self.segments.push(LogSegment { base, bytes: 0 });
         self.file = Some(file);
         Ok(())
     }

@@ -23,14 +23,14 @@ pub(super) fn scalars(event: &[u8]) -> Vec<Scalar> {
     let (mut wall_time_s, mut step, mut summaries) = (0.0, 0, Vec::new());
     for (number, value) in Fields(event) {
         match (number, value) {
-            (1, Value::Eight(bits)) => wall_time_s = f64::from_bits(bits),
-            (2, Value::Varint(n)) => step = n.cast_signed(),
-            (5, Value::Bytes(summary)) => summaries.push(summary),
+            (1, FieldValue::Eight(bits)) => wall_time_s = f64::from_bits(bits),
+            (2, FieldValue::Varint(n)) => step = n.cast_signed(),
+            (5, FieldValue::Bytes(summary)) => summaries.push(summary),
             _ => {}
         }
     }
     let values = summaries.into_iter().flat_map(Fields).filter_map(|field| match field {
-        (1, Value::Bytes(value)) => tag_and_value(value),
+        (1, FieldValue::Bytes(value)) => tag_and_value(value),
         _ => None,
     });
     values.take(VALUES_MAX).map(|(tag, value)| Scalar { tag, step, wall_time_s, value }).collect()
@@ -40,11 +40,11 @@ fn tag_and_value(message: &[u8]) -> Option<(String, f64)> {
     let (mut tag, mut value) = (None, None);
     for field in Fields(message) {
         match field {
-            (1, Value::Bytes(text)) if text.len() <= TAG_BYTES_MAX => {
+            (1, FieldValue::Bytes(text)) if text.len() <= TAG_BYTES_MAX => {
                 tag = Some(String::from_utf8_lossy(text).into_owned());
             }
-            (2, Value::Four(bits)) => value = Some(f64::from(f32::from_bits(bits))),
-            (8, Value::Bytes(tensor)) => value = tensor_scalar(tensor).or(value),
+            (2, FieldValue::Four(bits)) => value = Some(f64::from(f32::from_bits(bits))),
+            (8, FieldValue::Bytes(tensor)) => value = tensor_scalar(tensor).or(value),
             _ => {}
         }
     }
@@ -56,22 +56,22 @@ fn tensor_scalar(tensor: &[u8]) -> Option<f64> {
     let (mut kind, mut value, mut content) = (0, None, None);
     for field in Fields(tensor) {
         match field {
-            (1, Value::Varint(n)) => kind = n,
+            (1, FieldValue::Varint(n)) => kind = n,
             // A shape that names a dimension is no scalar's.
-            (2, Value::Bytes(shape)) if Fields(shape).any(|(number, _)| number == 2) => {
+            (2, FieldValue::Bytes(shape)) if Fields(shape).any(|(number, _)| number == 2) => {
                 return None;
             }
-            (4, Value::Bytes(bytes)) => content = Some(bytes),
-            (5, Value::Bytes(packed)) => {
+            (4, FieldValue::Bytes(bytes)) => content = Some(bytes),
+            (5, FieldValue::Bytes(packed)) => {
                 value = one(packed).map(|b| f64::from(f32::from_le_bytes(b)))
             }
-            (5, Value::Four(bits)) => value = Some(f64::from(f32::from_bits(bits))),
-            (6, Value::Bytes(packed)) => value = one(packed).map(f64::from_le_bytes),
-            (6, Value::Eight(bits)) => value = Some(f64::from_bits(bits)),
-            (7 | 10, Value::Bytes(packed)) => {
+            (5, FieldValue::Four(bits)) => value = Some(f64::from(f32::from_bits(bits))),
+            (6, FieldValue::Bytes(packed)) => value = one(packed).map(f64::from_le_bytes),
+            (6, FieldValue::Eight(bits)) => value = Some(f64::from_bits(bits)),
+            (7 | 10, FieldValue::Bytes(packed)) => {
                 value = varint(packed).map(|(n, _)| n.cast_signed() as f64);
             }
-            (7 | 10, Value::Varint(n)) => value = Some(n.cast_signed() as f64),
+            (7 | 10, FieldValue::Varint(n)) => value = Some(n.cast_signed() as f64),
             _ => {}
         }
     }
@@ -92,7 +92,7 @@ fn one<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
 
 /// A field's value on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Value<'a> {
+enum FieldValue<'a> {
     Varint(u64),
     Eight(u64),
     Four(u32),
@@ -103,21 +103,23 @@ enum Value<'a> {
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = (u64, Value<'a>);
+    type Item = (u64, FieldValue<'a>);
 
-    fn next(&mut self) -> Option<(u64, Value<'a>)> {
+    fn next(&mut self) -> Option<(u64, FieldValue<'a>)> {
         let (key, rest) = varint(self.0)?;
         let (value, rest) = match key & 7 {
-            0 => varint(rest).map(|(n, rest)| (Value::Varint(n), rest))?,
-            1 => {
-                rest.split_first_chunk().map(|(b, r)| (Value::Eight(u64::from_le_bytes(*b)), r))?
-            }
+            0 => varint(rest).map(|(n, rest)| (FieldValue::Varint(n), rest))?,
+            1 => rest
+                .split_first_chunk()
+                .map(|(b, r)| (FieldValue::Eight(u64::from_le_bytes(*b)), r))?,
             2 => {
                 let (length, rest) = varint(rest)?;
                 let (bytes, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-                (Value::Bytes(bytes), rest)
+                (FieldValue::Bytes(bytes), rest)
             }
-            5 => rest.split_first_chunk().map(|(b, r)| (Value::Four(u32::from_le_bytes(*b)), r))?,
+            5 => rest
+                .split_first_chunk()
+                .map(|(b, r)| (FieldValue::Four(u32::from_le_bytes(*b)), r))?,
             _ => return None,
         };
         self.0 = rest;

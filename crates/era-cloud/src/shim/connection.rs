@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use era_core::job::TaskId;
 use serde::Serialize;
 
-use super::protocol::{Lines, ToShim, put};
+use super::protocol::{LineBuffer, ToShim, put};
 
 /// A server that does not read for so long is cut off; what it must know is told again when it
 /// comes back.
@@ -24,14 +24,14 @@ pub(super) struct Connection {
     pub(super) watches: Option<TaskId>,
     /// Whether it could not keep up with that terminal, and is shown nothing until it has.
     pub(super) behind: bool,
-    lines: Lines,
+    lines: LineBuffer,
     out: Vec<u8>,
 }
 
 impl Connection {
     pub(super) fn new(stream: UnixStream) -> io::Result<Connection> {
         stream.set_nonblocking(true)?;
-        let (lines, out) = (Lines::default(), Vec::new());
+        let (lines, out) = (LineBuffer::default(), Vec::new());
         Ok(Connection { stream, greeted: false, watches: None, behind: false, lines, out })
     }
 

@@ -6,16 +6,16 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 /// A socket, and the file by which it is found.
-pub(super) struct Door {
+pub(super) struct SupervisorSocket {
     listener: UnixListener,
     path: PathBuf,
     /// Device and number of that file: another supervisor may have made one of the same name.
     file: (u64, u64),
 }
 
-impl Door {
+impl SupervisorSocket {
     /// In the place of whatever an earlier supervisor left there. Only our own user may come in.
-    pub(super) fn open(path: PathBuf) -> io::Result<Door> {
+    pub(super) fn open(path: PathBuf) -> io::Result<SupervisorSocket> {
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -24,7 +24,7 @@ impl Door {
         listener.set_nonblocking(true)?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         let file = found(&path)?;
-        Ok(Door { listener, path, file })
+        Ok(SupervisorSocket { listener, path, file })
     }
 
     pub(super) fn listener(&self) -> &UnixListener {
@@ -60,13 +60,13 @@ mod tests {
     fn a_door_is_gone_when_its_file_is_and_leaves_that_of_another_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
-        let first = Door::open(path.clone()).expect("opened");
+        let first = SupervisorSocket::open(path.clone()).expect("opened");
         assert!(!first.is_gone());
         // The file of the first still has its number: the second's is another.
         let kept = folder.path().join("kept");
         std::fs::rename(&path, &kept).expect("moved");
         assert!(first.is_gone());
-        let second = Door::open(path.clone()).expect("opened");
+        let second = SupervisorSocket::open(path.clone()).expect("opened");
         assert!(first.is_gone() && !second.is_gone());
         first.close();
         assert!(!second.is_gone());

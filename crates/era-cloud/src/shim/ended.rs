@@ -12,40 +12,40 @@ use std::path::{Path, PathBuf};
 use era_core::job::TaskId;
 use serde::{Deserialize, Serialize};
 
-use crate::executor::Report;
+use crate::executor::ExecutorReport;
 
 /// The file is written anew once it holds so many lines that say nothing any more.
 const STALE_MAX: usize = 100_000;
 
 /// Ends by task, and the file that they are kept in.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedTasks {
     path: PathBuf,
     file: File,
     ends: BTreeMap<TaskId, End>,
     stale: usize,
-    /// What is to be written at the next [`Ended::flush`].
+    /// What is to be written at the next [`EndedTasks::flush`].
     lines: Vec<u8>,
 }
 
 /// How a task ended, and what was told of it before: nobody may have heard that either.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct End {
-    pub(super) report: Report,
+    pub(super) report: ExecutorReport,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) before: Vec<Report>,
+    pub(super) before: Vec<ExecutorReport>,
 }
 
 impl End {
     /// All that there is to tell, in its order.
-    pub(super) fn told(&self) -> impl Iterator<Item = &Report> {
+    pub(super) fn told(&self) -> impl Iterator<Item = &ExecutorReport> {
         self.before.iter().chain([&self.report])
     }
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line<E> {
+enum EndedLine<E> {
     Ended {
         task: TaskId,
         #[serde(flatten)]
@@ -54,9 +54,9 @@ enum Line<E> {
     Acknowledged(TaskId),
 }
 
-impl Ended {
+impl EndedTasks {
     /// Reads what an earlier supervisor left. A line that was cut off is the last, and is dropped.
-    pub(super) fn open(folder: &Path) -> io::Result<Ended> {
+    pub(super) fn open(folder: &Path) -> io::Result<EndedTasks> {
         let path = folder.join("ended");
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -64,23 +64,23 @@ impl Ended {
         };
         let mut ends = BTreeMap::new();
         for line in text.split(|byte| *byte == b'\n') {
-            match serde_json::from_slice::<Line<End>>(line) {
-                Ok(Line::Ended { task, end }) => {
+            match serde_json::from_slice::<EndedLine<End>>(line) {
+                Ok(EndedLine::Ended { task, end }) => {
                     ends.insert(task, end);
                 }
-                Ok(Line::Acknowledged(task)) => {
+                Ok(EndedLine::Acknowledged(task)) => {
                     ends.remove(&task);
                 }
                 Err(_) => {}
             }
         }
         let file = write_anew(&path, &ends)?;
-        Ok(Ended { path, file, ends, stale: 0, lines: Vec::new() })
+        Ok(EndedTasks { path, file, ends, stale: 0, lines: Vec::new() })
     }
 
     /// Keeps an end.
     pub(super) fn keep(&mut self, task: TaskId, end: End) {
-        super::protocol::put(&mut self.lines, &Line::Ended { task, end: &end });
+        super::protocol::put(&mut self.lines, &EndedLine::Ended { task, end: &end });
         self.ends.insert(task, end);
     }
 
@@ -88,7 +88,7 @@ impl Ended {
     pub(super) fn acknowledge(&mut self, task: TaskId) -> bool {
         let kept = self.ends.remove(&task).is_some();
         if kept {
-            super::protocol::put(&mut self.lines, &Line::<&End>::Acknowledged(task));
+            super::protocol::put(&mut self.lines, &EndedLine::<&End>::Acknowledged(task));
             self.stale += 2;
         }
         kept
@@ -100,9 +100,10 @@ impl Ended {
     }
 
     /// What there is to tell of them, the first to end first.
-    pub(super) fn in_order(&self) -> Vec<Report> {
-        let mut told: Vec<Report> = self.ends.values().flat_map(End::told).cloned().collect();
-        Report::put_in_order(&mut told);
+    pub(super) fn in_order(&self) -> Vec<ExecutorReport> {
+        let mut told: Vec<ExecutorReport> =
+            self.ends.values().flat_map(End::told).cloned().collect();
+        ExecutorReport::put_in_order(&mut told);
         told
     }
 
@@ -130,7 +131,7 @@ impl Ended {
 fn write_anew(path: &Path, ends: &BTreeMap<TaskId, End>) -> io::Result<File> {
     let mut lines = Vec::new();
     for (task, end) in ends {
-        super::protocol::put(&mut lines, &Line::Ended { task: *task, end });
+        super::protocol::put(&mut lines, &EndedLine::Ended { task: *task, end });
     }
     if lines.is_empty() {
         // The common case: no new file, and no rename.
@@ -154,15 +155,15 @@ mod tests {
 
     fn exited(job: u64) -> (TaskId, End) {
         let task = launch(job, &["true"]).task;
-        let report = Report::Exited { task, at: Time(5), code: 3, ending: Ending::Itself };
-        let started = Report::Started { task, at: Time(2), prepared: Span(1) };
+        let report = ExecutorReport::Exited { task, at: Time(5), code: 3, ending: Ending::Itself };
+        let started = ExecutorReport::Started { task, at: Time(2), prepared: Span(1) };
         (task, End { report, before: vec![started] })
     }
 
     #[test]
     fn an_end_outlives_the_supervisor_until_it_is_acknowledged() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut ended = Ended::open(folder.path()).expect("open");
+        let mut ended = EndedTasks::open(folder.path()).expect("open");
         for job in [1, 2] {
             let (task, end) = exited(job);
             ended.keep(task, end);
@@ -171,7 +172,7 @@ mod tests {
         ended.acknowledge(exited(1).0);
         ended.flush();
         drop(ended);
-        let mut again = Ended::open(folder.path()).expect("open");
+        let mut again = EndedTasks::open(folder.path()).expect("open");
         assert_eq!(again.all().clone(), BTreeMap::from([exited(2)]));
         assert!(again.acknowledge(exited(2).0));
         assert!(!again.acknowledge(exited(2).0));
@@ -182,18 +183,21 @@ mod tests {
     #[test]
     fn ends_are_told_in_the_order_in_which_they_were() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut ended = Ended::open(folder.path()).expect("open");
+        let mut ended = EndedTasks::open(folder.path()).expect("open");
         let first = launch(1, &["true"]).task;
         let task = |rank| TaskId { rank, ..first };
-        let exit = |rank, at, code| Report::Exited {
+        let exit = |rank, at, code| ExecutorReport::Exited {
             task: task(rank),
             at: Time(at),
             code,
             ending: Ending::Itself,
         };
-        let lost = Report::Lost { task: task(0), reason: "keeper-gone".into() };
-        let began =
-            |rank, at| Report::Started { task: task(rank), at: Time(at), prepared: Span(0) };
+        let lost = ExecutorReport::Lost { task: task(0), reason: "keeper-gone".into() };
+        let began = |rank, at| ExecutorReport::Started {
+            task: task(rank),
+            at: Time(at),
+            prepared: Span(0),
+        };
         let told = [
             began(3, 3),
             exit(3, 4, 9),
@@ -219,21 +223,21 @@ mod tests {
         let end = End { before: Vec::new(), ..end };
         let line = serde_json::json!({ "ended": { "task": task, "report": end.report } });
         std::fs::write(folder.path().join("ended"), format!("{line}\n")).expect("written");
-        let ended = Ended::open(folder.path()).expect("open");
+        let ended = EndedTasks::open(folder.path()).expect("open");
         assert_eq!(ended.all().clone(), BTreeMap::from([(task, end)]));
     }
 
     #[test]
     fn a_line_that_was_cut_off_is_dropped() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut ended = Ended::open(folder.path()).expect("open");
+        let mut ended = EndedTasks::open(folder.path()).expect("open");
         let (task, end) = exited(1);
         ended.keep(task, end);
         ended.flush();
         let mut file =
             File::options().append(true).open(folder.path().join("ended")).expect("open");
         file.write_all(b"{\"ended\":{\"task\":{\"jo").expect("write");
-        let again = Ended::open(folder.path()).expect("open");
+        let again = EndedTasks::open(folder.path()).expect("open");
         assert_eq!(again.all().len(), 1);
     }
 }

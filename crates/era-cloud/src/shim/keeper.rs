@@ -25,14 +25,14 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 
 use super::faults::is_the_machines;
-use super::protocol::{Lines, put};
+use super::protocol::{LineBuffer, put};
 use super::system;
 use super::terminal;
 use super::trail::{self, Follower};
 use crate::executor::Launch;
-use crate::isolate::{Away, Birth, Isolation, TASK_ROOT, Unisolated, View, devices, ipc};
+use crate::isolate::{Birth, Isolation, MountNamespace, TASK_ROOT, Unisolated, View, devices, ipc};
 use crate::limits::{cgroups, tree};
-use crate::task::{Places, Settings, Unready, environment, give};
+use crate::task::{Places, SupervisorSettings, Unready, environment, give};
 
 /// How long the word that a task has started waits for the word that it is over. Most short tasks
 /// are over by then, and whoever hears both at once has half as much to do.
@@ -45,7 +45,7 @@ const SHM_BYTES: u64 = 8 << 30;
 #[serde(rename_all = "snake_case")]
 pub(super) enum ToKeeper {
     /// What is the same for all tasks.
-    Node(Box<Node>),
+    Node(Box<NodeContext>),
     /// Start a task. Its output and its error come with this line; its terminal comes as both.
     Start(Box<Launch>),
     /// Ask all of the task to end.
@@ -56,8 +56,8 @@ pub(super) enum ToKeeper {
 
 /// What is the same for all tasks of a node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Node {
-    pub(super) settings: Settings,
+pub(super) struct NodeContext {
+    pub(super) settings: SupervisorSettings,
     pub(super) isolation: Isolation,
     pub(super) mark: String,
     /// The control groups of this keeper's slot.
@@ -144,13 +144,13 @@ pub fn keep() -> io::Result<()> {
 
 struct Keeper {
     control: UnixStream,
-    lines: Lines,
+    lines: LineBuffer,
     orders: std::collections::VecDeque<ToKeeper>,
     /// The pipes of the next task, once they are here.
     pipes: Vec<OwnedFd>,
     /// What is to be told, in order.
     untold: Vec<u8>,
-    node: Option<Node>,
+    node: Option<NodeContext>,
     /// Whose temporary folder was put aside; `None` where none is.
     spare_of: Option<UserId>,
     /// Whether what is shared by System V's means is our tasks' own.
@@ -195,7 +195,7 @@ impl Keeper {
             oom_score = None;
         }
         let pid = rustix::process::getpid().as_raw_pid();
-        let (lines, orders, untold) = (Lines::default(), Default::default(), Vec::new());
+        let (lines, orders, untold) = (LineBuffer::default(), Default::default(), Vec::new());
         let nothing = File::open("/dev/null")?;
         let (node, spare_of, pipes) = (None, None, Vec::new());
         Ok(Keeper {
@@ -216,7 +216,7 @@ impl Keeper {
 
     /// Moves into the slot, and away from what others share. This can take milliseconds, which is
     /// why tasks are not moved.
-    fn settle(&mut self, node: Node) -> io::Result<()> {
+    fn settle(&mut self, node: NodeContext) -> io::Result<()> {
         if node.settings.portable {
             self.follower = Some(Follower::new()?);
         } else {
@@ -362,7 +362,7 @@ impl Keeper {
 
     fn start_on(
         &mut self,
-        node: &Node,
+        node: &NodeContext,
         launch: &Launch,
         places: &Places,
         pipes: &[OwnedFd],
@@ -426,7 +426,7 @@ impl Keeper {
     }
 
     /// The temporary folder that was put aside, if it was this user's; another's is removed.
-    fn take_spare<'a>(&mut self, node: &'a Node, user: UserId) -> Option<&'a Path> {
+    fn take_spare<'a>(&mut self, node: &'a NodeContext, user: UserId) -> Option<&'a Path> {
         let owner = self.spare_of.take()?;
         if owner != user {
             // It is empty. Should it stay, there is none to put aside in its place.
@@ -437,12 +437,12 @@ impl Keeper {
 
     fn leave_home(
         &self,
-        node: &Node,
+        node: &NodeContext,
         launch: &Launch,
         places: &Places,
         root: &Path,
         mounts: Vec<(PathBuf, PathBuf)>,
-    ) -> Result<Away, crate::isolate::Unisolated> {
+    ) -> Result<MountNamespace, crate::isolate::Unisolated> {
         let memory = u64::from(launch.each.memory) << 20;
         let inside = |to: PathBuf| match to.strip_prefix(&places.folder) {
             Ok(below) => root.join(below),
@@ -466,7 +466,7 @@ impl Keeper {
             closed: &closed,
             shm_bytes: if memory == 0 { SHM_BYTES } else { memory },
         };
-        let away = Away::from_home()?;
+        let away = MountNamespace::from_home()?;
         match away.arrange(&view) {
             Ok(()) => Ok(away),
             Err(why) => away.back().and(Err(why)),

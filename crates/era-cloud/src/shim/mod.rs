@@ -49,7 +49,7 @@ use rustix::fs::FlockOperation;
 
 use crate::isolate::{Isolation, TASK_ROOT};
 use crate::limits::cgroups::Cgroups;
-use crate::task::Settings;
+use crate::task::SupervisorSettings;
 use supervise::Supervisor;
 
 /// Longest path of a socket that systems accept: 103 bytes on macOS, a few more on Linux.
@@ -104,7 +104,7 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
     let folder = folder.canonicalize().map_err(doing("find the supervisor's folder"))?;
     let socket = socket(&folder)?;
     let _lock = lock(&folder)?;
-    let mut settings = Settings::read(&folder).map_err(doing("read settings.json"))?;
+    let mut settings = SupervisorSettings::read(&folder).map_err(doing("read settings.json"))?;
     settings.portable |= system::PORTABLE;
     let mark = sweep::mark(&folder).map_err(doing("make a mark for tasks"))?;
     let swept = if settings.portable {
@@ -138,7 +138,7 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
         true => roster::Roster::new(&folder),
         false => roster::Roster::default(),
     };
-    let node = keeper::Node {
+    let node = keeper::NodeContext {
         program: program(&folder, &settings).map_err(doing("find our own program"))?,
         settings,
         isolation,
@@ -148,8 +148,8 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
         groups_limit_processes: cgroups.limits_processes(),
         open_files,
     };
-    let ended = ended::Ended::open(&folder).map_err(doing("read how tasks ended"))?;
-    let door = door::Door::open(socket).map_err(doing("listen on the socket"))?;
+    let ended = ended::EndedTasks::open(&folder).map_err(doing("read how tasks ended"))?;
+    let door = door::SupervisorSocket::open(socket).map_err(doing("listen on the socket"))?;
     let mut supervisor =
         Supervisor::new(door, node, cgroups, roster, notes, ended, keeper_arguments);
     supervisor.run().map_err(doing("go on"))?;
@@ -201,7 +201,7 @@ fn more_files() -> io::Result<Option<u64>> {
 /// What keepers are started from: the program that we are, even if its file is replaced meanwhile.
 /// Where the system has no name for that, a second name of the file in our folder; on another disk
 /// it is the file itself, and after an upgrade keepers are started from the new one.
-fn program(folder: &Path, settings: &Settings) -> io::Result<PathBuf> {
+fn program(folder: &Path, settings: &SupervisorSettings) -> io::Result<PathBuf> {
     if let Some(program) = system::PROGRAM.filter(|_| !settings.portable) {
         return Ok(program.into());
     }

@@ -12,7 +12,7 @@ use base64::prelude::BASE64_STANDARD;
 use era_core::job::TaskId;
 use serde::{Deserialize, Serialize};
 
-use crate::executor::{Order, Report};
+use crate::executor::{ExecutorReport, Order};
 
 /// The newest protocol that we speak.
 pub const PROTOCOL: u32 = 1;
@@ -84,9 +84,9 @@ pub enum FromShim {
         notes: Vec<String>,
         /// What has ended without acknowledgement; each is also told as a report.
         #[serde(default)]
-        ended: Vec<Report>,
+        ended: Vec<ExecutorReport>,
     },
-    Report(Box<Report>),
+    Report(Box<ExecutorReport>),
     /// A line that was not understood or cannot be obeyed.
     Refused(String),
     /// It exits, as it was asked to.
@@ -132,13 +132,13 @@ pub fn put<T: Serialize>(line: &mut Vec<u8>, message: &T) {
 
 /// Bytes that arrive in pieces, cut into lines.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct LineBuffer {
     bytes: Vec<u8>,
     /// Up to here they were looked at, and held no end of line.
     seen: usize,
 }
 
-impl Lines {
+impl LineBuffer {
     /// Takes what arrived, and gives back whole lines to `each`.
     pub fn feed(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<()> {
         self.bytes.extend_from_slice(piece);
@@ -195,7 +195,7 @@ mod tests {
     fn lines_come_out_whole_however_they_arrive() {
         let text = b"one\ntwo\n\nthree\nrest";
         for size in 1..text.len() {
-            let (mut lines, mut out) = (Lines::default(), Vec::new());
+            let (mut lines, mut out) = (LineBuffer::default(), Vec::new());
             for piece in text.chunks(size) {
                 lines.feed(piece, |line| out.push(line.to_vec())).expect("short");
             }

@@ -12,8 +12,8 @@ use era_core::job::TaskId;
 use rustix::fs::OFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage};
 
-use super::keeper::{FromKeeper, Node, ToKeeper};
-use super::protocol::{Lines, put};
+use super::keeper::{FromKeeper, NodeContext, ToKeeper};
+use super::protocol::{LineBuffer, put};
 use super::system;
 use super::terminal::Terminal;
 use super::trail::Trail;
@@ -25,7 +25,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// A keeper and what it keeps.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeeperSlot {
     pub(super) child: Child,
     pub(super) slot: Slot,
     /// Where it may have put a temporary folder aside.
@@ -40,7 +40,7 @@ pub(super) struct Kept {
     pub(super) pipes: Option<Pipes>,
     /// The same of a task that has a terminal instead.
     pub(super) terminal: Option<Terminal>,
-    lines: Lines,
+    lines: LineBuffer,
     /// What is to be said to it, and how much of that was.
     untold: Vec<u8>,
     told: usize,
@@ -55,14 +55,14 @@ pub(super) struct Pipes {
     pub(super) err: PipeReader,
 }
 
-impl Kept {
+impl KeeperSlot {
     /// Starts a keeper: our own program again, told by its arguments to be one.
     pub(super) fn start(
         arguments: &[String],
-        node: &Node,
+        node: &NodeContext,
         number: u64,
         slot: Slot,
-    ) -> io::Result<Kept> {
+    ) -> io::Result<KeeperSlot> {
         let (control, theirs) = UnixStream::pair()?;
         // A launch may be longer than a socket holds, and nobody waits until it is read.
         control.set_nonblocking(true)?;
@@ -75,8 +75,8 @@ impl Kept {
             .stdout(Stdio::null())
             .spawn()?;
         let spare = node.spare.join(format!("k{number}"));
-        let node = Node { groups: slot.paths(), spare: spare.clone(), ..node.clone() };
-        let mut kept = Kept {
+        let node = NodeContext { groups: slot.paths(), spare: spare.clone(), ..node.clone() };
+        let mut kept = KeeperSlot {
             child,
             slot,
             spare,
@@ -86,7 +86,7 @@ impl Kept {
             control,
             pipes: None,
             terminal: None,
-            lines: Lines::default(),
+            lines: LineBuffer::default(),
             untold: Vec::new(),
             told: 0,
             ends: None,

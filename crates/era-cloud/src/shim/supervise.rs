@@ -14,17 +14,17 @@ use era_core::units::{JobId, Time};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::connection::Connection;
-use super::door::Door;
+use super::door::SupervisorSocket;
 use super::emptied::Emptied;
-use super::ended::Ended;
+use super::ended::EndedTasks;
 use super::faults::Faults;
-use super::keeper::{Node, ToKeeper};
+use super::keeper::{NodeContext, ToKeeper};
 use super::protocol::{FromShim, Hello, ToShim};
 use super::roster::Roster;
-use super::slot::Kept;
-use super::task::{Task, steady};
+use super::slot::KeeperSlot;
+use super::task::{KeptTask, steady};
 use super::watch::Watch;
-use crate::executor::{Ending, Launch, Order, Report};
+use crate::executor::{Ending, ExecutorReport, Launch, Order};
 use crate::limits::cgroups::Cgroups;
 use crate::log::Stream;
 use crate::task::Places;
@@ -44,25 +44,25 @@ const ALONE_EVERY: Duration = Duration::from_secs(5);
 
 /// The state of a supervisor.
 pub(super) struct Supervisor {
-    door: Door,
-    pub(super) node: Node,
+    door: SupervisorSocket,
+    pub(super) node: NodeContext,
     notes: Vec<String>,
     keeper_arguments: Vec<String>,
     pub(super) cgroups: Cgroups,
     roster: Roster,
     pub(super) connections: Vec<Connection>,
-    pub(super) keepers: BTreeMap<u64, Kept>,
+    pub(super) keepers: BTreeMap<u64, KeeperSlot>,
     next_keeper: u64,
     idle: Vec<u64>,
-    pub(super) tasks: BTreeMap<TaskId, Task>,
+    pub(super) tasks: BTreeMap<TaskId, KeptTask>,
     waiting: VecDeque<TaskId>,
     /// When something is to be done with which task. May hold entries that no longer matter.
     deadlines: BTreeSet<(Instant, TaskId)>,
-    ended: Ended,
+    ended: EndedTasks,
     emptied: Emptied,
     faults: Faults,
     acknowledged: Remembered,
-    samples: VecDeque<Report>,
+    samples: VecDeque<ExecutorReport>,
     watch: Watch,
     piece: Vec<u8>,
     leaving: bool,
@@ -99,12 +99,12 @@ enum Source {
 
 impl Supervisor {
     pub(super) fn new(
-        door: Door,
-        node: Node,
+        door: SupervisorSocket,
+        node: NodeContext,
         cgroups: Cgroups,
         roster: Roster,
         notes: Vec<String>,
-        ended: Ended,
+        ended: EndedTasks,
         keeper_arguments: &[String],
     ) -> Supervisor {
         Supervisor {
@@ -299,7 +299,8 @@ impl Supervisor {
         }
         let known = self.tasks.keys().chain(self.ended.all().keys()).copied().collect();
         let (pid, notes) = (std::process::id(), self.notes.clone());
-        let mut reports: Vec<Report> = self.tasks.values().flat_map(Task::so_far).collect();
+        let mut reports: Vec<ExecutorReport> =
+            self.tasks.values().flat_map(KeptTask::so_far).collect();
         let ended = self.ended.in_order();
         reports.extend(ended.iter().cloned());
         reports.extend(self.samples.drain(..));
@@ -322,9 +323,9 @@ impl Supervisor {
     }
 
     /// Tells every server that listens, and of an end whoever watches the task's terminal.
-    pub(super) fn report(&mut self, report: Report) {
+    pub(super) fn report(&mut self, report: ExecutorReport) {
         let over = match &report {
-            Report::Exited { task, .. } | Report::Lost { task, .. } => Some(*task),
+            ExecutorReport::Exited { task, .. } | ExecutorReport::Lost { task, .. } => Some(*task),
             _ => None,
         };
         let (message, mut heard) = (FromShim::Report(Box::new(report)), false);
@@ -336,7 +337,7 @@ impl Supervisor {
         }
         if let FromShim::Report(report) = message
             && !heard
-            && matches!(*report, Report::Samples { .. })
+            && matches!(*report, ExecutorReport::Samples { .. })
         {
             self.samples.push_back(*report);
             if self.samples.len() > SAMPLES_MAX {
@@ -367,7 +368,7 @@ impl Supervisor {
 
     fn launch(&mut self, launch: Launch) {
         let task = launch.task;
-        let known = self.tasks.get(&task).map(Task::so_far);
+        let known = self.tasks.get(&task).map(KeptTask::so_far);
         let ended = self.ended.all().get(&task).map(|end| end.told().cloned().collect());
         if let Some(again) = known.or(ended) {
             // The same order may come again; what is already true is told again.
@@ -379,9 +380,9 @@ impl Supervisor {
         {
             tracing::warn!(%task, "a task that is over was not started again");
             // Whoever asks does not know its end, and would wait for it for ever.
-            return self.report(Report::Lost { task, reason: "over-already".into() });
+            return self.report(ExecutorReport::Lost { task, reason: "over-already".into() });
         }
-        let about = Task::new(launch, crate::task::now(), Instant::now());
+        let about = KeptTask::new(launch, crate::task::now(), Instant::now());
         self.deadlines.insert((about.until, task));
         self.tasks.insert(task, about);
         self.waiting.push_back(task);
@@ -390,7 +391,7 @@ impl Supervisor {
     fn stop(&mut self, task: TaskId, until: Time) {
         let Some(about) = self.tasks.get_mut(&task) else {
             if !self.acknowledged.all.contains(&task) && !self.ended.all().contains_key(&task) {
-                self.report(Report::Lost { task, reason: "unknown-to-its-node".into() });
+                self.report(ExecutorReport::Lost { task, reason: "unknown-to-its-node".into() });
             }
             return;
         };

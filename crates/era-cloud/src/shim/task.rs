@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use era_core::units::{Span, Time};
 
-use crate::executor::{Ending, Launch, Report};
+use crate::executor::{Ending, ExecutorReport, Launch};
 use crate::scalars::Scalars;
 use crate::usage::Idle;
 
@@ -14,7 +14,7 @@ const FAR: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// One task.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct KeptTask {
     pub(super) launch: Launch,
     /// When it is killed: at the end of its time, or of its grace. By the steady clock: a wall
     /// clock that steps back must not prolong it.
@@ -53,10 +53,10 @@ pub(super) fn steady(until: Time, now: Time, instant: Instant) -> Instant {
     instant + Duration::from_millis(left).min(FAR)
 }
 
-impl Task {
-    pub(super) fn new(launch: Launch, now: Time, instant: Instant) -> Task {
+impl KeptTask {
+    pub(super) fn new(launch: Launch, now: Time, instant: Instant) -> KeptTask {
         let lasts = steady(launch.until, now, instant);
-        Task {
+        KeptTask {
             until: lasts,
             lasts,
             stop: None,
@@ -77,10 +77,10 @@ impl Task {
 
     /// The task's reports so far. They are sent again when a client connects, when the same order
     /// is repeated, and with the task's end.
-    pub(super) fn so_far(&self) -> Vec<Report> {
+    pub(super) fn so_far(&self) -> Vec<ExecutorReport> {
         let task = self.launch.task;
-        let started = |(at, prepared)| Report::Started { task, at, prepared };
-        let saved = |done| Report::Checkpointed { task, done };
+        let started = |(at, prepared)| ExecutorReport::Started { task, at, prepared };
+        let saved = |done| ExecutorReport::Checkpointed { task, done };
         self.started.map(started).into_iter().chain(self.checkpoint.map(saved)).collect()
     }
 
@@ -110,13 +110,13 @@ impl Task {
     }
 
     /// What it says at its end, whose exit code is known.
-    pub(super) fn end(&self, at: Time, code: i32, out_of_memory: bool) -> Report {
+    pub(super) fn end(&self, at: Time, code: i32, out_of_memory: bool) -> ExecutorReport {
         let ending = match self.doom {
             Some(doom) => doom,
             None if out_of_memory && code != 0 => Ending::OutOfMemory,
             None => Ending::Itself,
         };
-        Report::Exited { task: self.launch.task, at, code, ending }
+        ExecutorReport::Exited { task: self.launch.task, at, code, ending }
     }
 }
 
@@ -125,13 +125,13 @@ mod tests {
     use super::*;
     use crate::shim::tests::launch;
 
-    fn task() -> Task {
-        Task::new(launch(1, &["true"]), Time(0), Instant::now())
+    fn task() -> KeptTask {
+        KeptTask::new(launch(1, &["true"]), Time(0), Instant::now())
     }
 
-    fn ending(task: &Task, code: i32, out_of_memory: bool) -> Ending {
+    fn ending(task: &KeptTask, code: i32, out_of_memory: bool) -> Ending {
         match task.end(Time(1), code, out_of_memory) {
-            Report::Exited { ending, .. } => ending,
+            ExecutorReport::Exited { ending, .. } => ending,
             other => panic!("{other:?}"),
         }
     }

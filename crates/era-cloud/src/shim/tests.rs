@@ -6,7 +6,7 @@ use era_core::job::TaskId;
 use era_core::resources::Resources;
 use era_core::units::{JobId, NodeId, Time, UserId};
 
-use crate::executor::{Launch, Limits, TaskSpec};
+use crate::executor::{Launch, TaskLimits, TaskSpec};
 
 /// A launch of a command, as small as can be.
 pub(crate) fn launch(job: u64, command: &[&str]) -> Launch {
@@ -35,7 +35,7 @@ pub(crate) fn launch(job: u64, command: &[&str]) -> Launch {
             alone: true,
             terminal: false,
             array: None,
-            limits: Limits::default(),
+            limits: TaskLimits::default(),
         }),
     }
 }

@@ -11,7 +11,7 @@ use era_core::job::TaskId;
 
 use super::supervise::Supervisor;
 use crate::discover;
-use crate::executor::{Ending, Report};
+use crate::executor::{Ending, ExecutorReport};
 use crate::limits::census::Census;
 use crate::limits::disk::{ENTRIES_MAX, Walked, counted, walk};
 use crate::limits::{Amounts, tree};
@@ -139,9 +139,9 @@ impl Watch {
             let (idle, tell) = about.idle.look(&usage.gpus, at, IdleRule::default());
             about.idle = idle;
             let samples = usage.samples(about.samples, at);
-            on.report(Report::Samples { task, samples });
+            on.report(ExecutorReport::Samples { task, samples });
             if tell {
-                on.report(Report::GpusIdle { task });
+                on.report(ExecutorReport::GpusIdle { task });
             }
         }
     }
@@ -240,7 +240,7 @@ fn scalars(on: &mut Supervisor) {
         let Some(scalars) = &mut about.scalars else { continue };
         let samples = scalars.look(at);
         if !samples.is_empty() {
-            reports.push(Report::Samples { task: *task, samples });
+            reports.push(ExecutorReport::Samples { task: *task, samples });
         }
     }
     reports.into_iter().for_each(|report| on.report(report));

@@ -55,7 +55,7 @@ pub enum BadNodes {
 #[serde(deny_unknown_fields)]
 struct File {
     task_s: Option<u32>,
-    nodes: Vec<Entry>,
+    nodes: Vec<NodeEntry>,
 }
 
 /// The same without what is in it.
@@ -70,7 +70,7 @@ struct Outline {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct NodeEntry {
     name: String,
     count: Option<usize>,
     pool: Option<String>,
@@ -123,7 +123,7 @@ fn place(text: &str, error: &serde_saphyr::Error) -> String {
     format!("line {line}, column {column}: {what}")
 }
 
-fn one_kind(entry: &Entry) -> Result<FoundNode, BadNodes> {
+fn one_kind(entry: &NodeEntry) -> Result<FoundNode, BadNodes> {
     let wrong = |why: String| BadNodes::Node { node: entry.name.clone(), why };
     let mut labels = entry.labels.clone();
     for (key, value) in [("pool", &entry.pool), ("rack", &entry.rack)] {

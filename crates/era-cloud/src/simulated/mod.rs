@@ -18,7 +18,7 @@ use era_core::units::{Span, Time};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::executor::{Ending, Executor, FoundNode, Order, Report, Reports};
+use crate::executor::{Ending, Executor, ExecutorReport, FoundNode, Order, Reports};
 
 /// How long a simulated task sleeps at most, where nothing else is said.
 const SLEEP_MAX: Duration = Duration::from_secs(2);
@@ -41,41 +41,41 @@ impl Default for SimulatedNodes {
 
 /// The executor of simulated nodes.
 #[derive(Debug)]
-pub struct Simulated {
-    says: mpsc::UnboundedSender<Say>,
+pub struct SimulatedExecutor {
+    says: mpsc::UnboundedSender<SimulatedCommand>,
     known: Arc<Mutex<BTreeSet<TaskId>>>,
 }
 
 #[derive(Debug)]
-enum Say {
+enum SimulatedCommand {
     Order(Order),
     Acknowledge(TaskId),
 }
 
-impl Simulated {
+impl SimulatedExecutor {
     /// Announces the nodes, and carries out orders on them until it is dropped.
-    pub fn start(simulated: SimulatedNodes, reports: Reports) -> Simulated {
+    pub fn start(simulated: SimulatedNodes, reports: Reports) -> SimulatedExecutor {
         let SimulatedNodes { nodes, sleep_max } = simulated;
         let (says, heard) = mpsc::unbounded_channel();
         let known = Arc::default();
         let sleepers = Sleepers { sleep_max, known: Arc::clone(&known), ..Sleepers::default() };
         tokio::spawn(go_on(nodes, sleepers, heard, reports));
-        Simulated { says, known }
+        SimulatedExecutor { says, known }
     }
 }
 
-impl Executor for Simulated {
+impl Executor for SimulatedExecutor {
     fn shares_clock(&self) -> bool {
         true
     }
 
     fn carry_out(&self, order: Order) {
         // The other end is gone only when nobody takes reports any more.
-        let _ = self.says.send(Say::Order(order));
+        let _ = self.says.send(SimulatedCommand::Order(order));
     }
 
     fn acknowledge(&self, task: TaskId) {
-        let _ = self.says.send(Say::Acknowledge(task));
+        let _ = self.says.send(SimulatedCommand::Acknowledge(task));
     }
 
     fn known(&self) -> Vec<TaskId> {
@@ -100,16 +100,16 @@ struct Sleepers {
 #[derive(Clone, Debug)]
 enum Sleeper {
     Sleeps { since: Time, wakes: Instant },
-    Ended(Report),
+    Ended(ExecutorReport),
 }
 
 impl Sleepers {
     /// Carries out an order, and gives what there is to report.
-    fn obey(&mut self, order: Order, now: Time, instant: Instant) -> Option<Report> {
+    fn obey(&mut self, order: Order, now: Time, instant: Instant) -> Option<ExecutorReport> {
         match order {
             Order::Launch(launch) => {
                 let task = launch.task;
-                let started = |at| Report::Started { task, at, prepared: Span::ZERO };
+                let started = |at| ExecutorReport::Started { task, at, prepared: Span::ZERO };
                 match self.tasks.get(&task) {
                     Some(Sleeper::Sleeps { since, .. }) => return Some(started(*since)),
                     Some(Sleeper::Ended(report)) => return Some(report.clone()),
@@ -125,18 +125,18 @@ impl Sleepers {
             Order::Stop { task, .. } => match self.tasks.get(&task) {
                 Some(Sleeper::Sleeps { .. }) => self.end(task, now, TERMINATED, Ending::Stopped),
                 Some(Sleeper::Ended(report)) => Some(report.clone()),
-                None => Some(Report::Lost { task, reason: "unknown-to-its-node".into() }),
+                None => Some(ExecutorReport::Lost { task, reason: "unknown-to-its-node".into() }),
             },
             // They are over long before their limit, and nobody in them counts replicas.
             Order::Prolong { .. } | Order::Resize { .. } | Order::Stage(_) => None,
         }
     }
 
-    fn end(&mut self, task: TaskId, at: Time, code: i32, ending: Ending) -> Option<Report> {
+    fn end(&mut self, task: TaskId, at: Time, code: i32, ending: Ending) -> Option<ExecutorReport> {
         let about = self.tasks.get_mut(&task)?;
         let Sleeper::Sleeps { wakes, .. } = about else { return None };
         self.wakes.remove(&(*wakes, task));
-        let report = Report::Exited { task, at, code, ending };
+        let report = ExecutorReport::Exited { task, at, code, ending };
         *about = Sleeper::Ended(report.clone());
         Some(report)
     }
@@ -149,7 +149,7 @@ impl Sleepers {
     }
 
     /// Those that have slept enough.
-    fn wake(&mut self, now: Time, instant: Instant) -> Vec<Report> {
+    fn wake(&mut self, now: Time, instant: Instant) -> Vec<ExecutorReport> {
         let mut reports = Vec::new();
         while let Some((_, task)) = self.wakes.first().copied().filter(|(at, _)| *at <= instant) {
             reports.extend(self.end(task, now, 0, Ending::Itself));
@@ -161,11 +161,11 @@ impl Sleepers {
 async fn go_on(
     nodes: Vec<FoundNode>,
     mut sleepers: Sleepers,
-    mut says: mpsc::UnboundedReceiver<Say>,
+    mut says: mpsc::UnboundedReceiver<SimulatedCommand>,
     reports: Reports,
 ) {
     for node in nodes {
-        if reports.send(Report::Node(node)).await.is_err() {
+        if reports.send(ExecutorReport::Node(node)).await.is_err() {
             return;
         }
     }
@@ -181,11 +181,11 @@ async fn go_on(
             () = wake => sleepers.wake(now(), Instant::now()),
             said = says.recv() => match said {
                 None => return,
-                Some(Say::Acknowledge(task)) => {
+                Some(SimulatedCommand::Acknowledge(task)) => {
                     sleepers.acknowledge(task);
                     Vec::new()
                 }
-                Some(Say::Order(order)) => {
+                Some(SimulatedCommand::Order(order)) => {
                     sleepers.obey(order, now(), Instant::now()).into_iter().collect()
                 }
             },
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::shim::tests::launch;
 
-    async fn next(reports: &mut mpsc::Receiver<Report>) -> Report {
+    async fn next(reports: &mut mpsc::Receiver<ExecutorReport>) -> ExecutorReport {
         let wait = tokio::time::timeout(Duration::from_secs(10), reports.recv());
         wait.await.expect("in time").expect("a report")
     }
@@ -223,28 +223,33 @@ mod tests {
         }
     }
 
-    fn started(nodes: Vec<FoundNode>, sleep_max: Duration, tell: Reports) -> Simulated {
-        Simulated::start(SimulatedNodes { nodes, sleep_max }, tell)
+    fn started(nodes: Vec<FoundNode>, sleep_max: Duration, tell: Reports) -> SimulatedExecutor {
+        SimulatedExecutor::start(SimulatedNodes { nodes, sleep_max }, tell)
     }
 
     #[tokio::test]
     async fn a_simulated_task_sleeps_and_succeeds() {
         let (tell, mut told) = mpsc::channel(16);
         let nodes = started(vec![node()], Duration::from_millis(20), tell);
-        assert_eq!(next(&mut told).await, Report::Node(node()));
+        assert_eq!(next(&mut told).await, ExecutorReport::Node(node()));
         let launch = launch(1, &["rm", "-rf", "/"]);
         let task = launch.task;
         nodes.carry_out(Order::Launch(launch.clone()));
         nodes.carry_out(Order::Launch(launch));
-        assert!(matches!(next(&mut told).await, Report::Started { task: t, .. } if t == task));
-        assert!(matches!(next(&mut told).await, Report::Started { .. }), "the same, not another");
+        assert!(
+            matches!(next(&mut told).await, ExecutorReport::Started { task: t, .. } if t == task)
+        );
+        assert!(
+            matches!(next(&mut told).await, ExecutorReport::Started { .. }),
+            "the same, not another"
+        );
         let ended = next(&mut told).await;
-        assert!(matches!(ended, Report::Exited { code: 0, ending: Ending::Itself, .. }));
+        assert!(matches!(ended, ExecutorReport::Exited { code: 0, ending: Ending::Itself, .. }));
         assert_eq!(nodes.known(), [task]);
         nodes.acknowledge(task);
         let unknown = Order::Stop { task, until: Time(0) };
         nodes.carry_out(unknown);
-        assert!(matches!(next(&mut told).await, Report::Lost { .. }));
+        assert!(matches!(next(&mut told).await, ExecutorReport::Lost { .. }));
         assert_eq!(nodes.known(), []);
     }
 
@@ -258,6 +263,9 @@ mod tests {
         next(&mut told).await;
         nodes.carry_out(Order::Stop { task, until: Time::MAX });
         let ended = next(&mut told).await;
-        assert!(matches!(ended, Report::Exited { ending: Ending::Stopped, .. }), "{ended:?}");
+        assert!(
+            matches!(ended, ExecutorReport::Exited { ending: Ending::Stopped, .. }),
+            "{ended:?}"
+        );
     }
 }

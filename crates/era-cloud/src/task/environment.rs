@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use era_core::job::TaskId;
 
-use super::settings::Settings;
+use super::settings::SupervisorSettings;
 use crate::executor::{Launch, PEERS_MAX};
 
 /// Ports that gangs meet at: below those that systems give out by themselves.
@@ -17,7 +17,7 @@ const LANG: &str = if cfg!(target_os = "macos") { "en_US.UTF-8" } else { "C.UTF-
 
 /// The folders of a task as it sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct TaskFolders {
     /// Its working folder.
     pub work: PathBuf,
     /// Its temporary folder.
@@ -34,8 +34,8 @@ pub struct Seen {
 /// what the platform promises to every task.
 pub(crate) fn environment(
     launch: &Launch,
-    seen: &Seen,
-    settings: &Settings,
+    seen: &TaskFolders,
+    settings: &SupervisorSettings,
     mark: &str,
 ) -> BTreeMap<String, String> {
     let mut all = defaults(launch, seen, settings);
@@ -48,7 +48,11 @@ pub(crate) fn environment(
     all
 }
 
-fn defaults(launch: &Launch, seen: &Seen, settings: &Settings) -> BTreeMap<String, String> {
+fn defaults(
+    launch: &Launch,
+    seen: &TaskFolders,
+    settings: &SupervisorSettings,
+) -> BTreeMap<String, String> {
     let path = |path: &PathBuf| path.display().to_string();
     let processes = processes(launch);
     let threads = (launch.each.cpu.div_ceil(1000) / processes).max(1);
@@ -89,7 +93,7 @@ fn processes(launch: &Launch) -> u32 {
 const SLURM: &str = "SLURM_CLUSTER_NAME";
 
 /// What is known of a task under Slurm's names.
-fn as_slurm_says(launch: &Launch, seen: &Seen) -> BTreeMap<String, String> {
+fn as_slurm_says(launch: &Launch, seen: &TaskFolders) -> BTreeMap<String, String> {
     let task = launch.task;
     let cores = (launch.each.cpu / 1000).max(1).to_string();
     let work = seen.work.display().to_string();
@@ -122,8 +126,8 @@ fn as_slurm_says(launch: &Launch, seen: &Seen) -> BTreeMap<String, String> {
 
 fn promised(
     launch: &Launch,
-    seen: &Seen,
-    settings: &Settings,
+    seen: &TaskFolders,
+    settings: &SupervisorSettings,
     mark: &str,
 ) -> impl Iterator<Item = (&'static str, String)> {
     let task = launch.task;
@@ -191,7 +195,7 @@ fn master_port(task: TaskId, replicas: u32) -> u64 {
 }
 
 /// Always set: without it a task would see every GPU.
-fn visible_devices(launch: &Launch, settings: &Settings) -> String {
+fn visible_devices(launch: &Launch, settings: &SupervisorSettings) -> String {
     let name = |gpu: &u8| match settings.gpu_uuids.get(usize::from(*gpu)) {
         Some(uuid) => uuid.clone(),
         None => gpu.to_string(),
@@ -219,8 +223,8 @@ mod tests {
     use super::*;
     use crate::shim::tests::launch;
 
-    fn seen() -> Seen {
-        Seen {
+    fn seen() -> TaskFolders {
+        TaskFolders {
             work: "/run/era/work/x".into(),
             tmp: "/tmp".into(),
             outputs: "/run/era/outputs".into(),
@@ -238,7 +242,8 @@ mod tests {
         launch.each.cpu = 5500;
         launch.master = "10.0.0.1".into();
         launch.peers = vec!["10.0.0.1".into(), "fd00::2".into()];
-        let settings = Settings { gpu_uuids: vec!["GPU-a".into()], ..Settings::default() };
+        let settings =
+            SupervisorSettings { gpu_uuids: vec!["GPU-a".into()], ..SupervisorSettings::default() };
         let env = environment(&launch, &seen(), &settings, "m");
         for (name, value) in [
             ("RANK", "1"),
@@ -274,7 +279,7 @@ mod tests {
             let mut launch = launch(7, &["torchrun", "train.py"]);
             (launch.replicas, launch.task.rank, launch.gpus) = (2, rank, vec![2, 3]);
             launch.master = "10.0.0.1".into();
-            let env = environment(&launch, &seen(), &Settings::default(), "m");
+            let env = environment(&launch, &seen(), &SupervisorSettings::default(), "m");
             assert_eq!(env["PET_MASTER_PORT"], env["MASTER_PORT"]);
             ["NNODES", "NODE_RANK", "NPROC_PER_NODE", "MASTER_ADDR"]
                 .map(|name| env[&format!("PET_{name}")].clone())
@@ -283,7 +288,8 @@ mod tests {
         assert_eq!(told(1), ["2", "1", "2", "10.0.0.1"]);
         let mut alone = launch(7, &["torchrun", "train.py"]);
         let count = |launch: &Launch| {
-            environment(launch, &seen(), &Settings::default(), "m")["PET_NPROC_PER_NODE"].clone()
+            environment(launch, &seen(), &SupervisorSettings::default(), "m")["PET_NPROC_PER_NODE"]
+                .clone()
         };
         assert_eq!(count(&alone), "1", "without a GPU there is one process");
         let spec = std::sync::Arc::make_mut(&mut alone.spec);
@@ -300,12 +306,12 @@ mod tests {
         let names = |env: &BTreeMap<String, String>| {
             env.keys().filter(|name| name.starts_with("SLURM")).count()
         };
-        let env = environment(&launch, &seen(), &Settings::default(), "m");
+        let env = environment(&launch, &seen(), &SupervisorSettings::default(), "m");
         assert_eq!(names(&env), 0, "{env:?}");
         let spec = std::sync::Arc::make_mut(&mut launch.spec);
         spec.env.insert(SLURM.into(), "era".into());
         spec.env.insert("SLURM_SUBMIT_DIR".into(), "/mine".into());
-        let env = environment(&launch, &seen(), &Settings::default(), "m");
+        let env = environment(&launch, &seen(), &SupervisorSettings::default(), "m");
         for (name, value) in [
             ("SLURM_ARRAY_JOB_ID", "5"),
             ("SLURM_ARRAY_TASK_ID", "12"),
@@ -323,7 +329,7 @@ mod tests {
     #[test]
     fn a_process_can_be_told_to_be_of_a_task() {
         let launch = launch(7, &["true"]);
-        let env = environment(&launch, &seen(), &Settings::default(), "m");
+        let env = environment(&launch, &seen(), &SupervisorSettings::default(), "m");
         let pairs: Vec<String> =
             env.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert!(words(launch.task, "m").iter().all(|word| pairs.contains(word)), "{pairs:?}");
@@ -331,7 +337,7 @@ mod tests {
 
     #[test]
     fn without_gpus_none_is_visible() {
-        let env = environment(&launch(7, &["true"]), &seen(), &Settings::default(), "m");
+        let env = environment(&launch(7, &["true"]), &seen(), &SupervisorSettings::default(), "m");
         assert_eq!(env["CUDA_VISIBLE_DEVICES"], "");
     }
 
@@ -342,7 +348,7 @@ mod tests {
         spec.env.insert("HOME".into(), "/data".into());
         spec.env.insert("RANK".into(), "9".into());
         spec.env.insert("CUDA_VISIBLE_DEVICES".into(), "0,1,2,3".into());
-        let env = environment(&launch, &seen(), &Settings::default(), "m");
+        let env = environment(&launch, &seen(), &SupervisorSettings::default(), "m");
         assert_eq!(env["HOME"], "/data");
         assert_eq!(env["RANK"], "0");
         assert_eq!(env["CUDA_VISIBLE_DEVICES"], "");
@@ -354,8 +360,8 @@ mod tests {
         let spec = std::sync::Arc::make_mut(&mut launch.spec);
         let given = [("HF_TOKEN", "hf_1"), ("RANK", "9")];
         let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        spec.secrets = crate::Secrets::new(given.into());
-        let env = environment(&launch, &seen(), &Settings::default(), "m");
+        spec.secrets = crate::TaskSecrets::new(given.into());
+        let env = environment(&launch, &seen(), &SupervisorSettings::default(), "m");
         assert_eq!((env["HF_TOKEN"].as_str(), env["RANK"].as_str()), ("hf_1", "0"));
     }
 

@@ -10,10 +10,10 @@ mod settings;
 
 use era_core::units::Time;
 
-pub(crate) use environment::{MARK, Seen, environment, words};
+pub(crate) use environment::{MARK, TaskFolders, environment, words};
 pub(crate) use places::give;
 pub use places::{Places, Unready};
-pub use settings::Settings;
+pub use settings::SupervisorSettings;
 
 /// The wall clock.
 pub fn now() -> Time {

@@ -18,7 +18,7 @@ use std::os::unix::fs::{
 use std::path::{Component, Path, PathBuf};
 
 use super::carried::{self, NotCarried};
-use super::environment::Seen;
+use super::environment::TaskFolders;
 use crate::executor::{Launch, Staged};
 use crate::isolate::{Isolation, Unisolated};
 
@@ -87,13 +87,13 @@ impl Places {
     }
 
     /// As the task sees them, which is elsewhere where its job's folder is mounted at `root`.
-    pub fn seen(&self, launch: &Launch, root: Option<&Path>) -> Seen {
+    pub fn seen(&self, launch: &Launch, root: Option<&Path>) -> TaskFolders {
         let world = Places::world(&self.folder, launch.task.part, launch.task.attempt);
         let inside = |path: &Path| match (root, path.strip_prefix(&self.folder)) {
             (Some(root), Ok(below)) => root.join(below),
             _ => path.to_owned(),
         };
-        Seen {
+        TaskFolders {
             work: inside(&self.work),
             tmp: root.map_or_else(|| self.tmp.clone(), |_| "/tmp".into()),
             outputs: inside(&self.outputs),

@@ -15,7 +15,7 @@ const PATH: &str = if cfg!(target_os = "macos") {
 /// What a supervisor is told about its node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Settings {
+pub struct SupervisorSettings {
     /// Folders that no task may see: ERA's own.
     pub hidden: Vec<PathBuf>,
     /// As root, user 0 runs under this user id and the others count on from it.
@@ -34,9 +34,9 @@ pub struct Settings {
     pub portable: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for SupervisorSettings {
+    fn default() -> SupervisorSettings {
+        SupervisorSettings {
             hidden: Vec::new(),
             first_uid: 100_000,
             cgroups: true,
@@ -49,12 +49,14 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl SupervisorSettings {
     /// Reads the settings in a supervisor's folder; where there are none, the default.
-    pub fn read(folder: &Path) -> io::Result<Settings> {
+    pub fn read(folder: &Path) -> io::Result<SupervisorSettings> {
         match std::fs::read(folder.join("settings.json")) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Settings::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(SupervisorSettings::default())
+            }
             Err(error) => Err(error),
         }
     }

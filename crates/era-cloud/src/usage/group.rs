@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use super::Seen;
+use super::UsageReading;
 
 /// Reads a task's groups. Each number stands in whichever folder has its file.
-pub(super) fn look(folders: &[PathBuf]) -> Seen {
+pub(super) fn look(folders: &[PathBuf]) -> UsageReading {
     let read = |name: &str| {
         folders.iter().find_map(|folder| std::fs::read_to_string(folder.join(name)).ok())
     };
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
     if folders.is_empty() {
-        return Seen::default();
+        return UsageReading::default();
     }
     let cpu_us = read("cpu.stat")
         .and_then(|text| field(&text, "usage_usec"))
@@ -30,7 +30,7 @@ pub(super) fn look(folders: &[PathBuf]) -> Seen {
             .or_else(|| read("blkio.throttle.io_service_bytes"))?;
         Some(blkio(&text))
     });
-    Seen {
+    UsageReading {
         cpu_us,
         memory_bytes: memory,
         // The highest mark counts pages of files too, so it is no peak of what is told above.
@@ -70,7 +70,7 @@ fn blkio(text: &str) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    fn group(files: &[(&str, &str)]) -> (tempfile::TempDir, Seen) {
+    fn group(files: &[(&str, &str)]) -> (tempfile::TempDir, UsageReading) {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             std::fs::write(folder.path().join(name), text).unwrap();
@@ -87,7 +87,7 @@ mod tests {
             ("memory.stat", "anon 1\ninactive_file 400000\n"),
             ("io.stat", "8:0 rbytes=10 wbytes=20 rios=1\n8:16 rbytes=1 wbytes=2\n253:0 \n"),
         ]);
-        let expected = Seen {
+        let expected = UsageReading {
             cpu_us: Some(2_500_000),
             memory_bytes: Some(600_000),
             memory_peak_bytes: None,
@@ -108,7 +108,7 @@ mod tests {
                 "8:0 Read 10\n8:0 Write 20\n8:0 Total 30\nTotal 30\n",
             ),
         ]);
-        let expected = Seen {
+        let expected = UsageReading {
             cpu_us: Some(2_500_000),
             memory_bytes: Some(600_000),
             memory_peak_bytes: None,
@@ -122,7 +122,7 @@ mod tests {
     fn what_is_not_there_is_not_told() {
         assert_eq!(
             group(&[("cpu.stat", "nonsense\n"), ("memory.current", "max\n")]).1,
-            Seen::default()
+            UsageReading::default()
         );
     }
 }

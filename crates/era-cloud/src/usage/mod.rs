@@ -46,7 +46,7 @@ pub struct Watched {
 
 /// What a task uses.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Usage {
+pub struct TaskUsage {
     /// Cores, on average since the last look; unknown at the first.
     pub cpu_cores: Option<f64>,
     /// Memory now, without what the system could take back at once.
@@ -77,7 +77,7 @@ pub struct GpuUse {
     pub memory_bytes: Option<u64>,
 }
 
-impl Usage {
+impl TaskUsage {
     /// As values that are recorded: `usage/cpu` in cores, `usage/memory` in bytes, and so on.
     /// Bytes read, written, sent and received are totals.
     pub fn samples(&self, step: u64, at: Time) -> Vec<Sample> {
@@ -121,7 +121,7 @@ struct Before {
 
 /// What the system says of a task at one look, from whichever source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct UsageReading {
     cpu_us: Option<u64>,
     memory_bytes: Option<u64>,
     memory_peak_bytes: Option<u64>,
@@ -136,7 +136,7 @@ impl Sampler {
     }
 
     /// Looks at all tasks at once. A task that has no process any more is left out.
-    pub fn sample(&mut self, watched: &[Watched], at: Time) -> Vec<(TaskId, Usage)> {
+    pub fn sample(&mut self, watched: &[Watched], at: Time) -> Vec<(TaskId, TaskUsage)> {
         let needs_processes = |task: &Watched| !task.processes.is_empty();
         let processes = match watched.iter().any(needs_processes) {
             true => Processes::now(),
@@ -151,7 +151,7 @@ impl Sampler {
         processes: &Processes,
         watched: &[Watched],
         at: Time,
-    ) -> Vec<(TaskId, Usage)> {
+    ) -> Vec<(TaskId, TaskUsage)> {
         let trees = processes.trees(watched);
         let pids: Vec<&[u32]> = trees.iter().map(Vec::as_slice).collect();
         let gpus = self.gpus.sample(watched, &pids);
@@ -184,8 +184,13 @@ impl Sampler {
 
 /// What a task uses, from what was seen now and before. A group's word counts before that of the
 /// processes, which may have ended unseen in between.
-fn weigh(group: Seen, process: Seen, before: Option<Before>, at: Time) -> (Usage, Before) {
-    let pick = |field: fn(&Seen) -> Option<u64>| field(&group).or(field(&process));
+fn weigh(
+    group: UsageReading,
+    process: UsageReading,
+    before: Option<Before>,
+    at: Time,
+) -> (TaskUsage, Before) {
+    let pick = |field: fn(&UsageReading) -> Option<u64>| field(&group).or(field(&process));
     let was = before.unwrap_or_default();
     // A process that ended without being waited for takes its count with it: totals never fall.
     let cpu_us = pick(|seen| seen.cpu_us).unwrap_or(0).max(was.cpu_us);
@@ -202,13 +207,13 @@ fn weigh(group: Seen, process: Seen, before: Option<Before>, at: Time) -> (Usage
         disk_written_bytes: written.unwrap_or(was.disk_written_bytes),
     };
     let elapsed_ms = before.map(|before| at.since(before.at).ms()).filter(|ms| *ms > 0);
-    let usage = Usage {
+    let usage = TaskUsage {
         cpu_cores: elapsed_ms.map(|ms| (cpu_us - was.cpu_us) as f64 / (ms as f64 * 1000.0)),
         memory_bytes,
         memory_peak_bytes: now.memory_peak_bytes,
         disk_read_bytes: read,
         disk_written_bytes: written,
-        ..Usage::default()
+        ..TaskUsage::default()
     };
     (usage, now)
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use super::{Seen, Watched};
+use super::{UsageReading, Watched};
 use crate::limits::census::Counted;
 
 /// Every process there is, at one moment.
@@ -103,9 +103,14 @@ impl Processes {
     }
 
     /// What a tree uses, as far as its group did not say.
-    pub(super) fn look(&self, tree: &[u32], memory_limit: Option<u64>, group: Seen) -> Seen {
+    pub(super) fn look(
+        &self,
+        tree: &[u32],
+        memory_limit: Option<u64>,
+        group: UsageReading,
+    ) -> UsageReading {
         let stats = || tree.iter().filter_map(|pid| self.by_pid.get(pid));
-        let mut seen = Seen::default();
+        let mut seen = UsageReading::default();
         if tree.is_empty() {
             return seen;
         }

@@ -82,13 +82,13 @@ fn a_task_that_has_ended_is_left_out() {
 
 #[test]
 fn rates_are_averages_and_totals_never_fall() {
-    let seen = |cpu_us, memory, read| Seen {
+    let seen = |cpu_us, memory, read| UsageReading {
         cpu_us: Some(cpu_us),
         memory_bytes: Some(memory),
         disk_read_bytes: Some(read),
-        ..Seen::default()
+        ..UsageReading::default()
     };
-    let none = Seen::default();
+    let none = UsageReading::default();
     let (first, before) = weigh(none, seen(1_000_000, 500, 10), None, Time(1000));
     assert_eq!((first.cpu_cores, first.disk_read_bytes), (None, Some(10)));
     let (second, before) = weigh(none, seen(4_000_000, 300, 7), Some(before), Time(3000));
@@ -103,21 +103,21 @@ fn rates_are_averages_and_totals_never_fall() {
 
 #[test]
 fn a_group_is_believed_before_the_processes() {
-    let group = Seen { cpu_us: Some(7), memory_bytes: Some(70), ..Seen::default() };
+    let group = UsageReading { cpu_us: Some(7), memory_bytes: Some(70), ..UsageReading::default() };
     let process =
-        Seen { cpu_us: Some(1), memory_bytes: Some(1), disk_read_bytes: Some(3), ..group };
+        UsageReading { cpu_us: Some(1), memory_bytes: Some(1), disk_read_bytes: Some(3), ..group };
     let (usage, before) = weigh(group, process, None, Time(0));
     assert_eq!((before.cpu_us, usage.memory_bytes, usage.disk_read_bytes), (7, 70, Some(3)));
 }
 
 #[test]
 fn only_what_is_known_is_recorded() {
-    let usage = Usage {
+    let usage = TaskUsage {
         cpu_cores: Some(1.5),
         memory_bytes: 10,
         memory_peak_bytes: 20,
         gpus: vec![GpuUse { gpu: 3, busy: Some(0.5), memory_bytes: None }],
-        ..Usage::default()
+        ..TaskUsage::default()
     };
     let samples = usage.samples(4, Time(9));
     let values: Vec<(&str, f64)> = samples.iter().map(|s| (s.name.as_str(), s.value)).collect();

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use era_cloud::celery::body::Format;
+use era_cloud::celery::body::BodyFormat;
 use era_cloud::celery::message::TaskMessage;
 use era_cloud::celery::worker::Worker;
 use era_cloud::celery::{RUN, names, queue, result};
 use era_cloud::task::now;
-use era_cloud::{Ending, Executor as _, Launch, Order, Report};
+use era_cloud::{Ending, Executor as _, ExecutorReport, Launch, Order};
 use era_core::units::Span;
 
 use crate::{BRIEF, BUSY, Bed, PATIENCE};
@@ -18,7 +18,7 @@ async fn worker(bed: &mut Bed) -> Worker {
 }
 
 async fn started(bed: &mut Bed, launch: &Launch) {
-    bed.find(|r| matches!(r, Report::Started { task, .. } if *task == launch.task)).await;
+    bed.find(|r| matches!(r, ExecutorReport::Started { task, .. } if *task == launch.task)).await;
 }
 
 /// The message of a launch, as it comes again from an older server: it expires.
@@ -26,7 +26,7 @@ async fn send_again(bed: &Bed, launch: &Launch) {
     let (bus, id) = (bed.bus().await, bed.id(launch));
     let mut message = TaskMessage::new(RUN, &id, vec![id.clone().into()], serde_json::Map::new());
     message.headers.expires = Some("2020-01-01T00:00:00+00:00".to_owned());
-    let sent = message.wrap(&queue::of_node("here"), Format::Json, Some(0), bus.tag());
+    let sent = message.wrap(&queue::of_node("here"), BodyFormat::Json, Some(0), bus.tag());
     bus.publish(&[sent.expect("a message")]).await.expect("sent");
 }
 
@@ -45,11 +45,15 @@ async fn a_launch_whose_message_comes_again_runs_once_and_is_over_once() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     std::fs::write(bed.job(1).join("outputs/go"), "").expect("written");
     let over = bed.over(&runs).await;
-    assert!(matches!(over, Report::Exited { code: 0, ending: Ending::Itself, .. }), "{over:?}");
+    assert!(
+        matches!(over, ExecutorReport::Exited { code: 0, ending: Ending::Itself, .. }),
+        "{over:?}"
+    );
 
     // This end the server has not written down yet.
     let ended = bed.launch("here", 2, BRIEF);
-    bed.find(|r| matches!(r, Report::Exited { task, code: 0, .. } if *task == ended.task)).await;
+    bed.find(|r| matches!(r, ExecutorReport::Exited { task, code: 0, .. } if *task == ended.task))
+        .await;
     send_again(&bed, &ended).await;
     while worker.served() < 4 {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -57,7 +61,10 @@ async fn a_launch_whose_message_comes_again_runs_once_and_is_over_once() {
     leave(&worker).await;
     assert_eq!([1, 2].map(|job| bed.runs(job)), [1, 1]);
     let kept = bed.bus().await.results(&[bed.id(&ended)]).await.expect("Redis");
-    assert!(matches!(&kept[..], [Some(meta)] if meta.status == result::State::Success), "{kept:?}");
+    assert!(
+        matches!(&kept[..], [Some(meta)] if meta.status == result::TaskState::Success),
+        "{kept:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,7 +77,10 @@ async fn who_is_told_to_stop_has_the_whole_grace_though_the_lease_is_shorter() {
     let until = now() + Span::from_s(60);
     bed.executor.carry_out(Order::Stop { task: slow.task, until });
     let over = bed.over(&slow).await;
-    assert!(matches!(over, Report::Exited { code: 5, ending: Ending::Stopped, .. }), "{over:?}");
+    assert!(
+        matches!(over, ExecutorReport::Exited { code: 5, ending: Ending::Stopped, .. }),
+        "{over:?}"
+    );
     leave(&worker).await;
 }
 
@@ -90,7 +100,10 @@ async fn what_runs_is_told_to_stop_though_redis_has_forgotten_who_claimed_it() {
     drop(bed.restart_server().await);
     bed.executor.carry_out(Order::Stop { task: runs.task, until: now() + Span::from_s(60) });
     let over = bed.over(&runs).await;
-    assert!(matches!(over, Report::Exited { code: 5, ending: Ending::Stopped, .. }), "{over:?}");
+    assert!(
+        matches!(over, ExecutorReport::Exited { code: 5, ending: Ending::Stopped, .. }),
+        "{over:?}"
+    );
     assert!(bed.job(1).join("outputs/stopped").exists(), "it is over when that is told");
     leave(&worker).await;
 }

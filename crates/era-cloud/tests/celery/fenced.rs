@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use era_cloud::celery::bus::Bus;
-use era_cloud::celery::fence::Fence;
+use era_cloud::celery::fence::LeaseFence;
 use era_cloud::celery::names;
 use era_cloud::celery::worker::Worker;
 use era_cloud::task::now;
-use era_cloud::{Executor as _, Order, Report};
+use era_cloud::{Executor as _, ExecutorReport, Order};
 use era_core::units::Span;
 
 use crate::{BRIEF, Bed, Leads, PATIENCE};
@@ -53,13 +53,16 @@ async fn a_server_that_was_paused_launches_stops_and_forgets_nothing() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(held(&bus).await, before, "Redis holds what it held");
     while let Ok(report) = heard.try_recv() {
-        assert!(matches!(report, Report::Node(_)), "what becomes of tasks is not its to tell");
+        assert!(
+            matches!(report, ExecutorReport::Node(_)),
+            "what becomes of tasks is not its to tell"
+        );
     }
 
     // What it tried to stop and to forget starts, once.
     let worker = Worker::start(node, 4);
     let over = bed.over(&waits).await;
-    assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { code: 0, .. }), "{over:?}");
     assert_eq!([1, 2, 3].map(|job| bed.runs(job)), [1, 0, 0]);
     worker.node().leave().await;
 }
@@ -68,7 +71,7 @@ async fn a_server_that_was_paused_launches_stops_and_forgets_nothing() {
 async fn who_leads_writes_whatever_redis_says_and_who_does_not_hears_why() {
     let Some(bed) = Bed::start().await else { return };
     let (bus, led) = (bed.bus().await, Arc::<AtomicU64>::default());
-    let pen = |lead| Fence::new(bus.clone(), "pen", lead);
+    let pen = |lead| LeaseFence::new(bus.clone(), "pen", lead);
     let set = |value: &str| redis::pipe().cmd("SET").arg("written").arg(value).clone();
     let written = async || -> String {
         bus.run("show it", redis::cmd("GET").arg("written")).await.expect("written")

@@ -19,15 +19,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use era_cloud::celery::bus::Bus;
-use era_cloud::celery::fence::Lead;
-use era_cloud::celery::names::{self, Address, CeleryId};
-use era_cloud::celery::node::{Node, NodeOptions, Runs};
+use era_cloud::celery::fence::Leadership;
+use era_cloud::celery::names::{self, CeleryId, RedisAddress};
+use era_cloud::celery::node::{CeleryNode, NodeOptions, Runs};
 use era_cloud::celery::worker::Worker;
-use era_cloud::celery::{Celery, CeleryOptions};
+use era_cloud::celery::{CeleryExecutor, CeleryOptions};
 use era_cloud::local::LocalOptions;
 use era_cloud::log::{LogReader, Only};
-use era_cloud::task::{Settings, now};
-use era_cloud::{Ending, Executor, FoundNode, Launch, Limits, Order, Report, Secrets, TaskSpec};
+use era_cloud::task::{SupervisorSettings, now};
+use era_cloud::{
+    Ending, Executor, ExecutorReport, FoundNode, Launch, Order, TaskLimits, TaskSecrets, TaskSpec,
+};
 use era_core::job::TaskId;
 use era_core::resources::{Capacity, Resources};
 use era_core::units::{JobId, NodeId, Span, Time, UserId};
@@ -46,8 +48,8 @@ struct Bed {
     lease_s: u64,
     /// How often the lead was taken.
     led: Arc<AtomicU64>,
-    executor: Celery,
-    reports: mpsc::Receiver<Report>,
+    executor: CeleryExecutor,
+    reports: mpsc::Receiver<ExecutorReport>,
 }
 
 /// A server that took the lead, as the database would tell.
@@ -63,7 +65,7 @@ impl Leads {
     }
 }
 
-impl Lead for Leads {
+impl Leadership for Leads {
     fn generation(&self) -> u64 {
         self.generation
     }
@@ -106,7 +108,7 @@ impl Bed {
     }
 
     /// A server that starts anew. The one before it is only paused.
-    async fn restart_server(&mut self) -> (Celery, mpsc::Receiver<Report>) {
+    async fn restart_server(&mut self) -> (CeleryExecutor, mpsc::Receiver<ExecutorReport>) {
         let address = address(self.port, self.lease_s);
         let (executor, reports) = server(&address, self.folder.path(), &self.led).await;
         let executor = std::mem::replace(&mut self.executor, executor);
@@ -124,21 +126,23 @@ impl Bed {
     }
 
     /// A node that holds a lease. What it is sent is taken by a worker, where it has one.
-    async fn node(&mut self, name: &str) -> Node {
+    async fn node(&mut self, name: &str) -> CeleryNode {
         let folder = self.folder.path().join(name);
         let runs = Runs::Processes(LocalOptions {
             folder: folder.join("shim"),
             program: env!("CARGO_BIN_EXE_era-cloud-test-shim").into(),
             arguments: Vec::new(),
-            settings: Settings::default(),
+            settings: SupervisorSettings::default(),
         });
         let capacity = Capacity { cpu: 4000, memory: 4096, ..Capacity::default() };
         let (name, labels) = (name.to_owned(), BTreeMap::new());
         let found =
             FoundNode { name: name.clone(), capacity, labels, address: None, simulated: false };
         let bus = self.bus().await;
-        let node = Node::start(NodeOptions { found, folder, runs }, bus).await.expect("a node");
-        self.find(|report| matches!(report, Report::Node(found) if found.name == name)).await;
+        let node =
+            CeleryNode::start(NodeOptions { found, folder, runs }, bus).await.expect("a node");
+        self.find(|report| matches!(report, ExecutorReport::Node(found) if found.name == name))
+            .await;
         node
     }
 
@@ -150,10 +154,10 @@ impl Bed {
 
     /// A shell's words on a node.
     fn launch(&self, node: &str, job: u64, script: &str) -> Launch {
-        self.launch_with(node, job, script, Secrets::default())
+        self.launch_with(node, job, script, TaskSecrets::default())
     }
 
-    fn launch_with(&self, node: &str, job: u64, script: &str, secrets: Secrets) -> Launch {
+    fn launch_with(&self, node: &str, job: u64, script: &str, secrets: TaskSecrets) -> Launch {
         let mut launch = self.prepared(node, job, script);
         Arc::make_mut(&mut launch.spec).secrets = secrets;
         self.executor.carry_out(Order::Launch(launch.clone()));
@@ -177,7 +181,7 @@ impl Bed {
                 job_name: None,
                 command: ["/bin/sh", "-c", script].map(Into::into).into(),
                 env: BTreeMap::new(),
-                secrets: Secrets::default(),
+                secrets: TaskSecrets::default(),
                 code: Vec::new(),
                 inputs: Vec::new(),
                 image: None,
@@ -186,7 +190,7 @@ impl Bed {
                 alone: true,
                 terminal: false,
                 array: None,
-                limits: Limits::default(),
+                limits: TaskLimits::default(),
             }),
         }
     }
@@ -201,7 +205,7 @@ impl Bed {
         said.map_or(0, |said| said.lines().count())
     }
 
-    async fn find(&mut self, wanted: impl Fn(&Report) -> bool) -> Report {
+    async fn find(&mut self, wanted: impl Fn(&ExecutorReport) -> bool) -> ExecutorReport {
         loop {
             let next = tokio::time::timeout(PATIENCE, self.reports.recv()).await;
             let report = next.expect("a report in time").expect("an executor");
@@ -211,11 +215,11 @@ impl Bed {
         }
     }
 
-    async fn over(&mut self, launch: &Launch) -> Report {
+    async fn over(&mut self, launch: &Launch) -> ExecutorReport {
         let task = launch.task;
         let over = self
             .find(|report| {
-                matches!(report, Report::Exited { task: t, .. } | Report::Lost { task: t, .. }
+                matches!(report, ExecutorReport::Exited { task: t, .. } | ExecutorReport::Lost { task: t, .. }
                     if *t == task)
             })
             .await;
@@ -232,19 +236,19 @@ impl Drop for Bed {
     }
 }
 
-fn address(port: u16, lease_s: u64) -> Address {
-    Address::read(&format!("redis://127.0.0.1:{port}/0?lease={lease_s}")).expect("an address")
+fn address(port: u16, lease_s: u64) -> RedisAddress {
+    RedisAddress::read(&format!("redis://127.0.0.1:{port}/0?lease={lease_s}")).expect("an address")
 }
 
 async fn server(
-    address: &Address,
+    address: &RedisAddress,
     folder: &Path,
     led: &Arc<AtomicU64>,
-) -> (Celery, mpsc::Receiver<Report>) {
+) -> (CeleryExecutor, mpsc::Receiver<ExecutorReport>) {
     let (tell, reports) = mpsc::channel(1024);
     let (site, lead) = (folder.join("site"), Leads::next(led));
     let options = CeleryOptions { address: address.clone(), site, lead };
-    (Celery::start(options, tell).await.expect("an executor"), reports)
+    (CeleryExecutor::start(options, tell).await.expect("an executor"), reports)
 }
 
 fn log(job: &Path) -> String {
@@ -267,7 +271,7 @@ async fn what_redis_keeps_from_starting_is_given_up_and_never_starts_though_its_
         Worker::start(bed.node("idle").await, places()),
     ];
     let busy = bed.launch("busy", 1, BUSY);
-    bed.find(|r| matches!(r, Report::Started { task, .. } if *task == busy.task)).await;
+    bed.find(|r| matches!(r, ExecutorReport::Started { task, .. } if *task == busy.task)).await;
 
     // Whatever is written to it from here on lies in its buffers, and is read in the end.
     bed.stand_still(true);
@@ -276,13 +280,17 @@ async fn what_redis_keeps_from_starting_is_given_up_and_never_starts_though_its_
     let until = now() + Span::from_s(600);
     bed.executor.carry_out(Order::Stop { task: cancelled.task, until });
     let over = bed.over(&cancelled).await;
-    assert!(matches!(over, Report::Exited { ending: Ending::Stopped, .. }), "{over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { ending: Ending::Stopped, .. }), "{over:?}");
     // Before what was to start there, so that nothing is planned there anew.
-    let lost = bed.find(|report| matches!(report, Report::NodeLost { .. })).await;
-    assert_eq!(lost, Report::NodeLost { name: "idle".to_owned() }, "what runs is nobody's to end");
+    let lost = bed.find(|report| matches!(report, ExecutorReport::NodeLost { .. })).await;
+    assert_eq!(
+        lost,
+        ExecutorReport::NodeLost { name: "idle".to_owned() },
+        "what runs is nobody's to end"
+    );
     let over = bed.over(&waits).await;
     let reason = "its-redis-went-away".to_owned();
-    assert_eq!(over, Report::Lost { task: waits.task, reason });
+    assert_eq!(over, ExecutorReport::Lost { task: waits.task, reason });
     let said = log(&bed.job(2));
     for words in [
         format!("the task waits to be started: Redis at redis://127.0.0.1:{}/0", bed.port).as_str(),
@@ -293,13 +301,13 @@ async fn what_redis_keeps_from_starting_is_given_up_and_never_starts_though_its_
     }
 
     bed.stand_still(false);
-    bed.find(|report| matches!(report, Report::Node(found) if found.name == "idle")).await;
+    bed.find(|report| matches!(report, ExecutorReport::Node(found) if found.name == "idle")).await;
     let last = bed.launch("idle", 4, BRIEF);
     let over = bed.over(&last).await;
-    assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { code: 0, .. }), "{over:?}");
     std::fs::write(bed.job(1).join("outputs/go"), "").expect("written");
     let over = bed.over(&busy).await;
-    assert!(matches!(over, Report::Exited { code: 0, .. }), "it went on: {over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { code: 0, .. }), "it went on: {over:?}");
     assert_eq!([1, 2, 3, 4].map(|job| bed.runs(job)), [1, 0, 0, 1]);
     for worker in &workers {
         worker.node().leave().await;
@@ -310,9 +318,9 @@ async fn what_redis_keeps_from_starting_is_given_up_and_never_starts_though_its_
 async fn secrets_go_to_their_worker_by_the_jobs_folder_and_not_by_redis() {
     let Some(mut bed) = Bed::start().await else { return };
     let worker = Worker::start(bed.node("a").await, 4);
-    let secrets = Secrets::new([("NOTE".into(), "hush-hush".into())].into());
+    let secrets = TaskSecrets::new([("NOTE".into(), "hush-hush".into())].into());
     let launch = bed.launch_with("a", 1, &format!("{BUSY}; echo $NOTE"), secrets);
-    bed.find(|report| matches!(report, Report::Started { .. })).await;
+    bed.find(|report| matches!(report, ExecutorReport::Started { .. })).await;
     let bus = bed.bus().await;
     let mut all = redis::cmd("HVALS");
     all.arg(names::LAUNCHES);
@@ -331,7 +339,7 @@ async fn secrets_go_to_their_worker_by_the_jobs_folder_and_not_by_redis() {
     assert!(file.exists(), "a worker that comes back needs it again");
     std::fs::write(bed.job(1).join("outputs/go"), "").expect("written");
     let over = bed.over(&launch).await;
-    assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { code: 0, .. }), "{over:?}");
     assert_eq!(log(&bed.job(1)), "hush-hush\n");
     let begun = Instant::now();
     while file.exists() {
@@ -346,22 +354,22 @@ async fn a_node_that_takes_nothing_is_drained_until_its_queue_is_empty() {
     let Some(mut bed) = Bed::start().await else { return };
     let node = bed.node("silent").await;
     let untaken = bed.launch("silent", 1, BRIEF);
-    let drained = bed.find(|report| matches!(report, Report::NodeDrained { .. })).await;
-    assert_eq!(drained, Report::NodeDrained { name: "silent".to_owned() });
+    let drained = bed.find(|report| matches!(report, ExecutorReport::NodeDrained { .. })).await;
+    assert_eq!(drained, ExecutorReport::NodeDrained { name: "silent".to_owned() });
     let over = bed.over(&untaken).await;
     let reason = "its-worker-did-not-take-it".to_owned();
-    assert_eq!(over, Report::Lost { task: untaken.task, reason });
+    assert_eq!(over, ExecutorReport::Lost { task: untaken.task, reason });
     let said = log(&bed.job(1));
     for words in ["the task waits to be started", "the task was not started", "eracompute.silent"] {
         assert!(said.contains(words), "{words}: {said}");
     }
 
     let worker = Worker::start(node, 4);
-    let resumed = bed.find(|report| matches!(report, Report::NodeResumed { .. })).await;
-    assert_eq!(resumed, Report::NodeResumed { name: "silent".to_owned() });
+    let resumed = bed.find(|report| matches!(report, ExecutorReport::NodeResumed { .. })).await;
+    assert_eq!(resumed, ExecutorReport::NodeResumed { name: "silent".to_owned() });
     let next = bed.launch("silent", 2, BRIEF);
     let over = bed.over(&next).await;
-    assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { code: 0, .. }), "{over:?}");
     assert_eq!([1, 2].map(|job| bed.runs(job)), [0, 1], "what was called off was not run");
     worker.node().leave().await;
 }

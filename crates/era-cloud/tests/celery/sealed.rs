@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use era_cloud::celery::bus::Bus;
-use era_cloud::celery::names::Address;
+use era_cloud::celery::names::RedisAddress;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_encrypted_redis_is_trusted_by_the_authority_that_was_named_and_by_none_other() {
@@ -34,7 +34,7 @@ async fn an_encrypted_redis_is_trusted_by_the_authority_that_was_named_and_by_no
         return crate::skipped::skipped("there is no openssl or no redis-server");
     };
     let url = format!("celery://rediss://127.0.0.1:{port}/0");
-    let vouched = Address::read(&format!("{url}?ca={}/cert.pem", folder.path().display()));
+    let vouched = RedisAddress::read(&format!("{url}?ca={}/cert.pem", folder.path().display()));
     let vouched = vouched.expect("an address");
     let until = Instant::now() + Duration::from_secs(60);
     let trusted = loop {
@@ -43,8 +43,8 @@ async fn an_encrypted_redis_is_trusted_by_the_authority_that_was_named_and_by_no
             connected => break connected,
         }
     };
-    let refused = Bus::connect(&Address::read(&url).expect("an address")).await;
-    let missing = Address::read(&format!("{url}?ca=/nowhere/ca.pem")).expect("an address");
+    let refused = Bus::connect(&RedisAddress::read(&url).expect("an address")).await;
+    let missing = RedisAddress::read(&format!("{url}?ca=/nowhere/ca.pem")).expect("an address");
     let missing = Bus::connect(&missing).await;
     let _ = redis.kill();
     let _ = redis.wait();

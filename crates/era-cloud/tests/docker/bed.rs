@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use era_cloud::docker::{Address, Docker, DockerOptions};
+use era_cloud::docker::{DockerExecutor, DockerOptions, EngineAddress};
 use era_cloud::log::{LogReader, Only};
-use era_cloud::{Executor, Launch, Limits, Report, TaskSpec};
+use era_cloud::{Executor, ExecutorReport, Launch, TaskLimits, TaskSpec};
 use era_core::job::TaskId;
 use era_core::resources::Resources;
 use era_core::units::{JobId, NodeId, Span, Time, UserId};
@@ -224,8 +224,8 @@ pub(crate) fn rootfs() -> Result<String, String> {
 
 /// An executor under test, with its data folder.
 pub(crate) struct Bed {
-    pub(crate) executor: Docker,
-    pub(crate) reports: mpsc::Receiver<Report>,
+    pub(crate) executor: DockerExecutor,
+    pub(crate) reports: mpsc::Receiver<ExecutorReport>,
     pub(crate) data: PathBuf,
     pub(crate) nodes: Vec<String>,
 }
@@ -233,28 +233,28 @@ pub(crate) struct Bed {
 impl Bed {
     pub(crate) async fn start(address: &str, data: &Path, fence: Span) -> Bed {
         let (tell, reports) = mpsc::channel(1024);
-        let address = Address::parse(address).expect("an address");
+        let address = EngineAddress::parse(address).expect("an address");
         let options = DockerOptions { address, data: data.into(), fence };
-        let executor = Docker::start(options, tell).await.expect("an executor");
+        let executor = DockerExecutor::start(options, tell).await.expect("an executor");
         Bed { executor, reports, data: data.into(), nodes: Vec::new() }
     }
 
     /// Waits for so many nodes.
     pub(crate) async fn joined(&mut self, count: usize) {
         while self.nodes.len() < count {
-            if let Report::Node(node) = self.next().await {
+            if let ExecutorReport::Node(node) = self.next().await {
                 self.nodes.push(node.name);
             }
         }
     }
 
-    pub(crate) async fn next(&mut self) -> Report {
+    pub(crate) async fn next(&mut self) -> ExecutorReport {
         let next = tokio::time::timeout(PATIENCE, self.reports.recv()).await;
         next.expect("a report in time").expect("an executor")
     }
 
     /// The next report that this finds, whatever else is told.
-    pub(crate) async fn find<T>(&mut self, find: impl Fn(&Report) -> Option<T>) -> T {
+    pub(crate) async fn find<T>(&mut self, find: impl Fn(&ExecutorReport) -> Option<T>) -> T {
         let begun = Instant::now();
         let mut passed = Vec::new();
         while begun.elapsed() < PATIENCE {
@@ -262,7 +262,7 @@ impl Bed {
             if let Some(found) = find(&report) {
                 return found;
             }
-            if !matches!(report, Report::Samples { .. }) {
+            if !matches!(report, ExecutorReport::Samples { .. }) {
                 passed.push(report);
             }
         }
@@ -270,10 +270,12 @@ impl Bed {
     }
 
     /// Waits until a task is over, and acknowledges it.
-    pub(crate) async fn over(&mut self, task: TaskId) -> Report {
+    pub(crate) async fn over(&mut self, task: TaskId) -> ExecutorReport {
         let over = self
             .find(|report| match report {
-                Report::Exited { task: t, .. } | Report::Lost { task: t, .. } if *t == task => {
+                ExecutorReport::Exited { task: t, .. } | ExecutorReport::Lost { task: t, .. }
+                    if *t == task =>
+                {
                     Some(report.clone())
                 }
                 _ => None,
@@ -340,7 +342,7 @@ pub(crate) fn launch(data: &Path, node: &str, job: u64, script: &str) -> Launch 
             alone: true,
             terminal: false,
             array: None,
-            limits: Limits::default(),
+            limits: TaskLimits::default(),
         }),
     }
 }

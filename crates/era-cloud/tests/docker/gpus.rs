@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use era_cloud::{Executor, Launch, Order, Report};
+use era_cloud::{Executor, ExecutorReport, Launch, Order};
 use era_core::units::Span;
 
 use crate::bed::{Bed, Daemon, Namespace, can, data};
@@ -45,8 +45,10 @@ async fn looked_at(bed: &mut Bed, launch: Launch, look: impl FnOnce()) -> String
     bed.executor.carry_out(Order::Launch(launch.clone()));
     let begun = bed
         .find(|report| match report {
-            Report::Started { .. } => Some(None),
-            Report::Exited { .. } | Report::Lost { .. } => Some(Some(report.clone())),
+            ExecutorReport::Started { .. } => Some(None),
+            ExecutorReport::Exited { .. } | ExecutorReport::Lost { .. } => {
+                Some(Some(report.clone()))
+            }
             _ => None,
         })
         .await;
@@ -55,7 +57,7 @@ async fn looked_at(bed: &mut Bed, launch: Launch, look: impl FnOnce()) -> String
     look();
     std::fs::write(launch.spec.folder.join("outputs/go"), "").expect("write");
     let over = bed.over(launch.task).await;
-    assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}: {}", bed.log(job));
+    assert!(matches!(over, ExecutorReport::Exited { code: 0, .. }), "{over:?}: {}", bed.log(job));
     bed.log(job)
 }
 
@@ -68,8 +70,9 @@ async fn the_gpus_that_were_chosen_and_no_others_are_asked_for_by_their_ids() {
     // A plain engine: device requests.
     let folder = data();
     let mut bed = Bed::start(&daemon.address(), folder.path(), Span::from_s(30)).await;
-    let node =
-        bed.find(|r| if let Report::Node(node) = r { Some(node.clone()) } else { None }).await;
+    let node = bed
+        .find(|r| if let ExecutorReport::Node(node) = r { Some(node.clone()) } else { None })
+        .await;
     assert_eq!(node.capacity.gpus.len(), 3);
     bed.nodes.push(node.name);
     let requests = |job: &str| {

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use era_cloud::docker::{Address, Build, Engine, Site};
-use era_cloud::{Ending, Executor, Launch, Order, Report, Staged};
+use era_cloud::docker::{Build, DockerEngine, EngineAddress, SiteId};
+use era_cloud::{Ending, Executor, ExecutorReport, Launch, Order, Staged};
 use era_core::units::Span;
 use tokio::sync::mpsc;
 
@@ -23,7 +23,11 @@ fn context(files: &[(&str, &str)]) -> era_cloud::docker::Context {
     Box::pin(futures_util::stream::iter([Ok(bytes::Bytes::from(whole))]))
 }
 
-async fn built(engine: &Engine, reference: &str, dockerfile: &str) -> (Result<(), String>, String) {
+async fn built(
+    engine: &DockerEngine,
+    reference: &str,
+    dockerfile: &str,
+) -> (Result<(), String>, String) {
     let (lines, mut read) = mpsc::channel(16);
     let build = Build {
         reference: reference.into(),
@@ -51,10 +55,10 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     let write = |text: &str| write_private(&auth, text);
     let place = registry.place();
     let address = registry.address(&daemon, &auth);
-    let site = || Site::named("00000000").expect("a site");
-    let parsed = Address::parse(&address).expect("an address");
+    let site = || SiteId::named("00000000").expect("a site");
+    let parsed = EngineAddress::parse(&address).expect("an address");
     write(LOGIN);
-    let engine = Engine::connect(&parsed, site()).await.expect("an engine");
+    let engine = DockerEngine::connect(&parsed, site()).await.expect("an engine");
 
     let reference = engine.registry().reference("hello:1").expect("a registry");
     let (done, shown) =
@@ -71,7 +75,7 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
 
     // A wrong password is refused, and nobody reads it.
     write("ada:wrong-word");
-    let stranger = Engine::connect(&parsed, site()).await.expect("an engine");
+    let stranger = DockerEngine::connect(&parsed, site()).await.expect("an engine");
     let refused = stranger.push(&reference, &lines).await.expect_err("refused").to_string();
     assert!(!refused.contains("wrong-word"), "{refused}");
     assert!(refused.contains(&parsed.endpoint.to_string()), "{refused}");
@@ -85,7 +89,7 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     Arc::make_mut(&mut launch.spec).image = Some(format!("{place}/hello@{digest}"));
     bed.executor.carry_out(Order::Launch(launch.clone()));
     let over = bed.over(launch.task).await;
-    assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}: {}", bed.log(1));
+    assert!(matches!(over, ExecutorReport::Exited { code: 0, .. }), "{over:?}: {}", bed.log(1));
     assert_eq!(bed.log(1), "hello there\n");
 
     // A Dockerfile in a job's code.
@@ -112,7 +116,7 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     spec.image = Some("./Dockerfile".into());
     bed.executor.carry_out(Order::Launch(launch.clone()));
     let over = bed.over(launch.task).await;
-    assert!(matches!(over, Report::Exited { ending: Ending::NotStarted, .. }), "{over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { ending: Ending::NotStarted, .. }), "{over:?}");
     let log = bed.log(3);
     assert!(log.contains("The command") && log.contains("almost"), "{log}");
     let mut launch = bed.launch(4, "true");
@@ -154,7 +158,10 @@ async fn an_image_that_was_built_and_is_not_in_the_registry_is_pushed_before_the
         bed.executor.carry_out(Order::Launch(launch.clone()));
         let over = bed.over(launch.task).await;
         let log = bed.log(job);
-        assert!(matches!(over, Report::Exited { ending: e, .. } if e == ending), "{over:?}: {log}");
+        assert!(
+            matches!(over, ExecutorReport::Exited { ending: e, .. } if e == ending),
+            "{over:?}: {log}"
+        );
         assert_eq!(pushed.is_dir(), ending == Ending::Itself, "job {job}: {log}");
         if ending == Ending::NotStarted {
             let images = daemon.docker(&["images", "--format", "{{.Repository}}"]);
@@ -236,8 +243,9 @@ async fn one_build_is_enough_for_all_it_is_limited_and_what_nobody_uses_any_more
         bed.executor.carry_out(Order::Launch(launch.clone()));
     }
     for _ in &launches {
-        let over = bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await;
-        assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}");
+        let over =
+            bed.find(|r| matches!(r, ExecutorReport::Exited { .. }).then(|| r.clone())).await;
+        assert!(matches!(over, ExecutorReport::Exited { code: 0, .. }), "{over:?}");
     }
     let logs: String = jobs.map(|job| bed.log(job)).collect();
     assert_eq!(logs.matches("Step 1/3").count(), 1, "{logs}");
@@ -276,7 +284,7 @@ async fn what_a_task_writes_beside_its_folders_counts_as_its_disk() {
     Arc::make_mut(&mut launch.spec).limits.disk_bytes = 32 << 20;
     bed.executor.carry_out(Order::Launch(launch.clone()));
     let over = bed.over(launch.task).await;
-    assert!(matches!(over, Report::Exited { ending: Ending::OutOfDisk, .. }), "{over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { ending: Ending::OutOfDisk, .. }), "{over:?}");
     assert!(bed.log(1).contains("it filled more disk than it may"), "{}", bed.log(1));
 }
 
@@ -285,9 +293,9 @@ async fn an_engine_that_is_not_there_is_named_with_what_to_do() {
     let folder = data();
     let missing = format!("docker://{}/none", folder.path().display());
     for address in [missing.as_str(), "docker://127.0.0.1:1"] {
-        let parsed = Address::parse(address).expect("an address");
-        let site = Site::named("00000000").expect("a site");
-        let error = Engine::connect(&parsed, site).await.err().expect("refused").to_string();
+        let parsed = EngineAddress::parse(address).expect("an address");
+        let site = SiteId::named("00000000").expect("a site");
+        let error = DockerEngine::connect(&parsed, site).await.err().expect("refused").to_string();
         assert!(error.contains(address) && error.contains("is it running"), "{error}");
     }
 }

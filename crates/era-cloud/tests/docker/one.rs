@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use era_cloud::docker::{Address, Engine, Instance, Seen, Site};
-use era_cloud::{Ending, Executor, Order, Report};
+use era_cloud::docker::{DockerEngine, EngineAddress, Instance, InstanceState, SiteId};
+use era_cloud::{Ending, Executor, ExecutorReport, Order};
 use era_core::job::TaskId;
 use era_core::units::{JobId, Span};
 
@@ -28,21 +28,21 @@ async fn a_task_that_is_stopped_may_use_its_whole_grace_and_is_told_once() {
                 i=0; while [ $i -lt 60 ]; do sleep 0.2; i=$((i + 1)); done; exit $((20 + told))";
     let launch = bed.launch(1, slow);
     bed.executor.carry_out(Order::Launch(launch.clone()));
-    bed.find(|r| matches!(r, Report::Started { .. }).then_some(())).await;
+    bed.find(|r| matches!(r, ExecutorReport::Started { .. }).then_some(())).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     bed.executor.carry_out(Order::Stop { task: launch.task, until: now() + Span::from_s(40) });
     let over = bed.over(launch.task).await;
-    let whole = matches!(over, Report::Exited { code: 21, ending: Ending::Stopped, .. });
+    let whole = matches!(over, ExecutorReport::Exited { code: 21, ending: Ending::Stopped, .. });
     assert!(whole, "{over:?}: {}", bed.log(1));
 
     // What does not end by itself is killed when it is over, and no later.
     let deaf = bed.launch(2, "trap '' TERM; echo up; while :; do sleep 0.2; done");
     bed.executor.carry_out(Order::Launch(deaf.clone()));
-    bed.find(|r| matches!(r, Report::Started { .. }).then_some(())).await;
+    bed.find(|r| matches!(r, ExecutorReport::Started { .. }).then_some(())).await;
     let told = Instant::now();
     bed.executor.carry_out(Order::Stop { task: deaf.task, until: now() + Span::from_s(10) });
     let over = bed.over(deaf.task).await;
-    let killed = matches!(over, Report::Exited { code: 137, ending: Ending::Stopped, .. });
+    let killed = matches!(over, ExecutorReport::Exited { code: 137, ending: Ending::Stopped, .. });
     assert!(killed, "{over:?}");
     assert!(told.elapsed() >= Duration::from_secs(9), "{:?}", told.elapsed());
 }
@@ -57,7 +57,7 @@ async fn an_attempt_starts_once_nothing_of_the_one_before_it_runs() {
                   test -e $ERA_OUTPUTS/go && exit 0; sleep 0.1; done";
     let mut launch = bed.launch(1, script);
     bed.executor.carry_out(Order::Launch(launch.clone()));
-    bed.find(|r| matches!(r, Report::Started { .. }).then_some(())).await;
+    bed.find(|r| matches!(r, ExecutorReport::Started { .. }).then_some(())).await;
     // Neither its guard nor a signal ends it: only the engine does, and takes its time.
     let id = daemon.docker(&["ps", "-q", "--filter", "label=era.attempt=1"]).expect("listed");
     daemon.docker(&["pause", &id]).expect("paused");
@@ -68,12 +68,14 @@ async fn an_attempt_starts_once_nothing_of_the_one_before_it_runs() {
     let new = || daemon.docker(&["ps", "-q", "--filter", "label=era.attempt=2"]).expect("listed");
     assert!(old().is_empty() || new().is_empty(), "both are there");
     let _ = daemon.docker(&["unpause", &id]);
-    bed.find(|r| matches!(r, Report::Started { task, .. } if task.attempt == 2).then_some(()))
-        .await;
+    bed.find(|r| {
+        matches!(r, ExecutorReport::Started { task, .. } if task.attempt == 2).then_some(())
+    })
+    .await;
     assert_eq!(old(), "");
     std::fs::write(data.path().join("jobs/1/outputs/go"), "").expect("write");
     let over = bed.over(launch.task).await;
-    assert!(matches!(over, Report::Exited { code: 0, .. }), "{over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { code: 0, .. }), "{over:?}");
 }
 
 fn instance(name: &str, task: TaskId, site: &str) -> Instance {
@@ -112,7 +114,12 @@ fn instance(name: &str, task: TaskId, site: &str) -> Instance {
 }
 
 /// Waits until an instance is so.
-async fn becomes(engine: &Engine, task: TaskId, what: &str, is: impl Fn(Option<&Seen>) -> bool) {
+async fn becomes(
+    engine: &DockerEngine,
+    task: TaskId,
+    what: &str,
+    is: impl Fn(Option<&InstanceState>) -> bool,
+) {
     let begun = Instant::now();
     loop {
         let seen = engine.inspect(task).await.expect("inspected").map(|seen| seen.state);
@@ -126,27 +133,28 @@ async fn becomes(engine: &Engine, task: TaskId, what: &str, is: impl Fn(Option<&
 
 /// All that is asked of instances and volumes, each of it twice: what is done stays done.
 async fn whole_interface(daemon: &Daemon, site: &str) {
-    let address = Address::parse(&daemon.address()).expect("an address");
-    let site_named = Site::named(site).expect("a site");
-    let engine = Engine::connect(&address, site_named).await.expect("an engine");
+    let address = EngineAddress::parse(&daemon.address()).expect("an address");
+    let site_named = SiteId::named(site).expect("a site");
+    let engine = DockerEngine::connect(&address, site_named).await.expect("an engine");
     let task = TaskId { job: JobId(9), part: 0, attempt: 1, rank: 0 };
     let one = instance(&format!("era-{site}-j9-p0-a1-r0"), task, site);
     for _ in 0..2 {
         engine.create(&one, false).await.expect("made");
     }
-    becomes(&engine, task, "made and not started", |s| matches!(s, Some(Seen::Waits(_)))).await;
+    becomes(&engine, task, "made and not started", |s| matches!(s, Some(InstanceState::Waits(_))))
+        .await;
     for _ in 0..2 {
         for _ in 0..2 {
             engine.start(task).await.expect("started");
         }
-        becomes(&engine, task, "started", |s| s == Some(&Seen::Runs)).await;
+        becomes(&engine, task, "started", |s| s == Some(&InstanceState::Runs)).await;
         for _ in 0..2 {
             engine.stop(task).await.expect("stopped");
         }
-        becomes(&engine, task, "stopped", |s| s.is_some_and(|s| *s != Seen::Runs)).await;
+        becomes(&engine, task, "stopped", |s| s.is_some_and(|s| *s != InstanceState::Runs)).await;
     }
     engine.start(task).await.expect("started again");
-    becomes(&engine, task, "started again", |s| s == Some(&Seen::Runs)).await;
+    becomes(&engine, task, "started again", |s| s == Some(&InstanceState::Runs)).await;
     for _ in 0..2 {
         engine.delete(task).await.expect("removed");
     }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use era_cloud::{Ending, Executor, Order, Report, Secrets, Staged};
+use era_cloud::{Ending, Executor, ExecutorReport, Order, Staged, TaskSecrets};
 use era_core::units::{Span, Time};
 
 use crate::bed::{Bed, Daemon, data, now};
 
 const FENCE: Span = Span(30_000);
 
-fn exited(report: &Report) -> (i32, Ending) {
+fn exited(report: &ExecutorReport) -> (i32, Ending) {
     match report {
-        Report::Exited { code, ending, .. } => (*code, *ending),
+        ExecutorReport::Exited { code, ending, .. } => (*code, *ending),
         other => panic!("{other:?}"),
     }
 }
@@ -36,13 +36,13 @@ async fn a_task_sees_its_code_inputs_and_outputs_and_what_it_prints_is_kept() {
     spec.code = vec![staged("code.txt")];
     spec.inputs = vec![staged("inputs/data/n")];
     spec.env.insert("HF_TOKEN".into(), "it's secret".into());
-    spec.secrets = Secrets::new([("NOTE".into(), "so's this".into())].into());
+    spec.secrets = TaskSecrets::new([("NOTE".into(), "so's this".into())].into());
     let task = launch.task;
     bed.executor.carry_out(Order::Launch(launch.clone()));
     bed.executor.carry_out(Order::Launch(launch.clone()));
     let sample = bed
         .find(|report| match report {
-            Report::Samples { samples, .. } => {
+            ExecutorReport::Samples { samples, .. } => {
                 samples.iter().find(|s| s.name == "loss").map(|s| (s.value, s.step))
             }
             _ => None,
@@ -50,7 +50,7 @@ async fn a_task_sees_its_code_inputs_and_outputs_and_what_it_prints_is_kept() {
         .await;
     assert_eq!(sample, (0.5, 3));
     assert_eq!(
-        exited(&bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await),
+        exited(&bed.find(|r| matches!(r, ExecutorReport::Exited { .. }).then(|| r.clone())).await),
         (0, Ending::Itself)
     );
     assert_eq!(bed.executor.known(), [task], "until it is acknowledged");
@@ -90,7 +90,7 @@ async fn a_task_ends_by_its_own_doing_by_a_stop_by_its_limit_and_for_want_of_mem
 
     let polite = bed.launch(2, "trap 'echo bye; exit 7' TERM; while :; do sleep 0.1; done");
     bed.executor.carry_out(Order::Launch(polite.clone()));
-    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    bed.find(|report| matches!(report, ExecutorReport::Started { .. }).then_some(())).await;
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     bed.executor.carry_out(Order::Stop { task: polite.task, until: now() + Span::from_s(20) });
     assert_eq!(exited(&bed.over(polite.task).await), (7, Ending::Stopped));
@@ -98,7 +98,7 @@ async fn a_task_ends_by_its_own_doing_by_a_stop_by_its_limit_and_for_want_of_mem
 
     let deaf = bed.launch(3, "trap '' TERM; while :; do sleep 0.1; done");
     bed.executor.carry_out(Order::Launch(deaf.clone()));
-    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    bed.find(|report| matches!(report, ExecutorReport::Started { .. }).then_some(())).await;
     bed.executor.carry_out(Order::Stop { task: deaf.task, until: now() + Span::from_s(1) });
     assert_eq!(exited(&bed.over(deaf.task).await), (137, Ending::Stopped));
 
@@ -133,7 +133,7 @@ async fn what_cannot_start_says_why_in_its_log() {
 
     let unknown = bed.launch(3, "true").task;
     bed.executor.carry_out(Order::Stop { task: unknown, until: Time::MAX });
-    assert!(matches!(bed.over(unknown).await, Report::Lost { .. }));
+    assert!(matches!(bed.over(unknown).await, ExecutorReport::Lost { .. }));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -146,7 +146,7 @@ async fn what_runs_is_found_again_after_a_restart_and_strays_of_older_attempts_g
         bed.launch(1, "echo one; while ! test -e $ERA_OUTPUTS/go; do sleep 0.1; done; echo two");
     let go = data.path().join("jobs/1/outputs/go");
     bed.executor.carry_out(Order::Launch(launch.clone()));
-    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    bed.find(|report| matches!(report, ExecutorReport::Started { .. }).then_some(())).await;
     while !bed.log(1).contains("one") {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
@@ -154,7 +154,7 @@ async fn what_runs_is_found_again_after_a_restart_and_strays_of_older_attempts_g
     let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
     assert_eq!(bed.executor.known(), [launch.task]);
     bed.joined(1).await;
-    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    bed.find(|report| matches!(report, ExecutorReport::Started { .. }).then_some(())).await;
     std::fs::write(&go, "").expect("write");
     assert_eq!(exited(&bed.over(launch.task).await), (0, Ending::Itself));
     assert_eq!(bed.log(1), "one\ntwo\n", "no line twice");
@@ -163,12 +163,14 @@ async fn what_runs_is_found_again_after_a_restart_and_strays_of_older_attempts_g
     std::fs::remove_file(&go).expect("removed");
     launch.task.attempt = 2;
     bed.executor.carry_out(Order::Launch(launch.clone()));
-    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    bed.find(|report| matches!(report, ExecutorReport::Started { .. }).then_some(())).await;
     let old = launch.task;
     launch.task.attempt = 3;
     bed.executor.carry_out(Order::Launch(launch.clone()));
-    bed.find(|r| matches!(r, Report::Started { task, .. } if task.attempt == 3).then_some(()))
-        .await;
+    bed.find(|r| {
+        matches!(r, ExecutorReport::Started { task, .. } if task.attempt == 3).then_some(())
+    })
+    .await;
     let running = daemon.docker(&["ps", "-q", "--filter", "label=era.attempt=2"]).expect("listed");
     assert_eq!(running, "", "{old:?} is gone");
     std::fs::write(&go, "").expect("write");
@@ -184,14 +186,14 @@ async fn a_task_that_was_prolonged_goes_on_past_its_old_end_after_a_restart() {
     let mut launch = bed.launch(1, "while ! test -e $ERA_OUTPUTS/go; do sleep 0.1; done");
     launch.until = now() + Span::from_s(12);
     bed.executor.carry_out(Order::Launch(launch.clone()));
-    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    bed.find(|report| matches!(report, ExecutorReport::Started { .. }).then_some(())).await;
     bed.executor.carry_out(Order::Prolong { task: launch.task, until: now() + Span::from_s(600) });
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     drop(bed);
     let left = u64::try_from((launch.until + Span::from_s(1)).since(now()).ms()).unwrap_or(0);
     tokio::time::sleep(std::time::Duration::from_millis(left)).await;
     let mut bed = Bed::start(&daemon.address(), data.path(), FENCE).await;
-    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    bed.find(|report| matches!(report, ExecutorReport::Started { .. }).then_some(())).await;
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     std::fs::write(data.path().join("jobs/1/outputs/go"), "").expect("write");
     assert_eq!(exited(&bed.over(launch.task).await), (0, Ending::Itself));
@@ -223,7 +225,8 @@ async fn ranks_that_start_together_share_one_network() {
     assert_eq!(networks.matches("-j1-p0-a1").count(), 1, "{networks}");
     std::fs::write(data.path().join("jobs/1/outputs/go"), "").expect("write");
     for _ in 0..6 {
-        let over = bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await;
+        let over =
+            bed.find(|r| matches!(r, ExecutorReport::Exited { .. }).then(|| r.clone())).await;
         assert_eq!(exited(&over), (0, Ending::Itself));
     }
 }
@@ -241,12 +244,13 @@ async fn a_job_that_grows_finds_its_new_ranks_and_is_found_by_them() {
     let mut first = bed.launch(1, meet);
     Arc::make_mut(&mut first.spec).alone = false;
     bed.executor.carry_out(Order::Launch(first.clone()));
-    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    bed.find(|report| matches!(report, ExecutorReport::Started { .. }).then_some(())).await;
     let mut grown = first.clone();
     (grown.task.rank, grown.replicas) = (1, 2);
     bed.executor.carry_out(Order::Launch(grown.clone()));
     for _ in 0..2 {
-        let over = bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await;
+        let over =
+            bed.find(|r| matches!(r, ExecutorReport::Exited { .. }).then(|| r.clone())).await;
         assert_eq!(exited(&over), (0, Ending::Itself), "{}", bed.log(1));
     }
     let log = bed.log(1);
@@ -280,8 +284,8 @@ async fn what_a_container_uses_is_told() {
     bed.joined(1).await;
     let launch = bed.launch(1, "while ! test -e $ERA_OUTPUTS/go; do :; done");
     bed.executor.carry_out(Order::Launch(launch.clone()));
-    let value = |report: &Report, name: &str| match report {
-        Report::Samples { task, samples } if *task == launch.task => {
+    let value = |report: &ExecutorReport, name: &str| match report {
+        ExecutorReport::Samples { task, samples } if *task == launch.task => {
             samples.iter().find(|sample| sample.name == name).map(|sample| sample.value)
         }
         _ => None,
@@ -303,7 +307,7 @@ async fn a_task_whose_engine_dies_under_it_is_lost_and_the_next_one_runs_once_it
     bed.joined(1).await;
     let launch = bed.launch(1, "echo began; while :; do sleep 0.1; done");
     bed.executor.carry_out(Order::Launch(launch.clone()));
-    bed.find(|report| matches!(report, Report::Started { .. }).then_some(())).await;
+    bed.find(|report| matches!(report, ExecutorReport::Started { .. }).then_some(())).await;
     daemon.crash();
     // What is ordered meanwhile is not given up.
     let next = bed.launch(2, "echo after");
@@ -311,7 +315,7 @@ async fn a_task_whose_engine_dies_under_it_is_lost_and_the_next_one_runs_once_it
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
     daemon.revive().expect("it comes back");
     let lost = bed.over(launch.task).await;
-    assert!(matches!(lost, Report::Lost { .. }), "{lost:?}: {}", bed.log(1));
+    assert!(matches!(lost, ExecutorReport::Lost { .. }), "{lost:?}: {}", bed.log(1));
     let log = bed.log(1);
     let place = daemon.address();
     let place = place.split('?').next().expect("an address");

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use era_cloud::docker::{Address, Engine, Seen};
-use era_cloud::{Ending, Executor, Launch, Order, Report, Secrets};
+use era_cloud::docker::{DockerEngine, EngineAddress, InstanceState};
+use era_cloud::{Ending, Executor, ExecutorReport, Launch, Order, TaskSecrets};
 use era_core::units::Span;
 
 use crate::bed::{Bed, can, data};
@@ -61,7 +61,7 @@ async fn a_gang_outlives_a_node_that_is_cut_off_and_nothing_runs_twice() {
         bed.executor.carry_out(Order::Launch(launch.clone()));
     }
     for _ in &first {
-        bed.find(|r| matches!(r, Report::Started { .. }).then_some(())).await;
+        bed.find(|r| matches!(r, ExecutorReport::Started { .. }).then_some(())).await;
     }
     let path = data.path().to_owned();
     eventually("both ranks meet by name and beat", || {
@@ -79,7 +79,7 @@ async fn a_gang_outlives_a_node_that_is_cut_off_and_nothing_runs_twice() {
     swarm.cut(3, true);
     let lost = bed
         .find(|r| match r {
-            Report::NodeLost { name } => Some(name.clone()),
+            ExecutorReport::NodeLost { name } => Some(name.clone()),
             _ => None,
         })
         .await;
@@ -89,7 +89,10 @@ async fn a_gang_outlives_a_node_that_is_cut_off_and_nothing_runs_twice() {
     let fence = crate::bed::now() + FENCE;
     bed.executor.carry_out(Order::Stop { task: first[0].task, until: fence });
     let stopped = bed.over(first[0].task).await;
-    assert!(matches!(stopped, Report::Exited { ending: Ending::Stopped, .. }), "{stopped:?}");
+    assert!(
+        matches!(stopped, ExecutorReport::Exited { ending: Ending::Stopped, .. }),
+        "{stopped:?}"
+    );
     let left = u64::try_from(fence.since(crate::bed::now()).ms()).unwrap_or(0);
     tokio::time::sleep(Duration::from_millis(left)).await;
     let silent = beats(&path, 1, 1);
@@ -107,7 +110,8 @@ async fn a_gang_outlives_a_node_that_is_cut_off_and_nothing_runs_twice() {
 
     // It comes back, and brings nothing with it.
     swarm.cut(3, false);
-    bed.find(|r| matches!(r, Report::Node(node) if node.name == names[2]).then_some(())).await;
+    bed.find(|r| matches!(r, ExecutorReport::Node(node) if node.name == names[2]).then_some(()))
+        .await;
     eventually("its container goes", || {
         let all = ["ps", "-aq", "--filter", "label=era.attempt=1"];
         swarm.nodes[2].docker(&all).is_ok_and(|listed| listed.is_empty())
@@ -118,8 +122,9 @@ async fn a_gang_outlives_a_node_that_is_cut_off_and_nothing_runs_twice() {
     std::fs::write(path.join("jobs/1/outputs/go"), "").expect("write");
     // In whatever order they end.
     for _ in &second {
-        let over = bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await;
-        let Report::Exited { task, code: 0, ending: Ending::Itself, .. } = over else {
+        let over =
+            bed.find(|r| matches!(r, ExecutorReport::Exited { .. }).then(|| r.clone())).await;
+        let ExecutorReport::Exited { task, code: 0, ending: Ending::Itself, .. } = over else {
             panic!("{over:?}");
         };
         bed.executor.acknowledge(task);
@@ -147,8 +152,9 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     let node = swarm.name(1, &bed.nodes);
 
     // A volume of the manager's own is seen by no other node.
-    let local = Address::parse(&format!("{}&volumes=local:kept", swarm.address())).expect("read");
-    let alone = Engine::connect_for(&local, data.path()).await.expect("reached");
+    let local =
+        EngineAddress::parse(&format!("{}&volumes=local:kept", swarm.address())).expect("read");
+    let alone = DockerEngine::connect_for(&local, data.path()).await.expect("reached");
     let only = alone.nodes().await.expect("listed");
     assert_eq!(only.len(), 1);
     assert_eq!(only[0].id, swarm.id(0));
@@ -159,10 +165,10 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     launch.node_name = node.clone();
     let spec = Arc::make_mut(&mut launch.spec);
     spec.env.insert("API_TOKEN".into(), "hush-hush".into());
-    spec.secrets = Secrets::new([("NOTE".into(), "hush-a-bye".into())].into());
+    spec.secrets = TaskSecrets::new([("NOTE".into(), "hush-a-bye".into())].into());
     bed.executor.carry_out(Order::Stage(launch.without_secrets()));
     bed.executor.carry_out(Order::Launch(launch.clone()));
-    bed.find(|r| matches!(r, Report::Started { .. }).then_some(())).await;
+    bed.find(|r| matches!(r, ExecutorReport::Started { .. }).then_some(())).await;
     let ours = ["service", "ls", "-q", "--filter", "label=era.attempt=1"];
     let services = swarm.nodes[0].docker(&ours).expect("listed");
     assert_eq!(services.lines().count(), 1, "{services}");
@@ -181,8 +187,8 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
         assert!((bytes..bytes + (16 << 20)).contains(&memory), "{kind}: {all}");
     }
     std::fs::write(data.path().join("jobs/1/outputs/go"), "").expect("write");
-    let over = bed.find(|r| matches!(r, Report::Exited { .. }).then(|| r.clone())).await;
-    let ran = matches!(over, Report::Exited { code: 4, ending: Ending::Itself, .. });
+    let over = bed.find(|r| matches!(r, ExecutorReport::Exited { .. }).then(|| r.clone())).await;
+    let ran = matches!(over, ExecutorReport::Exited { code: 4, ending: Ending::Itself, .. });
     assert!(ran, "{over:?}: {}", bed.log(1));
     bed.executor.acknowledge(launch.task);
     assert_eq!(bed.log(1), "hush-hush hush-a-bye\n");
@@ -216,7 +222,7 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     Arc::make_mut(&mut absent.spec).image = Some(image.clone());
     bed.executor.carry_out(Order::Launch(absent.clone()));
     let over = bed.over(absent.task).await;
-    assert!(matches!(over, Report::Exited { ending: Ending::NotStarted, .. }), "{over:?}");
+    assert!(matches!(over, ExecutorReport::Exited { ending: Ending::NotStarted, .. }), "{over:?}");
     let log = bed.log(3);
     let named = format!("image `{image}` could not be had by the engine at docker://");
     assert!(log.contains(&named) && log.contains("check its name"), "{log}");
@@ -226,35 +232,44 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     let mut polite = bed.launch(2, script);
     polite.node_name = node.clone();
     bed.executor.carry_out(Order::Launch(polite.clone()));
-    bed.find(|r| matches!(r, Report::Started { .. }).then_some(())).await;
+    bed.find(|r| matches!(r, ExecutorReport::Started { .. }).then_some(())).await;
     eventually("it prints", || bed.log(2) == "up\n").await;
     drop(bed);
     let mut bed = Bed::start(&swarm.address(), data.path(), fence).await;
     assert_eq!(bed.executor.known(), [polite.task]);
     bed.joined(3).await;
-    bed.find(|r| matches!(r, Report::Started { task, .. } if *task == polite.task).then_some(()))
-        .await;
+    bed.find(|r| {
+        matches!(r, ExecutorReport::Started { task, .. } if *task == polite.task).then_some(())
+    })
+    .await;
     let engine = bed.executor.engine().clone();
     assert_eq!(bed.log(2), "up\n", "it was not started again");
 
     // A stop is heard by the guard, wherever it is.
     let seen = engine.inspect(polite.task).await.expect("asked").expect("there");
-    assert_eq!(seen.state, Seen::Runs);
+    assert_eq!(seen.state, InstanceState::Runs);
     bed.executor
         .carry_out(Order::Stop { task: polite.task, until: crate::bed::now() + Span::from_s(30) });
     let over = bed.over(polite.task).await;
-    assert!(matches!(over, Report::Exited { code: 9, ending: Ending::Stopped, .. }), "{over:?}");
+    assert!(
+        matches!(over, ExecutorReport::Exited { code: 9, ending: Ending::Stopped, .. }),
+        "{over:?}"
+    );
 
     // What the Swarm's own administrator does is followed.
     let id = swarm.id(1);
     swarm.nodes[0].docker(&["node", "update", "--availability", "drain", &id]).expect("drained");
-    bed.find(|r| matches!(r, Report::NodeDrained { name } if *name == node).then_some(())).await;
+    bed.find(|r| matches!(r, ExecutorReport::NodeDrained { name } if *name == node).then_some(()))
+        .await;
     swarm.nodes[0].docker(&["node", "update", "--availability", "active", &id]).expect("active");
-    bed.find(|r| matches!(r, Report::NodeResumed { name } if *name == node).then_some(())).await;
+    bed.find(|r| matches!(r, ExecutorReport::NodeResumed { name } if *name == node).then_some(()))
+        .await;
 
     // A worker takes no orders.
-    let worker = era_cloud::docker::Address::parse(&swarm.nodes[1].address()).expect("an address");
-    let site = era_cloud::docker::Site::named("00000000").expect("a site");
-    let refused = era_cloud::docker::Engine::connect(&worker, site).await.err().expect("refused");
+    let worker =
+        era_cloud::docker::EngineAddress::parse(&swarm.nodes[1].address()).expect("an address");
+    let site = era_cloud::docker::SiteId::named("00000000").expect("a site");
+    let refused =
+        era_cloud::docker::DockerEngine::connect(&worker, site).await.err().expect("refused");
     assert!(refused.to_string().contains("give the address of a manager"), "{refused}");
 }

@@ -7,15 +7,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use era_cloud::celery::body::Format;
+use era_cloud::celery::body::BodyFormat;
 use era_cloud::celery::bus::Bus;
-use era_cloud::celery::fence::Lead;
+use era_cloud::celery::fence::Leadership;
 use era_cloud::celery::message::TaskMessage;
-use era_cloud::celery::names::Address;
-use era_cloud::celery::node::{Node, NodeError, NodeOptions, Runs};
+use era_cloud::celery::names::RedisAddress;
+use era_cloud::celery::node::{CeleryNode, NodeError, NodeOptions, Runs};
 use era_cloud::celery::worker::Worker;
-use era_cloud::celery::{Celery, CeleryOptions, EXEC, queue};
-use era_cloud::{Ending, Executor, FoundNode, Launch, Order, Report, docker};
+use era_cloud::celery::{CeleryExecutor, CeleryOptions, EXEC, queue};
+use era_cloud::{Ending, Executor, ExecutorReport, FoundNode, Launch, Order, docker};
 use era_core::resources::Capacity;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -54,9 +54,10 @@ impl Redis {
         redis
     }
 
-    fn address(&self) -> Address {
+    fn address(&self) -> RedisAddress {
         let Redis { port, lease_s, .. } = self;
-        Address::read(&format!("redis://127.0.0.1:{port}/0?lease={lease_s}")).expect("an address")
+        RedisAddress::read(&format!("redis://127.0.0.1:{port}/0?lease={lease_s}"))
+            .expect("an address")
     }
 }
 
@@ -68,14 +69,14 @@ impl Drop for Redis {
 }
 
 async fn worker(daemon: &Daemon, redis: &Redis, folder: &Path) -> Worker {
-    let address = docker::Address::parse(&daemon.address()).expect("an address");
+    let address = docker::EngineAddress::parse(&daemon.address()).expect("an address");
     let capacity = Capacity { cpu: 4000, memory: 4096, ..Capacity::default() };
     let labels = std::collections::BTreeMap::new();
     let found = FoundNode { name: NODE.into(), capacity, labels, address: None, simulated: false };
     let options = NodeOptions { found, folder: folder.into(), runs: Runs::Containers(address) };
     loop {
         let bus = Bus::connect(&redis.address()).await.expect("Redis");
-        match Node::start(options.clone(), bus).await {
+        match CeleryNode::start(options.clone(), bus).await {
             Ok(node) => return Worker::start(node, 4),
             // The one before it is about to be gone.
             Err(NodeError::Folded(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -87,7 +88,7 @@ async fn worker(daemon: &Daemon, redis: &Redis, folder: &Path) -> Worker {
 /// The only server that there is.
 struct Alone;
 
-impl Lead for Alone {
+impl Leadership for Alone {
     fn generation(&self) -> u64 {
         1
     }
@@ -99,8 +100,8 @@ impl Lead for Alone {
 
 /// The scheduler's side, as one that reports are read from.
 struct Server {
-    executor: Celery,
-    reports: mpsc::Receiver<Report>,
+    executor: CeleryExecutor,
+    reports: mpsc::Receiver<ExecutorReport>,
 }
 
 impl Server {
@@ -108,13 +109,15 @@ impl Server {
         let (tell, reports) = mpsc::channel(1024);
         let (site, lead) = (data.join("site"), Arc::new(Alone));
         let options = CeleryOptions { address: redis.address(), site, lead };
-        let executor = Celery::start(options, tell).await.expect("an executor");
+        let executor = CeleryExecutor::start(options, tell).await.expect("an executor");
         let mut server = Server { executor, reports };
-        server.find(|report| matches!(report, Report::Node(node) if node.name == NODE)).await;
+        server
+            .find(|report| matches!(report, ExecutorReport::Node(node) if node.name == NODE))
+            .await;
         server
     }
 
-    async fn find(&mut self, wanted: impl Fn(&Report) -> bool) -> Report {
+    async fn find(&mut self, wanted: impl Fn(&ExecutorReport) -> bool) -> ExecutorReport {
         loop {
             let next = tokio::time::timeout(PATIENCE, self.reports.recv()).await;
             let report = next.expect("a report in time").expect("an executor");
@@ -124,9 +127,9 @@ impl Server {
         }
     }
 
-    async fn over(&mut self, launch: &Launch) -> Report {
-        let over = |report: &Report| {
-            matches!(report, Report::Exited { task, .. } | Report::Lost { task, .. }
+    async fn over(&mut self, launch: &Launch) -> ExecutorReport {
+        let over = |report: &ExecutorReport| {
+            matches!(report, ExecutorReport::Exited { task, .. } | ExecutorReport::Lost { task, .. }
                 if *task == launch.task)
         };
         let over = self.find(over).await;
@@ -157,14 +160,17 @@ async fn a_job_with_an_image_runs_in_a_container_behind_a_worker_and_outlives_it
         launch(data.path(), 1, "ls /usr 2>/dev/null || echo in a box; echo $ERA_NODE; exit 3");
     server.executor.carry_out(Order::Launch(first.clone()));
     let over = server.over(&first).await;
-    assert!(matches!(over, Report::Exited { code: 3, ending: Ending::Itself, .. }), "{over:?}");
+    assert!(
+        matches!(over, ExecutorReport::Exited { code: 3, ending: Ending::Itself, .. }),
+        "{over:?}"
+    );
     assert_eq!(log(data.path(), 1), format!("in a box\n{NODE}\n"));
 
     // A command of Celery's clients, too, in the image that the worker's address names.
     let bus = Bus::connect(&redis.address()).await.expect("Redis");
     let words = json!(["sh", "-c", "ls /usr 2>/dev/null || echo in a box"]);
     let message = TaskMessage::new(EXEC, "a-command", vec![words], Map::new());
-    let wrapped = message.wrap(queue::EAGER, Format::Json, None, bus.tag()).expect("a message");
+    let wrapped = message.wrap(queue::EAGER, BodyFormat::Json, None, bus.tag()).expect("a message");
     bus.publish(&[wrapped]).await.expect("sent");
     let result = loop {
         let found = bus.results(&["a-command".to_owned()]).await.expect("looked up").remove(0);
@@ -179,25 +185,33 @@ async fn a_job_with_an_image_runs_in_a_container_behind_a_worker_and_outlives_it
     let long =
         launch(data.path(), 2, "echo one; until test -e $ERA_OUTPUTS/go; do sleep 0.1; done");
     server.executor.carry_out(Order::Launch(long.clone()));
-    server.find(|r| matches!(r, Report::Started { task, .. } if *task == long.task)).await;
+    server.find(|r| matches!(r, ExecutorReport::Started { task, .. } if *task == long.task)).await;
     let before = running(&daemon);
     drop(serving);
     let serving = worker(&daemon, &redis, own.path()).await;
     assert_eq!(running(&daemon), before);
     std::fs::write(data.path().join("jobs/2/outputs/go"), "").expect("written");
     let over = server.over(&long).await;
-    assert!(matches!(over, Report::Exited { code: 0, ending: Ending::Itself, .. }), "{over:?}");
+    assert!(
+        matches!(over, ExecutorReport::Exited { code: 0, ending: Ending::Itself, .. }),
+        "{over:?}"
+    );
     assert_eq!(log(data.path(), 2), "one\n", "it ran once");
 
     // A stop reaches it.
     let endless = launch(data.path(), 3, "trap 'exit 7' TERM; while :; do sleep 0.1; done");
     server.executor.carry_out(Order::Launch(endless.clone()));
-    server.find(|r| matches!(r, Report::Started { task, .. } if *task == endless.task)).await;
+    server
+        .find(|r| matches!(r, ExecutorReport::Started { task, .. } if *task == endless.task))
+        .await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let until = crate::bed::now() + era_core::units::Span::from_s(20);
     server.executor.carry_out(Order::Stop { task: endless.task, until });
     let over = server.over(&endless).await;
-    assert!(matches!(over, Report::Exited { code: 7, ending: Ending::Stopped, .. }), "{over:?}");
+    assert!(
+        matches!(over, ExecutorReport::Exited { code: 7, ending: Ending::Stopped, .. }),
+        "{over:?}"
+    );
     drop(serving);
 }
 
@@ -210,12 +224,14 @@ async fn a_container_whose_worker_died_is_gone_before_its_node_is_given_up() {
     let mut server = Server::start(&redis, data.path()).await;
     let endless = launch(data.path(), 1, "trap '' TERM; while :; do sleep 0.1; done");
     server.executor.carry_out(Order::Launch(endless.clone()));
-    server.find(|r| matches!(r, Report::Started { task, .. } if *task == endless.task)).await;
+    server
+        .find(|r| matches!(r, ExecutorReport::Started { task, .. } if *task == endless.task))
+        .await;
     // It is renewed for longer than a lease.
     tokio::time::sleep(Duration::from_secs(LEASE_S * 3)).await;
     assert_ne!(running(&daemon), "");
     drop(serving);
-    server.find(|report| matches!(report, Report::NodeLost { name } if name == NODE)).await;
+    server.find(|report| matches!(report, ExecutorReport::NodeLost { name } if name == NODE)).await;
     assert_eq!(running(&daemon), "", "its guard has ended it, though it would not hear");
-    assert!(matches!(server.over(&endless).await, Report::Lost { .. }));
+    assert!(matches!(server.over(&endless).await, ExecutorReport::Lost { .. }));
 }

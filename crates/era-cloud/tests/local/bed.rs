@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use era_cloud::local::{Local, LocalOptions};
-use era_cloud::task::Settings;
-use era_cloud::{Ending, Executor, Launch, Limits, Order, Report, TaskSpec};
+use era_cloud::local::{LocalExecutor, LocalOptions};
+use era_cloud::task::SupervisorSettings;
+use era_cloud::{Ending, Executor, ExecutorReport, Launch, Order, TaskLimits, TaskSpec};
 use era_core::job::TaskId;
 use era_core::resources::Resources;
 use era_core::units::{JobId, NodeId, Time, UserId};
@@ -18,8 +18,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Bed {
     pub(crate) folder: tempfile::TempDir,
-    settings: Settings,
-    server: Option<(Local, mpsc::Receiver<Report>)>,
+    settings: SupervisorSettings,
+    server: Option<(LocalExecutor, mpsc::Receiver<ExecutorReport>)>,
 }
 
 pub(crate) fn now() -> Time {
@@ -36,10 +36,12 @@ impl Bed {
         Bed::with(|_| {}).await
     }
 
-    pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Bed {
+    pub(crate) async fn with(change: impl FnOnce(&mut SupervisorSettings)) -> Bed {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut settings =
-            Settings { hidden: vec![folder.path().to_owned()], ..Settings::default() };
+        let mut settings = SupervisorSettings {
+            hidden: vec![folder.path().to_owned()],
+            ..SupervisorSettings::default()
+        };
         settings.portable = super::PORTABLE;
         change(&mut settings);
         let mut bed = Bed { folder, settings, server: None };
@@ -58,7 +60,7 @@ impl Bed {
 
     pub(crate) async fn start_server(&mut self) {
         let (tell, told) = mpsc::channel(1024);
-        let local = Local::start(self.options(), tell).await.expect("a supervisor");
+        let local = LocalExecutor::start(self.options(), tell).await.expect("a supervisor");
         self.server = Some((local, told));
     }
 
@@ -68,7 +70,7 @@ impl Bed {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
-    pub(crate) fn server(&self) -> &Local {
+    pub(crate) fn server(&self) -> &LocalExecutor {
         &self.server.as_ref().expect("a server").0
     }
 
@@ -108,7 +110,7 @@ impl Bed {
                 alone: true,
                 terminal: false,
                 array: None,
-                limits: Limits::default(),
+                limits: TaskLimits::default(),
             }),
         }
     }
@@ -125,12 +127,12 @@ impl Bed {
     }
 
     /// The next report that says something of a task's life.
-    pub(crate) async fn next(&mut self) -> Report {
+    pub(crate) async fn next(&mut self) -> ExecutorReport {
         let told = &mut self.server.as_mut().expect("a server").1;
         loop {
             let report = tokio::time::timeout(PATIENCE, told.recv()).await;
             match report.expect("a report in time").expect("a report") {
-                Report::Samples { .. } => {}
+                ExecutorReport::Samples { .. } => {}
                 report => return report,
             }
         }
@@ -142,7 +144,7 @@ impl Bed {
         loop {
             let report = tokio::time::timeout(PATIENCE, told.recv()).await;
             let report = report.expect("a report in time").expect("a report");
-            let Report::Samples { samples, .. } = report else { continue };
+            let ExecutorReport::Samples { samples, .. } = report else { continue };
             let value = samples.iter().find(|sample| sample.name == name).map(|s| s.value);
             if let Some(value) = value.filter(|value| *value > 0.0) {
                 return value;
@@ -152,7 +154,7 @@ impl Bed {
 
     pub(crate) async fn started(&mut self, task: TaskId) {
         match self.next().await {
-            Report::Started { task: t, .. } if t == task => {}
+            ExecutorReport::Started { task: t, .. } if t == task => {}
             other => panic!("{task} did not start: {other:?}\n{}", self.log(task.job.0)),
         }
     }
@@ -161,8 +163,8 @@ impl Bed {
     pub(crate) async fn ended(&mut self, task: TaskId) -> (i32, Ending) {
         loop {
             match self.next().await {
-                Report::Started { .. } => {}
-                Report::Exited { task: t, code, ending, .. } if t == task => {
+                ExecutorReport::Started { .. } => {}
+                ExecutorReport::Exited { task: t, code, ending, .. } if t == task => {
                     return (code, ending);
                 }
                 other => panic!("{task} did not end: {other:?}\n{}", self.log(task.job.0)),

@@ -92,7 +92,7 @@ async fn a_task_that_coped_with_being_out_of_memory_does_not_speak_for_the_next(
 
 #[tokio::test]
 async fn without_control_groups_memory_is_sampled_and_enforced() {
-    let change = |settings: &mut era_cloud::task::Settings| {
+    let change = |settings: &mut era_cloud::task::SupervisorSettings| {
         settings.cgroups = false;
         settings.path = path_with_python();
     };

@@ -63,7 +63,7 @@ async fn a_gigabyte_without_a_newline_keeps_to_its_limit_and_harms_nobody() {
     let quiet = bed.launch(bed.sh(2, "echo here"));
     let (mut codes, mut left) = (Vec::new(), 2);
     while left > 0 {
-        if let era_cloud::Report::Exited { task, code, .. } = bed.next().await {
+        if let era_cloud::ExecutorReport::Exited { task, code, .. } = bed.next().await {
             codes.push((task, code));
             left -= 1;
         }

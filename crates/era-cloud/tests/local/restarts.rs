@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use era_cloud::{Ending, Executor, Report};
+use era_cloud::{Ending, Executor, ExecutorReport};
 use era_core::units::Span;
 
 use super::bed::{Bed, PATIENCE, count, long, processes, wait_until};
@@ -53,19 +53,22 @@ async fn of_a_task_that_began_and_ended_unheard_all_is_told() {
         bed.stop_server().await;
         bed.start_server().await;
         let before = bed.server().ended_before();
-        if before.iter().any(|report| matches!(report, Report::Exited { .. })) {
+        if before.iter().any(|report| matches!(report, ExecutorReport::Exited { .. })) {
             break before;
         }
         assert!(begun.elapsed() < PATIENCE, "it ends at once");
     };
     let told = [bed.next().await, bed.next().await, bed.next().await];
     assert_eq!(before, told, "before time goes on, and to whoever takes reports");
-    let [Report::Started { at: began, .. }, saved, Report::Exited { at: ended, code: 6, .. }] =
-        told
+    let [
+        ExecutorReport::Started { at: began, .. },
+        saved,
+        ExecutorReport::Exited { at: ended, code: 6, .. },
+    ] = told
     else {
         panic!("{told:?}")
     };
-    assert_eq!(saved, Report::Checkpointed { task, done: Span(40_000) });
+    assert_eq!(saved, ExecutorReport::Checkpointed { task, done: Span(40_000) });
     assert!(began <= ended, "{began} {ended}");
 }
 
@@ -84,15 +87,15 @@ async fn if_the_supervisor_dies_its_tasks_die_and_are_lost_never_doubled() {
     while told.len() < 2 {
         // That it had started is told again with its end.
         let again = bed.next().await;
-        told.extend(Some(again).filter(|again| !matches!(again, Report::Started { .. })));
+        told.extend(Some(again).filter(|again| !matches!(again, ExecutorReport::Started { .. })));
     }
-    told.sort_by_key(|report| matches!(report, Report::Lost { .. }));
+    told.sort_by_key(|report| matches!(report, ExecutorReport::Lost { .. }));
     assert_eq!(count(&seconds), 0, "who is told to be lost is gone");
     assert!(
-        matches!(&told[0], Report::Exited { task: t, code: 9, .. } if *t == done),
+        matches!(&told[0], ExecutorReport::Exited { task: t, code: 9, .. } if *t == done),
         "an end that was not acknowledged outlives the supervisor: {told:?}"
     );
-    assert!(matches!(&told[1], Report::Lost { task: t, .. } if *t == task), "{told:?}");
+    assert!(matches!(&told[1], ExecutorReport::Lost { task: t, .. } if *t == task), "{told:?}");
     let mut again = bed.sh(1, "echo run >> $ERA_OUTPUTS/runs");
     again.task.attempt = 2;
     bed.output(again).await;
@@ -112,11 +115,11 @@ async fn what_was_ordered_while_there_was_no_supervisor_is_lost_or_runs_never_bo
     // What comes after it is answered after it.
     let last = bed.launch(bed.sh(2, "sleep 0.3"));
     while !told.iter().any(|report| {
-        matches!(report, Report::Exited { task, .. } | Report::Lost { task, .. } if *task == last)
+        matches!(report, ExecutorReport::Exited { task, .. } | ExecutorReport::Lost { task, .. } if *task == last)
     }) {
         told.push(bed.next().await);
     }
-    let lost = |report: &&Report| matches!(report, Report::Lost { task: t, .. } if *t == task);
+    let lost = |report: &&ExecutorReport| matches!(report, ExecutorReport::Lost { task: t, .. } if *t == task);
     let ran = bed.job(1).join("outputs/runs").exists();
     assert_eq!(told.iter().filter(lost).count(), usize::from(!ran), "{told:?}");
 }
@@ -143,7 +146,7 @@ async fn what_outlives_supervisor_and_keepers_is_swept() {
     }
     pids.iter().for_each(|pid| bed.kill(*pid));
     let lost = bed.next().await;
-    assert!(matches!(lost, Report::Lost { task: t, .. } if t == task), "{lost:?}");
+    assert!(matches!(lost, ExecutorReport::Lost { task: t, .. } if t == task), "{lost:?}");
     assert_eq!(count(&seconds), 0);
 }
 
@@ -161,7 +164,7 @@ async fn a_keeper_that_dies_takes_its_task_along_and_nobody_else() {
     let keeper: i32 = log.split_whitespace().last().expect("a pid").parse().expect("a pid");
     bed.kill(keeper);
     let lost = bed.next().await;
-    assert!(matches!(lost, Report::Lost { task: t, .. } if t == task), "{lost:?}");
+    assert!(matches!(lost, ExecutorReport::Lost { task: t, .. } if t == task), "{lost:?}");
     assert_eq!((count(&seconds), count(&others)), (0, 1));
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use era_cloud::{Ending, Executor, Order, Report, Staged};
+use era_cloud::{Ending, Executor, ExecutorReport, Order, Staged};
 use era_core::job::TaskId;
 
 use super::bed::{Bed, now};
@@ -28,11 +28,14 @@ async fn an_order_given_twice_runs_once() {
     // All that is true of it is told again.
     bed.started(task).await;
     let again = bed.next().await;
-    assert!(matches!(again, Report::Exited { task: t, .. } if t == task), "{again:?}");
+    assert!(matches!(again, ExecutorReport::Exited { task: t, .. } if t == task), "{again:?}");
     bed.server().acknowledge(task);
     bed.launch(launch);
     let refused = bed.next().await;
-    assert!(matches!(refused, Report::Lost { task: t, .. } if t == task), "nobody waits for it");
+    assert!(
+        matches!(refused, ExecutorReport::Lost { task: t, .. } if t == task),
+        "nobody waits for it"
+    );
     let other = bed.output(bed.sh(2, "true")).await;
     assert_eq!(other, "");
     assert_eq!(std::fs::read_to_string(bed.job(1).join("outputs/runs")).expect("runs"), "once\n");
@@ -109,12 +112,12 @@ async fn a_gang_runs_side_by_side_and_learns_its_new_size() {
         tasks.push(bed.launch(launch));
     }
     for _ in 0..2 {
-        assert!(matches!(bed.next().await, Report::Started { .. }));
+        assert!(matches!(bed.next().await, ExecutorReport::Started { .. }));
     }
     let TaskId { job, part, attempt, .. } = tasks[0];
     bed.server().carry_out(Order::Resize { job, part, attempt, replicas: 5 });
     for _ in 0..2 {
-        assert!(matches!(bed.next().await, Report::Exited { code: 0, .. }));
+        assert!(matches!(bed.next().await, ExecutorReport::Exited { code: 0, .. }));
     }
     assert_eq!(bed.log(1).matches('5').count(), 2, "{}", bed.log(1));
 }
@@ -129,7 +132,7 @@ async fn a_start_is_noted_no_later_than_it_happened() {
     }
     let mut noted = std::collections::BTreeMap::new();
     for _ in 0..2 * jobs.clone().count() {
-        if let Report::Started { task, at, .. } = bed.next().await {
+        if let ExecutorReport::Started { task, at, .. } = bed.next().await {
             noted.insert(task.job.0, at.0);
         }
     }
@@ -150,8 +153,8 @@ async fn many_short_tasks_all_end_once() {
     let (mut started, mut ended) = (0, std::collections::BTreeSet::new());
     while ended.len() < TASKS as usize {
         match bed.next().await {
-            Report::Started { .. } => started += 1,
-            Report::Exited { task, code: 0, ending: Ending::Itself, .. } => {
+            ExecutorReport::Started { .. } => started += 1,
+            ExecutorReport::Exited { task, code: 0, ending: Ending::Itself, .. } => {
                 assert!(ended.insert(task), "{task} ended twice");
                 bed.server().acknowledge(task);
             }

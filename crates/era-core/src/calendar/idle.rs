@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use imbl::Vector;
 
-use super::lane::{Lane, mask_of};
+use super::lane::{NodeCalendar, mask_of};
 use super::profile::{GPU0, Profile};
 use crate::units::{Span, Time};
 
@@ -24,7 +24,7 @@ const LEVELS: usize = 4;
 const WHOLE: i64 = 64;
 
 /// One bit for each free GPU of each node.
-type Row = Arc<Vec<u32>>;
+type FreeGpuBits = Arc<Vec<u32>>;
 
 /// The index of one pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) struct Idle {
     /// Number (from the epoch) of the first leaf; a multiple of [`WHOLE`].
     base: i64,
     /// Persistent, so that whoever changes a few rows beside a snapshot copies few.
-    levels: [Vector<Row>; LEVELS],
+    levels: [Vector<FreeGpuBits>; LEVELS],
 }
 
 impl Idle {
@@ -53,7 +53,7 @@ impl Idle {
     }
 
     /// Drops rows that lie wholly before `now` and adds rows until `until` is covered.
-    pub(crate) fn extend(&mut self, now: Time, until: Time, lanes: &[Arc<Lane>]) {
+    pub(crate) fn extend(&mut self, now: Time, until: Time, lanes: &[Arc<NodeCalendar>]) {
         let passed = (self.leaf_at(now) - self.base).div_euclid(WHOLE).max(0) as usize;
         for (level, rows) in self.levels.iter_mut().enumerate() {
             let gone = passed * (WHOLE as usize >> (2 * level));
@@ -80,7 +80,7 @@ impl Idle {
     }
 
     /// Works out a node's bits anew for every leaf that `[from, to)` touches.
-    pub(crate) fn refresh(&mut self, index: usize, lane: &Lane, from: Time, to: Time) {
+    pub(crate) fn refresh(&mut self, index: usize, lane: &NodeCalendar, from: Time, to: Time) {
         let first = self.leaf_at(from).max(self.base);
         let last = self.leaf_at(Time(to.0 - 1)).min(self.end() - 1);
         if first > last || from >= to {
@@ -114,7 +114,7 @@ impl Idle {
             return None;
         }
         let mut free: Option<Vec<u32>> = None;
-        let mut add = |row: &Row| match &mut free {
+        let mut add = |row: &FreeGpuBits| match &mut free {
             None => free = Some(row.to_vec()),
             Some(free) => free.iter_mut().zip(row.iter()).for_each(|(mine, row)| *mine &= row),
         };
@@ -143,7 +143,7 @@ impl Idle {
     }
 }
 
-fn set(rows: &mut Vector<Row>, row: usize, index: usize, bits: u32) {
+fn set(rows: &mut Vector<FreeGpuBits>, row: usize, index: usize, bits: u32) {
     if rows[row][index] != bits {
         Arc::make_mut(&mut rows[row])[index] = bits;
     }
@@ -177,14 +177,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::calendar::{Booking, Holder, Layer};
+    use crate::calendar::{Booking, BookingHolder, Layer};
     use crate::cluster::{Health, Node};
     use crate::resources::{Capacity, Gpu};
     use crate::units::{HoldId, Name, NodeId};
 
-    fn lane() -> Lane {
+    fn lane() -> NodeCalendar {
         let gpu = Gpu { model: Name::new("g").unwrap(), memory: 1 };
-        Lane::new(Arc::new(Node {
+        NodeCalendar::new(Arc::new(Node {
             id: NodeId(0),
             name: Name::new("n").unwrap(),
             pool: Name::new("p").unwrap(),
@@ -214,7 +214,7 @@ mod tests {
             let mut live: Vec<(Time, Time, u32)> = Vec::new();
             for (from, len, gpus) in takes {
                 let (from, to) = (Time(from), Time(from + len));
-                let holder = Holder::Hold { hold: HoldId(1), part: 0, rank: live.len() as u32 };
+                let holder = BookingHolder::Hold { hold: HoldId(1), part: 0, rank: live.len() as u32 };
                 let take = crate::calendar::Take { gpus, gpu_share: 1000, ..Default::default() };
                 let lane = Arc::make_mut(&mut lanes[0]);
                 lane.add(Booking { holder, from, to, layer: Layer::Firm, take });
@@ -224,7 +224,7 @@ mod tests {
             for which in removed {
                 if live.is_empty() { break }
                 let at = which.index(live.len());
-                let holder = Holder::Hold { hold: HoldId(1), part: 0, rank: at as u32 };
+                let holder = BookingHolder::Hold { hold: HoldId(1), part: 0, rank: at as u32 };
                 let lane = Arc::make_mut(&mut lanes[0]);
                 if lane.remove(holder).is_some() {
                     let (from, to, _) = live[at];

@@ -7,14 +7,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::profile::{CPU, GPU0, MEMORY, Profile, Row, Take};
-use crate::cluster::{Eligibility, Health, Keep, Node, Purpose};
+use super::profile::{CPU, GPU0, Load, MEMORY, Profile, Take};
+use crate::cluster::{Eligibility, Health, Node, NodeReservation, Purpose};
 use crate::resources::{Resources, WHOLE_GPU, suits};
 use crate::units::{HoldId, JobId, NodeId, Time};
 
 /// Who holds a booking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Holder {
+pub enum BookingHolder {
     /// A replica of a job's part.
     Job {
         job: JobId,
@@ -48,7 +48,7 @@ pub enum Layer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Booking {
     /// Who has it.
-    pub holder: Holder,
+    pub holder: BookingHolder,
     pub from: Time,
     pub to: Time,
     pub layer: Layer,
@@ -65,11 +65,11 @@ pub struct Seat {
 
 /// A node with its bookings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lane {
+pub struct NodeCalendar {
     /// The node as the cluster has it.
     pub node: Arc<Node>,
     /// What every search asks of every node, beside the bookings instead of behind a pointer.
-    gate: Gate,
+    gate: NodeSummary,
     pub(super) firm: Profile,
     pub(super) soft: Profile,
     bookings: Vec<Arc<Booking>>,
@@ -77,18 +77,18 @@ pub struct Lane {
 
 /// The part of a node that every search looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Gate {
+struct NodeSummary {
     up: bool,
     closed: bool,
-    kept: Option<Keep>,
+    kept: Option<NodeReservation>,
     cpu: u32,
     memory: u32,
     gpus: usize,
 }
 
-impl Gate {
-    fn of(node: &Node) -> Gate {
-        Gate {
+impl NodeSummary {
+    fn of(node: &Node) -> NodeSummary {
+        NodeSummary {
             up: node.health == Health::Up,
             closed: node.closed,
             kept: node.kept,
@@ -99,12 +99,12 @@ impl Gate {
     }
 }
 
-impl Lane {
+impl NodeCalendar {
     /// A node with nothing but its maintenance windows.
-    pub fn new(node: Arc<Node>) -> Lane {
+    pub fn new(node: Arc<Node>) -> NodeCalendar {
         let width = GPU0 + node.capacity.gpus.len() + node.capacity.devices.len();
-        let mut lane = Lane {
-            gate: Gate::of(&node),
+        let mut lane = NodeCalendar {
+            gate: NodeSummary::of(&node),
             node: node.clone(),
             firm: Profile::new(width),
             soft: Profile::new(width),
@@ -113,7 +113,7 @@ impl Lane {
         for (from, to) in &node.maintenance {
             let everything = lane.everything();
             lane.add(Booking {
-                holder: Holder::Maintenance,
+                holder: BookingHolder::Maintenance,
                 from: *from,
                 to: *to,
                 layer: Layer::Firm,
@@ -124,8 +124,8 @@ impl Lane {
     }
 
     /// The same bookings on a node of the same shape, of which something else changed.
-    pub(super) fn with_node(&self, node: Arc<Node>) -> Lane {
-        Lane { gate: Gate::of(&node), node, ..self.clone() }
+    pub(super) fn with_node(&self, node: Arc<Node>) -> NodeCalendar {
+        NodeCalendar { gate: NodeSummary::of(&node), node, ..self.clone() }
     }
 
     /// Whether a request may use the node at all. That it could hold it is left to the count.
@@ -145,7 +145,7 @@ impl Lane {
         soft_to: Time,
         each: &Resources,
         most: u32,
-        taken: &mut Row,
+        taken: &mut Load,
     ) -> u32 {
         // Most nodes that are full are full at once: look at the first instant before the rest.
         if let Some(row) = self.firm.at(from)
@@ -183,7 +183,7 @@ impl Lane {
 
     /// Adds a replica on these GPUs to what is taken, if the node has them and room for it beside
     /// the rest; says whether it has.
-    pub fn seat_beside(&self, taken: &mut Row, each: &Resources, gpus: u64) -> bool {
+    pub fn seat_beside(&self, taken: &mut Load, each: &Resources, gpus: u64) -> bool {
         if !self.has(each, gpus) {
             return false;
         }
@@ -222,7 +222,7 @@ impl Lane {
     }
 
     /// Takes a booking out, and returns it.
-    pub fn remove(&mut self, holder: Holder) -> Option<Arc<Booking>> {
+    pub fn remove(&mut self, holder: BookingHolder) -> Option<Arc<Booking>> {
         let at = self.bookings.iter().position(|b| b.holder == holder)?;
         let booking = self.bookings.remove(at);
         self.layer_mut(booking.layer).remove(booking.from, booking.to, &booking.take);
@@ -247,13 +247,13 @@ impl Lane {
 
     /// The most that is taken: by firm bookings during `[from, to)`, by both layers together
     /// during `[from, soft_to)`.
-    pub fn peak(&self, from: Time, to: Time, soft_to: Time) -> Row {
-        let mut row = Row::zero(0);
+    pub fn peak(&self, from: Time, to: Time, soft_to: Time) -> Load {
+        let mut row = Load::zero(0);
         self.peak_into(from, to, soft_to, &mut row);
         row
     }
 
-    fn peak_into(&self, from: Time, to: Time, soft_to: Time, row: &mut Row) {
+    fn peak_into(&self, from: Time, to: Time, soft_to: Time, row: &mut Load) {
         row.clear(self.firm.width());
         self.firm.peak_into(from, to, row);
         if self.soft.is_empty() || soft_to <= from {
@@ -451,7 +451,7 @@ impl Lane {
         from: Time,
         to: Time,
     ) -> Vec<(Time, Time)> {
-        let empty = Row::zero(profile.width());
+        let empty = Load::zero(profile.width());
         let mut open: Vec<(Time, Time)> = Vec::new();
         for (start, end, row) in profile.steps(from, to) {
             if self.count(row.unwrap_or(&empty), each, 1) == 0 {

@@ -12,11 +12,11 @@ mod slots;
 use std::sync::Arc;
 
 use idle::Idle;
-pub use lane::{Booking, Holder, Lane, Layer, Seat, mask_of};
+pub use lane::{Booking, BookingHolder, Layer, NodeCalendar, Seat, mask_of};
 pub(crate) use moment::FreeNow;
 use moment::Moment;
-pub use profile::{COLUMNS_MAX, CPU, GPU0, MEMORY, Profile, Row, Take};
-pub use slots::{CHUNK, Least, Pricing, Slots, Sums};
+pub use profile::{COLUMNS_MAX, CPU, GPU0, Load, MEMORY, Profile, Take};
+pub use slots::{CHUNK, DensitySums, LowestPrice, Pricing, Slots};
 
 use crate::bid::{Request, Shape};
 use crate::cluster::{Cluster, Health, Node, Pool};
@@ -73,7 +73,7 @@ pub struct PoolCalendar {
     /// What its units weigh in a price.
     pub weights: Weights,
     /// Its nodes, in the order of joining.
-    pub lanes: Vec<Arc<Lane>>,
+    pub lanes: Vec<Arc<NodeCalendar>>,
     /// Its price slots.
     pub slots: Arc<Slots>,
     /// Which of its GPUs are free for long.
@@ -190,7 +190,7 @@ impl Calendar {
     }
 
     /// A node's lane.
-    pub fn lane(&self, node: NodeId) -> Option<&Arc<Lane>> {
+    pub fn lane(&self, node: NodeId) -> Option<&Arc<NodeCalendar>> {
         let (pool, lane) = self.homes.get(&node)?;
         self.pools.get(*pool as usize)?.lanes.get(*lane as usize)
     }
@@ -199,7 +199,7 @@ impl Calendar {
     fn edit_lane<T>(
         &mut self,
         node: NodeId,
-        change: impl FnOnce(&mut Lane) -> (T, Option<(Time, Time)>),
+        change: impl FnOnce(&mut NodeCalendar) -> (T, Option<(Time, Time)>),
     ) -> Option<T> {
         let now = self.now;
         let (pool, place) = *self.homes.get(&node)?;
@@ -216,7 +216,7 @@ impl Calendar {
     /// Books a seat. A node that is not there (any more) is left alone.
     pub fn book(
         &mut self,
-        holder: Holder,
+        holder: BookingHolder,
         seat: Seat,
         each: &Resources,
         layer: Layer,
@@ -231,7 +231,7 @@ impl Calendar {
     }
 
     /// Takes a booking off a node.
-    pub fn unbook(&mut self, holder: Holder, node: NodeId) -> Option<Arc<Booking>> {
+    pub fn unbook(&mut self, holder: BookingHolder, node: NodeId) -> Option<Arc<Booking>> {
         let now = self.now;
         self.edit_lane(node, |lane| {
             let booking = lane.remove(holder);
@@ -341,9 +341,9 @@ impl Calendar {
     }
 
     /// The lane of a node as it is now, with the bookings that it had.
-    fn lane_for(&self, node: &Arc<Node>) -> Arc<Lane> {
+    fn lane_for(&self, node: &Arc<Node>) -> Arc<NodeCalendar> {
         let Some(old) = self.lane(node.id) else {
-            return Arc::new(Lane::new(node.clone()));
+            return Arc::new(NodeCalendar::new(node.clone()));
         };
         if old.node == *node {
             return old.clone();
@@ -353,12 +353,12 @@ impl Calendar {
         if same_shape {
             return Arc::new(old.with_node(node.clone()));
         }
-        let mut lane = Lane::new(node.clone());
+        let mut lane = NodeCalendar::new(node.clone());
         let had = (old.node.capacity.gpus.len(), old.node.capacity.devices.len());
         let has = (node.capacity.gpus.len(), node.capacity.devices.len());
         // What was booked on a GPU that is gone has been taken off by whoever changed the node.
         for booking in old.bookings() {
-            if booking.holder != Holder::Maintenance
+            if booking.holder != BookingHolder::Maintenance
                 && (had == has || booking.take.devices.is_empty())
             {
                 lane.add(Booking::clone(booking));
@@ -415,8 +415,11 @@ impl Calendar {
 
 /// What could be promised at a time: all that the open nodes of the pool have, less those that
 /// are away for maintenance at any time of the slot.
-fn open_capacity(lanes: &[Arc<Lane>], slot: Span) -> impl Fn(Resource, Time) -> u64 + use<> {
-    let open: Vec<&Arc<Lane>> =
+fn open_capacity(
+    lanes: &[Arc<NodeCalendar>],
+    slot: Span,
+) -> impl Fn(Resource, Time) -> u64 + use<> {
+    let open: Vec<&Arc<NodeCalendar>> =
         lanes.iter().filter(|l| l.node.health == Health::Up && !l.node.closed).collect();
     let total: PerResource<u64> =
         Resource::ALL.map(|r| open.iter().map(|l| l.node.capacity.amount(r)).sum());

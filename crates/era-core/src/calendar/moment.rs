@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::lane::Lane;
+use super::lane::NodeCalendar;
 use super::profile::{CPU, GPU0, MEMORY};
 use crate::cluster::Health;
 use crate::resources::{Resources, WHOLE_GPU};
@@ -27,7 +27,7 @@ pub(crate) struct FreeNow {
 }
 
 impl FreeNow {
-    fn of(lane: &Lane, now: Time) -> FreeNow {
+    fn of(lane: &NodeCalendar, now: Time) -> FreeNow {
         if lane.node.health != Health::Up {
             return FreeNow::default();
         }
@@ -90,7 +90,7 @@ impl PartialEq for Moment {
 }
 
 impl Moment {
-    pub(crate) fn new(now: Time, lanes: &[Arc<Lane>]) -> Moment {
+    pub(crate) fn new(now: Time, lanes: &[Arc<NodeCalendar>]) -> Moment {
         let nodes = vec![FreeNow::default(); lanes.len()];
         let changes = vec![Time::MAX; lanes.len()];
         let gpus = lanes.iter().map(|lane| lane.node.capacity.gpus.len()).max().unwrap_or(0);
@@ -103,13 +103,13 @@ impl Moment {
     }
 
     /// A node's bookings have changed. Of the others, all that was true is true now.
-    pub(crate) fn refresh(&mut self, now: Time, place: usize, lane: &Lane) {
+    pub(crate) fn refresh(&mut self, now: Time, place: usize, lane: &NodeCalendar) {
         self.now = now;
         self.look_at(place, lane);
         self.due = self.due.min(self.changes[place]);
     }
 
-    fn look_at(&mut self, place: usize, lane: &Lane) {
+    fn look_at(&mut self, place: usize, lane: &NodeCalendar) {
         let free = FreeNow::of(lane, self.now);
         self.nodes[place] = free;
         self.changes[place] = lane.next_change(self.now);
@@ -154,7 +154,7 @@ impl Moment {
     }
 
     /// Time has passed.
-    pub(crate) fn advance(&mut self, now: Time, lanes: &[Arc<Lane>]) {
+    pub(crate) fn advance(&mut self, now: Time, lanes: &[Arc<NodeCalendar>]) {
         if !self.is_due(now) {
             return;
         }
@@ -173,7 +173,7 @@ impl Moment {
     }
 
     /// Whether it says what the nodes say. When a GPU came free in the past does not matter.
-    pub(crate) fn is_true_of(&self, lanes: &[Arc<Lane>]) -> bool {
+    pub(crate) fn is_true_of(&self, lanes: &[Arc<NodeCalendar>]) -> bool {
         let fresh = Moment::new(self.now, lanes);
         let times = |moment: &Moment| -> Vec<Time> {
             moment.frees.iter().flatten().map(|time| (*time).max(self.now)).collect()
@@ -190,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::calendar::{Booking, Holder, Layer, Take};
+    use crate::calendar::{Booking, BookingHolder, Layer, Take};
     use crate::cluster::Node;
     use crate::resources::{Capacity, Gpu};
     use crate::units::{HoldId, Name, NodeId};
@@ -198,9 +198,9 @@ mod tests {
     const GPUS: usize = 3;
 
     /// A node with bookings: of these GPUs, from when, until when.
-    fn lane(bookings: &[(Layer, u64, i64, i64)]) -> Lane {
+    fn lane(bookings: &[(Layer, u64, i64, i64)]) -> NodeCalendar {
         let gpu = Gpu { model: Name::new("g").unwrap(), memory: 1 };
-        let mut lane = Lane::new(Arc::new(Node {
+        let mut lane = NodeCalendar::new(Arc::new(Node {
             id: NodeId(0),
             name: Name::new("n").unwrap(),
             pool: Name::new("p").unwrap(),
@@ -215,7 +215,7 @@ mod tests {
             closed: false,
         }));
         for (rank, (layer, gpus, from, to)) in bookings.iter().enumerate() {
-            let holder = Holder::Hold { hold: HoldId(1), part: 0, rank: rank as u32 };
+            let holder = BookingHolder::Hold { hold: HoldId(1), part: 0, rank: rank as u32 };
             let take = Take { gpus: *gpus, gpu_share: WHOLE_GPU, ..Default::default() };
             let (from, to) = (Time(*from), Time(*to));
             lane.add(Booking { holder, from, to, layer: *layer, take });
@@ -224,7 +224,7 @@ mod tests {
     }
 
     /// When so many GPUs have come free, as it is known at `now`.
-    fn known(lane: &Lane, now: Time, gpus: usize) -> Option<Time> {
+    fn known(lane: &NodeCalendar, now: Time, gpus: usize) -> Option<Time> {
         let moment = Moment::new(now, &[Arc::new(lane.clone())]);
         moment.knows_all().then(|| moment.frees[gpus - 1][0])
     }

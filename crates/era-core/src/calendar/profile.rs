@@ -52,14 +52,14 @@ impl Take {
 
 /// What is taken at a time, or at most over a span of time.
 #[derive(Clone, Copy)]
-pub struct Row {
+pub struct Load {
     columns: [u32; COLUMNS_MAX],
     width: usize,
 }
 
-impl Row {
-    pub fn zero(width: usize) -> Row {
-        Row { columns: [0; COLUMNS_MAX], width }
+impl Load {
+    pub fn zero(width: usize) -> Load {
+        Load { columns: [0; COLUMNS_MAX], width }
     }
 
     /// All zero again, with so many columns.
@@ -91,7 +91,7 @@ impl Row {
     }
 }
 
-impl std::ops::Deref for Row {
+impl std::ops::Deref for Load {
     type Target = [u32];
     fn deref(&self) -> &[u32] {
         &self.columns[..self.width]
@@ -228,7 +228,7 @@ impl Profile {
     }
 
     /// Raises `row` to the most that is taken at any instant of `[from, to)`.
-    pub fn peak_into(&self, from: Time, to: Time, row: &mut Row) {
+    pub fn peak_into(&self, from: Time, to: Time, row: &mut Load) {
         let first = self.index_at(from).unwrap_or(0);
         let width = self.width;
         for (time, taken) in
@@ -242,8 +242,8 @@ impl Profile {
     }
 
     /// The most that is taken at any instant of `[from, to)`.
-    pub fn peak(&self, from: Time, to: Time) -> Row {
-        let mut row = Row::zero(self.width);
+    pub fn peak(&self, from: Time, to: Time) -> Load {
+        let mut row = Load::zero(self.width);
         self.peak_into(from, to, &mut row);
         row
     }

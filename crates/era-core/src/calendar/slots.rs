@@ -68,40 +68,40 @@ impl Column {
 /// Sums of the densities of one number of units, one remembered for each resource: neighbouring
 /// slots are most often in the same state, so that most sums are not worked out twice.
 #[derive(Default)]
-pub struct Sums<'a> {
-    last: PerResource<Option<(State<'a>, u128)>>,
+pub struct DensitySums<'a> {
+    last: PerResource<Option<(SlotState<'a>, u128)>>,
 }
 
 /// All that the price of a further unit in a slot depends on.
 #[derive(Clone, Copy)]
-struct State<'a> {
+struct SlotState<'a> {
     capacity: u64,
     promised: u64,
     expected: &'a Curve,
 }
 
-impl State<'_> {
-    fn is(&self, other: &State<'_>) -> bool {
+impl SlotState<'_> {
+    fn is(&self, other: &SlotState<'_>) -> bool {
         self.capacity == other.capacity
             && self.promised == other.promised
             && std::ptr::eq(self.expected, other.expected)
     }
 }
 
-impl<'a> Sums<'a> {
+impl<'a> DensitySums<'a> {
     /// The sum of the densities of `units` further units in a slot; `units` is the same each time.
     fn of(
         &mut self,
         pricing: &Pricing<'a>,
         resource: Resource,
-        state: State<'a>,
+        state: SlotState<'a>,
         units: u64,
     ) -> u128 {
         let last = &mut self.last[resource as usize];
         if let Some((_, sum)) = last.as_ref().filter(|(known, _)| known.is(&state)) {
             return *sum;
         }
-        let State { capacity, promised, expected } = state;
+        let SlotState { capacity, promised, expected } = state;
         let slot = SlotView { resource, capacity, expected };
         let sum = sum_of_units(pricing, &slot, promised, units);
         *last = Some((state, sum));
@@ -117,7 +117,7 @@ struct Chunk {
 
 /// What a number of units costs at least for a millisecond, raw.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Least {
+pub struct LowestPrice {
     /// In any slot of a chunk.
     pub each: u128,
     /// In all slots of the chunk together.
@@ -180,9 +180,9 @@ impl Slots {
         weights: &Weights,
         units: &PerResource<u64>,
         pricing: &Pricing<'a>,
-        sums: &mut Sums<'a>,
-    ) -> Least {
-        let mut least = Least::default();
+        sums: &mut DensitySums<'a>,
+    ) -> LowestPrice {
+        let mut least = LowestPrice::default();
         for (resource, column) in Resource::ALL.into_iter().zip(&self.chunks[index].columns) {
             let (units, weight) = (units[resource as usize], weights.0[resource as usize]);
             if units == 0 || weight == 0 {
@@ -197,7 +197,7 @@ impl Slots {
                 let time = self.start_of(self.base + (index * CHUNK) as i64);
                 let expected = pricing.expected[resource as usize].at(time);
                 let (capacity, promised) = (column.capacity[0], column.promised_min);
-                let state = State { capacity, promised, expected };
+                let state = SlotState { capacity, promised, expected };
                 each = u128::from(weight) * sums.of(pricing, resource, state, units);
                 all = all.max(each * CHUNK as u128);
             }
@@ -343,7 +343,7 @@ impl Slots {
         weights: &Weights,
         units: &PerResource<u64>,
         pricing: &Pricing<'a>,
-        sums: &mut Sums<'a>,
+        sums: &mut DensitySums<'a>,
         prefix: &mut [u128; CHUNK + 1],
     ) {
         let mut cost = [0u128; CHUNK];
@@ -364,7 +364,7 @@ impl Slots {
                         (expected, until) = series.run_at(time);
                     }
                     let (capacity, promised) = (column.capacity[i], column.promised[i]);
-                    let state = State { capacity, promised, expected };
+                    let state = SlotState { capacity, promised, expected };
                     u128::from(weight) * sums.of(pricing, resource, state, units)
                 };
             }

@@ -3,7 +3,7 @@
 //! Features are numbered; a number keeps its meaning for ever, since forests are written into
 //! journals. New ones are added at the end. What is not known is -1, below all that is.
 
-use super::history::{Histories, History, Whose, log2_s};
+use super::history::{DurationHistories, DurationHistory, Whose, log2_s};
 use crate::bid::{Attributes, Request};
 use crate::outlook::{Arrival, Arrivals};
 use crate::queue::fixed::Fixed;
@@ -161,7 +161,7 @@ impl Subject<'_> {
     }
 
     /// Tells the histories that it came.
-    pub fn arrive(&self, histories: &mut Histories) -> Arrivals {
+    pub fn arrive(&self, histories: &mut DurationHistories) -> Arrivals {
         Arrivals {
             user: histories.note_arrival(Whose::User(self.user), self.submitted),
             sized: histories.note_arrival(self.sized(), self.submitted),
@@ -169,7 +169,7 @@ impl Subject<'_> {
     }
 
     /// Tells the histories how long it took.
-    pub fn end(&self, histories: &mut Histories, took: crate::units::Span) {
+    pub fn end(&self, histories: &mut DurationHistories, took: crate::units::Span) {
         for whose in [Whose::User(self.user), self.sized(), Whose::Group(self.group)] {
             histories.note_end(whose, took);
         }
@@ -179,7 +179,7 @@ impl Subject<'_> {
     }
 
     /// All that a forest may ask.
-    pub fn features(&self, histories: &Histories, error: Option<Milli>) -> Features {
+    pub fn features(&self, histories: &DurationHistories, error: Option<Milli>) -> Features {
         use Feature as F;
         let mut features = Features::default();
         self.state_facts(&mut features);
@@ -236,24 +236,24 @@ impl Subject<'_> {
 }
 
 impl Features {
-    fn set_recent(&mut self, features: &[Feature], history: Option<&History>) {
+    fn set_recent(&mut self, features: &[Feature], history: Option<&DurationHistory>) {
         for (feature, place) in features.iter().zip(0..) {
             self.set_known(*feature, history.and_then(|h| h.recent.get(place)).copied());
         }
     }
 
-    fn set_mean(&mut self, [mean, deviation]: [Feature; 2], history: Option<&History>) {
+    fn set_mean(&mut self, [mean, deviation]: [Feature; 2], history: Option<&DurationHistory>) {
         self.set_known(mean, known(history).map(|h| h.mean));
         self.set_known(deviation, known(history).map(|h| h.deviation));
     }
 }
 
 /// A history in which something ended.
-fn known(history: Option<&History>) -> Option<&History> {
+fn known(history: Option<&DurationHistory>) -> Option<&DurationHistory> {
     history.filter(|h| h.ended > 0)
 }
 
-fn count(history: Option<&History>) -> Option<Fixed> {
+fn count(history: Option<&DurationHistory>) -> Option<Fixed> {
     known(history).map(|h| Fixed::from(h.ended).log2())
 }
 

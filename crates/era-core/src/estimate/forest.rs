@@ -27,13 +27,13 @@ pub struct Forest {
     /// What it says before any tree is asked.
     pub base: Fixed,
     /// What each adds.
-    pub trees: Vec<Tree>,
+    pub trees: Vec<DecisionTree>,
 }
 
 /// One tree. The root is the first split, or the only leaf where there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tree {
+pub struct DecisionTree {
     /// Splits, each before those that it leads to.
     pub splits: Vec<Split>,
     pub leaves: Vec<Fixed>,
@@ -109,7 +109,7 @@ impl Forest {
     }
 }
 
-impl Tree {
+impl DecisionTree {
     fn check(&self, tree: usize) -> Result<(), BadForest> {
         if self.splits.len() > SPLITS_MAX {
             return Err(BadForest::Splits);
@@ -129,8 +129,8 @@ impl Tree {
             }
             for branch in [split.yes, split.no] {
                 match step_to(branch) {
-                    Step::Leaf(leaf) if leaf < self.leaves.len() => {}
-                    Step::Split(next) if next > index && next < self.splits.len() => {
+                    Branch::Leaf(leaf) if leaf < self.leaves.len() => {}
+                    Branch::Split(next) if next > index && next < self.splits.len() => {
                         depths[next] = depths[next].max(depths[index] + 1);
                     }
                     _ => return Err(BadForest::Branch { tree, split: index }),
@@ -147,24 +147,24 @@ impl Tree {
         while let Some(split) = self.splits.get(at) {
             let yes = features.get(split.feature) <= split.at_most;
             match step_to(if yes { split.yes } else { split.no }) {
-                Step::Split(next) if next > at => at = next,
-                Step::Split(_) => return Fixed::ZERO,
-                Step::Leaf(index) => return leaf(index),
+                Branch::Split(next) if next > at => at = next,
+                Branch::Split(_) => return Fixed::ZERO,
+                Branch::Leaf(index) => return leaf(index),
             }
         }
         leaf(0)
     }
 }
 
-enum Step {
+enum Branch {
     Split(usize),
     Leaf(usize),
 }
 
-fn step_to(branch: i16) -> Step {
+fn step_to(branch: i16) -> Branch {
     match usize::try_from(branch) {
-        Ok(split) => Step::Split(split),
-        Err(_) => Step::Leaf(usize::from((!branch).unsigned_abs())),
+        Ok(split) => Branch::Split(split),
+        Err(_) => Branch::Leaf(usize::from((!branch).unsigned_abs())),
     }
 }
 
@@ -174,14 +174,14 @@ mod tests {
     use crate::estimate::feature::Feature;
 
     /// Is the size at most 3? If so 1; if not, is the hour at most 12? Then 2, else 4.
-    fn small() -> Tree {
+    fn small() -> DecisionTree {
         let split = |feature: Feature, at_most, yes, no| Split {
             feature: feature as u8,
             at_most: Fixed::from_int(at_most),
             yes,
             no,
         };
-        Tree {
+        DecisionTree {
             splits: vec![split(Feature::Size, 3, -1, 1), split(Feature::Hour, 12, -2, -3)],
             leaves: [1, 2, 4].map(Fixed::from_int).to_vec(),
         }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_would_never_end_or_lead_nowhere_is_refused() {
-        let refused = |change: &dyn Fn(&mut Tree)| {
+        let refused = |change: &dyn Fn(&mut DecisionTree)| {
             let mut tree = small();
             change(&mut tree);
             Forest { base: Fixed::ZERO, trees: vec![tree] }.check().unwrap_err()
@@ -234,7 +234,7 @@ mod tests {
                 no: if n + 1 < splits { n + 1 } else { -1 - splits },
             };
             let leaves = vec![Fixed::ONE; splits as usize + 1];
-            Tree { splits: (0..splits).map(split).collect(), leaves }
+            DecisionTree { splits: (0..splits).map(split).collect(), leaves }
         };
         let check = |trees| Forest { base: Fixed::ZERO, trees }.check();
         assert_eq!(check(vec![chain(16)]), Ok(()));
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(check(vec![chain(256)]), Err(BadForest::Splits));
         assert_eq!(check(vec![chain(16); 1024]), Ok(()));
         assert_eq!(check(vec![chain(1); 1025]), Err(BadForest::Trees));
-        let bushy = Tree {
+        let bushy = DecisionTree {
             splits: (0..127)
                 .map(|n: i16| {
                     let child = |c: i16| if c < 127 { c } else { -1 - (c - 127) };

@@ -33,7 +33,7 @@ pub enum Whose {
 /// What is remembered of some jobs. Durations are binary logarithms of seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct History {
+pub struct DurationHistory {
     /// When it was last touched, counted in events of all histories.
     touched: u64,
     /// When the last one was submitted.
@@ -50,7 +50,7 @@ pub struct History {
     pub deviation: Fixed,
 }
 
-impl History {
+impl DurationHistory {
     fn note_end(&mut self, duration: Fixed) {
         self.recent.insert(0, duration);
         self.recent.truncate(RECENT);
@@ -73,29 +73,29 @@ impl History {
 
 /// All histories.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<(Whose, History)>", into = "Vec<(Whose, History)>")]
-pub struct Histories {
-    by_owner: OrdMap<Whose, History>,
+#[serde(from = "Vec<(Whose, DurationHistory)>", into = "Vec<(Whose, DurationHistory)>")]
+pub struct DurationHistories {
+    by_owner: OrdMap<Whose, DurationHistory>,
     /// The same, the longest untouched first.
     by_age: OrdSet<(u64, Whose)>,
 }
 
-impl From<Vec<(Whose, History)>> for Histories {
-    fn from(list: Vec<(Whose, History)>) -> Histories {
+impl From<Vec<(Whose, DurationHistory)>> for DurationHistories {
+    fn from(list: Vec<(Whose, DurationHistory)>) -> DurationHistories {
         let by_age = list.iter().map(|(whose, history)| (history.touched, *whose)).collect();
-        Histories { by_owner: list.into_iter().collect(), by_age }
+        DurationHistories { by_owner: list.into_iter().collect(), by_age }
     }
 }
 
-impl From<Histories> for Vec<(Whose, History)> {
-    fn from(histories: Histories) -> Vec<(Whose, History)> {
+impl From<DurationHistories> for Vec<(Whose, DurationHistory)> {
+    fn from(histories: DurationHistories) -> Vec<(Whose, DurationHistory)> {
         histories.by_owner.into_iter().collect()
     }
 }
 
-impl Histories {
+impl DurationHistories {
     /// What is remembered of somebody.
-    pub fn of(&self, whose: Whose) -> Option<&History> {
+    pub fn of(&self, whose: Whose) -> Option<&DurationHistory> {
         self.by_owner.get(&whose)
     }
 
@@ -120,7 +120,7 @@ impl Histories {
         self.touch(whose, |history| history.note_end(duration));
     }
 
-    fn touch<R>(&mut self, whose: Whose, change: impl FnOnce(&mut History) -> R) -> R {
+    fn touch<R>(&mut self, whose: Whose, change: impl FnOnce(&mut DurationHistory) -> R) -> R {
         let newest = self.by_age.get_max().map_or(0, |(touched, _)| *touched);
         let mut history = self.by_owner.get(&whose).cloned().unwrap_or_default();
         self.by_age.remove(&(history.touched, whose));
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_last_durations_and_their_moving_mean_are_kept() {
-        let mut histories = Histories::default();
+        let mut histories = DurationHistories::default();
         for seconds in [2, 8, 32, 128] {
             histories.note_end(ANN, Span::from_s(seconds));
         }
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_counted_until_there_is_a_pause() {
-        let mut histories = Histories::default();
+        let mut histories = DurationHistories::default();
         let mut arrive =
             |minute: i64| histories.note_arrival(ANN, Time::from_s(minute * 60)).in_a_row;
         assert_eq!([0, 1, 2, 12, 23, 24].map(&mut arrive), [0, 1, 2, 3, 0, 1]);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn those_that_nobody_came_back_to_are_forgotten_first() {
-        let mut histories = Histories::default();
+        let mut histories = DurationHistories::default();
         let user = |n: usize| Whose::User(UserId(n as u32));
         for n in 0..HISTORIES_MAX {
             histories.note_end(user(n), Span::from_s(1));
@@ -205,12 +205,12 @@ mod tests {
 
     #[test]
     fn histories_read_back_as_they_were_written() {
-        let mut histories = Histories::default();
+        let mut histories = DurationHistories::default();
         histories.note_arrival(Whose::Sized(UserId(1), 13), Time(5));
         histories.note_end(Whose::Named(UserId(1), 77), Span::from_s(9));
         histories.note_end(Whose::Group(GroupId(2)), Span::from_s(9));
         let text = serde_json::to_string(&histories).unwrap();
-        assert_eq!(serde_json::from_str::<Histories>(&text).unwrap(), histories);
+        assert_eq!(serde_json::from_str::<DurationHistories>(&text).unwrap(), histories);
     }
 
     #[test]

@@ -23,21 +23,21 @@ pub(super) struct Taker {
     /// Its first slot.
     pub(super) first: usize,
     /// The most that each slot of its window may take of it.
-    pub(super) limits: Limits,
+    pub(super) limits: FlowLimits,
     /// How much of it has not yet been placed.
     pub(super) left: u128,
 }
 
 /// The same in every slot but the first and the last, which its window may cover in part.
 #[derive(Clone, Debug)]
-pub(super) struct Limits {
+pub(super) struct FlowLimits {
     pub(super) slots: usize,
     pub(super) first: u64,
     pub(super) inner: u64,
     pub(super) last: u64,
 }
 
-impl Limits {
+impl FlowLimits {
     pub(super) fn at(&self, nth: usize) -> u64 {
         match nth {
             0 => self.first,

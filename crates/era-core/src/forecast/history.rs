@@ -7,7 +7,7 @@
 //! their window). What the caller sets (slot, spans, capacities, the number of requests) is
 //! checked instead, and refused with a reason.
 //!
-//! This module knows nothing of how demand is placed; [`Part`] is only the word for the answer.
+//! This module knows nothing of how demand is placed; [`DemandPart`] is only the word for the answer.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ pub struct PastPool {
 
 /// All that was asked for in `[from, to)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct History {
+pub struct DemandHistory {
     /// The length of a slot, counted from the epoch. A learner's work grows with the number of
     /// slots in all windows, so it may be coarser than the market's: 10 minutes, an hour.
     pub slot: Span,
@@ -131,7 +131,7 @@ pub enum BadHistory {
 /// A part of a request, placed in one slot: its full width for `run` of the slot's time, or the
 /// same amount at a lesser width for longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct DemandPart {
     /// Index of the request in the history.
     pub request: u32,
     /// Start of the slot.
@@ -168,7 +168,7 @@ impl Demand<'_> {
     }
 }
 
-impl History {
+impl DemandHistory {
     /// A request's value divided by its cost at base rates, in thousandths, rounded down. What
     /// costs nothing is worth infinitely more than its cost: the largest density there is.
     pub fn density(&self, request: &PastRequest) -> Milli {
@@ -289,8 +289,8 @@ pub(super) mod fixture {
     }
 
     /// A day of minutes on a pool of `gpus` units.
-    pub(crate) fn day(gpus: u64, requests: Vec<PastRequest>) -> History {
-        History {
+    pub(crate) fn day(gpus: u64, requests: Vec<PastRequest>) -> DemandHistory {
+        DemandHistory {
             slot: Span::from_min(1),
             reach: Span::from_days(1),
             from: Time(0),
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn hostile_sizes_are_refused_with_what_would_be_right() {
-        let spoil = |change: fn(&mut History)| {
+        let spoil = |change: fn(&mut DemandHistory)| {
             let mut history = day(10, vec![]);
             change(&mut history);
             history.demands().unwrap_err().to_string()

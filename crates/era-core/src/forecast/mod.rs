@@ -32,12 +32,12 @@ pub const QUANTITY_MAX: u64 = 1 << 48;
 #[serde(transparent)]
 pub struct Curve {
     /// Densities strictly falling, quantities strictly rising.
-    steps: Vec<Step>,
+    steps: Vec<DemandStep>,
 }
 
 /// `quantity` units are worth at least `density`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct DemandStep {
     /// Value over cost at base rates.
     pub density: Milli,
     /// Units, all denser demand included.
@@ -59,13 +59,13 @@ impl Curve {
         let mut steps = Vec::with_capacity(by_density.len());
         for (density, units) in by_density.into_iter().rev().filter(|(_, units)| *units > 0) {
             quantity = quantity.saturating_add(units);
-            steps.push(Step { density, quantity });
+            steps.push(DemandStep { density, quantity });
         }
         Curve { steps }
     }
 
     /// The steps, densest first.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[DemandStep] {
         &self.steps
     }
 
@@ -87,7 +87,8 @@ impl Curve {
         if self.steps.len() > CURVE_STEPS_MAX {
             return Err(bad("a curve has at most 256 steps"));
         }
-        let ordered = |w: &[Step]| w[0].density > w[1].density && w[0].quantity < w[1].quantity;
+        let ordered =
+            |w: &[DemandStep]| w[0].density > w[1].density && w[0].quantity < w[1].quantity;
         if !self.steps.windows(2).all(ordered) {
             return Err(bad("a curve's densities must fall and its quantities rise"));
         }

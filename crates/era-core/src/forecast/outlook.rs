@@ -19,13 +19,13 @@
 //! A published forecast does not shrink as its demand arrives: it over-counts by what arrived
 //! since p, until the next one is published.
 
-use crate::forecast::history::{BadHistory, History, Part, PastRequest, Wanted};
-use crate::forecast::{CURVE_STEPS_MAX, Curve, Forecast, QUANTITY_MAX, Series, Step};
+use crate::forecast::history::{BadHistory, DemandHistory, DemandPart, PastRequest, Wanted};
+use crate::forecast::{CURVE_STEPS_MAX, Curve, DemandStep, Forecast, QUANTITY_MAX, Series};
 use crate::resources::{PerResource, Resource};
 use crate::units::{Milli, Name, Span, Time};
 
 /// A part at its phase of the cycle.
-struct Entry {
+struct PhasedPart {
     density: Milli,
     /// From the submission to the slot; negative if it was submitted within the slot.
     lead: Span,
@@ -38,16 +38,16 @@ struct Phases<'a> {
     requests: &'a [PastRequest],
     slot: Span,
     wanted: &'a Wanted,
-    entries: Vec<Vec<Entry>>,
+    entries: Vec<Vec<PhasedPart>>,
     /// Unit-milliseconds in the history for each unit in an average slot.
     per_unit: u128,
 }
 
 /// The forecast that parts of a checked history make.
 pub(super) fn forecast(
-    history: &History,
+    history: &DemandHistory,
     wanted: &Wanted,
-    parts: &[Part],
+    parts: &[DemandPart],
 ) -> Result<Forecast, BadHistory> {
     wanted.check(history.slot)?;
     let mut forecast = Forecast::default();
@@ -64,7 +64,12 @@ pub(super) fn forecast(
 }
 
 impl<'a> Phases<'a> {
-    fn new(history: &'a History, wanted: &'a Wanted, pool: &Name, parts: &[Part]) -> Phases<'a> {
+    fn new(
+        history: &'a DemandHistory,
+        wanted: &'a Wanted,
+        pool: &Name,
+        parts: &[DemandPart],
+    ) -> Phases<'a> {
         let cycle = wanted.cycle.ms();
         let cycles = (history.to.since(history.from).ms() / cycle).max(1);
         let since = history.from.max(history.to - Span(cycles.saturating_mul(cycle)));
@@ -90,11 +95,16 @@ impl<'a> Phases<'a> {
         phases
     }
 
-    fn add(&mut self, past: &PastRequest, density: Milli, parts: &[Part]) {
+    fn add(&mut self, past: &PastRequest, density: Milli, parts: &[DemandPart]) {
         for part in parts.iter().filter(|part| part.run > Span::ZERO) {
             let lead = part.at.since(past.submitted);
             let phase = self.phase(part.at);
-            self.entries[phase].push(Entry { density, lead, request: part.request, run: part.run });
+            self.entries[phase].push(PhasedPart {
+                density,
+                lead,
+                request: part.request,
+                run: part.run,
+            });
         }
     }
 
@@ -120,11 +130,11 @@ impl<'a> Phases<'a> {
 
     fn curve(&self, resource: Resource, at: Time) -> Curve {
         let lead_max = at.since(self.wanted.from);
-        let amount = |entry: &Entry| {
+        let amount = |entry: &PhasedPart| {
             let units = self.requests[entry.request as usize].units[resource as usize];
             u128::from(units) * u128::from(entry.run.ms().unsigned_abs())
         };
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<DemandStep> = Vec::new();
         let mut sum: u128 = 0;
         let entries = &self.entries[self.phase(at)];
         for alike in entries.chunk_by(|a, b| a.density == b.density) {
@@ -132,7 +142,7 @@ impl<'a> Phases<'a> {
             let rounded = (sum + self.per_unit / 2) / self.per_unit;
             let quantity = u64::try_from(rounded).unwrap_or(u64::MAX).min(QUANTITY_MAX);
             if quantity > steps.last().map_or(0, |step| step.quantity) {
-                steps.push(Step { density: alike[0].density, quantity });
+                steps.push(DemandStep { density: alike[0].density, quantity });
             }
         }
         Curve { steps: thinned(steps) }
@@ -157,13 +167,14 @@ pub(super) fn push(series: &mut Series, at: Time, curve: Curve, known: Option<u3
 
 /// At most [`CURVE_STEPS_MAX`] of the steps, about as many units from one to the next. What lay
 /// between counts at the density below it: rounded down, like densities themselves.
-pub(super) fn thinned(steps: Vec<Step>) -> Vec<Step> {
+pub(super) fn thinned(steps: Vec<DemandStep>) -> Vec<DemandStep> {
     let total = steps.last().map_or(0, |step| step.quantity);
     if steps.len() <= CURVE_STEPS_MAX {
         return steps;
     }
-    let bucket =
-        |step: &Step| u128::from(step.quantity - 1) * CURVE_STEPS_MAX as u128 / u128::from(total);
+    let bucket = |step: &DemandStep| {
+        u128::from(step.quantity - 1) * CURVE_STEPS_MAX as u128 / u128::from(total)
+    };
     let buckets = steps.chunk_by(|a, b| bucket(a) == bucket(b));
     buckets.filter_map(|steps| steps.last().copied()).collect()
 }
@@ -175,7 +186,7 @@ mod tests {
     use crate::forecast::spread;
     use crate::units::Money;
 
-    fn gpus_at(history: &History, wanted: &Wanted, min: i64) -> u64 {
+    fn gpus_at(history: &DemandHistory, wanted: &Wanted, min: i64) -> u64 {
         let forecast = spread::forecast(history, wanted).unwrap();
         assert_eq!(forecast.check(), Ok(()));
         let at = Time(0) + Span::from_min(min);

@@ -27,8 +27,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::forecast::Forecast;
-use crate::forecast::flow::{Limits, Network, Taker};
-use crate::forecast::history::{BadHistory, Demand, History, Part, PastPool, Wanted};
+use crate::forecast::flow::{FlowLimits, Network, Taker};
+use crate::forecast::history::{BadHistory, Demand, DemandHistory, DemandPart, PastPool, Wanted};
 use crate::forecast::outlook;
 use crate::forecast::spread::over_window;
 use crate::resources::Resource;
@@ -45,18 +45,21 @@ pub struct Solution {
     /// The resource that each pool was solved on.
     pub binding: BTreeMap<Name, Resource>,
     /// What is served, by request and then by time, to the millisecond.
-    pub placed: Vec<Part>,
+    pub placed: Vec<DemandPart>,
 }
 
 /// The paper's own forecast as of `wanted.from`: what the optimum placed, and nothing else. What
 /// it excluded will not come again by it, so whoever is excluded finds a low price where fewer
 /// come than in the past. [`forecast`] is the better one; this is what to hold it against.
-pub fn forecast_of_placed(history: &History, wanted: &Wanted) -> Result<Forecast, BadHistory> {
+pub fn forecast_of_placed(
+    history: &DemandHistory,
+    wanted: &Wanted,
+) -> Result<Forecast, BadHistory> {
     outlook::forecast(history, wanted, &optimum(history, &history.demands()?).placed)
 }
 
 /// The forecast as of `wanted.from`.
-pub fn forecast(history: &History, wanted: &Wanted) -> Result<Forecast, BadHistory> {
+pub fn forecast(history: &DemandHistory, wanted: &Wanted) -> Result<Forecast, BadHistory> {
     let demands = history.demands()?;
     let mut parts = optimum(history, &demands).placed;
     let mut served = vec![0; history.requests.len()];
@@ -73,11 +76,11 @@ pub fn forecast(history: &History, wanted: &Wanted) -> Result<Forecast, BadHisto
 }
 
 /// The value-maximising fractional allocation of the past requests on their pools' capacity.
-pub fn solve(history: &History) -> Result<Solution, BadHistory> {
+pub fn solve(history: &DemandHistory) -> Result<Solution, BadHistory> {
     Ok(optimum(history, &history.demands()?))
 }
 
-fn optimum(history: &History, demands: &[Demand<'_>]) -> Solution {
+fn optimum(history: &DemandHistory, demands: &[Demand<'_>]) -> Solution {
     let mut solution = Solution::default();
     for (name, pool) in &history.pools {
         let of_pool: Vec<_> = demands.iter().filter(|d| d.past.pool == *name).copied().collect();
@@ -141,7 +144,7 @@ fn taker(demand: &Demand<'_>, resource: Resource, base: Time, slot: Span) -> Tak
     let limit = |at: Time| width * demand.overlap(at, slot).ms().unsigned_abs();
     Taker {
         first: usize::try_from(first.since(base).ms() / slot.ms()).unwrap_or(0),
-        limits: Limits {
+        limits: FlowLimits {
             slots,
             first: limit(first),
             inner: width * slot.ms().unsigned_abs(),
@@ -158,12 +161,12 @@ fn runs<'a>(
     width: u64,
     flows: &'a [u64],
     slot: Span,
-) -> impl Iterator<Item = Part> + use<'a> {
+) -> impl Iterator<Item = DemandPart> + use<'a> {
     let (mut flown, mut run, mut at) = (0, 0, demand.first_slot(slot));
     let all = flows.iter().map_while(move |flow| {
         flown += u128::from(*flow);
         let until = i64::try_from(flown / u128::from(width)).ok()?;
-        let part = Part { request: demand.index, at, run: Span(until - run) };
+        let part = DemandPart { request: demand.index, at, run: Span(until - run) };
         run = until;
         at = at + slot;
         Some(part)
@@ -223,9 +226,9 @@ mod tests {
         forecast.at(&name(), Resource::Gpu, at).price_above(capacity - 1)
     }
 
-    fn units_at(history: &History, parts: &[Part], at: Time) -> u128 {
+    fn units_at(history: &DemandHistory, parts: &[DemandPart], at: Time) -> u128 {
         let here = parts.iter().filter(|part| part.at == at);
-        let amount = |part: &Part| {
+        let amount = |part: &DemandPart| {
             let units = history.requests[part.request as usize].units[Resource::Gpu as usize];
             u128::from(units) * u128::from(part.run.ms().unsigned_abs())
         };
@@ -328,7 +331,7 @@ mod tests {
 
     /// What the same relaxation is worth to a general solver of linear programs.
     #[allow(clippy::disallowed_types, clippy::float_arithmetic)]
-    fn value_by_simplex(history: &History, capacity: u64) -> f64 {
+    fn value_by_simplex(history: &DemandHistory, capacity: u64) -> f64 {
         let slot = history.slot;
         let mut problem = microlp::Problem::new(microlp::OptimizationDirection::Maximize);
         let mut by_slot: BTreeMap<Time, Vec<(microlp::Variable, f64)>> = BTreeMap::new();

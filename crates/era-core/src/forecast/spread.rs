@@ -12,17 +12,17 @@
 //! told in `outlook`.
 
 use crate::forecast::Forecast;
-use crate::forecast::history::{BadHistory, Demand, History, Part, Wanted};
+use crate::forecast::history::{BadHistory, Demand, DemandHistory, DemandPart, Wanted};
 use crate::forecast::outlook;
 use crate::units::Span;
 
 /// The forecast as of `wanted.from`.
-pub fn forecast(history: &History, wanted: &Wanted) -> Result<Forecast, BadHistory> {
+pub fn forecast(history: &DemandHistory, wanted: &Wanted) -> Result<Forecast, BadHistory> {
     outlook::forecast(history, wanted, &parts(history)?)
 }
 
 /// Where spreading puts each request, by request and then by time.
-pub fn parts(history: &History) -> Result<Vec<Part>, BadHistory> {
+pub fn parts(history: &DemandHistory) -> Result<Vec<DemandPart>, BadHistory> {
     let demands = history.demands()?;
     Ok(demands.iter().flat_map(|d| over_window(d, d.past.duration, history.slot)).collect())
 }
@@ -32,7 +32,7 @@ pub(super) fn over_window(
     demand: &Demand<'_>,
     run: Span,
     slot: Span,
-) -> impl Iterator<Item = Part> + use<> {
+) -> impl Iterator<Item = DemandPart> + use<> {
     let (index, start, end) = (demand.index, demand.start, demand.end);
     let first = demand.first_slot(slot);
     let length = i128::from(end.since(start).ms().max(1));
@@ -42,7 +42,7 @@ pub(super) fn over_window(
         let elapsed = (at + slot).min(end).since(start).ms();
         let until = i128::from(run.ms()) * i128::from(elapsed) / length;
         let until = i64::try_from(until).ok()?;
-        let part = Part { request: index, at, run: Span(until - spread) };
+        let part = DemandPart { request: index, at, run: Span(until - spread) };
         spread = until;
         Some(part)
     })

@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::calendar::{CPU, GPU0, Lane, MEMORY};
+use crate::calendar::{CPU, GPU0, MEMORY, NodeCalendar};
 use crate::resources::{Capacity, GPUS_PER_NODE_MAX, Resources, WHOLE_GPU, suits};
 use crate::units::Name;
 
@@ -44,7 +44,7 @@ pub(super) struct Free {
 
 impl Free {
     /// What is left of the node beside `taken`.
-    pub(super) fn beside(taken: &[u32], lane: &Lane) -> Free {
+    pub(super) fn beside(taken: &[u32], lane: &NodeCalendar) -> Free {
         let capacity = &lane.node.capacity;
         let count = capacity.gpus.len();
         let mut gpus = [0; GPUS_PER_NODE_MAX];
@@ -189,7 +189,7 @@ impl<'a> Workload<'a> {
     }
 
     /// How much one such replica raises what is useless here, in steps of the resolution.
-    pub(super) fn gradient(&self, lane: &Lane, free: &Free, each: &Resources) -> i64 {
+    pub(super) fn gradient(&self, lane: &NodeCalendar, free: &Free, each: &Resources) -> i64 {
         let node = &lane.node.capacity;
         let Some((after, _)) = self.best(lane, free, each) else { return i64::MAX };
         let rise = after - self.useless(free, node);
@@ -198,13 +198,13 @@ impl<'a> Workload<'a> {
     }
 
     /// The GPUs on which one such replica does least harm.
-    pub(super) fn gpus(&self, lane: &Lane, taken: &[u32], each: &Resources) -> Option<u64> {
+    pub(super) fn gpus(&self, lane: &NodeCalendar, taken: &[u32], each: &Resources) -> Option<u64> {
         self.best(lane, &Free::beside(taken, lane), each).map(|(_, mask)| mask)
     }
 
     /// What is useless afterwards, and the GPUs: for a share of a GPU the one on which it hurts
     /// least; whole ones are all alike, and the first that are free are taken.
-    fn best(&self, lane: &Lane, free: &Free, each: &Resources) -> Option<(i64, u64)> {
+    fn best(&self, lane: &NodeCalendar, free: &Free, each: &Resources) -> Option<(i64, u64)> {
         let node = &lane.node.capacity;
         let suitable = |index: &usize| suits(&node.gpus[*index], each);
         if each.gpu == 0 || each.gpu >= WHOLE_GPU {

@@ -13,7 +13,7 @@ use order::{Candidate, order};
 use score::{Left, Scores, Seating};
 
 use crate::bid::{Block, Request, Shape, Topology};
-use crate::calendar::{CPU, GPU0, Lane, MEMORY, PoolCalendar, Row, Seat};
+use crate::calendar::{CPU, GPU0, Load, MEMORY, NodeCalendar, PoolCalendar, Seat};
 use crate::cluster::{Eligibility, Near, Purpose};
 use crate::resources::{Resources, WHOLE_GPU};
 use crate::units::{NodeId, Time};
@@ -60,7 +60,7 @@ pub struct Choice<'a> {
 impl Gang<'_> {
     /// How many replicas of `each` this node can take, at most `most`; `taken` becomes what is
     /// taken there.
-    fn room(&self, lane: &Lane, each: &Resources, most: u32, taken: &mut Row) -> u32 {
+    fn room(&self, lane: &NodeCalendar, each: &Resources, most: u32, taken: &mut Load) -> u32 {
         let count = lane.room(self.from, self.to, self.soft_to, each, most, taken);
         // Preemptible work makes room for a promise, not for an absence of the node.
         let queued = self.eligible.purpose == Purpose::Queue;
@@ -94,7 +94,7 @@ impl Gang<'_> {
 
     fn fits_anywhere(&self, pool: &PoolCalendar, replicas: u32) -> bool {
         let mut left = replicas;
-        let mut taken = Row::zero(0);
+        let mut taken = Load::zero(0);
         let perhaps = self.perhaps(pool, &self.request.each);
         for (index, lane) in pool.lanes.iter().enumerate() {
             if !perhaps.at(index) || !lane.admits(&self.eligible) {
@@ -110,7 +110,7 @@ impl Gang<'_> {
 
     fn fits_together(&self, pool: &PoolCalendar, replicas: u32, topology: Topology) -> bool {
         let mut sums: std::collections::BTreeMap<Near<'_>, u32> = Default::default();
-        let mut taken = Row::zero(0);
+        let mut taken = Load::zero(0);
         let perhaps = self.perhaps(pool, &self.request.each);
         for (index, lane) in pool.lanes.iter().enumerate() {
             if !perhaps.at(index) || !lane.admits(&self.eligible) {
@@ -141,7 +141,7 @@ impl Gang<'_> {
         places.into_iter().find(|p| self.fits_split_on(pool, |l| near(l, same) == *p))
     }
 
-    fn fits_split_on(&self, pool: &PoolCalendar, here: impl Fn(&Lane) -> bool) -> bool {
+    fn fits_split_on(&self, pool: &PoolCalendar, here: impl Fn(&NodeCalendar) -> bool) -> bool {
         let blocks = self.request.blocks(pool.gpus_per_node);
         let (whole, rest) = match &blocks[..] {
             [one] if one.each.gpu == pool.gpus_per_node * WHOLE_GPU => (Some(one), None),
@@ -229,7 +229,7 @@ impl Gang<'_> {
             Shape::Replicas { .. } => self.per_node(block.count),
         };
         let mut options = Vec::new();
-        let mut taken = Row::zero(0);
+        let mut taken = Load::zero(0);
         let mut scores = Scores::new(pool, &block.each, choice);
         let now = pool.free_now(self.from).filter(|_| self.soft_to > self.from);
         let exact = block.each.is_plain() && scores.goes_by_sums();
@@ -263,7 +263,7 @@ impl Gang<'_> {
     }
 
     /// Whether others would have to make room there, now or later.
-    fn disturbs(&self, lane: &Lane) -> bool {
+    fn disturbs(&self, lane: &NodeCalendar) -> bool {
         match self.eligible.purpose {
             Purpose::Queue => !lane.node.closed,
             Purpose::Promise => lane.has_soft(self.from, self.to),
@@ -347,7 +347,7 @@ impl Perhaps {
 }
 
 /// What a node has beside what is taken.
-fn left(lane: &Lane, taken: &Row) -> Left {
+fn left(lane: &NodeCalendar, taken: &Load) -> Left {
     let capacity = &lane.node.capacity;
     let gpus = &taken[GPU0..GPU0 + capacity.gpus.len()];
     (
@@ -357,6 +357,6 @@ fn left(lane: &Lane, taken: &Row) -> Left {
     )
 }
 
-fn near(lane: &Lane, topology: Topology) -> Near<'_> {
+fn near(lane: &NodeCalendar, topology: Topology) -> Near<'_> {
     Near::of(&lane.node, topology)
 }

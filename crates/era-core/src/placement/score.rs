@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::fragmentation::{Free, Measure, Workload, is_anywhere};
 use super::{Choice, Scorer};
-use crate::calendar::{Lane, PoolCalendar, Row};
+use crate::calendar::{Load, NodeCalendar, PoolCalendar};
 use crate::resources::{Capacity, Resources, WHOLE_GPU};
 
 /// GPU thousandths, cores and memory left on a node.
@@ -70,7 +70,7 @@ impl<'a> Scores<'a> {
     }
 
     /// The score of a node that can take a replica beside `taken`.
-    pub(super) fn of(&mut self, lane: &'a Lane, taken: &Row, left: Left) -> i64 {
+    pub(super) fn of(&mut self, lane: &'a NodeCalendar, taken: &Load, left: Left) -> i64 {
         match &self.rule {
             Rule::None | Rule::Left { .. } => self.of_left(left),
             Rule::Gradient(workload) => {
@@ -93,7 +93,7 @@ impl<'a> Seating<'a> {
     }
 
     /// GPUs for one replica beside `taken`, by the same rule that chose the node.
-    pub(super) fn gpus(&self, lane: &Lane, taken: &[u32], each: &Resources) -> Option<u64> {
+    pub(super) fn gpus(&self, lane: &NodeCalendar, taken: &[u32], each: &Resources) -> Option<u64> {
         match &self.0 {
             Some(workload) => workload.gpus(lane, taken, each),
             None => lane.choose_gpus(taken, each),

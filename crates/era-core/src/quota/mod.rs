@@ -144,18 +144,18 @@ impl Unit {
 /// How long the periods are in which hours and credits are counted, from the epoch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Span", into = "Span")]
-pub struct Period(Span);
+pub struct QuotaPeriod(Span);
 
-impl Period {
+impl QuotaPeriod {
     /// A period of this length, which must be more than nothing.
-    pub fn new(len: Span) -> Result<Period, Refusal> {
+    pub fn new(len: Span) -> Result<QuotaPeriod, Refusal> {
         if len <= Span::ZERO {
             return Err(Refusal::BadSetting {
                 field: "quota period".into(),
                 problem: format!("{len} is out of range: give more than zero"),
             });
         }
-        Ok(Period(len))
+        Ok(QuotaPeriod(len))
     }
 
     /// The period that holds an instant: its first instant, and that of the next one.
@@ -170,21 +170,21 @@ impl Period {
     }
 }
 
-impl Default for Period {
-    fn default() -> Period {
-        Period(Span::from_days(30))
+impl Default for QuotaPeriod {
+    fn default() -> QuotaPeriod {
+        QuotaPeriod(Span::from_days(30))
     }
 }
 
-impl TryFrom<Span> for Period {
+impl TryFrom<Span> for QuotaPeriod {
     type Error = Refusal;
-    fn try_from(len: Span) -> Result<Period, Refusal> {
-        Period::new(len)
+    fn try_from(len: Span) -> Result<QuotaPeriod, Refusal> {
+        QuotaPeriod::new(len)
     }
 }
 
-impl From<Period> for Span {
-    fn from(period: Period) -> Span {
+impl From<QuotaPeriod> for Span {
+    fn from(period: QuotaPeriod) -> Span {
         period.0
     }
 }
@@ -224,9 +224,9 @@ mod tests {
 
     #[test]
     fn a_period_has_a_length_and_holds_its_first_instant() {
-        assert!(Period::new(Span(0)).is_err());
-        assert!(serde_json::from_str::<Period>("-5").is_err());
-        let day = Period::new(Span::from_days(1)).unwrap();
+        assert!(QuotaPeriod::new(Span(0)).is_err());
+        assert!(serde_json::from_str::<QuotaPeriod>("-5").is_err());
+        let day = QuotaPeriod::new(Span::from_days(1)).unwrap();
         let last = Span::from_days(1).ms() - 1;
         assert_eq!([-1, 0, last, last + 1].map(|ms| day.index(Time(ms))), [-1, 0, 0, 1]);
     }

@@ -10,11 +10,11 @@ use crate::units::{Span, Time};
 
 /// Levels over time; zero before the first step and after the last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<Step>", into = "Vec<Step>")]
-pub struct Steps(Vec<Step>);
+#[serde(try_from = "Vec<LevelFrom>", into = "Vec<LevelFrom>")]
+pub struct Steps(Vec<LevelFrom>);
 
 /// From this instant on, this level.
-type Step = (Time, PerResource<u64>);
+type LevelFrom = (Time, PerResource<u64>);
 
 const NOTHING: PerResource<u64> = [0; 3];
 
@@ -163,15 +163,15 @@ impl Steps {
     }
 }
 
-impl From<Steps> for Vec<Step> {
-    fn from(steps: Steps) -> Vec<Step> {
+impl From<Steps> for Vec<LevelFrom> {
+    fn from(steps: Steps) -> Vec<LevelFrom> {
         steps.0
     }
 }
 
-impl TryFrom<Vec<Step>> for Steps {
+impl TryFrom<Vec<LevelFrom>> for Steps {
     type Error = &'static str;
-    fn try_from(steps: Vec<Step>) -> Result<Steps, &'static str> {
+    fn try_from(steps: Vec<LevelFrom>) -> Result<Steps, &'static str> {
         let apart = steps.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 != pair[1].1);
         let rises = steps.first().is_none_or(|(_, level)| *level != NOTHING);
         let ends = steps.last().is_none_or(|(_, level)| *level == NOTHING);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{MenuLine, Quote, rearrange};
 use crate::bid::{Bid, Request, Window, units_in_range};
-use crate::calendar::{Calendar, Holder, PoolCalendar, Seat};
+use crate::calendar::{BookingHolder, Calendar, PoolCalendar, Seat};
 use crate::cluster::Purpose;
 use crate::job::Plan;
 use crate::market::Weights;
@@ -29,7 +29,7 @@ pub(crate) struct Decision {
 /// A replica that has not started moves to another seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Move {
-    pub(crate) holder: Holder,
+    pub(crate) holder: BookingHolder,
     pub(crate) from: Seat,
     pub(crate) to: Seat,
 }

@@ -13,7 +13,7 @@ use super::counter::nearest_of;
 use super::decide::{Decision, Move, Notes, plan_of, search_in, search_places, window};
 use super::gap::{Bar, Gap};
 use crate::bid::{Bid, Request, Shape};
-use crate::calendar::{Booking, Calendar, Holder, Lane, Layer, Seat};
+use crate::calendar::{Booking, BookingHolder, Calendar, Layer, NodeCalendar, Seat};
 use crate::cluster::{Eligibility, Purpose};
 use crate::market::Weights;
 use crate::placement::Gang;
@@ -135,8 +135,8 @@ struct Scratch<'a> {
 }
 
 /// A holder that nobody else has: the scratch calendar is thrown away.
-fn newcomer(rank: usize) -> Holder {
-    Holder::Hold { hold: HoldId(u64::MAX), part: 0, rank: rank as u32 }
+fn newcomer(rank: usize) -> BookingHolder {
+    BookingHolder::Hold { hold: HoldId(u64::MAX), part: 0, rank: rank as u32 }
 }
 
 impl Scratch<'_> {
@@ -152,7 +152,7 @@ impl Scratch<'_> {
         let overlapping = |b: &Booking| b.from < gang.to && gang.from < b.to;
         let seated: BTreeSet<NodeId> = seats.iter().map(|seat| seat.node).collect();
         // Bookings stand in the order of their starts.
-        let load = |lane: &Lane| {
+        let load = |lane: &NodeCalendar| {
             let bookings = lane.bookings().iter().take_while(|b| b.from < gang.to);
             bookings.filter(|b| overlapping(b)).count()
         };
@@ -218,7 +218,7 @@ impl Scratch<'_> {
             .filter(|b| self.request_of(b.holder).is_some())
             .collect();
         movable.sort_by_key(|b| (b.take.gpus.count_ones(), b.from, b.holder));
-        let mut emptied = Lane::clone(lane);
+        let mut emptied = NodeCalendar::clone(lane);
         let mut removed = Vec::new();
         let mut movable = movable.into_iter();
         loop {
@@ -276,18 +276,18 @@ impl Scratch<'_> {
     }
 
     /// The request of a promise or hold that may move: like replicas without a demanded topology.
-    fn request_of(&self, holder: Holder) -> Option<(&Request, UserId)> {
+    fn request_of(&self, holder: BookingHolder) -> Option<(&Request, UserId)> {
         let (request, user) = match holder {
-            Holder::Job { job, part, .. } => {
+            BookingHolder::Job { job, part, .. } => {
                 let job = self.state.jobs.get(&job)?;
                 job.promise()?;
                 (&*job.parts.get(usize::from(part))?.request, job.user)
             }
-            Holder::Hold { hold, part, .. } => {
+            BookingHolder::Hold { hold, part, .. } => {
                 let hold = self.state.holds.get(&hold)?;
                 (hold.requests().get(usize::from(part))?, hold.bid.user)
             }
-            Holder::Maintenance => return None,
+            BookingHolder::Maintenance => return None,
         };
         let free = matches!(request.shape, Shape::Replicas { .. })
             && request.constraints.same.is_none()

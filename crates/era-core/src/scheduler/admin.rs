@@ -9,11 +9,11 @@ use crate::estimate::Estimates;
 use crate::event::Event;
 use crate::forecast::Forecast;
 use crate::job::{Hold, Job, Part};
-use crate::ledger::{Account, Posting, Reason};
+use crate::ledger::{Account, Posting, PostingReason};
 use crate::market::MarketRules;
 use crate::queue::{Policies, PolicyRule, QUEUES_MAX, Queue};
-use crate::quota::{Period, Quota};
-use crate::refusal::{Refusal, Scope};
+use crate::quota::{Quota, QuotaPeriod};
+use crate::refusal::{QuotaScope, Refusal};
 use crate::settings::Settings;
 use crate::units::{Milli, Money, Name, UserId};
 
@@ -39,15 +39,15 @@ impl Step<'_> {
     pub(super) fn set_quota(
         &mut self,
         by: Actor,
-        scope: Scope,
+        scope: QuotaScope,
         quota: Quota,
     ) -> Result<(), Refusal> {
         match (scope, by) {
-            (Scope::User(user), by) => self.state.accounts.set_user_quota(by, user, quota)?,
-            (Scope::Group(group), Actor::Administrator) => {
+            (QuotaScope::User(user), by) => self.state.accounts.set_user_quota(by, user, quota)?,
+            (QuotaScope::Group(group), Actor::Administrator) => {
                 self.state.accounts.set_group_quota(group, quota)?;
             }
-            (Scope::Group(group), Actor::User(user)) => {
+            (QuotaScope::Group(group), Actor::User(user)) => {
                 return Err(Refusal::NotGroupAdmin { user, group });
             }
         }
@@ -56,11 +56,11 @@ impl Step<'_> {
     }
 
     pub(super) fn grant(&mut self, user: UserId, amount: Money) -> Result<(), Refusal> {
-        self.transfer(user, Account::Mint, Account::Wallet(user), amount, Reason::Grant)
+        self.transfer(user, Account::Mint, Account::Wallet(user), amount, PostingReason::Grant)
     }
 
     pub(super) fn withdraw(&mut self, user: UserId, amount: Money) -> Result<(), Refusal> {
-        self.transfer(user, Account::Wallet(user), Account::Mint, amount, Reason::Withdraw)
+        self.transfer(user, Account::Wallet(user), Account::Mint, amount, PostingReason::Withdraw)
     }
 
     fn transfer(
@@ -69,7 +69,7 @@ impl Step<'_> {
         from: Account,
         to: Account,
         amount: Money,
-        reason: Reason,
+        reason: PostingReason,
     ) -> Result<(), Refusal> {
         self.state.accounts.user(user)?;
         let posting = Posting { from, to, amount, reason };
@@ -139,7 +139,7 @@ impl Step<'_> {
 
     pub(super) fn set_settings(&mut self, settings: Settings) -> Result<(), Refusal> {
         settings.check()?;
-        let period = Period::new(settings.period)?;
+        let period = QuotaPeriod::new(settings.period)?;
         self.state.usage.set_period(period);
         self.clear_anew();
         self.state.settings = Arc::new(settings);

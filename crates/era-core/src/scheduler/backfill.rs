@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::bid::Request;
-use crate::calendar::{Calendar, Holder, Layer, PoolCalendar, Seat};
+use crate::calendar::{BookingHolder, Calendar, Layer, PoolCalendar, Seat};
 use crate::cluster::Purpose;
 use crate::job::{Attempt, Job, Plan, each_of};
 use crate::placement::Gang;
@@ -26,9 +26,9 @@ pub(super) fn eligible_pools(state: &State, job: &Job) -> Vec<usize> {
 }
 
 /// A holder that only exists during a pass.
-pub(super) fn shadow(job: JobId, rank: usize) -> Holder {
+pub(super) fn shadow(job: JobId, rank: usize) -> BookingHolder {
     let hold = HoldId(u64::MAX - job.0);
-    Holder::Hold { hold, part: u16::MAX, rank: rank as u32 }
+    BookingHolder::Hold { hold, part: u16::MAX, rank: rank as u32 }
 }
 
 pub(super) fn book_shadow(calendar: &mut Calendar, job: JobId, request: &Request, plan: &Plan) {
@@ -124,7 +124,7 @@ pub(super) fn queue_search<'a>(
 pub(super) fn hole_is_free(state: &State, job: &Job, hole: &Plan) -> bool {
     let request = &job.first_part().request;
     let eligible = state.eligibility(request, job.user, Purpose::Queue);
-    let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Row> = BTreeMap::new();
+    let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Load> = BTreeMap::new();
     hole.from >= state.now
         && hole.seats.iter().enumerate().all(|(rank, seat)| {
             let Some(lane) = state.calendar.lane(seat.node) else { return false };
@@ -139,7 +139,7 @@ pub(super) fn unseat(calendar: &mut Calendar, job: &Job) {
     let part = job.first_part();
     for (rank, seat) in part.plan().into_iter().flat_map(|p| &p.seats).enumerate() {
         let (job, attempt, rank) = (job.id, part.attempt, rank as u32);
-        calendar.unbook(Holder::Job { job, part: 0, attempt, rank }, seat.node);
+        calendar.unbook(BookingHolder::Job { job, part: 0, attempt, rank }, seat.node);
     }
 }
 
@@ -155,7 +155,7 @@ pub(super) fn reseat(calendar: &mut Calendar, job: &Job, now: Time) -> bool {
     let part = job.first_part();
     let Some(run) = part.run() else { return false };
     let plan = &run.plan;
-    let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Row> = BTreeMap::new();
+    let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Load> = BTreeMap::new();
     let after = now + Span(1);
     let free = held_seats(run).all(|(rank, seat)| {
         let Some(lane) = calendar.lane(seat.node) else { return false };
@@ -166,7 +166,7 @@ pub(super) fn reseat(calendar: &mut Calendar, job: &Job, now: Time) -> bool {
         for (rank, seat) in held_seats(run) {
             let each = part.each_of(plan, rank);
             let (job, attempt) = (job.id, part.attempt);
-            let holder = Holder::Job { job, part: 0, attempt, rank };
+            let holder = BookingHolder::Job { job, part: 0, attempt, rank };
             calendar.book(holder, seat, &each, Layer::Soft, plan.from, plan.to);
         }
     }
@@ -185,7 +185,7 @@ pub(super) fn shorten(calendar: &mut Calendar, job: &Job, lasting: Span, now: Ti
     unseat(calendar, job);
     for (rank, seat) in held_seats(run) {
         let each = part.each_of(plan, rank);
-        let holder = Holder::Job { job: job.id, part: 0, attempt: part.attempt, rank };
+        let holder = BookingHolder::Job { job: job.id, part: 0, attempt: part.attempt, rank };
         calendar.book(holder, seat, &each, layer_of(&job.deal), plan.from, to);
     }
 }

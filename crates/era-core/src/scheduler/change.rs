@@ -9,8 +9,8 @@ use crate::accounts::Actor;
 use crate::bid::{DURATION_MAX, Request};
 use crate::cluster::Purpose;
 use crate::event::Event;
-use crate::job::{Attempt, Deal, Job, Outcome, Overrun, Plan, Stop, StopReason, TaskId};
-use crate::ledger::{Account, Posting, Reason};
+use crate::job::{Attempt, Job, JobTerms, Outcome, Overrun, Plan, Stop, StopReason, TaskId};
+use crate::ledger::{Account, Posting, PostingReason};
 use crate::market::Weights;
 use crate::output::Effect;
 use crate::refusal::Refusal;
@@ -167,7 +167,7 @@ impl Step<'_> {
     fn seats_are_free(&self, part: &crate::job::Part, plan: &Plan, from: Time, to: Time) -> bool {
         // What starts within the grace period has made its room already.
         let soft_to = self.state.soft_to(self.state.now);
-        let mut rows: std::collections::BTreeMap<crate::units::NodeId, crate::calendar::Row> =
+        let mut rows: std::collections::BTreeMap<crate::units::NodeId, crate::calendar::Load> =
             Default::default();
         for (rank, seat) in plan.seats.iter().enumerate() {
             let Some(lane) = self.state.calendar.lane(seat.node) else { return false };
@@ -192,7 +192,7 @@ impl Step<'_> {
         // Growth was booked until the old end; it may grow again at the next pass.
         self.stop_extras_now(id, index);
         let (from, escrow) = (Account::Wallet(job.user), Account::Escrow(id));
-        let posting = Posting { from, to: escrow, amount: price, reason: Reason::Extension };
+        let posting = Posting { from, to: escrow, amount: price, reason: PostingReason::Extension };
         self.post(Some(id), posting);
         self.state.usage.spend(job.user, job.group, job.submitted, price);
         let hours = unit_ms(&part.request.units(), span.0);
@@ -243,7 +243,7 @@ impl Step<'_> {
         queue: Option<Name>,
     ) -> Result<(), Refusal> {
         let job = self.owned(id, by)?;
-        let (Deal::Queue(terms), true) = (&job.deal, job.is_waiting()) else {
+        let (JobTerms::Queue(terms), true) = (&job.deal, job.is_waiting()) else {
             let hint = "only a waiting job can be edited";
             let state = job.state().to_owned();
             return Err(Refusal::WrongState { job: id, state, hint: hint.into() });
@@ -259,7 +259,7 @@ impl Step<'_> {
         let request = limit.map(|limit| self.limited(&job, limit)).transpose()?;
         self.events.push(Event::Edited { job: id });
         self.state.edit(id, |job| {
-            if let (Deal::Queue(terms), Some(name)) = (&mut job.deal, queue) {
+            if let (JobTerms::Queue(terms), Some(name)) = (&mut job.deal, queue) {
                 terms.queue = name;
             }
             if let Some(request) = request {

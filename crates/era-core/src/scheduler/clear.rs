@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::Step;
-use crate::calendar::{Holder, Lane, Seat};
+use crate::calendar::{BookingHolder, NodeCalendar, Seat};
 use crate::event::Event;
 use crate::job::{Part, Plan, StopReason};
 use crate::units::{HoldId, JobId, NodeId, Span, Time};
@@ -17,8 +17,12 @@ impl Step<'_> {
         let part = &job.parts[index];
         let Some(mut plan) = part.plan().cloned() else { return };
         let attempt = part.attempt + 1;
-        let holder =
-            |rank: usize| Holder::Job { job: id, part: index as u16, attempt, rank: rank as u32 };
+        let holder = |rank: usize| BookingHolder::Job {
+            job: id,
+            part: index as u16,
+            attempt,
+            rank: rank as u32,
+        };
         let mut nodes: Vec<NodeId> = plan.seats.iter().map(|s| s.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
@@ -30,7 +34,7 @@ impl Step<'_> {
             if lane.within_capacity(&lane.peak(plan.from, after, after)) {
                 continue;
             }
-            let mut without = Lane::clone(lane);
+            let mut without = NodeCalendar::clone(lane);
             ranks.iter().for_each(|rank| drop(without.remove(holder(*rank))));
             let mut without_growth = without.clone();
             for booking in without.bookings().iter().filter(|b| self.is_growth(b.holder)) {
@@ -67,10 +71,10 @@ impl Step<'_> {
     }
 
     /// Lets those stay who need not leave a node after all.
-    pub(super) fn spare(&self, node: NodeId, at: Time, leaving: &mut Vec<Holder>) {
+    pub(super) fn spare(&self, node: NodeId, at: Time, leaving: &mut Vec<BookingHolder>) {
         let Some(lane) = self.state.calendar.lane(node) else { return };
-        let fits = |gone: &[Holder]| {
-            let mut trial = Lane::clone(lane);
+        let fits = |gone: &[BookingHolder]| {
+            let mut trial = NodeCalendar::clone(lane);
             gone.iter().for_each(|holder| drop(trial.remove(*holder)));
             let after = at + Span(1);
             trial.within_capacity(&trial.peak(at, after, after))
@@ -79,7 +83,8 @@ impl Step<'_> {
         let mut order = leaving.clone();
         order.sort_by_key(|holder| self.is_growth(*holder));
         for holder in order {
-            let without: Vec<Holder> = leaving.iter().copied().filter(|h| *h != holder).collect();
+            let without: Vec<BookingHolder> =
+                leaving.iter().copied().filter(|h| *h != holder).collect();
             if fits(&without) {
                 *leaving = without;
             }
@@ -118,10 +123,10 @@ impl Step<'_> {
     /// Makes soft bookings on a node give way until what is booked at `at` fits: growth first,
     /// then the latest started.
     fn clear_node(&mut self, node: NodeId, at: Time) {
-        let mut leaving: Vec<Holder> = Vec::new();
+        let mut leaving: Vec<BookingHolder> = Vec::new();
         loop {
             let Some(lane) = self.state.calendar.lane(node) else { return };
-            let mut trial = Lane::clone(lane);
+            let mut trial = NodeCalendar::clone(lane);
             for holder in &leaving {
                 trial.remove(*holder);
             }
@@ -142,7 +147,7 @@ impl Step<'_> {
         }
         self.spare(node, at, &mut leaving);
         for holder in leaving {
-            let Holder::Job { job, part, rank, .. } = holder else { continue };
+            let BookingHolder::Job { job, part, rank, .. } = holder else { continue };
             if self.is_growth(holder) {
                 self.stop_extras(job, usize::from(part), &[rank], at);
             } else if let Some(stop) = self.part(job, usize::from(part)).map(Part::stop) {
@@ -155,8 +160,8 @@ impl Step<'_> {
         }
     }
 
-    pub(super) fn is_growth(&self, holder: Holder) -> bool {
-        let Holder::Job { job, part, rank, .. } = holder else { return false };
+    pub(super) fn is_growth(&self, holder: BookingHolder) -> bool {
+        let BookingHolder::Job { job, part, rank, .. } = holder else { return false };
         let part = self.state.jobs.get(&job).and_then(|j| j.parts.get(usize::from(part)));
         part.is_some_and(|p| p.extras().iter().any(|e| e.rank == rank))
     }

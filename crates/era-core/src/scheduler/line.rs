@@ -6,7 +6,7 @@
 //! of them takes its place at once.
 
 use super::Step;
-use crate::job::{Job, Line};
+use crate::job::{Job, ServicePosition};
 use crate::queue::{PolicyRule, Queue};
 use crate::units::{JobId, Time};
 
@@ -51,9 +51,9 @@ impl Step<'_> {
             let line = job.first_part().line;
             let earned = earned_class(limits, job.first_part().attained(now));
             let line = if earned > line.class {
-                Line { class: line.class + 1, turn: self.next_turn(), came: Some(now) }
+                ServicePosition { class: line.class + 1, turn: self.next_turn(), came: Some(now) }
             } else if line.came.is_some_and(|came| came < now) {
-                Line { turn: self.next_turn(), came: None, ..line }
+                ServicePosition { turn: self.next_turn(), came: None, ..line }
             } else {
                 continue;
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::replan::Effort;
 use super::{Step, tasks};
-use crate::calendar::{Booking, Holder, Lane};
+use crate::calendar::{Booking, BookingHolder, NodeCalendar};
 use crate::cluster::{Domain, Health, Node, Pool, WINDOWS_MAX};
 use crate::event::Event;
 use crate::input::NewNode;
@@ -129,9 +129,9 @@ impl Step<'_> {
             .flat_map(|lane| lane.bookings())
             .filter(|b| b.from < to && from < b.to)
             .filter_map(|b| match b.holder {
-                Holder::Job { job, .. } => Some(job),
-                Holder::Hold { .. } => Some(JobId(0)),
-                Holder::Maintenance => None,
+                BookingHolder::Job { job, .. } => Some(job),
+                BookingHolder::Hold { .. } => Some(JobId(0)),
+                BookingHolder::Maintenance => None,
             })
             .collect();
         if !stuck.is_empty() {
@@ -198,7 +198,7 @@ impl Step<'_> {
         let late = self.part(id, index).and_then(Part::gone_by);
         if part.next().is_some_and(|next| late.is_some_and(|late| next.from < late)) {
             let (part, attempt) = (index as u16, part.attempt + 1);
-            let next = Holder::Job { job: id, part, attempt, rank: 0 };
+            let next = BookingHolder::Job { job: id, part, attempt, rank: 0 };
             self.relocate(next, Effort::Whatever { why: "a node was lost" });
         }
     }
@@ -225,20 +225,21 @@ impl Step<'_> {
             let attempt = running.parts[part].attempt;
             let mut ranks = ranks_on(&running.parts[part], id);
             ranks.retain(|rank| {
-                hit.contains(&Holder::Job { job, part: part as u16, attempt, rank: *rank })
+                hit.contains(&BookingHolder::Job { job, part: part as u16, attempt, rank: *rank })
             });
             let lost = Task::Evicted(until);
             self.hardware_lost_under(job, part, &ranks, lost, "its node lost capacity");
         }
         for (holder, _) in self.promises_on(id) {
-            let same = |h: &Holder| match (h, &holder) {
+            let same = |h: &BookingHolder| match (h, &holder) {
                 (
-                    Holder::Job { job, part, attempt, .. },
-                    Holder::Job { job: j, part: p, attempt: a, .. },
+                    BookingHolder::Job { job, part, attempt, .. },
+                    BookingHolder::Job { job: j, part: p, attempt: a, .. },
                 ) => (job, part, attempt) == (j, p, a),
-                (Holder::Hold { hold, part, .. }, Holder::Hold { hold: h, part: p, .. }) => {
-                    (hold, part) == (h, p)
-                }
+                (
+                    BookingHolder::Hold { hold, part, .. },
+                    BookingHolder::Hold { hold: h, part: p, .. },
+                ) => (hold, part) == (h, p),
                 _ => false,
             };
             if hit.iter().any(same) {
@@ -256,11 +257,11 @@ impl Step<'_> {
     }
 
     /// Who no longer fits on a node that changed: the oldest bookings stay.
-    fn no_longer_fit(&self, id: NodeId, changed: &Arc<Node>) -> BTreeSet<Holder> {
+    fn no_longer_fit(&self, id: NodeId, changed: &Arc<Node>) -> BTreeSet<BookingHolder> {
         let Some(lane) = self.state.calendar.lane(id) else { return BTreeSet::new() };
-        let mut trial = Lane::new(changed.clone());
+        let mut trial = NodeCalendar::new(changed.clone());
         let mut hit = BTreeSet::new();
-        for booking in lane.bookings().iter().filter(|b| b.holder != Holder::Maintenance) {
+        for booking in lane.bookings().iter().filter(|b| b.holder != BookingHolder::Maintenance) {
             let missing_gpu = booking.take.gpus >> changed.capacity.gpus.len().min(63) != 0
                 && changed.capacity.gpus.len() < 64;
             // Columns of devices shift with the GPUs and the kinds: such a booking starts anew.

@@ -13,7 +13,7 @@ use imbl::OrdMap;
 use super::rank::{Context, Rank, ranked};
 use crate::queue::{PolicyRule, Queue};
 use crate::state::State;
-use crate::waiting::{First, Kind, Line, Place};
+use crate::waiting::{First, Kind, Place, WaitingJobs};
 
 /// How many of the oldest are looked up at a time.
 const AT_ONCE: usize = 16;
@@ -201,7 +201,7 @@ impl Oldest {
 fn add_turns(
     state: &State,
     queue: usize,
-    line: &Line,
+    line: &WaitingJobs,
     context: &mut Context<'_>,
     turns: &mut Vec<Turn>,
 ) {

@@ -24,7 +24,7 @@ use crate::ledger::Account;
 use crate::market::fixed_price;
 use crate::placement::Gang;
 use crate::queue::Queue;
-use crate::reason::Reason;
+use crate::reason::WaitReason;
 use crate::resources::{PerResource, Resource};
 use crate::settings::Backfill;
 use crate::state::{Running, State};
@@ -107,8 +107,8 @@ impl Step<'_> {
             return Tried::NotNow;
         }
         match admission(self.state, queue, &job, &pass.running[index]) {
-            Err(Reason::ShareUsed { .. }) if of == Share::Borrowed || aged => {}
-            Err(Reason::ShareUsed { .. }) => {
+            Err(WaitReason::ShareUsed { .. }) if of == Share::Borrowed || aged => {}
+            Err(WaitReason::ShareUsed { .. }) => {
                 if !queue.borrows {
                     self.give_up_hole(&job);
                 }
@@ -349,18 +349,18 @@ pub(crate) fn admission(
     queue: &Queue,
     job: &Job,
     running: &Running,
-) -> Result<(), Reason> {
+) -> Result<(), WaitReason> {
     let now = state.now;
     if let Some(until) = job.first_part().not_before().filter(|until| *until > now) {
-        return Err(Reason::NotBefore { until });
+        return Err(WaitReason::NotBefore { until });
     }
     if let Some(before) = job.after.first() {
-        return Err(Reason::After { job: before.job, when: before.when });
+        return Err(WaitReason::After { job: before.job, when: before.when });
     }
     limits(state, queue, job, running)?;
     let (hours, cost) = (unpaid_hours(job), cheapest_run(state, job));
     let period = state.usage.check_period(&state.accounts, job.user, now, hours, cost);
-    period.map_err(|refusal| Reason::Quota { refusal })?;
+    period.map_err(|refusal| WaitReason::Quota { refusal })?;
     share_left(state, queue, job, running)
 }
 
@@ -371,20 +371,20 @@ pub(super) fn limits(
     queue: &Queue,
     job: &Job,
     running: &Running,
-) -> Result<(), Reason> {
+) -> Result<(), WaitReason> {
     if let Some(book) = array_of(state, job).filter(|book| book.is_full()) {
-        return Err(Reason::ArrayFull { running: book.running });
+        return Err(WaitReason::ArrayFull { running: book.running });
     }
     if running.jobs >= queue.running_max {
-        return Err(Reason::QueueFull { running: running.jobs });
+        return Err(WaitReason::QueueFull { running: running.jobs });
     }
     let units = job.first_part().request.units();
     if let Some(most) = queue.gpus_max.filter(|most| running.units[2] + units[2] > *most) {
-        return Err(Reason::QueueGpus { held: running.units[2], most });
+        return Err(WaitReason::QueueGpus { held: running.units[2], most });
     }
     let (from, to) = (state.now, state.now + job.first_part().remaining());
     let room = state.usage.room(&state.accounts, job.user, from, to, units);
-    room.map_err(|refusal| Reason::Quota { refusal })
+    room.map_err(|refusal| WaitReason::Quota { refusal })
 }
 
 /// Whether a job fits what is left of its queue's share.
@@ -393,7 +393,7 @@ pub(super) fn share_left(
     queue: &Queue,
     job: &Job,
     running: &Running,
-) -> Result<(), Reason> {
+) -> Result<(), WaitReason> {
     let units = job.first_part().request.units();
     let is_over = |r: &Resource| {
         let total: u64 = state.cluster.nodes().map(|n| n.capacity.amount(*r)).sum();
@@ -401,7 +401,7 @@ pub(super) fn share_left(
         units[r] > 0 && running.units[r] + units[r] > queue.share.of(total)
     };
     if queue.share < Milli::ONE && Resource::ALL.iter().any(is_over) {
-        return Err(Reason::ShareUsed { share: queue.share });
+        return Err(WaitReason::ShareUsed { share: queue.share });
     }
     Ok(())
 }

@@ -15,14 +15,14 @@ use super::Step;
 use super::backfill::{place_where, reseat, unseat};
 use super::pass::{admission, affordable, limits, running_of, share_left, unpaid_hours};
 use super::rank::rank_jobs;
-use crate::calendar::{Calendar, Holder};
-use crate::job::{Job, Part, Plan, StopReason, Yields};
-use crate::ledger::{Account, Posting, Reason as Why};
+use crate::calendar::{BookingHolder, Calendar};
+use crate::job::{Job, Part, Plan, PreemptionCount, StopReason};
+use crate::ledger::{Account, Posting, PostingReason};
 use crate::queue::Queue;
-use crate::reason::Reason;
+use crate::reason::WaitReason;
 use crate::state::{State, layer_of};
 use crate::units::{GroupId, JobId, Money, Span, Time, UserId};
-use crate::waiting::{Kind, Line};
+use crate::waiting::{Kind, WaitingJobs};
 
 /// How often a job gives way to other queue work without having saved any work in between. After
 /// that it keeps its place, since it would never get anywhere.
@@ -78,7 +78,7 @@ impl Step<'_> {
         for id in victims {
             let last = Some(self.state.now);
             self.edit_part(id, 0, |part| {
-                part.yields = Yields { times: part.yields.times + 1, last }
+                part.yields = PreemptionCount { times: part.yields.times + 1, last }
             });
             self.stop_part(id, 0, StopReason::Preempted);
             self.finish_if_quiet(id, 0);
@@ -115,7 +115,7 @@ impl Step<'_> {
     }
 
     /// The jobs of a line, the longest wait first.
-    fn jobs_of(&self, line: &Line) -> Vec<Arc<Job>> {
+    fn jobs_of(&self, line: &WaitingJobs) -> Vec<Arc<Job>> {
         let jobs = line.all().into_iter();
         jobs.filter_map(|place| self.state.jobs.get(&place.job).cloned()).collect()
     }
@@ -202,7 +202,7 @@ impl<'a> Paper<'a> {
         let running = running_of(&self.state, self.queue);
         let shared = self.users.contains(&job.user) || self.groups.contains(&job.group);
         match limits(&self.state, self.queue, job, &running) {
-            Err(Reason::Quota { .. }) => shared,
+            Err(WaitReason::Quota { .. }) => shared,
             Err(_) => true,
             Ok(()) => {
                 !self.queue.borrows && share_left(&self.state, self.queue, job, &running).is_err()
@@ -214,7 +214,7 @@ impl<'a> Paper<'a> {
     fn claim(&mut self, job: &Job, aged: bool) -> bool {
         let running = running_of(&self.state, self.queue);
         match admission(&self.state, self.queue, job, &running) {
-            Err(Reason::ShareUsed { .. }) if self.queue.borrows || aged => {}
+            Err(WaitReason::ShareUsed { .. }) if self.queue.borrows || aged => {}
             Err(_) => return false,
             Ok(()) => {}
         }
@@ -222,7 +222,7 @@ impl<'a> Paper<'a> {
         self.seat(job, &plan);
         self.count(job, Some(&plan), true);
         let (from, to) = (Account::Wallet(job.user), Account::Escrow(job.id));
-        let posting = Posting { from, to, amount: cost, reason: Why::QueueEscrow };
+        let posting = Posting { from, to, amount: cost, reason: PostingReason::QueueEscrow };
         // What costs nothing cannot be posted, and need not be.
         let _ = self.state.ledger.post(self.state.now, Some(job.id), posting);
         let (now, hours) = (self.state.now, unpaid_hours(job));
@@ -264,7 +264,8 @@ impl<'a> Paper<'a> {
         for calendar in fuller.chain([&mut self.state.calendar]) {
             for (rank, seat) in plan.seats.iter().enumerate() {
                 let each = part.each_of(plan, rank as u32);
-                let holder = Holder::Job { job: job.id, part: 0, attempt, rank: rank as u32 };
+                let holder =
+                    BookingHolder::Job { job: job.id, part: 0, attempt, rank: rank as u32 };
                 calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, plan.to);
             }
         }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::Step;
 use crate::bid::Request;
-use crate::calendar::{Calendar, Holder, PoolCalendar};
+use crate::calendar::{BookingHolder, Calendar, PoolCalendar};
 use crate::cluster::Purpose;
 use crate::event::Event;
 use crate::job::{Job, Outcome, Part, Plan, Stop, StopReason, Task};
-use crate::output::{Effect, News};
+use crate::output::{Effect, Notification};
 use crate::search::Search;
 use crate::starts::Starts;
 use crate::units::{HoldId, JobId, NodeId, Time, UserId};
@@ -82,7 +82,7 @@ impl Step<'_> {
         if let Some(plan) = next.clone() {
             self.events.push(Event::Replanned { job: id, part: index as u16, plan });
             let user = job.user;
-            self.effects.push(Effect::Notify { user, job: id, news: News::Replanned });
+            self.effects.push(Effect::Notify { user, job: id, news: Notification::Replanned });
         }
         let found = next.is_some();
         self.edit_run(id, index, |run| run.go_on(next));
@@ -176,16 +176,18 @@ impl Step<'_> {
     }
 
     /// Promises and holds on a node that have not begun, with their plans.
-    pub(super) fn promises_on(&self, node: NodeId) -> Vec<(Holder, Plan)> {
+    pub(super) fn promises_on(&self, node: NodeId) -> Vec<(BookingHolder, Plan)> {
         let Some(lane) = self.state.calendar.lane(node) else { return Vec::new() };
-        let mut found: Vec<(Holder, Plan)> = Vec::new();
+        let mut found: Vec<(BookingHolder, Plan)> = Vec::new();
         for booking in lane.bookings() {
             let holder = match booking.holder {
-                Holder::Job { job, part, attempt, .. } => {
-                    Holder::Job { job, part, attempt, rank: 0 }
+                BookingHolder::Job { job, part, attempt, .. } => {
+                    BookingHolder::Job { job, part, attempt, rank: 0 }
                 }
-                Holder::Hold { hold, part, .. } => Holder::Hold { hold, part, rank: 0 },
-                Holder::Maintenance => continue,
+                BookingHolder::Hold { hold, part, .. } => {
+                    BookingHolder::Hold { hold, part, rank: 0 }
+                }
+                BookingHolder::Maintenance => continue,
             };
             if found.iter().any(|(seen, _)| *seen == holder) {
                 continue;
@@ -198,36 +200,36 @@ impl Step<'_> {
     }
 
     /// The request and plan of a holder, if it has not begun.
-    fn coming(&self, holder: Holder) -> Option<(Request, Plan)> {
+    fn coming(&self, holder: BookingHolder) -> Option<(Request, Plan)> {
         match holder {
-            Holder::Job { job, part, attempt, .. } => {
+            BookingHolder::Job { job, part, attempt, .. } => {
                 let job = self.state.jobs.get(&job)?;
                 let part = job.parts.get(usize::from(part))?;
                 let (plan, _) = part.coming().filter(|_| attempt == part.attempt + 1)?;
                 let duration = plan.to.since(plan.from);
                 Some((Request { duration, ..Request::clone(&part.request) }, plan.clone()))
             }
-            Holder::Hold { hold, part, .. } => {
+            BookingHolder::Hold { hold, part, .. } => {
                 let hold = self.state.holds.get(&hold)?;
                 let (plan, _) = hold.parts.get(usize::from(part))?;
                 Some((hold.requests()[usize::from(part)].clone(), plan.clone()))
             }
-            Holder::Maintenance => None,
+            BookingHolder::Maintenance => None,
         }
     }
 
     /// Seats something that has not begun elsewhere. One that is broken takes the other parts of
     /// its job, or its hold, with it: those are no longer to come.
-    pub(super) fn relocate(&mut self, holder: Holder, effort: Effort) {
+    pub(super) fn relocate(&mut self, holder: BookingHolder, effort: Effort) {
         let Some((request, plan)) = self.coming(holder) else { return };
         match holder {
-            Holder::Job { job, part, .. } => {
+            BookingHolder::Job { job, part, .. } => {
                 self.relocate_job(job, usize::from(part), &request, &plan, effort);
             }
-            Holder::Hold { hold, part, .. } => {
+            BookingHolder::Hold { hold, part, .. } => {
                 self.relocate_hold(hold, usize::from(part), &request, &plan, effort);
             }
-            Holder::Maintenance => {}
+            BookingHolder::Maintenance => {}
         }
     }
 
@@ -242,7 +244,7 @@ impl Step<'_> {
         let Some(job) = self.job(id) else { return };
         let part = &job.parts[index];
         let attempt = part.attempt + 1;
-        let of_rank = |rank| Holder::Job { job: id, part: index as u16, attempt, rank };
+        let of_rank = |rank| BookingHolder::Job { job: id, part: index as u16, attempt, rank };
         let calendar = self.calendar_without(plan, of_rank);
         // Not before the old attempt is certainly gone.
         let gone = part.gone_by().unwrap_or(self.state.now);
@@ -275,7 +277,7 @@ impl Step<'_> {
     }
 
     /// The calendar without the seats of a plan.
-    fn calendar_without(&self, plan: &Plan, holder: impl Fn(u32) -> Holder) -> Calendar {
+    fn calendar_without(&self, plan: &Plan, holder: impl Fn(u32) -> BookingHolder) -> Calendar {
         let mut calendar = self.state.calendar.clone();
         for (rank, seat) in (0u32..).zip(&plan.seats) {
             calendar.unbook(holder(rank), seat.node);
@@ -289,7 +291,7 @@ impl Step<'_> {
             let plan = new.clone();
             self.events.push(Event::Replanned { job: job.id, part, plan });
             let (user, job) = (job.user, job.id);
-            self.effects.push(Effect::Notify { user, job, news: News::Replanned });
+            self.effects.push(Effect::Notify { user, job, news: Notification::Replanned });
             return;
         }
         for (rank, (from, to)) in old.seats.iter().zip(&new.seats).enumerate() {
@@ -312,7 +314,8 @@ impl Step<'_> {
         let Some(hold) = self.state.holds.get(&id) else { return };
         let user = hold.bid.user;
         let part = index as u16;
-        let calendar = self.calendar_without(plan, |rank| Holder::Hold { hold: id, part, rank });
+        let calendar =
+            self.calendar_without(plan, |rank| BookingHolder::Hold { hold: id, part, rank });
         let pool = calendar.pool(&plan.pool);
         let new = pool.and_then(|pool| self.seats_at(&calendar, pool, user, request, plan.from));
         drop(calendar);

@@ -5,7 +5,7 @@ use super::submit::unit_ms;
 use crate::estimate::feature::Subject;
 use crate::event::Event;
 use crate::job::{Attempt, Extra, Job, Plan};
-use crate::ledger::{Account, Posting, Reason};
+use crate::ledger::{Account, Posting, PostingReason};
 use crate::market::fixed_price;
 use crate::outlook::Prediction;
 use crate::queue::fair::dominant_share;
@@ -35,7 +35,7 @@ impl Step<'_> {
         }
     }
 
-    fn pay_out(&mut self, job: &Job, to: Account, amount: Money, reason: Reason) {
+    fn pay_out(&mut self, job: &Job, to: Account, amount: Money, reason: PostingReason) {
         let from = Account::Escrow(job.id);
         self.post(Some(job.id), Posting { from, to, amount, reason });
     }
@@ -50,15 +50,16 @@ impl Step<'_> {
         let (refund, reason) = match how {
             Settlement::Used => (
                 escrow.part(unused, whole).part(i64::from(settings.refund_unused.0), 1000),
-                Reason::RefundUnused,
+                PostingReason::RefundUnused,
             ),
-            Settlement::Broken => {
-                (escrow.part(i64::from(settings.refund_broken.0), 1000), Reason::RefundBroken)
-            }
+            Settlement::Broken => (
+                escrow.part(i64::from(settings.refund_broken.0), 1000),
+                PostingReason::RefundBroken,
+            ),
         };
         self.pay_out(job, Account::Wallet(job.user), refund, reason);
         let earned = Money(escrow.0 - refund.0);
-        self.pay_out(job, Account::Revenue, earned, Reason::Earned);
+        self.pay_out(job, Account::Revenue, earned, PostingReason::Earned);
         let units = job.parts[part].request.units();
         // Counted in the period in which it was charged.
         let charged_at = job.submitted;
@@ -89,7 +90,7 @@ impl Step<'_> {
         span: Span,
     ) {
         let (from, to) = (Account::Wallet(job.user), Account::Escrow(job.id));
-        self.post(Some(job.id), Posting { from, to, amount, reason: Reason::QueueEscrow });
+        self.post(Some(job.id), Posting { from, to, amount, reason: PostingReason::QueueEscrow });
         // Counted as spent until it is settled: runs side by side must not spend a quota twice.
         self.state.usage.spend(job.user, job.group, self.state.now, amount);
         // Hours, like credits, are set aside too: what runs side by side cannot exceed a quota.
@@ -108,9 +109,9 @@ impl Step<'_> {
         escrow: Money,
     ) {
         let cost = self.queue_price(pool, units, used).unwrap_or(escrow).min(escrow);
-        self.pay_out(job, Account::Revenue, cost, Reason::Earned);
+        self.pay_out(job, Account::Revenue, cost, PostingReason::Earned);
         let rest = Money(escrow.0 - cost.0);
-        self.pay_out(job, Account::Wallet(job.user), rest, Reason::Returned);
+        self.pay_out(job, Account::Wallet(job.user), rest, PostingReason::Returned);
         self.state.usage.unspend(job.user, job.group, since, rest);
         let unused = unit_ms(units, until.since(since).0 - used.0);
         self.state.usage.refund_hours(job.user, job.group, since, unused);

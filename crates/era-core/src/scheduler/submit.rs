@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::Step;
 use crate::accounts::Actor;
 use crate::bid::{Bid, Request, units_in_range};
-use crate::calendar::Holder;
+use crate::calendar::BookingHolder;
 use crate::cluster::Purpose;
 use crate::estimate::feature::Subject;
 use crate::event::Event;
 use crate::input::{Array, NewJob, Terms};
-use crate::job::{Deal, Hold, Job, Member, Part, Plan, Promise, QueueTerms};
-use crate::ledger::{Account, Posting, Reason};
+use crate::job::{Hold, Job, JobTerms, Member, Part, Plan, Promise, QueueTerms};
+use crate::ledger::{Account, Posting, PostingReason};
 use crate::offer::{Declined, Quote};
 use crate::output::Reply;
 use crate::quote::{Decision, Move, counter_offers, decide, within};
@@ -177,7 +177,7 @@ impl Step<'_> {
             array: None,
             after: Vec::new(),
             ready: None,
-            deal: Deal::Promise(terms),
+            deal: JobTerms::Promise(terms),
             outlook: Default::default(),
             parts: Vec::new(),
             verdict: None,
@@ -210,7 +210,7 @@ impl Step<'_> {
                 from: Account::Wallet(job.user),
                 to: Account::Escrow(job.id),
                 amount: price,
-                reason: Reason::Charge,
+                reason: PostingReason::Charge,
             },
         );
         self.state.usage.spend(job.user, job.group, now, price);
@@ -262,7 +262,7 @@ impl Step<'_> {
     pub(super) fn make_moves(&mut self, moves: &[Move]) {
         for Move { holder, to, .. } in moves {
             match *holder {
-                Holder::Job { job, part, rank, .. } => {
+                BookingHolder::Job { job, part, rank, .. } => {
                     let index = usize::from(part);
                     let from = self.edit_part(job, index, |part| {
                         let (plan, cleared) = part.coming_mut()?;
@@ -273,14 +273,14 @@ impl Step<'_> {
                     let moved = |from| Event::Moved { job, part, rank, from, to: *to };
                     self.events.extend(from.flatten().map(moved));
                 }
-                Holder::Hold { hold, part, rank } => {
+                BookingHolder::Hold { hold, part, rank } => {
                     self.state.edit_hold(hold, |hold| {
                         hold.parts[usize::from(part)].0.seats[rank as usize] = *to;
                         hold.cleared.remove(&part);
                     });
                     self.events.push(Event::HoldMoved { hold, part, rank, to: *to });
                 }
-                Holder::Maintenance => {}
+                BookingHolder::Maintenance => {}
             }
         }
     }
@@ -316,7 +316,7 @@ impl Step<'_> {
             array: new.array.map(|_| Member { first: id, edited: false }),
             after,
             ready: None,
-            deal: Deal::Queue(terms),
+            deal: JobTerms::Queue(terms),
             outlook: Default::default(),
             parts: vec![Part::waiting(request, not_before)],
             verdict: None,

@@ -4,14 +4,14 @@ use super::Step;
 use super::grow::size;
 use super::replan::{Effort, broken_by};
 use super::settle::Settlement;
-use crate::calendar::Holder;
+use crate::calendar::BookingHolder;
 use crate::event::Event;
 use crate::input::Threshold;
 use crate::job::{
-    Booked, Ended, Extra, Job, Next, Outcome, Part, Phase, Plan, Stop, StopReason, Stoppage, Task,
+    Booked, Extra, Job, JobEnd, Next, Outcome, Part, Phase, Plan, Stop, StopReason, Stoppage, Task,
     TaskId,
 };
-use crate::output::{Effect, News, Reply};
+use crate::output::{Effect, Notification, Reply};
 use crate::units::{JobId, Name, Span, Time};
 
 /// How long after its lease has lapsed a node may be reported as lost: executors look every second
@@ -119,7 +119,7 @@ impl Step<'_> {
             return self.start_promise(id, index);
         }
         let attempt = part.attempt + 1;
-        let holder = Holder::Job { job: id, part: index, attempt, rank: 0 };
+        let holder = BookingHolder::Job { job: id, part: index, attempt, rank: 0 };
         let why = "its start passed while the scheduler was down";
         self.relocate(holder, Effort::Whatever { why });
     }
@@ -153,7 +153,7 @@ impl Step<'_> {
             let attempt = task.attempt;
             self.events.push(Event::Running { job: job.id, part: task.part, attempt });
             let (user, job) = (job.user, job.id);
-            self.effects.push(Effect::Notify { user, job, news: News::Started });
+            self.effects.push(Effect::Notify { user, job, news: Notification::Started });
         }
         Reply::Done
     }
@@ -250,13 +250,13 @@ impl Step<'_> {
         let Some((job, index)) = self.reported(task) else { return self.ignore(task) };
         let Threshold::GpusIdle = threshold;
         let opted_in = match &job.deal {
-            crate::job::Deal::Promise(p) => p.release_when_idle,
-            crate::job::Deal::Queue(q) => q.release_when_idle,
+            crate::job::JobTerms::Promise(p) => p.release_when_idle,
+            crate::job::JobTerms::Queue(q) => q.release_when_idle,
         };
         let released = opted_in && job.parts[index].stop().is_none();
         self.events.push(Event::IdleReported { job: job.id, released });
         let (user, id) = (job.user, job.id);
-        self.effects.push(Effect::Notify { user, job: id, news: News::Idle });
+        self.effects.push(Effect::Notify { user, job: id, news: Notification::Idle });
         if released {
             self.stop_part(id, index, StopReason::Released);
             self.finish_if_quiet(id, index);
@@ -415,12 +415,12 @@ impl Step<'_> {
         let told = (at != now).then_some(at);
         self.events.push(Event::Ended { job: id, outcome: outcome.clone(), at: told });
         let broken = matches!(outcome, Outcome::Broken { .. });
-        let news = if broken { News::Broken } else { News::Ended };
+        let news = if broken { Notification::Broken } else { Notification::Ended };
         self.effects.push(Effect::Notify { user: job.user, job: id, news });
         self.over.push(id);
         self.state.edit(id, |job| {
             job.verdict = None;
-            job.ended = Some(Ended { at, outcome });
+            job.ended = Some(JobEnd { at, outcome });
         });
     }
 
@@ -464,7 +464,7 @@ impl Step<'_> {
         self.close_run(id, index, Settlement::Used, Phase::waiting(now));
         self.events.push(Event::Requeued { job: id, not_before: now });
         if let Some(user) = self.job(id).map(|job| job.user) {
-            self.effects.push(Effect::Notify { user, job: id, news: News::Preempted });
+            self.effects.push(Effect::Notify { user, job: id, news: Notification::Preempted });
         }
     }
 

@@ -11,16 +11,16 @@ use std::sync::Arc;
 
 use super::State;
 use crate::bid::Request;
-use crate::calendar::{Holder, Layer, Seat};
-use crate::job::{Deal, Hold, Job, Part, Plan, Task, each_of};
+use crate::calendar::{BookingHolder, Layer, Seat};
+use crate::job::{Hold, Job, JobTerms, Part, Plan, Task, each_of};
 use crate::resources::PerResource;
 use crate::timer::{Timer, timers_of, timers_of_hold};
 use crate::units::{GroupId, HoldId, JobId, Name, Time, UserId};
 
 /// A booking on the calendar that a job or a hold gives rise to.
 #[derive(Clone, Copy, PartialEq)]
-struct Taken<'a> {
-    holder: Holder,
+struct BookedTime<'a> {
+    holder: BookingHolder,
     seat: Seat,
     layer: Layer,
     from: Time,
@@ -39,34 +39,34 @@ struct Stretch<'a> {
 }
 
 /// What stands in the books.
-trait Entry {
+trait BookEntry {
     fn owner(&self) -> (UserId, GroupId);
     /// The bookings, by holder.
-    fn bookings(&self) -> impl Iterator<Item = Taken<'_>>;
+    fn bookings(&self) -> impl Iterator<Item = BookedTime<'_>>;
     /// What counts in prices and under the cap of the owner's level.
     fn promised(&self) -> impl Iterator<Item = Stretch<'_>>;
     /// What counts under the quotas of the owner and his group.
     fn held(&self) -> impl Iterator<Item = Stretch<'_>>;
 }
 
-impl Entry for Job {
+impl BookEntry for Job {
     fn owner(&self) -> (UserId, GroupId) {
         (self.user, self.group)
     }
 
     /// Of each part: those of its run, of its growth, and of where it goes on.
-    fn bookings(&self) -> impl Iterator<Item = Taken<'_>> {
+    fn bookings(&self) -> impl Iterator<Item = BookedTime<'_>> {
         self.parts.iter().enumerate().flat_map(move |(index, part)| {
             let holder = move |attempt: u32, rank: u32| {
                 let (job, part) = (self.id, index as u16);
-                Holder::Job { job, part, attempt, rank }
+                BookingHolder::Job { job, part, attempt, rank }
             };
             let run = part.plan().into_iter().flat_map(move |plan| {
                 let seats = (0u32..).zip(&plan.seats);
                 seats.filter_map(move |(rank, seat)| {
                     let (to, layer) = kept_until(part, plan, rank, layer_of(&self.deal))?;
                     let holder = holder(part.attempt_of_plan(), rank);
-                    Some(Taken::of(&part.request, plan, holder, *seat, layer, to))
+                    Some(BookedTime::of(&part.request, plan, holder, *seat, layer, to))
                 })
             });
             let growth = part.run().into_iter().flat_map(move |run| {
@@ -77,14 +77,22 @@ impl Entry for Job {
                         _ => (extra.stop_until.unwrap_or(extra.to), Layer::Soft),
                     };
                     let holder = holder(part.attempt, extra.rank);
-                    let taken = Taken::of(&part.request, &run.plan, holder, extra.seat, layer, to);
-                    Some(Taken { from: extra.since, ..taken })
+                    let taken =
+                        BookedTime::of(&part.request, &run.plan, holder, extra.seat, layer, to);
+                    Some(BookedTime { from: extra.since, ..taken })
                 })
             });
             let next = part.next().into_iter().flat_map(move |plan| {
                 (0u32..).zip(&plan.seats).map(move |(rank, seat)| {
                     let holder = holder(part.attempt + 1, rank);
-                    Taken::of(&part.request, plan, holder, *seat, layer_of(&self.deal), plan.to)
+                    BookedTime::of(
+                        &part.request,
+                        plan,
+                        holder,
+                        *seat,
+                        layer_of(&self.deal),
+                        plan.to,
+                    )
                 })
             });
             run.chain(growth).chain(next).filter(|taken| taken.from < taken.to)
@@ -111,12 +119,12 @@ impl Entry for Job {
     }
 }
 
-impl Entry for Hold {
+impl BookEntry for Hold {
     fn owner(&self) -> (UserId, GroupId) {
         (self.bid.user, self.group)
     }
 
-    fn bookings(&self) -> impl Iterator<Item = Taken<'_>> {
+    fn bookings(&self) -> impl Iterator<Item = BookedTime<'_>> {
         let plans = (0u16..).zip(&self.parts).zip(self.requests());
         plans.flat_map(|((part, (plan, _)), request)| seats_set_aside(self.id, part, request, plan))
     }
@@ -142,23 +150,23 @@ fn kept_until(part: &Part, plan: &Plan, rank: u32, layer: Layer) -> Option<(Time
     }
 }
 
-impl<'a> Taken<'a> {
+impl<'a> BookedTime<'a> {
     fn of(
         request: &'a Request,
         plan: &'a Plan,
-        holder: Holder,
+        holder: BookingHolder,
         seat: Seat,
         layer: Layer,
         to: Time,
-    ) -> Taken<'a> {
+    ) -> BookedTime<'a> {
         let gpus_per_node = plan.gpus_per_node;
-        Taken { holder, seat, layer, from: plan.from, to, request, gpus_per_node }
+        BookedTime { holder, seat, layer, from: plan.from, to, request, gpus_per_node }
     }
 
     fn rank(&self) -> u32 {
         match self.holder {
-            Holder::Job { rank, .. } | Holder::Hold { rank, .. } => rank,
-            Holder::Maintenance => 0,
+            BookingHolder::Job { rank, .. } | BookingHolder::Hold { rank, .. } => rank,
+            BookingHolder::Maintenance => 0,
         }
     }
 }
@@ -175,17 +183,17 @@ fn seats_set_aside<'a>(
     part: u16,
     request: &'a Request,
     plan: &'a Plan,
-) -> impl Iterator<Item = Taken<'a>> {
+) -> impl Iterator<Item = BookedTime<'a>> {
     (0u32..).zip(&plan.seats).map(move |(rank, seat)| {
-        let holder = Holder::Hold { hold, part, rank };
-        Taken::of(request, plan, holder, *seat, Layer::Firm, plan.to)
+        let holder = BookingHolder::Hold { hold, part, rank };
+        BookedTime::of(request, plan, holder, *seat, Layer::Firm, plan.to)
     })
 }
 
 /// How firmly a deal's seats are booked.
-pub(crate) fn layer_of(deal: &Deal) -> Layer {
+pub(crate) fn layer_of(deal: &JobTerms) -> Layer {
     match deal {
-        Deal::Queue(terms) if terms.preemptible => Layer::Soft,
+        JobTerms::Queue(terms) if terms.preemptible => Layer::Soft,
         _ => Layer::Firm,
     }
 }
@@ -319,7 +327,7 @@ impl State {
     }
 
     /// The calendar, its prices, and the caps of levels.
-    fn book<E: Entry>(&mut self, before: Option<&E>, after: Option<&E>) {
+    fn book<E: BookEntry>(&mut self, before: Option<&E>, after: Option<&E>) {
         let Some((user, _)) = before.or(after).map(E::owner) else { return };
         self.book_seats(
             before.into_iter().flat_map(E::bookings),
@@ -329,7 +337,7 @@ impl State {
         self.count_promised(user, before.into_iter().flat_map(E::promised), promised);
     }
 
-    fn count_held<E: Entry>(&mut self, before: Option<&E>, after: Option<&E>) {
+    fn count_held<E: BookEntry>(&mut self, before: Option<&E>, after: Option<&E>) {
         let Some(owner) = before.or(after).map(E::owner) else { return };
         let held = after.into_iter().flat_map(E::held);
         self.hold_units(owner, before.into_iter().flat_map(E::held), held);
@@ -337,15 +345,15 @@ impl State {
 
     fn book_seats<'a>(
         &mut self,
-        before: impl Iterator<Item = Taken<'a>>,
-        after: impl Iterator<Item = Taken<'a>>,
+        before: impl Iterator<Item = BookedTime<'a>>,
+        after: impl Iterator<Item = BookedTime<'a>>,
     ) {
         let (gone, new) = differences(before, after, |a, b| a.holder.cmp(&b.holder));
         for taken in gone {
             self.calendar.unbook(taken.holder, taken.seat.node);
         }
         for taken in new {
-            let Taken { holder, seat, layer, from, to, .. } = taken;
+            let BookedTime { holder, seat, layer, from, to, .. } = taken;
             let each = each_of(taken.request, taken.gpus_per_node, taken.rank());
             self.calendar.book(holder, seat, &each, layer, from, to);
         }

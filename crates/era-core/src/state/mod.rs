@@ -19,7 +19,7 @@ use crate::calendar::{Calendar, Market};
 use crate::cluster::{Cluster, Eligibility, Purpose};
 use crate::estimate::Estimates;
 use crate::estimate::feature::{Features, Subject};
-use crate::estimate::history::Histories;
+use crate::estimate::history::DurationHistories;
 use crate::forecast::Forecast;
 use crate::job::{Hold, Job};
 use crate::ledger::Ledger;
@@ -36,7 +36,7 @@ use crate::starts::Starts;
 use crate::timer::{Timer, timer_of_node};
 use crate::units::{GroupId, HoldId, JobId, Milli, Name, Span, Time, UserId};
 use crate::usage::Usage;
-use crate::waiting::{ArrayBook, Line};
+use crate::waiting::{ArrayBook, WaitingJobs};
 
 /// The version of the core. A journal segment names it: a binary replays segments of its own.
 pub const CORE_VERSION: u32 = 4;
@@ -63,7 +63,7 @@ pub struct State {
     pub(crate) errors: OrdMap<UserId, Milli>,
     pub(crate) estimates: Arc<Estimates>,
     /// What is remembered of past runs.
-    pub(crate) histories: Histories,
+    pub(crate) histories: DurationHistories,
     pub(crate) keys: OrdMap<(UserId, Name), Arc<UsedKey>>,
     pub(crate) next_job: u64,
     pub(crate) next_hold: u64,
@@ -86,7 +86,7 @@ pub struct State {
     /// Used keys, and when they were.
     pub(crate) key_ages: OrdSet<(Time, UserId, Name)>,
     /// Those that stand in the line of their queue.
-    pub(crate) waiting: OrdMap<Name, Line>,
+    pub(crate) waiting: OrdMap<Name, WaitingJobs>,
     /// How many of each queue wait for other jobs.
     pub(crate) held: OrdMap<Name, usize>,
     /// Earliest starts of those in a line that the last pass came too early for.
@@ -146,7 +146,7 @@ struct Image {
     shares: FairShares,
     errors: OrdMap<UserId, Milli>,
     estimates: Arc<Estimates>,
-    histories: Histories,
+    histories: DurationHistories,
     keys: Vec<((UserId, Name), Arc<UsedKey>)>,
     next_job: u64,
     next_hold: u64,
@@ -308,7 +308,7 @@ impl State {
             shares: FairShares::default(),
             errors: OrdMap::new(),
             estimates: Arc::default(),
-            histories: Histories::default(),
+            histories: DurationHistories::default(),
             keys: OrdMap::new(),
             next_job: 1,
             next_hold: 1,
@@ -420,12 +420,12 @@ impl State {
     /// not among them.
     pub fn waiting(&self, queue: &Name) -> impl Iterator<Item = JobId> {
         let line = self.waiting.get(queue);
-        line.into_iter().flat_map(Line::all).map(|place| place.job)
+        line.into_iter().flat_map(WaitingJobs::all).map(|place| place.job)
     }
 
     /// How many jobs wait for their turn in a queue.
     pub fn waiting_in_line(&self, queue: &Name) -> usize {
-        self.waiting.get(queue).map_or(0, Line::len)
+        self.waiting.get(queue).map_or(0, WaitingJobs::len)
     }
 
     /// Whether two states are the same but for the clock and the count of inputs.

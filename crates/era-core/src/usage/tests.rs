@@ -97,27 +97,27 @@ fn hours_and_credits_are_refused_in_the_numbers_people_use() {
 
 #[test]
 fn a_new_period_starts_at_zero_and_refunds_find_their_own() {
-    let mut usage = Usage::new(Period::new(Span(100)).unwrap());
-    let scope = Scope::Group(G);
+    let mut usage = Usage::new(QuotaPeriod::new(Span(100)).unwrap());
+    let scope = QuotaScope::Group(G);
     usage.charge_hours(U, G, Time(99), [7, 0, 0]);
     usage.charge_hours(U, G, Time(100), [5, 0, 0]);
     usage.spend(U, G, Time(100), Money(8));
     usage.refund_hours(U, G, Time(0), [2, 3, 0]);
     usage.unspend(U, G, Time(0), Money(8));
-    assert_eq!(usage.used(scope, Time(50)), Used { unit_ms: [5, 0, 0], micro_credits: 0 });
-    assert_eq!(usage.used(scope, Time(199)), Used { unit_ms: [5, 0, 0], micro_credits: 8 });
-    assert_eq!(usage.used(scope, Time(200)), Used::default());
+    assert_eq!(usage.used(scope, Time(50)), PeriodUsage { unit_ms: [5, 0, 0], micro_credits: 0 });
+    assert_eq!(usage.used(scope, Time(199)), PeriodUsage { unit_ms: [5, 0, 0], micro_credits: 8 });
+    assert_eq!(usage.used(scope, Time(200)), PeriodUsage::default());
     usage.check().unwrap();
 }
 
 #[test]
 fn only_the_current_and_the_previous_period_are_kept() {
-    let mut usage = Usage::new(Period::new(Span(100)).unwrap());
+    let mut usage = Usage::new(QuotaPeriod::new(Span(100)).unwrap());
     for at in [50, 150, 250] {
         usage.charge_hours(U, G, Time(at), [1, 0, 0]);
     }
     usage.forget_before(Time(260));
-    let used = [50, 150, 250].map(|at| usage.used(Scope::User(U), Time(at)).unit_ms[0]);
+    let used = [50, 150, 250].map(|at| usage.used(QuotaScope::User(U), Time(at)).unit_ms[0]);
     assert_eq!(used, [0, 1, 1]);
     usage.forget_before(Time(1000));
     assert_eq!(usage.books.len(), 0, "an empty book is closed");
@@ -128,8 +128,8 @@ fn what_still_lasts_is_released_as_it_was_committed_even_when_its_past_is_forgot
     let mut usage = Usage::default();
     usage.commit(U, G, Time(0), Time(100), [1, 2, 3]).unwrap();
     usage.forget_before(Time(60));
-    assert_eq!(usage.held(Scope::User(U), Time(0), Time(60)), [0; 3]);
-    assert_eq!(usage.held(Scope::User(U), Time(60), Time(61)), [1, 2, 3]);
+    assert_eq!(usage.held(QuotaScope::User(U), Time(0), Time(60)), [0; 3]);
+    assert_eq!(usage.held(QuotaScope::User(U), Time(60), Time(61)), [1, 2, 3]);
     usage.check().unwrap();
     usage.release(U, G, Time(0), Time(100), [1, 2, 3]);
     assert_eq!(usage.books.len(), 0);
@@ -150,10 +150,13 @@ fn another_length_of_period_counts_anew_and_keeps_what_is_held() {
     let mut usage = Usage::default();
     usage.commit(U, G, Time(0), Time(10), [1, 0, 0]).unwrap();
     usage.spend(U, G, Time(0), Money(5));
-    let day = Period::new(Span::from_days(1)).unwrap();
+    let day = QuotaPeriod::new(Span::from_days(1)).unwrap();
     usage.set_period(day);
-    assert_eq!((usage.period(), usage.used(Scope::User(U), Time(0))), (day, Used::default()));
-    assert_eq!(usage.held(Scope::User(U), Time(0), Time(1)), [1, 0, 0]);
+    assert_eq!(
+        (usage.period(), usage.used(QuotaScope::User(U), Time(0))),
+        (day, PeriodUsage::default())
+    );
+    assert_eq!(usage.held(QuotaScope::User(U), Time(0), Time(1)), [1, 0, 0]);
 }
 
 #[test]
@@ -275,7 +278,7 @@ proptest! {
     ) {
         let quota = Quota { hours: [None, Some(limit), None], ..Quota::UNLIMITED };
         let dimension = Dimension::Hours(Resource::Memory);
-        let result = stays_in_period(Scope::User(U), &quota, dimension, used, asked, finer);
+        let result = stays_in_period(QuotaScope::User(U), &quota, dimension, used, asked, finer);
         prop_assert_eq!(result.is_ok(), used + asked <= u128::from(limit) * finer);
         if let Err(Refusal::QuotaPeriod { limit, used, asked, .. }) = result {
             prop_assert!(used + asked > limit);

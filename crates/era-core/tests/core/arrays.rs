@@ -5,7 +5,7 @@ use era_core::input::{ARRAY_MAX, Array, NewJob, Terms};
 use era_core::job::{Outcome, QueueTerms, TaskId};
 use era_core::queue::formula::Formula;
 use era_core::queue::{PolicyRule, Queue};
-use era_core::reason::Reason;
+use era_core::reason::WaitReason;
 use era_core::units::{JobId, Money, NodeId, Span};
 use era_core::{Command, Effect, Event, Refusal, Reply, State};
 
@@ -83,7 +83,7 @@ fn no_more_of_it_run_at_a_time_than_it_says() {
     let mut bed = Bed::new(1);
     bed.hand_in(array(5, Some(2), "gpu=1"));
     assert_eq!(bed.pass_starts(), [1, 2]);
-    let full = Reason::ArrayFull { running: 2 };
+    let full = WaitReason::ArrayFull { running: 2 };
     assert_eq!(bed.reason(JobId(3)), full);
     assert_eq!(full.to_string(), "its array already runs 2 jobs, as many as it may");
     // Others go past it.

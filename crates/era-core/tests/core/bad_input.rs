@@ -9,7 +9,7 @@ use era_core::market::MechanismChoice;
 use era_core::queue::PolicyRule;
 use era_core::queue::formula::Formula;
 use era_core::quote::{menu, price_calendar};
-use era_core::refusal::Scope;
+use era_core::refusal::QuotaScope;
 use era_core::resources::Resources;
 use era_core::units::{GroupId, HoldId, JobId, Money, NodeId, Span, Time, UserId};
 use era_core::{Command, Input, Refusal, Reply, quote, step};
@@ -190,7 +190,7 @@ fn others() -> Vec<(&'static str, Command)> {
             "an unknown group",
             Command::SetQuota {
                 by: Actor::Administrator,
-                scope: Scope::Group(GroupId(9)),
+                scope: QuotaScope::Group(GroupId(9)),
                 quota: Default::default(),
                 reason: None,
             },
@@ -206,7 +206,7 @@ fn others() -> Vec<(&'static str, Command)> {
             "a quota beyond money",
             Command::SetQuota {
                 by: Actor::Administrator,
-                scope: Scope::User(ALICE),
+                scope: QuotaScope::User(ALICE),
                 quota: era_core::quota::Quota {
                     credits: Some(Money(i64::MAX)),
                     ..Default::default()

@@ -3,7 +3,7 @@
 use era_core::explain::Explanation;
 use era_core::input::{AFTER_MAX, Array, NewJob, Terms};
 use era_core::job::{After, Outcome, QueueTerms, TaskId, When};
-use era_core::reason::Reason;
+use era_core::reason::WaitReason;
 use era_core::units::{JobId, Span};
 use era_core::{Command, Event, Refusal, explain};
 
@@ -42,7 +42,7 @@ fn a_job_waits_until_the_one_before_it_has_succeeded() {
     let mut bed = Bed::new(1);
     bed.hand_in(after(&[]));
     let second = bed.hand_in(after(&[ok(1)]));
-    let reason = Reason::After { job: JobId(1), when: When::Ok };
+    let reason = WaitReason::After { job: JobId(1), when: When::Ok };
     assert_eq!(reason.to_string(), "it waits for the success of job 1");
     let told = Explanation::Waiting { position: 0, start: None, reason };
     assert_eq!(explain(&bed.state, second), Ok(told));
@@ -91,7 +91,7 @@ fn it_waits_for_all_that_it_names_and_each_as_asked() {
     assert_eq!(bed.pass_starts(), [1, 2]);
     bed.exit(&[task(2)], 1);
     assert_eq!(bed.pass_starts(), [0u64; 0]);
-    let reason = Reason::After { job: JobId(1), when: When::Ok };
+    let reason = WaitReason::After { job: JobId(1), when: When::Ok };
     assert_eq!(bed.reason(JobId(3)), reason, "success is the stricter wish");
     bed.exit(&[task(1)], 0);
     assert_eq!(bed.pass_starts(), [3]);

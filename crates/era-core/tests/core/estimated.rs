@@ -1,14 +1,14 @@
 //! What is told of a start: only what limits and funds allow.
 
 use era_core::explain::{Estimate, Explanation};
-use era_core::reason::Reason;
+use era_core::reason::WaitReason;
 use era_core::units::{JobId, Money};
 use era_core::{Command, explain};
 
 use crate::bed::{ALICE, BOB, Bed, gang, min};
 use crate::verbs::{for_queue, gpu_quota, queue_terms};
 
-fn told(bed: &Bed, job: JobId) -> (Option<Estimate>, Reason) {
+fn told(bed: &Bed, job: JobId) -> (Option<Estimate>, WaitReason) {
     match explain(&bed.state, job) {
         Ok(Explanation::Waiting { start, reason, .. }) => (start, reason),
         told => panic!("{job} does not wait: {told:?}"),
@@ -27,7 +27,7 @@ fn an_empty_wallet_has_no_start() {
     let next = bed.enqueue(BOB, gang(1, "gpu=8", 60, (0, 1)), false);
     let (start, reason) = told(&bed, poor);
     assert_eq!(start, None);
-    assert!(matches!(reason, Reason::Funds { .. }), "{reason:?}");
+    assert!(matches!(reason, WaitReason::Funds { .. }), "{reason:?}");
     assert_eq!(likely(&bed, next), Some(0), "nobody waits for who cannot start");
 }
 
@@ -37,7 +37,7 @@ fn a_wallet_pays_for_so_many_of_those_that_wait() {
     let jobs: Vec<JobId> =
         (0..3).map(|_| bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), false)).collect();
     bed.done(Command::Withdraw { user: ALICE, amount: bed.wallet(ALICE) });
-    let Reason::Funds { needed, .. } = told(&bed, jobs[0]).1 else { panic!("it has no funds") };
+    let WaitReason::Funds { needed, .. } = told(&bed, jobs[0]).1 else { panic!("it has no funds") };
     let amount = Money(needed.0 * 2);
     bed.done(Command::Grant { user: ALICE, amount });
     let starts: Vec<Option<i64>> = jobs.iter().map(|job| likely(&bed, *job)).collect();
@@ -50,7 +50,7 @@ fn a_wallet_pays_for_no_more_of_those_far_down() {
     let jobs: Vec<JobId> =
         (0..100).map(|_| bed.enqueue(ALICE, gang(1, "gpu=8", 60, (0, 1)), false)).collect();
     bed.done(Command::Withdraw { user: ALICE, amount: bed.wallet(ALICE) });
-    let Reason::Funds { needed, .. } = told(&bed, jobs[0]).1 else { panic!("it has no funds") };
+    let WaitReason::Funds { needed, .. } = told(&bed, jobs[0]).1 else { panic!("it has no funds") };
     for paid in [2, 80] {
         let amount = Money(needed.0 * paid as i64 - bed.wallet(ALICE).0);
         bed.done(Command::Grant { user: ALICE, amount });
@@ -104,7 +104,7 @@ fn the_first_of_a_queue_is_not_behind_anybody_of_it() {
     let long = bed.accept(for_queue(ALICE, gang(1, "gpu=8", 90, (0, 1)), queue_terms("default")));
     bed.pass();
     let (start, reason) = told(&bed, long);
-    assert_eq!(reason, Reason::Behind { ahead: 0 });
+    assert_eq!(reason, WaitReason::Behind { ahead: 0 });
     let said = reason.to_string();
     assert_eq!(said, "it would delay a promise, or a job that another queue serves first");
     assert_eq!(start.map(|start| start.likely), Some(min(120)));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use era_core::estimate::{Estimates, Ratio};
 use era_core::explain::{Estimate, Explanation};
 use era_core::quota::Quota;
-use era_core::reason::Reason;
+use era_core::reason::WaitReason;
 use era_core::resources::Resource;
 use era_core::units::{JobId, Milli, Money, Span};
 use era_core::{Command, Refusal, explain, explain_queue, likely_starts};
@@ -40,9 +40,9 @@ fn a_job_is_promised_then_runs_then_has_ended() {
 fn it_may_not_start_yet() {
     let mut bed = Bed::new(1);
     let job = bed.enqueue(ALICE, gang(1, "gpu=1", 60, (30, 31)), false);
-    assert_eq!(bed.reason(job), Reason::NotBefore { until: min(30) });
+    assert_eq!(bed.reason(job), WaitReason::NotBefore { until: min(30) });
     bed.until(min(30));
-    assert_eq!(bed.reason(job), Reason::NextPass);
+    assert_eq!(bed.reason(job), WaitReason::NextPass);
 }
 
 #[test]
@@ -54,10 +54,10 @@ fn its_queue_runs_as_many_jobs_or_holds_as_many_gpus_as_it_may() {
     bed.enqueue_in(ALICE, "gpus", gang(1, "gpu=2", 60, (0, 1)));
     bed.pass();
     let job = wait(&mut bed, "gpu=1", 60);
-    assert_eq!(bed.reason(job), Reason::QueueFull { running: 1 });
+    assert_eq!(bed.reason(job), WaitReason::QueueFull { running: 1 });
     let job = bed.enqueue_in(ALICE, "gpus", gang(1, "gpu=2", 60, (0, 1)));
     let reason = bed.reason(job);
-    assert_eq!(reason, Reason::QueueGpus { held: 2000, most: 3000 });
+    assert_eq!(reason, WaitReason::QueueGpus { held: 2000, most: 3000 });
     assert_eq!(reason.to_string(), "its queue holds 2 of the 3 GPUs that it may");
 }
 
@@ -66,9 +66,9 @@ fn its_queue_has_used_its_share_and_may_not_borrow() {
     let mut bed = Bed::new(1);
     bed.queue("default", "fifo", |q| (q.share, q.borrows) = (Milli(500), false));
     let job = wait(&mut bed, "gpu=5", 60);
-    assert_eq!(bed.reason(job), Reason::ShareUsed { share: Milli(500) });
+    assert_eq!(bed.reason(job), WaitReason::ShareUsed { share: Milli(500) });
     bed.queue("default", "fifo", |q| q.share = Milli(500));
-    assert_eq!(bed.reason(job), Reason::NextPass, "what others leave is enough");
+    assert_eq!(bed.reason(job), WaitReason::NextPass, "what others leave is enough");
     bed.pass();
     assert_eq!(bed.is(job), "running");
 }
@@ -81,13 +81,13 @@ fn its_owners_quota_or_wallet_does_not_cover_it() {
     bed.pass();
     let job = wait(&mut bed, "gpu=2", 60);
     let reason = bed.reason(job);
-    let Reason::Quota { refusal: Refusal::QuotaConcurrent { held: 3, asked: 2, .. } } = reason
+    let WaitReason::Quota { refusal: Refusal::QuotaConcurrent { held: 3, asked: 2, .. } } = reason
     else {
         panic!("{reason}");
     };
     bed.alice_may(Quota::UNLIMITED);
     bed.done(Command::Withdraw { user: ALICE, amount: bed.wallet(ALICE) });
-    assert_eq!(bed.reason(job), Reason::Funds { balance: Money(0), needed: credits(8) });
+    assert_eq!(bed.reason(job), WaitReason::Funds { balance: Money(0), needed: credits(8) });
 }
 
 #[test]
@@ -98,13 +98,13 @@ fn too_little_is_free_or_not_together() {
     bed.pass();
     let job = wait(&mut bed, "gpu=7", 60);
     let reason = bed.reason(job);
-    assert_eq!(reason, Reason::Short { resource: Resource::Gpu, free: 6000, needed: 7000 });
+    assert_eq!(reason, WaitReason::Short { resource: Resource::Gpu, free: 6000, needed: 7000 });
     assert_eq!(reason.to_string(), "gpu is short: 6 free, it needs 7");
     let job = wait(&mut bed, "gpu=1,cpu=9", 60);
-    let short = Reason::Short { resource: Resource::Cpu, free: 8000, needed: 9000 };
+    let short = WaitReason::Short { resource: Resource::Cpu, free: 8000, needed: 9000 };
     assert_eq!(bed.reason(job), short);
     let job = wait(&mut bed, "gpu=4", 60);
-    assert_eq!(bed.reason(job), Reason::Fragmented, "three and three are free");
+    assert_eq!(bed.reason(job), WaitReason::Fragmented, "three and three are free");
 }
 
 /// What is larger than the cluster waits for nodes to join, and not for what others hold.
@@ -115,14 +115,14 @@ fn what_is_larger_than_the_cluster_is_said_to_be_whatever_is_free() {
     bed.pass();
     let job = bed.enqueue(ALICE, gang(10, "gpu=8", 60, (0, 1)), false);
     let reason = bed.reason(job);
-    assert!(matches!(reason, Reason::NeverFits { .. }), "{reason}");
+    assert!(matches!(reason, WaitReason::NeverFits { .. }), "{reason}");
     assert_eq!(
         reason.to_string(),
         "80 GPUs were asked for, and pool main has 16: ask for fewer; it waits until larger nodes join"
     );
     let nodes = (2..10).map(crate::bed::node).collect();
     bed.send(Command::Join { nodes });
-    assert!(!matches!(bed.reason(job), Reason::NeverFits { .. }));
+    assert!(!matches!(bed.reason(job), WaitReason::NeverFits { .. }));
 }
 
 #[test]
@@ -130,11 +130,11 @@ fn it_would_delay_a_promise_or_a_job_ahead() {
     let mut bed = Bed::new(1);
     bed.promise(gang(1, "gpu=8", 60, (60, 120)));
     let alone = wait(&mut bed, "gpu=8", 61);
-    assert_eq!(bed.reason(alone), Reason::Behind { ahead: 0 });
+    assert_eq!(bed.reason(alone), WaitReason::Behind { ahead: 0 });
     let second = wait(&mut bed, "gpu=4", 70);
-    assert_eq!(bed.reason(second), Reason::Behind { ahead: 1 });
+    assert_eq!(bed.reason(second), WaitReason::Behind { ahead: 1 });
     let fits = wait(&mut bed, "gpu=4", 60);
-    assert_eq!(bed.reason(fits), Reason::NextPass, "the third goes around both");
+    assert_eq!(bed.reason(fits), WaitReason::NextPass, "the third goes around both");
     bed.pass();
     assert_eq!(bed.running(), [fits]);
 }
@@ -147,7 +147,7 @@ fn the_first_of_a_lower_queue_starts_around_what_waits_above() {
     bed.pass();
     wait(&mut bed, "gpu=8", 60);
     let low = bed.enqueue_in(ALICE, "later", gang(1, "gpu=4", 60, (0, 1)));
-    assert_eq!(bed.reason(low), Reason::NextPass);
+    assert_eq!(bed.reason(low), WaitReason::NextPass);
     bed.pass();
     assert_eq!(bed.is(low), "running");
 }
@@ -157,7 +157,7 @@ fn preemptible_work_that_may_run_ahead_of_a_promise_starts_at_the_next_pass() {
     let mut bed = Bed::new(1);
     bed.promise(gang(1, "gpu=8", 60, (60, 120)));
     let job = bed.enqueue(ALICE, gang(1, "gpu=8", 600, (0, 1)), true);
-    assert_eq!(bed.reason(job), Reason::NextPass);
+    assert_eq!(bed.reason(job), WaitReason::NextPass);
     bed.pass();
     assert_eq!(bed.is(job), "running");
 }

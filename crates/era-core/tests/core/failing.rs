@@ -3,7 +3,7 @@
 
 use era_core::bid::{Request, Shape};
 use era_core::job::{Outcome, StopReason, TaskId};
-use era_core::ledger::Reason;
+use era_core::ledger::PostingReason;
 use era_core::market::MarketRules;
 use era_core::settings::Settings;
 use era_core::units::{JobId, Money, NodeId, Span};
@@ -37,7 +37,9 @@ fn node_of(bed: &Bed, job: JobId, rank: usize) -> NodeId {
 
 fn earned(bed: &Bed) -> Money {
     let earned = bed.events.iter().filter_map(|event| match event {
-        Event::Posted { posting, .. } if posting.reason == Reason::Earned => Some(posting.amount.0),
+        Event::Posted { posting, .. } if posting.reason == PostingReason::Earned => {
+            Some(posting.amount.0)
+        }
         _ => None,
     });
     Money(earned.sum())

@@ -11,8 +11,8 @@ use era_core::market::{MarketRules, MechanismChoice};
 use era_core::queue::formula::Formula;
 use era_core::queue::{PolicyRule, Queue};
 use era_core::quota::Quota;
-use era_core::reason::Reason;
-use era_core::refusal::Scope;
+use era_core::reason::WaitReason;
+use era_core::refusal::QuotaScope;
 use era_core::settings::{Backfill, Settings};
 use era_core::units::{GroupId, Milli, Money, Span, UserId};
 use era_core::{Command, Refusal, Reply, quote};
@@ -20,7 +20,7 @@ use era_core::{Command, Refusal, Reply, quote};
 use crate::bed::{ALICE, BOB, Bed, LAB, OTHER_LAB, bid, by, gang, min, name};
 use crate::verbs::{credits, gpu_quota, user};
 
-fn quota(by: Actor, scope: Scope, quota: Quota) -> Command {
+fn quota(by: Actor, scope: QuotaScope, quota: Quota) -> Command {
     Command::SetQuota { by, scope, quota, reason: None }
 }
 
@@ -45,15 +45,15 @@ fn a_group_administrator_divides_the_groups_quota_and_no_other() {
     bed.lab_may(gpu_quota(8));
     bed.bob_joins_the_lab();
     bed.done(Command::PutUser { user: User { group_admin: true, ..user(ALICE, LAB) } });
-    bed.done(quota(by(ALICE), Scope::User(BOB), gpu_quota(2)));
-    bed.done(quota(by(ALICE), Scope::User(ALICE), gpu_quota(6)));
-    let more = bed.refused(quota(by(ALICE), Scope::User(BOB), gpu_quota(3)));
+    bed.done(quota(by(ALICE), QuotaScope::User(BOB), gpu_quota(2)));
+    bed.done(quota(by(ALICE), QuotaScope::User(ALICE), gpu_quota(6)));
+    let more = bed.refused(quota(by(ALICE), QuotaScope::User(BOB), gpu_quota(3)));
     assert!(matches!(more, Refusal::QuotaSum { .. }));
     let denied = |user| Refusal::NotGroupAdmin { user, group: LAB };
-    assert_eq!(bed.refused(quota(by(BOB), Scope::User(BOB), gpu_quota(8))), denied(BOB));
-    assert_eq!(bed.refused(quota(by(ALICE), Scope::Group(LAB), gpu_quota(9))), denied(ALICE));
-    bed.done(quota(Actor::Administrator, Scope::Group(LAB), gpu_quota(9)));
-    let unknown = quota(Actor::Administrator, Scope::User(UserId(9)), gpu_quota(1));
+    assert_eq!(bed.refused(quota(by(BOB), QuotaScope::User(BOB), gpu_quota(8))), denied(BOB));
+    assert_eq!(bed.refused(quota(by(ALICE), QuotaScope::Group(LAB), gpu_quota(9))), denied(ALICE));
+    bed.done(quota(Actor::Administrator, QuotaScope::Group(LAB), gpu_quota(9)));
+    let unknown = quota(Actor::Administrator, QuotaScope::User(UserId(9)), gpu_quota(1));
     assert_eq!(bed.refused(unknown), Refusal::UnknownUser { user: UserId(9) });
 }
 
@@ -65,7 +65,7 @@ fn what_is_held_at_once_stays_within_the_users_and_the_groups_quota() {
     bed.alice_may(gpu_quota(6));
     let never = bed.submit(bid(gang(1, "gpu=7", 60, (0, 600))));
     let own = Refusal::QuotaConcurrent {
-        scope: Scope::User(ALICE),
+        scope: QuotaScope::User(ALICE),
         what: "gpus".into(),
         limit: 6,
         held: 0,
@@ -78,7 +78,7 @@ fn what_is_held_at_once_stays_within_the_users_and_the_groups_quota() {
     assert_eq!(told.start, min(60));
     let his = Bid { user: BOB, ..bid(gang(1, "gpu=3", 60, (0, 60))) };
     let group = Refusal::QuotaConcurrent {
-        scope: Scope::Group(LAB),
+        scope: QuotaScope::Group(LAB),
         what: "gpus".into(),
         limit: 8,
         held: 6,
@@ -132,7 +132,10 @@ fn queue_work_and_growth_stay_within_the_credits_of_a_period() {
     let jobs = [(); 3].map(|()| bed.enqueue(ALICE, gang(1, "gpu=1", 60, (0, 1)), false));
     bed.pass();
     assert_eq!(bed.running(), jobs[..2]);
-    assert!(matches!(bed.reason(jobs[2]), Reason::Quota { refusal: Refusal::QuotaPeriod { .. } }));
+    assert!(matches!(
+        bed.reason(jobs[2]),
+        WaitReason::Quota { refusal: Refusal::QuotaPeriod { .. } }
+    ));
     bed.run(jobs[0]);
     bed.until(min(15));
     bed.finish(jobs[0]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use era_core::accounts::User;
 use era_core::bid::Bid;
-use era_core::cluster::{Domain, DomainKeep, Health, Keep};
+use era_core::cluster::{Domain, DomainKeep, Health, NodeReservation};
 use era_core::input::{NewNode, NodeChange};
 use era_core::job::{Outcome, StopReason};
 use era_core::resources::{Capacity, GPUS_PER_NODE_MAX};
@@ -283,7 +283,7 @@ fn a_domain_is_drawn_at_run_time_and_removed_when_it_is_empty() {
 #[test]
 fn a_domain_keeps_nodes_for_large_or_high_level_jobs() {
     let mut bed = Bed::new(2);
-    let large_or_high = Keep { gpus_min: 8000, level_min: 5 };
+    let large_or_high = NodeReservation { gpus_min: 8000, level_min: 5 };
     let keep = Some(DomainKeep { share: Milli(500), keep: large_or_high });
     bed.done(Command::PutDomain { domain: Domain { name: name("east"), keep } });
     for node in [0, 1] {

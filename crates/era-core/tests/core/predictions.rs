@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use era_core::estimate::feature::Feature;
-use era_core::estimate::forest::{Forest, Split, Tree};
+use era_core::estimate::forest::{DecisionTree, Forest, Split};
 use era_core::estimate::service::ServiceClass;
 use era_core::estimate::{DurationForests, Estimates};
 use era_core::job::StopReason;
@@ -20,7 +20,7 @@ pub(crate) fn stump(feature: Feature, at_most: i64, yes: i64, no: i64) -> Forest
     let split =
         Split { feature: feature as u8, at_most: Fixed::from_int(at_most), yes: -1, no: -2 };
     let leaves = vec![Fixed::from_int(yes), Fixed::from_int(no)];
-    Forest { base: Fixed::ZERO, trees: vec![Tree { splits: vec![split], leaves }] }
+    Forest { base: Fixed::ZERO, trees: vec![DecisionTree { splits: vec![split], leaves }] }
 }
 
 /// Two to the power of this many seconds, whatever is asked.

@@ -3,7 +3,7 @@
 use era_core::input::Threshold;
 use era_core::job::{Outcome, Overrun, StopReason, TaskId};
 use era_core::ledger::Account;
-use era_core::output::News;
+use era_core::output::Notification;
 use era_core::units::{JobId, Span};
 use era_core::{Command, Effect, Event, Reply, outstanding};
 
@@ -19,7 +19,7 @@ fn a_gang_runs_when_its_last_task_has_started_and_its_owner_is_told() {
     assert!(!bed.saw(|e| matches!(e, Event::Running { .. })));
     bed.done(Command::Started { task: second });
     assert!(bed.saw(|e| *e == Event::Running { job, part: 0, attempt: 1 }));
-    let news = Effect::Notify { user: ALICE, job, news: News::Started };
+    let news = Effect::Notify { user: ALICE, job, news: Notification::Started };
     assert_eq!(bed.effects.pop_front(), Some(news));
 }
 
@@ -33,7 +33,7 @@ fn a_gang_has_run_though_its_first_task_is_over_before_its_last_begins() {
     assert!(!bed.saw(|e| matches!(e, Event::Running { .. })));
     bed.done(Command::Started { task: second });
     assert!(bed.saw(|e| *e == Event::Running { job, part: 0, attempt: 1 }));
-    let news = Effect::Notify { user: ALICE, job, news: News::Started };
+    let news = Effect::Notify { user: ALICE, job, news: Notification::Started };
     assert_eq!(bed.effects.pop_front(), Some(news));
 }
 
@@ -222,7 +222,7 @@ fn idle_gpus_are_taken_back_only_from_those_who_opted_in() {
     bed.done(idle(task));
     assert!(bed.saw(|e| *e == Event::IdleReported { job: keeps, released: false }));
     assert_eq!(bed.is(keeps), "running");
-    let news = Effect::Notify { user: ALICE, job: keeps, news: News::Idle };
+    let news = Effect::Notify { user: ALICE, job: keeps, news: Notification::Idle };
     assert_eq!(bed.effects.pop_front(), Some(news));
 
     let wish = bid(gang(1, "gpu=4", 60, (0, 100)));

@@ -5,14 +5,14 @@ use era_core::Command;
 use era_core::accounts::Actor;
 use era_core::queue::Queue;
 use era_core::quota::Quota;
-use era_core::refusal::Scope;
+use era_core::refusal::QuotaScope;
 
 #[test]
 fn queue_work_that_runs_side_by_side_stays_within_the_hours_of_a_period() {
     let mut bed = Bed::new(1);
     // Three GPU-hours; each job may last two.
     let quota = Quota { hours: [None, None, Some(3_000)], ..Quota::default() };
-    let scope = Scope::User(ALICE);
+    let scope = QuotaScope::User(ALICE);
     bed.done(Command::SetQuota { by: Actor::Administrator, scope, quota, reason: None });
     let first = bed.enqueue(ALICE, gang(1, "gpu=1", 120, (0, 1)), false);
     let second = bed.enqueue(ALICE, gang(1, "gpu=1", 120, (0, 1)), false);

@@ -10,7 +10,7 @@ use era_core::input::Terms;
 use era_core::job::{Outcome, Overrun, Plan, TaskId};
 use era_core::ledger::Posting;
 use era_core::offer::CounterOffers;
-use era_core::output::News;
+use era_core::output::Notification;
 use era_core::units::{JobId, Money, Span, Time};
 use era_core::{Command, Effect, Event, Input, Output, Reply, next_wakeup, step};
 
@@ -130,12 +130,12 @@ fn effect(effect: &Effect) -> String {
         Effect::Resize { job, replicas, .. } => format!("→ tell {job} that it has {replicas}"),
         Effect::Notify { user, job, news } => {
             let news = match news {
-                News::Started => "runs",
-                News::Ended => "has ended",
-                News::Broken => "was broken and refunded",
-                News::Replanned => "was planned anew",
-                News::Preempted => "gave way and waits again",
-                News::Idle => "is idle",
+                Notification::Started => "runs",
+                Notification::Ended => "has ended",
+                Notification::Broken => "was broken and refunded",
+                Notification::Replanned => "was planned anew",
+                Notification::Preempted => "gave way and waits again",
+                Notification::Idle => "is idle",
             };
             format!("→ tell {user} that {job} {news}")
         }

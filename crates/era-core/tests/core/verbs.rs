@@ -9,8 +9,8 @@ use era_core::input::{NewJob, Terms};
 use era_core::job::{Outcome, Overrun, QueueTerms, StopReason, TaskId};
 use era_core::queue::Queue;
 use era_core::quota::Quota;
-use era_core::reason::Reason;
-use era_core::refusal::Scope;
+use era_core::reason::WaitReason;
+use era_core::refusal::QuotaScope;
 use era_core::settings::Settings;
 use era_core::units::{GroupId, HoldId, JobId, Money, NodeId, UserId};
 use era_core::{Command, Effect, Event, Refusal, Reply, explain};
@@ -109,7 +109,7 @@ impl Bed {
     /// Sets Alice's quota as the administrator.
     pub fn alice_may(&mut self, quota: Quota) {
         let by = Actor::Administrator;
-        self.done(Command::SetQuota { by, scope: Scope::User(ALICE), quota, reason: None });
+        self.done(Command::SetQuota { by, scope: QuotaScope::User(ALICE), quota, reason: None });
     }
 
     /// Moves Bob into Alice's group.
@@ -153,7 +153,7 @@ impl Bed {
     }
 
     /// Why a job waits.
-    pub fn reason(&self, job: JobId) -> Reason {
+    pub fn reason(&self, job: JobId) -> WaitReason {
         match explain(&self.state, job).unwrap() {
             Explanation::Waiting { reason, .. } => reason,
             other => panic!("{job} does not wait: {other:?}"),

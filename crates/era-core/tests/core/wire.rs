@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use era_core::job::When;
-use era_core::reason::Reason;
+use era_core::reason::WaitReason;
 use era_core::{Command, Effect, Event, Input, Refusal, Reply, State};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -174,11 +174,11 @@ fn no_sentence_has_a_number_of_the_core() {
     for refusal in refusals() {
         let told = refusal.to_string();
         assert!(!has_a_number_of_the_core(&told), "{told}");
-        let told = Reason::Quota { refusal }.to_string();
+        let told = WaitReason::Quota { refusal }.to_string();
         assert!(!has_a_number_of_the_core(&told), "{told}");
     }
     for when in [When::Ok, When::Any] {
-        let told = Reason::After { job: JOB, when }.to_string();
+        let told = WaitReason::After { job: JOB, when }.to_string();
         assert!(!has_a_number_of_the_core(&told), "{told}");
     }
 }

@@ -8,22 +8,22 @@ use era_core::bid::{
     Alternative, Attributes, Bid, Constraints, Request, Shape, Topology, Value, Window,
 };
 use era_core::calendar::Seat;
-use era_core::cluster::{Domain, DomainKeep, Keep, Pool, Rates};
+use era_core::cluster::{Domain, DomainKeep, NodeReservation, Pool, Rates};
 use era_core::estimate::feature::Feature;
 use era_core::estimate::service::ServiceClass;
 use era_core::estimate::{DurationForests, Estimates, Ratio};
 use era_core::forecast::{Curve, Forecast, Series};
 use era_core::input::{Array, NewJob, NewNode, NodeChange, Terms, Threshold};
 use era_core::job::{After, Outcome, Overrun, Plan, QueueTerms, StopReason, TaskId, When};
-use era_core::ledger::{Account, Posting, Reason};
+use era_core::ledger::{Account, Posting, PostingReason};
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::offer::{CounterOffers, Offer, PartQuote, Quote};
-use era_core::output::News;
+use era_core::output::Notification;
 use era_core::queue::fixed::Fixed;
 use era_core::queue::formula::Formula;
 use era_core::queue::{PolicyRule, Queue};
 use era_core::quota::Quota;
-use era_core::refusal::Scope;
+use era_core::refusal::QuotaScope;
 use era_core::resources::Resource;
 use era_core::settings::Settings;
 use era_core::units::{GroupId, HoldId, JobId, Milli, Money, NodeId, Span, Time};
@@ -144,7 +144,7 @@ fn of_the_cluster() -> Vec<Command> {
     new.capacity.devices.insert(name("nic"), 2);
     new.capacity.gpus.truncate(1);
     let capacity = new.capacity.clone();
-    let keep = Keep { gpus_min: 8000, level_min: 3 };
+    let keep = NodeReservation { gpus_min: 8000, level_min: 3 };
     let keep = Some(DomainKeep { share: Milli(250), keep });
     vec![
         Command::Join { nodes: vec![new] },
@@ -201,13 +201,13 @@ fn of_the_house() -> Vec<Command> {
         },
         Command::SetQuota {
             by: Actor::User(ALICE),
-            scope: Scope::User(BOB),
+            scope: QuotaScope::User(BOB),
             quota,
             reason: Some(name("overspent")),
         },
         Command::SetQuota {
             by: Actor::Administrator,
-            scope: Scope::Group(LAB),
+            scope: QuotaScope::Group(LAB),
             quota: Quota::UNLIMITED,
             reason: None,
         },
@@ -269,7 +269,7 @@ pub(crate) fn events() -> Vec<Event> {
         from: Account::Wallet(ALICE),
         to: Account::Escrow(JOB),
         amount: credits(8),
-        reason: Reason::Charge,
+        reason: PostingReason::Charge,
     };
     let until = min(71);
     vec![
@@ -330,9 +330,14 @@ pub(crate) fn effects() -> Vec<Effect> {
     ] {
         effects.push(Effect::Stop { task, node, until, why });
     }
-    for news in
-        [News::Started, News::Ended, News::Broken, News::Replanned, News::Preempted, News::Idle]
-    {
+    for news in [
+        Notification::Started,
+        Notification::Ended,
+        Notification::Broken,
+        Notification::Replanned,
+        Notification::Preempted,
+        Notification::Idle,
+    ] {
         effects.push(Effect::Notify { user: ALICE, job: JOB, news });
     }
     effects
@@ -362,7 +367,7 @@ pub(crate) fn replies() -> Vec<Reply> {
 
 pub(crate) fn refusals() -> Vec<Refusal> {
     let (job, user, group) = (JOB, ALICE, LAB);
-    let scope = Scope::User(ALICE);
+    let scope = QuotaScope::User(ALICE);
     let hour = Span::from_h(1);
     vec![
         Refusal::BadDuration { given: Span(0), most: Span::from_days(366) },

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use era_core::bid::{Bid, Constraints, Request, Shape, Topology, Value, ValueStep, Window};
-use era_core::cluster::{Domain, DomainKeep, Keep, Pool, Rates};
+use era_core::cluster::{Domain, DomainKeep, NodeReservation, Pool, Rates};
 use era_core::forecast::{Curve, Forecast, Series};
 use era_core::input::{NewJob, NewNode, Terms};
 use era_core::job::{Job, Overrun, Part, QueueTerms, TaskId};
@@ -172,7 +172,7 @@ pub fn world() -> impl Strategy<Value = World> {
     let keep = weighted(0.3, (0u32..1000, 0u64..4000, 0u8..3)).prop_map(|keep| {
         keep.map(|(share, gpus_min, level_min)| DomainKeep {
             share: Milli(share),
-            keep: Keep { gpus_min, level_min },
+            keep: NodeReservation { gpus_min, level_min },
         })
     });
     let pools = (pool("a"), pool("b"), any::<bool>(), any::<bool>());

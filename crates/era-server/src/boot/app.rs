@@ -12,14 +12,14 @@ use era_app::auth::Auth;
 use era_app::clock::SystemClock;
 use era_app::feed::Feed;
 use era_app::image_engine::ImageEngine;
-use era_app::lead::{Candidate, LOOK_EVERY, Lead};
-use era_app::reach::Reach;
+use era_app::lead::{LOOK_EVERY, Lead, LeaderCandidate};
+use era_app::reach::EgressPolicy;
 use era_app::replica::Replica;
 use era_app::report::Laboratory;
 use era_app::tend::{Retention, Tuning};
 use era_app::{machine, tend};
-use era_store::files::{Files, Keep};
-use era_store::{Leader, Place, Seat};
+use era_store::files::{Files, KeepFor};
+use era_store::{Leader, LeaseRole, Place};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -27,10 +27,10 @@ use super::BootError;
 use super::assembly::{Answering, Running, Scheduling};
 use super::reserved::Reserved;
 use crate::App;
-use crate::http::{Doors, Serving};
+use crate::http::{RouteSet, Serving};
 
 /// What a server of the application is for.
-pub enum Role {
+pub enum AppRole {
     /// Requests of all kinds but those about files.
     Requests {
         /// Where lines of JSON are taken.
@@ -46,9 +46,9 @@ pub enum Role {
 }
 
 /// How a server of the application is started.
-pub struct Settings {
+pub struct AppOptions {
     /// What it is for.
-    pub role: Role,
+    pub role: AppRole,
     /// Where files are kept: storage that it shares with those who run tasks.
     pub folder: PathBuf,
     /// Where rows are kept.
@@ -60,7 +60,7 @@ pub struct Settings {
     /// How HTTP listens.
     pub serving: Serving,
     /// Where webhooks may go.
-    pub reach: Reach,
+    pub reach: EgressPolicy,
     /// What replays a period without ERA, where there is one.
     pub laboratory: Option<Arc<dyn Laboratory>>,
     /// The program whose commands the laboratory runs: this one.
@@ -72,7 +72,7 @@ pub struct Settings {
 /// Starts a server of the application, once a scheduler has begun a journal; one that keeps files
 /// once no other does. Its addresses are taken first, so that one in use is refused at once, and
 /// nothing is listened to there before it is at work.
-pub async fn start(settings: Settings) -> Result<Running, BootError> {
+pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
     if settings.database.as_folder().is_some() {
         return Err(BootError::NoServer(settings.database));
     }
@@ -82,25 +82,30 @@ pub async fn start(settings: Settings) -> Result<Running, BootError> {
     let reserved = Reserved::take(settings.listen)?;
     let address = reserved.address;
     let (doors, lines, mut tending, keep) = match settings.role {
-        Role::Requests { tcp, tuning } => {
+        AppRole::Requests { tcp, tuning } => {
             if let Some(address) = tcp {
                 settings.serving.check(address)?;
             }
             let lines = tcp.map(Reserved::take).transpose()?;
             // Nothing is removed here.
-            (Doors::AllButFiles, lines, tend::Of::Requests { tuning }, Keep::default())
+            (
+                RouteSet::AllButFiles,
+                lines,
+                tend::UpkeepPart::Requests { tuning },
+                KeepFor::default(),
+            )
         }
-        Role::Files { retention } => {
-            let files = tend::Of::Files { retention, gate: None };
-            (Doors::Files, None, files, retention.of_files())
+        AppRole::Files { retention } => {
+            let files = tend::UpkeepPart::Files { retention, gate: None };
+            (RouteSet::Files, None, files, retention.of_files())
         }
     };
     let clock = Arc::new(SystemClock);
     let database = (&settings.database, settings.replica.as_ref());
     let store = super::open(&settings.folder, database.0, database.1).await?;
     let lead = match doors {
-        Doors::Files => {
-            let candidate = Candidate::at(address, Some(String::new()), clock.clone());
+        RouteSet::Files => {
+            let candidate = LeaderCandidate::at(address, Some(String::new()), clock.clone());
             let mut told = String::new();
             let held = |leader: &Leader| {
                 if told != leader.holder {
@@ -108,11 +113,11 @@ pub async fn start(settings: Settings) -> Result<Running, BootError> {
                     told.clone_from(&leader.holder);
                 }
             };
-            Some(Lead::wait_for(&store.seat(Seat::Files), &candidate, held).await?)
+            Some(Lead::wait_for(&store.seat(LeaseRole::Files), &candidate, held).await?)
         }
-        Doors::All | Doors::AllButFiles => None,
+        RouteSet::All | RouteSet::AllButFiles => None,
     };
-    if let (tend::Of::Files { gate, .. }, Some(lead)) = (&mut tending, &lead) {
+    if let (tend::UpkeepPart::Files { gate, .. }, Some(lead)) = (&mut tending, &lead) {
         *gate = Some(lead.gate());
     }
     let (replica, _) = Replica::start(&store).await?;

@@ -20,12 +20,12 @@ use era_app::feed::Feed;
 use era_app::image_engine::ImageEngine;
 use era_app::lab::Lab;
 use era_app::launch::{Engines, Launcher, Launching};
-use era_app::lead::{Gate, Lead};
-use era_app::reach::Reach;
+use era_app::lead::{Lead, LeaseGate};
+use era_app::reach::EgressPolicy;
 use era_app::replica::Replica;
 use era_app::report::Laboratory;
 use era_app::{Parts, Services, influx, recorder, staging};
-use era_cloud::{Limits, Report};
+use era_cloud::{ExecutorReport, TaskLimits};
 use era_store::files::Files;
 use era_store::{Store, StoreError, answered_within};
 use tokio::sync::mpsc;
@@ -74,7 +74,7 @@ pub(super) enum Scheduling {
 /// What answers requests needs beside a store and a scheduler.
 pub(super) struct Answering {
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) reach: Reach,
+    pub(super) reach: EgressPolicy,
     pub(super) laboratory: Option<Arc<dyn Laboratory>>,
     /// Where simulations and replays are kept, and the program that runs them.
     pub(super) lab: PathBuf,
@@ -129,11 +129,11 @@ pub(super) struct Tasking {
     pub(super) engines: Engines,
     pub(super) files: Files,
     pub(super) folder: PathBuf,
-    pub(super) limits: Limits,
-    pub(super) influx: Option<influx::Address>,
+    pub(super) limits: TaskLimits,
+    pub(super) influx: Option<influx::InfluxAddress>,
     /// Where another server may run them instead: what says that none does. Where the scheduler is
     /// in this very process there is none.
-    pub(super) gate: Option<Gate>,
+    pub(super) gate: Option<LeaseGate>,
 }
 
 impl Tasking {
@@ -143,7 +143,7 @@ impl Tasking {
         store: &Store,
         driver: Handle,
         releases: Releases,
-        reported: mpsc::Receiver<Report>,
+        reported: mpsc::Receiver<ExecutorReport>,
     ) -> Tasks {
         let Tasking { clock, engines, files, folder, limits, influx, gate } = self;
         let (influx, telling) = influx.map(influx::start).unzip();
@@ -177,7 +177,7 @@ impl Tasking {
 
 /// Lets effects through while the seat is surely held: whoever was paused and comes back launches
 /// nothing until it knows that nobody else does.
-fn relayed(mut gate: Gate, mut releases: Releases) -> (JoinHandle<()>, Releases) {
+fn relayed(mut gate: LeaseGate, mut releases: Releases) -> (JoinHandle<()>, Releases) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let relay = tokio::spawn(async move {
         while let Some(released) = releases.recv().await {

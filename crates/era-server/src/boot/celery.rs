@@ -3,23 +3,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use era_app::bus::fence::Taken;
+use era_app::bus::fence::HeldLease;
 use era_app::launch::Engines;
-use era_cloud::celery::names::Address;
-use era_cloud::celery::{self, Celery, CeleryOptions};
+use era_cloud::celery::names::RedisAddress;
+use era_cloud::celery::{self, CeleryExecutor, CeleryOptions};
 use era_cloud::simulated::SimulatedNodes;
 
-use super::{Holder, StartEngines, Starting};
+use super::{StartEngines, Starting, TaskHolder};
 
 /// The file by which a site is known to its workers.
 const SITE: &str = "celery-site";
 
 /// Workers behind this address, and these simulated nodes.
-pub fn at(address: Address, folder: PathBuf, simulated: SimulatedNodes) -> StartEngines {
+pub fn at(address: RedisAddress, folder: PathBuf, simulated: SimulatedNodes) -> StartEngines {
     let (site, behind) = (folder.join(SITE), address.shown());
     let holder = async move {
         let site = celery::site(&site).map_err(|e| e.to_string())?;
-        Ok(Holder::new("celery", &site, format!("the workers behind {behind}")))
+        Ok(TaskHolder::new("celery", &site, format!("the workers behind {behind}")))
     };
     StartEngines {
         holder: Box::pin(holder),
@@ -28,14 +28,15 @@ pub fn at(address: Address, folder: PathBuf, simulated: SimulatedNodes) -> Start
 }
 
 async fn start(
-    address: Address,
+    address: RedisAddress,
     folder: PathBuf,
     simulated: SimulatedNodes,
     Starting { reports, lease, .. }: Starting,
 ) -> Result<Engines, String> {
-    let lead = Taken::new(lease);
+    let lead = HeldLease::new(lease);
     let options = CeleryOptions { address, site: folder.join(SITE), lead };
-    let celery = Celery::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
+    let celery =
+        CeleryExecutor::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
     let simulated = super::executors::asleep(simulated, reports);
     Ok(Engines { local: Arc::new(celery), simulated })
 }

@@ -8,23 +8,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use era_app::clock::SystemClock;
-use era_app::lead::{Candidate, Lead};
+use era_app::lead::{Lead, LeaderCandidate};
 use era_app::replica::Replica;
 use era_app::{influx, launch};
-use era_cloud::Limits;
-use era_store::files::{Files, Keep};
-use era_store::{Place, Seat};
+use era_cloud::TaskLimits;
+use era_store::files::{Files, KeepFor};
+use era_store::{LeaseRole, Place};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::assembly::{Running, Scheduling, Tasking};
-use super::door::{Door, Standing};
+use super::door::{LayerStatus, Standing};
 use super::{BootError, REPORTS_MAX, StartEngines, Starting, listen, local_address};
 use crate::http::Serving;
 
 /// How what runs tasks is started.
-pub struct Settings {
+pub struct CloudOptions {
     /// Where code, data and what jobs leave is kept: storage that it shares with those who keep
     /// files and answer for logs.
     pub folder: PathBuf,
@@ -37,27 +37,30 @@ pub struct Settings {
     /// What ran tasks before and is gone for good, by its id: what it had is lost.
     pub abandon: Option<String>,
     /// What each task may have beside what it asks for.
-    pub limits: Limits,
+    pub limits: TaskLimits,
     /// InfluxDB, where what jobs tell and use goes there as well.
-    pub influx: Option<influx::Address>,
+    pub influx: Option<influx::InfluxAddress>,
 }
 
 /// Starts to run tasks, once no other does and a scheduler has begun a journal.
-pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running<()>, BootError> {
+pub async fn start(
+    settings: CloudOptions,
+    engines: StartEngines,
+) -> Result<Running<()>, BootError> {
     if settings.database.as_folder().is_some() {
         return Err(BootError::NoServer(settings.database));
     }
     settings.serving.check(settings.listen)?;
     let listener = listen(settings.listen)?;
     let address = local_address(&listener, settings.listen)?;
-    let (door, stop) = (Door::new(), CancellationToken::new());
+    let (door, stop) = (LayerStatus::new(), CancellationToken::new());
     let http = tokio::spawn(door.clone().serve(listener, settings.serving, stop.clone()));
     let store = super::open(&settings.folder, &settings.database, None).await?;
     // What stands beside the seat is where tasks are.
     let clock = Arc::new(SystemClock);
-    let candidate = Candidate::at(address, None, clock.clone());
+    let candidate = LeaderCandidate::at(address, None, clock.clone());
     let held = |leader: &era_store::Leader| door.stands_by(&leader.holder);
-    let seat = store.seat(Seat::Cloud);
+    let seat = store.seat(LeaseRole::Cloud);
     let lead = Lead::wait_for(&seat, &candidate, held).await?;
     let (replica, releases) = Replica::start(&store).await?;
     let handle = replica.handle();
@@ -76,7 +79,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running<
         clock,
         engines,
         // Whoever keeps files removes them: nothing is removed here.
-        files: Files::open(&store, Keep::default())?,
+        files: Files::open(&store, KeepFor::default())?,
         folder: settings.folder,
         limits: settings.limits,
         influx: settings.influx,

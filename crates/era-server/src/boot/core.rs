@@ -12,23 +12,23 @@ use std::time::Duration;
 
 use era_app::auth::Auth;
 use era_app::clock::SystemClock;
-use era_app::driver::{Driver, Rules};
+use era_app::driver::{Driver, SegmentRules};
 use era_app::feed::Feed;
 use era_app::image_engine::ImageEngine;
-use era_app::lead::{Candidate, LOOK_EVERY, Lead};
-use era_app::reach::Reach;
+use era_app::lead::{LOOK_EVERY, Lead, LeaderCandidate};
+use era_app::reach::EgressPolicy;
 use era_app::replica::{inbox, link::Contact};
 use era_app::{bus, tend, webhook};
-use era_cloud::celery::names::Address;
+use era_cloud::celery::names::RedisAddress;
 use era_core::State;
-use era_store::files::{Files, Keep};
+use era_store::files::{Files, KeepFor};
 use era_store::journal::Follower;
 use era_store::{Place, Store, StoreError, answered_within};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::assembly::{Answering, Running, Scheduling};
-use super::door::{Door, Standing};
+use super::door::{LayerStatus, Standing};
 use super::{BootError, first, listen, local_address};
 use crate::http::Serving;
 use crate::http::serve::ServeError;
@@ -39,7 +39,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 const STATE_MAX: Duration = Duration::from_secs(120);
 
 /// How a scheduler is started.
-pub struct Settings {
+pub struct CoreOptions {
     /// Where it may keep what it learns.
     pub folder: PathBuf,
     /// Where rows are kept.
@@ -53,11 +53,11 @@ pub struct Settings {
     /// How they reach that, if it is not the address itself.
     pub advertise: Option<String>,
     /// When segments of the journal begin.
-    pub rules: Rules,
+    pub rules: SegmentRules,
     /// Where webhooks may go.
-    pub reach: Reach,
+    pub reach: EgressPolicy,
     /// Redis, where the site shares settings and accepted jobs through one.
-    pub redis: Option<Address>,
+    pub redis: Option<RedisAddress>,
     /// The program whose commands the laboratory runs: this one.
     pub program: PathBuf,
     /// How often it is learned how long jobs take and what they use.
@@ -66,12 +66,12 @@ pub struct Settings {
 
 /// A scheduler that does not lead yet.
 pub struct Scheduler {
-    settings: Settings,
+    settings: CoreOptions,
     store: Store,
     inbox: TcpListener,
     contact: Contact,
-    candidate: Candidate,
-    door: Door,
+    candidate: LeaderCandidate,
+    door: LayerStatus,
     /// Where it says how it stands.
     pub address: SocketAddr,
     http: JoinHandle<Result<(), ServeError>>,
@@ -80,7 +80,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Listens, and opens what is kept, once its database answers. It stands by until [`Scheduler::lead`] comes back.
-    pub async fn open(settings: Settings) -> Result<Scheduler, BootError> {
+    pub async fn open(settings: CoreOptions) -> Result<Scheduler, BootError> {
         if settings.database.as_folder().is_some() {
             return Err(BootError::NoServer(settings.database));
         }
@@ -92,8 +92,8 @@ impl Scheduler {
         let advertised = settings.advertise.clone().unwrap_or_else(|| asked_at.to_string());
         let contact = Contact::new(&advertised)?;
         let clock = Arc::new(SystemClock);
-        let candidate = Candidate::at(asked_at, Some(contact.written()), clock);
-        let (door, stop) = (Door::new(), CancellationToken::new());
+        let candidate = LeaderCandidate::at(asked_at, Some(contact.written()), clock);
+        let (door, stop) = (LayerStatus::new(), CancellationToken::new());
         let serving = settings.serving.clone();
         let http = tokio::spawn(door.clone().serve(listener, serving, stop.clone()));
         let store = super::open(&settings.folder, &settings.database, None).await?;
@@ -133,7 +133,7 @@ impl Scheduler {
             lab: settings.folder.join("lab"),
             program: settings.program,
             // Whoever keeps files removes them: nothing is removed here.
-            files: Files::open(&store, Keep::default())?,
+            files: Files::open(&store, KeepFor::default())?,
             images: ImageEngine::default(),
             engines: None,
         };
@@ -142,7 +142,7 @@ impl Scheduler {
             .map_err(|source| BootError::Listen { address: settings.inbox, source })?;
         let mut beside = JoinSet::new();
         beside.spawn(inbox::serve(listener, handle.clone(), contact, stop.clone()));
-        let tending = vec![tend::Of::Scheduler { learn_every: settings.learn_every }];
+        let tending = vec![tend::UpkeepPart::Scheduler { learn_every: settings.learn_every }];
         beside.spawn(tend::run(app.clone(), tending, stop.clone()));
         let (services, stopped) = (app.clone(), stop.clone());
         beside.spawn(async move { services.auth.keep_fresh(stopped).await });

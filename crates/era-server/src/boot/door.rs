@@ -27,13 +27,13 @@ pub(super) enum Standing {
 
 /// What the door says. A clone shares.
 #[derive(Clone)]
-pub(super) struct Door(Arc<ArcSwap<Standing>>);
+pub(super) struct LayerStatus(Arc<ArcSwap<Standing>>);
 
-impl Door {
+impl LayerStatus {
     /// That of a layer that has not begun.
-    pub(super) fn new() -> Door {
+    pub(super) fn new() -> LayerStatus {
         let leader = "nobody yet".to_owned();
-        Door(Arc::new(ArcSwap::from_pointee(Standing::By { leader })))
+        LayerStatus(Arc::new(ArcSwap::from_pointee(Standing::By { leader })))
     }
 
     /// Says something else from now on.
@@ -68,7 +68,7 @@ impl Door {
 }
 
 /// Whatever else is asked is asked of another server.
-async fn elsewhere(State(door): State<Door>) -> Response {
+async fn elsewhere(State(door): State<LayerStatus>) -> Response {
     match &**door.0.load() {
         Standing::By { leader } => standby(leader),
         Standing::AtWork(_) => {
@@ -83,7 +83,7 @@ fn standby(leader: &str) -> Response {
     Failure::new(StatusCode::SERVICE_UNAVAILABLE, "standby", detail).after(1).into_response()
 }
 
-async fn of_app(State(door): State<Door>, request: Request) -> Response {
+async fn of_app(State(door): State<LayerStatus>, request: Request) -> Response {
     let app = match &**door.0.load() {
         Standing::By { leader } => return standby(leader),
         Standing::AtWork(None) => return health::alive().await.into_response(),

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use era_app::image_engine::ImageEngine;
 use era_app::launch::Engines;
 use era_app::machine;
-use era_cloud::docker::{Address, Docker, DockerOptions, Engine};
-use era_cloud::local::{Local, LocalOptions};
-use era_cloud::simulated::{Simulated, SimulatedNodes};
-use era_cloud::task::Settings;
-use era_cloud::{Executor, Report, Reports, discover};
+use era_cloud::docker::{DockerEngine, DockerExecutor, DockerOptions, EngineAddress};
+use era_cloud::local::{LocalExecutor, LocalOptions};
+use era_cloud::simulated::{SimulatedExecutor, SimulatedNodes};
+use era_cloud::task::SupervisorSettings;
+use era_cloud::{Executor, ExecutorReport, Reports, discover};
 
-use super::{Holder, StartEngines, Starting};
+use super::{StartEngines, Starting, TaskHolder};
 
 /// This machine as the first node, and these simulated ones. The running program is its own
 /// supervisor.
 pub fn here(folder: PathBuf, simulated: SimulatedNodes) -> StartEngines {
     StartEngines {
-        holder: Box::pin(std::future::ready(Ok(Holder::here()))),
+        holder: Box::pin(std::future::ready(Ok(TaskHolder::here()))),
         start: Box::new(move |with| Box::pin(start(folder, simulated, with.reports))),
     }
 }
@@ -28,7 +28,7 @@ pub fn here(folder: PathBuf, simulated: SimulatedNodes) -> StartEngines {
 /// the engine, once it was reached.
 pub fn docker(
     folder: PathBuf,
-    address: Address,
+    address: EngineAddress,
     simulated: SimulatedNodes,
     images: ImageEngine,
 ) -> StartEngines {
@@ -37,8 +37,9 @@ pub fn docker(
         start: Box::new(move |Starting { reports, fence, .. }| {
             Box::pin(async move {
                 let options = DockerOptions { address, data: folder, fence };
-                let docker =
-                    Docker::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
+                let docker = DockerExecutor::start(options, reports.clone())
+                    .await
+                    .map_err(|e| e.to_string())?;
                 images.reached(docker.engine().clone());
                 let simulated = asleep(simulated, reports);
                 Ok(Engines { local: Arc::new(docker), simulated })
@@ -49,12 +50,12 @@ pub fn docker(
 
 /// The engine at an address, by the id that it gave itself: an address may mean another one on
 /// another machine.
-async fn of_engine(address: Address, folder: PathBuf) -> Result<Holder, String> {
-    let engine = Engine::connect_for(&address, &folder).await.map_err(|e| e.to_string())?;
+async fn of_engine(address: EngineAddress, folder: PathBuf) -> Result<TaskHolder, String> {
+    let engine = DockerEngine::connect_for(&address, &folder).await.map_err(|e| e.to_string())?;
     let (kind, what) =
         if engine.is_swarm() { ("swarm", "the Swarm") } else { ("docker", "the Docker engine") };
     let name = engine.id().unwrap_or(machine::id());
-    Ok(Holder::new(kind, name, format!("{what} {} of {}", engine.place(), engine.host())))
+    Ok(TaskHolder::new(kind, name, format!("{what} {} of {}", engine.place(), engine.host())))
 }
 
 /// Simulated nodes, where there are any.
@@ -62,7 +63,7 @@ pub(super) fn asleep(simulated: SimulatedNodes, reports: Reports) -> Option<Arc<
     if simulated.nodes.is_empty() {
         return None;
     }
-    Some(Arc::new(Simulated::start(simulated, reports)))
+    Some(Arc::new(SimulatedExecutor::start(simulated, reports)))
 }
 
 async fn start(
@@ -72,19 +73,19 @@ async fn start(
 ) -> Result<Engines, String> {
     let machine = tokio::task::spawn_blocking(discover::this_machine).await;
     let machine = machine.map_err(|e| e.to_string())?;
-    let settings = Settings {
+    let settings = SupervisorSettings {
         hidden: vec![folder.clone()],
         gpu_uuids: machine.gpus.iter().map(|gpu| gpu.uuid.clone()).collect(),
-        ..Settings::default()
+        ..SupervisorSettings::default()
     };
     let options = LocalOptions::of_this_program(folder.join("shim"), settings)
         .map_err(|e| format!("this program cannot find itself: {e}"))?;
-    let local = Local::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
+    let local = LocalExecutor::start(options, reports.clone()).await.map_err(|e| e.to_string())?;
     for note in local.notes() {
         tracing::warn!("{note}");
     }
     // The channel is empty, and its other end is held by whoever asked for this.
-    let _ = reports.try_send(Report::Node(machine.node));
+    let _ = reports.try_send(ExecutorReport::Node(machine.node));
     let simulated = asleep(simulated, reports);
     Ok(Engines { local: Arc::new(local), simulated })
 }

@@ -9,23 +9,23 @@ use super::BootError;
 
 /// What has tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct TaskHolder {
     /// By what it is told from others: its kind and a name that it keeps.
     id: String,
     /// What it is, as users read it.
     place: String,
 }
 
-impl Holder {
+impl TaskHolder {
     /// One of this kind, by a name that no other of the kind has.
-    pub(super) fn new(kind: &str, name: &str, place: String) -> Holder {
+    pub(super) fn new(kind: &str, name: &str, place: String) -> TaskHolder {
         let plain = |c: char| if c.is_ascii_graphic() { c } else { '-' };
-        Holder { id: format!("{kind}:{}", name.chars().map(plain).collect::<String>()), place }
+        TaskHolder { id: format!("{kind}:{}", name.chars().map(plain).collect::<String>()), place }
     }
 
     /// The processes of this machine.
-    pub(super) fn here() -> Holder {
-        Holder::new("machine", machine::id(), format!("the machine {}", machine::name()))
+    pub(super) fn here() -> TaskHolder {
+        TaskHolder::new("machine", machine::id(), format!("the machine {}", machine::name()))
     }
 
     /// As the database has it: what may be long is cut.
@@ -34,9 +34,9 @@ impl Holder {
     }
 
     /// What the database has; `None` where nobody ever ran a task.
-    fn read(text: &str) -> Option<Holder> {
+    fn read(text: &str) -> Option<TaskHolder> {
         let (id, place) = text.split_once(' ')?;
-        Some(Holder { id: id.to_owned(), place: place.to_owned() })
+        Some(TaskHolder { id: id.to_owned(), place: place.to_owned() })
     }
 
     /// Writes down that tasks are here from now on, or says where so many of them still are. Those
@@ -47,9 +47,9 @@ impl Holder {
         tasks: usize,
         gone: Option<&str>,
     ) -> Result<(), BootError> {
-        match Holder::read(&seat.leader().await?.contact) {
+        match TaskHolder::read(&seat.leader().await?.contact) {
             Some(there) if there.id != self.id && tasks > 0 && gone != Some(&there.id) => {
-                let (here, Holder { id, place }) = (self.place.clone(), there);
+                let (here, TaskHolder { id, place }) = (self.place.clone(), there);
                 Err(BootError::Elsewhere { tasks, place, here, id })
             }
             _ => Ok(seat.tell(&self.written()).await?),
@@ -61,7 +61,7 @@ impl Holder {
 mod tests {
     use std::time::Duration;
 
-    use era_store::{Seat, Store};
+    use era_store::{LeaseRole, Store};
 
     use super::*;
 
@@ -69,11 +69,11 @@ mod tests {
     async fn tasks_that_run_elsewhere_are_not_taken_for_lost_unless_that_is_said() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).await.unwrap();
-        let seat = store.seat(Seat::Cloud);
+        let seat = store.seat(LeaseRole::Cloud);
         let span = Duration::from_secs(60);
         assert_eq!(seat.acquire_with("a", None, span).await.unwrap(), None);
-        let [first, other] =
-            ["1", "2"].map(|name| Holder::new("machine", name, format!("the machine node-{name}")));
+        let [first, other] = ["1", "2"]
+            .map(|name| TaskHolder::new("machine", name, format!("the machine node-{name}")));
         first.settle(&seat, 3, None).await.unwrap();
         first.settle(&seat, 3, None).await.unwrap();
         let refused = other.settle(&seat, 3, None).await.unwrap_err().to_string();
@@ -86,7 +86,7 @@ mod tests {
         // Once nothing runs, or it is said that what ran is gone, they may be elsewhere.
         other.settle(&seat, 0, None).await.unwrap();
         first.settle(&seat, 3, Some("machine:2")).await.unwrap();
-        assert_eq!(Holder::read(&seat.leader().await.unwrap().contact), Some(first));
-        assert_ne!(Holder::here().id, "machine:");
+        assert_eq!(TaskHolder::read(&seat.leader().await.unwrap().contact), Some(first));
+        assert_ne!(TaskHolder::here().id, "machine:");
     }
 }

@@ -28,17 +28,17 @@ use std::time::Duration;
 
 use era_app::auth::{AccountError, Auth};
 use era_app::clock::SystemClock;
-use era_app::driver::{Driver, Handle, Rules, Unanswered};
+use era_app::driver::{Driver, Handle, SegmentRules, Unanswered};
 use era_app::feed::{Feed, UNSEEN_MAX};
 use era_app::image_engine::ImageEngine;
 use era_app::launch::Engines;
 use era_app::lead::{self, Lead, LeadError};
-use era_app::reach::Reach;
+use era_app::reach::EgressPolicy;
 use era_app::report::Laboratory;
 use era_app::tend::{Retention, Tuning};
 use era_app::{bus, influx, tend, webhook};
-use era_cloud::celery::names::Address;
-use era_cloud::{Limits, Reports};
+use era_cloud::celery::names::RedisAddress;
+use era_cloud::{Reports, TaskLimits};
 use era_core::State;
 use era_core::units::Span;
 use era_store::files::Files;
@@ -49,9 +49,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::assembly::Running;
 use self::assembly::{Answering, Scheduling, Tasking};
-pub use self::holder::Holder;
+pub use self::holder::TaskHolder;
 use crate::http::serve::{ServeError, serve_routes};
-use crate::http::{self, Doors, Serving};
+use crate::http::{self, RouteSet, Serving};
 use crate::{App, tcp};
 
 /// How long it is until a database that could not be opened is tried again.
@@ -62,7 +62,7 @@ const FIRST_NODE: Duration = Duration::from_millis(500);
 const REPORTS_MAX: usize = 4096;
 
 /// How a server is started.
-pub struct Settings {
+pub struct ServerOptions {
     /// Where everything is kept.
     pub folder: PathBuf,
     /// Where rows are kept, if not in SQLite files of that folder.
@@ -76,15 +76,15 @@ pub struct Settings {
     /// How HTTP listens.
     pub serving: Serving,
     /// When segments of the journal begin.
-    pub rules: Rules,
+    pub rules: SegmentRules,
     /// Where webhooks may go.
-    pub reach: Reach,
+    pub reach: EgressPolicy,
     /// What replays a period without ERA, where there is one.
     pub laboratory: Option<Arc<dyn Laboratory>>,
     /// Redis, where the site shares settings and accepted jobs through one.
-    pub redis: Option<Address>,
+    pub redis: Option<RedisAddress>,
     /// InfluxDB, where what jobs tell and use goes there as well.
-    pub influx: Option<influx::Address>,
+    pub influx: Option<influx::InfluxAddress>,
     /// The program whose commands the laboratory runs: this one.
     pub program: PathBuf,
     /// How often, and for what, a better policy is searched.
@@ -96,7 +96,7 @@ pub struct Settings {
     /// How long what jobs leave is kept.
     pub retention: Retention,
     /// What each task may have beside what it asks for.
-    pub limits: Limits,
+    pub limits: TaskLimits,
     /// Whether only one account may be used, since the jobs of all would run as one user.
     pub one_account: bool,
 }
@@ -107,7 +107,7 @@ type Begun<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
 /// What starts the executors.
 pub struct StartEngines {
     /// Says where tasks will be, before anything is started.
-    holder: Begun<Holder>,
+    holder: Begun<TaskHolder>,
     /// Starts them, once there is somebody to report to.
     start: Box<dyn FnOnce(Starting) -> Begun<Engines> + Send>,
 }
@@ -186,15 +186,15 @@ async fn lines_at(
     listener: TcpListener,
     address: SocketAddr,
     serving: &Serving,
-) -> Result<tcp::Lines, BootError> {
+) -> Result<tcp::LineListener, BootError> {
     let encryption = serving.encryption().await?.map(|config| config.get_inner().into());
-    let lines = tcp::Lines::new(listener, encryption);
+    let lines = tcp::LineListener::new(listener, encryption);
     lines.map_err(|source| BootError::Listen { address, source })
 }
 
 /// Starts a server. Addresses are taken first, so that a second server on the same folder or
 /// address is refused before it touches anything.
-pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running, BootError> {
+pub async fn start(settings: ServerOptions, engines: StartEngines) -> Result<Running, BootError> {
     settings.serving.check(settings.listen)?;
     let listener = listen(settings.listen)?;
     let lines = match settings.tcp {
@@ -250,7 +250,7 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
     let app = answering.services(&store, handle.clone(), auth, feed)?;
     let stop = CancellationToken::new();
     let address = local_address(&listener, settings.listen)?;
-    let routes = http::service(App(app.clone()), Doors::All);
+    let routes = http::service(App(app.clone()), RouteSet::All);
     let http = tokio::spawn(serve_all(listener, routes, settings.serving, stop.clone()));
     let mut beside = JoinSet::new();
     let tcp = lines.as_ref().map(|lines| lines.address);
@@ -258,9 +258,9 @@ pub async fn start(settings: Settings, engines: StartEngines) -> Result<Running,
         beside.spawn(lines.serve(app.clone(), stop.clone()));
     }
     let tending = vec![
-        tend::Of::Scheduler { learn_every: settings.learn_every },
-        tend::Of::Files { retention: settings.retention, gate: None },
-        tend::Of::Requests { tuning: settings.tuning },
+        tend::UpkeepPart::Scheduler { learn_every: settings.learn_every },
+        tend::UpkeepPart::Files { retention: settings.retention, gate: None },
+        tend::UpkeepPart::Requests { tuning: settings.tuning },
     ];
     beside.spawn(tend::run(app.clone(), tending, stop.clone()));
     beside.spawn(app.lab.clone().work(store.journal(), stop.clone()));

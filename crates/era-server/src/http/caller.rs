@@ -9,12 +9,12 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use era_api::account::Scope;
-use era_app::auth::token::Live;
+use era_app::auth::token::LiveToken;
 use era_app::auth::{Caller, Session};
 use subtle::ConstantTimeEq;
 
 use super::Failure;
-use super::lasting::Lasting;
+use super::lasting::OpenSession;
 use crate::App;
 
 /// The cookie of a session, where all is encrypted.
@@ -41,7 +41,7 @@ fn presented(headers: &HeaderMap) -> Option<(&str, bool)> {
 }
 
 /// A browser's request must show that it comes from our own page.
-fn from_our_page(parts: &Parts, live: &Live) -> Result<(), Failure> {
+fn from_our_page(parts: &Parts, live: &LiveToken) -> Result<(), Failure> {
     let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
     if parts.headers.contains_key(header::UPGRADE) {
         let origin = header("origin").and_then(|origin| origin.split_once("://"));
@@ -104,7 +104,7 @@ impl FromRequestParts<App> for Caller {
         })?;
         // What is opened by this request must not outlast its token.
         if parts.headers.contains_key(header::UPGRADE) {
-            let lasting = Lasting::new(app, &live, parts.extensions.get())?;
+            let lasting = OpenSession::new(app, &live, parts.extensions.get())?;
             parts.extensions.insert(lasting);
         }
         Ok(caller)

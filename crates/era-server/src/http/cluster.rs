@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use era_api::cluster::{Booking, Domain, Node, NodeEdit, NodeFilter, Pool};
+use era_api::cluster::{BookingView, DomainView, NodeEdit, NodeFilter, NodeView, PoolView};
 use era_api::page::NameFilter;
 use era_api::{Page, Timestamp};
 use era_app::nodes;
@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Caller;
-use super::extract::{Body, From, Path, Query};
+use super::extract::{Body, ClientAddr, Path, Query};
 use super::failure::Failure;
 use crate::App;
 
@@ -31,26 +31,26 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Nodes, in the order in which they came, with the jobs that hold each of them and each GPU now.
 #[utoipa::path(
     get, path = "/nodes", tag = "cluster", params(NodeFilter),
-    responses((status = 200, body = Page<Node>))
+    responses((status = 200, body = Page<NodeView>))
 )]
 async fn nodes(
     State(app): State<App>,
     _caller: Caller,
     Query(filter): Query<NodeFilter>,
-) -> Result<Json<Page<Node>>, Failure> {
+) -> Result<Json<Page<NodeView>>, Failure> {
     Ok(Json(nodes::list(&app, filter)?))
 }
 
 #[utoipa::path(
     get, path = "/nodes/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The node's name")),
-    responses((status = 200, body = Node))
+    responses((status = 200, body = NodeView))
 )]
 async fn one_node(
     State(app): State<App>,
     _caller: Caller,
     Path(name): Path<String>,
-) -> Result<Json<Node>, Failure> {
+) -> Result<Json<NodeView>, Failure> {
     Ok(Json(nodes::get(&app, &name)?))
 }
 
@@ -64,7 +64,7 @@ async fn one_node(
 async fn edit_node(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
     Body(edit): Body<NodeEdit>,
 ) -> Result<StatusCode, Failure> {
@@ -87,14 +87,14 @@ struct Stretch {
 #[utoipa::path(
     get, path = "/nodes/{name}/bookings", tag = "cluster",
     params(("name" = String, Path, description = "The node's name"), Stretch),
-    responses((status = 200, body = Vec<Booking>))
+    responses((status = 200, body = Vec<BookingView>))
 )]
 async fn bookings(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
     Query(stretch): Query<Stretch>,
-) -> Result<Json<Vec<Booking>>, Failure> {
+) -> Result<Json<Vec<BookingView>>, Failure> {
     let Stretch { from, to } = stretch;
     Ok(Json(nodes::bookings(&app, &caller, &name, from, to)?))
 }
@@ -102,13 +102,13 @@ async fn bookings(
 /// Pools, by name.
 #[utoipa::path(
     get, path = "/pools", tag = "cluster", params(NameFilter),
-    responses((status = 200, body = Page<Pool>))
+    responses((status = 200, body = Page<PoolView>))
 )]
 async fn pools(
     State(app): State<App>,
     _caller: Caller,
     Query(filter): Query<NameFilter>,
-) -> Result<Json<Page<Pool>>, Failure> {
+) -> Result<Json<Page<PoolView>>, Failure> {
     Ok(Json(nodes::pools(&app, filter)?))
 }
 
@@ -116,15 +116,15 @@ async fn pools(
 #[utoipa::path(
     put, path = "/pools/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The pool's name")),
-    request_body = Pool,
+    request_body = PoolView,
     responses((status = 204))
 )]
 async fn put_pool(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
-    Body(pool): Body<Pool>,
+    Body(pool): Body<PoolView>,
 ) -> Result<StatusCode, Failure> {
     nodes::put_pool(&app, &caller, from.0, &name, pool).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -133,13 +133,13 @@ async fn put_pool(
 /// Domains, by name.
 #[utoipa::path(
     get, path = "/domains", tag = "cluster", params(NameFilter),
-    responses((status = 200, body = Page<Domain>))
+    responses((status = 200, body = Page<DomainView>))
 )]
 async fn domains(
     State(app): State<App>,
     _caller: Caller,
     Query(filter): Query<NameFilter>,
-) -> Result<Json<Page<Domain>>, Failure> {
+) -> Result<Json<Page<DomainView>>, Failure> {
     Ok(Json(nodes::domains(&app, filter)?))
 }
 
@@ -147,15 +147,15 @@ async fn domains(
 #[utoipa::path(
     put, path = "/domains/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The domain's name")),
-    request_body = Domain,
+    request_body = DomainView,
     responses((status = 204))
 )]
 async fn put_domain(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
-    Body(domain): Body<Domain>,
+    Body(domain): Body<DomainView>,
 ) -> Result<StatusCode, Failure> {
     nodes::put_domain(&app, &caller, from.0, &name, domain).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -170,7 +170,7 @@ async fn put_domain(
 async fn remove_domain(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Failure> {
     nodes::remove_domain(&app, &caller, from.0, &name).await?;

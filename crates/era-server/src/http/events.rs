@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::{Extension, Json};
 use era_api::Page;
-use era_api::event::{Event, EventFilter};
+use era_api::event::{EventFilter, EventView};
 use era_app::events;
 use era_app::feed::Message;
 use era_app::seen::event_place;
@@ -21,7 +21,7 @@ use futures_util::{Stream, StreamExt};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::lasting::{Lasting, Stopping};
+use super::lasting::{OpenSession, Stopping};
 use super::{Caller, Failure, Query, Session};
 use crate::App;
 
@@ -34,13 +34,13 @@ pub fn routes() -> OpenApiRouter<App> {
 
 /// Events that the caller may see, oldest first; `cursor` may be the id of any event.
 #[utoipa::path(get, path = "/events", tag = "events", params(EventFilter), responses(
-    (status = 200, body = Page<Event>),
+    (status = 200, body = Page<EventView>),
 ))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(filter): Query<EventFilter>,
-) -> Result<Json<Page<Event>>, Failure> {
+) -> Result<Json<Page<EventView>>, Failure> {
     Ok(Json(events::list(&app, &caller, &filter).await?))
 }
 
@@ -69,7 +69,7 @@ async fn stream(
         value.to_str().ok().filter(|text| text.len() <= 64).and_then(event_place).ok_or_else(bad)
     });
     let listener = events::listen(&app, &caller, last.transpose()?)?;
-    let lasting = Lasting::new(&app, &session.live, stopping.as_deref())?;
+    let lasting = OpenSession::new(&app, &session.live, stopping.as_deref())?;
     let stream = unfold((listener, lasting), |(mut listener, lasting)| async move {
         let message = tokio::select! {
             biased;

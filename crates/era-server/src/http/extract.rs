@@ -159,15 +159,15 @@ fn bad_path(rejection: PathRejection) -> Failure {
 
 /// The address that a request comes from. Behind a proxy it is the proxy's.
 #[derive(Clone, Copy, Debug)]
-pub struct From(pub IpAddr);
+pub struct ClientAddr(pub IpAddr);
 
-impl<S: Send + Sync> FromRequestParts<S> for From {
+impl<S: Send + Sync> FromRequestParts<S> for ClientAddr {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<From, Self::Rejection> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<ClientAddr, Self::Rejection> {
         let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         // Without a connection there is nobody but this process.
         let address = info.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |info| info.0.ip());
-        Ok(From(address.to_canonical()))
+        Ok(ClientAddr(address.to_canonical()))
     }
 }

@@ -17,7 +17,7 @@ pub struct Failure(pub Box<Problem>);
 
 /// What travels with a response, so that the request's id can be written into its body.
 #[derive(Clone)]
-pub(super) struct Told(pub(super) Box<Problem>);
+pub(super) struct FailureBody(pub(super) Box<Problem>);
 
 impl Failure {
     /// With this status, code and sentence.
@@ -97,7 +97,7 @@ impl IntoResponse for Failure {
             let how = HeaderValue::from_static("Bearer realm=\"era\"");
             headers.insert(header::WWW_AUTHENTICATE, how);
         }
-        response.extensions_mut().insert(Told(self.0));
+        response.extensions_mut().insert(FailureBody(self.0));
         response
     }
 }

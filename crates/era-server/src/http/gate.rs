@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// Lets connections in, as long as there are not too many.
 #[derive(Clone, Debug)]
-pub struct Gate<A> {
+pub struct ConnectionGate<A> {
     within: A,
     seats: Arc<Semaphore>,
     idle: Duration,
@@ -23,10 +23,15 @@ pub struct Gate<A> {
     tells: bool,
 }
 
-impl<A> Gate<A> {
+impl<A> ConnectionGate<A> {
     /// Lets at most so many in at a time, and cuts off who neither sends nor receives for so long.
-    pub fn new(within: A, connections_max: usize, idle: Duration, tells: bool) -> Gate<A> {
-        Gate { within, seats: Arc::new(Semaphore::new(connections_max)), idle, tells }
+    pub fn new(
+        within: A,
+        connections_max: usize,
+        idle: Duration,
+        tells: bool,
+    ) -> ConnectionGate<A> {
+        ConnectionGate { within, seats: Arc::new(Semaphore::new(connections_max)), idle, tells }
     }
 }
 
@@ -35,9 +40,9 @@ content-type: application/problem+json\r\ncontent-length: 157\r\n\r\n\
 {\"type\":\"urn:era:too_many_connections\",\"title\":\"too many connections\",\"status\":503,\
 \"detail\":\"too many connections: try again\",\"code\":\"too_many_connections\"}\n";
 
-impl<A, S> Accept<TcpStream, S> for Gate<A>
+impl<A, S> Accept<TcpStream, S> for ConnectionGate<A>
 where
-    A: Accept<Guarded, S> + Clone + Send + 'static,
+    A: Accept<TimedConnection, S> + Clone + Send + 'static,
     A::Future: Send,
     A::Stream: Send,
     A::Service: Send,
@@ -63,23 +68,23 @@ where
             };
             // Answers are small and awaited: they must not wait for more to come.
             stream.set_nodelay(true)?;
-            within.accept(Guarded::new(stream, seat, idle), service).await
+            within.accept(TimedConnection::new(stream, seat, idle), service).await
         })
     }
 }
 
 /// A connection that is cut off when nothing moves for long.
 #[derive(Debug)]
-pub struct Guarded {
+pub struct TimedConnection {
     stream: TcpStream,
     _seat: OwnedSemaphorePermit,
     idle: Duration,
     deadline: Pin<Box<Sleep>>,
 }
 
-impl Guarded {
-    fn new(stream: TcpStream, seat: OwnedSemaphorePermit, idle: Duration) -> Guarded {
-        Guarded { stream, _seat: seat, idle, deadline: Box::pin(sleep(idle)) }
+impl TimedConnection {
+    fn new(stream: TcpStream, seat: OwnedSemaphorePermit, idle: Duration) -> TimedConnection {
+        TimedConnection { stream, _seat: seat, idle, deadline: Box::pin(sleep(idle)) }
     }
 
     /// What moved puts the end off; what did not may have come to it.
@@ -98,7 +103,7 @@ impl Guarded {
     }
 }
 
-impl AsyncRead for Guarded {
+impl AsyncRead for TimedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -109,7 +114,7 @@ impl AsyncRead for Guarded {
     }
 }
 
-impl AsyncWrite for Guarded {
+impl AsyncWrite for TimedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

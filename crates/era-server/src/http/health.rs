@@ -14,7 +14,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Caller, Failure, From};
+use super::{Caller, ClientAddr, Failure};
 use crate::App;
 
 /// Upper bounds of latencies, in seconds.
@@ -70,7 +70,7 @@ async fn ready(State(app): State<App>) -> Result<Json<serde_json::Value>, Failur
     responses((status = 200, body = String, content_type = "text/plain")))]
 async fn measures(
     State(app): State<App>,
-    from: From,
+    from: ClientAddr,
     caller: Result<Caller, Failure>,
 ) -> Result<Response, Failure> {
     if !from.0.is_loopback() {

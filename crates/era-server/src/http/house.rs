@@ -4,7 +4,7 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
-use era_app::feed::House;
+use era_app::feed::ClusterChange;
 
 use crate::App;
 
@@ -20,19 +20,21 @@ pub(super) async fn tell(State(app): State<App>, request: Request, next: Next) -
 }
 
 /// What a change under this path is about.
-fn changed(app: &App, path: &str) -> Option<House> {
+fn changed(app: &App, path: &str) -> Option<ClusterChange> {
     let mut steps = path.strip_prefix(era_api::PREFIX)?.split('/').skip(1);
     let (kind, name) = (steps.next()?, steps.next().unwrap_or_default());
     let directory = app.auth.directory();
     match kind {
-        "data" => Some(House::Data),
-        "lab" => Some(House::Lab),
+        "data" => Some(ClusterChange::Data),
+        "lab" => Some(ClusterChange::Lab),
         "users" => {
             let user = directory.user_named(name);
-            Some(House::Account(user.map(|user| user.id), user.map(|user| user.group)))
+            Some(ClusterChange::Account(user.map(|user| user.id), user.map(|user| user.group)))
         }
-        "groups" => Some(House::Account(None, directory.group_named(name).map(|group| group.id))),
-        "tokens" | "sessions" | "password" => Some(House::Account(None, None)),
+        "groups" => {
+            Some(ClusterChange::Account(None, directory.group_named(name).map(|group| group.id)))
+        }
+        "tokens" | "sessions" | "password" => Some(ClusterChange::Account(None, None)),
         _ => None,
     }
 }

@@ -13,7 +13,7 @@ use era_core::units::{Name, UserId};
 use era_store::accounts::KeyedAnswer;
 use tracing::Instrument;
 
-use super::failure::Told;
+use super::failure::FailureBody;
 use super::{Caller, Failure, extract, jobs};
 use crate::App;
 
@@ -114,7 +114,8 @@ pub(super) async fn remember(
     response: Response,
 ) -> Result<Response, Failure> {
     // These say that nothing was done, and ask to come back.
-    let nothing_done = |Told(told): &Told| matches!(told.code.as_str(), "busy" | "no_leader");
+    let nothing_done =
+        |FailureBody(told): &FailureBody| matches!(told.code.as_str(), "busy" | "no_leader");
     let refused = response.status().is_client_error();
     if refused || response.extensions().get().is_some_and(nothing_done) {
         claimed.free(app).await?;

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, Failure, From};
+use super::{Body, Caller, ClientAddr, Failure};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -26,7 +26,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 async fn build(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Body(new): Body<BuildImage>,
 ) -> Result<Response, Failure> {
     Ok(streamed(image_builds::build(&app, &caller, from.0, new).await?))
@@ -38,7 +38,7 @@ async fn build(
 async fn push(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Body(new): Body<PushImage>,
 ) -> Result<Response, Failure> {
     Ok(streamed(image_builds::push(&app, &caller, from.0, new).await?))

@@ -10,7 +10,7 @@ use era_app::images;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, Failure, From, Path, Query};
+use super::{Body, Caller, ClientAddr, Failure, Path, Query};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -34,7 +34,7 @@ async fn list(
 async fn publish(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Body(new): Body<NewImage>,
 ) -> Result<(StatusCode, Json<Image>), Failure> {
     let image = images::publish(&app, &caller, from.0, new).await?;
@@ -58,7 +58,7 @@ async fn get(
 async fn remove(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Failure> {
     images::remove(&app, &caller, from.0, &name).await?;

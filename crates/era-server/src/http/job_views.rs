@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use era_api::Page;
 use era_api::job::{
-    Explanation, Job, JobCountFilter, JobCounts, JobFilter, JobSummary, TimelineFilter,
+    ExplanationView, JobCountFilter, JobCounts, JobFilter, JobSummary, JobView, TimelineFilter,
     TimelineLine,
 };
 use era_app::jobs::view;
@@ -54,7 +54,7 @@ async fn count(
 
 /// One job with all that is known of it.
 #[utoipa::path(get, path = "/jobs/{id}", tag = "jobs", params(("id" = u64, Path)), responses(
-    (status = 200, body = Job),
+    (status = 200, body = JobView),
     (status = 304, description = "As it was"),
 ))]
 async fn get(
@@ -83,12 +83,12 @@ async fn timeline(
 /// Why a job waits, or when it will run.
 #[utoipa::path(get, path = "/jobs/{id}/explain", tag = "jobs", params(("id" = u64, Path)),
     responses(
-    (status = 200, body = Explanation),
+    (status = 200, body = ExplanationView),
 ))]
 async fn explain(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<u64>,
-) -> Result<Json<Explanation>, Failure> {
+) -> Result<Json<ExplanationView>, Failure> {
     Ok(Json(view::explain(&app, &caller, id).await?))
 }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use era_api::Credits;
-use era_api::job::{Again, Extend, JobChecked, JobEdit, JobSpec, Refund, Submitted};
+use era_api::job::{Extension, JobChecked, JobEdit, JobSpec, Refund, Resubmission, Submitted};
 use era_app::jobs::change;
 use era_app::submit;
 use serde::Deserialize;
@@ -152,14 +152,14 @@ async fn refund(
 #[utoipa::path(
     post, path = "/jobs/{id}/extend", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number")),
-    request_body = Extend,
+    request_body = Extension,
     responses((status = 204))
 )]
 async fn extend(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<u64>,
-    Body(extend): Body<Extend>,
+    Body(extend): Body<Extension>,
 ) -> Result<StatusCode, Failure> {
     change::extend(&app, &caller, id, &extend).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -169,13 +169,13 @@ async fn extend(
 #[utoipa::path(
     get, path = "/jobs/{id}/again", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number")),
-    responses((status = 200, body = Again))
+    responses((status = 200, body = Resubmission))
 )]
 async fn as_again(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<u64>,
-) -> Result<Json<Again>, Failure> {
+) -> Result<Json<Resubmission>, Failure> {
     Ok(Json(change::as_again(&app, &caller, id).await?))
 }
 

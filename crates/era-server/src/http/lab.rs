@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, Failure, From, Path, Query};
+use super::{Body, Caller, ClientAddr, Failure, Path, Query};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -44,7 +44,7 @@ async fn runs(
 async fn start(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Body(asked): Body<LabAsk>,
 ) -> Result<(StatusCode, Json<LabRun>), Failure> {
     let run = lab_runs::start(&app, &caller, from.0, asked).await?;
@@ -70,7 +70,7 @@ async fn run(
 async fn remove(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(id): Path<u64>,
 ) -> Result<StatusCode, Failure> {
     lab_runs::remove(&app, &caller, from.0, id).await?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, close_code};
 use axum::http::StatusCode;
-use era_app::auth::token::Live;
+use era_app::auth::token::LiveToken;
 use era_core::units::UserId;
 use tokio_util::sync::CancellationToken;
 
@@ -32,20 +32,20 @@ fn open() -> MutexGuard<'static, BTreeMap<UserId, u32>> {
 }
 
 /// One of the things that an account has open.
-struct Seat(UserId);
+struct OpenPermit(UserId);
 
-impl Seat {
-    fn take(user: UserId) -> Option<Seat> {
+impl OpenPermit {
+    fn take(user: UserId) -> Option<OpenPermit> {
         let mut open = open();
         let count = open.entry(user).or_default();
         (*count < OPEN_MAX).then(|| {
             *count += 1;
-            Seat(user)
+            OpenPermit(user)
         })
     }
 }
 
-impl Drop for Seat {
+impl Drop for OpenPermit {
     fn drop(&mut self) {
         let mut open = open();
         if let Some(count) = open.get_mut(&self.0) {
@@ -63,25 +63,25 @@ pub struct Stopping(pub CancellationToken);
 
 /// The token behind something that stays open. A clone shares.
 #[derive(Clone)]
-pub struct Lasting {
+pub struct OpenSession {
     app: App,
-    live: Arc<Live>,
+    live: Arc<LiveToken>,
     stopping: Stopping,
-    _seat: Arc<Seat>,
+    _seat: Arc<OpenPermit>,
 }
 
-impl Lasting {
+impl OpenSession {
     pub(super) fn new(
         app: &App,
-        live: &Arc<Live>,
+        live: &Arc<LiveToken>,
         stopping: Option<&Stopping>,
-    ) -> Result<Lasting, Failure> {
-        let seat = Seat::take(live.user).ok_or_else(|| {
+    ) -> Result<OpenSession, Failure> {
+        let seat = OpenPermit::take(live.user).ok_or_else(|| {
             let detail = "this account has too many connections open: close some of them";
             Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_open", detail).after(5)
         })?;
         let stopping = stopping.cloned().unwrap_or_default();
-        Ok(Lasting { app: app.clone(), live: live.clone(), stopping, _seat: Arc::new(seat) })
+        Ok(OpenSession { app: app.clone(), live: live.clone(), stopping, _seat: Arc::new(seat) })
     }
 
     /// Whether the token is still good, its account may still use it, and the server goes on.
@@ -110,7 +110,7 @@ impl Lasting {
 }
 
 /// Comes back when that is over, with the goodbye; never, where there is nothing to look at.
-pub async fn over(lasting: Option<&Lasting>) -> CloseFrame {
+pub async fn over(lasting: Option<&OpenSession>) -> CloseFrame {
     match lasting {
         Some(lasting) => {
             lasting.over().await;
@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn an_account_has_only_so_many_open_and_others_have_theirs() {
         let (ada, ben) = (UserId(4_000_000_001), UserId(4_000_000_002));
-        let seats: Vec<Seat> = (0..OPEN_MAX).filter_map(|_| Seat::take(ada)).collect();
+        let seats: Vec<OpenPermit> = (0..OPEN_MAX).filter_map(|_| OpenPermit::take(ada)).collect();
         assert_eq!(seats.len(), OPEN_MAX as usize);
-        assert!(Seat::take(ada).is_none());
-        assert!(Seat::take(ben).is_some());
+        assert!(OpenPermit::take(ada).is_none());
+        assert!(OpenPermit::take(ben).is_some());
         drop(seats);
-        assert!(Seat::take(ada).is_some());
+        assert!(OpenPermit::take(ada).is_some());
         assert!(!open().contains_key(&ada) && !open().contains_key(&ben));
     }
 }

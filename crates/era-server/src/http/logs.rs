@@ -13,7 +13,7 @@ use era_app::jobs::logs::{self, LogTail, LogText};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::lasting::Lasting;
+use super::lasting::OpenSession;
 use super::watched::{Follower, Gone, room};
 use super::{Caller, Failure, Path, Query};
 use crate::App;
@@ -57,7 +57,7 @@ async fn follow(
     caller: Caller,
     Path(id): Path<u64>,
     Query(filter): Query<LogFilter>,
-    lasting: Option<Extension<Lasting>>,
+    lasting: Option<Extension<OpenSession>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let tail = logs::follow(&app, &caller, id, &filter).await?;

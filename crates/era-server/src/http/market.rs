@@ -4,14 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Timestamp;
-use era_api::market::{FareCalendar, Market, Mechanism, PriceHistory};
+use era_api::market::{FareCalendar, MarketView, MechanismView, PriceHistory};
 use era_app::market;
 use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Caller;
-use super::extract::{Body, From, Path, Query};
+use super::extract::{Body, ClientAddr, Path, Query};
 use super::failure::Failure;
 use crate::App;
 
@@ -27,9 +27,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Prices now, and how many promises were kept.
 #[utoipa::path(
     get, path = "/market", tag = "market",
-    responses((status = 200, body = Market))
+    responses((status = 200, body = MarketView))
 )]
-async fn market(State(app): State<App>, _caller: Caller) -> Result<Json<Market>, Failure> {
+async fn market(State(app): State<App>, _caller: Caller) -> Result<Json<MarketView>, Failure> {
     Ok(Json(market::get(&app).await?))
 }
 
@@ -92,14 +92,14 @@ async fn history(
 /// Sets the rules of the market.
 #[utoipa::path(
     put, path = "/market/mechanism", tag = "market",
-    request_body = Mechanism,
+    request_body = MechanismView,
     responses((status = 204))
 )]
 async fn set_mechanism(
     State(app): State<App>,
     caller: Caller,
-    from: From,
-    Body(rules): Body<Mechanism>,
+    from: ClientAddr,
+    Body(rules): Body<MechanismView>,
 ) -> Result<StatusCode, Failure> {
     market::set_mechanism(&app, &caller, from.0, &rules).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -21,7 +21,7 @@ pub fn routes() -> OpenApiRouter<App> {
 #[derive(Clone, Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
-struct Asked {
+struct MeasuresQuery {
     /// From, rounded down to the hour.
     from: Option<Timestamp>,
     /// Until, rounded up to the hour; now where nothing is said.
@@ -31,25 +31,25 @@ struct Asked {
 }
 
 /// What of the machines is given out, now and over a period.
-#[utoipa::path(get, path = "/utilisation", tag = "cluster", params(Asked), responses(
+#[utoipa::path(get, path = "/utilisation", tag = "cluster", params(MeasuresQuery), responses(
     (status = 200, body = Utilisation),
 ))]
 async fn utilisation(
     State(app): State<App>,
     _caller: Caller,
-    Query(Asked { from, to, .. }): Query<Asked>,
+    Query(MeasuresQuery { from, to, .. }): Query<MeasuresQuery>,
 ) -> Result<Json<Utilisation>, Failure> {
     Ok(Json(measures::utilisation(&app, from, to).await?))
 }
 
 /// The five measures that the platform is judged by, for administrators.
-#[utoipa::path(get, path = "/report", tag = "cluster", params(Asked), responses(
+#[utoipa::path(get, path = "/report", tag = "cluster", params(MeasuresQuery), responses(
     (status = 200, body = Report),
 ))]
 async fn measures(
     State(app): State<App>,
     caller: Caller,
-    Query(Asked { from, to, without }): Query<Asked>,
+    Query(MeasuresQuery { from, to, without }): Query<MeasuresQuery>,
 ) -> Result<Json<Report>, Failure> {
     let without = without.unwrap_or(false);
     Ok(Json(measures::report(&app, &caller, from, to, without).await?))

@@ -11,7 +11,7 @@ use era_app::jobs::metrics::{self, MetricTail};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::lasting::Lasting;
+use super::lasting::OpenSession;
 use super::logs::not_a_socket;
 use super::watched::{Follower, Gone, room};
 use super::{Caller, Failure, Path, Query};
@@ -51,7 +51,7 @@ async fn follow(
     caller: Caller,
     Path(id): Path<u64>,
     Query(filter): Query<MetricFilter>,
-    lasting: Option<Extension<Lasting>>,
+    lasting: Option<Extension<OpenSession>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let tail = metrics::follow(&app, &caller, id, &filter).await?;

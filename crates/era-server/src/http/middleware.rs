@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::Failure;
-use super::failure::Told;
+use super::failure::FailureBody;
 
 /// Names a request in logs and problems.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -107,8 +107,8 @@ async fn as_problem(response: Response, id: &RequestId) -> Response {
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    let mut problem = match parts.extensions.remove::<Told>() {
-        Some(Told(problem)) => problem,
+    let mut problem = match parts.extensions.remove::<FailureBody>() {
+        Some(FailureBody(problem)) => problem,
         None => {
             // Only libraries answer like this; what they say is short, or not told.
             let text = axum::body::to_bytes(body, 1024).await.unwrap_or_default();

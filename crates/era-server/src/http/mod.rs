@@ -46,7 +46,7 @@ mod watched;
 mod webhooks;
 
 pub use era_app::auth::{Caller, Session};
-pub use extract::{Body, From, Path, Query};
+pub use extract::{Body, ClientAddr, Path, Query};
 pub use failure::Failure;
 pub use serve::Serving;
 
@@ -60,7 +60,7 @@ use crate::{App, page};
 
 /// What a server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doors {
+pub enum RouteSet {
     All,
     /// What is about files.
     Files,
@@ -107,15 +107,15 @@ fn all() -> OpenApiRouter<App> {
 }
 
 /// The whole service: routes, and what surrounds them.
-pub fn service(app: App, doors: Doors) -> axum::Router {
+pub fn service(app: App, doors: RouteSet) -> axum::Router {
     // Measures are gathered from the first request on.
     health::recorder();
     let document = all().to_openapi();
     let queries = Arc::new(openapi::with_query(document.clone()));
     let routes = match doors {
-        Doors::All => routes(),
-        Doors::Files => data::routes(),
-        Doors::AllButFiles => but_files(),
+        RouteSet::All => routes(),
+        RouteSet::Files => data::routes(),
+        RouteSet::AllButFiles => but_files(),
     };
     let routes: axum::Router<App> =
         OpenApiRouter::new().nest(era_api::PREFIX, routes).split_for_parts().0;

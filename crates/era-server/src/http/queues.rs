@@ -6,14 +6,14 @@ use axum::http::StatusCode;
 use era_api::Page;
 use era_api::page::{NameFilter, PageAsk};
 use era_api::queue::{
-    Policy, PolicyVersion, Queue, QueueFilter, RollBack, Rule, RuleCheck, RuleChecked, Waiter,
+    Policy, PolicyVersion, QueueFilter, QueueView, RollBack, Rule, RuleCheck, RuleChecked, Waiter,
 };
 use era_app::queues;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Caller;
-use super::extract::{Body, From, Path, Query};
+use super::extract::{Body, ClientAddr, Path, Query};
 use super::failure::Failure;
 use crate::App;
 
@@ -34,13 +34,13 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Queues, in the order of service.
 #[utoipa::path(
     get, path = "/queues", tag = "queues", params(QueueFilter),
-    responses((status = 200, body = Page<Queue>))
+    responses((status = 200, body = Page<QueueView>))
 )]
 async fn queues(
     State(app): State<App>,
     _caller: Caller,
     Query(filter): Query<QueueFilter>,
-) -> Result<Json<Page<Queue>>, Failure> {
+) -> Result<Json<Page<QueueView>>, Failure> {
     Ok(Json(queues::list(&app, filter)?))
 }
 
@@ -48,15 +48,15 @@ async fn queues(
 #[utoipa::path(
     put, path = "/queues/{name}", tag = "queues",
     params(("name" = String, Path, description = "The queue's name")),
-    request_body = Queue,
+    request_body = QueueView,
     responses((status = 204))
 )]
 async fn put_queue(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
-    Body(queue): Body<Queue>,
+    Body(queue): Body<QueueView>,
 ) -> Result<StatusCode, Failure> {
     queues::put(&app, &caller, from.0, &name, queue).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -71,7 +71,7 @@ async fn put_queue(
 async fn remove_queue(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Failure> {
     queues::remove(&app, &caller, from.0, &name).await?;
@@ -116,7 +116,7 @@ async fn policies(
 async fn publish(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
     Body(rule): Body<Rule>,
 ) -> Result<Json<Policy>, Failure> {
@@ -163,7 +163,7 @@ async fn version(
 async fn roll_back(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
     Body(asked): Body<RollBack>,
 ) -> Result<Json<Policy>, Failure> {

@@ -10,7 +10,7 @@ use era_app::secrets;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, Failure, From, Path, Query};
+use super::{Body, Caller, ClientAddr, Failure, Path, Query};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -35,7 +35,7 @@ async fn list(
 async fn set(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
     Body(new): Body<NewSecret>,
 ) -> Result<Json<Secret>, Failure> {
@@ -48,7 +48,7 @@ async fn set(
 async fn remove(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Failure> {
     secrets::remove(&app, &caller, from.0, &name).await?;

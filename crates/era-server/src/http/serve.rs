@@ -10,7 +10,7 @@ use axum_server::accept::DefaultAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::TokioTimer;
 
-use super::gate::Gate;
+use super::gate::ConnectionGate;
 use super::lasting::Stopping;
 
 /// How a server listens.
@@ -118,13 +118,13 @@ pub async fn serve_routes(
     let server = axum_server::from_tcp(listener)?.handle(handle);
     let served = match encryption {
         None => {
-            let gate = Gate::new(DefaultAcceptor, most, idle, true);
+            let gate = ConnectionGate::new(DefaultAcceptor, most, idle, true);
             let mut server = server.acceptor(gate);
             hurry(server.http_builder(), serving.head_time);
             server.serve(service).await
         }
         Some(config) => {
-            let gate = Gate::new(DefaultAcceptor, most, idle, false);
+            let gate = ConnectionGate::new(DefaultAcceptor, most, idle, false);
             let mut server = server.acceptor(RustlsAcceptor::new(config).acceptor(gate));
             hurry(server.http_builder(), serving.head_time);
             server.serve(service).await

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use super::caller::{COOKIE_PLAIN, COOKIE_SECURE};
 use super::serve::Encrypted;
-use super::{Body, Caller, Failure, From, Path, Query, Session};
+use super::{Body, Caller, ClientAddr, Failure, Path, Query, Session};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -31,7 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     responses((status = 201, body = LoggedIn)))]
 async fn log_in(
     State(app): State<App>,
-    from: From,
+    from: ClientAddr,
     encrypted: Option<Extension<Encrypted>>,
     Body(login): Body<Login>,
 ) -> Result<Response, Failure> {
@@ -56,7 +56,7 @@ async fn me(State(app): State<App>, session: Session) -> Json<Me> {
 async fn log_out(
     State(app): State<App>,
     session: Session,
-    from: From,
+    from: ClientAddr,
     encrypted: Option<Extension<Encrypted>>,
 ) -> Result<Response, Failure> {
     sessions::log_out(&app, &session, from.0).await?;
@@ -104,7 +104,7 @@ async fn others_tokens(
 async fn end_others_token(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path((name, id)): Path<(String, String)>,
 ) -> Result<StatusCode, Failure> {
     sessions::end_others_token(&app, &caller, from.0, &name, &id).await?;
@@ -117,7 +117,7 @@ async fn end_others_token(
 async fn make_token(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Body(wanted): Body<NewToken>,
 ) -> Result<(StatusCode, Json<TokenMade>), Failure> {
     let made = sessions::make_token(&app, &caller, from.0, wanted).await?;
@@ -130,7 +130,7 @@ async fn make_token(
 async fn end_token(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Failure> {
     sessions::end_token(&app, &caller, from.0, &id).await?;
@@ -143,7 +143,7 @@ async fn end_token(
 async fn change_password(
     State(app): State<App>,
     session: Session,
-    from: From,
+    from: ClientAddr,
     Body(change): Body<PasswordChange>,
 ) -> Result<StatusCode, Failure> {
     sessions::change_password(&app, &session, from.0, &change).await?;

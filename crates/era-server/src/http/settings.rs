@@ -3,13 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use era_api::settings::Settings;
+use era_api::settings::SettingsView;
 use era_app::settings;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Caller;
-use super::extract::{Body, From};
+use super::extract::{Body, ClientAddr};
 use super::failure::Failure;
 use crate::App;
 
@@ -21,23 +21,23 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// All settings in force.
 #[utoipa::path(
     get, path = "/settings", tag = "settings",
-    responses((status = 200, body = Settings))
+    responses((status = 200, body = SettingsView))
 )]
-async fn settings(State(app): State<App>, _caller: Caller) -> Json<Settings> {
+async fn settings(State(app): State<App>, _caller: Caller) -> Json<SettingsView> {
     Json(settings::get(&app))
 }
 
 /// Changes those that are named.
 #[utoipa::path(
     patch, path = "/settings", tag = "settings",
-    request_body = Settings,
+    request_body = SettingsView,
     responses((status = 204))
 )]
 async fn change(
     State(app): State<App>,
     caller: Caller,
-    from: From,
-    Body(changes): Body<Settings>,
+    from: ClientAddr,
+    Body(changes): Body<SettingsView>,
 ) -> Result<StatusCode, Failure> {
     settings::change(&app, &caller, from.0, changes).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -21,7 +21,7 @@ pub fn routes() -> OpenApiRouter<App> {
 #[derive(Clone, Copy, Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
-struct Period {
+struct SpendingQuery {
     /// From; 30 days ago where nothing is said. Counted in whole hours.
     from: Option<Timestamp>,
     /// Until; now where nothing is said. At most 400 days later.
@@ -32,28 +32,28 @@ struct Period {
 
 /// What an account spent over time, by project.
 #[utoipa::path(get, path = "/wallets/{user}/spending", tag = "wallets",
-    params(("user" = String, Path), Period), responses(
+    params(("user" = String, Path), SpendingQuery), responses(
     (status = 200, body = Spending),
 ))]
 async fn spending(
     State(app): State<App>,
     caller: Caller,
     Path(user): Path<String>,
-    Query(Period { from, to, step_s }): Query<Period>,
+    Query(SpendingQuery { from, to, step_s }): Query<SpendingQuery>,
 ) -> Result<Json<Spending>, Failure> {
     Ok(Json(spending::of_account(&app, &caller, user, from, to, step_s).await?))
 }
 
 /// What the members of a group spent in a period, by project. For those who head it.
 #[utoipa::path(get, path = "/groups/{name}/chargeback", tag = "groups",
-    params(("name" = String, Path), Period), responses(
+    params(("name" = String, Path), SpendingQuery), responses(
     (status = 200, body = Chargeback),
 ))]
 async fn chargeback(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-    Query(Period { from, to, .. }): Query<Period>,
+    Query(SpendingQuery { from, to, .. }): Query<SpendingQuery>,
 ) -> Result<Json<Chargeback>, Failure> {
     Ok(Json(spending::of_group(&app, &caller, name, from, to).await?))
 }

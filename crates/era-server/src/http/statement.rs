@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use era_api::Page;
-use era_api::account::{StatementFilter, StatementLine};
+use era_api::account::{StatementFilter, StatementLineView};
 use era_app::statement;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -18,26 +18,26 @@ pub fn routes() -> OpenApiRouter<App> {
 /// What came into a wallet and went out of it, newest first.
 #[utoipa::path(get, path = "/wallets/{user}/statement", tag = "wallets",
     params(("user" = String, Path), StatementFilter), responses(
-    (status = 200, body = Page<StatementLine>),
+    (status = 200, body = Page<StatementLineView>),
 ))]
 async fn statement(
     State(app): State<App>,
     caller: Caller,
     Path(user): Path<String>,
     Query(filter): Query<StatementFilter>,
-) -> Result<Json<Page<StatementLine>>, Failure> {
+) -> Result<Json<Page<StatementLineView>>, Failure> {
     Ok(Json(statement::of_wallet(&app, &caller, &user, &filter).await?))
 }
 
 /// What a job was charged and got back, line by line, oldest first.
 #[utoipa::path(get, path = "/jobs/{id}/statement", tag = "jobs", params(("id" = u64, Path)),
     responses(
-    (status = 200, body = Vec<StatementLine>),
+    (status = 200, body = Vec<StatementLineView>),
 ))]
 async fn of_job(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<u64>,
-) -> Result<Json<Vec<StatementLine>>, Failure> {
+) -> Result<Json<Vec<StatementLineView>>, Failure> {
     Ok(Json(statement::of_job(&app, &caller, id).await?))
 }

@@ -17,10 +17,10 @@ use tokio::sync::mpsc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::lasting::Lasting;
+use super::lasting::OpenSession;
 use super::logs::not_a_socket;
 use super::watched::{GOODBYE_TIME_MAX, HEARTBEAT, SEND_TIME_MAX, room};
-use super::{Caller, Failure, From, Path, Query};
+use super::{Caller, ClientAddr, Failure, Path, Query};
 use crate::App;
 
 /// Most bytes that are typed in one message: more than is pasted.
@@ -55,10 +55,10 @@ struct TerminalAsk {
 async fn attach(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(id): Path<u64>,
     Query(ask): Query<TerminalAsk>,
-    lasting: Option<Extension<Lasting>>,
+    lasting: Option<Extension<OpenSession>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let job = terminal::may_type(&app, &caller, id).await?;
@@ -75,7 +75,7 @@ async fn attach(
 }
 
 /// Passes on what is typed and shown until either side is gone, or the token is no longer good.
-async fn serve(socket: WebSocket, attached: Attached, lasting: Option<Lasting>) {
+async fn serve(socket: WebSocket, attached: Attached, lasting: Option<OpenSession>) {
     let Attached { typed, shown } = attached;
     let (mut to, mut from) = socket.split();
     let may_stay = async {

@@ -24,15 +24,15 @@ use axum::response::Response;
 use era_app::asks::Asking;
 use era_app::auth::Auth;
 use era_app::clock::SystemClock;
-use era_app::driver::{Driver, Releases, Rules};
+use era_app::driver::{Driver, Releases, SegmentRules};
 use era_app::feed::{Feed, UNSEEN_MAX};
 use era_app::lab::Lab;
-use era_app::reach::Reach;
+use era_app::reach::EgressPolicy;
 use era_app::report::Laboratory;
 use era_core::State;
 use era_store::Store;
 use era_store::accounts::AuditAsk;
-use era_store::files::{Files, Keep};
+use era_store::files::{Files, KeepFor};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -68,7 +68,7 @@ async fn house_with(wishes: Wishes) -> House {
     let fresh = State::default();
     let clock = Arc::new(SystemClock);
     let (driver, releases) =
-        Driver::start(store.journal(), clock, Rules::default(), fresh).await.unwrap();
+        Driver::start(store.journal(), clock, SegmentRules::default(), fresh).await.unwrap();
     let (feed, _) = Feed::start(&store, driver.handle().committed(), UNSEEN_MAX).await.unwrap();
     let auth = Auth::open(&store).await.unwrap();
     let auth = if wishes.one_account { auth.for_one().unwrap() } else { auth };
@@ -76,10 +76,10 @@ async fn house_with(wishes: Wishes) -> House {
     let app = App(Services::new(Parts {
         clock: Arc::new(SystemClock),
         driver: driver.handle(),
-        files: Files::open(&store, Keep::default()).unwrap(),
+        files: Files::open(&store, KeepFor::default()).unwrap(),
         store,
         auth,
-        reach: Reach::Public,
+        reach: EgressPolicy::Public,
         feed,
         asks: Asking::default(),
         laboratory: wishes.laboratory,
@@ -89,7 +89,7 @@ async fn house_with(wishes: Wishes) -> House {
         lab: Lab::open(folder.path().join("lab"), "/bin/false".into(), Arc::new(SystemClock))
             .unwrap(),
     }));
-    let routes = service(app.clone(), super::Doors::All);
+    let routes = service(app.clone(), super::RouteSet::All);
     let password = first.password;
     House { app, routes, password, _driver: driver, _releases: releases, _folder: folder }
 }
@@ -380,7 +380,9 @@ async fn accounts_are_there_after_a_restart_and_the_core_is_told_what_it_misses(
     let store = Store::open(other.path()).await.unwrap();
     let clock = Arc::new(SystemClock);
     let (driver, _releases) =
-        Driver::start(store.journal(), clock, Rules::default(), State::default()).await.unwrap();
+        Driver::start(store.journal(), clock, SegmentRules::default(), State::default())
+            .await
+            .unwrap();
     assert_eq!(reopened.mirror(&driver.handle()).await.unwrap(), 3);
     assert_eq!(driver.handle().snapshot().accounts().users().count(), 2);
 }

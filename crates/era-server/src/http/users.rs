@@ -4,12 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Page;
-use era_api::account::{Grant, NewUser, Quota, User, UserEdit, UserFilter, UserMade, Wallet};
+use era_api::account::{
+    Grant, NewUser, QuotaView, UserEdit, UserFilter, UserMade, UserView, Wallet,
+};
 use era_app::users;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, Failure, From, Path, Query};
+use super::{Body, Caller, ClientAddr, Failure, Path, Query};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -23,12 +25,12 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// Accounts by name: all for administrators, the group's for its administrators, else one's own.
 #[utoipa::path(get, path = "/users", tag = "users", params(UserFilter),
-    responses((status = 200, body = Page<User>)))]
+    responses((status = 200, body = Page<UserView>)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(filter): Query<UserFilter>,
-) -> Result<Json<Page<User>>, Failure> {
+) -> Result<Json<Page<UserView>>, Failure> {
     Ok(Json(users::list(&app, &caller, filter).await?))
 }
 
@@ -38,7 +40,7 @@ async fn list(
 async fn make(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Body(wanted): Body<NewUser>,
 ) -> Result<(StatusCode, Json<UserMade>), Failure> {
     let made = users::make(&app, &caller, from.0, wanted).await?;
@@ -46,12 +48,12 @@ async fn make(
 }
 
 #[utoipa::path(get, path = "/users/{name}", tag = "users", params(("name" = String, Path)),
-    responses((status = 200, body = User)))]
+    responses((status = 200, body = UserView)))]
 async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Result<Json<User>, Failure> {
+) -> Result<Json<UserView>, Failure> {
     Ok(Json(users::get(&app, &caller, &name).await?))
 }
 
@@ -61,7 +63,7 @@ async fn get(
 async fn edit(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
     Body(edit): Body<UserEdit>,
 ) -> Result<Json<UserMade>, Failure> {
@@ -71,14 +73,14 @@ async fn edit(
 /// Set what an account may use. For administrators, and for those of its group, who divide the
 /// group's quota.
 #[utoipa::path(put, path = "/users/{name}/quota", tag = "users", params(("name" = String, Path)),
-    request_body = Quota, responses((status = 200, body = User)))]
+    request_body = QuotaView, responses((status = 200, body = UserView)))]
 async fn set_quota(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
-    Body(wanted): Body<Quota>,
-) -> Result<Json<User>, Failure> {
+    Body(wanted): Body<QuotaView>,
+) -> Result<Json<UserView>, Failure> {
     Ok(Json(users::set_quota(&app, &caller, from.0, &name, wanted).await?))
 }
 
@@ -89,7 +91,7 @@ async fn set_quota(
 async fn give(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(name): Path<String>,
     Body(given): Body<Grant>,
 ) -> Result<(StatusCode, Json<Wallet>), Failure> {

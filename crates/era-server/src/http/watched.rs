@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::Failure;
-use super::lasting::Lasting;
+use super::lasting::OpenSession;
 
 /// Most WebSockets that follow logs or metrics at a time.
 const FOLLOWERS_MAX: usize = 1024;
@@ -42,7 +42,7 @@ pub(super) struct Follower {
     socket: WebSocket,
     heard: Instant,
     pause: Duration,
-    lasting: Option<Lasting>,
+    lasting: Option<OpenSession>,
     _room: SemaphorePermit<'static>,
 }
 
@@ -51,7 +51,7 @@ impl Follower {
     pub(super) fn new(
         socket: WebSocket,
         room: SemaphorePermit<'static>,
-        lasting: Option<Lasting>,
+        lasting: Option<OpenSession>,
     ) -> Follower {
         Follower { socket, heard: Instant::now(), pause: PAUSE_MIN, lasting, _room: room }
     }

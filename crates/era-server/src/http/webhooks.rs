@@ -10,7 +10,7 @@ use era_app::webhook::own;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, Failure, From, Path, Query};
+use super::{Body, Caller, ClientAddr, Failure, Path, Query};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -34,7 +34,7 @@ async fn list(
 async fn make(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Body(wanted): Body<NewWebhook>,
 ) -> Result<(StatusCode, Json<WebhookMade>), Failure> {
     let made = own::make(&app, &caller, from.0, wanted).await?;
@@ -58,7 +58,7 @@ async fn get(
 async fn remove(
     State(app): State<App>,
     caller: Caller,
-    from: From,
+    from: ClientAddr,
     Path(id): Path<u64>,
 ) -> Result<StatusCode, Failure> {
     own::remove(&app, &caller, from.0, id).await?;

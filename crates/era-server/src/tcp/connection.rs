@@ -22,9 +22,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::line::{Line, answer, body, quote, unreadable};
-use super::seats::{SEATS_MAX, Seat, Seats};
-use super::{CONNECTIONS_MAX, LINE_MAX, OUTSTANDING_MAX, Stream};
+use super::line::{RequestLine, answer, body, quote, unreadable};
+use super::seats::{ConnectionPermit, ConnectionPermits, SEATS_MAX};
+use super::{ByteStream, CONNECTIONS_MAX, LINE_MAX, OUTSTANDING_MAX};
 
 /// Bytes that are read at a time.
 const READ: usize = 64 * 1024;
@@ -51,7 +51,7 @@ type Pending = Pin<Box<dyn Future<Output = Vec<u8>> + Send>>;
 /// Why a connection is over.
 #[derive(Debug)]
 #[allow(dead_code)] // told to the log
-pub(super) enum Ended {
+pub(super) enum Closed {
     /// The peer closed it, or the server stops.
     Over,
     /// It never said who it is.
@@ -61,9 +61,9 @@ pub(super) enum Ended {
     Broken(io::Error),
 }
 
-impl From<io::Error> for Ended {
-    fn from(error: io::Error) -> Ended {
-        Ended::Broken(error)
+impl From<io::Error> for Closed {
+    fn from(error: io::Error) -> Closed {
+        Closed::Broken(error)
     }
 }
 
@@ -72,12 +72,12 @@ struct Known {
     token: String,
     caller: Caller,
     looked: Instant,
-    _seat: Seat,
+    _seat: ConnectionPermit,
 }
 
 struct Connection {
     app: Services,
-    seats: Seats,
+    seats: ConnectionPermits,
     known: Option<Known>,
     tries: u32,
     pending: FuturesUnordered<Pending>,
@@ -86,11 +86,11 @@ struct Connection {
 
 /// Serves a connection until it is over.
 pub(super) async fn serve(
-    mut stream: impl Stream,
+    mut stream: impl ByteStream,
     app: Services,
-    seats: Seats,
+    seats: ConnectionPermits,
     stop: CancellationToken,
-) -> Result<(), Ended> {
+) -> Result<(), Closed> {
     let begun = Instant::now();
     let mut heard = begun;
     let mut connection = Connection {
@@ -121,12 +121,12 @@ pub(super) async fn serve(
                         connection.out.extend_from_slice(&line);
                     }
                     write(&mut stream, &mut connection.out).await?;
-                    return Err(Ended::Over);
+                    return Err(Closed::Over);
                 }
                 heard = Instant::now();
             }
             () = tokio::time::sleep(left), if waits => {
-                return Err(if nobody { Ended::Nobody } else { Ended::Over });
+                return Err(if nobody { Closed::Nobody } else { Closed::Over });
             }
             () = stop.cancelled() => {
                 connection.answer_last().await;
@@ -138,21 +138,21 @@ pub(super) async fn serve(
         read.drain(..taken);
         write(&mut stream, &mut connection.out).await?;
         if connection.known.is_none() && connection.tries >= AUTH_TRIES {
-            return Err(Ended::Nobody);
+            return Err(Closed::Nobody);
         }
         if read.len() > LINE_MAX {
             let detail = format!("a line has at most {LINE_MAX} bytes");
             let error = AppError::new(Kind::TooLarge, "line_too_long", detail);
             answer(&mut connection.out, 0, Err::<(), _>(error));
             write(&mut stream, &mut connection.out).await?;
-            return Err(Ended::TooLong);
+            return Err(Closed::TooLong);
         }
         read.reserve(READ);
     }
 }
 
 /// Tells a peer that there is no place for it, and hangs up.
-pub(super) async fn turn_away(mut stream: impl Stream) {
+pub(super) async fn turn_away(mut stream: impl ByteStream) {
     let detail = format!(
         "{CONNECTIONS_MAX} connections are open, as many as there may be: close one, or try again"
     );
@@ -171,7 +171,7 @@ pub(super) async fn turn_away(mut stream: impl Stream) {
     let _ = tokio::time::timeout(TURN_AWAY_TIME, told).await;
 }
 
-async fn write(stream: &mut impl Stream, out: &mut Vec<u8>) -> Result<(), Ended> {
+async fn write(stream: &mut impl ByteStream, out: &mut Vec<u8>) -> Result<(), Closed> {
     if out.is_empty() {
         return Ok(());
     }
@@ -222,7 +222,7 @@ impl Connection {
             let error = AppError::bad_field("line", wrong);
             return answer(&mut self.out, 0, Err::<(), _>(error));
         }
-        let line = match serde_json::from_slice::<Line<'_>>(text) {
+        let line = match serde_json::from_slice::<RequestLine<'_>>(text) {
             Ok(line) => line,
             Err(_) => {
                 let (id, error) = unreadable(text);
@@ -337,14 +337,17 @@ struct Me {
 fn status_now(
     caller: &Caller,
     at: Moment<'_>,
-    line: &Line<'_>,
+    line: &RequestLine<'_>,
 ) -> Result<(u64, Option<JobStatus>), AppError> {
     caller.may(Scope::Read)?;
     let job = body("job", line.job)?;
     Ok((job, status::now(at.snapshot, caller, job)?))
 }
 
-fn submission(caller: &Caller, line: &Line<'_>) -> Result<(JobSpec, Option<Name>), AppError> {
+fn submission(
+    caller: &Caller,
+    line: &RequestLine<'_>,
+) -> Result<(JobSpec, Option<Name>), AppError> {
     let job = body("job", line.job)?;
     let key = line.key.as_deref().map(|key| {
         let bounded = (1..=KEY_MAX).contains(&key.len());

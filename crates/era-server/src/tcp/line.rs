@@ -18,7 +18,7 @@ use crate::reading::json;
 /// A line, before its body is looked at.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Line<'a> {
+pub(super) struct RequestLine<'a> {
     pub(super) id: u64,
     #[serde(borrow)]
     pub(super) op: Cow<'a, str>,
@@ -35,7 +35,7 @@ pub(super) struct Line<'a> {
 /// Writes an answer as one line.
 pub(super) fn answer<T: Serialize>(out: &mut Vec<u8>, id: u64, told: Result<T, AppError>) {
     #[derive(Serialize)]
-    struct Told<T> {
+    struct IdOnly<T> {
         id: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         ok: Option<T>,
@@ -43,8 +43,8 @@ pub(super) fn answer<T: Serialize>(out: &mut Vec<u8>, id: u64, told: Result<T, A
         error: Option<Problem>,
     }
     let told = match told {
-        Ok(ok) => Told { id, ok: Some(ok), error: None },
-        Err(error) => Told { id, ok: None, error: Some(problem::of(error)) },
+        Ok(ok) => IdOnly { id, ok: Some(ok), error: None },
+        Err(error) => IdOnly { id, ok: None, error: Some(problem::of(error)) },
     };
     let before = out.len();
     // Wire types have string keys and finite numbers only.

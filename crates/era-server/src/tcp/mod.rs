@@ -49,27 +49,27 @@ const TOLD_MAX: usize = 64;
 const GREETING_TIME: Duration = Duration::from_secs(10);
 
 /// A place where lines are taken.
-pub struct Lines {
+pub struct LineListener {
     listener: TcpListener,
     encryption: Option<TlsAcceptor>,
     /// Where it is.
     pub address: SocketAddr,
 }
 
-impl Lines {
+impl LineListener {
     /// Takes them there, encrypted if something does that.
     pub fn new(
         listener: std::net::TcpListener,
         encryption: Option<TlsAcceptor>,
-    ) -> io::Result<Lines> {
+    ) -> io::Result<LineListener> {
         let listener = TcpListener::from_std(listener)?;
-        Ok(Lines { address: listener.local_addr()?, listener, encryption })
+        Ok(LineListener { address: listener.local_addr()?, listener, encryption })
     }
 
     /// Serves until it is told to stop, and then until what was asked is answered.
     pub async fn serve(self, app: Services, stop: CancellationToken) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let seats = seats::Seats::default();
+        let seats = seats::ConnectionPermits::default();
         let turned_away = Arc::new(Semaphore::new(TOLD_MAX));
         let mut connections = JoinSet::new();
         loop {
@@ -120,11 +120,14 @@ impl Lines {
 }
 
 /// A connection, plain or encrypted.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
 /// The connection as lines go over it.
-async fn open(stream: TcpStream, encryption: Option<TlsAcceptor>) -> io::Result<Box<dyn Stream>> {
+async fn open(
+    stream: TcpStream,
+    encryption: Option<TlsAcceptor>,
+) -> io::Result<Box<dyn ByteStream>> {
     stream.set_nodelay(true)?;
     let Some(encryption) = encryption else { return Ok(Box::new(stream)) };
     match tokio::time::timeout(GREETING_TIME, encryption.accept(stream)).await {

@@ -12,21 +12,21 @@ pub(super) const SEATS_MAX: usize = CONNECTIONS_MAX / 4;
 
 /// Who has how many. A clone shares.
 #[derive(Clone, Default)]
-pub(super) struct Seats(Arc<Mutex<BTreeMap<UserId, usize>>>);
+pub(super) struct ConnectionPermits(Arc<Mutex<BTreeMap<UserId, usize>>>);
 
 /// One of them, until it is dropped.
-pub(super) struct Seat(Seats, UserId);
+pub(super) struct ConnectionPermit(ConnectionPermits, UserId);
 
-impl Seats {
+impl ConnectionPermits {
     /// One more for this account, if it may have that.
-    pub(super) fn take(&self, user: UserId) -> Option<Seat> {
+    pub(super) fn take(&self, user: UserId) -> Option<ConnectionPermit> {
         let mut all = self.all();
         let taken = all.entry(user).or_default();
         if *taken >= SEATS_MAX {
             return None;
         }
         *taken += 1;
-        Some(Seat(self.clone(), user))
+        Some(ConnectionPermit(self.clone(), user))
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<UserId, usize>> {
@@ -34,7 +34,7 @@ impl Seats {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut all = self.0.all();
         if let Some(taken) = all.get_mut(&self.1) {
@@ -52,8 +52,9 @@ mod tests {
 
     #[test]
     fn an_account_does_not_take_the_connections_of_others() {
-        let seats = Seats::default();
-        let mut hers: Vec<Seat> = (0..SEATS_MAX).map(|_| seats.take(UserId(1)).unwrap()).collect();
+        let seats = ConnectionPermits::default();
+        let mut hers: Vec<ConnectionPermit> =
+            (0..SEATS_MAX).map(|_| seats.take(UserId(1)).unwrap()).collect();
         assert!(seats.take(UserId(1)).is_none());
         assert!(seats.take(UserId(2)).is_some());
         hers.pop();

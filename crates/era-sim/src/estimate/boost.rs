@@ -6,7 +6,7 @@
 //! so freezing changes nothing but the last digit of the leaves.
 
 use era_core::estimate::feature::Features;
-use era_core::estimate::forest::{Forest, Split, Tree};
+use era_core::estimate::forest::{DecisionTree, Forest, Split};
 use era_core::queue::fixed::{Fixed, SCALE};
 
 use super::table::Table;
@@ -241,7 +241,7 @@ impl Grown {
         let fixed = |value: f64| Fixed((value * SCALE as f64).round() as i64);
         let split =
             |s: &GrownSplit| Split { feature: s.feature, at_most: s.at_most, yes: s.yes, no: s.no };
-        let tree = |tree: &GrownTree| Tree {
+        let tree = |tree: &GrownTree| DecisionTree {
             splits: tree.splits.iter().map(split).collect(),
             leaves: tree.leaves.iter().map(|leaf| fixed(*leaf)).collect(),
         };

@@ -11,7 +11,7 @@ use era_core::units::Span;
 
 /// What is known of a job's duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct DurationKnowledge {
     /// What was predicted when it was submitted.
     pub predicted: Option<Span>,
     /// How long it has run.
@@ -28,8 +28,8 @@ const LEAST: usize = 120;
 const CLASSES: usize = 6;
 
 /// Classes of jobs of about the same prediction and of about the same number.
-pub fn classes(seen: &[Seen]) -> Vec<ServiceClass> {
-    let mut known: Vec<(Fixed, Seen)> =
+pub fn classes(seen: &[DurationKnowledge]) -> Vec<ServiceClass> {
+    let mut known: Vec<(Fixed, DurationKnowledge)> =
         seen.iter().filter_map(|s| Some((log2_s(s.predicted?), *s))).collect();
     known.sort_by_key(|(predicted, _)| *predicted);
     let count = (known.len() / LEAST).min(CLASSES);
@@ -57,7 +57,7 @@ pub fn classes(seen: &[Seen]) -> Vec<ServiceClass> {
 }
 
 /// Durations that are equally likely, in rising order. None where nothing has ended.
-pub fn quantiles(mut seen: Vec<Seen>, points: usize) -> Vec<Span> {
+pub fn quantiles(mut seen: Vec<DurationKnowledge>, points: usize) -> Vec<Span> {
     // Of those at the same time, those that ended count as having been there.
     seen.sort_by_key(|s| (s.ran, !s.ended));
     let Some(longest) = seen.iter().rev().find(|s| s.ended).map(|s| s.ran) else {
@@ -86,21 +86,21 @@ pub fn quantiles(mut seen: Vec<Seen>, points: usize) -> Vec<Span> {
 mod tests {
     use super::*;
 
-    fn seen(predicted: i64, ran: i64, ended: bool) -> Seen {
+    fn seen(predicted: i64, ran: i64, ended: bool) -> DurationKnowledge {
         let predicted = Some(Span::from_s(predicted));
-        Seen { predicted, ran: Span::from_s(ran), ended }
+        DurationKnowledge { predicted, ran: Span::from_s(ran), ended }
     }
 
     #[test]
     fn quantiles_of_what_ended_are_the_plain_ones() {
-        let all: Vec<Seen> = (1..=100).map(|s| seen(1, s, true)).collect();
+        let all: Vec<DurationKnowledge> = (1..=100).map(|s| seen(1, s, true)).collect();
         let points: Vec<i64> = quantiles(all, 4).iter().map(|d| d.0 / 1000).collect();
         assert_eq!(points, [13, 38, 63, 88]);
     }
 
     #[test]
     fn what_still_runs_makes_durations_longer_and_never_shorter() {
-        let ended: Vec<Seen> = (1..=100).map(|s| seen(1, s, true)).collect();
+        let ended: Vec<DurationKnowledge> = (1..=100).map(|s| seen(1, s, true)).collect();
         let mut all = ended.clone();
         all.extend((1..=100).map(|s| seen(1, s, false)));
         let (without, with) = (quantiles(ended, 10), quantiles(all, 10));

@@ -13,7 +13,7 @@ use era_core::resources::{PerResource, Resource};
 use era_core::units::{Milli, Span};
 
 use super::boost::{Boost, Loss};
-use super::distribution::{Seen, classes};
+use super::distribution::{DurationKnowledge, classes};
 use super::table::{Cut, Table};
 
 /// How a learner learns.
@@ -65,7 +65,7 @@ struct Submitted {
 }
 
 /// A job that has ended.
-struct Ended {
+struct EndedJob {
     job: Submitted,
     took: Span,
     /// What it used of what it asked for, where that was measured.
@@ -78,11 +78,11 @@ const BOUNDS: [f64; 2] = [0.1, 0.9];
 const JUDGED: usize = 2_000;
 
 /// Collects what ended, and learns.
-pub struct Learner {
+pub struct EstimateLearner {
     settings: LearnerSettings,
     /// By a number of the caller's.
     open: BTreeMap<usize, Submitted>,
-    ended: Vec<Ended>,
+    ended: Vec<EndedJob>,
     /// How many had ended, and when, the last time.
     learned_from: usize,
     learned_at_s: i64,
@@ -92,10 +92,10 @@ pub struct Learner {
     published: Option<Arc<Estimates>>,
 }
 
-impl Learner {
+impl EstimateLearner {
     /// One that knows nothing yet.
-    pub fn new(settings: LearnerSettings) -> Learner {
-        Learner {
+    pub fn new(settings: LearnerSettings) -> EstimateLearner {
+        EstimateLearner {
             settings,
             open: BTreeMap::new(),
             ended: Vec::new(),
@@ -122,7 +122,7 @@ impl Learner {
     /// A job ended, after so long, having used so much of what it asked for.
     pub fn ended(&mut self, job: usize, took: Span, used: PerResource<Option<Milli>>) {
         if let Some(job) = self.open.remove(&job) {
-            self.ended.push(Ended { job, took, used });
+            self.ended.push(EndedJob { job, took, used });
         }
     }
 
@@ -168,9 +168,9 @@ impl Learner {
         let [low, high] = [0, 1].map(|side| forest(BOUNDS[side], self.widened[side]));
         let seen = newest.iter().map(|ended| (ended.job.predicted, ended.took, true));
         let open = self.open.iter().map(|(job, open)| (open.predicted, ran(*job), false));
-        let seen: Vec<Seen> = seen
+        let seen: Vec<DurationKnowledge> = seen
             .chain(open)
-            .map(|(predicted, ran, ended)| Seen { predicted, ran, ended })
+            .map(|(predicted, ran, ended)| DurationKnowledge { predicted, ran, ended })
             .collect();
         Estimates {
             duration: Some(DurationForests { middle, low, high }),
@@ -181,10 +181,10 @@ impl Learner {
     }
 
     /// What jobs use of each resource, where that was measured often enough: the mean share.
-    fn learn_use(&self, newest: &[Ended]) -> BTreeMap<Resource, Forest> {
+    fn learn_use(&self, newest: &[EndedJob]) -> BTreeMap<Resource, Forest> {
         let forest = |resource: Resource| {
             let share = |used: Milli| f64::from(used.0) / f64::from(Milli::ONE.0);
-            let measured = |e: &'_ Ended| e.used[resource as usize].map(share);
+            let measured = |e: &'_ EndedJob| e.used[resource as usize].map(share);
             let rows: Vec<&Features> =
                 newest.iter().filter(|e| measured(e).is_some()).map(|e| &e.job.features).collect();
             let targets: Vec<f64> = newest.iter().filter_map(measured).collect();
@@ -205,7 +205,7 @@ impl Learner {
     fn missed(&self) -> [f64; 2] {
         let newest = &self.ended[self.ended.len().saturating_sub(JUDGED)..];
         [0, 1].map(|side| {
-            let miss = |ended: &Ended| Some(log2(ended.took) - ended.job.bounds?[side]);
+            let miss = |ended: &EndedJob| Some(log2(ended.took) - ended.job.bounds?[side]);
             let mut misses: Vec<f64> = newest.iter().filter_map(miss).collect();
             misses.sort_by(f64::total_cmp);
             let at = (misses.len() as f64 * BOUNDS[side]) as usize;

@@ -4,11 +4,11 @@
 //! was when it was submitted, and nothing is learned from what had not ended yet.
 
 use era_core::estimate::feature::Subject;
-use era_core::estimate::history::Histories;
+use era_core::estimate::history::DurationHistories;
 use era_core::input::{NewJob, Terms};
 use era_core::units::{GroupId, Span, Time};
 
-use super::Learner;
+use super::EstimateLearner;
 use crate::trace::TraceJob;
 
 /// Jobs of another time, with times on the clock of the run that follows.
@@ -21,11 +21,11 @@ impl Past<'_> {
     /// Teaches a learner. `new_job` says how a job would be handed in, and `at` when.
     pub fn teach(
         &self,
-        learner: &mut Learner,
+        learner: &mut EstimateLearner,
         new_job: impl Fn(&TraceJob) -> (NewJob, GroupId),
         at: impl Fn(i64) -> Time,
     ) {
-        let mut histories = Histories::default();
+        let mut histories = DurationHistories::default();
         let mut moments: Vec<(i64, bool, usize)> = Vec::new();
         for (index, job) in self.jobs.iter().enumerate() {
             moments.push((job.submit_s, true, index));

@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, ErrorKind};
 
 /// What comes next.
-pub(super) enum Line {
+pub(super) enum JournalLine {
     /// A whole line, now in the buffer.
     Whole,
     /// The last line, now in the buffer: its end is missing.
@@ -26,17 +26,19 @@ pub(super) fn next_line(
     from: &mut dyn BufRead,
     buffer: &mut Vec<u8>,
     limit: impl Fn(&[u8]) -> usize,
-) -> Result<Line, NoLine> {
+) -> Result<JournalLine, NoLine> {
     buffer.clear();
     loop {
         let bytes = match from.fill_buf() {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(Line::Unended),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                return Ok(JournalLine::Unended);
+            }
             Err(error) => return Err(NoLine::Unreadable(error)),
         };
         if bytes.is_empty() {
-            return Ok(if buffer.is_empty() { Line::End } else { Line::Unended });
+            return Ok(if buffer.is_empty() { JournalLine::End } else { JournalLine::Unended });
         }
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let take = end.unwrap_or(bytes.len());
@@ -47,7 +49,7 @@ pub(super) fn next_line(
             return Err(NoLine::TooLong(most));
         }
         if end.is_some() {
-            return Ok(Line::Whole);
+            return Ok(JournalLine::Whole);
         }
     }
 }

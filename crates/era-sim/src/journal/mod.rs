@@ -37,16 +37,16 @@ pub const INPUT_BYTES_MAX: usize = 1 << 26;
 /// One line of a journal.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // lines live one at a time
-pub enum Record {
+pub enum JournalRecord {
     /// A segment begins.
-    Segment(Segment),
+    Segment(SegmentStart),
     /// An input and its events.
-    Entry(Entry),
+    Entry(RecordedEntry),
 }
 
 /// The beginning of a segment.
 #[derive(Debug)]
-pub struct Segment {
+pub struct SegmentStart {
     /// The line it stands on, from 1.
     pub line: u64,
     /// Its number, from 1.
@@ -59,7 +59,7 @@ pub struct Segment {
 
 /// An input and what was decided about it.
 #[derive(Debug)]
-pub struct Entry {
+pub struct RecordedEntry {
     /// The line it stands on, from 1.
     pub line: u64,
     pub input: Input,

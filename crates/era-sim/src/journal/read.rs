@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::lines::{Line, NoLine, next_line};
-use super::{Entry, INPUT_BYTES_MAX, Record, STATE_BYTES_MAX, Segment, Torn};
+use super::lines::{JournalLine, NoLine, next_line};
+use super::{INPUT_BYTES_MAX, JournalRecord, RecordedEntry, STATE_BYTES_MAX, SegmentStart, Torn};
 use crate::BadInput;
 
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -59,7 +59,7 @@ struct SegmentLine<'a> {
 /// What was made of a line.
 #[allow(clippy::large_enum_variant)] // lines live one at a time
 enum Read {
-    Record(Record),
+    Record(JournalRecord),
     /// It is of a segment that an older version wrote.
     PassedOver,
 }
@@ -94,7 +94,7 @@ impl SegmentLine<'_> {
 
 /// What a state must have right before anything is derived from it.
 #[derive(Deserialize)]
-struct Rules {
+struct RestoredRules {
     settings: Settings,
     market: MarketRules,
 }
@@ -150,7 +150,7 @@ impl Reader {
         BadInput::new(problem).file(&self.file).line(line)
     }
 
-    fn read_record(&mut self) -> Result<Option<Record>, BadInput> {
+    fn read_record(&mut self) -> Result<Option<JournalRecord>, BadInput> {
         loop {
             match self.read_line()? {
                 Some(Read::PassedOver) => {}
@@ -165,12 +165,12 @@ impl Reader {
         self.line += 1;
         let line = next_line(&mut self.from, &mut self.buffer, longest);
         let whole = match line {
-            Ok(Line::Whole) => true,
-            Ok(Line::Unended) => false,
-            Ok(Line::End) if self.line == 1 => {
+            Ok(JournalLine::Whole) => true,
+            Ok(JournalLine::Unended) => false,
+            Ok(JournalLine::End) if self.line == 1 => {
                 return Err(self.bad(1, "the journal is empty: it begins with a segment"));
             }
-            Ok(Line::End) => return Ok(None),
+            Ok(JournalLine::End) => return Ok(None),
             Err(NoLine::TooLong(most)) => {
                 return Err(self.bad(
                     self.line,
@@ -221,7 +221,7 @@ impl Reader {
             let segment = load_segment(&head, line).map_err(about)?;
             self.segment = segment.number;
             self.older = None;
-            return Ok(Read::Record(Record::Segment(segment)));
+            return Ok(Read::Record(JournalRecord::Segment(segment)));
         }
         if self.older.is_some() {
             return Ok(Read::PassedOver);
@@ -235,14 +235,18 @@ impl Reader {
         if !events.get().starts_with('[') {
             return Err(bad("give a list".into()).field("events"));
         }
-        Ok(Read::Record(Record::Entry(Entry { line, input, events_text: events.get().into() })))
+        Ok(Read::Record(JournalRecord::Entry(RecordedEntry {
+            line,
+            input,
+            events_text: events.get().into(),
+        })))
     }
 }
 
 impl Iterator for Reader {
-    type Item = Result<Record, BadInput>;
+    type Item = Result<JournalRecord, BadInput>;
 
-    fn next(&mut self) -> Option<Result<Record, BadInput>> {
+    fn next(&mut self) -> Option<Result<JournalRecord, BadInput>> {
         if self.over {
             return None;
         }
@@ -270,15 +274,15 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str, field: Option<&str>) -> Result<T,
     })
 }
 
-fn load_segment(head: &SegmentLine<'_>, line: u64) -> Result<Segment, BadInput> {
+fn load_segment(head: &SegmentLine<'_>, line: u64) -> Result<SegmentStart, BadInput> {
     let state_text: Box<str> = head.state.get().into();
     let state = Box::new(load(&state_text)?);
-    Ok(Segment { line, number: head.segment, state, state_text })
+    Ok(SegmentStart { line, number: head.segment, state, state_text })
 }
 
 /// Loads a state, if it is one that this core could have written.
 fn load(text: &str) -> Result<State, BadInput> {
-    let rules: Rules = from_state(text)?;
+    let rules: RestoredRules = from_state(text)?;
     let refused = |problem: String| BadInput::new(problem).field("state");
     rules.settings.check().map_err(|refusal| refused(refusal.to_string()))?;
     rules.market.check().map_err(|refusal| refused(refusal.to_string()))?;

@@ -5,7 +5,7 @@ use era_core::units::Time;
 use era_core::{Command, State};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
-use super::{INPUT_BYTES_MAX, Reader, Record, Recorder, Torn};
+use super::{INPUT_BYTES_MAX, JournalRecord, Reader, Recorder, Torn};
 
 /// A journal of so many ticks in one segment, as it is written.
 fn ticks(count: i64) -> Vec<u8> {
@@ -41,12 +41,13 @@ fn line_starts(bytes: &[u8]) -> Vec<usize> {
 
 #[test]
 fn what_is_written_reads_back_line_by_line() {
-    let records: Vec<Record> = reader(ticks(3)).map(|record| record.expect("ours")).collect();
+    let records: Vec<JournalRecord> =
+        reader(ticks(3)).map(|record| record.expect("ours")).collect();
     assert_eq!(records.len(), 4);
-    let Record::Segment(segment) = &records[0] else { panic!("a segment comes first") };
+    let JournalRecord::Segment(segment) = &records[0] else { panic!("a segment comes first") };
     assert_eq!((segment.line, segment.number), (1, 1));
     assert_eq!(*segment.state, State::default());
-    let Record::Entry(entry) = &records[3] else { panic!("entries follow") };
+    let JournalRecord::Entry(entry) = &records[3] else { panic!("entries follow") };
     assert_eq!((entry.line, entry.input.seq, &*entry.events_text), (4, 3, "[]"));
 }
 
@@ -132,8 +133,8 @@ fn segments_of_older_versions_are_passed_over() {
     let third = ours.replacen("{\"segment\":1,", "{\"segment\":3,", 1);
     let whole = old(older.clone(), 1) + &old(older.clone(), 2) + &third;
     let mut reader = Reader::new(Path::new("j.jsonl"), Box::new(Cursor::new(whole)));
-    let records: Vec<Record> = reader.by_ref().collect::<Result<_, _>>().expect("read");
-    assert!(matches!(&records[0], Record::Segment(first) if first.number == 3));
+    let records: Vec<JournalRecord> = reader.by_ref().collect::<Result<_, _>>().expect("read");
+    assert!(matches!(&records[0], JournalRecord::Segment(first) if first.number == 3));
     assert_eq!((records.len(), reader.passed_over()), (3, 2));
     // Where nothing of ours follows, there is nothing to read.
     let (lines, error, _) = read((old(older.clone(), 1) + &old(older.clone(), 2)).into_bytes());

@@ -11,12 +11,12 @@
 
 use std::collections::BTreeMap;
 
-use era_core::forecast::history::{History, PARTS_MAX, PastPool};
+use era_core::forecast::history::{DemandHistory, PARTS_MAX, PastPool};
 use era_core::forecast::relaxation;
 use era_core::units::{Span, Time};
 
 use super::driver::pool;
-use super::stream::{Asked, Site};
+use super::stream::{MarketCluster, TraceBid};
 use crate::BadInput;
 
 /// An upper bound on value.
@@ -40,7 +40,7 @@ impl Bound {
 
 /// The bound of a stream, on slots of `slot` or the shortest multiple of it that the windows of
 /// all bids leave affordable.
-pub fn bound(stream: &[Asked], site: Site, slot: Span) -> Result<Bound, BadInput> {
+pub fn bound(stream: &[TraceBid], site: MarketCluster, slot: Span) -> Result<Bound, BadInput> {
     let asked = stream.iter().map(|a| u128::from(a.value.0.unsigned_abs())).sum();
     let slot = affordable(stream, slot);
     let history = history(stream, site, slot);
@@ -49,7 +49,7 @@ pub fn bound(stream: &[Asked], site: Site, slot: Span) -> Result<Bound, BadInput
 }
 
 /// The shortest of some slots that keeps the pairs of bid and slot below what a history may have.
-fn affordable(stream: &[Asked], slot: Span) -> Span {
+fn affordable(stream: &[TraceBid], slot: Span) -> Span {
     let pairs = |slot: Span| -> i64 {
         stream.iter().map(|a| a.deadline.since(a.submitted).ms() / slot.ms() + 2).sum()
     };
@@ -59,13 +59,13 @@ fn affordable(stream: &[Asked], slot: Span) -> Span {
 }
 
 /// A stream as a learner wants it.
-pub(super) fn history(stream: &[Asked], site: Site, slot: Span) -> History {
+pub(super) fn history(stream: &[TraceBid], site: MarketCluster, slot: Span) -> DemandHistory {
     let name = pool();
     let from = stream.first().map_or(Time(0), |a| a.submitted);
     let to = stream.last().map_or(Time(0), |a| a.submitted + Span(1));
     let reach = stream.iter().map(|a| a.deadline.since(a.submitted)).max();
     let capacity = site.units(site.size());
-    History {
+    DemandHistory {
         slot,
         reach: reach.unwrap_or(slot).max(slot),
         from,

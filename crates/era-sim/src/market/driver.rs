@@ -21,7 +21,7 @@ use era_core::units::{GroupId, JobId, Money, Name, Span, Time, UserId};
 use era_core::{Command, Effect, Event, Input, Output, Reply, State};
 use era_drive::{Conduct, Pace, Scenario, SiteBuilder, World, name};
 
-use super::stream::{Asked, CORE, Site};
+use super::stream::{CORE, MarketCluster, TraceBid};
 use crate::BadInput;
 
 const BIDDER: UserId = UserId(0);
@@ -33,7 +33,7 @@ pub(super) fn pool() -> Name {
 
 /// A site, and what came of the bids so far.
 pub(super) struct Driver {
-    site: Site,
+    site: MarketCluster,
     world: World<Book>,
     now: Time,
 }
@@ -113,7 +113,7 @@ pub(super) const GRACE: Span = Span(1);
 impl Driver {
     /// A site with nothing promised, at `now`.
     pub(super) fn new(
-        site: Site,
+        site: MarketCluster,
         settings: Settings,
         market: MarketRules,
         now: Time,
@@ -136,7 +136,7 @@ impl Driver {
     }
 
     /// A bid, at the time of its submission.
-    pub(super) fn bid(&mut self, asked: &Asked) -> Option<Quote> {
+    pub(super) fn bid(&mut self, asked: &TraceBid) -> Option<Quote> {
         self.until(asked.submitted);
         let job = NewJob::new(BIDDER, Terms::bid(asked.bid(self.site, BIDDER)));
         match self.send(Command::Submit { key: None, job }) {
@@ -151,7 +151,7 @@ impl Driver {
 
     /// A bid that was refused waits in the queue: preemptible, so that no promise is the worse for
     /// it. Use is counted until `last`.
-    pub(super) fn fill(&mut self, asked: &Asked, last: Time) {
+    pub(super) fn fill(&mut self, asked: &TraceBid, last: Time) {
         self.world.scenario_mut().last = last;
         let mut bid = asked.bid(self.site, BIDDER);
         let request = bid.one_of.swap_remove(0).all_of.swap_remove(0);
@@ -206,16 +206,16 @@ impl Driver {
     }
 }
 
-fn nodes(site: Site) -> Vec<NewNode> {
+fn nodes(site: MarketCluster) -> Vec<NewNode> {
     let node = |index: u32, cpu, gpus: u32| {
         let gpus = vec![Gpu { model: name("gpu"), memory: 0 }; gpus as usize];
         let capacity = Capacity { cpu, gpus, ..Capacity::default() };
         NewNode::new(name(&format!("n{index}")), pool(), capacity)
     };
     match site {
-        Site::Gpus { total, per_node } => {
+        MarketCluster::Gpus { total, per_node } => {
             (0..total / per_node).map(|index| node(index, 0, per_node)).collect()
         }
-        Site::Units(units) => vec![node(0, units * CORE as u32, 0)],
+        MarketCluster::Units(units) => vec![node(0, units * CORE as u32, 0)],
     }
 }

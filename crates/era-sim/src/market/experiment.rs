@@ -3,8 +3,8 @@
 use era_core::units::{Span, Time};
 
 use super::bound::bound;
-use super::run::Contest;
-use super::stream::{Assume, Site, Stream, of_trace};
+use super::run::MarketExperiment;
+use super::stream::{Assume, BidStream, MarketCluster, of_trace};
 use crate::BadInput;
 use crate::trace::Trace;
 use crate::workload;
@@ -15,20 +15,29 @@ const WORTH: [i64; 5] = [1, 2, 5, 10, 20];
 
 /// The paper's first experiment: a day on 2,000 units, with the same day of another seed before
 /// it to learn from.
-pub fn paper(seed: u64) -> Result<Contest, BadInput> {
-    let site = Site::Units(2000);
+pub fn paper(seed: u64) -> Result<MarketExperiment, BadInput> {
+    let site = MarketCluster::Units(2000);
     let day = |seed, from| of_trace(&workload::paper(seed), site, &Assume::default(), from);
     let past = day(seed.wrapping_add(1_000_003), Time(0))?.bids;
-    let Stream { bids: stream, never_fit } = day(seed, Time(0) + Span::from_days(1))?;
+    let BidStream { bids: stream, never_fit } = day(seed, Time(0) + Span::from_days(1))?;
     let bound = bound(&stream, site, MINUTE)?;
     let horizon = Span::from_days(1);
-    Ok(Contest { site, past, from: Time(0), stream, slot: MINUTE, horizon, bound, never_fit })
+    Ok(MarketExperiment {
+        site,
+        past,
+        from: Time(0),
+        stream,
+        slot: MINUTE,
+        horizon,
+        bound,
+        never_fit,
+    })
 }
 
 /// The second: a trace on 800 GPUs in nodes of 8. What was submitted in the first `learn` of it
 /// only teaches, and the rest meets an empty cluster.
-pub fn chronus(mut trace: Trace, learn: Span) -> Result<Contest, BadInput> {
-    let site = Site::Gpus { total: 800, per_node: 8 };
+pub fn chronus(mut trace: Trace, learn: Span) -> Result<MarketExperiment, BadInput> {
+    let site = MarketCluster::Gpus { total: 800, per_node: 8 };
     for job in &mut trace.jobs {
         let number: usize = job.id.parse().map_err(|_| {
             let problem = format!("`{}` is no number, which a job's value goes by here", job.id);
@@ -42,8 +51,13 @@ pub fn chronus(mut trace: Trace, learn: Span) -> Result<Contest, BadInput> {
 }
 
 /// Bids of which those of the first `learn` only teach.
-pub fn contest(site: Site, bids: Stream, learn: Span, slot: Span) -> Result<Contest, BadInput> {
-    let Stream { bids: jobs, never_fit } = bids;
+pub fn contest(
+    site: MarketCluster,
+    bids: BidStream,
+    learn: Span,
+    slot: Span,
+) -> Result<MarketExperiment, BadInput> {
+    let BidStream { bids: jobs, never_fit } = bids;
     let split = jobs.partition_point(|asked| asked.submitted < Time(0) + learn);
     let (past, stream) = (jobs[..split].to_vec(), jobs[split..].to_vec());
     if stream.is_empty() {
@@ -53,5 +67,5 @@ pub fn contest(site: Site, bids: Stream, learn: Span, slot: Span) -> Result<Cont
     // Far enough for every window.
     let reach = stream.iter().map(|asked| asked.deadline.since(asked.submitted)).max();
     let horizon = Span(reach.unwrap_or(slot).ms() + slot.ms()).max(Span::from_days(1));
-    Ok(Contest { site, past, from: Time(0), stream, slot, horizon, bound, never_fit })
+    Ok(MarketExperiment { site, past, from: Time(0), stream, slot, horizon, bound, never_fit })
 }

@@ -1,17 +1,17 @@
 //! What is learned from the bids so far, and when it is published.
 
-use era_core::forecast::history::{History, Wanted};
+use era_core::forecast::history::{DemandHistory, Wanted};
 use era_core::forecast::{Forecast, relaxation, spread};
 use era_core::units::{Span, Time};
 
 use super::bound;
-use super::run::Contest;
-use super::stream::Asked;
+use super::run::MarketExperiment;
+use super::stream::TraceBid;
 use crate::BadInput;
 
 /// How a forecast is made of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Learner {
+pub enum ForecastLearner {
     /// None is published.
     Nothing,
     /// Each request spread over its window.
@@ -37,8 +37,8 @@ pub enum TrueAt {
 
 /// When and from what to learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lessons {
-    pub learner: Learner,
+pub struct LearningSchedule {
+    pub learner: ForecastLearner,
     /// How often a forecast is published.
     pub every: Span,
     /// Of which instant until the next one it is true.
@@ -53,12 +53,12 @@ pub struct Lessons {
     pub grows: bool,
 }
 
-impl Lessons {
+impl LearningSchedule {
     /// The forecast as of `now`, from those of `bids` that came before, refused ones included.
     pub(super) fn learn(
         &self,
-        contest: &Contest,
-        bids: &[Asked],
+        contest: &MarketExperiment,
+        bids: &[TraceBid],
         now: Time,
     ) -> Result<Forecast, BadInput> {
         let start = contest.stream.first().map_or(now, |asked| asked.submitted);
@@ -66,7 +66,7 @@ impl Lessons {
         let since = contest.from.max(known - self.memory);
         let first = bids.partition_point(|a| a.submitted < since);
         let last = bids.partition_point(|a| a.submitted < known);
-        let history = History {
+        let history = DemandHistory {
             from: since,
             to: known,
             reach: contest.horizon,
@@ -79,10 +79,10 @@ impl Lessons {
         };
         let wanted = Wanted { from, horizon, cycle: self.cycle };
         let forecast = match self.learner {
-            Learner::Nothing => return Ok(Forecast::default()),
-            Learner::Spread => spread::forecast(&history, &wanted),
-            Learner::Placed => relaxation::forecast_of_placed(&history, &wanted),
-            Learner::Relaxation => relaxation::forecast(&history, &wanted),
+            ForecastLearner::Nothing => return Ok(Forecast::default()),
+            ForecastLearner::Spread => spread::forecast(&history, &wanted),
+            ForecastLearner::Placed => relaxation::forecast_of_placed(&history, &wanted),
+            ForecastLearner::Relaxation => relaxation::forecast(&history, &wanted),
         };
         forecast.map_err(|e| BadInput::new(e.to_string()))
     }

@@ -14,5 +14,5 @@ pub mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use learn::{Learner, Lessons, TrueAt};
-pub use run::{Contest, Outcome, Plan};
+pub use learn::{ForecastLearner, LearningSchedule, TrueAt};
+pub use run::{MarketExperiment, MarketOutcome, MarketSetup};

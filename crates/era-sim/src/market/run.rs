@@ -7,20 +7,20 @@ use era_core::units::{Milli, Span, Time};
 
 use super::bound::Bound;
 use super::driver::{Driver, GRACE};
-use super::learn::Lessons;
-use super::stream::{Asked, NeverFits, Site};
+use super::learn::LearningSchedule;
+use super::stream::{MarketCluster, NeverFits, TraceBid};
 use crate::BadInput;
 
 /// What is contested: bids, and where they are made.
 #[derive(Clone, Debug)]
-pub struct Contest {
-    pub site: Site,
+pub struct MarketExperiment {
+    pub site: MarketCluster,
     /// Earlier bids, to learn from; all before the first of `stream`.
-    pub past: Vec<Asked>,
+    pub past: Vec<TraceBid>,
     /// When history begins.
     pub from: Time,
     /// The bids, in order of submission.
-    pub stream: Vec<Asked>,
+    pub stream: Vec<TraceBid>,
     /// The slot of the market.
     pub slot: Span,
     /// How far ahead the market reaches.
@@ -33,18 +33,18 @@ pub struct Contest {
 
 /// How it is contested.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MarketSetup {
     /// The rules of the market.
     pub rules: MarketRules,
     /// What is learned.
-    pub lessons: Lessons,
+    pub lessons: LearningSchedule,
     /// Whether bids that are refused wait in the queue instead, preemptible, and fill the holes.
     pub fill: bool,
 }
 
 /// What a mechanism made of a stream.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct MarketOutcome {
     pub jobs: usize,
     pub accepted: usize,
     /// Their value as a share of what was asked for.
@@ -67,14 +67,14 @@ pub struct Outcome {
     pub wall_s: f64,
 }
 
-impl Contest {
+impl MarketExperiment {
     /// Runs the stream under a plan. `observe` is told of each bid and of the answer to it.
     #[expect(clippy::disallowed_methods, reason = "how long the run took is part of its report")]
     pub fn run(
         &self,
-        plan: &Plan,
-        mut observe: impl FnMut(&Asked, Option<&Quote>),
-    ) -> Result<Outcome, BadInput> {
+        plan: &MarketSetup,
+        mut observe: impl FnMut(&TraceBid, Option<&Quote>),
+    ) -> Result<MarketOutcome, BadInput> {
         let begun = std::time::Instant::now();
         let start = self.stream.first().map_or(Time(0), |a| a.submitted.floor_to(self.slot));
         let settings = Settings {
@@ -90,7 +90,7 @@ impl Contest {
             ..Settings::default()
         };
         let mut driver = Driver::new(self.site, settings, plan.rules.clone(), start)?;
-        let all: Vec<Asked> = self.past.iter().chain(&self.stream).copied().collect();
+        let all: Vec<TraceBid> = self.past.iter().chain(&self.stream).copied().collect();
         let mut next_lesson = start;
         let mut tally = Tally::default();
         for asked in &self.stream {
@@ -116,12 +116,12 @@ impl Contest {
         self.stream.last().map_or(Time(0), |a| a.submitted)
     }
 
-    fn outcome(&self, tally: &Tally, driver: &Driver, wall_s: f64) -> Outcome {
+    fn outcome(&self, tally: &Tally, driver: &Driver, wall_s: f64) -> MarketOutcome {
         let first = self.stream.first().map_or(Time(0), |a| a.submitted);
         let span = self.last().since(first).ms().max(1) as f64;
         let revenue = driver.revenue().0 as f64 / 1e6;
         let book = driver.book();
-        Outcome {
+        MarketOutcome {
             jobs: self.stream.len(),
             accepted: tally.accepted,
             value_captured: tally.value as f64 / self.bound.asked.max(1) as f64,
@@ -146,7 +146,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn accept(&mut self, asked: &Asked, start: Time, last: Time) {
+    fn accept(&mut self, asked: &TraceBid, start: Time, last: Time) {
         self.accepted += 1;
         self.value += u128::from(asked.value.0.unsigned_abs());
         let size = f64::from(asked.size);

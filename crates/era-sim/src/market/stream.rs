@@ -17,7 +17,7 @@ pub(super) const CORE: u64 = 1000;
 
 /// What the cluster consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Site {
+pub enum MarketCluster {
     /// Nodes of so many GPUs each.
     Gpus {
         /// GPUs in all.
@@ -30,20 +30,22 @@ pub enum Site {
     Units(u32),
 }
 
-impl Site {
+impl MarketCluster {
     /// Refuses what the core could not hold.
     pub fn check(self) -> Result<(), BadInput> {
         let bad = |field: &str, problem: &str| Err(BadInput::new(problem).field(field));
         match self {
-            Site::Gpus { total: 0, .. } => bad("--gpus", "give at least 1"),
-            Site::Gpus { per_node, .. } if per_node == 0 || per_node > 32 => {
+            MarketCluster::Gpus { total: 0, .. } => bad("--gpus", "give at least 1"),
+            MarketCluster::Gpus { per_node, .. } if per_node == 0 || per_node > 32 => {
                 bad("--gpus-per-node", "give 1 to 32")
             }
-            Site::Gpus { total, per_node } if total % per_node != 0 => {
+            MarketCluster::Gpus { total, per_node } if total % per_node != 0 => {
                 bad("--gpus", "give a multiple of `--gpus-per-node`")
             }
-            Site::Gpus { total, .. } if total > 1 << 20 => bad("--gpus", "give at most 1048576"),
-            Site::Units(units) if units == 0 || units > 1_000_000 => {
+            MarketCluster::Gpus { total, .. } if total > 1 << 20 => {
+                bad("--gpus", "give at most 1048576")
+            }
+            MarketCluster::Units(units) if units == 0 || units > 1_000_000 => {
                 bad("--units", "give 1 to 1000000")
             }
             _ => Ok(()),
@@ -53,8 +55,8 @@ impl Site {
     /// GPUs, or units.
     pub fn size(self) -> u32 {
         match self {
-            Site::Gpus { total, .. } => total,
-            Site::Units(units) => units,
+            MarketCluster::Gpus { total, .. } => total,
+            MarketCluster::Units(units) => units,
         }
     }
 
@@ -62,24 +64,24 @@ impl Site {
     pub fn rates(self) -> Rates {
         let none = Money::ZERO;
         match self {
-            Site::Gpus { .. } => Rates { cpu: none, memory: none, gpu: Money::credits(1) },
-            Site::Units(_) => Rates { cpu: Money::credits(60), memory: none, gpu: none },
+            MarketCluster::Gpus { .. } => Rates { cpu: none, memory: none, gpu: Money::credits(1) },
+            MarketCluster::Units(_) => Rates { cpu: Money::credits(60), memory: none, gpu: none },
         }
     }
 
     /// What so many GPUs or units are to the core.
     pub fn units(self, size: u32) -> PerResource<u64> {
         match self {
-            Site::Gpus { .. } => [0, 0, u64::from(size) * u64::from(WHOLE_GPU)],
-            Site::Units(_) => [u64::from(size) * CORE, 0, 0],
+            MarketCluster::Gpus { .. } => [0, 0, u64::from(size) * u64::from(WHOLE_GPU)],
+            MarketCluster::Units(_) => [u64::from(size) * CORE, 0, 0],
         }
     }
 
     /// What a bid of density 1 for so much is worth.
     fn base_cost(self, size: u32, duration: Span) -> i128 {
         let per_hour = match self {
-            Site::Gpus { .. } => i128::from(size) * 1_000_000,
-            Site::Units(_) => i128::from(size) * 60_000_000,
+            MarketCluster::Gpus { .. } => i128::from(size) * 1_000_000,
+            MarketCluster::Units(_) => i128::from(size) * 60_000_000,
         };
         per_hour * i128::from(duration.ms()) / 3_600_000
     }
@@ -102,7 +104,7 @@ impl Default for Assume {
 
 /// One bid: so much, for so long, by then, at most for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct TraceBid {
     /// When it is made.
     pub submitted: Time,
     /// Not to start before.
@@ -115,31 +117,31 @@ pub struct Asked {
     pub value: Money,
 }
 
-impl Asked {
+impl TraceBid {
     /// The window that it names.
     pub fn window(&self) -> Window {
         Window { earliest: self.earliest, deadline: self.deadline }
     }
 
     /// As the core wants it: up to a node's GPUs together, whole nodes above that.
-    pub fn bid(&self, site: Site, user: UserId) -> Bid {
+    pub fn bid(&self, site: MarketCluster, user: UserId) -> Bid {
         let each = |cpu, gpus: u32| Resources { cpu, gpu: gpus * WHOLE_GPU, ..Default::default() };
         let (shape, each) = match site {
-            Site::Units(_) => (Shape::gang(1), each(self.size * CORE as u32, 0)),
-            Site::Gpus { per_node, .. } if self.size <= per_node => {
+            MarketCluster::Units(_) => (Shape::gang(1), each(self.size * CORE as u32, 0)),
+            MarketCluster::Gpus { per_node, .. } if self.size <= per_node => {
                 (Shape::gang(1), each(0, self.size))
             }
-            Site::Gpus { per_node, .. } if self.size.is_multiple_of(per_node) => {
+            MarketCluster::Gpus { per_node, .. } if self.size.is_multiple_of(per_node) => {
                 (Shape::gang(self.size / per_node), each(0, per_node))
             }
-            Site::Gpus { .. } => (Shape::Gpus { total: self.size }, each(0, 1)),
+            MarketCluster::Gpus { .. } => (Shape::Gpus { total: self.size }, each(0, 1)),
         };
         let request = Request::new(shape, each, self.duration, self.window());
         Bid::single(user, request, self.value)
     }
 
     /// As a learner wants it.
-    pub fn past(&self, site: Site, pool: &Name) -> PastRequest {
+    pub fn past(&self, site: MarketCluster, pool: &Name) -> PastRequest {
         PastRequest {
             pool: pool.clone(),
             units: site.units(self.size),
@@ -161,16 +163,16 @@ pub struct NeverFits {
 
 /// The bids that a trace makes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stream {
+pub struct BidStream {
     /// In order of submission.
-    pub bids: Vec<Asked>,
+    pub bids: Vec<TraceBid>,
     /// Jobs that make none.
     pub never_fit: Vec<NeverFits>,
 }
 
-impl From<Vec<Asked>> for Stream {
-    fn from(bids: Vec<Asked>) -> Stream {
-        Stream { bids, never_fit: Vec::new() }
+impl From<Vec<TraceBid>> for BidStream {
+    fn from(bids: Vec<TraceBid>) -> BidStream {
+        BidStream { bids, never_fit: Vec::new() }
     }
 }
 
@@ -178,10 +180,10 @@ impl From<Vec<Asked>> for Stream {
 /// there is make none, and are named.
 pub fn of_trace(
     trace: &Trace,
-    site: Site,
+    site: MarketCluster,
     assume: &Assume,
     from: Time,
-) -> Result<Stream, BadInput> {
+) -> Result<BidStream, BadInput> {
     let mut stream = Vec::with_capacity(trace.jobs.len());
     let mut never_fit = Vec::new();
     for (nth, job) in trace.jobs.iter().enumerate() {
@@ -214,7 +216,7 @@ pub fn of_trace(
         if value > i128::from(Money::MOST.0) {
             return bad("value", format!("{value} micro-credits are more than a bid may be worth"));
         }
-        stream.push(Asked {
+        stream.push(TraceBid {
             submitted,
             earliest: submitted,
             size,
@@ -224,13 +226,13 @@ pub fn of_trace(
         });
     }
     stream.sort_by_key(|asked| asked.submitted);
-    Ok(Stream { bids: stream, never_fit })
+    Ok(BidStream { bids: stream, never_fit })
 }
 
 /// Whole GPUs, rounded up; where there are none, the trace's processors.
-fn size(job: &TraceJob, site: Site) -> u32 {
+fn size(job: &TraceJob, site: MarketCluster) -> u32 {
     match (site, job.gpu_milli) {
-        (Site::Units(_), 0) => job.cpu_milli.div_ceil(1000),
+        (MarketCluster::Units(_), 0) => job.cpu_milli.div_ceil(1000),
         (_, gpus) => gpus.div_ceil(1000),
     }
 }

@@ -6,15 +6,18 @@ use era_core::units::{Milli, Money, Span, Time};
 use proptest::prelude::*;
 
 use super::bound::bound;
-use super::stream::{Asked, Assume, Site, of_trace};
-use super::{Contest, Learner, Lessons, Outcome, Plan, TrueAt, experiment};
+use super::stream::{Assume, MarketCluster, TraceBid, of_trace};
+use super::{
+    ForecastLearner, LearningSchedule, MarketExperiment, MarketOutcome, MarketSetup, TrueAt,
+    experiment,
+};
 use crate::trace::{Trace, TraceJob};
 
 const MINUTE: Span = Span::from_min(1);
 
-fn asked(size: u32, arrival: i64, minutes: i64, slack: i64, density: i64) -> Asked {
+fn asked(size: u32, arrival: i64, minutes: i64, slack: i64, density: i64) -> TraceBid {
     let submitted = Time(0) + Span::from_min(arrival);
-    Asked {
+    TraceBid {
         submitted,
         earliest: submitted,
         size,
@@ -24,22 +27,22 @@ fn asked(size: u32, arrival: i64, minutes: i64, slack: i64, density: i64) -> Ask
     }
 }
 
-fn plan(mechanism: MechanismChoice, learner: Learner, every: Span) -> Plan {
+fn plan(mechanism: MechanismChoice, learner: ForecastLearner, every: Span) -> MarketSetup {
     let (floor, ceiling) = (Milli(0), DENSITY_MAX);
     let (cycle, memory) = (Span::from_days(1), Span::from_days(28));
     let true_at = TrueAt::Publication;
     let grows = true;
-    let lessons = Lessons { learner, every, true_at, slot: MINUTE, cycle, memory, grows };
+    let lessons = LearningSchedule { learner, every, true_at, slot: MINUTE, cycle, memory, grows };
     let rules = MarketRules { mechanism, floor, ceiling };
-    Plan { rules, lessons, fill: false }
+    MarketSetup { rules, lessons, fill: false }
 }
 
-fn first_fit() -> Plan {
+fn first_fit() -> MarketSetup {
     let mechanism = MechanismChoice::FirstFit { density: Milli(1) };
-    plan(mechanism, Learner::Nothing, Span::from_days(1))
+    plan(mechanism, ForecastLearner::Nothing, Span::from_days(1))
 }
 
-fn outcome(contest: &Contest, plan: &Plan) -> Outcome {
+fn outcome(contest: &MarketExperiment, plan: &MarketSetup) -> MarketOutcome {
     contest.run(plan, |_, _| ()).unwrap()
 }
 
@@ -47,7 +50,7 @@ fn outcome(contest: &Contest, plan: &Plan) -> Outcome {
 fn on_the_papers_day_prices_by_forecast_keep_nearly_all_and_blindness_a_seventh() {
     let contest = experiment::paper(11).unwrap();
     assert!((0.53..0.56).contains(&contest.bound.share()), "{}", contest.bound.share());
-    let econ = plan(MechanismChoice::BasicEcon, Learner::Spread, Span::from_h(2));
+    let econ = plan(MechanismChoice::BasicEcon, ForecastLearner::Spread, Span::from_h(2));
     let econ = outcome(&contest, &econ);
     // Measured at 0.97 to 0.99 over ten seeds when it is published every hour.
     assert!(econ.of_bound > 0.95 && econ.of_bound <= 1.0, "{econ:?}");
@@ -60,10 +63,10 @@ fn on_the_papers_day_prices_by_forecast_keep_nearly_all_and_blindness_a_seventh(
 
 /// First-fit as anybody would write it: so much is free in each minute, and a job takes the first
 /// stretch of minutes that has room for it.
-fn first_fit_by_hand(stream: &[Asked], units: u32) -> Vec<Option<Time>> {
+fn first_fit_by_hand(stream: &[TraceBid], units: u32) -> Vec<Option<Time>> {
     let minute = |at: Time| (at.0 / MINUTE.ms()) as usize;
     let mut free = vec![units; 3 * 24 * 60];
-    let mut place = |asked: &Asked| {
+    let mut place = |asked: &TraceBid| {
         let long = (asked.duration.ms() / MINUTE.ms()) as usize;
         let last = minute(asked.deadline) - long;
         let fits = |from: &usize| free[*from..from + long].iter().all(|left| *left >= asked.size);
@@ -80,12 +83,12 @@ fn first_fit_by_hand(stream: &[Asked], units: u32) -> Vec<Option<Time>> {
 fn first_fit_on_the_papers_day_starts_every_job_when_plain_minutes_say_so() {
     let contest = experiment::paper(12).unwrap();
     let mut starts = Vec::new();
-    let note = |_: &Asked, quote: Option<&Quote>| starts.push(quote.map(|quote| quote.start));
+    let note = |_: &TraceBid, quote: Option<&Quote>| starts.push(quote.map(|quote| quote.start));
     let outcome = contest.run(&first_fit(), note).unwrap();
     assert_eq!(starts, first_fit_by_hand(&contest.stream, 2000));
     assert!((0.08..0.095).contains(&outcome.value_captured), "{outcome:?}");
     let room = 2000.0 * 24.0 * 60.0;
-    let work = |a: &Asked| f64::from(a.size) * (a.duration.ms() / MINUTE.ms()) as f64;
+    let work = |a: &TraceBid| f64::from(a.size) * (a.duration.ms() / MINUTE.ms()) as f64;
     let demand: f64 = contest.stream.iter().map(work).sum();
     assert!((0.13..0.145).contains(&(room / demand)), "{}", room / demand);
     // Of what is accepted after the first two hours, nearly all is wide.
@@ -98,11 +101,11 @@ fn first_fit_on_the_papers_day_starts_every_job_when_plain_minutes_say_so() {
 
 #[test]
 fn a_lone_bid_is_accepted_and_pays_the_posted_price_and_no_more() {
-    let site = Site::Gpus { total: 8, per_node: 8 };
+    let site = MarketCluster::Gpus { total: 8, per_node: 8 };
     let contest = experiment::contest(site, vec![asked(4, 0, 60, 0, 1)].into(), Span::ZERO, MINUTE);
     let contest = contest.unwrap();
     let fixed = MechanismChoice::FirstFit { density: Milli(500) };
-    let outcome = outcome(&contest, &plan(fixed, Learner::Nothing, Span::from_days(1)));
+    let outcome = outcome(&contest, &plan(fixed, ForecastLearner::Nothing, Span::from_days(1)));
     assert_eq!((outcome.accepted, outcome.promises_broken), (1, 0));
     assert!((outcome.value_captured - 1.0).abs() < 1e-9 && (outcome.of_bound - 1.0).abs() < 1e-9);
     // Four GPU-hours at half a credit; a millisecond of it is given back by the early report.
@@ -112,10 +115,10 @@ fn a_lone_bid_is_accepted_and_pays_the_posted_price_and_no_more() {
 
 #[test]
 fn what_is_dearer_than_its_value_is_refused() {
-    let site = Site::Units(10);
+    let site = MarketCluster::Units(10);
     let contest = experiment::contest(site, vec![asked(4, 0, 60, 0, 1)].into(), Span::ZERO, MINUTE);
     let dear = MechanismChoice::FirstFit { density: Milli(1001) };
-    let dear = plan(dear, Learner::Nothing, Span::from_days(1));
+    let dear = plan(dear, ForecastLearner::Nothing, Span::from_days(1));
     assert_eq!(outcome(&contest.unwrap(), &dear).accepted, 0);
 }
 
@@ -129,7 +132,7 @@ fn a_trace_without_values_and_deadlines_is_given_some_and_what_never_fits_is_nam
     };
     let jobs = vec![job("a", 2), job("none", 0), job("wide", 9), job("b", 1)];
     let trace = Trace { jobs, ..Trace::default() };
-    let site = Site::Gpus { total: 8, per_node: 8 };
+    let site = MarketCluster::Gpus { total: 8, per_node: 8 };
     let assume = Assume { slack: 2.0, densities: vec![1, 5] };
     let bids = of_trace(&trace, site, &assume, Time(0)).unwrap();
     let left: Vec<&str> = bids.never_fit.iter().map(|job| &*job.job).collect();
@@ -142,15 +145,15 @@ fn a_trace_without_values_and_deadlines_is_given_some_and_what_never_fits_is_nam
 #[test]
 fn a_site_that_the_core_could_not_hold_is_refused() {
     for (total, per_node) in [(0, 8), (8, 0), (64, 64), (12, 8)] {
-        assert!(Site::Gpus { total, per_node }.check().is_err(), "{total} {per_node}");
+        assert!(MarketCluster::Gpus { total, per_node }.check().is_err(), "{total} {per_node}");
     }
-    assert!(Site::Units(0).check().is_err());
-    assert!(Site::Gpus { total: 800, per_node: 8 }.check().is_ok());
+    assert!(MarketCluster::Units(0).check().is_err());
+    assert!(MarketCluster::Gpus { total: 800, per_node: 8 }.check().is_ok());
 }
 
 /// The relaxation as a general solver of linear programs sees it: one variable for each bid and
 /// slot of its window.
-fn by_simplex(stream: &[Asked], capacity: u32, slot: Span) -> f64 {
+fn by_simplex(stream: &[TraceBid], capacity: u32, slot: Span) -> f64 {
     use microlp::{ComparisonOp, OptimizationDirection, Problem};
     let mut problem = Problem::new(OptimizationDirection::Maximize);
     let mut of_slot: std::collections::BTreeMap<Time, Vec<_>> = Default::default();
@@ -175,11 +178,11 @@ fn by_simplex(stream: &[Asked], capacity: u32, slot: Span) -> f64 {
     problem.solve().unwrap().into_solution().unwrap().objective()
 }
 
-fn streams() -> impl Strategy<Value = Vec<Asked>> {
+fn streams() -> impl Strategy<Value = Vec<TraceBid>> {
     let bid = (1u32..8, 0i64..40, 1i64..20, 0i64..30, 1i64..9);
     prop::collection::vec(bid, 1..12).prop_map(|bids| {
         let bids = bids.into_iter().map(|(w, at, min, slack, d)| asked(w, at, min, slack, d));
-        let mut stream: Vec<Asked> = bids.collect();
+        let mut stream: Vec<TraceBid> = bids.collect();
         stream.sort_by_key(|bid| bid.submitted);
         stream
     })
@@ -189,29 +192,29 @@ proptest! {
     #[test]
     fn the_bound_is_what_a_linear_program_finds(stream in streams(), minutes in 1i64..8) {
         let slot = Span::from_min(minutes);
-        let found = bound(&stream, Site::Units(8), slot).unwrap().value as f64;
+        let found = bound(&stream, MarketCluster::Units(8), slot).unwrap().value as f64;
         let exact = by_simplex(&stream, 8, slot);
         prop_assert!((found - exact).abs() <= 1e-6 * exact + 20.0, "{found} {exact}");
     }
 
     #[test]
     fn a_coarser_slot_never_lowers_the_bound(stream in streams(), times in 2i64..6) {
-        let fine = bound(&stream, Site::Units(8), MINUTE).unwrap();
-        let coarse = bound(&stream, Site::Units(8), Span(MINUTE.ms() * times)).unwrap();
+        let fine = bound(&stream, MarketCluster::Units(8), MINUTE).unwrap();
+        let coarse = bound(&stream, MarketCluster::Units(8), Span(MINUTE.ms() * times)).unwrap();
         prop_assert!(coarse.value + 20 >= fine.value, "{} {}", coarse.value, fine.value);
     }
 
     #[test]
     fn no_mechanism_exceeds_the_bound_and_none_breaks_a_promise(stream in streams()) {
-        let site = Site::Gpus { total: 8, per_node: 4 };
+        let site = MarketCluster::Gpus { total: 8, per_node: 4 };
         let contest = experiment::contest(site, stream.into(), Span::ZERO, MINUTE).unwrap();
         let surge = MechanismChoice::Surge { low: Milli(100), high: Milli(9000) };
         let hour = Span::from_h(1);
         let plans = [
             first_fit(),
-            plan(surge, Learner::Nothing, hour),
-            plan(MechanismChoice::BasicEcon, Learner::Relaxation, hour),
-            plan(MechanismChoice::OnDemand { density: Milli(1) }, Learner::Nothing, hour),
+            plan(surge, ForecastLearner::Nothing, hour),
+            plan(MechanismChoice::BasicEcon, ForecastLearner::Relaxation, hour),
+            plan(MechanismChoice::OnDemand { density: Milli(1) }, ForecastLearner::Nothing, hour),
         ];
         for plan in plans {
             let outcome = outcome(&contest, &plan);
@@ -224,10 +227,10 @@ proptest! {
 
     #[test]
     fn work_that_fills_the_holes_breaks_no_promise(stream in streams()) {
-        let site = Site::Gpus { total: 8, per_node: 4 };
+        let site = MarketCluster::Gpus { total: 8, per_node: 4 };
         let contest = experiment::contest(site, stream.into(), Span::ZERO, MINUTE).unwrap();
         let surge = MechanismChoice::Surge { low: Milli(100), high: Milli(9000) };
-        let plan = Plan { fill: true, ..plan(surge, Learner::Nothing, Span::from_h(1)) };
+        let plan = MarketSetup { fill: true, ..plan(surge, ForecastLearner::Nothing, Span::from_h(1)) };
         let outcome = outcome(&contest, &plan);
         prop_assert_eq!(outcome.promises_broken, 0);
         prop_assert_eq!(outcome.deadlines_met, outcome.accepted as u64);
@@ -237,7 +240,7 @@ proptest! {
 
 #[test]
 fn a_refused_bid_fills_a_hole_and_makes_room_for_a_promise() {
-    let site = Site::Gpus { total: 8, per_node: 8 };
+    let site = MarketCluster::Gpus { total: 8, per_node: 8 };
     // Half of the node for ten minutes; the other half, for thirty, worth too little; all of it.
     let stream = vec![
         asked(4, 0, 10, 0, 2),
@@ -247,9 +250,9 @@ fn a_refused_bid_fills_a_hole_and_makes_room_for_a_promise() {
     ];
     let contest = experiment::contest(site, stream.into(), Span::ZERO, MINUTE).unwrap();
     let mechanism = MechanismChoice::FirstFit { density: Milli(100_000) };
-    let alone = plan(mechanism, Learner::Nothing, Span::from_days(1));
+    let alone = plan(mechanism, ForecastLearner::Nothing, Span::from_days(1));
     let without = outcome(&contest, &alone);
-    let with = outcome(&contest, &Plan { fill: true, ..alone });
+    let with = outcome(&contest, &MarketSetup { fill: true, ..alone });
     assert_eq!((without.accepted, with.accepted), (3, 3));
     assert_eq!((without.filled, with.promises_broken), (0.0, 0));
     // It ran from 0 to 16, when the promise came that was told to start then, and from 21 on.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use era_core::calendar::{CPU, GPU0, Lane, Row};
+use era_core::calendar::{CPU, GPU0, Load, NodeCalendar};
 use era_core::resources::{Resources, WHOLE_GPU};
 
 use crate::seeded::Seeded;
@@ -58,10 +58,10 @@ impl Comparing {
     /// The best of the nodes that fit, each with what is taken there, and the GPUs on it.
     pub(super) fn choose<'a>(
         &mut self,
-        fitting: impl Iterator<Item = (usize, &'a Lane, Row)>,
+        fitting: impl Iterator<Item = (usize, &'a NodeCalendar, Load)>,
         each: &Resources,
     ) -> Option<(usize, u64)> {
-        let mut best: Option<(i64, usize, &Lane, Row)> = None;
+        let mut best: Option<(i64, usize, &NodeCalendar, Load)> = None;
         for (place, lane, taken) in fitting {
             let score = self.score(&view(place, lane, &taken), each);
             if best.as_ref().is_none_or(|(most, ..)| score > *most) {
@@ -107,7 +107,7 @@ impl Comparing {
     }
 }
 
-fn view(place: usize, lane: &Lane, taken: &Row) -> View {
+fn view(place: usize, lane: &NodeCalendar, taken: &Load) -> View {
     let capacity = &lane.node.capacity;
     let gpus = &taken[GPU0..GPU0 + capacity.gpus.len()];
     View {

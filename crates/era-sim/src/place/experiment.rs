@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use era_core::bid::{Constraints, Request, Shape, Window};
-use era_core::calendar::{Calendar, Holder, Lane, Layer, Market, PoolCalendar, Row, Seat};
+use era_core::calendar::{
+    BookingHolder, Calendar, Layer, Load, Market, NodeCalendar, PoolCalendar, Seat,
+};
 use era_core::cluster::{Cluster, Eligibility, Health, Node, Pool, Purpose};
 use era_core::forecast::Forecast;
 use era_core::market::MarketRules;
@@ -19,7 +21,7 @@ use era_core::units::{JobId, Name, NodeId, Span, Time};
 use super::comparator::Comparing;
 use super::draw::{draw, shuffled};
 use super::typical::{Learned, Weighing, learn};
-use super::{NodeRow, Pod, Policy};
+use super::{ListedNode, PlacementPolicy, Pod};
 use crate::BadInput;
 use crate::seeded::Seeded;
 
@@ -35,18 +37,18 @@ const END: Time = Time(NOW.0 + DURATION.0);
 
 /// What is tried.
 #[derive(Clone, Debug)]
-pub struct Experiment {
-    pub nodes: Vec<NodeRow>,
+pub struct PlacementExperiment {
+    pub nodes: Vec<ListedNode>,
     /// The pods to draw from.
     pub pods: Vec<Pod>,
-    pub policy: Policy,
+    pub policy: PlacementPolicy,
     /// Where typical work is learned from, for the rules that use it.
     pub learned: Learned,
 }
 
 /// What one seed gave.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct PlacementOutcome {
     /// Percent of the GPU capacity that was allocated, at each of [`DEMANDS`]: the mean over the
     /// arrivals at which the demand was that many percent, rounded, or the first one beyond.
     pub allocated: [f64; DEMANDS.len()],
@@ -81,10 +83,10 @@ impl Summary {
 /// Runs the experiment once for each seed, on all cores. `progress` hears of each percent of
 /// demand that has arrived: 130 times a seed.
 pub fn run_seeds(
-    experiment: &Experiment,
+    experiment: &PlacementExperiment,
     seeds: &[u64],
     progress: &(dyn Fn() + Sync),
-) -> Result<Vec<Outcome>, BadInput> {
+) -> Result<Vec<PlacementOutcome>, BadInput> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     let work = || {
@@ -94,22 +96,23 @@ pub fn run_seeds(
         }
         done
     };
-    let mut outcomes: BTreeMap<u64, Result<Outcome, BadInput>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..cores.min(seeds.len())).map(|_| scope.spawn(work)).collect();
-        let done = threads.into_iter().flat_map(|thread| match thread.join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
+    let mut outcomes: BTreeMap<u64, Result<PlacementOutcome, BadInput>> =
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..cores.min(seeds.len())).map(|_| scope.spawn(work)).collect();
+            let done = threads.into_iter().flat_map(|thread| match thread.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            done.collect()
         });
-        done.collect()
-    });
     let lost = || BadInput::new("each seed may be given once");
     seeds.iter().map(|seed| outcomes.remove(seed).ok_or_else(lost)?).collect()
 }
 
-impl Experiment {
+impl PlacementExperiment {
     /// One seed: the order of arrival, and the order of nodes among equals.
     #[expect(clippy::disallowed_methods, reason = "how long the run took is part of its report")]
-    pub fn run(&self, seed: u64, progress: &dyn Fn()) -> Result<Outcome, BadInput> {
+    pub fn run(&self, seed: u64, progress: &dyn Fn()) -> Result<PlacementOutcome, BadInput> {
         let start = Instant::now();
         let mut seeded = Seeded::new(seed);
         let order = shuffled(self.nodes.len(), &mut seeded);
@@ -135,7 +138,7 @@ impl Experiment {
             curve.look(world.capacity, progress);
         }
         let wall_s = start.elapsed().as_secs_f64();
-        Ok(Outcome { allocated: curve.means(), arrivals: arrivals.len(), dropped, wall_s })
+        Ok(PlacementOutcome { allocated: curve.means(), arrivals: arrivals.len(), dropped, wall_s })
     }
 }
 
@@ -161,7 +164,7 @@ struct World {
 }
 
 impl World {
-    fn new(experiment: &Experiment, order: &[usize]) -> Result<World, BadInput> {
+    fn new(experiment: &PlacementExperiment, order: &[usize]) -> Result<World, BadInput> {
         let refused = |refusal: era_core::Refusal| BadInput::new(refusal.to_string());
         let pool = Name::new("gpu").map_err(|error| BadInput::new(error.to_string()))?;
         let choices = Choices::of(&experiment.pods)?;
@@ -185,7 +188,7 @@ impl World {
     }
 
     fn book(&mut self, number: usize, seat: Seat, index: usize) {
-        let holder = Holder::Job { job: JobId(number as u64), part: 0, attempt: 1, rank: 0 };
+        let holder = BookingHolder::Job { job: JobId(number as u64), part: 0, attempt: 1, rank: 0 };
         self.calendar.book(holder, seat, &self.asks[index].each, Layer::Firm, NOW, END);
     }
 }
@@ -209,7 +212,7 @@ impl Choices {
     }
 }
 
-fn node(row: &NodeRow, pool: &Name, choices: &Choices) -> Node {
+fn node(row: &ListedNode, pool: &Name, choices: &Choices) -> Node {
     let gpu = Gpu { model: row.model.clone(), memory: 0 };
     let labels = choices.0.iter().filter(|(models, _)| models.contains(&row.model));
     Node {
@@ -258,9 +261,9 @@ fn weighing(scorer: Scorer) -> Weighing {
 }
 
 impl Placer {
-    fn new(experiment: &Experiment, world: &World, seed: u64) -> Placer {
+    fn new(experiment: &PlacementExperiment, world: &World, seed: u64) -> Placer {
         match experiment.policy {
-            Policy::Core(scorer) => {
+            PlacementPolicy::Core(scorer) => {
                 let typical = match experiment.learned {
                     Learned::FromList => {
                         learn(experiment.pods.iter().map(|pod| (pod, 1)), weighing(scorer))
@@ -269,7 +272,7 @@ impl Placer {
                 };
                 Placer::Core { scorer, typical, learned: experiment.learned }
             }
-            Policy::Compared(rule) => {
+            PlacementPolicy::Compared(rule) => {
                 let lanes = world.pool().map_or(&[][..], |pool| &pool.lanes);
                 let nodes = || lanes.iter().map(|lane| &lane.node.capacity);
                 let cpu_max = nodes().map(|node| i64::from(node.cpu)).max().unwrap_or(0);
@@ -316,9 +319,9 @@ impl Placer {
 fn fitting<'a>(
     pool: &'a PoolCalendar,
     eligible: &'a Eligibility<'a>,
-) -> impl Iterator<Item = (usize, &'a Lane, Row)> {
+) -> impl Iterator<Item = (usize, &'a NodeCalendar, Load)> {
     pool.lanes.iter().enumerate().filter_map(move |(place, lane)| {
-        let mut taken = Row::zero(0);
+        let mut taken = Load::zero(0);
         let fits =
             lane.admits(eligible) && lane.room(NOW, END, NOW, eligible.each, 1, &mut taken) > 0;
         fits.then_some((place, &**lane, taken))

@@ -19,7 +19,7 @@ const AMOUNT_MAX: u32 = 1_000_000_000;
 
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeRow {
+pub struct ListedNode {
     pub name: Name,
     /// Thousandths of a core.
     pub cpu: u32,
@@ -42,13 +42,13 @@ pub struct Pod {
 }
 
 /// Reads a list of nodes: `sn`, `cpu_milli`, `memory_mib`, `gpu`, `model`.
-pub fn read_nodes(file: &Path) -> Result<Vec<NodeRow>, BadInput> {
+pub fn read_nodes(file: &Path) -> Result<Vec<ListedNode>, BadInput> {
     let table = Table::open(file)?;
     let columns = table.columns(["sn", "cpu_milli", "memory_mib", "gpu", "model"])?;
     let mut names = BTreeSet::new();
     let nodes = table.rows(|row| {
         let [name, cpu, memory, gpus, model] = columns;
-        let node = NodeRow {
+        let node = ListedNode {
             name: row.name(name)?,
             cpu: row.number(cpu, AMOUNT_MAX)?,
             memory: row.number(memory, AMOUNT_MAX)?,
@@ -122,7 +122,7 @@ impl<'a> Table<'a> {
     /// Every row, read by `read`.
     fn rows<T>(
         mut self,
-        mut read: impl FnMut(&Line<'_>) -> Result<T, BadInput>,
+        mut read: impl FnMut(&ListLine<'_>) -> Result<T, BadInput>,
     ) -> Result<Vec<T>, BadInput> {
         let mut rows = Vec::new();
         for record in self.reader.records() {
@@ -131,7 +131,7 @@ impl<'a> Table<'a> {
                 BadInput::new(error.to_string()).file(self.file).line(line)
             })?;
             let number = record.position().map_or(1, csv::Position::line);
-            rows.push(read(&Line { file: self.file, number, record: &record })?);
+            rows.push(read(&ListLine { file: self.file, number, record: &record })?);
             if rows.len() > ROWS_MAX {
                 let problem = format!("the list is too long: give at most {ROWS_MAX} rows");
                 return Err(BadInput::new(problem).file(self.file).line(number));
@@ -145,7 +145,7 @@ impl<'a> Table<'a> {
 }
 
 /// One row of a file.
-struct Line<'a> {
+struct ListLine<'a> {
     file: &'a Path,
     number: u64,
     record: &'a StringRecord,
@@ -153,7 +153,7 @@ struct Line<'a> {
 
 type Column = (&'static str, usize);
 
-impl Line<'_> {
+impl ListLine<'_> {
     fn bad(&self, column: Column, problem: impl Into<String>) -> BadInput {
         BadInput::new(problem).file(self.file).line(self.number).field(column.0)
     }

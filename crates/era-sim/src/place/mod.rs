@@ -16,37 +16,37 @@ mod typical;
 
 pub use comparator::Comparator;
 pub use draw::draw;
-pub use experiment::{DEMANDS, Experiment, Outcome, Summary, run_seeds};
-pub use lists::{NodeRow, Pod, read_nodes, read_pods};
+pub use experiment::{DEMANDS, PlacementExperiment, PlacementOutcome, Summary, run_seeds};
+pub use lists::{ListedNode, Pod, read_nodes, read_pods};
 pub use typical::{Learned, Weighing, learn};
 
 use era_core::placement::Scorer;
 
 /// A rule for choosing the node and the GPUs of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum PlacementPolicy {
     /// One of the core's.
     Core(Scorer),
     /// One that is only compared with.
     Compared(Comparator),
 }
 
-impl Policy {
+impl PlacementPolicy {
     /// All of them, by name.
-    pub const ALL: [(&'static str, Policy); 9] = [
-        ("first-fit", Policy::Core(Scorer::FirstFit)),
-        ("best-fit", Policy::Core(Scorer::BestFit)),
-        ("consolidate", Policy::Core(Scorer::Consolidate)),
-        ("fgd", Policy::Core(Scorer::Fgd)),
-        ("least-stranded", Policy::Core(Scorer::LeastStranded)),
-        ("random", Policy::Compared(Comparator::Random)),
-        ("dot-product", Policy::Compared(Comparator::DotProduct)),
-        ("gpu-packing", Policy::Compared(Comparator::GpuPacking)),
-        ("gpu-clustering", Policy::Compared(Comparator::GpuClustering)),
+    pub const ALL: [(&'static str, PlacementPolicy); 9] = [
+        ("first-fit", PlacementPolicy::Core(Scorer::FirstFit)),
+        ("best-fit", PlacementPolicy::Core(Scorer::BestFit)),
+        ("consolidate", PlacementPolicy::Core(Scorer::Consolidate)),
+        ("fgd", PlacementPolicy::Core(Scorer::Fgd)),
+        ("least-stranded", PlacementPolicy::Core(Scorer::LeastStranded)),
+        ("random", PlacementPolicy::Compared(Comparator::Random)),
+        ("dot-product", PlacementPolicy::Compared(Comparator::DotProduct)),
+        ("gpu-packing", PlacementPolicy::Compared(Comparator::GpuPacking)),
+        ("gpu-clustering", PlacementPolicy::Compared(Comparator::GpuClustering)),
     ];
 
     /// The policy of this name.
-    pub fn named(name: &str) -> Option<Policy> {
-        Policy::ALL.iter().find(|(known, _)| *known == name).map(|(_, policy)| *policy)
+    pub fn named(name: &str) -> Option<PlacementPolicy> {
+        PlacementPolicy::ALL.iter().find(|(known, _)| *known == name).map(|(_, policy)| *policy)
     }
 }

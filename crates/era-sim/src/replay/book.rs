@@ -10,7 +10,7 @@ use era_core::{Command, Event, Input, State};
 
 /// What became of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Story {
+pub struct JobHistory {
     pub user: UserId,
     /// The group that the owner was in.
     pub group: GroupId,
@@ -38,7 +38,7 @@ pub struct Story {
     pub cut_short: bool,
 }
 
-impl Story {
+impl JobHistory {
     /// From submission to the first start.
     pub fn wait(&self) -> Option<Span> {
         self.started.map(|start| start.since(self.submitted))
@@ -56,7 +56,7 @@ impl Story {
 
 /// What a task held of a machine, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stay {
+pub struct TaskStay {
     pub node: NodeId,
     /// Thousandths of a core, MiB, thousandths of a GPU.
     pub units: [u64; 3],
@@ -69,13 +69,13 @@ pub struct Stay {
 #[derive(Clone, Debug, Default)]
 pub struct Book {
     /// By their number.
-    pub stories: BTreeMap<JobId, Story>,
+    pub stories: BTreeMap<JobId, JobHistory>,
     /// Parts that run: since when, and what they hold.
     running: BTreeMap<(JobId, u16), (Time, u64)>,
     /// Where tasks are, by job, part and rank.
-    there: BTreeMap<(JobId, u16, u32), Stay>,
+    there: BTreeMap<(JobId, u16, u32), TaskStay>,
     /// Where tasks were.
-    gone: Vec<Stay>,
+    gone: Vec<TaskStay>,
 }
 
 impl Book {
@@ -104,7 +104,7 @@ impl Book {
         }
         let size = job.parts.iter().map(|part| units(&part.request)).max();
         let stated = job.parts.iter().map(|part| part.request.duration).max();
-        let story = Story {
+        let story = JobHistory {
             user: job.user,
             group: job.group,
             submitted: job.submitted,
@@ -239,7 +239,7 @@ impl Book {
     fn come(&mut self, (job, part): (JobId, u16), request: &Request, plan: &Plan, from: Time) {
         for (rank, seat) in (0..).zip(&plan.seats) {
             let units = each_of(request, plan.gpus_per_node, rank).units(1);
-            let stay = Stay { node: seat.node, units, from, to: Time::MAX };
+            let stay = TaskStay { node: seat.node, units, from, to: Time::MAX };
             self.there.insert((job, part, rank), stay);
         }
     }
@@ -249,7 +249,7 @@ impl Book {
     fn grow(&mut self, (job, index): (JobId, u16), part: &Part, now: Time) {
         for extra in part.extras() {
             let units = part.request.each.units(1);
-            let new = Stay { node: extra.seat.node, units, from: now, to: Time::MAX };
+            let new = TaskStay { node: extra.seat.node, units, from: now, to: Time::MAX };
             let stay = self.there.entry((job, index, extra.rank)).or_insert(new);
             stay.to = extra.stop_until.unwrap_or(Time::MAX);
         }
@@ -258,12 +258,12 @@ impl Book {
     /// A task is gone.
     fn leave(&mut self, task: (JobId, u16, u32), now: Time) {
         if let Some(stay) = self.there.remove(&task) {
-            self.gone.push(Stay { to: now.min(stay.to).max(stay.from), ..stay });
+            self.gone.push(TaskStay { to: now.min(stay.to).max(stay.from), ..stay });
         }
     }
 
     /// Where tasks were and are.
-    pub fn stays(&self) -> impl Iterator<Item = Stay> {
+    pub fn stays(&self) -> impl Iterator<Item = TaskStay> {
         self.gone.iter().chain(self.there.values()).copied()
     }
 }

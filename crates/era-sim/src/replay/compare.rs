@@ -7,8 +7,8 @@ use era_core::Command;
 use era_core::units::{GroupId, JobId, Time, UserId};
 use serde::Serialize;
 
-use super::book::Story;
-use super::history::History;
+use super::book::JobHistory;
+use super::history::RecordedHistory;
 use super::rerun::Rerun;
 
 /// Sums over the jobs of somebody under one rule.
@@ -30,7 +30,7 @@ pub struct Figures {
 
 /// A user or a group under both rules.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Party {
+pub struct ComparedParty {
     pub id: u32,
     /// Jobs that are compared.
     pub jobs: u64,
@@ -48,27 +48,27 @@ pub struct Party {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Comparison {
     /// All users together.
-    pub total: Party,
+    pub total: ComparedParty,
     /// By user: who gains most first.
-    pub users: Vec<Party>,
+    pub users: Vec<ComparedParty>,
     /// By group: who gains most first.
-    pub groups: Vec<Party>,
+    pub groups: Vec<ComparedParty>,
     /// What could not be compared, or only with an assumption, and how often.
     pub not_comparable: BTreeMap<&'static str, u64>,
 }
 
 /// A job under both rules.
 struct Pair<'a> {
-    recorded: Option<&'a Story>,
-    other: Option<&'a Story>,
+    recorded: Option<&'a JobHistory>,
+    other: Option<&'a JobHistory>,
 }
 
 /// Sets a rerun beside its record.
-pub fn compare(history: &History, rerun: &Rerun) -> Comparison {
+pub fn compare(history: &RecordedHistory, rerun: &Rerun) -> Comparison {
     let mut notes = Notes::default();
-    let mut users: BTreeMap<UserId, Party> = BTreeMap::new();
-    let mut groups: BTreeMap<GroupId, Party> = BTreeMap::new();
-    let mut total = Party::default();
+    let mut users: BTreeMap<UserId, ComparedParty> = BTreeMap::new();
+    let mut groups: BTreeMap<GroupId, ComparedParty> = BTreeMap::new();
+    let mut total = ComparedParty::default();
     for pair in pairs(history, rerun) {
         let Some(either) = pair.recorded.or(pair.other) else { continue };
         if !notes.is_comparable(history.end, &pair) {
@@ -85,14 +85,14 @@ pub fn compare(history: &History, rerun: &Rerun) -> Comparison {
     total.finish();
     Comparison {
         total,
-        users: ranked(users.into_iter().map(|(id, party)| Party { id: id.0, ..party })),
-        groups: ranked(groups.into_iter().map(|(id, party)| Party { id: id.0, ..party })),
+        users: ranked(users.into_iter().map(|(id, party)| ComparedParty { id: id.0, ..party })),
+        groups: ranked(groups.into_iter().map(|(id, party)| ComparedParty { id: id.0, ..party })),
         not_comparable: notes.0,
     }
 }
 
 /// All jobs that were handed in, each once.
-fn pairs<'a>(history: &'a History, rerun: &'a Rerun) -> Vec<Pair<'a>> {
+fn pairs<'a>(history: &'a RecordedHistory, rerun: &'a Rerun) -> Vec<Pair<'a>> {
     let recorded = &history.book.stories;
     let mut pairs: Vec<Pair<'a>> = recorded
         .iter()
@@ -111,12 +111,12 @@ fn pairs<'a>(history: &'a History, rerun: &'a Rerun) -> Vec<Pair<'a>> {
     pairs
 }
 
-fn ranked(parties: impl Iterator<Item = Party>) -> Vec<Party> {
-    let mut parties: Vec<Party> = parties.collect();
+fn ranked(parties: impl Iterator<Item = ComparedParty>) -> Vec<ComparedParty> {
+    let mut parties: Vec<ComparedParty> = parties.collect();
     for party in &mut parties {
         party.finish();
     }
-    let order = |a: &Party, b: &Party| {
+    let order = |a: &ComparedParty, b: &ComparedParty| {
         let by_net = b.net_change.cmp(&a.net_change);
         let by_wait = a.wait_change_s.total_cmp(&b.wait_change_s);
         by_net.then(by_wait).then(a.id.cmp(&b.id))
@@ -125,13 +125,15 @@ fn ranked(parties: impl Iterator<Item = Party>) -> Vec<Party> {
     parties
 }
 
-impl Party {
+impl ComparedParty {
     fn add(&mut self, pair: &Pair<'_>) {
         self.jobs += 1;
-        let waits = match (pair.recorded.and_then(Story::wait), pair.other.and_then(Story::wait)) {
-            (Some(recorded), Some(other)) => Some((recorded, other)),
-            _ => None,
-        };
+        let waits =
+            match (pair.recorded.and_then(JobHistory::wait), pair.other.and_then(JobHistory::wait))
+            {
+                (Some(recorded), Some(other)) => Some((recorded, other)),
+                _ => None,
+            };
         let sides = [
             (&mut self.recorded, pair.recorded, waits.map(|w| w.0)),
             (&mut self.other, pair.other, waits.map(|w| w.1)),

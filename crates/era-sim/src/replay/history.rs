@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 use era_core::job::StopReason;
 use era_core::units::{HoldId, JobId, Span, Time};
 use era_core::{Command, Event, Input, Reply, State};
-use era_drive::{Conduct, Report};
+use era_drive::{Conduct, JobReport};
 
 use super::book::{self, Book};
-use super::verify::{NotReplayed, Replayed, Step, verify};
+use super::verify::{NotReplayed, ReplayStep, Replayed, verify};
 use crate::journal::Reader;
 
 /// A recorded history.
 #[derive(Clone, Debug)]
-pub struct History {
+pub struct RecordedHistory {
     /// The state that it begins with.
     pub start: State,
     /// What came from outside, in order.
-    pub asks: Vec<Ask>,
+    pub asks: Vec<RecordedInput>,
     /// How each part of each job behaves when it runs, where that is known.
     pub conduct: BTreeMap<(JobId, u16), Conduct>,
     /// What became of each job in the record.
@@ -36,7 +36,7 @@ pub struct History {
 /// Most states that are kept on the way. They share structure, but what changed is kept twice.
 const MARKS_MAX: usize = 64;
 
-impl History {
+impl RecordedHistory {
     /// The last state on the way that has at most so many asks before it, and how many it has.
     pub fn mark_before(&self, asks: usize) -> (usize, &State) {
         let before = self.marks.iter().rfind(|(count, _)| *count <= asks);
@@ -46,7 +46,7 @@ impl History {
 
 /// Something that came from outside, and what it was answered.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct RecordedInput {
     pub at: Time,
     pub command: Command,
     /// The job that came of it in the record.
@@ -65,30 +65,33 @@ struct Attempt {
 }
 
 /// Collects a history while a journal is replayed.
-struct Learner {
-    history: History,
+struct HistoryLearner {
+    history: RecordedHistory,
     attempts: BTreeMap<(JobId, u16), Attempt>,
     /// How many asks lie between two marks.
     spacing: usize,
     /// What every part does, complete or not.
-    seen: BTreeMap<(JobId, u16), Seen>,
+    seen: BTreeMap<(JobId, u16), SeenJob>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct SeenJob {
     work: Option<(Span, i32)>,
-    reports: Vec<(Span, Report)>,
+    reports: Vec<(Span, JobReport)>,
     saves_on_stop: bool,
 }
 
 /// Replays a journal exactly, and keeps what is to be learned from it. `progress` is told how
 /// many inputs are through.
-pub fn learn(journal: Reader, progress: &dyn Fn(u64)) -> Result<(History, Replayed), NotReplayed> {
-    let learner = std::cell::RefCell::new(None::<Learner>);
+pub fn learn(
+    journal: Reader,
+    progress: &dyn Fn(u64),
+) -> Result<(RecordedHistory, Replayed), NotReplayed> {
+    let learner = std::cell::RefCell::new(None::<HistoryLearner>);
     let mut count = 0;
     let replayed = verify(
         journal,
-        &mut |state| *learner.borrow_mut() = Some(Learner::new(state)),
+        &mut |state| *learner.borrow_mut() = Some(HistoryLearner::new(state)),
         &mut |step| {
             count += 1;
             progress(count);
@@ -97,12 +100,12 @@ pub fn learn(journal: Reader, progress: &dyn Fn(u64)) -> Result<(History, Replay
             }
         },
     )?;
-    let learner = learner.into_inner().unwrap_or_else(|| Learner::new(&replayed.state));
+    let learner = learner.into_inner().unwrap_or_else(|| HistoryLearner::new(&replayed.state));
     Ok((learner.finish(replayed.state.now()), replayed))
 }
 
-impl Learner {
-    fn new(state: &State) -> Learner {
+impl HistoryLearner {
+    fn new(state: &State) -> HistoryLearner {
         let mut attempts = BTreeMap::new();
         for job in state.jobs().filter(|job| job.ended.is_none()) {
             for (index, part) in job.parts.iter().enumerate() {
@@ -113,7 +116,7 @@ impl Learner {
                 }
             }
         }
-        let history = History {
+        let history = RecordedHistory {
             start: state.clone(),
             asks: Vec::new(),
             conduct: BTreeMap::new(),
@@ -122,10 +125,10 @@ impl Learner {
             marks: Vec::new(),
             tasks_lost: 0,
         };
-        Learner { history, attempts, spacing: 16, seen: BTreeMap::new() }
+        HistoryLearner { history, attempts, spacing: 16, seen: BTreeMap::new() }
     }
 
-    fn note(&mut self, step: &Step<'_>) {
+    fn note(&mut self, step: &ReplayStep<'_>) {
         self.history.book.follow(step.state, step.input, &step.output.events);
         self.note_ask(step.input, &step.output.reply, step.state.now());
         for event in &step.output.events {
@@ -133,7 +136,7 @@ impl Learner {
         }
         self.mark(step.state);
         if let Command::UsageCrossed { task, .. } = &step.input.command {
-            self.report(task.job, task.part, step.state.now(), Report::Idle);
+            self.report(task.job, task.part, step.state.now(), JobReport::Idle);
         }
     }
 
@@ -166,7 +169,7 @@ impl Learner {
             | Command::Pass
             | Command::Tick => {}
             _ => {
-                let mut ask = Ask {
+                let mut ask = RecordedInput {
                     at,
                     command: input.command.clone(),
                     job: None,
@@ -183,7 +186,7 @@ impl Learner {
         }
     }
 
-    fn note_event(&mut self, event: &Event, step: &Step<'_>) {
+    fn note_event(&mut self, event: &Event, step: &ReplayStep<'_>) {
         let (state, now) = (step.state, step.state.now());
         match event {
             Event::Launched { job, part, .. } => {
@@ -210,22 +213,22 @@ impl Learner {
                 }
             }
             Event::Checkpointed { job, part, done_ms } => {
-                self.report(*job, *part, now, Report::Saved(Span(*done_ms)));
+                self.report(*job, *part, now, JobReport::Saved(Span(*done_ms)));
             }
             _ => {}
         }
     }
 
-    fn report(&mut self, job: JobId, part: u16, now: Time, report: Report) {
+    fn report(&mut self, job: JobId, part: u16, now: Time, report: JobReport) {
         let Some(attempt) = self.attempts.get(&(job, part)) else { return };
         let seen = self.seen.entry((job, part)).or_default();
         match report {
-            Report::Saved(_) if attempt.stopped => seen.saves_on_stop = true,
+            JobReport::Saved(_) if attempt.stopped => seen.saves_on_stop = true,
             _ => seen.reports.push((attempt.work(now), report)),
         }
     }
 
-    fn finish(mut self, end: Time) -> History {
+    fn finish(mut self, end: Time) -> RecordedHistory {
         self.history.end = end;
         for (key, seen) in self.seen {
             // Who was cut short has no known length: whoever runs it assumes one.

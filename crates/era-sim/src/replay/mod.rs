@@ -21,11 +21,11 @@ mod sample;
 mod tests;
 mod verify;
 
-pub use book::{Book, Stay, Story};
-pub use compare::{Comparison, Figures, Party, compare};
+pub use book::{Book, JobHistory, TaskStay};
+pub use compare::{ComparedParty, Comparison, Figures, compare};
 pub use difference::Difference;
-pub use history::{Ask, History, learn};
+pub use history::{RecordedHistory, RecordedInput, learn};
 pub use rerun::{Rerun, rerun};
-pub use rules::{Rules, mechanism_named, scorer_named};
+pub use rules::{RuleOverrides, mechanism_named, scorer_named};
 pub use sample::{SampleSpec, sample};
-pub use verify::{NotReplayed, Replayed, Step, verify};
+pub use verify::{NotReplayed, ReplayStep, Replayed, verify};

@@ -9,8 +9,8 @@ use era_core::{Command, Input, Output, Reply, State};
 use era_drive::{Conduct, Pace, Scenario, World};
 
 use super::book::Book;
-use super::history::{Ask, History};
-use super::rules::Rules;
+use super::history::{RecordedHistory, RecordedInput};
+use super::rules::RuleOverrides;
 use crate::BadInput;
 
 /// How long after the last ask the run goes on, so that what waits or runs then may end.
@@ -37,14 +37,14 @@ pub struct Rerun {
 }
 
 /// What the record says of the jobs here, and what becomes of them.
-struct Record<'a> {
-    history: &'a History,
+struct RerunRecord<'a> {
+    history: &'a RecordedHistory,
     /// Which job of the record a job here is, if it is one.
     links: BTreeMap<JobId, Option<JobId>>,
     book: Book,
 }
 
-impl Scenario for Record<'_> {
+impl Scenario for RerunRecord<'_> {
     /// As it did in the record, and as it was said to where that is not known.
     fn conduct(&self, state: &State, job: JobId, part: u16) -> Conduct {
         let recorded = self.links.get(&job).copied().flatten();
@@ -66,16 +66,16 @@ impl Scenario for Record<'_> {
 
 /// Runs asks from a state of the record. `progress` is told how many asks are through.
 pub fn rerun(
-    history: &History,
+    history: &RecordedHistory,
     start: &State,
-    asks: &[Ask],
-    rules: &Rules,
+    asks: &[RecordedInput],
+    rules: &RuleOverrides,
     progress: &dyn Fn(u64),
 ) -> Result<Rerun, BadInput> {
     let open: Vec<JobId> = start.jobs().map(|job| job.id).collect();
     let links = open.iter().map(|job| (*job, Some(*job))).collect();
-    let record = Record { history, links, book: Book::of(start) };
-    let mut again = Again {
+    let record = RerunRecord { history, links, book: Book::of(start) };
+    let mut again = RerunJob {
         world: World::new(start.clone(), Pace::default(), record),
         rules,
         holds: start.holds().map(|hold| (hold.id, hold.id)).collect(),
@@ -88,15 +88,15 @@ pub fn rerun(
         }
     }
     again.run(asks, start.now(), progress);
-    let Again { world, mut rerun, .. } = again;
+    let RerunJob { world, mut rerun, .. } = again;
     rerun.inputs = world.state().seq() - start.seq();
     rerun.book = world.into_scenario().book;
     Ok(rerun)
 }
 
-struct Again<'a> {
-    world: World<Record<'a>>,
-    rules: &'a Rules,
+struct RerunJob<'a> {
+    world: World<RerunRecord<'a>>,
+    rules: &'a RuleOverrides,
     /// The number here of each hold of the record.
     holds: BTreeMap<HoldId, HoldId>,
     /// What each hold of the record was for.
@@ -104,8 +104,8 @@ struct Again<'a> {
     rerun: Rerun,
 }
 
-impl Again<'_> {
-    fn run(&mut self, asks: &[Ask], start: Time, progress: &dyn Fn(u64)) {
+impl RerunJob<'_> {
+    fn run(&mut self, asks: &[RecordedInput], start: Time, progress: &dyn Fn(u64)) {
         let last = asks.last().map_or(start, |ask| ask.at) + DRAIN_MAX;
         let mut next = 0;
         loop {
@@ -124,7 +124,7 @@ impl Again<'_> {
         }
     }
 
-    fn ask(&mut self, place: usize, ask: &Ask, now: Time) {
+    fn ask(&mut self, place: usize, ask: &RecordedInput, now: Time) {
         let Some(command) = self.translate(ask.command.clone()) else {
             self.rerun.skipped += u64::from(!ask.refused);
             return;

@@ -12,7 +12,7 @@ use crate::BadInput;
 
 /// What a replay overrides. `None` keeps what was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rules {
+pub struct RuleOverrides {
     /// What orders every queue.
     pub policy: Option<PolicyRule>,
     /// Who sets prices.
@@ -25,7 +25,7 @@ pub struct Rules {
     pub scorer: Option<Scorer>,
 }
 
-impl Rules {
+impl RuleOverrides {
     /// The name under which the other policy is published.
     fn policy_name() -> Option<Name> {
         Name::new("other-rule").ok()
@@ -34,7 +34,7 @@ impl Rules {
     /// The commands that put the other rules in force at the beginning.
     pub(super) fn opening(&self, state: &State) -> Vec<Command> {
         let mut commands = Vec::new();
-        if let (Some(rule), Some(name)) = (&self.policy, Rules::policy_name()) {
+        if let (Some(rule), Some(name)) = (&self.policy, RuleOverrides::policy_name()) {
             commands.push(Command::PublishPolicy { name, rule: rule.clone() });
             for queue in state.queues() {
                 commands.push(self.change(Command::PutQueue { queue: queue.clone() }));
@@ -55,7 +55,7 @@ impl Rules {
     pub(super) fn change(&self, command: Command) -> Command {
         match command {
             Command::PutQueue { mut queue } => {
-                if let (Some(_), Some(name)) = (&self.policy, Rules::policy_name()) {
+                if let (Some(_), Some(name)) = (&self.policy, RuleOverrides::policy_name()) {
                     queue.policy = name;
                 }
                 Command::PutQueue { queue }

@@ -4,7 +4,7 @@ use era_core::{Input, Output, State, step};
 
 use super::difference::{Difference, first_field};
 use crate::BadInput;
-use crate::journal::{Entry, Reader, Record, Segment, Torn};
+use crate::journal::{JournalRecord, Reader, RecordedEntry, SegmentStart, Torn};
 
 /// What a replay went through.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub enum NotReplayed {
 }
 
 /// A step of the replay, for whoever watches.
-pub struct Step<'a> {
+pub struct ReplayStep<'a> {
     pub input: &'a Input,
     /// The state before the first input, or after this one.
     pub state: &'a State,
@@ -45,26 +45,26 @@ pub struct Step<'a> {
 pub fn verify(
     journal: Reader,
     begin: &mut dyn FnMut(&State),
-    watch: &mut dyn FnMut(Step<'_>),
+    watch: &mut dyn FnMut(ReplayStep<'_>),
 ) -> Result<Replayed, NotReplayed> {
     let mut journal = journal;
     let mut replay: Option<Replayed> = None;
     while let Some(record) = journal.next() {
         match (record?, &mut replay) {
-            (Record::Segment(segment), None) => {
+            (JournalRecord::Segment(segment), None) => {
                 begin(&segment.state);
                 let state = *segment.state;
                 let passed_over = journal.passed_over();
                 let (segments, inputs, events, torn) = (1, 0, 0, None);
                 replay = Some(Replayed { segments, passed_over, inputs, events, torn, state });
             }
-            (Record::Segment(segment), Some(replay)) => {
+            (JournalRecord::Segment(segment), Some(replay)) => {
                 next_segment(&journal, replay, segment)?;
             }
-            (Record::Entry(entry), Some(replay)) => {
+            (JournalRecord::Entry(entry), Some(replay)) => {
                 next_entry(&journal, replay, entry, watch)?;
             }
-            (Record::Entry(entry), None) => {
+            (JournalRecord::Entry(entry), None) => {
                 return Err(journal.bad(entry.line, "a journal begins with a segment").into());
             }
         }
@@ -80,7 +80,7 @@ pub fn verify(
 fn next_segment(
     journal: &Reader,
     replay: &mut Replayed,
-    segment: Segment,
+    segment: SegmentStart,
 ) -> Result<(), NotReplayed> {
     let (ours, theirs) = (replay.state.seq(), segment.state.seq());
     if ours != theirs {
@@ -109,10 +109,10 @@ fn next_segment(
 fn next_entry(
     journal: &Reader,
     replay: &mut Replayed,
-    entry: Entry,
-    watch: &mut dyn FnMut(Step<'_>),
+    entry: RecordedEntry,
+    watch: &mut dyn FnMut(ReplayStep<'_>),
 ) -> Result<(), NotReplayed> {
-    let Entry { line, input, events_text } = entry;
+    let RecordedEntry { line, input, events_text } = entry;
     let expected = replay.state.seq() + 1;
     if input.seq != expected {
         let problem = format!("input {} stands where {expected} comes next", input.seq);
@@ -127,6 +127,6 @@ fn next_entry(
         let file = journal.file().to_owned();
         return Err(NotReplayed::Differs { file, difference: Box::new(difference) });
     }
-    watch(Step { input: &input, state: &replay.state, output: &output });
+    watch(ReplayStep { input: &input, state: &replay.state, output: &output });
     Ok(())
 }

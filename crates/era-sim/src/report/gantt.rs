@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::series::Axis;
 use super::{party_name, round};
 use crate::measure::Parties;
-use crate::run::{Interval, Machines, Run, Setup};
+use crate::run::{Interval, Machines, Setup, TraceRun};
 use crate::trace::{Trace, TraceJob};
 
 /// More bars than this nobody can tell apart.
@@ -59,7 +59,7 @@ pub enum Gantt {
 pub(super) fn gantt(
     trace: &Trace,
     setup: &Setup,
-    run: &Run,
+    run: &TraceRun,
     nodes: &[Box<str>],
     makespan_s: i64,
 ) -> Gantt {
@@ -85,7 +85,7 @@ fn party_of(trace: &Trace, job: &TraceJob) -> Option<u32> {
 }
 
 /// Groups or users by the GPU time that they had, the greediest first.
-fn by_gpu_time(trace: &Trace, run: &Run) -> Vec<Option<u32>> {
+fn by_gpu_time(trace: &Trace, run: &TraceRun) -> Vec<Option<u32>> {
     let mut time: BTreeMap<Option<u32>, f64> = BTreeMap::new();
     for i in &run.intervals {
         let held = (i.end_s - i.start_s) as f64 * gpus_of(i);
@@ -104,7 +104,7 @@ fn gpus_of(interval: &Interval) -> f64 {
 
 fn bars(
     trace: &Trace,
-    run: &Run,
+    run: &TraceRun,
     seen: &[&Interval],
     nodes: Vec<(String, u32)>,
     makespan_s: i64,
@@ -151,7 +151,12 @@ fn runs_of_bits(mut mask: u64) -> Vec<(u32, u32)> {
     runs
 }
 
-fn map_of_nodes(run: &Run, gpus: &[u32], node_name: impl Fn(usize) -> String, axis: Axis) -> Gantt {
+fn map_of_nodes(
+    run: &TraceRun,
+    gpus: &[u32],
+    node_name: impl Fn(usize) -> String,
+    axis: Axis,
+) -> Gantt {
     let together = gpus.len().div_ceil(ROWS_MAX).max(1);
     let rows = gpus.len().div_ceil(together);
     let mut used = vec![vec![0.0; COLUMNS]; rows];
@@ -191,7 +196,7 @@ fn map_of_nodes(run: &Run, gpus: &[u32], node_name: impl Fn(usize) -> String, ax
 }
 
 /// A pool has no nodes: its rows are those who held its GPUs.
-fn map_of_parties(trace: &Trace, run: &Run, axis: Axis) -> Gantt {
+fn map_of_parties(trace: &Trace, run: &TraceRun, axis: Axis) -> Gantt {
     const SHOWN: usize = 24;
     let order = by_gpu_time(trace, run);
     let others = order.len() > SHOWN;

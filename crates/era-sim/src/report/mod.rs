@@ -21,8 +21,8 @@ pub use page::page;
 pub use starts::write_starts;
 pub use words::{backfill_name, count_words, percent_words, span_words};
 
-use crate::measure::{Measures, Parties, fared, measure};
-use crate::run::{Run, Setup};
+use crate::measure::{Parties, RunFigures, fared, measure};
+use crate::run::{Setup, TraceRun};
 use crate::trace::Trace;
 
 /// Charts over time have so many points.
@@ -35,7 +35,7 @@ const PARTIES_MAX: usize = 12;
 pub struct Digest {
     /// What tells it from the others.
     pub name: String,
-    pub measures: Measures,
+    pub measures: RunFigures,
     /// How long one point of the charts over time is, in seconds.
     pub step_s: f64,
     /// The part of the cluster that was in use, by the platform's formula.
@@ -49,7 +49,7 @@ pub struct Digest {
     /// Waits in seconds, and the share of jobs that waited at most so long.
     pub waits: Vec<(f64, f64)>,
     /// How groups or users fared, the largest first.
-    pub parties: Vec<Party>,
+    pub parties: Vec<DigestParty>,
     /// Whether these are groups or users.
     pub parties_are: Parties,
     /// Who was where and when.
@@ -58,7 +58,7 @@ pub struct Digest {
 
 /// A group or a user in a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Party {
+pub struct DigestParty {
     /// What the trace calls it.
     pub name: String,
     /// Its jobs that ended.
@@ -68,7 +68,13 @@ pub struct Party {
 }
 
 /// Digests a run whose intervals were kept. `nodes` are the names of the machines.
-pub fn digest(name: String, trace: &Trace, setup: &Setup, run: &Run, nodes: &[Box<str>]) -> Digest {
+pub fn digest(
+    name: String,
+    trace: &Trace,
+    setup: &Setup,
+    run: &TraceRun,
+    nodes: &[Box<str>],
+) -> Digest {
     let measures = measure(trace, setup, run);
     let axis = series::Axis::new(measures.makespan_s, POINTS);
     let values = series::values(trace, run, axis);
@@ -98,11 +104,11 @@ fn party_name(trace: &Trace, party: Option<u32>) -> String {
     named.map_or_else(|| "without a name".to_owned(), str::to_owned)
 }
 
-fn parties(trace: &Trace, run: &Run) -> Vec<Party> {
+fn parties(trace: &Trace, run: &TraceRun) -> Vec<DigestParty> {
     let mut fared = fared(trace, run);
     fared.sort_by_key(|fared| (std::cmp::Reverse(fared.jobs), fared.party));
     fared.truncate(PARTIES_MAX);
-    let party = |fared: &crate::measure::Fared| Party {
+    let party = |fared: &crate::measure::GroupFigures| DigestParty {
         name: party_name(trace, fared.party),
         jobs: fared.jobs,
         service: round(fared.service, 4),

@@ -6,7 +6,7 @@ use era_core::settings::Settings;
 
 use super::round;
 use crate::measure::{delivered, used_of_machine};
-use crate::run::{Run, Setup};
+use crate::run::{Setup, TraceRun};
 use crate::trace::Trace;
 
 /// Time from 0 to the end of a run, in equal stretches.
@@ -44,7 +44,7 @@ impl Axis {
 }
 
 /// The part of the machines that were present that was in use.
-pub(super) fn utilisation(setup: &Setup, run: &Run, axis: Axis) -> Vec<f64> {
+pub(super) fn utilisation(setup: &Setup, run: &TraceRun, axis: Axis) -> Vec<f64> {
     let mut used = vec![0.0; axis.points];
     for i in &run.intervals {
         let [cpu, memory, gpu] = [i.cpu_milli, i.memory_mib, i.gpu_milli].map(f64::from);
@@ -63,7 +63,7 @@ pub(super) fn utilisation(setup: &Setup, run: &Run, axis: Axis) -> Vec<f64> {
 }
 
 /// How many jobs were there and did not run.
-pub(super) fn waiting(trace: &Trace, run: &Run, axis: Axis) -> Vec<f64> {
+pub(super) fn waiting(trace: &Trace, run: &TraceRun, axis: Axis) -> Vec<f64> {
     let end_s = (axis.step_s * axis.points as f64).ceil() as i64;
     let mut waiting = vec![0.0; axis.points];
     let never: std::collections::BTreeSet<usize> =
@@ -87,7 +87,7 @@ pub(super) fn waiting(trace: &Trace, run: &Run, axis: Axis) -> Vec<f64> {
 
 /// What was delivered in time so far, and what queue work would have paid for its GPU time so far
 /// by the house's default rule, both in credits; nothing where the trace has no values.
-pub(super) fn values(trace: &Trace, run: &Run, axis: Axis) -> Option<(Vec<f64>, Vec<f64>)> {
+pub(super) fn values(trace: &Trace, run: &TraceRun, axis: Axis) -> Option<(Vec<f64>, Vec<f64>)> {
     trace.jobs.iter().find(|job| job.value.is_some())?;
     let mut value = vec![0.0; axis.points];
     for (job, ran) in trace.jobs.iter().zip(&run.jobs) {
@@ -119,7 +119,7 @@ fn so_far(points: &[f64]) -> Vec<f64> {
 const WAIT_POINTS: usize = 160;
 
 /// The distribution of waits: equal ratios from one second to the longest.
-pub(super) fn waits(trace: &Trace, run: &Run) -> Vec<(f64, f64)> {
+pub(super) fn waits(trace: &Trace, run: &TraceRun) -> Vec<(f64, f64)> {
     let waited = trace.jobs.iter().zip(&run.jobs);
     let mut waits: Vec<i64> =
         waited.filter_map(|(job, ran)| Some(ran.start_s? - job.submit_s)).collect();

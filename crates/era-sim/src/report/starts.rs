@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::run::Run;
+use crate::run::TraceRun;
 use crate::trace::Trace;
 
 /// Writes a row for each job of the trace, in its order, those that fit nowhere too: their times
@@ -10,7 +10,7 @@ use crate::trace::Trace;
 pub fn write_starts(
     out: impl Write,
     trace: &Trace,
-    run: &Run,
+    run: &TraceRun,
     nodes: &[Box<str>],
 ) -> std::io::Result<()> {
     let mut table = csv::Writer::from_writer(out);

@@ -4,7 +4,10 @@ use era_core::placement::Scorer;
 use era_core::settings::Backfill;
 
 use super::{Digest, Gantt, POINTS, digest, headline, page, write_starts};
-use crate::run::{Estimates, Like, Machines, Options, Ratios, Run, Setup, policy_named, run_with};
+use crate::run::{
+    Like, Machines, Options, Setup, StatedDurations, TraceRun, UtilisationWeights, policy_named,
+    run_with,
+};
 use crate::trace::{Trace, TraceJob};
 
 fn setup(machines: Machines, policy: &str) -> Setup {
@@ -12,12 +15,12 @@ fn setup(machines: Machines, policy: &str) -> Setup {
         machines,
         policy: policy_named(policy).expect("a policy"),
         backfill: Backfill::None,
-        estimates: Estimates::Exact,
+        estimates: StatedDurations::Exact,
         scorer: Scorer::Consolidate,
         preempt: false,
         ageing: false,
         like: Like::Era,
-        ratios: Ratios::default(),
+        ratios: UtilisationWeights::default(),
     }
 }
 
@@ -43,7 +46,7 @@ fn trace() -> Trace {
     trace
 }
 
-fn ran(trace: &Trace, setup: &Setup) -> Run {
+fn ran(trace: &Trace, setup: &Setup) -> TraceRun {
     let options = Options { intervals: true, ..Options::default() };
     run_with(trace, setup, &options, &mut |_, _| ()).expect("it runs")
 }

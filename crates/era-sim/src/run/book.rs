@@ -8,7 +8,7 @@ use era_core::units::{JobId, NodeId, Span};
 use era_core::{Command, Effect, Input, Output, State};
 use era_drive::{Conduct, Scenario};
 
-use super::{Interval, JobRun, Options, Run, second_of};
+use super::{Interval, JobRun, Options, TraceRun, second_of};
 use crate::trace::Trace;
 
 /// What has run, and what runs.
@@ -20,17 +20,17 @@ pub(super) struct Book<'a> {
     /// The place in the trace of each job that the core knows.
     by_id: Vec<usize>,
     /// By place in the trace.
-    jobs: Vec<Progress>,
+    jobs: Vec<RunProgress>,
     /// What runs, by place in the trace.
     running: BTreeSet<usize>,
     /// The jobs that have done all their work since they were last taken, by place in the trace.
     done: Vec<usize>,
     pub(super) ended: u64,
-    pub(super) run: Run,
+    pub(super) run: TraceRun,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Progress {
+struct RunProgress {
     done_s: i64,
     /// Of its work: what is left when it starts.
     left_s: i64,
@@ -84,17 +84,17 @@ impl Scenario for Book<'_> {
 impl<'a> Book<'a> {
     pub(super) fn new(trace: &'a Trace, options: &'a Options, machines: usize) -> Book<'a> {
         let jobs = trace.jobs.len();
-        let run = Run {
+        let run = TraceRun {
             jobs: vec![JobRun::default(); jobs],
             given: vec![super::Given::default(); machines],
-            ..Run::default()
+            ..TraceRun::default()
         };
         Book {
             trace,
             options,
             early: Span::ZERO,
             by_id: vec![usize::MAX],
-            jobs: vec![Progress::default(); jobs],
+            jobs: vec![RunProgress::default(); jobs],
             running: BTreeSet::new(),
             done: Vec::new(),
             ended: 0,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use era_core::resources::GPUS_PER_NODE_MAX;
 
-use super::setup::{Machine, Machines};
+use super::setup::{MachineSetup, Machines};
 use crate::BadInput;
 use crate::trace::source;
 use crate::trace::table::{Column, Row, Table};
@@ -24,7 +24,7 @@ const UNLIMITED: u32 = 1 << 30;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterFile {
     /// What each has.
-    pub machines: Vec<Machine>,
+    pub machines: Vec<MachineSetup>,
     /// What the file calls each.
     pub names: Vec<Box<str>>,
     /// Whether the file says how many processors and how much memory nodes have.
@@ -119,10 +119,10 @@ impl Columns {
     }
 
     /// What a row says, and how many nodes of it there are.
-    fn machine(&self, row: &Row<'_>) -> Result<(Machine, usize), BadInput> {
+    fn machine(&self, row: &Row<'_>) -> Result<(MachineSetup, usize), BadInput> {
         match self {
             Columns::Counted { count } => {
-                let machine = Machine {
+                let machine = MachineSetup {
                     gpus: GPUS_PER_COUNTED_NODE,
                     cpu_milli: UNLIMITED,
                     memory_mib: UNLIMITED,
@@ -155,7 +155,7 @@ impl Columns {
                 {
                     return Err(row.bad(column, error.to_string()));
                 }
-                let machine = Machine {
+                let machine = MachineSetup {
                     gpus: whole(row, gpus, GPUS_PER_NODE_MAX)? as u32,
                     cpu_milli: cpu,
                     memory_mib: memory,
@@ -195,9 +195,13 @@ mod tests {
     fn our_own_columns_are_read() {
         let cluster =
             parsed("name,gpus,cpus,mem_gb,model\na,8,64,512,h100\nb,2,1.5,,\n").expect("nodes");
-        let first =
-            Machine { gpus: 8, cpu_milli: 64_000, memory_mib: 524_288, model: Some("h100".into()) };
-        let second = Machine { gpus: 2, cpu_milli: 1_500, memory_mib: UNLIMITED, model: None };
+        let first = MachineSetup {
+            gpus: 8,
+            cpu_milli: 64_000,
+            memory_mib: 524_288,
+            model: Some("h100".into()),
+        };
+        let second = MachineSetup { gpus: 2, cpu_milli: 1_500, memory_mib: UNLIMITED, model: None };
         assert_eq!(cluster.machines, [first, second]);
         assert_eq!(cluster.names, ["a".into(), "b".into()]);
         assert!(cluster.knows_cpu_and_memory);

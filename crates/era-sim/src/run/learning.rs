@@ -5,10 +5,10 @@ use era_core::outlook::Prediction;
 use era_core::resources::PerResource;
 use era_core::units::{JobId, Milli, Span};
 
-use super::setup::Estimates;
+use super::setup::StatedDurations;
 use super::site::group_of;
 use super::{Driver, EARLY, instant};
-use crate::estimate::{Learner, LearnerSettings, Past};
+use crate::estimate::{EstimateLearner, LearnerSettings, Past};
 use crate::trace::TraceJob;
 
 /// What was predicted of a job, in whole seconds.
@@ -38,13 +38,14 @@ impl From<&Prediction> for Predicted {
 impl Driver<'_> {
     /// Begins to learn where predictions were asked for, from these jobs first.
     pub(super) fn learn_from(&mut self, past: &[TraceJob]) {
-        if self.setup.estimates != Estimates::Predicted {
+        if self.setup.estimates != StatedDurations::Predicted {
             return;
         }
         // A limit that is at least what the trace's owner stated tells nothing else.
         let says = |job: &TraceJob| job.stated_s.is_some_and(|stated| stated >= job.duration_s);
         let stated = self.trace.jobs.iter().chain(past).all(says);
-        let mut learner = Learner::new(LearnerSettings { stated, ..LearnerSettings::default() });
+        let mut learner =
+            EstimateLearner::new(LearnerSettings { stated, ..LearnerSettings::default() });
         let new_job = |job: &TraceJob| {
             let limit = Span::from_s(self.setup.estimates.limit_s(job));
             (self.desk.new_job(job, limit), group_of(job))

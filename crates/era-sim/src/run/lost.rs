@@ -5,7 +5,7 @@
 use era_core::Command;
 use era_core::units::{NodeId, Span, Time};
 
-use super::{Absence, Driver};
+use super::{Driver, MachineAbsence};
 
 impl Driver<'_> {
     /// Nodes fail and come back.
@@ -20,7 +20,7 @@ impl Driver<'_> {
                 }
             } else {
                 self.lose(node, second, at);
-                let absence = Absence { node: change.node, from_s: second, to_s: i64::MAX };
+                let absence = MachineAbsence { node: change.node, from_s: second, to_s: i64::MAX };
                 self.book().run.absences.push(absence);
             }
         }

@@ -18,17 +18,20 @@ use era_core::units::{Span, Time};
 use era_core::{Command, Reply, State, next_pass};
 use era_drive::{Pace, World};
 pub use learning::Predicted;
-pub use setup::{BUCKETS_S, Estimates, Like, Machine, Machines, Ratios, Setup, policy_named};
-use site::Desk;
+pub use setup::{
+    BUCKETS_S, Like, MachineSetup, Machines, Setup, StatedDurations, UtilisationWeights,
+    policy_named,
+};
+use site::Submitter;
 
 use crate::BadInput;
-use crate::estimate::Learner;
-use crate::faults::{Faults, Weather};
+use crate::estimate::EstimateLearner;
+use crate::faults::{FaultSchedule, Faults};
 use crate::trace::{Trace, TraceJob};
 
 /// What became of a trace.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
+pub struct TraceRun {
     /// What became of each job, in the order of the trace.
     pub jobs: Vec<JobRun>,
     /// The jobs that fit nowhere, and why: by their place in the trace.
@@ -40,7 +43,7 @@ pub struct Run {
     /// Who was where and when, if that was asked for.
     pub intervals: Vec<Interval>,
     /// When machines were away.
-    pub absences: Vec<Absence>,
+    pub absences: Vec<MachineAbsence>,
     /// Seconds of work that were done and lost with a machine, over all jobs.
     pub lost_work_s: i64,
 }
@@ -82,7 +85,7 @@ pub struct Interval {
 
 /// A machine was away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Absence {
+pub struct MachineAbsence {
     pub node: u32,
     /// From this second on.
     pub from_s: i64,
@@ -139,7 +142,7 @@ fn second_of(time: Time) -> i64 {
 }
 
 /// Runs a trace. `progress` is told how many jobs have ended.
-pub fn run(trace: &Trace, setup: &Setup, progress: &dyn Fn(u64)) -> Result<Run, BadInput> {
+pub fn run(trace: &Trace, setup: &Setup, progress: &dyn Fn(u64)) -> Result<TraceRun, BadInput> {
     run_with(trace, setup, &Options::default(), &mut |ended, _| progress(ended))
 }
 
@@ -150,7 +153,7 @@ pub fn run_after(
     trace: &Trace,
     setup: &Setup,
     progress: &dyn Fn(u64),
-) -> Result<Run, BadInput> {
+) -> Result<TraceRun, BadInput> {
     let options = Options { past: past.to_vec(), ..Options::default() };
     run_with(trace, setup, &options, &mut |ended, _| progress(ended))
 }
@@ -162,7 +165,7 @@ pub fn run_with(
     setup: &Setup,
     options: &Options,
     watch: &mut dyn FnMut(u64, &State),
-) -> Result<Run, BadInput> {
+) -> Result<TraceRun, BadInput> {
     refuse_faults_out_of_place(setup, options)?;
     let (site, desk) = site::furnish(trace, setup)?;
     let machines = setup.machines.count();
@@ -214,15 +217,15 @@ struct Driver<'a> {
     trace: &'a Trace,
     setup: &'a Setup,
     options: &'a Options,
-    desk: Desk,
+    desk: Submitter,
     world: World<Book<'a>>,
-    weather: Option<Weather>,
+    weather: Option<FaultSchedule>,
     /// The next job of the trace to be submitted.
     next: usize,
     /// When another simulator looks again at what runs.
     look: Option<i64>,
     /// Who predicts, if anybody.
-    learner: Option<Learner>,
+    learner: Option<EstimateLearner>,
 }
 
 impl<'a> Driver<'a> {
@@ -234,7 +237,7 @@ impl<'a> Driver<'a> {
     fn next_second(&self) -> Option<i64> {
         let arrival = self.trace.jobs.get(self.next).map(|job| job.submit_s);
         let end = self.world.next_report().map(second_of);
-        let change = self.weather.as_ref().and_then(Weather::next_second);
+        let change = self.weather.as_ref().and_then(FaultSchedule::next_second);
         let pass = match self.setup.like {
             Like::Tiresias => self.look,
             _ => next_pass(self.world.state()).map(second_of),
@@ -319,7 +322,7 @@ impl<'a> Driver<'a> {
 }
 
 /// In the end every machine is there and idle: whatever still waits fits nowhere.
-fn name_those_that_never_fit(trace: &Trace, run: &mut Run) {
+fn name_those_that_never_fit(trace: &Trace, run: &mut TraceRun) {
     let refused: std::collections::BTreeSet<usize> =
         run.never_fit.iter().map(|(index, _)| *index).collect();
     for (index, ran) in run.jobs.iter().enumerate() {

@@ -17,7 +17,7 @@ pub struct Setup {
     /// How jobs may start around what waits ahead of them.
     pub backfill: Backfill,
     /// How long jobs are said to run: the limit that is enforced.
-    pub estimates: Estimates,
+    pub estimates: StatedDurations,
     /// How nodes are chosen.
     pub scorer: Scorer,
     /// Whether every job may be stopped and started again, its work kept.
@@ -27,7 +27,7 @@ pub struct Setup {
     /// In which order things happen at an instant.
     pub like: Like,
     /// What a machine's resources weigh in its utilisation.
-    pub ratios: Ratios,
+    pub ratios: UtilisationWeights,
 }
 
 /// The machines of a cluster.
@@ -37,12 +37,12 @@ pub enum Machines {
     Pool {
         gpus: u32,
     },
-    Nodes(Vec<Machine>),
+    Nodes(Vec<MachineSetup>),
 }
 
 /// One machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct MachineSetup {
     pub gpus: u32,
     /// Its processors, in thousandths.
     pub cpu_milli: u32,
@@ -67,8 +67,12 @@ impl Machines {
         }
         // A job of a trace that names processors or memory is not to be limited by them where
         // only GPUs are given.
-        let machine =
-            Machine { gpus: gpus_per_node, cpu_milli: 1_000_000, memory_mib: 1 << 30, model: None };
+        let machine = MachineSetup {
+            gpus: gpus_per_node,
+            cpu_milli: 1_000_000,
+            memory_mib: 1 << 30,
+            model: None,
+        };
         Ok(Machines::Nodes(vec![machine; (gpus / gpus_per_node) as usize]))
     }
 
@@ -90,7 +94,7 @@ impl Machines {
 
 /// How long jobs are said to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Estimates {
+pub enum StatedDurations {
     /// As long as they do.
     Exact,
     /// The smallest of a few usual limits that covers it.
@@ -109,15 +113,17 @@ pub const BUCKETS_S: [i64; 13] = [
     2_419_200, 4_838_400,
 ];
 
-impl Estimates {
+impl StatedDurations {
     /// The limit of a job, never less than it runs.
     pub fn limit_s(self, job: &TraceJob) -> i64 {
         let bucket = || BUCKETS_S.into_iter().find(|b| *b >= job.duration_s);
         match self {
-            Estimates::Exact => job.duration_s,
-            Estimates::Bucket => bucket().unwrap_or(job.duration_s),
-            Estimates::Stated => job.stated_s.map_or(job.duration_s, |s| s.max(job.duration_s)),
-            Estimates::Predicted => match job.stated_s {
+            StatedDurations::Exact => job.duration_s,
+            StatedDurations::Bucket => bucket().unwrap_or(job.duration_s),
+            StatedDurations::Stated => {
+                job.stated_s.map_or(job.duration_s, |s| s.max(job.duration_s))
+            }
+            StatedDurations::Predicted => match job.stated_s {
                 Some(stated) => stated.max(job.duration_s),
                 None => bucket().unwrap_or(job.duration_s),
             },
@@ -143,16 +149,16 @@ pub enum Like {
 
 /// What a machine's resources weigh in its utilisation. They sum to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ratios {
+pub struct UtilisationWeights {
     pub cpu: f64,
     pub gpu: f64,
     pub memory: f64,
 }
 
-impl Default for Ratios {
+impl Default for UtilisationWeights {
     /// GPUs alone: most traces know nothing else.
-    fn default() -> Ratios {
-        Ratios { cpu: 0.0, gpu: 1.0, memory: 0.0 }
+    fn default() -> UtilisationWeights {
+        UtilisationWeights { cpu: 0.0, gpu: 1.0, memory: 0.0 }
     }
 }
 

@@ -46,7 +46,7 @@ fn settings(setup: &Setup) -> Settings {
 }
 
 /// How jobs of a trace are handed in.
-pub(super) struct Desk {
+pub(super) struct Submitter {
     pool_of_units: bool,
     preemptible: bool,
     /// A user of the core for each pair of user and group in the trace: there a user may work in
@@ -55,7 +55,7 @@ pub(super) struct Desk {
 }
 
 /// A site for this trace, and how its jobs are handed in there.
-pub(super) fn furnish(trace: &Trace, setup: &Setup) -> Result<(SiteBuilder, Desk), BadInput> {
+pub(super) fn furnish(trace: &Trace, setup: &Setup) -> Result<(SiteBuilder, Submitter), BadInput> {
     let policy = name("simulated");
     let queue = Queue {
         ages: setup.ageing,
@@ -81,7 +81,7 @@ pub(super) fn furnish(trace: &Trace, setup: &Setup) -> Result<(SiteBuilder, Desk
         });
     }
     let pool_of_units = matches!(setup.machines, Machines::Pool { .. });
-    Ok((site, Desk { pool_of_units, preemptible: setup.preempt, users }))
+    Ok((site, Submitter { pool_of_units, preemptible: setup.preempt, users }))
 }
 
 /// The group of a job.
@@ -103,7 +103,7 @@ fn nodes(machines: &Machines) -> Result<Vec<NewNode>, BadInput> {
             Ok(vec![node(0, Capacity { cpu, ..Capacity::default() })])
         }
         Machines::Nodes(machines) => {
-            let of = |(index, machine): (usize, &super::Machine)| {
+            let of = |(index, machine): (usize, &super::MachineSetup)| {
                 let model = machine.model.as_deref().unwrap_or("gpu");
                 let model = Name::new(model)
                     .map_err(|error| BadInput::new(error.to_string()).field("model"))?;
@@ -116,7 +116,7 @@ fn nodes(machines: &Machines) -> Result<Vec<NewNode>, BadInput> {
     }
 }
 
-impl Desk {
+impl Submitter {
     /// A job of the trace as it is handed in.
     pub(super) fn new_job(&self, job: &TraceJob, limit: Span) -> NewJob {
         let user = self.users.get(&(job.user, job.group)).copied().unwrap_or(UserId(0));

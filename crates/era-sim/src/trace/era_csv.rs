@@ -9,7 +9,7 @@ use std::io::BufRead;
 
 use super::gather::{Gather, Order, status};
 use super::table::{Column, Row, Table};
-use super::{Trace, TraceJob, Used};
+use super::{MeasuredUse, Trace, TraceJob};
 use crate::BadInput;
 
 pub(super) const DURATION_UNKNOWN: &str = "how long it ran is not known";
@@ -108,7 +108,7 @@ fn take(row: &Row<'_>, columns: &Columns, gather: &mut Gather) -> Result<(), Bad
         status,
         deadline_s,
         value: row.credits(columns.value.as_ref())?,
-        used: Used {
+        used: MeasuredUse {
             cpu_milli: row.known_milli(columns.used_cpus.as_ref())?,
             memory_mib: row.known_mib_of_gib(columns.used_memory.as_ref())?,
             gpu_milli: row.known_milli(columns.used_gpus.as_ref())?,

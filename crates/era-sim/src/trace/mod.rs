@@ -3,7 +3,7 @@
 //! Times are whole seconds after the trace's first submission. What a trace does not say is
 //! `None` or zero, never a guess; whoever runs it decides what to assume.
 //!
-//! [`read`] takes any of the formats in [`Format`], compressed or not; [`write()`] writes our own.
+//! [`read`] takes any of the formats in [`TraceFormat`], compressed or not; [`write()`] writes our own.
 //! Each format has a file that knows its columns and nothing else; [`BadInput`](crate::BadInput)
 //! says where a file is wrong. What a job means to a scheduler is not known here.
 
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use era_core::resources::PerResource;
 use era_core::units::Milli;
 
-pub use format::{Format, read};
+pub use format::{TraceFormat, read};
 pub use write::{write, write_with_use};
 
 /// A recorded or generated workload, in order of submission.
@@ -36,9 +36,9 @@ pub struct Trace {
     /// The jobs: by submission, and as in the file among those submitted at the same time.
     pub jobs: Vec<TraceJob>,
     /// The users that the jobs name.
-    pub users: Names,
+    pub users: NameTable,
     /// The groups that the jobs name.
-    pub groups: Names,
+    pub groups: NameTable,
     /// How many jobs the file lists that are not in `jobs`, because they never ran.
     pub skipped: u64,
     /// The same by reason; the sum is `skipped`.
@@ -74,12 +74,12 @@ pub struct TraceJob {
     /// What it is worth, in micro-credits.
     pub value: Option<i64>,
     /// What it was measured to use of what it asked for.
-    pub used: Used,
+    pub used: MeasuredUse,
 }
 
 /// What a job was measured to use, in the mean over its run; nothing where nobody measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct MeasuredUse {
     /// Processors in thousandths.
     pub cpu_milli: Option<u32>,
     pub memory_mib: Option<u32>,
@@ -122,12 +122,12 @@ pub enum Status {
 
 /// Names that many jobs share, each kept once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct NameTable {
     list: Vec<Box<str>>,
     index: BTreeMap<Box<str>, u32>,
 }
 
-impl Names {
+impl NameTable {
     /// The number of a name: a new one if it was not known.
     pub fn number(&mut self, name: &str) -> u32 {
         if let Some(number) = self.index.get(name) {

@@ -17,7 +17,7 @@ use super::{Trace, TraceJob};
 use crate::BadInput;
 
 #[derive(Deserialize)]
-struct Job {
+struct PhillyJob {
     jobid: Box<str>,
     #[serde(default)]
     status: Option<Box<str>>,
@@ -45,11 +45,11 @@ struct LoggedAttempt {
     #[serde(deserialize_with = "end_time")]
     end_time: Option<i64>,
     #[serde(default)]
-    detail: Vec<Machine>,
+    detail: Vec<PhillyMachine>,
 }
 
 #[derive(Deserialize)]
-struct Machine {
+struct PhillyMachine {
     #[serde(default)]
     gpus: Vec<serde::de::IgnoredAny>,
 }
@@ -152,7 +152,7 @@ impl<'de> Visitor<'de> for Jobs<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut jobs: A) -> Result<(), A::Error> {
-        while let Some(job) = jobs.next_element::<Job>()? {
+        while let Some(job) = jobs.next_element::<PhillyJob>()? {
             // Sorted later, so no order can be wrong here.
             take(job, self.0).map_err(|error| A::Error::custom(error.problem))?;
         }
@@ -160,7 +160,7 @@ impl<'de> Visitor<'de> for Jobs<'_> {
     }
 }
 
-fn take(job: Job, gather: &mut Gather) -> Result<(), BadInput> {
+fn take(job: PhillyJob, gather: &mut Gather) -> Result<(), BadInput> {
     let ran_s = job.attempts.iter().filter_map(|attempt| attempt.ran_s).reduce(|a, b| a + b);
     let gpus = job.attempts.iter().map(|attempt| attempt.gpus).max().unwrap_or(0);
     let reason = match (job.submitted_time, ran_s, gpus) {

@@ -53,10 +53,10 @@ pub(super) fn read(mut source: impl BufRead) -> Result<Trace, BadInput> {
 }
 
 /// The fields of one line. -1 means unknown; any other negative number is wrong.
-struct Line<'l>([&'l str; FIELDS]);
+struct SwfLine<'l>([&'l str; FIELDS]);
 
-impl<'l> Line<'l> {
-    fn of(text: &'l str) -> Result<Option<Line<'l>>, BadInput> {
+impl<'l> SwfLine<'l> {
+    fn of(text: &'l str) -> Result<Option<SwfLine<'l>>, BadInput> {
         let mut fields = [""; FIELDS];
         let mut count = 0;
         for field in text.split_ascii_whitespace() {
@@ -67,7 +67,7 @@ impl<'l> Line<'l> {
         }
         match count {
             0 => Ok(None),
-            FIELDS => Ok(Some(Line(fields))),
+            FIELDS => Ok(Some(SwfLine(fields))),
             n => Err(BadInput::new(format!("an SWF line has {FIELDS} fields, this one {n}"))),
         }
     }
@@ -98,7 +98,7 @@ impl<'l> Line<'l> {
 }
 
 fn take(text: &str, number: u64, gather: &mut Gather) -> Result<(), BadInput> {
-    let Some(line) = Line::of(text)? else { return Ok(()) };
+    let Some(line) = SwfLine::of(text)? else { return Ok(()) };
     let most = i64::from(u32::MAX) / 1000;
     let processors = match line.size(REQUESTED, most)? {
         Some(requested) => Some(requested),

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::{Names, Status, TraceJob};
+use super::{NameTable, Status, TraceJob};
 
 /// The columns, in the order in which they are written.
 const HEADER: &str =
@@ -17,8 +17,8 @@ const HEADER_OF_USE: &str = "used_gpus,used_cpus,used_mem_gb";
 pub fn write<J: Borrow<TraceJob>>(
     out: &mut (impl Write + ?Sized),
     jobs: impl IntoIterator<Item = J>,
-    users: &Names,
-    groups: &Names,
+    users: &NameTable,
+    groups: &NameTable,
 ) -> io::Result<()> {
     write_table(out, jobs, users, groups, false)
 }
@@ -27,8 +27,8 @@ pub fn write<J: Borrow<TraceJob>>(
 pub fn write_with_use<J: Borrow<TraceJob>>(
     out: &mut (impl Write + ?Sized),
     jobs: impl IntoIterator<Item = J>,
-    users: &Names,
-    groups: &Names,
+    users: &NameTable,
+    groups: &NameTable,
 ) -> io::Result<()> {
     write_table(out, jobs, users, groups, true)
 }
@@ -36,8 +36,8 @@ pub fn write_with_use<J: Borrow<TraceJob>>(
 fn write_table<J: Borrow<TraceJob>>(
     out: &mut (impl Write + ?Sized),
     jobs: impl IntoIterator<Item = J>,
-    users: &Names,
-    groups: &Names,
+    users: &NameTable,
+    groups: &NameTable,
     with_use: bool,
 ) -> io::Result<()> {
     let mut table = csv::Writer::from_writer(out);
@@ -73,7 +73,7 @@ fn known(size: u32) -> Option<i64> {
     (size > 0).then_some(i64::from(size))
 }
 
-fn named(number: Option<u32>, names: &Names) -> io::Result<&str> {
+fn named(number: Option<u32>, names: &NameTable) -> io::Result<&str> {
     match number {
         None => Ok(""),
         Some(number) => names.name(number).ok_or_else(|| {

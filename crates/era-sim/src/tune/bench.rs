@@ -5,17 +5,17 @@ use era_core::market::MarketRules;
 use era_core::queue::PolicyRule;
 
 use super::candidate::MarketPoint;
-use super::factors::Row;
+use super::factors::FactorRow;
 use super::measured::Measured;
 use crate::BadInput;
 use crate::measure::measure;
-use crate::replay::{Ask, History, Rules, Story, rerun};
+use crate::replay::{JobHistory, RecordedHistory, RecordedInput, RuleOverrides, rerun};
 use crate::run::{Setup, run};
 use crate::trace::Trace;
 
 /// Which part of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum WorkSplit {
     /// The first, which a search may see.
     Train,
     /// The later one, which it never sees.
@@ -27,16 +27,16 @@ pub trait Bench: Sync {
     /// What a run is like, and the jobs it is made of.
     fn run(
         &self,
-        part: Part,
+        part: WorkSplit,
         policy: Option<&PolicyRule>,
         market: Option<&MarketPoint>,
-    ) -> Result<(Measured, Vec<Row>), BadInput>;
+    ) -> Result<(Measured, Vec<FactorRow>), BadInput>;
 
     /// The market's rules, if prices decide anything here.
     fn market(&self) -> Option<MarketRules>;
 
     /// How many jobs a part has.
-    fn jobs(&self, part: Part) -> usize;
+    fn jobs(&self, part: WorkSplit) -> usize;
 }
 
 /// A trace on a cluster of its own.
@@ -64,8 +64,8 @@ impl TraceBench {
         Ok(TraceBench { parts: [part(0, cut), part(cut, jobs)], setup })
     }
 
-    fn part(&self, part: Part) -> &Trace {
-        &self.parts[usize::from(part == Part::Test)]
+    fn part(&self, part: WorkSplit) -> &Trace {
+        &self.parts[usize::from(part == WorkSplit::Test)]
     }
 }
 
@@ -86,10 +86,10 @@ fn cut(jobs: usize, train: f64) -> Result<usize, BadInput> {
 impl Bench for TraceBench {
     fn run(
         &self,
-        part: Part,
+        part: WorkSplit,
         policy: Option<&PolicyRule>,
         _: Option<&MarketPoint>,
-    ) -> Result<(Measured, Vec<Row>), BadInput> {
+    ) -> Result<(Measured, Vec<FactorRow>), BadInput> {
         let trace = self.part(part);
         let mut setup = self.setup.clone();
         setup.policy = policy.cloned().unwrap_or(setup.policy);
@@ -98,7 +98,7 @@ impl Bench for TraceBench {
         let mut value = 0.0;
         for (job, ran) in trace.jobs.iter().zip(&ran.jobs) {
             let (Some(start), Some(end)) = (ran.start_s, ran.end_s) else { continue };
-            rows.push(Row {
+            rows.push(FactorRow {
                 wait_s: (start - job.submit_s) as f64,
                 run_s: (end - start) as f64,
                 gpu_milli: u64::from(job.gpu_milli),
@@ -116,14 +116,14 @@ impl Bench for TraceBench {
         None
     }
 
-    fn jobs(&self, part: Part) -> usize {
+    fn jobs(&self, part: WorkSplit) -> usize {
         self.part(part).jobs.len()
     }
 }
 
 /// A journal, run again as [`rerun`] does it.
 pub struct JournalBench {
-    history: History,
+    history: RecordedHistory,
     /// How many asks the first part has.
     cut: usize,
 }
@@ -131,7 +131,7 @@ pub struct JournalBench {
 impl JournalBench {
     /// The first share of a journal's asks to learn from, the rest to be judged on: from the
     /// state that was recorded in between.
-    pub fn new(history: History, train: f64) -> Result<JournalBench, BadInput> {
+    pub fn new(history: RecordedHistory, train: f64) -> Result<JournalBench, BadInput> {
         let wanted = cut(history.asks.len(), train)?;
         let (cut, _) = history.mark_before(wanted);
         if cut == 0 {
@@ -140,10 +140,10 @@ impl JournalBench {
         Ok(JournalBench { history, cut })
     }
 
-    fn asks(&self, part: Part) -> &[Ask] {
+    fn asks(&self, part: WorkSplit) -> &[RecordedInput] {
         match part {
-            Part::Train => &self.history.asks[..self.cut],
-            Part::Test => &self.history.asks[self.cut..],
+            WorkSplit::Train => &self.history.asks[..self.cut],
+            WorkSplit::Test => &self.history.asks[self.cut..],
         }
     }
 }
@@ -151,23 +151,23 @@ impl JournalBench {
 impl Bench for JournalBench {
     fn run(
         &self,
-        part: Part,
+        part: WorkSplit,
         policy: Option<&PolicyRule>,
         market: Option<&MarketPoint>,
-    ) -> Result<(Measured, Vec<Row>), BadInput> {
+    ) -> Result<(Measured, Vec<FactorRow>), BadInput> {
         let start = match part {
-            Part::Train => &self.history.start,
-            Part::Test => self.history.mark_before(self.cut).1,
+            WorkSplit::Train => &self.history.start,
+            WorkSplit::Test => self.history.mark_before(self.cut).1,
         };
-        let rules = Rules {
+        let rules = RuleOverrides {
             policy: policy.cloned(),
             mechanism: market.map(|point| point.mechanism.clone()),
             floor: market.map(|point| point.floor),
-            ..Rules::default()
+            ..RuleOverrides::default()
         };
         let rerun = rerun(&self.history, start, self.asks(part), &rules, &|_| ())?;
         // What was there before belongs to the part before.
-        let stories: Vec<&Story> = rerun
+        let stories: Vec<&JobHistory> = rerun
             .book
             .stories
             .iter()
@@ -177,7 +177,7 @@ impl Bench for JournalBench {
         // Nodes come and go; those of the whole record's largest cluster are what could be used.
         let states = self.history.marks.iter().map(|(_, state)| state).chain([start]);
         let gpus = states.map(gpu_milli).max().unwrap_or(0);
-        let rows = stories.iter().filter_map(|story| Row::of_story(story)).collect();
+        let rows = stories.iter().filter_map(|story| FactorRow::of_story(story)).collect();
         Ok((Measured::of_stories(&stories, gpus), rows))
     }
 
@@ -187,8 +187,9 @@ impl Bench for JournalBench {
         bids.then(|| last.calendar().market().rules.clone())
     }
 
-    fn jobs(&self, part: Part) -> usize {
-        let submits = |ask: &&Ask| matches!(ask.command, era_core::Command::Submit { .. });
+    fn jobs(&self, part: WorkSplit) -> usize {
+        let submits =
+            |ask: &&RecordedInput| matches!(ask.command, era_core::Command::Submit { .. });
         self.asks(part).iter().filter(submits).count()
     }
 }

@@ -6,16 +6,16 @@ use serde::Serialize;
 
 /// One thing to try.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Candidate {
+pub struct PolicyCandidate {
     /// One for each name of the template; the largest is 1 or -1.
     pub weights: Vec<f64>,
     /// How prices are set, if that is searched too.
     pub market: Option<MarketPoint>,
 }
 
-impl Candidate {
+impl PolicyCandidate {
     /// With these weights, scaled to a largest of one: only their ratios matter to an order.
-    pub fn of(weights: &[f64], market: Option<MarketPoint>) -> Candidate {
+    pub fn of(weights: &[f64], market: Option<MarketPoint>) -> PolicyCandidate {
         let most = weights.iter().fold(0.0f64, |most, weight| most.max(weight.abs()));
         let scale = if most > 0.0 { 1.0 / most } else { 0.0 };
         let weights = weights.iter().map(|weight| {
@@ -23,7 +23,7 @@ impl Candidate {
             // No negative zero.
             if rounded == 0.0 { 0.0 } else { rounded }
         });
-        Candidate { weights: weights.collect(), market }
+        PolicyCandidate { weights: weights.collect(), market }
     }
 }
 

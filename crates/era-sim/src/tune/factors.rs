@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::measured::rounded;
-use crate::replay::Story;
+use crate::replay::JobHistory;
 
 /// One job that ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Row {
+pub struct FactorRow {
     /// From submission to the first start.
     pub wait_s: f64,
     /// From the first start to the end.
@@ -28,11 +28,11 @@ pub struct Row {
     pub limit_s: f64,
 }
 
-impl Row {
+impl FactorRow {
     /// Of a job of a journal, if it ran.
-    pub(super) fn of_story(story: &Story) -> Option<Row> {
+    pub(super) fn of_story(story: &JobHistory) -> Option<FactorRow> {
         let (start, (end, _)) = (story.started?, story.ended.as_ref()?);
-        Some(Row {
+        Some(FactorRow {
             wait_s: start.since(story.submitted).0 as f64 / 1000.0,
             run_s: end.since(start).0 as f64 / 1000.0,
             gpu_milli: story.size,
@@ -70,11 +70,11 @@ pub struct Class {
 /// How many classes are listed.
 const CLASSES_LISTED: usize = 5;
 
-type ClassOf = fn(&Row) -> i64;
+type ClassOf = fn(&FactorRow) -> i64;
 type NameOf = fn(i64) -> String;
 
 /// What each factor says, the one that explains most of the waiting first.
-pub fn factors(rows: &[Row]) -> Vec<Factor> {
+pub fn factors(rows: &[FactorRow]) -> Vec<Factor> {
     let all: [(&'static str, ClassOf, NameOf); 4] = [
         (
             "size",
@@ -100,13 +100,13 @@ fn up_to(class: i64) -> i64 {
     1 << class.clamp(0, 62)
 }
 
-fn factor(name: &'static str, rows: &[Row], class: ClassOf, label: NameOf) -> Factor {
-    let mut classes: BTreeMap<i64, Vec<&Row>> = BTreeMap::new();
+fn factor(name: &'static str, rows: &[FactorRow], class: ClassOf, label: NameOf) -> Factor {
+    let mut classes: BTreeMap<i64, Vec<&FactorRow>> = BTreeMap::new();
     for row in rows {
         classes.entry(class(row)).or_default().push(row);
     }
-    let log_wait = |row: &Row| (1.0 + row.wait_s.max(0.0)).ln();
-    let log_run = |row: &Row| (1.0 + row.run_s.max(0.0)).ln();
+    let log_wait = |row: &FactorRow| (1.0 + row.wait_s.max(0.0)).ln();
+    let log_run = |row: &FactorRow| (1.0 + row.run_s.max(0.0)).ln();
     let all_wait: f64 = rows.iter().map(|row| row.wait_s).sum();
     let mut listed: Vec<Class> = classes
         .iter()
@@ -131,7 +131,11 @@ fn factor(name: &'static str, rows: &[Row], class: ClassOf, label: NameOf) -> Fa
 }
 
 /// The variation between classes over all variation.
-fn explained(rows: &[Row], classes: &BTreeMap<i64, Vec<&Row>>, of: impl Fn(&Row) -> f64) -> f64 {
+fn explained(
+    rows: &[FactorRow],
+    classes: &BTreeMap<i64, Vec<&FactorRow>>,
+    of: impl Fn(&FactorRow) -> f64,
+) -> f64 {
     let mean = rows.iter().map(&of).sum::<f64>() / rows.len().max(1) as f64;
     let total: f64 = rows.iter().map(|row| (of(row) - mean).powi(2)).sum();
     let between: f64 = classes

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::measure::{Measures, jain, quantile};
-use crate::replay::Story;
-use crate::tune::factors::Row;
+use crate::measure::{RunFigures, jain, quantile};
+use crate::replay::JobHistory;
+use crate::tune::factors::FactorRow;
 
 /// Every name that an objective may use, with what it means.
 pub const NAMES: [(&str, &str); 12] = [
@@ -43,7 +43,7 @@ impl Measured {
     }
 
     /// Of a run of a trace.
-    pub(super) fn of_trace(measures: &Measures, rows: &[Row], value: f64) -> Measured {
+    pub(super) fn of_trace(measures: &RunFigures, rows: &[FactorRow], value: f64) -> Measured {
         Measured([
             measures.jobs as f64,
             measures.mean_wait_s,
@@ -61,7 +61,7 @@ impl Measured {
     }
 
     /// Of jobs of a journal on so many thousandths of GPUs.
-    pub(super) fn of_stories(stories: &[&Story], gpu_milli: u64) -> Measured {
+    pub(super) fn of_stories(stories: &[&JobHistory], gpu_milli: u64) -> Measured {
         let mut waits = Vec::new();
         let mut jcts = Vec::new();
         let mut groups: BTreeMap<u32, (f64, u64)> = BTreeMap::new();
@@ -90,7 +90,8 @@ impl Measured {
         };
         let makespan_ms = (last - first.min(last)).max(1) as f64;
         let fair: Vec<f64> = groups.values().map(|(sum, n)| sum / *n as f64).collect();
-        let rows: Vec<Row> = stories.iter().filter_map(|story| Row::of_story(story)).collect();
+        let rows: Vec<FactorRow> =
+            stories.iter().filter_map(|story| FactorRow::of_story(story)).collect();
         Measured([
             jcts.len() as f64,
             mean(&waits),
@@ -113,8 +114,8 @@ pub(super) fn index_of(name: &str) -> Option<usize> {
     NAMES.iter().position(|(known, _)| *known == name)
 }
 
-fn slowdown(rows: &[Row]) -> f64 {
-    let one = |row: &Row| ((row.wait_s + row.run_s) / row.run_s.max(10.0)).max(1.0);
+fn slowdown(rows: &[FactorRow]) -> f64 {
+    let one = |row: &FactorRow| ((row.wait_s + row.run_s) / row.run_s.max(10.0)).max(1.0);
     rows.iter().map(one).sum::<f64>() / rows.len().max(1) as f64
 }
 

@@ -18,11 +18,11 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use bench::{Bench, JournalBench, Part, TraceBench};
-pub use candidate::{Candidate, MarketPoint};
-pub use factors::{Factor, Row, factors};
+pub use bench::{Bench, JournalBench, TraceBench, WorkSplit};
+pub use candidate::{MarketPoint, PolicyCandidate};
+pub use factors::{Factor, FactorRow, factors};
 pub use measured::{Measured, NAMES};
 pub use objective::Objective;
 pub use report::{Scored, Tuned, tune};
-pub use search::{Search, SearchSpec};
+pub use search::{PolicySearch, SearchSpec};
 pub use template::{DEFAULT_TEMPLATE, Template};

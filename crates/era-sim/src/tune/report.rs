@@ -7,12 +7,12 @@ use era_core::units::Name;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use super::bench::{Bench, Part};
-use super::candidate::Candidate;
+use super::bench::{Bench, WorkSplit};
+use super::candidate::PolicyCandidate;
 use super::factors::{Factor, factors};
 use super::measured::{Measured, rounded};
 use super::objective::Objective;
-use super::search::{Search, SearchSpec, in_parallel};
+use super::search::{PolicySearch, SearchSpec, in_parallel};
 use super::template::Template;
 use crate::BadInput;
 use crate::run::policy_named;
@@ -66,7 +66,7 @@ pub struct Tuned {
     pub verdict: String,
     /// The candidate itself.
     #[serde(skip)]
-    pub candidate: Candidate,
+    pub candidate: PolicyCandidate,
     #[serde(skip)]
     rule: Option<PolicyRule>,
 }
@@ -87,11 +87,11 @@ pub fn tune(
     spec: SearchSpec,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Tuned, BadInput> {
-    let on_train = |candidate: &Candidate| -> Result<f64, BadInput> {
+    let on_train = |candidate: &PolicyCandidate| -> Result<f64, BadInput> {
         let rule = template.rule(&candidate.weights)?;
-        Ok(objective.of(&bench.run(Part::Train, Some(&rule), candidate.market.as_ref())?.0))
+        Ok(objective.of(&bench.run(WorkSplit::Train, Some(&rule), candidate.market.as_ref())?.0))
     };
-    let search = Search::new(spec.seed, template.names().len(), bench.market().is_some());
+    let search = PolicySearch::new(spec.seed, template.names().len(), bench.market().is_some());
     let (best, best_score) = search.run(spec, &on_train, progress)?;
     let (candidate, score, weights) = pruned(template, best, best_score, spec.threads, &on_train)?;
     let rule = template.rule(&candidate.weights)?;
@@ -105,10 +105,10 @@ pub fn tune(
     let mut rules = Vec::new();
     let mut found = Vec::new();
     for (name, policy, market) in contenders {
-        let (test, rows) = bench.run(Part::Test, policy.as_ref(), market)?;
+        let (test, rows) = bench.run(WorkSplit::Test, policy.as_ref(), market)?;
         let train = match name {
             "tuned" => score,
-            _ => objective.of(&bench.run(Part::Train, policy.as_ref(), market)?.0),
+            _ => objective.of(&bench.run(WorkSplit::Train, policy.as_ref(), market)?.0),
         };
         if name == "tuned" {
             found = factors(&rows);
@@ -132,7 +132,7 @@ pub fn tune(
         weights,
         verdict: verdict(&rules),
         rules,
-        jobs: (bench.jobs(Part::Train), bench.jobs(Part::Test)),
+        jobs: (bench.jobs(WorkSplit::Train), bench.jobs(WorkSplit::Test)),
         factors: found,
         candidate,
         rule: Some(rule),
@@ -160,15 +160,15 @@ fn gain(other: f64, tuned: f64) -> f64 {
 /// says less is easier to review.
 fn pruned(
     template: &Template,
-    best: Candidate,
+    best: PolicyCandidate,
     best_score: f64,
     threads: usize,
-    score: &(dyn Fn(&Candidate) -> Result<f64, BadInput> + Sync),
-) -> Result<(Candidate, f64, Vec<Weight>), BadInput> {
-    let without = |candidate: &Candidate, index: usize| {
+    score: &(dyn Fn(&PolicyCandidate) -> Result<f64, BadInput> + Sync),
+) -> Result<(PolicyCandidate, f64, Vec<Weight>), BadInput> {
+    let without = |candidate: &PolicyCandidate, index: usize| {
         let mut weights = candidate.weights.clone();
         weights[index] = 0.0;
-        Candidate::of(&weights, candidate.market.clone())
+        PolicyCandidate::of(&weights, candidate.market.clone())
     };
     let all: Vec<usize> = (0..template.names().len()).collect();
     let (mut candidate, mut least) = (best, best_score);
@@ -183,7 +183,8 @@ fn pruned(
             (candidate, least) = (left, left_score);
         }
     }
-    let ablated: Vec<Candidate> = all.iter().map(|index| without(&candidate, *index)).collect();
+    let ablated: Vec<PolicyCandidate> =
+        all.iter().map(|index| without(&candidate, *index)).collect();
     let scores = in_parallel(&ablated, threads, score, &|_| ())?;
     let mut weights: Vec<Weight> = all
         .iter()

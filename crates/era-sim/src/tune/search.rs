@@ -7,7 +7,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::candidate::{Candidate, MarketPoint};
+use super::candidate::{MarketPoint, PolicyCandidate};
 use crate::BadInput;
 use crate::seeded::Seeded;
 
@@ -32,7 +32,7 @@ const INERTIA: f64 = 0.3;
 const DEVIATION_MIN: f64 = 0.05;
 
 /// A search under way.
-pub struct Search {
+pub struct PolicySearch {
     seeded: Seeded,
     means: Vec<f64>,
     deviations: Vec<f64>,
@@ -40,7 +40,7 @@ pub struct Search {
     /// The chance of each kind of market, if the market is searched.
     kinds: Option<[f64; MarketPoint::KINDS]>,
     /// The best so far: objective, candidate, and what it was drawn from.
-    best: Vec<(f64, Candidate, Drawn)>,
+    best: Vec<(f64, PolicyCandidate, Drawn)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -49,9 +49,9 @@ struct Drawn {
     kind: usize,
 }
 
-impl Search {
+impl PolicySearch {
     /// A search over so many weights, and the market if prices decide anything.
-    pub fn new(seed: u64, weights: usize, market: bool) -> Search {
+    pub fn new(seed: u64, weights: usize, market: bool) -> PolicySearch {
         // Floor, level and spread of prices, as logarithms: around half the base rate, the base
         // rate, and a tenfold spread.
         let prices: &[(f64, f64)] =
@@ -61,28 +61,36 @@ impl Search {
         means.extend(prices.iter().map(|(mean, _)| mean));
         deviations.extend(prices.iter().map(|(_, deviation)| deviation));
         let kinds = market.then_some([1.0 / MarketPoint::KINDS as f64; MarketPoint::KINDS]);
-        Search { seeded: Seeded::new(seed), means, deviations, weights, kinds, best: Vec::new() }
+        PolicySearch {
+            seeded: Seeded::new(seed),
+            means,
+            deviations,
+            weights,
+            kinds,
+            best: Vec::new(),
+        }
     }
 
     /// Tries candidates until the budget is used, and gives the best with its objective.
     pub fn run(
         mut self,
         spec: SearchSpec,
-        score: &(dyn Fn(&Candidate) -> Result<f64, BadInput> + Sync),
+        score: &(dyn Fn(&PolicyCandidate) -> Result<f64, BadInput> + Sync),
         progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(Candidate, f64), BadInput> {
+    ) -> Result<(PolicyCandidate, f64), BadInput> {
         let mut tried = 0;
         while tried < spec.budget.max(1) {
             let count = if tried == 0 { self.weights.max(ROUND) } else { ROUND };
             let count = count.min(spec.budget.max(1) - tried);
             let drawn: Vec<Drawn> = (0..count).map(|n| self.draw(tried + n)).collect();
-            let candidates: Vec<Candidate> = drawn.iter().map(|d| self.candidate(d)).collect();
+            let candidates: Vec<PolicyCandidate> =
+                drawn.iter().map(|d| self.candidate(d)).collect();
             let scores = in_parallel(&candidates, spec.threads, score, &|done| {
                 progress((tried + done) as u64);
             })?;
             tried += count;
             let results = scores.into_iter().zip(candidates).zip(drawn);
-            let round: Vec<(f64, Candidate, Drawn)> =
+            let round: Vec<(f64, PolicyCandidate, Drawn)> =
                 results.map(|((score, candidate), drawn)| (score, candidate, drawn)).collect();
             self.learn(round);
         }
@@ -114,17 +122,17 @@ impl Search {
         Drawn { point, kind: kind.unwrap_or(MarketPoint::KINDS - 1) }
     }
 
-    fn candidate(&self, drawn: &Drawn) -> Candidate {
+    fn candidate(&self, drawn: &Drawn) -> PolicyCandidate {
         let (weights, prices) = drawn.point.split_at(self.weights);
         let prices = <[f64; 3]>::try_from(prices).ok().filter(|_| self.kinds.is_some());
-        Candidate::of(weights, prices.map(|prices| MarketPoint::of(drawn.kind, prices)))
+        PolicyCandidate::of(weights, prices.map(|prices| MarketPoint::of(drawn.kind, prices)))
     }
 
-    fn learn(&mut self, round: Vec<(f64, Candidate, Drawn)>) {
+    fn learn(&mut self, round: Vec<(f64, PolicyCandidate, Drawn)>) {
         self.best.extend(round);
         // Stable: among equals the one that was drawn first.
         self.best.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut kept: Vec<(f64, Candidate, Drawn)> = Vec::with_capacity(ELITES);
+        let mut kept: Vec<(f64, PolicyCandidate, Drawn)> = Vec::with_capacity(ELITES);
         for entry in self.best.drain(..) {
             if kept.len() < ELITES && !kept.iter().any(|other| other.1 == entry.1) {
                 kept.push(entry);
@@ -133,7 +141,7 @@ impl Search {
         self.best = kept;
         let count = self.best.len().max(1) as f64;
         for index in 0..self.means.len() {
-            let of = |(_, _, drawn): &(f64, Candidate, Drawn)| drawn.point[index];
+            let of = |(_, _, drawn): &(f64, PolicyCandidate, Drawn)| drawn.point[index];
             let mean = self.best.iter().map(of).sum::<f64>() / count;
             let variance =
                 self.best.iter().map(|entry| (of(entry) - mean).powi(2)).sum::<f64>() / count;

@@ -1,10 +1,10 @@
 use super::{
-    Bench, DEFAULT_TEMPLATE, JournalBench, Measured, NAMES, Objective, Part, SearchSpec, Template,
-    TraceBench, Tuned, factors, tune,
+    Bench, DEFAULT_TEMPLATE, JournalBench, Measured, NAMES, Objective, SearchSpec, Template,
+    TraceBench, Tuned, WorkSplit, factors, tune,
 };
 use crate::journal::Reader;
 use crate::replay::{SampleSpec, learn, sample};
-use crate::run::{Estimates, Like, Machines, Ratios, Setup, policy_named};
+use crate::run::{Like, Machines, Setup, StatedDurations, UtilisationWeights, policy_named};
 use crate::seeded::Seeded;
 use crate::trace::{Trace, TraceJob};
 
@@ -13,12 +13,12 @@ fn setup(gpus: u32) -> Setup {
         machines: Machines::nodes(gpus, gpus).expect("a node"),
         policy: policy_named("fifo").expect("a policy"),
         backfill: era_core::settings::Backfill::None,
-        estimates: Estimates::Exact,
+        estimates: StatedDurations::Exact,
         scorer: era_core::placement::Scorer::Consolidate,
         preempt: false,
         ageing: false,
         like: Like::Era,
-        ratios: Ratios::default(),
+        ratios: UtilisationWeights::default(),
     }
 }
 
@@ -125,7 +125,7 @@ fn a_journal_is_tuned_with_its_market() {
     let reader = Reader::new(std::path::Path::new("j.jsonl"), Box::new(cursor));
     let (history, _) = learn(reader, &|_| ()).unwrap_or_else(|error| panic!("{error}"));
     let bench = JournalBench::new(history, 0.6).expect("a bench");
-    assert!(bench.market().is_some() && bench.jobs(Part::Test) > 20);
+    assert!(bench.market().is_some() && bench.jobs(WorkSplit::Test) > 20);
     let objective = Objective::parse("mean_wait_s - value").expect("an objective");
     let template = Template::parse("{age} * wait - {length} * predicted").expect("a template");
     let small = SearchSpec { seed: 1, budget: 12, threads: 2 };
@@ -198,7 +198,7 @@ fn a_template_is_a_formula_with_names_in_braces() {
 
 #[test]
 fn a_factor_explains_what_differs_between_its_classes_only() {
-    let row = |user: u32, wait_s: f64| super::Row {
+    let row = |user: u32, wait_s: f64| super::FactorRow {
         wait_s,
         run_s: 60.0,
         gpu_milli: 1000,

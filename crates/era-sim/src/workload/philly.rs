@@ -10,7 +10,7 @@ use super::cycle::Cycle;
 use super::fitted;
 use crate::BadInput;
 use crate::seeded::Seeded;
-use crate::trace::{Names, Status, TraceJob};
+use crate::trace::{NameTable, Status, TraceJob};
 
 /// No workload is larger.
 pub const JOBS_MAX: u64 = 10_000_000;
@@ -82,8 +82,8 @@ pub fn philly(spec: PhillySpec) -> Result<Philly, BadInput> {
 }
 
 /// The names of all users and groups of a Philly-like workload, by number.
-pub fn philly_names() -> (Names, Names) {
-    let (mut users, mut groups) = (Names::default(), Names::default());
+pub fn philly_names() -> (NameTable, NameTable) {
+    let (mut users, mut groups) = (NameTable::default(), NameTable::default());
     for (number, (_, members)) in (1..).zip(&fitted::GROUPS) {
         groups.number(&format!("vc{number:02}"));
         for _ in 0..*members {
@@ -133,13 +133,13 @@ struct Draws {
     gpus: u32,
     /// Weights of (group, size), as sums up to each.
     weights: Vec<(u64, usize, usize)>,
-    runs: [Run; RUNS],
+    runs: [AlikeJobs; RUNS],
     turn: usize,
 }
 
 /// Alike jobs of one user, one after the other.
 #[derive(Clone, Copy, Default)]
-struct Run {
+struct AlikeJobs {
     left: u64,
     until_change: u64,
     group: usize,
@@ -178,7 +178,7 @@ impl Draws {
             seed: spec.seed,
             gpus: spec.gpus,
             weights,
-            runs: [Run::default(); RUNS],
+            runs: [AlikeJobs::default(); RUNS],
             turn: 0,
         }
     }
@@ -206,7 +206,7 @@ impl Draws {
     }
 
     /// A new run: whose, of which size, how long and of what duration.
-    fn run(&mut self) -> Run {
+    fn run(&mut self) -> AlikeJobs {
         let all = self.weights.last().map_or(1, |(sum, _, _)| *sum);
         let point = self.seeded.range(0, all as i64) as u64;
         let place = self.weights.partition_point(|(sum, _, _)| *sum <= point);
@@ -215,7 +215,7 @@ impl Draws {
         let members = i64::from(fitted::GROUPS[group].1);
         // The lesser of two draws: a few users submit most.
         let member = self.seeded.range(0, members).min(self.seeded.range(0, members));
-        Run {
+        AlikeJobs {
             left: fitted::run(size).draw(&mut self.seeded).max(1),
             until_change: fitted::TRIES,
             group,
@@ -225,7 +225,7 @@ impl Draws {
         }
     }
 
-    fn drawn(&mut self, run: &Run, gap: u64) -> Drawn {
+    fn drawn(&mut self, run: &AlikeJobs, gap: u64) -> Drawn {
         let seeded = &mut self.seeded;
         let kind = seeded.range(0, 1000) as u64;
         let place = if kind < fitted::ALIKE {

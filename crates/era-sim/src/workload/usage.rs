@@ -8,7 +8,7 @@
 use era_core::resources::{PerResource, Resource};
 
 use crate::seeded::Seeded;
-use crate::trace::{TraceJob, Used};
+use crate::trace::{MeasuredUse, TraceJob};
 
 /// A run is off its owner's habit by at most this, in thousandths of what was asked for: evenly,
 /// so half as much in the mean.
@@ -16,7 +16,7 @@ pub const CHANCE: u32 = 100;
 
 /// Adds resources and use to jobs of a workload. The same seed and job give the same.
 #[derive(Clone, Copy, Debug)]
-pub struct Uses {
+pub struct UsageModel {
     seed: u64,
 }
 
@@ -41,10 +41,10 @@ impl Habit {
     }
 }
 
-impl Uses {
+impl UsageModel {
     /// Those of the workload with this seed.
-    pub fn new(seed: u64) -> Uses {
-        Uses { seed }
+    pub fn new(seed: u64) -> UsageModel {
+        UsageModel { seed }
     }
 
     /// What an owner is like.
@@ -72,7 +72,7 @@ impl Uses {
             let today = (share + seeded.range(-chance, chance + 1)).clamp(0, 1000);
             u32::try_from(i64::from(asked) * today / 1000).ok()
         };
-        let used = Used {
+        let used = MeasuredUse {
             cpu_milli: used(Resource::Cpu, cpu_milli),
             memory_mib: used(Resource::Memory, memory_mib),
             gpu_milli: used(Resource::Gpu, job.gpu_milli),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use era_core::settings::Backfill;
-use era_sim::run::{Estimates, Like, Machines, Setup, run};
+use era_sim::run::{Like, Machines, Setup, StatedDurations, run};
 use era_sim::trace::{Trace, TraceJob};
 
 use super::{assert_same, beside, number, parse, setup};
@@ -47,7 +47,8 @@ fn its_answer_is_what_its_script_prints() {
 
 #[test]
 fn the_head_of_the_line_goes_first() {
-    for (policy, estimates) in [("fifo", Estimates::Exact), ("sjf", Estimates::Stated)] {
+    for (policy, estimates) in [("fifo", StatedDurations::Exact), ("sjf", StatedDurations::Stated)]
+    {
         agrees(policy, &setup(GPUS, policy, Backfill::None, estimates, Like::Accasim));
     }
 }
@@ -55,7 +56,7 @@ fn the_head_of_the_line_goes_first() {
 #[test]
 fn the_fullest_node_with_room_is_taken() {
     for policy in ["fifo", "sjf"] {
-        let setup = setup(GPUS, policy, Backfill::None, Estimates::Exact, Like::Helios);
+        let setup = setup(GPUS, policy, Backfill::None, StatedDurations::Exact, Like::Helios);
         let machines = Machines::nodes(GPUS, 8).unwrap();
         agrees(&format!("nodes-{policy}"), &Setup { machines, ..setup });
     }
@@ -63,14 +64,16 @@ fn the_fullest_node_with_room_is_taken() {
 
 #[test]
 fn whoever_has_least_left_to_do_runs() {
-    let setup = setup(GPUS, "srtf", Backfill::None, Estimates::Exact, Like::Tiresias);
+    let setup = setup(GPUS, "srtf", Backfill::None, StatedDurations::Exact, Like::Tiresias);
     agrees("srtf", &Setup { preempt: true, ..setup });
 }
 
 #[test]
 fn gaps_are_filled() {
     for (name, backfill) in [("easy", Backfill::Easy), ("conservative", Backfill::Conservative)] {
-        for (known, estimates) in [("exact", Estimates::Exact), ("stated", Estimates::Stated)] {
+        for (known, estimates) in
+            [("exact", StatedDurations::Exact), ("stated", StatedDurations::Stated)]
+        {
             let setup = setup(GPUS, "fifo", backfill, estimates, Like::Pyss);
             agrees(&format!("{name}-{known}"), &setup);
         }

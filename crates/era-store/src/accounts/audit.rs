@@ -2,7 +2,7 @@
 
 use sqlx::{Any, QueryBuilder, Row};
 
-use super::Accounts;
+use super::AccountTables;
 use super::users::{big, number};
 use crate::StoreError;
 
@@ -45,7 +45,7 @@ impl Default for AuditAsk {
     }
 }
 
-impl Accounts {
+impl AccountTables {
     /// Writes a line; its number is the next one.
     pub async fn audit(&self, line: &AuditRow) -> Result<(), StoreError> {
         sqlx::query(

@@ -2,7 +2,7 @@
 
 use sqlx::Row;
 
-use super::Accounts;
+use super::AccountTables;
 use super::revision::{Counted, changed};
 use crate::StoreError;
 use crate::files::contains;
@@ -20,7 +20,7 @@ pub struct ImageRow {
     pub published: i64,
 }
 
-impl Accounts {
+impl AccountTables {
     /// Images after a name, in order.
     pub async fn images_after(&self, after: &str, most: u32) -> Result<Vec<ImageRow>, StoreError> {
         self.images_with("", after, most).await

@@ -5,7 +5,7 @@
 
 use sqlx::Row;
 
-use super::Accounts;
+use super::AccountTables;
 use super::users::maybe;
 use crate::StoreError;
 
@@ -33,7 +33,7 @@ pub enum Claim {
     Other,
 }
 
-impl Accounts {
+impl AccountTables {
     /// Claims a key of a user for a request with this fingerprint.
     pub async fn claim_key(
         &self,

@@ -16,7 +16,7 @@ mod webhooks;
 pub use audit::{AuditAsk, AuditRow};
 pub use images::ImageRow;
 pub use keys::{Claim, KEY_KEPT_MS, KeyedAnswer};
-pub use revision::Alone;
+pub use revision::AccountLock;
 pub use tokens::TokenRow;
 pub use users::{GroupRow, UserRow};
 pub use webhooks::{DeliveryRow, WebhookRow};
@@ -25,14 +25,14 @@ use crate::{Database, Store};
 
 /// The tables of accounts. A clone shares.
 #[derive(Clone, Debug)]
-pub struct Accounts {
+pub struct AccountTables {
     database: Database,
 }
 
 impl Store {
     /// Users, groups, tokens and what else belongs to accounts.
-    pub fn accounts(&self) -> Accounts {
-        Accounts { database: self.durable().clone() }
+    pub fn accounts(&self) -> AccountTables {
+        AccountTables { database: self.durable().clone() }
     }
 }
 

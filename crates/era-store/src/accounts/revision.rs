@@ -4,7 +4,7 @@
 
 use sqlx::Any;
 
-use super::Accounts;
+use super::AccountTables;
 use crate::{Connection, Held, Lock, StoreError};
 
 type Query<'q> = sqlx::query::Query<'q, Any, <Any as sqlx::Database>::Arguments>;
@@ -12,7 +12,7 @@ type Query<'q> = sqlx::query::Query<'q, Any, <Any as sqlx::Database>::Arguments>
 /// The right to change accounts, until it is dropped.
 #[derive(Debug)]
 #[must_use]
-pub struct Alone {
+pub struct AccountLock {
     _held: Held,
 }
 
@@ -32,7 +32,7 @@ impl Counted {
     }
 }
 
-impl Accounts {
+impl AccountTables {
     /// How often accounts and tokens were changed.
     pub async fn revision(&self) -> Result<u64, StoreError> {
         self.count(Counted::Accounts).await
@@ -52,8 +52,8 @@ impl Accounts {
     }
 
     /// Waits until no other server changes accounts, and keeps them all from it.
-    pub async fn alone(&self) -> Result<Alone, StoreError> {
-        Ok(Alone { _held: self.database.lock(Lock::Accounts).await? })
+    pub async fn alone(&self) -> Result<AccountLock, StoreError> {
+        Ok(AccountLock { _held: self.database.lock(Lock::Accounts).await? })
     }
 
     /// Carries out a change of accounts together with the word that there was one.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn accounts() -> (tempfile::TempDir, Accounts) {
+async fn accounts() -> (tempfile::TempDir, AccountTables) {
     let folder = tempfile::tempdir().unwrap();
     let store = crate::testing::open(folder.path()).await;
     let accounts = store.accounts();

@@ -3,7 +3,7 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::Accounts;
+use super::AccountTables;
 use super::revision::{Counted, changed};
 use super::users::number;
 use crate::StoreError;
@@ -46,7 +46,7 @@ fn token(row: &AnyRow) -> Result<TokenRow, StoreError> {
     })
 }
 
-impl Accounts {
+impl AccountTables {
     /// All tokens that are still good.
     pub async fn tokens(&self, now: i64) -> Result<Vec<TokenRow>, StoreError> {
         let rows = sqlx::query("SELECT * FROM account_tokens WHERE expires > ?")

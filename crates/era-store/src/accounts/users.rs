@@ -3,7 +3,7 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::Accounts;
+use super::AccountTables;
 use crate::StoreError;
 
 /// A group.
@@ -90,7 +90,7 @@ fn user(row: &AnyRow) -> Result<UserRow, StoreError> {
     })
 }
 
-impl Accounts {
+impl AccountTables {
     /// All groups, by number.
     pub async fn groups(&self) -> Result<Vec<GroupRow>, StoreError> {
         let rows = sqlx::query("SELECT * FROM account_groups ORDER BY id")

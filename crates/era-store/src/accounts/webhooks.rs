@@ -3,7 +3,7 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::Accounts;
+use super::AccountTables;
 use super::users::{big, number};
 use crate::StoreError;
 
@@ -79,7 +79,7 @@ fn delivery(row: &AnyRow) -> Result<DeliveryRow, StoreError> {
     })
 }
 
-impl Accounts {
+impl AccountTables {
     pub async fn webhooks(&self) -> Result<Vec<WebhookRow>, StoreError> {
         let rows = sqlx::query("SELECT * FROM webhooks ORDER BY id")
             .fetch_all(self.database.readers())

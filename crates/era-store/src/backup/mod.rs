@@ -27,9 +27,9 @@ use sqlx::Row;
 
 pub use restore::restore;
 
-use crate::files::Hash;
+use crate::files::ContentHash;
 use crate::secrets::KEY_FILE;
-use crate::{Database, Durability, Pool, StoreError};
+use crate::{ConnectionPool, Database, Durability, StoreError};
 use copy::{Listed, copied, copied_file, file_error, linked};
 
 /// The form of a backup.
@@ -127,14 +127,14 @@ async fn snapshot(database: &Path, data: &Path, name: &str) -> Result<Listed, Ba
 }
 
 /// The contents that a database names, and whether a tree needs them.
-async fn named(database: &Pool) -> Result<Vec<(String, bool)>, BackupError> {
+async fn named(database: &ConnectionPool) -> Result<Vec<(String, bool)>, BackupError> {
     let sql = "SELECT hash, EXISTS (SELECT 1 FROM tree_files WHERE tree_files.hash = blobs.hash) \
                FROM blobs ORDER BY hash";
     let rows = sqlx::query(sql).fetch_all(database).await?;
     let named = |row: &sqlx::any::AnyRow| {
         let hash: String = row.try_get(0)?;
         let needed: i64 = row.try_get(1)?;
-        let well_formed = hash.parse::<Hash>().is_ok();
+        let well_formed = hash.parse::<ContentHash>().is_ok();
         if !well_formed {
             let problem = "its name is no hash".to_owned();
             return Err(StoreError::Damaged { what: "a content".to_owned(), problem }.into());

@@ -24,7 +24,7 @@ const HOLDER: &str = "era admin copy";
 
 /// Which of a store's databases a table is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum StorePart {
     Durable,
     Tables,
     Metrics,
@@ -32,53 +32,56 @@ pub(crate) enum Part {
 
 /// Every table with the columns that order it, those first that others name. The lead, revisions
 /// and the mark of a copy are each database's own.
-pub(crate) const TABLES: [(Part, &str, &str); 42] = [
-    (Part::Durable, "segments", "number"),
-    (Part::Durable, "journal", "seq"),
-    (Part::Durable, "account_groups", "id"),
-    (Part::Durable, "account_users", "id"),
-    (Part::Durable, "account_tokens", "id"),
-    (Part::Durable, "answered_keys", "user_id, name"),
-    (Part::Durable, "secrets", "user_id, name"),
-    (Part::Durable, "audit", "id"),
-    (Part::Durable, "images", "name"),
-    (Part::Durable, "webhooks", "id"),
-    (Part::Durable, "webhook_outbox", "id"),
-    (Part::Durable, "webhook_cursor", "id"),
-    (Part::Durable, "prices", "pool, at"),
-    (Part::Durable, "blobs", "hash"),
-    (Part::Durable, "blob_claims", "hash, account"),
-    (Part::Durable, "trees", "id"),
-    (Part::Durable, "tree_files", "tree, path"),
-    (Part::Durable, "tree_claims", "tree, account"),
-    (Part::Durable, "job_trees", "job, tree"),
-    (Part::Durable, "job_outputs", "job"),
-    (Part::Durable, "data_sets", "id"),
-    (Part::Durable, "data_shares", "data_set, account_name"),
-    (Part::Durable, "outputs_cursor", "id"),
-    (Part::Tables, "jobs", "id"),
-    (Part::Tables, "specs", "job"),
-    (Part::Tables, "live", "job"),
-    (Part::Tables, "holds", "hold"),
-    (Part::Tables, "tasks", "job, part, attempt, replica"),
-    (Part::Tables, "events", "seq, place"),
-    (Part::Tables, "statement_lines", "account, seq, place"),
-    (Part::Tables, "refusals", "seq"),
-    (Part::Tables, "accounts", "id"),
-    (Part::Tables, "teams", "id"),
-    (Part::Tables, "nodes", "id"),
-    (Part::Tables, "node_spans", "node, since"),
-    (Part::Tables, "node_hours", "hour, node"),
-    (Part::Tables, "tallies", "hour, what"),
-    (Part::Tables, "spending", "account, team, project, hour"),
-    (Part::Tables, "cursors", "projection"),
-    (Part::Metrics, "series", "id"),
-    (Part::Metrics, "samples", "series, number"),
-    (Part::Metrics, "asks", "at, account, bid, price"),
+pub(crate) const TABLES: [(StorePart, &str, &str); 42] = [
+    (StorePart::Durable, "segments", "number"),
+    (StorePart::Durable, "journal", "seq"),
+    (StorePart::Durable, "account_groups", "id"),
+    (StorePart::Durable, "account_users", "id"),
+    (StorePart::Durable, "account_tokens", "id"),
+    (StorePart::Durable, "answered_keys", "user_id, name"),
+    (StorePart::Durable, "secrets", "user_id, name"),
+    (StorePart::Durable, "audit", "id"),
+    (StorePart::Durable, "images", "name"),
+    (StorePart::Durable, "webhooks", "id"),
+    (StorePart::Durable, "webhook_outbox", "id"),
+    (StorePart::Durable, "webhook_cursor", "id"),
+    (StorePart::Durable, "prices", "pool, at"),
+    (StorePart::Durable, "blobs", "hash"),
+    (StorePart::Durable, "blob_claims", "hash, account"),
+    (StorePart::Durable, "trees", "id"),
+    (StorePart::Durable, "tree_files", "tree, path"),
+    (StorePart::Durable, "tree_claims", "tree, account"),
+    (StorePart::Durable, "job_trees", "job, tree"),
+    (StorePart::Durable, "job_outputs", "job"),
+    (StorePart::Durable, "data_sets", "id"),
+    (StorePart::Durable, "data_shares", "data_set, account_name"),
+    (StorePart::Durable, "outputs_cursor", "id"),
+    (StorePart::Tables, "jobs", "id"),
+    (StorePart::Tables, "specs", "job"),
+    (StorePart::Tables, "live", "job"),
+    (StorePart::Tables, "holds", "hold"),
+    (StorePart::Tables, "tasks", "job, part, attempt, replica"),
+    (StorePart::Tables, "events", "seq, place"),
+    (StorePart::Tables, "statement_lines", "account, seq, place"),
+    (StorePart::Tables, "refusals", "seq"),
+    (StorePart::Tables, "accounts", "id"),
+    (StorePart::Tables, "teams", "id"),
+    (StorePart::Tables, "nodes", "id"),
+    (StorePart::Tables, "node_spans", "node, since"),
+    (StorePart::Tables, "node_hours", "hour, node"),
+    (StorePart::Tables, "tallies", "hour, what"),
+    (StorePart::Tables, "spending", "account, team, project, hour"),
+    (StorePart::Tables, "cursors", "projection"),
+    (StorePart::Metrics, "series", "id"),
+    (StorePart::Metrics, "samples", "series, number"),
+    (StorePart::Metrics, "asks", "at, account, bid, price"),
 ];
 /// Tables whose rows the database numbers.
-const NUMBERED: [(Part, &str); 3] =
-    [(Part::Durable, "trees"), (Part::Durable, "data_sets"), (Part::Metrics, "series")];
+const NUMBERED: [(StorePart, &str); 3] = [
+    (StorePart::Durable, "trees"),
+    (StorePart::Durable, "data_sets"),
+    (StorePart::Metrics, "series"),
+];
 
 /// Why a copy cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -126,7 +129,7 @@ impl From<sqlx::Error> for CopyError {
 
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum CopyProgress {
     /// So many rows of a table were written.
     Copied(&'static str, u64),
     /// A table was read back, and is the same.
@@ -151,7 +154,7 @@ pub struct Copied {
 pub async fn copy(
     from: &Place,
     to: &Place,
-    tell: &mut (dyn FnMut(Progress) + Send),
+    tell: &mut (dyn FnMut(CopyProgress) + Send),
 ) -> Result<Copied, CopyError> {
     if from == to {
         return Err(CopyError::Itself(to.clone()));
@@ -183,7 +186,7 @@ fn own_folder(place: &Place) -> &Path {
 async fn between(
     source: &Store,
     target: &Store,
-    tell: &mut (dyn FnMut(Progress) + Send),
+    tell: &mut (dyn FnMut(CopyProgress) + Send),
 ) -> Result<Copied, CopyError> {
     if source.journal().newest_segment().await?.is_none() {
         return Err(CopyError::Nothing(source.place().clone()));
@@ -218,19 +221,19 @@ async fn held(store: &Store) -> Result<Lease, CopyError> {
 async fn all(
     source: &Store,
     target: &Store,
-    tell: &mut (dyn FnMut(Progress) + Send),
+    tell: &mut (dyn FnMut(CopyProgress) + Send),
     leases: [&Lease; 2],
 ) -> Result<Copied, CopyError> {
     prepare(source, target).await?;
     let (mut rows, mut tables) = (0, 0);
     for (part, table, keys) in TABLES {
-        let mut copied = |rows| tell(Progress::Copied(table, rows));
+        let mut copied = |rows| tell(CopyProgress::Copied(table, rows));
         let (from, to) = (of(source, part), of(target, part));
         let written = rows::copy(from, to, table, keys, &mut copied).await?;
         if checksum(to.readers(), table, keys).await? != written {
             return Err(CopyError::Differs { place: target.place().clone(), table });
         }
-        tell(Progress::Verified(table));
+        tell(CopyProgress::Verified(table));
         for lease in leases {
             lease.renew(HELD).await?;
         }
@@ -240,7 +243,7 @@ async fn all(
     for (part, table) in NUMBERED {
         go_on_numbering(of(target, part), table).await?;
     }
-    tell(Progress::Replaying);
+    tell(CopyProgress::Replaying);
     let (ours, theirs) = (source.journal().restore().await?, target.journal().restore().await?);
     let (Some(ours), Some(theirs)) = (ours, theirs) else {
         return Err(CopyError::Nothing(source.place().clone()));
@@ -276,11 +279,11 @@ async fn prepare(source: &Store, target: &Store) -> Result<(), CopyError> {
     Ok(())
 }
 
-pub(crate) fn of(store: &Store, part: Part) -> &Database {
+pub(crate) fn of(store: &Store, part: StorePart) -> &Database {
     match part {
-        Part::Durable => store.durable(),
-        Part::Tables => store.tables(),
-        Part::Metrics => store.metrics(),
+        StorePart::Durable => store.durable(),
+        StorePart::Tables => store.tables(),
+        StorePart::Metrics => store.metrics(),
     }
 }
 

@@ -4,7 +4,7 @@ use futures_util::TryStreamExt;
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Column, Executor, Row, TypeInfo, ValueRef};
 
-use crate::{Database, Pool, StoreError, Transaction};
+use crate::{ConnectionPool, Database, StoreError, Transaction};
 
 /// Most values in one statement, and rows in one transaction.
 const VALUES_MAX: usize = 4096;
@@ -12,20 +12,20 @@ const ROWS_MAX: usize = 8192;
 
 /// One value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum CellValue {
     Nothing,
     Number(i64),
     Real(f64),
     Text(String),
 }
 
-impl Value {
+impl CellValue {
     fn add_to(&self, hasher: &mut blake3::Hasher) {
         match self {
-            Value::Nothing => hasher.update(&[0]),
-            Value::Number(number) => hasher.update(&[1]).update(&number.to_le_bytes()),
-            Value::Real(real) => hasher.update(&[2]).update(&real.to_bits().to_le_bytes()),
-            Value::Text(text) => {
+            CellValue::Nothing => hasher.update(&[0]),
+            CellValue::Number(number) => hasher.update(&[1]).update(&number.to_le_bytes()),
+            CellValue::Real(real) => hasher.update(&[2]).update(&real.to_bits().to_le_bytes()),
+            CellValue::Text(text) => {
                 let length = (text.len() as u64).to_le_bytes();
                 hasher.update(&[3]).update(&length).update(text.as_bytes())
             }
@@ -42,7 +42,7 @@ pub(super) struct Checksum {
 }
 
 impl Checksum {
-    fn add(&mut self, row: &[Value]) {
+    fn add(&mut self, row: &[CellValue]) {
         let mut hasher = blake3::Hasher::new();
         row.iter().for_each(|value| value.add_to(&mut hasher));
         let hash = hasher.finalize();
@@ -59,33 +59,37 @@ fn in_order(table: &str, keys: &str) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("SELECT * FROM {table} ORDER BY {keys}"))
 }
 
-fn values(row: &AnyRow) -> Result<Vec<Value>, StoreError> {
+fn values(row: &AnyRow) -> Result<Vec<CellValue>, StoreError> {
     (0..row.columns().len()).map(|column| value(row, column)).collect()
 }
 
-fn value(row: &AnyRow, column: usize) -> Result<Value, StoreError> {
+fn value(row: &AnyRow, column: usize) -> Result<CellValue, StoreError> {
     let raw = row.try_get_raw(column)?;
     if raw.is_null() {
-        return Ok(Value::Nothing);
+        return Ok(CellValue::Nothing);
     }
     let kind = raw.type_info();
     Ok(match kind.name() {
-        "DOUBLE" | "REAL" => Value::Real(row.try_get(column)?),
-        "TEXT" => Value::Text(row.try_get(column)?),
+        "DOUBLE" | "REAL" => CellValue::Real(row.try_get(column)?),
+        "TEXT" => CellValue::Text(row.try_get(column)?),
         // A path, in MySQL.
         "BLOB" => {
             let bytes: Vec<u8> = row.try_get(column)?;
-            Value::Text(String::from_utf8(bytes).map_err(|e| StoreError::Damaged {
+            CellValue::Text(String::from_utf8(bytes).map_err(|e| StoreError::Damaged {
                 what: format!("column {}", row.columns()[column].name()),
                 problem: e.to_string(),
             })?)
         }
-        _ => Value::Number(row.try_get(column)?),
+        _ => CellValue::Number(row.try_get(column)?),
     })
 }
 
 /// The checksum of a table.
-pub(super) async fn checksum(from: &Pool, table: &str, keys: &str) -> Result<Checksum, StoreError> {
+pub(super) async fn checksum(
+    from: &ConnectionPool,
+    table: &str,
+    keys: &str,
+) -> Result<Checksum, StoreError> {
     let mut checksum = Checksum::default();
     let mut rows = from.fetch(sqlx::query(in_order(table, keys)));
     while let Some(row) = rows.try_next().await? {
@@ -97,10 +101,10 @@ pub(super) async fn checksum(from: &Pool, table: &str, keys: &str) -> Result<Che
 /// All rows of a small table.
 #[cfg(test)]
 pub(crate) async fn read_all(
-    from: &Pool,
+    from: &ConnectionPool,
     table: &str,
     keys: &str,
-) -> Result<Vec<Vec<Value>>, StoreError> {
+) -> Result<Vec<Vec<CellValue>>, StoreError> {
     let rows = sqlx::query(in_order(table, keys)).fetch_all(from).await?;
     rows.iter().map(values).collect()
 }
@@ -142,7 +146,7 @@ async fn write(
     to: &Database,
     table: &'static str,
     columns: &str,
-    rows: &[Vec<Value>],
+    rows: &[Vec<CellValue>],
 ) -> Result<(), StoreError> {
     let mut transaction = to.writer().begin().await?;
     let width = rows.first().map_or(1, Vec::len).max(1);
@@ -156,7 +160,7 @@ async fn insert(
     to: &mut Transaction,
     table: &'static str,
     columns: &str,
-    rows: &[Vec<Value>],
+    rows: &[Vec<CellValue>],
 ) -> Result<(), StoreError> {
     let mut sql = format!("INSERT INTO {table} ({columns}) VALUES ");
     for (index, row) in rows.iter().enumerate() {
@@ -164,7 +168,7 @@ async fn insert(
         for (index, value) in row.iter().enumerate() {
             sql.push_str(if index == 0 { "" } else { "," });
             // Nothing has no type, which a parameter would need.
-            sql.push_str(if *value == Value::Nothing { "NULL" } else { "?" });
+            sql.push_str(if *value == CellValue::Nothing { "NULL" } else { "?" });
         }
         sql.push(')');
     }
@@ -172,10 +176,10 @@ async fn insert(
     let mut query = sqlx::query(AssertSqlSafe(sql)).persistent(false);
     for value in rows.iter().flatten() {
         query = match value {
-            Value::Nothing => query,
-            Value::Number(number) => query.bind(*number),
-            Value::Real(real) => query.bind(*real),
-            Value::Text(text) => query.bind(text.as_str()),
+            CellValue::Nothing => query,
+            CellValue::Number(number) => query.bind(*number),
+            CellValue::Real(real) => query.bind(*real),
+            CellValue::Text(text) => query.bind(text.as_str()),
         };
     }
     query.execute(&mut **to).await?;

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use super::{CopyError, Progress, TABLES, copy, of, read_all};
+use super::{CopyError, CopyProgress, TABLES, copy, of, read_all};
 use crate::tables::tests::a_day;
 use crate::{Place, Store, StoreError, testing};
 
@@ -58,8 +58,8 @@ async fn a_site_goes_there_and_back_with_every_row_and_the_same_state() {
         let mut told = Vec::new();
         let copied = copy(from, to, &mut |progress| told.push(progress)).await.unwrap();
         assert!(copied.rows > 50 && copied.seq == state.seq(), "{copied:?}");
-        assert!(told.contains(&Progress::Verified("journal")), "{told:?}");
-        assert_eq!(told.last(), Some(&Progress::Replaying));
+        assert!(told.contains(&CopyProgress::Verified("journal")), "{told:?}");
+        assert_eq!(told.last(), Some(&CopyProgress::Replaying));
     }
     let store = Store::open_at(third.path(), &places[2], None).await.unwrap();
     assert_eq!(rows(&store).await, before);

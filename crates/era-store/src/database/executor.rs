@@ -17,15 +17,15 @@ use super::Dialect;
 
 /// Some connections. A clone shares.
 #[derive(Clone, Debug)]
-pub struct Pool {
+pub struct ConnectionPool {
     pub(super) connections: AnyPool,
     pub(super) dialect: Dialect,
     statements: Arc<AtomicU64>,
 }
 
-impl Pool {
-    pub(super) fn new(connections: AnyPool, dialect: Dialect) -> Pool {
-        Pool { connections, dialect, statements: Arc::default() }
+impl ConnectionPool {
+    pub(super) fn new(connections: AnyPool, dialect: Dialect) -> ConnectionPool {
+        ConnectionPool { connections, dialect, statements: Arc::default() }
     }
 
     /// How many statements it was handed.
@@ -88,26 +88,26 @@ impl Connection {
 }
 
 /// A statement in its database's words, with its values.
-struct Said {
+struct BoundStatement {
     sql: SqlStr,
     arguments: Option<AnyArguments>,
     persistent: bool,
 }
 
-impl Said {
+impl BoundStatement {
     fn new<'q>(
         dialect: Dialect,
         statements: &AtomicU64,
         mut query: impl Execute<'q, Any>,
-    ) -> Result<Said, Error> {
+    ) -> Result<BoundStatement, Error> {
         statements.fetch_add(1, Ordering::Relaxed);
         let arguments = query.take_arguments().map_err(Error::Encode)?;
         let persistent = query.persistent();
-        Ok(Said { sql: dialect.said(query.sql()), arguments, persistent })
+        Ok(BoundStatement { sql: dialect.said(query.sql()), arguments, persistent })
     }
 }
 
-impl<'q> Execute<'q, Any> for Said {
+impl<'q> Execute<'q, Any> for BoundStatement {
     fn sql(self) -> SqlStr {
         self.sql
     }
@@ -138,7 +138,7 @@ macro_rules! executor {
                 'c: 'e,
                 E: 'q + Execute<'q, Any>,
             {
-                match Said::new($self.dialect, &$self.statements, query) {
+                match BoundStatement::new($self.dialect, &$self.statements, query) {
                     Ok(said) => $inner.fetch_many(said),
                     Err(error) => once(ready(Err(error))).boxed(),
                 }
@@ -152,7 +152,7 @@ macro_rules! executor {
                 'c: 'e,
                 E: 'q + Execute<'q, Any>,
             {
-                match Said::new($self.dialect, &$self.statements, query) {
+                match BoundStatement::new($self.dialect, &$self.statements, query) {
                     Ok(said) => $inner.fetch_optional(said),
                     Err(error) => ready(Err(error)).boxed(),
                 }
@@ -172,5 +172,5 @@ macro_rules! executor {
     };
 }
 
-executor!(&'c Pool, |self| (&self.connections));
+executor!(&'c ConnectionPool, |self| (&self.connections));
 executor!(&'c mut Connection, |self| (&mut *self.inner));

@@ -21,7 +21,7 @@ use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection as _};
 pub(crate) use connect::Service;
 pub use dialect::Dialect;
 pub use error::{StoreError, answered_within};
-pub use executor::{Connection, Pool, Transaction};
+pub use executor::{Connection, ConnectionPool, Transaction};
 pub use place::{BadPlace, Place};
 use replica::Replica;
 
@@ -68,8 +68,8 @@ pub(crate) struct Held(#[allow(dead_code)] Option<AnyConnection>); // it is held
 /// A database. A clone shares its connections.
 #[derive(Clone, Debug)]
 pub struct Database {
-    writer: Pool,
-    readers: Pool,
+    writer: ConnectionPool,
+    readers: ConnectionPool,
     replica: Option<Replica>,
 }
 
@@ -119,18 +119,18 @@ impl Database {
     }
 
     /// The connection that writes.
-    pub fn writer(&self) -> &Pool {
+    pub fn writer(&self) -> &ConnectionPool {
         &self.writer
     }
 
     /// Connections that read what was written.
-    pub fn readers(&self) -> &Pool {
+    pub fn readers(&self) -> &ConnectionPool {
         &self.readers
     }
 
     /// Connections for what is long to write and must keep nobody waiting. SQLite has one writer
     /// whatever is asked.
-    pub(crate) fn beside(&self) -> &Pool {
+    pub(crate) fn beside(&self) -> &ConnectionPool {
         match self.dialect() {
             Dialect::Sqlite => &self.writer,
             Dialect::MySql | Dialect::Postgres => &self.readers,
@@ -138,7 +138,7 @@ impl Database {
     }
 
     /// Connections for reads that may be a little behind: lists, reports, curves.
-    pub fn replica(&self) -> &Pool {
+    pub fn replica(&self) -> &ConnectionPool {
         self.replica.as_ref().and_then(Replica::answering).unwrap_or(&self.readers)
     }
 
@@ -216,10 +216,10 @@ async fn pool(
     dialect: Dialect,
     durability: Durability,
     most: u32,
-) -> Result<Pool, StoreError> {
+) -> Result<ConnectionPool, StoreError> {
     let options = options(dialect, durability).min_connections(1).max_connections(most);
     let connections: AnyPool = options.connect(url).await?;
-    Ok(Pool::new(connections, dialect))
+    Ok(ConnectionPool::new(connections, dialect))
 }
 
 fn options(dialect: Dialect, durability: Durability) -> AnyPoolOptions {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use sqlx::Connection as _;
 
 use super::StoreError;
-use super::{Durability, Place, Pool, READERS, options};
+use super::{ConnectionPool, Durability, Place, READERS, options};
 
 /// How often it is asked.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// A replica. A clone shares.
 #[derive(Clone, Debug)]
 pub(super) struct Replica {
-    readers: Pool,
+    readers: ConnectionPool,
     answers: Arc<AtomicBool>,
 }
 
@@ -35,14 +35,14 @@ impl Replica {
         let options = options(dialect, durability).max_connections(READERS);
         let connections =
             options.acquire_timeout(ANSWER_MAX).connect_lazy(place.url().unwrap_or_default())?;
-        let readers = Pool::new(connections, dialect);
+        let readers = ConnectionPool::new(connections, dialect);
         let answers = Arc::new(AtomicBool::new(is_there(&readers).await));
         tokio::spawn(watch(readers.clone(), Arc::downgrade(&answers), place.clone()));
         Ok(Replica { readers, answers })
     }
 
     /// Its connections, while it answers.
-    pub(super) fn answering(&self) -> Option<&Pool> {
+    pub(super) fn answering(&self) -> Option<&ConnectionPool> {
         self.answers.load(Ordering::Relaxed).then_some(&self.readers)
     }
 
@@ -57,7 +57,7 @@ impl Replica {
 }
 
 /// Until the database is closed, or nobody has it any more.
-async fn watch(readers: Pool, answers: Weak<AtomicBool>, place: Place) {
+async fn watch(readers: ConnectionPool, answers: Weak<AtomicBool>, place: Place) {
     while !readers.connections.is_closed() {
         tokio::time::sleep(ASK_EVERY).await;
         let there = is_there(&readers).await;
@@ -70,7 +70,7 @@ async fn watch(readers: Pool, answers: Weak<AtomicBool>, place: Place) {
     }
 }
 
-async fn is_there(readers: &Pool) -> bool {
+async fn is_there(readers: &ConnectionPool) -> bool {
     let asked = async {
         let mut connection = readers.connections.acquire().await?;
         connection.ping().await

@@ -4,20 +4,20 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::{Files, FilesError, Hash};
+use super::{ContentHash, Files, FilesError};
 
 /// How much is read or written at a time.
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
 
 impl Files {
     /// Where a content lies. Never changed once it is there.
-    pub fn blob_path(&self, hash: Hash) -> PathBuf {
+    pub fn blob_path(&self, hash: ContentHash) -> PathBuf {
         let text = hash.to_string();
         self.folder().join("blobs").join(&text[..2]).join(&text[2..])
     }
 
     /// Opens a content, to read.
-    pub fn open_blob(&self, hash: Hash) -> Result<File, FilesError> {
+    pub fn open_blob(&self, hash: ContentHash) -> Result<File, FilesError> {
         let path = self.blob_path(hash);
         File::open(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => FilesError::UnknownBlob(hash),
@@ -92,7 +92,7 @@ fn make_read_only(path: &Path) -> io::Result<()> {
 }
 
 /// The hash of a file, read piece by piece.
-pub(super) fn hash_file(path: &Path) -> Result<Hash, FilesError> {
+pub(super) fn hash_file(path: &Path) -> Result<ContentHash, FilesError> {
     let read = || {
         let mut file = File::open(path)?;
         let mut hasher = blake3::Hasher::new();

@@ -18,7 +18,7 @@ use era_core::units::{JobId, UserId};
 use sqlx::AssertSqlSafe;
 
 use super::upload::UNNAMED;
-use super::{Files, FilesError, Hash, blocking, marks};
+use super::{ContentHash, Files, FilesError, blocking, marks};
 
 /// Rows that are removed under one lock.
 const BATCH: usize = 500;
@@ -35,7 +35,7 @@ const UNNAMED_BLOB: &str = "touched < ? \
     AND NOT EXISTS (SELECT 1 FROM blob_claims c WHERE c.hash = blobs.hash)";
 
 /// Whether this server is, right now, the one that keeps files.
-pub type Ours<'a> = &'a (dyn Fn() -> bool + Send + Sync);
+pub type StillKeepsFiles<'a> = &'a (dyn Fn() -> bool + Send + Sync);
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Files {
     }
 
     /// The same for as long as this server is the one that keeps files.
-    pub async fn collect_while(&self, ours: Ours<'_>) -> Result<Collected, FilesError> {
+    pub async fn collect_while(&self, ours: StillKeepsFiles<'_>) -> Result<Collected, FilesError> {
         let before = self.now() - self.0.keep.grace_ms;
         let outputs = match self.0.keep.outputs_ms {
             Some(kept) => self.retire_outputs(self.now() - kept, ours).await?,
@@ -79,7 +79,7 @@ impl Files {
             for account in names(&folder)? {
                 let Ok(number) = account.parse::<u32>() else { continue };
                 for upload in names(&folder.join(&account))? {
-                    let hash = upload.parse::<Hash>();
+                    let hash = upload.parse::<ContentHash>();
                     if hash.is_err() && !upload.starts_with(UNNAMED) {
                         continue;
                     }
@@ -108,7 +108,7 @@ impl Files {
         Ok(())
     }
 
-    async fn collect_trees(&self, ours: Ours<'_>) -> Result<u64, FilesError> {
+    async fn collect_trees(&self, ours: StillKeepsFiles<'_>) -> Result<u64, FilesError> {
         let mut count = 0;
         while ours() {
             let _naming = self.0.naming.write().await;
@@ -139,7 +139,11 @@ impl Files {
         Ok(true)
     }
 
-    async fn collect_blobs(&self, before: i64, ours: Ours<'_>) -> Result<(u64, u64), FilesError> {
+    async fn collect_blobs(
+        &self,
+        before: i64,
+        ours: StillKeepsFiles<'_>,
+    ) -> Result<(u64, u64), FilesError> {
         let (mut count, mut bytes) = (0, 0);
         while ours() {
             let _naming = self.0.naming.write().await;
@@ -194,7 +198,11 @@ impl Files {
     }
 
     /// Files that have no row, folder by folder.
-    async fn collect_strays(&self, before: i64, ours: Ours<'_>) -> Result<u64, FilesError> {
+    async fn collect_strays(
+        &self,
+        before: i64,
+        ours: StillKeepsFiles<'_>,
+    ) -> Result<u64, FilesError> {
         let root = self.folder().join("blobs");
         let mut count = 0;
         for folder in blocking({
@@ -238,7 +246,11 @@ impl Files {
     }
 
     /// Removes the outputs of jobs that ended long ago, and what they used.
-    async fn retire_outputs(&self, before: i64, ours: Ours<'_>) -> Result<u64, FilesError> {
+    async fn retire_outputs(
+        &self,
+        before: i64,
+        ours: StillKeepsFiles<'_>,
+    ) -> Result<u64, FilesError> {
         let mut count = 0;
         while ours() {
             let retired = self.retire_some_outputs(before).await?;

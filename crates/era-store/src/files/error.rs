@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use super::path::BadPath;
-use super::{Hash, TREE_FILES_MAX};
+use super::{ContentHash, TREE_FILES_MAX};
 use crate::StoreError;
 
 /// What is wrong.
@@ -52,8 +52,8 @@ pub enum FilesError {
     )]
     Mismatch {
         /// What was announced.
-        wanted: Hash,
-        found: Hash,
+        wanted: ContentHash,
+        found: ContentHash,
     },
     /// The storage quota does not allow it.
     #[error(
@@ -70,7 +70,7 @@ pub enum FilesError {
     DiskFull,
     /// Contents that are not there, or that the account has not shown to have.
     #[error("{} of the files are not there yet, such as {}: upload them first", .0.len(), .0.first().map(ToString::to_string).unwrap_or_default())]
-    Missing(Vec<Hash>),
+    Missing(Vec<ContentHash>),
     /// A size that is not the content's.
     #[error("`{path}` is said to have {said} bytes, but its content has {is}")]
     WrongSize {
@@ -82,10 +82,10 @@ pub enum FilesError {
     },
     /// No such content, or none that the account may read.
     #[error("there is no file with the hash {0} that you may read")]
-    UnknownBlob(Hash),
+    UnknownBlob(ContentHash),
     /// No such tree, or none that the account may read.
     #[error("there is no tree with the hash {0} that you may read")]
-    UnknownTree(Hash),
+    UnknownTree(ContentHash),
     /// No such data set, or none that the account may see.
     #[error("there is no data set `{0}` that you may see: `era data ls` lists them")]
     UnknownData(String),

@@ -7,12 +7,12 @@ use super::FilesError;
 
 /// A BLAKE3 hash. Written as 64 digits in lower-case hex.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hash([u8; 32]);
+pub struct ContentHash([u8; 32]);
 
-impl Hash {
+impl ContentHash {
     /// The hash of these bytes.
-    pub fn of(bytes: &[u8]) -> Hash {
-        Hash(*blake3::hash(bytes).as_bytes())
+    pub fn of(bytes: &[u8]) -> ContentHash {
+        ContentHash(*blake3::hash(bytes).as_bytes())
     }
 
     /// A number that is as good as random, the same for the same hash.
@@ -21,34 +21,34 @@ impl Hash {
     }
 }
 
-impl From<blake3::Hash> for Hash {
-    fn from(hash: blake3::Hash) -> Hash {
-        Hash(*hash.as_bytes())
+impl From<blake3::Hash> for ContentHash {
+    fn from(hash: blake3::Hash) -> ContentHash {
+        ContentHash(*hash.as_bytes())
     }
 }
 
-impl FromStr for Hash {
+impl FromStr for ContentHash {
     type Err = FilesError;
 
     /// Only the canonical spelling is read, so that a hash has one name everywhere.
-    fn from_str(text: &str) -> Result<Hash, FilesError> {
+    fn from_str(text: &str) -> Result<ContentHash, FilesError> {
         let canonical = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
         if text.len() != 64 || !text.bytes().all(canonical) {
             return Err(FilesError::BadHash(text.chars().take(80).collect()));
         }
         blake3::Hash::from_hex(text)
-            .map(Hash::from)
+            .map(ContentHash::from)
             .map_err(|_| FilesError::BadHash(text.to_owned()))
     }
 }
 
-impl fmt::Display for Hash {
+impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&blake3::Hash::from_bytes(self.0).to_hex())
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -60,12 +60,12 @@ mod tests {
 
     #[test]
     fn a_hash_reads_back_and_has_one_spelling() {
-        let hash = Hash::of(b"abc");
+        let hash = ContentHash::of(b"abc");
         let text = hash.to_string();
-        assert_eq!(text.parse::<Hash>().unwrap(), hash);
+        assert_eq!(text.parse::<ContentHash>().unwrap(), hash);
         let hostile = ["", "..", "../../etc/passwd", &text[1..], &format!("{text}0")];
         for wrong in hostile.into_iter().chain([text.to_uppercase().as_str()]) {
-            assert!(wrong.parse::<Hash>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ContentHash>().is_err(), "{wrong}");
         }
     }
 }

@@ -34,37 +34,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use era_core::units::UserId;
 use tokio::sync::RwLock;
 
-pub use collect::{Collected, Ours};
+pub use collect::{Collected, StillKeepsFiles};
 pub use error::FilesError;
-pub use hash::Hash;
+pub use hash::ContentHash;
 pub use path::{BadPath, DEPTH_MAX, PATH_BYTES_MAX, check_path};
 pub use reach::Viewer;
-pub use set::{DataSet, DataSetKey, Visibility};
-pub use tree::{Edit, TREE_FILES_MAX, Tree, TreeFile};
+pub use set::{DataSet, DataSetKey, DataSetVisibility};
+pub use tree::{Edit, FileTree, TREE_FILES_MAX, TreeFile};
 pub(crate) use tree_rows::contains;
 pub use tree_rows::{FilesAsked, Listed, StagedFile};
 pub use upload::{BLOB_BYTES_MAX, UPLOADS_MAX, Upload};
 pub use usage::Outputs;
 
-use crate::{Database, Pool, Store, StoreError};
+use crate::{ConnectionPool, Database, Store, StoreError};
 
 /// How long things are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
+pub struct KeepFor {
     /// An upload that nobody goes on with, and a content or tree that nothing names: this long.
     pub grace_ms: i64,
     /// The outputs of an ended job; for ever where nothing is said.
     pub outputs_ms: Option<i64>,
 }
 
-impl Default for Keep {
-    fn default() -> Keep {
-        Keep { grace_ms: 24 * 3_600_000, outputs_ms: None }
+impl Default for KeepFor {
+    fn default() -> KeepFor {
+        KeepFor { grace_ms: 24 * 3_600_000, outputs_ms: None }
     }
 }
 
 /// Tells the time in milliseconds since 1970.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+pub type MillisClock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// The files of a store. A clone shares.
 #[derive(Clone)]
@@ -73,14 +73,14 @@ pub struct Files(Arc<Inner>);
 struct Inner {
     folder: PathBuf,
     database: Database,
-    keep: Keep,
-    clock: Clock,
+    keep: KeepFor,
+    clock: MillisClock,
     /// Writers of references share it, the collector has it alone: what is about to be named is
     /// not taken away meanwhile.
     naming: RwLock<()>,
     publisher: publish::Publisher,
     /// Uploads that somebody is writing to right now.
-    writing: Mutex<BTreeSet<(UserId, Hash)>>,
+    writing: Mutex<BTreeSet<(UserId, ContentHash)>>,
     /// How many uploads there were whose hash was not known before.
     unnamed: AtomicU64,
     used: Mutex<BTreeMap<UserId, usage::Known>>,
@@ -92,14 +92,18 @@ struct Inner {
 
 impl Files {
     /// The files of this store.
-    pub fn open(store: &Store, keep: Keep) -> Result<Files, StoreError> {
+    pub fn open(store: &Store, keep: KeepFor) -> Result<Files, StoreError> {
         #[expect(clippy::disallowed_methods, reason = "the clock of whoever hands in none")]
         let clock = || jiff::Timestamp::now().as_millisecond();
         Files::with_clock(store, keep, Arc::new(clock))
     }
 
     /// The same, by another clock.
-    pub fn with_clock(store: &Store, keep: Keep, clock: Clock) -> Result<Files, StoreError> {
+    pub fn with_clock(
+        store: &Store,
+        keep: KeepFor,
+        clock: MillisClock,
+    ) -> Result<Files, StoreError> {
         let folder = store.folder().to_owned();
         for (name, mode) in [("blobs", blob::UNLISTED), ("uploads", blob::CLOSED)] {
             let folder = folder.join(name);
@@ -135,11 +139,11 @@ impl Files {
         &self.0.folder
     }
 
-    fn readers(&self) -> &Pool {
+    fn readers(&self) -> &ConnectionPool {
         self.0.database.readers()
     }
 
-    fn writer(&self) -> &Pool {
+    fn writer(&self) -> &ConnectionPool {
         self.0.database.writer()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use era_core::units::UserId;
 use tokio::sync::oneshot;
 
-use super::{FilesError, Hash, locked};
+use super::{ContentHash, FilesError, locked};
 use crate::Database;
 
 /// Most rows of a commit.
@@ -23,7 +23,7 @@ pub(super) struct Publisher {
 }
 
 struct Waiting {
-    hash: Hash,
+    hash: ContentHash,
     bytes: u64,
     account: UserId,
     at: i64,
@@ -38,7 +38,7 @@ impl Publisher {
     /// Records a content and the account's claim to it; says whether the claim is new.
     pub(super) async fn publish(
         &self,
-        hash: Hash,
+        hash: ContentHash,
         bytes: u64,
         account: UserId,
         at: i64,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use era_core::units::UserId;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::{Files, FilesError, Hash, Visibility, marks};
+use super::{ContentHash, DataSetVisibility, Files, FilesError, marks};
 
 /// Rows that name a content or tree are looked at up to this many; beyond that it is not found.
 const WAYS_MAX: i64 = 1000;
@@ -32,14 +32,14 @@ pub struct Viewer {
 
 impl Viewer {
     /// Whether it may see what a data set holds.
-    pub fn sees_data(&self, owner: UserId, visibility: Visibility, shared: bool) -> bool {
+    pub fn sees_data(&self, owner: UserId, visibility: DataSetVisibility, shared: bool) -> bool {
         self.administrator
             || owner == self.account
             || shared
             || match visibility {
-                Visibility::Private => false,
-                Visibility::Group => (self.same_group)(owner),
-                Visibility::Public => true,
+                DataSetVisibility::Private => false,
+                DataSetVisibility::Group => (self.same_group)(owner),
+                DataSetVisibility::Public => true,
             }
     }
 
@@ -53,7 +53,11 @@ impl Viewer {
 
 impl Files {
     /// How many bytes a content has, if the viewer may read it.
-    pub async fn readable_blob(&self, viewer: &Viewer, hash: Hash) -> Result<u64, FilesError> {
+    pub async fn readable_blob(
+        &self,
+        viewer: &Viewer,
+        hash: ContentHash,
+    ) -> Result<u64, FilesError> {
         let bytes: Option<i64> = sqlx::query_scalar("SELECT bytes FROM blobs WHERE hash = ?")
             .bind(hash.to_string())
             .fetch_optional(self.readers())
@@ -66,7 +70,7 @@ impl Files {
         }
     }
 
-    async fn may_read_blob(&self, viewer: &Viewer, hash: Hash) -> Result<bool, FilesError> {
+    async fn may_read_blob(&self, viewer: &Viewer, hash: ContentHash) -> Result<bool, FilesError> {
         if viewer.administrator {
             return Ok(true);
         }
@@ -87,7 +91,7 @@ impl Files {
     pub(super) async fn readable_tree(
         &self,
         viewer: &Viewer,
-        hash: Hash,
+        hash: ContentHash,
     ) -> Result<i64, FilesError> {
         let id = self.tree_id(hash).await?.ok_or(FilesError::UnknownTree(hash))?;
         let itself = "SELECT id FROM trees WHERE hash = ?";
@@ -103,7 +107,7 @@ impl Files {
         &self,
         viewer: &Viewer,
         trees: &'static str,
-        hash: Hash,
+        hash: ContentHash,
     ) -> Result<bool, FilesError> {
         let claims =
             format!("SELECT 1 FROM tree_claims WHERE account = ? AND tree IN ({trees}) LIMIT 1");
@@ -137,7 +141,8 @@ impl Files {
             .fetch_all(self.readers())
             .await?;
         for row in rows {
-            let visibility = Visibility::read(row.try_get::<String, _>("visibility")?.as_str())?;
+            let visibility =
+                DataSetVisibility::read(row.try_get::<String, _>("visibility")?.as_str())?;
             let shared = row.try_get::<i64, _>("shared")? > 0;
             if viewer.sees_data(account(row.try_get("owner")?), visibility, shared) {
                 return Ok(true);
@@ -149,9 +154,13 @@ impl Files {
     /// Which of these contents the viewer has to send: those that are not there, and those that
     /// it cannot reach, since to name a hash is not to have the file. What is there is kept for
     /// another grace period, so that it is still there when the tree comes.
-    pub async fn missing(&self, viewer: &Viewer, hashes: &[Hash]) -> Result<Vec<Hash>, FilesError> {
+    pub async fn missing(
+        &self,
+        viewer: &Viewer,
+        hashes: &[ContentHash],
+    ) -> Result<Vec<ContentHash>, FilesError> {
         let there = self.known_sizes(viewer, hashes).await?;
-        let found: Vec<Hash> =
+        let found: Vec<ContentHash> =
             hashes.iter().copied().filter(|hash| there.contains_key(hash)).collect();
         self.claim(viewer, &found).await?;
         Ok(hashes.iter().copied().filter(|hash| !there.contains_key(hash)).collect())
@@ -161,8 +170,8 @@ impl Files {
     pub(super) async fn known_sizes(
         &self,
         viewer: &Viewer,
-        hashes: &[Hash],
-    ) -> Result<std::collections::BTreeMap<Hash, u64>, FilesError> {
+        hashes: &[ContentHash],
+    ) -> Result<std::collections::BTreeMap<ContentHash, u64>, FilesError> {
         let mut sizes = std::collections::BTreeMap::new();
         for some in hashes.chunks(BINDS_MAX) {
             let query = format!(
@@ -176,7 +185,7 @@ impl Files {
                 query = query.bind(hash.to_string());
             }
             for row in query.fetch_all(self.readers()).await? {
-                let hash: Hash = row.try_get::<String, _>("hash")?.parse()?;
+                let hash: ContentHash = row.try_get::<String, _>("hash")?.parse()?;
                 let claimed = row.try_get::<i64, _>("claimed")? > 0;
                 if claimed || self.may_read_blob(viewer, hash).await? {
                     sizes.insert(hash, u64::try_from(row.try_get::<i64, _>("bytes")?).unwrap_or(0));
@@ -187,7 +196,7 @@ impl Files {
     }
 
     /// Renews the viewer's claim to contents that it may read.
-    async fn claim(&self, viewer: &Viewer, hashes: &[Hash]) -> Result<(), FilesError> {
+    async fn claim(&self, viewer: &Viewer, hashes: &[ContentHash]) -> Result<(), FilesError> {
         let now = self.now();
         for some in hashes.chunks(BINDS_MAX) {
             let touch =

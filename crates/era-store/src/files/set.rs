@@ -5,7 +5,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::reach::account;
-use super::{Edit, Files, FilesAsked, FilesError, Hash, Listed, Tree, TreeFile, Viewer};
+use super::{ContentHash, Edit, FileTree, Files, FilesAsked, FilesError, Listed, TreeFile, Viewer};
 use crate::StoreError;
 
 /// Most data sets of an account.
@@ -15,7 +15,7 @@ pub(crate) const SHARES_MAX: usize = 1000;
 
 /// Who may see a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Visibility {
+pub enum DataSetVisibility {
     /// Its owner, and those it is shared with.
     Private,
     /// The owner's group.
@@ -23,20 +23,20 @@ pub enum Visibility {
     Public,
 }
 
-impl Visibility {
+impl DataSetVisibility {
     fn as_str(self) -> &'static str {
         match self {
-            Visibility::Private => "private",
-            Visibility::Group => "group",
-            Visibility::Public => "public",
+            DataSetVisibility::Private => "private",
+            DataSetVisibility::Group => "group",
+            DataSetVisibility::Public => "public",
         }
     }
 
-    pub(super) fn read(text: &str) -> Result<Visibility, FilesError> {
+    pub(super) fn read(text: &str) -> Result<DataSetVisibility, FilesError> {
         match text {
-            "private" => Ok(Visibility::Private),
-            "group" => Ok(Visibility::Group),
-            "public" => Ok(Visibility::Public),
+            "private" => Ok(DataSetVisibility::Private),
+            "group" => Ok(DataSetVisibility::Group),
+            "public" => Ok(DataSetVisibility::Public),
             other => Err(FilesError::Store(StoreError::Damaged {
                 what: "a data set".to_owned(),
                 problem: format!("its visibility is `{other}`"),
@@ -69,11 +69,11 @@ pub struct DataSet {
     /// The owner's number.
     pub owner: UserId,
     /// Who may see it.
-    pub visibility: Visibility,
+    pub visibility: DataSetVisibility,
     /// Accounts that may see it beside, by name.
     pub shared_with: Vec<String>,
     /// Its tree, once a file is there.
-    pub tree: Option<Hash>,
+    pub tree: Option<ContentHash>,
     /// How many files.
     pub files: u64,
     /// How many bytes.
@@ -103,7 +103,7 @@ impl Files {
         &self,
         viewer: &Viewer,
         name: &str,
-        visibility: Visibility,
+        visibility: DataSetVisibility,
     ) -> Result<DataSet, FilesError> {
         check_name(name)?;
         let key = DataSetKey { owner: viewer.name.clone(), name: name.to_owned() };
@@ -222,7 +222,7 @@ impl Files {
         &self,
         viewer: &Viewer,
         key: &DataSetKey,
-        visibility: Option<Visibility>,
+        visibility: Option<DataSetVisibility>,
         shared_with: Option<&[String]>,
     ) -> Result<DataSet, FilesError> {
         let set = self.own_data_set(viewer, key).await?;
@@ -272,7 +272,7 @@ impl Files {
         let set = self.own_data_set(viewer, key).await?;
         let before = match set.tree_id {
             Some(tree) => self.tree_by_id(tree).await?,
-            None => Tree::default(),
+            None => FileTree::default(),
         };
         let tree = before.clone().edited(edit)?;
         self.check_quota(set.owner, before.bytes(), tree.bytes(), quota).await?;
@@ -375,7 +375,7 @@ fn read_set(row: &AnyRow) -> Result<(DataSet, bool), FilesError> {
         tree_id: row.try_get("tree")?,
         key: DataSetKey { owner: row.try_get("owner_name")?, name: row.try_get("name")? },
         owner: account(row.try_get("owner")?),
-        visibility: Visibility::read(row.try_get::<String, _>("visibility")?.as_str())?,
+        visibility: DataSetVisibility::read(row.try_get::<String, _>("visibility")?.as_str())?,
         shared_with: Vec::new(),
         tree: hash.map(|hash| hash.parse()).transpose()?,
         files: number("files")?,

@@ -17,11 +17,11 @@ struct World {
 const HOUR: i64 = 3_600_000;
 
 async fn world() -> World {
-    world_that_keeps(Keep { grace_ms: HOUR, outputs_ms: Some(10 * HOUR) }).await
+    world_that_keeps(KeepFor { grace_ms: HOUR, outputs_ms: Some(10 * HOUR) }).await
 }
 
 #[expect(clippy::disallowed_methods, reason = "files are as old as the machine says")]
-async fn world_that_keeps(keep: Keep) -> World {
+async fn world_that_keeps(keep: KeepFor) -> World {
     let folder = tempfile::tempdir().unwrap();
     let store = crate::testing::open(folder.path()).await;
     let clock = Arc::new(AtomicI64::new(jiff::Timestamp::now().as_millisecond()));
@@ -52,8 +52,8 @@ fn viewer(account: u32) -> Viewer {
     }
 }
 
-async fn send(files: &Files, account: u32, content: &[u8]) -> Result<Hash, FilesError> {
-    let hash = Hash::of(content);
+async fn send(files: &Files, account: u32, content: &[u8]) -> Result<ContentHash, FilesError> {
+    let hash = ContentHash::of(content);
     let mut upload = files.upload(UserId(account), hash, 0, None).await?;
     upload.write(content).await?;
     upload.finish().await?;
@@ -63,14 +63,14 @@ async fn send(files: &Files, account: u32, content: &[u8]) -> Result<Hash, Files
 fn file(path: &str, content: &[u8]) -> TreeFile {
     TreeFile {
         path: path.to_owned(),
-        hash: Hash::of(content),
+        hash: ContentHash::of(content),
         bytes: content.len() as u64,
         executable: false,
     }
 }
 
-fn tree(files: &[(&str, &[u8])]) -> Tree {
-    Tree::new(files.iter().map(|(path, content)| file(path, content)).collect()).unwrap()
+fn tree(files: &[(&str, &[u8])]) -> FileTree {
+    FileTree::new(files.iter().map(|(path, content)| file(path, content)).collect()).unwrap()
 }
 
 fn put(files: &[(&str, &[u8])]) -> Edit {
@@ -85,7 +85,7 @@ fn key(owner: u32, name: &str) -> DataSetKey {
 async fn what_is_put_and_what_is_counted_reads_what_it_is_about_and_not_all_that_is_there() {
     let world = world().await;
     let (files, ada) = (&world.files, viewer(1));
-    files.create_data_set(&ada, "many", Visibility::Private).await.unwrap();
+    files.create_data_set(&ada, "many", DataSetVisibility::Private).await.unwrap();
     // Every file makes a tree with those before: 820 rows in all.
     for nth in 0..40 {
         let (path, content) = (format!("{nth}.txt"), format!("content {nth}"));
@@ -135,7 +135,7 @@ async fn the_same_content_is_kept_once_and_read_only() {
 #[tokio::test]
 async fn a_damaged_upload_is_refused_and_starts_anew() {
     let world = world().await;
-    let hash = Hash::of(b"right");
+    let hash = ContentHash::of(b"right");
     let mut upload = world.files.upload(UserId(1), hash, 0, None).await.unwrap();
     upload.write(b"wrong").await.unwrap();
     assert!(matches!(upload.finish().await, Err(FilesError::Mismatch { .. })));
@@ -147,7 +147,7 @@ async fn a_damaged_upload_is_refused_and_starts_anew() {
 #[tokio::test]
 async fn an_upload_has_one_writer_and_goes_on_where_it_stopped() {
     let world = world().await;
-    let hash = Hash::of(b"abcdef");
+    let hash = ContentHash::of(b"abcdef");
     let mut upload = world.files.upload(UserId(1), hash, 0, None).await.unwrap();
     upload.write(b"abc").await.unwrap();
     let second = world.files.upload(UserId(1), hash, 0, None).await;
@@ -168,14 +168,14 @@ async fn an_upload_has_one_writer_and_goes_on_where_it_stopped() {
 async fn unfinished_uploads_are_limited_and_lapse() {
     let world = world().await;
     for n in 0..UPLOADS_MAX {
-        let hash = Hash::of(&n.to_le_bytes());
+        let hash = ContentHash::of(&n.to_le_bytes());
         let mut upload = world.files.upload(UserId(1), hash, 0, None).await.unwrap();
         upload.write(&[1]).await.unwrap();
         upload.flush().await.unwrap();
     }
-    let more = world.files.upload(UserId(1), Hash::of(b"more"), 0, None).await;
+    let more = world.files.upload(UserId(1), ContentHash::of(b"more"), 0, None).await;
     assert!(matches!(more, Err(FilesError::TooManyUploads(_))));
-    world.files.upload(UserId(2), Hash::of(b"more"), 0, None).await.map(drop).unwrap();
+    world.files.upload(UserId(2), ContentHash::of(b"more"), 0, None).await.map(drop).unwrap();
     world.pass(2 * HOUR);
     let collected = world.files.collect().await.unwrap();
     assert_eq!(collected.uploads, UPLOADS_MAX as u64 + 1);
@@ -203,7 +203,7 @@ async fn knowing_a_hash_opens_nothing() {
 async fn a_data_set_is_seen_by_those_who_may() {
     let World { files, _folder, .. } = world().await;
     let hash = send(&files, 1, b"x").await.unwrap();
-    files.create_data_set(&viewer(1), "d", Visibility::Private).await.unwrap();
+    files.create_data_set(&viewer(1), "d", DataSetVisibility::Private).await.unwrap();
     let set = files.edit_data_set(&viewer(1), &key(1, "d"), put(&[("a/x", b"x")]), None).await;
     let tree = set.unwrap().tree.unwrap();
     let sees = |account| {
@@ -228,9 +228,9 @@ async fn a_data_set_is_seen_by_those_who_may() {
         }
     };
     assert_eq!([sees(1).await, sees(2).await, sees(3).await], [true, false, false]);
-    share(Some(Visibility::Group), None).await;
+    share(Some(DataSetVisibility::Group), None).await;
     assert_eq!([sees(1).await, sees(2).await, sees(3).await], [true, true, false]);
-    let shared = share(Some(Visibility::Private), Some(vec!["user3".to_owned()])).await;
+    let shared = share(Some(DataSetVisibility::Private), Some(vec!["user3".to_owned()])).await;
     assert_eq!(shared.shared_with, ["user3"]);
     assert_eq!([sees(1).await, sees(2).await, sees(3).await], [true, false, true]);
     // To see is not to change, and not to learn who else sees it.
@@ -239,7 +239,7 @@ async fn a_data_set_is_seen_by_those_who_may() {
     assert!(matches!(change, Err(FilesError::NotYours(_))));
     let change = files.remove_data_set(&viewer(2), &key(1, "d")).await;
     assert!(matches!(change, Err(FilesError::UnknownData(_))));
-    share(Some(Visibility::Public), Some(vec![])).await;
+    share(Some(DataSetVisibility::Public), Some(vec![])).await;
     assert_eq!([sees(1).await, sees(2).await, sees(3).await], [true, true, true]);
 }
 
@@ -247,7 +247,7 @@ async fn a_data_set_is_seen_by_those_who_may() {
 async fn files_of_a_data_set_are_listed_searched_and_browsed() {
     let World { files, _folder, .. } = world().await;
     send(&files, 1, b"x").await.unwrap();
-    files.create_data_set(&viewer(1), "d", Visibility::Private).await.unwrap();
+    files.create_data_set(&viewer(1), "d", DataSetVisibility::Private).await.unwrap();
     let paths = ["a", "b/1", "b/2", "b/c/3", "b-1", "e_1/x", "e%1/x", "ü/Ü"];
     let all: Vec<(&str, &[u8])> = paths.iter().map(|path| (*path, &b"x"[..])).collect();
     let set = files.edit_data_set(&viewer(1), &key(1, "d"), put(&all), None).await.unwrap();
@@ -293,12 +293,12 @@ async fn a_quota_is_kept_and_making_room_helps() {
     let World { files, _folder, .. } = world().await;
     let kilobyte = vec![7; 1000];
     send(&files, 1, &kilobyte).await.unwrap();
-    files.create_data_set(&viewer(1), "d", Visibility::Private).await.unwrap();
+    files.create_data_set(&viewer(1), "d", DataSetVisibility::Private).await.unwrap();
     // The same content twice counts once.
     let both = put(&[("a", &kilobyte), ("b", &kilobyte)]);
     files.edit_data_set(&viewer(1), &key(1, "d"), both, Some(1500)).await.unwrap();
     assert_eq!(files.used(UserId(1)).await.unwrap(), 1000);
-    let hash = Hash::of(b"other");
+    let hash = ContentHash::of(b"other");
     let mut upload = files.upload(UserId(1), hash, 0, Some(1500)).await.unwrap();
     assert!(matches!(upload.write(&[1; 501]).await, Err(FilesError::Quota { used: 1000, .. })));
     upload.write(b"other").await.unwrap();
@@ -306,7 +306,7 @@ async fn a_quota_is_kept_and_making_room_helps() {
     files.record_outputs(&[left(1, 600)], (1, 0)).await.unwrap();
     assert_eq!(files.used(UserId(1)).await.unwrap(), 1605);
     assert!(matches!(
-        files.upload(UserId(1), Hash::of(b"z"), 0, Some(1500)).await,
+        files.upload(UserId(1), ContentHash::of(b"z"), 0, Some(1500)).await,
         Err(FilesError::Quota { .. })
     ));
     let larger = put(&[("c", b"other")]);
@@ -323,7 +323,8 @@ async fn what_is_being_uploaded_counts_and_so_does_what_came_meanwhile() {
     let contents = [1, 2].map(|byte| vec![byte; 1000]);
     let mut uploads = Vec::new();
     for content in &contents {
-        let mut upload = files.upload(account, Hash::of(content), 0, Some(1500)).await.unwrap();
+        let mut upload =
+            files.upload(account, ContentHash::of(content), 0, Some(1500)).await.unwrap();
         upload.write(content).await.unwrap();
         uploads.push(upload);
     }
@@ -333,10 +334,11 @@ async fn what_is_being_uploaded_counts_and_so_does_what_came_meanwhile() {
     assert!(matches!(refused, Err(FilesError::Quota { used: 1000, .. })), "{refused:?}");
     assert_eq!(files.used(account).await.unwrap(), 1000);
     // What was refused is there to be gone on with, and counts for others.
-    assert_eq!(files.uploaded(account, Hash::of(&contents[1])).await.unwrap(), 1000);
-    let third = files.upload(account, Hash::of(b"third"), 0, Some(2000)).await;
+    assert_eq!(files.uploaded(account, ContentHash::of(&contents[1])).await.unwrap(), 1000);
+    let third = files.upload(account, ContentHash::of(b"third"), 0, Some(2000)).await;
     assert!(matches!(third, Err(FilesError::Quota { used: 2000, .. })));
-    let again = files.upload(account, Hash::of(&contents[1]), 1000, Some(2000)).await.unwrap();
+    let again =
+        files.upload(account, ContentHash::of(&contents[1]), 1000, Some(2000)).await.unwrap();
     again.finish().await.unwrap();
     // What nobody can go on with is not left behind.
     let mut unnamed = files.upload_unnamed(account, Some(3000)).await.unwrap();
@@ -376,7 +378,7 @@ async fn what_there_is_can_be_reached_by_its_name_and_seen_by_nobody_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_writes_to_an_upload_before_the_last_write_to_it_is_over() {
     let World { files, _folder, .. } = world().await;
-    let (account, hash) = (UserId(1), Hash::of(b"content"));
+    let (account, hash) = (UserId(1), ContentHash::of(b"content"));
     // A pipe stands for a slow disk: it does not open before somebody reads.
     let path = files.folder().join("uploads/1").join(hash.to_string());
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -401,7 +403,7 @@ async fn a_job_keeps_the_data_that_it_was_handed_in_with_until_it_is_retired() {
     let (files, ada) = (&world.files, viewer(1));
     let unknown = files.usable_data(&ada, &key(1, "d")).await;
     assert!(matches!(unknown, Err(FilesError::UnknownData(_))));
-    files.create_data_set(&ada, "d", Visibility::Private).await.unwrap();
+    files.create_data_set(&ada, "d", DataSetVisibility::Private).await.unwrap();
     assert_eq!(files.usable_data(&ada, &key(1, "d")).await.unwrap(), None, "it is empty");
     send(files, 1, b"one").await.unwrap();
     files.edit_data_set(&ada, &key(1, "d"), put(&[("a", b"one")]), None).await.unwrap();
@@ -433,7 +435,7 @@ async fn what_nothing_names_is_collected_after_a_grace_period() {
     for content in [&b"set"[..], b"job", b"tree", b"alone"] {
         send(files, 1, content).await.unwrap();
     }
-    files.create_data_set(&viewer(1), "d", Visibility::Private).await.unwrap();
+    files.create_data_set(&viewer(1), "d", DataSetVisibility::Private).await.unwrap();
     files.edit_data_set(&viewer(1), &key(1, "d"), put(&[("a", b"set")]), None).await.unwrap();
     let code = files.put_tree(&viewer(1), &tree(&[("main.py", b"job")])).await.unwrap();
     files.pin(JobId(7), UserId(1), code, true).await.unwrap();
@@ -442,10 +444,10 @@ async fn what_nothing_names_is_collected_after_a_grace_period() {
     world.pass(HOUR + 1);
     let collected = files.collect().await.unwrap();
     assert_eq!((collected.trees, collected.blobs, collected.bytes), (1, 2, 9));
-    assert!(!files.blob_path(Hash::of(b"alone")).exists());
-    assert_eq!(files.stage(code).await.unwrap()[0].from, files.blob_path(Hash::of(b"job")));
+    assert!(!files.blob_path(ContentHash::of(b"alone")).exists());
+    assert_eq!(files.stage(code).await.unwrap()[0].from, files.blob_path(ContentHash::of(b"job")));
     // Its owner still reads what the data set and the job name, and nobody else's claim is left.
-    files.readable_blob(&viewer(1), Hash::of(b"set")).await.unwrap();
+    files.readable_blob(&viewer(1), ContentHash::of(b"set")).await.unwrap();
     files.tree(&viewer(1), code).await.unwrap();
     assert!(files.tree(&viewer(2), code).await.is_err());
     files.unpin(JobId(7)).await.unwrap();
@@ -470,7 +472,7 @@ async fn what_is_asked_about_stays_for_another_grace_period() {
 async fn what_a_crash_left_is_collected() {
     let world = world().await;
     let files = &world.files;
-    let stray = files.blob_path(Hash::of(b"stray"));
+    let stray = files.blob_path(ContentHash::of(b"stray"));
     std::fs::create_dir_all(stray.parent().unwrap()).unwrap();
     std::fs::write(&stray, b"stray").unwrap();
     // A tree of which only the first rows came.
@@ -524,7 +526,7 @@ async fn all_outputs_that_are_over_their_time_go_at_once_however_many() {
 /// made of is there, whole, for as long as the tree is named.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_collector_never_takes_what_is_about_to_be_named() {
-    let world = world_that_keeps(Keep { grace_ms: 50, outputs_ms: None }).await;
+    let world = world_that_keeps(KeepFor { grace_ms: 50, outputs_ms: None }).await;
     let files = world.files.clone();
     let (clock, stop) = (world.clock.clone(), Arc::new(AtomicI64::new(0)));
     let collector = tokio::spawn({
@@ -542,7 +544,7 @@ async fn the_collector_never_takes_what_is_about_to_be_named() {
         let files = files.clone();
         tokio::spawn(async move {
             let who = viewer(account);
-            files.create_data_set(&who, "d", Visibility::Private).await.unwrap();
+            files.create_data_set(&who, "d", DataSetVisibility::Private).await.unwrap();
             let mut named = 0;
             for round in 0..40_u32 {
                 // Everyone sends the same contents, which nobody names between two turns.
@@ -578,7 +580,7 @@ async fn check_rows_have_files(files: &Files) {
         sqlx::query_as("SELECT hash, bytes FROM blobs").fetch_all(files.readers()).await.unwrap();
     for (hash, bytes) in rows {
         let content = std::fs::read(files.blob_path(hash.parse().unwrap())).unwrap();
-        assert_eq!(Hash::of(&content).to_string(), hash);
+        assert_eq!(ContentHash::of(&content).to_string(), hash);
         assert_eq!(content.len() as i64, bytes);
     }
 }
@@ -603,7 +605,7 @@ proptest! {
             let mut naive: BTreeMap<usize, usize> = BTreeMap::new(); // bytes sent
             let mut whole: BTreeMap<usize, bool> = BTreeMap::new();
             for (which, offset, count, orderly) in steps {
-                let (content, hash) = (&contents[which], Hash::of(&contents[which]));
+                let (content, hash) = (&contents[which], ContentHash::of(&contents[which]));
                 let have = naive.get(&which).copied().unwrap_or(0);
                 assert_eq!(world.files.uploaded(UserId(1), hash).await.unwrap(), have as u64);
                 let offset = if orderly { have } else { offset };
@@ -627,7 +629,7 @@ proptest! {
                 }
             }
             for (which, content) in contents.iter().enumerate() {
-                let read = std::fs::read(world.files.blob_path(Hash::of(content)));
+                let read = std::fs::read(world.files.blob_path(ContentHash::of(content)));
                 assert_eq!(read.ok(), whole.contains_key(&which).then(|| content.clone()));
             }
             check_rows_have_files(&world.files).await;
@@ -647,7 +649,7 @@ async fn two_gibibytes_pass_in_bounded_memory() {
     for _ in 0..TOTAL >> 20 {
         hasher.update(&piece);
     }
-    let hash = Hash::from(hasher.finalize());
+    let hash = ContentHash::from(hasher.finalize());
     let peak = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line =

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::path::{check_path, check_together};
-use super::{FilesError, Hash};
+use super::{ContentHash, FilesError};
 
 /// Most files of a tree.
 pub const TREE_FILES_MAX: usize = 200_000;
@@ -16,7 +16,7 @@ pub const TREE_FILES_MAX: usize = 200_000;
 pub struct TreeFile {
     pub path: String,
     /// The hash of its content.
-    pub hash: Hash,
+    pub hash: ContentHash,
     /// How many bytes.
     pub bytes: u64,
     /// Whether it may be executed.
@@ -36,17 +36,17 @@ pub struct Edit {
 
 /// Files in order of their paths, which do not get in each other's way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tree(Vec<TreeFile>);
+pub struct FileTree(Vec<TreeFile>);
 
-impl Tree {
+impl FileTree {
     /// A tree of these files, in whatever order they come.
-    pub fn new(mut files: Vec<TreeFile>) -> Result<Tree, FilesError> {
+    pub fn new(mut files: Vec<TreeFile>) -> Result<FileTree, FilesError> {
         if files.len() > TREE_FILES_MAX {
             return Err(FilesError::TooManyFiles(files.len()));
         }
         check_together(files.iter().map(|file| file.path.as_str()))?;
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        Ok(Tree(files))
+        Ok(FileTree(files))
     }
 
     /// Its files, by path.
@@ -61,7 +61,7 @@ impl Tree {
 
     /// The hash of its canonical form: a heading, then one line a file. A path has no line end,
     /// so two trees have the same form only if they are the same.
-    pub fn hash(&self) -> Hash {
+    pub fn hash(&self) -> ContentHash {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"era tree 1\n");
         for TreeFile { path, hash, bytes, executable } in &self.0 {
@@ -72,7 +72,7 @@ impl Tree {
     }
 
     /// The tree after an edit: removals first, then what is put.
-    pub fn edited(self, edit: Edit) -> Result<Tree, FilesError> {
+    pub fn edited(self, edit: Edit) -> Result<FileTree, FilesError> {
         let mut files: BTreeMap<String, TreeFile> = if edit.replace {
             BTreeMap::new()
         } else {
@@ -84,7 +84,7 @@ impl Tree {
         for file in edit.put {
             files.insert(file.path.clone(), file);
         }
-        Tree::new(files.into_values().collect())
+        FileTree::new(files.into_values().collect())
     }
 }
 
@@ -113,13 +113,13 @@ mod tests {
     fn file(path: &str, content: &str) -> TreeFile {
         TreeFile {
             path: path.to_owned(),
-            hash: Hash::of(content.as_bytes()),
+            hash: ContentHash::of(content.as_bytes()),
             bytes: content.len() as u64,
             executable: false,
         }
     }
 
-    fn paths(tree: &Tree) -> Vec<&str> {
+    fn paths(tree: &FileTree) -> Vec<&str> {
         tree.files().iter().map(|file| file.path.as_str()).collect()
     }
 
@@ -127,7 +127,7 @@ mod tests {
     fn the_order_of_files_does_not_change_the_hash_and_everything_else_does() {
         let (a, b) = (file("a", "1"), file("b", "2"));
         let tree = |files: &[&TreeFile]| {
-            Tree::new(files.iter().map(|file| (*file).clone()).collect()).unwrap().hash()
+            FileTree::new(files.iter().map(|file| (*file).clone()).collect()).unwrap().hash()
         };
         assert_eq!(tree(&[&a, &b]), tree(&[&b, &a]));
         let others = [
@@ -146,7 +146,8 @@ mod tests {
 
     #[test]
     fn an_edit_removes_then_puts() {
-        let tree = Tree::new(vec![file("a/1", "1"), file("a/2", "2"), file("a-b", "3")]).unwrap();
+        let tree =
+            FileTree::new(vec![file("a/1", "1"), file("a/2", "2"), file("a-b", "3")]).unwrap();
         let edit =
             Edit { put: vec![file("a", "4")], remove: vec!["a/".to_owned()], ..Edit::default() };
         assert_eq!(paths(&tree.clone().edited(edit).unwrap()), ["a", "a-b"]);
@@ -164,7 +165,7 @@ mod tests {
         fn edits_give_what_a_plain_map_gives(
             steps in prop::collection::vec((any::<bool>(), "[ab]/[cd]", "[xyz]"), 0..20)
         ) {
-            let mut tree = Tree::default();
+            let mut tree = FileTree::default();
             let mut map = BTreeMap::new();
             for (put, path, content) in steps {
                 let edit = if put {

@@ -6,7 +6,7 @@ use era_core::units::{JobId, UserId};
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::{DataSetKey, Files, FilesError, Hash, Tree, TreeFile, Viewer};
+use super::{ContentHash, DataSetKey, FileTree, Files, FilesError, TreeFile, Viewer};
 use crate::StoreError;
 
 /// Files in one statement: five values each.
@@ -52,9 +52,13 @@ pub struct StagedFile {
 impl Files {
     /// Puts a tree whose contents are all there and all open to the viewer, and makes it the
     /// viewer's to use.
-    pub async fn put_tree(&self, viewer: &Viewer, tree: &Tree) -> Result<Hash, FilesError> {
+    pub async fn put_tree(
+        &self,
+        viewer: &Viewer,
+        tree: &FileTree,
+    ) -> Result<ContentHash, FilesError> {
         let _naming = self.0.naming.read().await;
-        self.put_changed_tree(viewer, tree, &Tree::default()).await?;
+        self.put_changed_tree(viewer, tree, &FileTree::default()).await?;
         Ok(tree.hash())
     }
 
@@ -63,8 +67,8 @@ impl Files {
     pub(super) async fn put_changed_tree(
         &self,
         viewer: &Viewer,
-        tree: &Tree,
-        from: &Tree,
+        tree: &FileTree,
+        from: &FileTree,
     ) -> Result<i64, FilesError> {
         let hash = tree.hash();
         let _turn = self.0.tree_turns.take(hash.number()).await;
@@ -88,12 +92,12 @@ impl Files {
     async fn check_contents(
         &self,
         viewer: &Viewer,
-        tree: &Tree,
-        from: &Tree,
+        tree: &FileTree,
+        from: &FileTree,
     ) -> Result<(), FilesError> {
-        let known: std::collections::BTreeMap<Hash, u64> =
+        let known: std::collections::BTreeMap<ContentHash, u64> =
             from.files().iter().map(|file| (file.hash, file.bytes)).collect();
-        let mut wanted: Vec<Hash> = tree.files().iter().map(|file| file.hash).collect();
+        let mut wanted: Vec<ContentHash> = tree.files().iter().map(|file| file.hash).collect();
         wanted.retain(|hash| !known.contains_key(hash));
         wanted.sort_unstable();
         wanted.dedup();
@@ -115,7 +119,11 @@ impl Files {
     }
 
     /// Writes a tree, again where a server that kept files before took it for what a crash left.
-    async fn insert_whole_tree(&self, hash: Hash, tree: &Tree) -> Result<i64, FilesError> {
+    async fn insert_whole_tree(
+        &self,
+        hash: ContentHash,
+        tree: &FileTree,
+    ) -> Result<i64, FilesError> {
         for _ in 0..TRIES {
             let id = self.insert_tree(hash, tree).await?;
             if self.complete_tree(id).await? {
@@ -140,7 +148,11 @@ impl Files {
     }
 
     /// Writes the rows of a tree, some at a time; it counts once it is said to be complete.
-    pub(super) async fn insert_tree(&self, hash: Hash, tree: &Tree) -> Result<i64, FilesError> {
+    pub(super) async fn insert_tree(
+        &self,
+        hash: ContentHash,
+        tree: &FileTree,
+    ) -> Result<i64, FilesError> {
         let text = hash.to_string();
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         sqlx::query(
@@ -184,7 +196,7 @@ impl Files {
         Ok(id)
     }
 
-    pub(super) async fn tree_id(&self, hash: Hash) -> Result<Option<i64>, FilesError> {
+    pub(super) async fn tree_id(&self, hash: ContentHash) -> Result<Option<i64>, FilesError> {
         Ok(sqlx::query_scalar("SELECT id FROM trees WHERE hash = ? AND complete = 1")
             .bind(hash.to_string())
             .fetch_optional(self.readers())
@@ -192,19 +204,19 @@ impl Files {
     }
 
     /// A tree that the viewer may read.
-    pub async fn tree(&self, viewer: &Viewer, hash: Hash) -> Result<Tree, FilesError> {
+    pub async fn tree(&self, viewer: &Viewer, hash: ContentHash) -> Result<FileTree, FilesError> {
         let id = self.readable_tree(viewer, hash).await?;
         self.tree_by_id(id).await
     }
 
-    pub(super) async fn tree_by_id(&self, id: i64) -> Result<Tree, FilesError> {
+    pub(super) async fn tree_by_id(&self, id: i64) -> Result<FileTree, FilesError> {
         let rows = sqlx::query(
             "SELECT path, hash, bytes, executable FROM tree_files WHERE tree = ? ORDER BY path",
         )
         .bind(id)
         .fetch_all(self.readers())
         .await?;
-        Tree::new(rows.iter().map(read_file).collect::<Result<_, _>>()?)
+        FileTree::new(rows.iter().map(read_file).collect::<Result<_, _>>()?)
     }
 
     /// One file of a tree.
@@ -287,7 +299,7 @@ impl Files {
 
     /// The files of a tree as a launch needs them. For the scheduler, which has checked before
     /// who may use the tree.
-    pub async fn stage(&self, hash: Hash) -> Result<Vec<StagedFile>, FilesError> {
+    pub async fn stage(&self, hash: ContentHash) -> Result<Vec<StagedFile>, FilesError> {
         let id = self.tree_id(hash).await?.ok_or(FilesError::UnknownTree(hash))?;
         let tree = self.tree_by_id(id).await?;
         let staged = |file: &TreeFile| StagedFile {
@@ -303,7 +315,7 @@ impl Files {
         &self,
         job: JobId,
         owner: UserId,
-        tree: Hash,
+        tree: ContentHash,
         code: bool,
     ) -> Result<(), FilesError> {
         let _naming = self.0.naming.read().await;
@@ -324,14 +336,18 @@ impl Files {
 
     /// Whether the viewer may use this tree for a job; renews its claim, so that the tree is there
     /// until the job is.
-    pub async fn check_usable(&self, viewer: &Viewer, tree: Hash) -> Result<(), FilesError> {
+    pub async fn check_usable(&self, viewer: &Viewer, tree: ContentHash) -> Result<(), FilesError> {
         let _naming = self.0.naming.read().await;
         let id = self.readable_tree(viewer, tree).await?;
         self.claim_tree(viewer, id).await
     }
 
     /// Whether the viewer may use this tree for a job, as things are now.
-    pub async fn check_readable(&self, viewer: &Viewer, tree: Hash) -> Result<(), FilesError> {
+    pub async fn check_readable(
+        &self,
+        viewer: &Viewer,
+        tree: ContentHash,
+    ) -> Result<(), FilesError> {
         self.readable_tree(viewer, tree).await.map(|_| ())
     }
 
@@ -341,7 +357,7 @@ impl Files {
         &self,
         viewer: &Viewer,
         key: &DataSetKey,
-    ) -> Result<Option<Hash>, FilesError> {
+    ) -> Result<Option<ContentHash>, FilesError> {
         let _naming = self.0.naming.read().await;
         let Some(tree) = self.data_set(viewer, key).await?.tree else { return Ok(None) };
         let id = self.tree_id(tree).await?.ok_or(FilesError::UnknownTree(tree))?;

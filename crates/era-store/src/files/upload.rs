@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use era_core::units::UserId;
 
 use super::blob::{CHUNK_BYTES, hash_file, settle};
-use super::{Files, FilesError, Hash, blocking, locked};
+use super::{ContentHash, Files, FilesError, blocking, locked};
 
 /// Most bytes of one content.
 pub const BLOB_BYTES_MAX: u64 = 1 << 40;
@@ -27,7 +27,7 @@ pub struct Upload {
     files: Files,
     account: UserId,
     /// Absent where the hash is what comes out.
-    hash: Option<Hash>,
+    hash: Option<ContentHash>,
     limit: u64,
     /// What else the account had when it began.
     used: u64,
@@ -59,7 +59,7 @@ impl Drop for Sink {
 /// The right to write to an upload.
 struct Turn {
     files: Files,
-    key: (UserId, Hash),
+    key: (UserId, ContentHash),
 }
 
 impl Drop for Turn {
@@ -70,7 +70,7 @@ impl Drop for Turn {
 
 impl Files {
     /// How many bytes of an account's upload are there.
-    pub async fn uploaded(&self, account: UserId, hash: Hash) -> Result<u64, FilesError> {
+    pub async fn uploaded(&self, account: UserId, hash: ContentHash) -> Result<u64, FilesError> {
         let path = self.upload_path(account, hash);
         blocking(move || length(&path)).await
     }
@@ -80,7 +80,7 @@ impl Files {
     pub async fn upload(
         &self,
         account: UserId,
-        hash: Hash,
+        hash: ContentHash,
         offset: u64,
         quota: Option<u64>,
     ) -> Result<Upload, FilesError> {
@@ -149,12 +149,12 @@ impl Files {
         Ok(self.used(account).await?.saturating_add(unfinished))
     }
 
-    fn upload_path(&self, account: UserId, hash: Hash) -> PathBuf {
+    fn upload_path(&self, account: UserId, hash: ContentHash) -> PathBuf {
         self.folder().join("uploads").join(account.0.to_string()).join(hash.to_string())
     }
 
     /// Whether nobody writes to this upload; the collector asks.
-    pub(super) fn is_idle(&self, account: UserId, hash: Hash) -> bool {
+    pub(super) fn is_idle(&self, account: UserId, hash: ContentHash) -> bool {
         !locked(&self.0.writing).contains(&(account, hash))
     }
 }
@@ -218,11 +218,11 @@ impl Upload {
 
     /// All of it has come: verified, synced, under its name, and the account's to use. Goes on to
     /// its end even if nobody waits for it any more.
-    pub async fn finish(self) -> Result<Hash, FilesError> {
+    pub async fn finish(self) -> Result<ContentHash, FilesError> {
         tokio::spawn(self.settle()).await.map_err(|_| FilesError::Stopped)?
     }
 
-    async fn settle(mut self) -> Result<Hash, FilesError> {
+    async fn settle(mut self) -> Result<ContentHash, FilesError> {
         let files = self.files.clone();
         let (wanted, account, bytes) = (self.hash, self.account, self.offset);
         let piece = std::mem::take(&mut self.piece);
@@ -278,7 +278,11 @@ impl Sink {
         Ok(())
     }
 
-    fn verified(mut self, piece: &[u8], wanted: Option<Hash>) -> Result<(Sink, Hash), FilesError> {
+    fn verified(
+        mut self,
+        piece: &[u8],
+        wanted: Option<ContentHash>,
+    ) -> Result<(Sink, ContentHash), FilesError> {
         self.take(piece)?;
         let found = match &self.hasher {
             Some(hasher) => hasher.finalize().into(),

@@ -14,7 +14,7 @@ use std::time::Duration;
 use sqlx::{Any, AssertSqlSafe, Row};
 use tokio::time::Instant;
 
-use super::{Entry, Journal, signed};
+use super::{Journal, JournalEntry, signed};
 use crate::{Dialect, StoreError};
 
 /// Most rows in one statement: six values each, which is below what any database binds at most.
@@ -27,7 +27,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(20);
 impl Journal {
     /// Appends a batch in one transaction. If this fails, nobody may be told that it was written;
     /// it was not, unless the connection was lost for good.
-    pub async fn append(&self, entries: &[Entry]) -> Result<(), StoreError> {
+    pub async fn append(&self, entries: &[JournalEntry]) -> Result<(), StoreError> {
         let begun = Instant::now();
         let mut lost = false;
         loop {
@@ -54,7 +54,7 @@ impl Journal {
     }
 
     /// Whether a batch is there: all of it is, if its last entry is.
-    async fn has(&self, entries: &[Entry]) -> Result<bool, StoreError> {
+    async fn has(&self, entries: &[JournalEntry]) -> Result<bool, StoreError> {
         let Some(last) = entries.last() else { return Ok(true) };
         let found = sqlx::query("SELECT at, input, events FROM journal WHERE seq = ?")
             .bind(signed(last.seq)?)
@@ -66,7 +66,7 @@ impl Journal {
         Ok(at == last.at.0 && input == last.input && events == last.events)
     }
 
-    async fn try_append(&self, entries: &[Entry]) -> Result<(), StoreError> {
+    async fn try_append(&self, entries: &[JournalEntry]) -> Result<(), StoreError> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl Journal {
         Ok(transaction.commit().await?)
     }
 
-    fn insert<'q>(&self, rows: &'q [Entry]) -> Result<Query<'q>, StoreError> {
+    fn insert<'q>(&self, rows: &'q [JournalEntry]) -> Result<Query<'q>, StoreError> {
         // Made of constants alone.
         let mut query = sqlx::query(AssertSqlSafe(sql(self.database.dialect(), rows.len())));
         for (index, row) in rows.iter().enumerate() {

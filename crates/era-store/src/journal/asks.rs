@@ -12,7 +12,7 @@ use crate::{Database, StoreError};
 
 /// A quote that was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct AskedQuote {
     pub at: Time,
     pub user: UserId,
     /// What for, as JSON.
@@ -21,10 +21,10 @@ pub struct Asked {
     pub price: Option<Money>,
 }
 
-impl Asked {
+impl AskedQuote {
     /// A question and its answer.
-    pub fn new(at: Time, bid: &Bid, price: Option<Money>) -> Asked {
-        Asked { at, user: bid.user, bid: written(bid), price }
+    pub fn new(at: Time, bid: &Bid, price: Option<Money>) -> AskedQuote {
+        AskedQuote { at, user: bid.user, bid: written(bid), price }
     }
 
     /// What it was for.
@@ -48,7 +48,7 @@ impl Asks {
         Asks { database }
     }
 
-    pub async fn append(&self, asks: &[Asked]) -> Result<(), StoreError> {
+    pub async fn append(&self, asks: &[AskedQuote]) -> Result<(), StoreError> {
         let mut transaction = self.database.writer().begin().await?;
         for ask in asks {
             sqlx::query("INSERT INTO asks (at, account, bid, price) VALUES (?, ?, ?, ?)")
@@ -63,7 +63,12 @@ impl Asks {
     }
 
     /// Those of `[from, to)`, in order; at most so many.
-    pub async fn read(&self, from: Time, to: Time, most: u32) -> Result<Vec<Asked>, StoreError> {
+    pub async fn read(
+        &self,
+        from: Time,
+        to: Time,
+        most: u32,
+    ) -> Result<Vec<AskedQuote>, StoreError> {
         let rows = sqlx::query(
             "SELECT at, account, bid, price FROM asks WHERE at >= ? AND at < ? ORDER BY at LIMIT ?",
         )
@@ -74,7 +79,7 @@ impl Asks {
         .await?;
         let ask = |row: &sqlx::any::AnyRow| {
             let user = number("asks", row.try_get(1)?)?;
-            Ok(Asked {
+            Ok(AskedQuote {
                 at: Time(row.try_get(0)?),
                 user: UserId(u32::try_from(user).unwrap_or(u32::MAX)),
                 bid: row.try_get(2)?,

@@ -27,7 +27,7 @@ pub(super) struct Versions {
 pub(super) const OURS: Versions = Versions { core: CORE_VERSION, wire: WIRE_VERSION };
 
 /// What makes a state of one version a state of a later one.
-pub(super) struct Step {
+pub(super) struct Migration {
     pub(super) from: Versions,
     pub(super) to: Versions,
     /// Changes the state as it is kept; says what stands in the way.
@@ -36,23 +36,23 @@ pub(super) struct Step {
 
 /// Every step there is, one for each change of a version. Steps stay here for as long as somebody may
 /// come from the version that they begin with.
-const STEPS: &[Step] = &[
+const STEPS: &[Migration] = &[
     // It decides otherwise about parts that are lost together, and about exits told late; what it
     // knows has the same form.
-    Step {
+    Migration {
         from: Versions { core: 1, wire: 1 },
         to: Versions { core: 2, wire: 1 },
         change: |_| Ok(()),
     },
     // It preempts otherwise, and waits for the nodes of a gang that fails. What it knows more of a
     // part is nothing at first.
-    Step {
+    Migration {
         from: Versions { core: 2, wire: 1 },
         to: Versions { core: 3, wire: 1 },
         change: |_| Ok(()),
     },
     // It decides the same; what a part has while it waits, is booked or runs stands in its phase.
-    Step {
+    Migration {
         from: Versions { core: 3, wire: 1 },
         to: Versions { core: 4, wire: 1 },
         change: phases::bring,
@@ -74,7 +74,7 @@ impl Journal {
         self.migrate_by(STEPS).await
     }
 
-    pub(super) async fn migrate_by(&self, steps: &'static [Step]) -> Result<bool, StoreError> {
+    pub(super) async fn migrate_by(&self, steps: &'static [Migration]) -> Result<bool, StoreError> {
         let Some(head) = self.heads().await?.pop() else { return Ok(false) };
         let found = head.versions();
         if found == OURS {
@@ -104,7 +104,7 @@ impl Journal {
 }
 
 /// The steps from a version to ours, in order; `None` where no road leads there.
-fn chain(steps: &'static [Step], found: Versions) -> Option<Vec<&'static Step>> {
+fn chain(steps: &'static [Migration], found: Versions) -> Option<Vec<&'static Migration>> {
     let (mut at, mut chain) = (found, Vec::new());
     // A road that comes back to where it was has more steps than there are.
     while at != OURS && chain.len() <= steps.len() {
@@ -115,7 +115,7 @@ fn chain(steps: &'static [Step], found: Versions) -> Option<Vec<&'static Step>> 
     (at == OURS).then_some(chain)
 }
 
-fn change(text: &str, chain: &[&Step]) -> Result<Box<State>, String> {
+fn change(text: &str, chain: &[&Migration]) -> Result<Box<State>, String> {
     let mut state: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     for step in chain {
         (step.change)(&mut state)?;

@@ -22,9 +22,9 @@ use serde_json::value::RawValue;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use crate::{Database, Fence, StoreError};
+use crate::{Database, Generation, StoreError};
 
-pub use asks::{Asked, Asks};
+pub use asks::{AskedQuote, Asks};
 pub use export::Export;
 pub use follow::Follower;
 pub use restore::Restored;
@@ -37,12 +37,12 @@ const PAGE: u32 = 1000;
 #[derive(Clone, Debug)]
 pub struct Journal {
     database: Database,
-    fence: Fence,
+    fence: Generation,
 }
 
 /// An input with what was decided about it, written as it is kept.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct JournalEntry {
     pub seq: u64,
     /// When it happened.
     pub at: Time,
@@ -56,10 +56,10 @@ pub struct Entry {
     pub job: Option<JobId>,
 }
 
-impl Entry {
+impl JournalEntry {
     /// An input that is about to be carried out: its events are not known yet.
-    pub fn of(input: &Input, note: Option<Box<RawValue>>) -> Entry {
-        Entry {
+    pub fn of(input: &Input, note: Option<Box<RawValue>>) -> JournalEntry {
+        JournalEntry {
             seq: input.seq,
             at: input.at,
             input: written(input),
@@ -123,7 +123,7 @@ impl Stored {
 
 impl Journal {
     /// The journal of this database.
-    pub(crate) fn new(database: Database, fence: Fence) -> Journal {
+    pub(crate) fn new(database: Database, fence: Generation) -> Journal {
         Journal { database, fence }
     }
 

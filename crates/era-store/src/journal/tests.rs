@@ -4,8 +4,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use sqlx::Executor;
 
-use super::migrate::{OURS, Step, Versions};
-use super::{Asked, Entry, Journal, Segment};
+use super::migrate::{Migration, OURS, Versions};
+use super::{AskedQuote, Journal, JournalEntry, Segment};
 use crate::{Store, StoreError};
 
 async fn store() -> (tempfile::TempDir, Store) {
@@ -15,13 +15,13 @@ async fn store() -> (tempfile::TempDir, Store) {
 }
 
 /// Carries out so many ticks, a second apart, and gives their entries.
-fn ticks(state: &mut State, count: u64) -> Vec<Entry> {
+fn ticks(state: &mut State, count: u64) -> Vec<JournalEntry> {
     let one = |_| {
         let seq = state.seq() + 1;
         let at = Time::from_s(seq as i64);
         let input = Input { seq, at, command: Command::Tick };
         let note = RawValue::from_string(format!("{{\"n\":{seq}}}")).unwrap();
-        let mut entry = Entry::of(&input, Some(note));
+        let mut entry = JournalEntry::of(&input, Some(note));
         entry.decided(&step(state, input));
         entry
     };
@@ -166,9 +166,9 @@ async fn a_segment_of_another_version_is_refused_with_what_to_do() {
 const OLD: Versions = Versions { core: 0, wire: 0 };
 const BETWEEN: Versions = Versions { core: 1, wire: 0 };
 /// From a release that called the number of the last input otherwise, by way of another.
-const STEPS: &[Step] = &[
-    Step { from: BETWEEN, to: OURS, change: |state| rename(state, "last", "seq") },
-    Step { from: OLD, to: BETWEEN, change: |state| rename(state, "newest", "last") },
+const STEPS: &[Migration] = &[
+    Migration { from: BETWEEN, to: OURS, change: |state| rename(state, "last", "seq") },
+    Migration { from: OLD, to: BETWEEN, change: |state| rename(state, "newest", "last") },
 ];
 
 fn rename(state: &mut Value, from: &str, to: &str) -> Result<(), String> {
@@ -243,13 +243,13 @@ async fn a_step_that_does_not_fit_changes_nothing() {
     let journal = store.journal();
     begun(&journal, 0).await;
     made_old(&store).await;
-    const WRONG: &[Step] =
-        &[Step { from: OLD, to: OURS, change: |state| rename(state, "nothing", "seq") }];
+    const WRONG: &[Migration] =
+        &[Migration { from: OLD, to: OURS, change: |state| rename(state, "nothing", "seq") }];
     let error = journal.migrate_by(WRONG).await.unwrap_err().to_string();
     assert!(error.contains("there is no nothing"), "{error}");
-    const ROUND: &[Step] = &[
-        Step { from: OLD, to: BETWEEN, change: |_| Ok(()) },
-        Step { from: BETWEEN, to: OLD, change: |_| Ok(()) },
+    const ROUND: &[Migration] = &[
+        Migration { from: OLD, to: BETWEEN, change: |_| Ok(()) },
+        Migration { from: BETWEEN, to: OLD, change: |_| Ok(()) },
     ];
     let error = journal.migrate_by(ROUND).await.unwrap_err();
     assert!(matches!(error, StoreError::OtherVersion { .. }), "{error}");
@@ -315,13 +315,13 @@ async fn a_batch_is_one_transaction_however_large() {
 #[tokio::test]
 async fn quotes_that_were_asked_are_kept_and_forgotten_by_time() {
     let (_folder, store) = store().await;
-    let ask = |s| Asked {
+    let ask = |s| AskedQuote {
         at: Time::from_s(s),
         user: UserId(1),
         bid: "{}".into(),
         price: (s % 2 == 0).then_some(era_core::units::Money(s)),
     };
-    let all: Vec<Asked> = (0..10).map(ask).collect();
+    let all: Vec<AskedQuote> = (0..10).map(ask).collect();
     store.asks().append(&all).await.unwrap();
     let read = |from| {
         let asks = store.asks();

@@ -20,7 +20,7 @@ use crate::Database;
 
 pub use append::Appended;
 pub use mean::Mean;
-pub use read::{Follow, Line, SeriesAsk, SeriesSummary};
+pub use read::{Follow, SampleSeries, SeriesAsk, SeriesSummary};
 pub use thin::thin;
 
 /// Most values that are kept of one series.

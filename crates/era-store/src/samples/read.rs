@@ -36,7 +36,7 @@ pub struct SeriesAsk {
 
 /// A series with its points.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct SampleSeries {
     pub name: String,
     /// Which request of the job's bid.
     pub part: u16,
@@ -87,12 +87,12 @@ impl Samples {
         job: JobId,
         ask: &SeriesAsk,
         points_max: usize,
-    ) -> Result<Vec<Line>, StoreError> {
+    ) -> Result<Vec<SampleSeries>, StoreError> {
         let mut lines = Vec::new();
         for series in self.series(job, ask).await? {
             let mut points = self.points(series.id, 0, ask).await?;
             points.sort_by_key(|point| (point.step, point.number));
-            lines.push(Line {
+            lines.push(SampleSeries {
                 name: series.name,
                 part: series.part,
                 rank: series.rank,
@@ -110,7 +110,7 @@ impl Samples {
         ask: &SeriesAsk,
         follow: &mut Follow,
         points_max: usize,
-    ) -> Result<Vec<Line>, StoreError> {
+    ) -> Result<Vec<SampleSeries>, StoreError> {
         let mut lines = Vec::new();
         for series in self.series(job, ask).await? {
             let seen = follow.told.insert(series.id, series.told).unwrap_or(0);
@@ -119,7 +119,7 @@ impl Samples {
                 // What came in between the two questions is asked for the next time.
                 let known: Vec<Point> =
                     points.into_iter().filter(|point| point.number < series.told).collect();
-                lines.push(Line {
+                lines.push(SampleSeries {
                     name: series.name,
                     part: series.part,
                     rank: series.rank,

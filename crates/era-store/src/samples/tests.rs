@@ -22,7 +22,7 @@ fn curve(job: u64, name: &str, steps: std::ops::Range<u64>) -> Vec<NewSample> {
     steps.map(|step| value(job, name, 0, step, 1.0 / (step + 1) as f64)).collect()
 }
 
-fn steps(line: &Line) -> Vec<u64> {
+fn steps(line: &SampleSeries) -> Vec<u64> {
     line.points.iter().map(|point| point.step).collect()
 }
 

@@ -21,11 +21,11 @@ struct Step {
     number: i64,
     name: &'static str,
     /// What it is made of: a step of one of SQLite's files, or two that follow one another.
-    parts: &'static [Part],
+    parts: &'static [FileSchema],
 }
 
 /// A step of one of SQLite's files.
-struct Part {
+struct FileSchema {
     file: &'static str,
     number: i64,
     name: &'static str,
@@ -37,7 +37,7 @@ macro_rules! steps {
         &[$(Step {
             number: $number,
             name: $name,
-            parts: &[$(Part {
+            parts: &[$(FileSchema {
                 file: $file,
                 number: $part_number,
                 name: $part,
@@ -79,7 +79,8 @@ pub(crate) fn server(service: &Service) -> Migrator {
 
 fn steps_of_file(file: &str) -> Vec<Migration> {
     let parts = STEPS.iter().flat_map(|step| step.parts).filter(|part| part.file == file);
-    let said = |part: &Part| migration(part.number, part.name, Product::Sqlite.said(part.sql));
+    let said =
+        |part: &FileSchema| migration(part.number, part.name, Product::Sqlite.said(part.sql));
     parts.map(said).collect()
 }
 

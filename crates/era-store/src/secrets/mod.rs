@@ -20,7 +20,7 @@ use key::{Key, Unopened};
 
 /// The secrets of all users. A clone shares.
 #[derive(Clone, Debug)]
-pub struct Secrets {
+pub struct SecretStore {
     database: Database,
     key: PathBuf,
 }
@@ -35,12 +35,12 @@ pub struct SecretRow {
 }
 
 impl Store {
-    pub fn secrets(&self) -> Secrets {
-        Secrets { database: self.durable().clone(), key: self.folder().join(KEY_FILE) }
+    pub fn secrets(&self) -> SecretStore {
+        SecretStore { database: self.durable().clone(), key: self.folder().join(KEY_FILE) }
     }
 }
 
-impl Secrets {
+impl SecretStore {
     /// A user's secrets after a name, in order.
     pub async fn of(
         &self,

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use super::{KEY_FILE, SecretRow, Secrets};
+use super::{KEY_FILE, SecretRow, SecretStore};
 use crate::accounts::{GroupRow, UserRow};
 use crate::{Store, testing};
 
@@ -28,7 +28,7 @@ async fn users(folder: &Path) -> Store {
     store
 }
 
-async fn opened(secrets: &Secrets, user: u32, names: &[&str]) -> Vec<(String, String)> {
+async fn opened(secrets: &SecretStore, user: u32, names: &[&str]) -> Vec<(String, String)> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     secrets.open(user, &names).await.unwrap().into_iter().collect()
 }

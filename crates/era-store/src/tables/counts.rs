@@ -9,7 +9,7 @@ use era_core::units::UserId;
 use era_spec::JobState;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::jobs::{JobQuery, Seen};
+use super::jobs::{JobQuery, VisibleJobs};
 use super::{Tables, read};
 use crate::StoreError;
 
@@ -73,21 +73,21 @@ impl Tables {
 
 /// Where the jobs are that a caller may see, of an account where one is named. No two walks meet
 /// the same job.
-fn walks(seen: Seen, account: Option<i64>) -> Vec<Walk> {
+fn walks(seen: VisibleJobs, account: Option<i64>) -> Vec<Walk> {
     let own = |own: UserId| i64::from(own.0);
     let all = |on| Walk { on, only: None };
     match (seen, account) {
-        (Seen::All, account) => vec![all(account.map(|account| ("account", account)))],
-        (Seen::Own(of), Some(account)) if account != own(of) => Vec::new(),
-        (Seen::Own(of), _) => vec![all(Some(("account", own(of))))],
-        (Seen::Team(_, of), Some(account)) if account == own(of) => {
+        (VisibleJobs::All, account) => vec![all(account.map(|account| ("account", account)))],
+        (VisibleJobs::Own(of), Some(account)) if account != own(of) => Vec::new(),
+        (VisibleJobs::Own(of), _) => vec![all(Some(("account", own(of))))],
+        (VisibleJobs::Team(_, of), Some(account)) if account == own(of) => {
             vec![all(Some(("account", account)))]
         }
-        (Seen::Team(team, _), Some(account)) => vec![Walk {
+        (VisibleJobs::Team(team, _), Some(account)) => vec![Walk {
             on: Some(("account", account)),
             only: Some(("team = ?", i64::from(team.0))),
         }],
-        (Seen::Team(team, of), None) => vec![
+        (VisibleJobs::Team(team, of), None) => vec![
             all(Some(("team", i64::from(team.0)))),
             Walk { on: Some(("account", own(of))), only: Some(("team <> ?", i64::from(team.0))) },
         ],

@@ -29,7 +29,7 @@ pub const IDS_MAX: usize = 100;
 
 /// Whose jobs a caller may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum VisibleJobs {
     All,
     /// Those of a group, and the caller's own.
     Team(GroupId, UserId),
@@ -37,13 +37,13 @@ pub enum Seen {
     Own(UserId),
 }
 
-impl Seen {
+impl VisibleJobs {
     /// Whether something of this account and group is to be seen.
     pub fn allows(self, account: Option<UserId>, team: Option<GroupId>) -> bool {
         match self {
-            Seen::All => true,
-            Seen::Team(of, own) => team == Some(of) || account == Some(own),
-            Seen::Own(own) => account == Some(own),
+            VisibleJobs::All => true,
+            VisibleJobs::Team(of, own) => team == Some(of) || account == Some(own),
+            VisibleJobs::Own(own) => account == Some(own),
         }
     }
 }
@@ -52,7 +52,7 @@ impl Seen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobQuery {
     /// Whose jobs may be seen.
-    pub seen: Seen,
+    pub seen: VisibleJobs,
     /// In one of these states; any where none is given.
     pub states: Vec<JobState>,
     /// Of the account with this name.
@@ -78,7 +78,7 @@ pub struct JobQuery {
 
 impl JobQuery {
     /// All that may be seen.
-    pub fn all(seen: Seen, limit: u32) -> JobQuery {
+    pub fn all(seen: VisibleJobs, limit: u32) -> JobQuery {
         JobQuery {
             seen,
             states: Vec::new(),
@@ -220,9 +220,9 @@ impl Tables {
     ) -> Result<Option<Walk>, StoreError> {
         let mut walk = Walk::new(query, self.database.dialect());
         match query.seen {
-            Seen::All => {}
-            Seen::Own(own) => walk.and("account = ?", i64::from(own.0)),
-            Seen::Team(team, own) => {
+            VisibleJobs::All => {}
+            VisibleJobs::Own(own) => walk.and("account = ?", i64::from(own.0)),
+            VisibleJobs::Team(team, own) => {
                 walk.and("(team = ? OR account = ?)", i64::from(team.0));
                 walk.values.push(i64::from(own.0).into());
             }

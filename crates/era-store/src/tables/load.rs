@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, Row};
 use super::project::{Account, Memory, ReadEntry, Untouched};
 use super::read::{flag, id32, unsigned};
 use super::rows::{NodeRow, NodeSpan};
-use crate::{Pool, StoreError};
+use crate::{ConnectionPool, StoreError};
 
 /// Most jobs that are kept in memory between batches.
 const JOBS_KEPT: usize = 65_536;
@@ -20,7 +20,7 @@ const JOBS_KEPT: usize = 65_536;
 const AT_ONCE: usize = 256;
 
 /// Accounts, groups and machines.
-pub(super) async fn names(from: &Pool) -> Result<Memory, StoreError> {
+pub(super) async fn names(from: &ConnectionPool) -> Result<Memory, StoreError> {
     let mut memory = Memory::default();
     for row in sqlx::query("SELECT id, name, team, balance FROM accounts").fetch_all(from).await? {
         let team = GroupId(id32(&row, 2)?);
@@ -57,7 +57,7 @@ pub(super) fn node_span(row: &sqlx::any::AnyRow) -> Result<NodeSpan, StoreError>
 
 /// Jobs and holds that these entries mention and the memory does not have.
 pub(super) async fn mentioned(
-    from: &Pool,
+    from: &ConnectionPool,
     memory: &mut Memory,
     entries: &[ReadEntry],
 ) -> Result<(), StoreError> {
@@ -100,7 +100,11 @@ fn taken_hold(entry: &ReadEntry) -> Option<HoldId> {
 }
 
 /// Jobs of arrays to which nothing has happened so far: made from what is kept for the array.
-async fn untouched(from: &Pool, memory: &mut Memory, ids: &[i64]) -> Result<(), StoreError> {
+async fn untouched(
+    from: &ConnectionPool,
+    memory: &mut Memory,
+    ids: &[i64],
+) -> Result<(), StoreError> {
     if ids.is_empty() {
         return Ok(());
     }
@@ -131,7 +135,7 @@ async fn untouched(from: &Pool, memory: &mut Memory, ids: &[i64]) -> Result<(), 
 }
 
 async fn bodies(
-    from: &Pool,
+    from: &ConnectionPool,
     table: &'static str,
     key: &'static str,
     ids: &[i64],

@@ -4,7 +4,7 @@ use era_core::units::{JobId, Time, UserId};
 use sqlx::AssertSqlSafe;
 
 use super::Tables;
-use super::jobs::Seen;
+use super::jobs::VisibleJobs;
 use super::read::{self, EVENT_COLUMNS, STATEMENT_COLUMNS};
 use super::rows::{EventRow, JobRow, StatementRow};
 use crate::StoreError;
@@ -13,7 +13,7 @@ use crate::StoreError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventQuery {
     /// Whose events may be seen.
-    pub seen: Seen,
+    pub seen: VisibleJobs,
     /// After this one: the journal's number of its input, and its place there.
     pub after: (u64, u32),
     /// Of one of these kinds; of any where none is given.
@@ -26,7 +26,7 @@ pub struct EventQuery {
 
 impl EventQuery {
     /// All that may be seen.
-    pub fn all(seen: Seen, after: (u64, u32), limit: u32) -> EventQuery {
+    pub fn all(seen: VisibleJobs, after: (u64, u32), limit: u32) -> EventQuery {
         EventQuery { seen, after, kinds: Vec::new(), job: None, limit }
     }
 }
@@ -76,9 +76,9 @@ impl Tables {
     /// Events after one, oldest first.
     pub async fn events(&self, query: &EventQuery) -> Result<Vec<EventRow>, StoreError> {
         let seen = match query.seen {
-            Seen::All => "",
-            Seen::Team(..) => " AND (team = ? OR account = ?)",
-            Seen::Own(_) => " AND account = ?",
+            VisibleJobs::All => "",
+            VisibleJobs::Team(..) => " AND (team = ? OR account = ?)",
+            VisibleJobs::Own(_) => " AND account = ?",
         };
         let kinds = one_of("kind", &query.kinds);
         let job = if query.job.is_some() { " AND job = ?" } else { "" };
@@ -92,9 +92,9 @@ impl Tables {
         let mut question = sqlx::query(AssertSqlSafe(sql));
         question = question.bind(seq).bind(seq).bind(i64::from(place)).bind(seq);
         question = match query.seen {
-            Seen::All => question,
-            Seen::Team(team, own) => question.bind(i64::from(team.0)).bind(i64::from(own.0)),
-            Seen::Own(own) => question.bind(i64::from(own.0)),
+            VisibleJobs::All => question,
+            VisibleJobs::Team(team, own) => question.bind(i64::from(team.0)).bind(i64::from(own.0)),
+            VisibleJobs::Own(own) => question.bind(i64::from(own.0)),
         };
         for kind in &query.kinds {
             question = question.bind(kind);

@@ -29,15 +29,15 @@ use era_core::units::NodeId;
 use sqlx::Row;
 
 pub use counts::{COUNTED_MAX, Count};
-pub use jobs::{BadCursor, IDS_MAX, JobCursor, JobQuery, Jobs, Seen};
+pub use jobs::{BadCursor, IDS_MAX, JobCursor, JobQuery, Jobs, VisibleJobs};
 pub use log::{EventQuery, StatementPage, StatementQuery};
 pub use measure::{NodeUse, Open};
 pub use project::{HOUR_MS, hour_of, hours};
 pub use rows::{EventRow, JobRow, NodeRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
-pub use spending::{Spent, SpentBy, SpentHour};
+pub use spending::{SpendingRow, SpentBy, SpentHour};
 
 use crate::journal::{Journal, Stored};
-use crate::{Database, Note, Pool, Store, StoreError};
+use crate::{ConnectionPool, Database, Note, Store, StoreError};
 use project::{Changes, Memory, ReadEntry, project};
 
 /// Most entries that are carried out in one transaction.
@@ -207,7 +207,7 @@ impl Projector {
     }
 }
 
-async fn cursor(from: &Pool) -> Result<u64, StoreError> {
+async fn cursor(from: &ConnectionPool) -> Result<u64, StoreError> {
     let seq: Option<i64> = sqlx::query_scalar("SELECT seq FROM cursors WHERE projection = ?")
         .bind(CURSOR)
         .fetch_optional(from)

@@ -10,7 +10,7 @@ use sqlx::Executor;
 use tokio::time::Instant;
 
 use super::world::{ADA, START, World, gang};
-use super::{JobQuery, Projector, Seen, Tables};
+use super::{JobQuery, Projector, Tables, VisibleJobs};
 use crate::Store;
 
 fn tell(what: &str, figure: impl std::fmt::Display) {
@@ -49,7 +49,7 @@ async fn listing_fifty_of_a_million_with_a_filter() {
     let store = crate::testing::open(folder.path()).await;
     a_million(&store).await;
     let tables = Tables::new(&store);
-    let all = || JobQuery::all(Seen::All, 50);
+    let all = || JobQuery::all(VisibleJobs::All, 50);
     let text = |text: &str| Some(text.to_owned());
     let active = JobState::ALL.into_iter().filter(|state| !state.is_over()).collect();
     let questions = [
@@ -61,10 +61,13 @@ async fn listing_fifty_of_a_million_with_a_filter() {
             "account and state",
             JobQuery { account: text("user0"), states: vec![JobState::Failed], ..all() },
         ),
-        ("own", JobQuery::all(Seen::Own(era_core::units::UserId(5)), 50)),
+        ("own", JobQuery::all(VisibleJobs::Own(era_core::units::UserId(5)), 50)),
         (
             "group",
-            JobQuery::all(Seen::Team(era_core::units::GroupId(3), era_core::units::UserId(3)), 50),
+            JobQuery::all(
+                VisibleJobs::Team(era_core::units::GroupId(3), era_core::units::UserId(3)),
+                50,
+            ),
         ),
         ("queue", JobQuery { queue: text("queue2"), ..all() }),
         ("rare name", JobQuery { name: text("train-4242"), ..all() }),

@@ -13,7 +13,7 @@ use crate::StoreError;
 
 /// What was spent and used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct SpendingRow {
     /// Charged, in millionths of a credit.
     pub charged: i64,
     pub refunded: i64,
@@ -27,7 +27,7 @@ pub struct SpentHour {
     pub hour: i64,
     /// The project; `None` for jobs that name none.
     pub project: Option<String>,
-    pub spent: Spent,
+    pub spent: SpendingRow,
 }
 
 /// What a member of a group spent on a project.
@@ -36,7 +36,7 @@ pub struct SpentBy {
     pub account: UserId,
     /// The project; `None` for jobs that name none.
     pub project: Option<String>,
-    pub spent: Spent,
+    pub spent: SpendingRow,
 }
 
 const SUMS: &str = "CAST(SUM(charged) AS BIGINT), CAST(SUM(refunded) AS BIGINT), \
@@ -98,8 +98,8 @@ fn project(row: &AnyRow) -> Result<Option<String>, StoreError> {
     Ok(Some(row.try_get::<String, _>(1)?).filter(|name| !name.is_empty()))
 }
 
-fn spent(row: &AnyRow) -> Result<Spent, StoreError> {
-    Ok(Spent {
+fn spent(row: &AnyRow) -> Result<SpendingRow, StoreError> {
+    Ok(SpendingRow {
         charged: row.try_get(2)?,
         refunded: row.try_get(3)?,
         unit_ms: [row.try_get(4)?, row.try_get(5)?, row.try_get(6)?],

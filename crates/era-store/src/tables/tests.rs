@@ -11,10 +11,10 @@ use era_spec::JobState;
 
 use super::world::{ADA, BOB, START, World, gang};
 use super::{
-    BadCursor, EventQuery, HOUR_MS, JobCursor, JobQuery, Projector, Seen, StatementQuery, Tables,
-    hour_of,
+    BadCursor, EventQuery, HOUR_MS, JobCursor, JobQuery, Projector, StatementQuery, Tables,
+    VisibleJobs, hour_of,
 };
-use crate::copy::{Part, TABLES, read_all};
+use crate::copy::{StorePart, TABLES, read_all};
 use crate::{Note, Store};
 
 fn soon(world: &World, hours: i64) -> (Time, Time) {
@@ -25,7 +25,7 @@ fn soon(world: &World, hours: i64) -> (Time, Time) {
 async fn dump(store: &Store) -> Vec<String> {
     let mut all = Vec::new();
     for (part, table, keys) in TABLES {
-        if part == Part::Tables {
+        if part == StorePart::Tables {
             let rows = read_all(store.tables().readers(), table, keys).await.unwrap();
             all.extend(rows.into_iter().map(|row| format!("{table}: {row:?}")));
         }
@@ -94,7 +94,8 @@ async fn an_event_that_this_version_does_not_know_is_read_without_what_it_says()
     let newer = "UPDATE events SET kind = 'teleported', body = '{\"type\":\"teleported\"}' \
                  WHERE kind = 'ended'";
     sqlx::query(newer).execute(store.tables().writer()).await.unwrap();
-    let all = Tables::new(&store).events(&EventQuery::all(Seen::All, (0, 0), 1000)).await.unwrap();
+    let all =
+        Tables::new(&store).events(&EventQuery::all(VisibleJobs::All, (0, 0), 1000)).await.unwrap();
     for row in &all {
         let known = row.event.as_ref().map(era_core::Event::kind);
         assert_eq!(known, (row.kind != "teleported").then_some(row.kind.as_str()));
@@ -114,7 +115,7 @@ async fn a_task_that_ended_after_the_last_known_instant_is_dated_and_counted_as_
     let of = |job: JobId| *tasks.iter().find(|task| task.job == job).unwrap();
     world.wait(Span::from_s(5));
     let ended = world.now + Span::from_h(3);
-    let seen = crate::note::Seen { at_ms: ended.0, ..Default::default() };
+    let seen = crate::note::Observation { at_ms: ended.0, ..Default::default() };
     let exited = Command::Exited { task: of(job), code: 0, at: Some(ended) };
     world.send(exited, Note { task: Some(seen), ..Note::default() });
     let tables = world.project().await;
@@ -132,7 +133,7 @@ async fn a_task_that_ended_after_the_last_known_instant_is_dated_and_counted_as_
 
     // Nobody knows when one that is lost ended: it had its place until that is told.
     world.wait(Span::from_min(5));
-    let seen = crate::note::Seen { cause: Some("lost".to_owned()), ..Default::default() };
+    let seen = crate::note::Observation { cause: Some("lost".to_owned()), ..Default::default() };
     let command = Command::TaskLost { task: of(lost), reason: Name::new("gone").unwrap() };
     world.send(command, Note { task: Some(seen), ..Note::default() });
     let task = world.project().await.tasks(lost, 9).await.unwrap().swap_remove(0);
@@ -395,29 +396,34 @@ async fn a_list_is_newest_first_in_pages_that_meet_and_never_overlap() {
     };
     let mut newest_first = jobs.clone();
     newest_first.reverse();
-    assert_eq!(pages(JobQuery::all(Seen::All, 7)).await, newest_first);
+    assert_eq!(pages(JobQuery::all(VisibleJobs::All, 7)).await, newest_first);
     let ada = newest_first
         .iter()
         .copied()
         .filter(|id| jobs.iter().position(|j| j == id).unwrap() % 5 == 0);
     let ada: Vec<JobId> = ada.collect();
-    assert_eq!(pages(JobQuery::all(Seen::Own(ADA), 2)).await, ada);
-    let named = JobQuery { account: Some("ada".into()), ..JobQuery::all(Seen::All, 2) };
+    assert_eq!(pages(JobQuery::all(VisibleJobs::Own(ADA), 2)).await, ada);
+    let named = JobQuery { account: Some("ada".into()), ..JobQuery::all(VisibleJobs::All, 2) };
     assert_eq!(pages(named).await, ada);
-    let foreign = JobQuery { account: Some("ada".into()), ..JobQuery::all(Seen::Own(BOB), 2) };
+    let foreign =
+        JobQuery { account: Some("ada".into()), ..JobQuery::all(VisibleJobs::Own(BOB), 2) };
     assert_eq!(pages(foreign).await, []);
-    let running = JobQuery { states: vec![JobState::Running], ..JobQuery::all(Seen::All, 3) };
-    let waiting = JobQuery { states: vec![JobState::Waiting], ..JobQuery::all(Seen::All, 3) };
+    let running =
+        JobQuery { states: vec![JobState::Running], ..JobQuery::all(VisibleJobs::All, 3) };
+    let waiting =
+        JobQuery { states: vec![JobState::Waiting], ..JobQuery::all(VisibleJobs::All, 3) };
     let (running, waiting) = (pages(running).await, pages(waiting).await);
     assert_eq!(running.len() + waiting.len(), jobs.len());
     assert!(!running.is_empty() && !waiting.is_empty());
-    let unknown = JobQuery { queue: Some("none".into()), ..JobQuery::all(Seen::All, 3) };
+    let unknown = JobQuery { queue: Some("none".into()), ..JobQuery::all(VisibleJobs::All, 3) };
     assert_eq!(pages(unknown).await, []);
-    let begins = JobQuery { name: Some("que".into()), ..JobQuery::all(Seen::All, 9) };
+    let begins = JobQuery { name: Some("que".into()), ..JobQuery::all(VisibleJobs::All, 9) };
     assert_eq!(pages(begins).await, newest_first);
     let [first, .., last] = jobs[..] else { panic!("{jobs:?}") };
-    let some =
-        JobQuery { ids: vec![first, last, first, JobId(9_999)], ..JobQuery::all(Seen::All, 9) };
+    let some = JobQuery {
+        ids: vec![first, last, first, JobId(9_999)],
+        ..JobQuery::all(VisibleJobs::All, 9)
+    };
     assert_eq!(pages(some.clone()).await, [last, first]);
     let started = JobQuery { states: vec![JobState::Waiting], ..some.clone() };
     let still: Vec<JobId> = [last, first].into_iter().filter(|id| waiting.contains(id)).collect();
@@ -426,12 +432,12 @@ async fn a_list_is_newest_first_in_pages_that_meet_and_never_overlap() {
     assert_eq!(pages(other).await, []);
     let named = JobQuery { name: Some("que".into()), ..some.clone() };
     assert_eq!(pages(named).await, [last, first]);
-    let hers = JobQuery { seen: Seen::Own(ADA), ..some };
+    let hers = JobQuery { seen: VisibleJobs::Own(ADA), ..some };
     let seen: Vec<JobId> = [last, first].into_iter().filter(|id| ada.contains(id)).collect();
     assert_eq!(pages(hers).await, seen);
-    let later = JobQuery { since: Some(world.now + Span(1)), ..JobQuery::all(Seen::All, 9) };
+    let later = JobQuery { since: Some(world.now + Span(1)), ..JobQuery::all(VisibleJobs::All, 9) };
     assert_eq!(pages(later).await, []);
-    let until = JobQuery { until: Some(world.now + Span(1)), ..JobQuery::all(Seen::All, 9) };
+    let until = JobQuery { until: Some(world.now + Span(1)), ..JobQuery::all(VisibleJobs::All, 9) };
     assert_eq!(pages(until).await, newest_first);
 }
 
@@ -451,9 +457,9 @@ async fn counts_are_those_of_the_whole_list_for_whoever_asks() {
     let moved = sqlx::query(moved).bind(jobs[0].0.cast_signed());
     moved.execute(world.store.tables().writer()).await.unwrap();
     let active: Vec<JobState> = JobState::ALL.into_iter().filter(|s| !s.is_over()).collect();
-    let seen = [Seen::All, Seen::Own(ADA), Seen::Own(BOB)];
+    let seen = [VisibleJobs::All, VisibleJobs::Own(ADA), VisibleJobs::Own(BOB)];
     let teams = [(7, ADA), (7, BOB), (9, ADA), (9, BOB)];
-    let teams = teams.map(|(team, own)| Seen::Team(GroupId(team), own));
+    let teams = teams.map(|(team, own)| VisibleJobs::Team(GroupId(team), own));
     for seen in seen.into_iter().chain(teams) {
         for account in [None, Some("ada"), Some("bob"), Some("nobody")] {
             for states in [Vec::new(), active.clone(), vec![JobState::Cancelled]] {
@@ -476,7 +482,7 @@ async fn counts_are_those_of_the_whole_list_for_whoever_asks() {
         }
     }
     let waiting = |seen| JobQuery { states: vec![JobState::Waiting], ..JobQuery::all(seen, 1) };
-    for seen in [Seen::All, Seen::Own(BOB), Seen::Team(GroupId(7), ADA)] {
+    for seen in [VisibleJobs::All, VisibleJobs::Own(BOB), VisibleJobs::Team(GroupId(7), ADA)] {
         let some = tables.job_counts(&waiting(seen), 5).await.unwrap()[&JobState::Waiting];
         assert!(some.more && some.jobs >= 5, "at most so many are looked at: {some:?}");
     }
@@ -492,7 +498,7 @@ async fn many_jobs_of_a_few_names_are_merged_newest_first() {
     world.send(Command::Cancel { job: firsts[2].1, by: Actor::User(ADA) }, Note::default());
     world.pass();
     let tables = world.project().await;
-    let everything = tables.jobs(&JobQuery::all(Seen::All, 4000), None).await.unwrap().rows;
+    let everything = tables.jobs(&JobQuery::all(VisibleJobs::All, 4000), None).await.unwrap().rows;
     assert_eq!(everything.len(), 2900);
     for (states, beginning) in [
         (Vec::new(), "train"),
@@ -503,7 +509,7 @@ async fn many_jobs_of_a_few_names_are_merged_newest_first() {
         let query = JobQuery {
             states: states.clone(),
             name: Some(beginning.to_owned()),
-            ..JobQuery::all(Seen::All, 700)
+            ..JobQuery::all(VisibleJobs::All, 700)
         };
         let wanted = everything.iter().filter(|row| {
             let named = row.name.as_deref().is_some_and(|name| name.starts_with(beginning));
@@ -526,7 +532,7 @@ async fn many_jobs_of_a_few_names_are_merged_newest_first() {
 
 #[test]
 fn a_cursor_is_good_for_its_own_question_only() {
-    let query = JobQuery::all(Seen::Own(ADA), 50);
+    let query = JobQuery::all(VisibleJobs::Own(ADA), 50);
     let cursor = JobCursor::read(&"0".repeat(32), &query);
     assert_eq!(cursor, Err(BadCursor));
     for bad in ["", "zz", "é".repeat(16).as_str(), &"f".repeat(400)] {
@@ -542,13 +548,13 @@ async fn a_cursor_of_another_filter_or_another_caller_is_refused() {
         world.enqueue(ADA, gang(1, 9, soon(&world, 2)));
     }
     let tables = world.project().await;
-    let query = JobQuery::all(Seen::Own(ADA), 1);
+    let query = JobQuery::all(VisibleJobs::Own(ADA), 1);
     let next = tables.jobs(&query, None).await.unwrap().next.unwrap().write(&query);
     assert!(JobCursor::read(&next, &query).is_ok());
     assert!(JobCursor::read(&next, &JobQuery { limit: 2, ..query.clone() }).is_ok());
     let others = [
-        JobQuery::all(Seen::Own(BOB), 1),
-        JobQuery::all(Seen::All, 1),
+        JobQuery::all(VisibleJobs::Own(BOB), 1),
+        JobQuery::all(VisibleJobs::All, 1),
         JobQuery { queue: Some("default".into()), ..query },
     ];
     for other in others {
@@ -563,17 +569,17 @@ async fn events_are_seen_by_their_owner_their_group_and_administrators() {
     world.enqueue(ADA, gang(1, 9, soon(&world, 2)));
     world.enqueue(BOB, gang(1, 9, soon(&world, 2)));
     let tables: Tables = world.project().await;
-    let seen = async |seen: Seen| {
+    let seen = async |seen: VisibleJobs| {
         let query = EventQuery::all(seen, (0, 0), 100);
         let events = tables.events(&query).await.unwrap();
         events.iter().filter(|event| event.kind == "queued").count()
     };
-    assert_eq!(seen(Seen::Own(ADA)).await, 1);
-    assert_eq!(seen(Seen::Team(era_core::units::GroupId(7), ADA)).await, 2);
-    assert_eq!(seen(Seen::Team(era_core::units::GroupId(8), ADA)).await, 1);
-    assert_eq!(seen(Seen::All).await, 2);
+    assert_eq!(seen(VisibleJobs::Own(ADA)).await, 1);
+    assert_eq!(seen(VisibleJobs::Team(era_core::units::GroupId(7), ADA)).await, 2);
+    assert_eq!(seen(VisibleJobs::Team(era_core::units::GroupId(8), ADA)).await, 1);
+    assert_eq!(seen(VisibleJobs::All).await, 2);
     let kinds = vec!["queued".to_owned()];
-    let all = EventQuery { kinds, ..EventQuery::all(Seen::All, (0, 0), 100) };
+    let all = EventQuery { kinds, ..EventQuery::all(VisibleJobs::All, (0, 0), 100) };
     let queued = tables.events(&all).await.unwrap();
     assert_eq!(
         queued.iter().map(|event| event.account).collect::<Vec<_>>(),
@@ -633,7 +639,7 @@ async fn spending_by_project_adds_up_to_the_statements_and_to_what_nodes_gave_ou
     assert_eq!(given_out, by_nodes);
     let before = tables.chargeback(era_core::units::GroupId(7), Time(0), START).await.unwrap();
     assert_eq!(before, []);
-    let query = JobQuery { project: Some("thesis".into()), ..JobQuery::all(Seen::All, 10) };
+    let query = JobQuery { project: Some("thesis".into()), ..JobQuery::all(VisibleJobs::All, 10) };
     let found = tables.jobs(&query, None).await.unwrap().rows;
     assert!(!found.is_empty() && found.iter().all(|job| job.account == ADA), "{found:?}");
 }

@@ -57,11 +57,11 @@ pub(super) struct Upsert {
     /// How many of the columns, from the first, make the key.
     pub keys: usize,
     /// What happens to a row that is there already.
-    pub there: There,
+    pub there: OnConflict,
 }
 
 /// What happens to a row that is there already.
-pub(super) enum There {
+pub(super) enum OnConflict {
     /// These columns get the new values. Those that never change are left out, so that their
     /// indexes are not touched.
     Set(&'static [&'static str]),
@@ -83,9 +83,11 @@ impl Upsert {
         // Writing to a string cannot fail.
         let _ = write!(sql, " ON CONFLICT ({}) DO ", self.columns[..self.keys].join(", "));
         let sets: Vec<String> = match self.there {
-            There::Keep => Vec::new(),
-            There::Set(columns) => columns.iter().map(|c| format!("{c} = excluded.{c}")).collect(),
-            There::Add => {
+            OnConflict::Keep => Vec::new(),
+            OnConflict::Set(columns) => {
+                columns.iter().map(|c| format!("{c} = excluded.{c}")).collect()
+            }
+            OnConflict::Add => {
                 let columns = self.columns[self.keys..].iter();
                 columns.map(|c| format!("{c} = {}.{c} + excluded.{c}", self.table)).collect()
             }

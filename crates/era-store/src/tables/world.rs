@@ -19,7 +19,7 @@ use era_core::{Command, Effect, Input, Reply, State, step};
 
 use super::{Projector, Tables};
 use crate::journal::Segment;
-use crate::note::Seen;
+use crate::note::Observation;
 use crate::{Note, Store};
 
 /// A whole hour, so that buckets are easy to read.
@@ -210,7 +210,12 @@ impl World {
             let parts = &self.state.job(task.job).unwrap().parts;
             let mut growth = parts[usize::from(task.part)].extras().iter();
             let seat = growth.find(|extra| extra.rank == task.rank).map(|extra| extra.seat);
-            let seen = Seen { at_ms: self.now.0, prepared_ms: Some(40), seat, ..Seen::default() };
+            let seen = Observation {
+                at_ms: self.now.0,
+                prepared_ms: Some(40),
+                seat,
+                ..Observation::default()
+            };
             let note = Note { task: Some(seen), ..Note::default() };
             self.send(Command::Started { task: *task }, note);
         }
@@ -219,7 +224,7 @@ impl World {
 
     pub(super) fn exit(&mut self, task: TaskId, code: i32, cause: Option<&str>) {
         let cause = cause.map(str::to_owned);
-        let seen = Seen { at_ms: self.now.0, cause, ..Seen::default() };
+        let seen = Observation { at_ms: self.now.0, cause, ..Observation::default() };
         let note = Note { task: Some(seen), ..Note::default() };
         self.send(Command::Exited { task, code, at: None }, note);
     }

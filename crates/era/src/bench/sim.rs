@@ -9,10 +9,10 @@ use era_core::placement::Scorer;
 use era_core::settings::Backfill;
 use era_core::units::{Span, Time};
 use era_sim::market::bound::Bound;
-use era_sim::market::stream::{Assume, Site, Stream, of_trace};
-use era_sim::market::{Contest, Learner, Lessons, Plan, TrueAt};
-use era_sim::measure::{Measures, measure};
-use era_sim::run::{Estimates, Like, Machines, Ratios, Setup, policy_named, run};
+use era_sim::market::stream::{Assume, BidStream, MarketCluster, of_trace};
+use era_sim::market::{ForecastLearner, LearningSchedule, MarketExperiment, MarketSetup, TrueAt};
+use era_sim::measure::{RunFigures, measure};
+use era_sim::run::{Like, Machines, Setup, StatedDurations, UtilisationWeights, policy_named, run};
 use era_sim::trace::{self, Trace};
 use era_sim::workload::{PhillySpec, philly, philly_names};
 use serde_json::{Map, Value, json};
@@ -42,16 +42,16 @@ fn setup(gpus: u32, policy: &str, backfill: Backfill) -> Result<Setup> {
         machines: Machines::nodes(gpus, 8)?,
         policy: policy_named(policy)?,
         backfill,
-        estimates: Estimates::Bucket,
+        estimates: StatedDurations::Bucket,
         scorer: Scorer::Consolidate,
         preempt: policy == "las",
         ageing: true,
         like: Like::Era,
-        ratios: Ratios::default(),
+        ratios: UtilisationWeights::default(),
     })
 }
 
-fn timed(trace: &Trace, setup: &Setup) -> Result<(f64, Measures)> {
+fn timed(trace: &Trace, setup: &Setup) -> Result<(f64, RunFigures)> {
     let start = Instant::now();
     let ran = run(trace, setup, &|_| ())?;
     let wall_s = start.elapsed().as_secs_f64();
@@ -60,15 +60,16 @@ fn timed(trace: &Trace, setup: &Setup) -> Result<(f64, Measures)> {
 
 /// Every job as a bid, with a forecast that is learned from what was bid before, once a day.
 fn market(trace: &Trace) -> Result<Value> {
-    let site = Site::Gpus { total: 2_816, per_node: 8 };
-    let Stream { bids: stream, never_fit } = of_trace(trace, site, &Assume::default(), Time(0))?;
+    let site = MarketCluster::Gpus { total: 2_816, per_node: 8 };
+    let BidStream { bids: stream, never_fit } = of_trace(trace, site, &Assume::default(), Time(0))?;
     let (slot, horizon) = (Span::from_min(1), Span::from_days(30));
     // How much of the bound is attained is not asked here.
     let bound = Bound { value: 0, asked: 0, jobs: stream.len(), slot };
     let past = Vec::new();
-    let contest = Contest { site, past, from: Time(0), stream, slot, horizon, bound, never_fit };
-    let lessons = Lessons {
-        learner: Learner::Relaxation,
+    let contest =
+        MarketExperiment { site, past, from: Time(0), stream, slot, horizon, bound, never_fit };
+    let lessons = LearningSchedule {
+        learner: ForecastLearner::Relaxation,
         every: Span::from_days(1),
         true_at: TrueAt::Publication,
         slot: Span::from_h(1),
@@ -77,7 +78,7 @@ fn market(trace: &Trace) -> Result<Value> {
         grows: true,
     };
     let rules = MarketRules { mechanism: MechanismChoice::BasicEcon, ..MarketRules::default() };
-    let outcome = contest.run(&Plan { rules, lessons, fill: false }, |_, _| ())?;
+    let outcome = contest.run(&MarketSetup { rules, lessons, fill: false }, |_, _| ())?;
     Ok(json!({
         "wall_s": (outcome.wall_s * 1e3).round() / 1e3,
         "jobs_per_second": (outcome.jobs as f64 / outcome.wall_s).round(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use era_api::job::JobSpec;
-use era_api::quote::Quote;
+use era_api::quote::QuoteView;
 use serde::{Deserialize, Serialize};
 
 use super::config::{folder, write_private};
@@ -36,7 +36,7 @@ pub(crate) struct Accept {
 struct Held {
     job: JobSpec,
     along: Along,
-    quote: Quote,
+    quote: QuoteView,
 }
 
 impl Accept {
@@ -89,7 +89,7 @@ fn place(hold: u64) -> anyhow::Result<PathBuf> {
 }
 
 /// Keeps what was quoted until it is taken.
-pub(crate) fn remember(hold: u64, draft: &Draft, quote: &Quote) -> anyhow::Result<()> {
+pub(crate) fn remember(hold: u64, draft: &Draft, quote: &QuoteView) -> anyhow::Result<()> {
     // What would go along if it were handed in now, from here.
     let along = Along::of(draft, Path::new(".")).absolute()?;
     let held = Held { job: draft.spec.clone(), along, quote: quote.clone() };

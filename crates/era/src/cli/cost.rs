@@ -4,7 +4,7 @@
 
 use era_api::Credits;
 use era_api::client::Client;
-use era_api::cluster::Pool;
+use era_api::cluster::PoolView;
 use era_api::job::{Ask, JobSpec, Replicas};
 use era_core::resources::Resources;
 
@@ -25,7 +25,7 @@ pub(crate) fn used(most: Credits) -> String {
     format!("It costs {most} credits at most; it pays for what it uses.")
 }
 
-fn most(ask: &Ask, jobs: u32, pools: &[Pool], density: f64) -> Option<Credits> {
+fn most(ask: &Ask, jobs: u32, pools: &[PoolView], density: f64) -> Option<Credits> {
     let texts: Vec<_> = ask.resources.iter().map(|(key, q)| (key, q.to_string())).collect();
     let each =
         Resources::parse(texts.iter().map(|(key, text)| (key.as_str(), text.as_str()))).ok()?;
@@ -38,7 +38,7 @@ fn most(ask: &Ask, jobs: u32, pools: &[Pool], density: f64) -> Option<Credits> {
         (None, None) => 1,
     };
     let only = ask.constraints.as_ref().and_then(|constraints| constraints.pool.as_deref());
-    let hourly = |pool: &Pool| {
+    let hourly = |pool: &PoolView| {
         let rate = |credits: Credits| credits.0 as f64;
         cpu * rate(pool.cpu_rate) + memory * rate(pool.memory_rate) + gpu * rate(pool.gpu_rate)
     };
@@ -55,7 +55,7 @@ fn most(ask: &Ask, jobs: u32, pools: &[Pool], density: f64) -> Option<Credits> {
 mod tests {
     use super::*;
 
-    fn pool(name: &str, gpu_rate: i64) -> Pool {
+    fn pool(name: &str, gpu_rate: i64) -> PoolView {
         let text = format!(
             r#"{{"name": "{name}", "cpu_rate": "0.10", "memory_rate": "0.01",
             "gpu_rate": "{gpu_rate}", "closed_share": 0, "nodes": 1}}"#

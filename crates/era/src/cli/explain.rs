@@ -1,6 +1,6 @@
 //! `era explain`: why a job waits, or when it will run.
 
-use era_api::job::Explanation;
+use era_api::job::ExplanationView;
 
 use super::connection::Common;
 use super::look::{self, Look};
@@ -23,7 +23,7 @@ impl Explain {
     }
 }
 
-fn render(explanation: &Explanation, look: &Look) -> String {
+fn render(explanation: &ExplanationView, look: &Look) -> String {
     let mut text = format!("{}\n", look.sentence(&explanation.sentence));
     if let Some(position) = explanation.position {
         text += &format!("  position   {position}\n");

@@ -1,12 +1,12 @@
 //! `era extend`: more time for a running reservation.
 
 use era_api::Credits;
-use era_api::job::Extend;
+use era_api::job::Extension;
 use serde_json::json;
 
 use super::connection::Common;
 use super::look;
-use crate::job::{JobError, Span};
+use crate::job::{JobError, SpanSpec};
 
 /// Buy more time for a running reservation
 #[derive(Debug, clap::Args)]
@@ -27,12 +27,11 @@ pub(crate) struct ExtendCommand {
 
 impl ExtendCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let by: Span = self.by.parse().map_err(|e: era_spec::span::BadSpan| JobError::Flag {
-            flag: "TIME",
-            what: e.to_string(),
+        let by: SpanSpec = self.by.parse().map_err(|e: era_spec::span::BadSpan| {
+            JobError::Flag { flag: "TIME", what: e.to_string() }
         })?;
         let client = self.common.client()?;
-        client.extend(self.id, &Extend { by_s: by.seconds, most: self.most })?;
+        client.extend(self.id, &Extension { by_s: by.seconds, most: self.most })?;
         let (id, most) = (self.id, self.most);
         let told = json!({ "extended": id, "by_s": by.seconds, "most": most });
         look::print(self.common.output, &told, |_| {

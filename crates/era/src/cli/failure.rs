@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn a_refused_bid_comes_with_its_counter_offers() {
         let mut problem = Problem::new(422, "value_too_low", "The price is 12.00.");
-        let offers = era_api::quote::CounterOffers {
+        let offers = era_api::quote::CounterOffersView {
             value: Some(era_api::Credits(12_000_000)),
             ..Default::default()
         };

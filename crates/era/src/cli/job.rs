@@ -1,6 +1,6 @@
 //! `era job`: everything about one job.
 
-use era_api::job::{Job, TimelineLine};
+use era_api::job::{JobView, TimelineLine};
 use era_api::page::PageAsk;
 use serde::Serialize;
 
@@ -33,14 +33,14 @@ pub(crate) struct JobCommand {
 #[derive(Serialize)]
 struct Whole {
     #[serde(flatten)]
-    job: Job,
+    job: JobView,
     timeline: Vec<TimelineLine>,
 }
 
 impl JobCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = self.common.client()?;
-        let time = self.time.as_deref().map(str::parse::<crate::job::Span>).transpose();
+        let time = self.time.as_deref().map(str::parse::<crate::job::SpanSpec>).transpose();
         let time =
             time.map_err(|e| crate::job::JobError::Flag { flag: "--time", what: e.to_string() })?;
         let edit = era_api::job::JobEdit {
@@ -61,7 +61,7 @@ impl JobCommand {
     }
 }
 
-fn render(job: &Job, timeline: &[TimelineLine], look: &Look) -> String {
+fn render(job: &JobView, timeline: &[TimelineLine], look: &Look) -> String {
     let summary = &job.summary;
     let name = summary.name.as_deref().unwrap_or("without a name");
     let state = summary.state.as_str().replace('_', " ");
@@ -115,7 +115,7 @@ fn render(job: &Job, timeline: &[TimelineLine], look: &Look) -> String {
     text
 }
 
-fn tasks(job: &Job, look: &Look) -> String {
+fn tasks(job: &JobView, look: &Look) -> String {
     let headings = ["ATTEMPT", "RANK", "NODE", "GPUS", "STARTED", "ENDED", "CODE", "CAUSE"];
     let mut table = look.table(&headings);
     for task in &job.tasks {
@@ -155,7 +155,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A job that ran and failed.
-    pub(crate) fn example() -> Job {
+    pub(crate) fn example() -> JobView {
         let text = r#"{
             "id": 7, "name": "resnet", "user": "ann", "group": "vision", "state": "failed",
             "queue": null, "submitted": "2026-11-15T08:00:00Z",
@@ -191,7 +191,7 @@ pub(crate) mod tests {
         let explanation =
             r#"{"state": "ended", "sentence": "It ended at 2026-11-15T10:30:30.182Z."}"#;
         let explanation = serde_json::from_str(explanation).unwrap();
-        let job = Job { explanation: Some(explanation), ..example() };
+        let job = JobView { explanation: Some(explanation), ..example() };
         insta::assert_snapshot!(render(&job, std::slice::from_ref(&line), &look::plain()));
         let mut job = example();
         job.summary.simulated = true;

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::connection::Form;
 use crate::paint::Paint;
-use era_spec::{Span, when};
+use era_spec::{SpanSpec, when};
 
 /// What standard output can show, and when it is.
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ pub(crate) fn state(state: JobState) -> Cell {
 
 /// A length of time in words that a table has room for.
 pub(crate) fn span(seconds: u64) -> String {
-    Span { seconds }.to_string()
+    SpanSpec { seconds }.to_string()
 }
 
 /// Writes an answer: for people by `render`, for programs as it is.

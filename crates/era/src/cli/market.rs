@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use era_api::Credits;
-use era_api::client::Period;
-use era_api::market::{FareCalendar, Market, PricePoint};
+use era_api::client::TimeRange;
+use era_api::market::{FareCalendar, MarketView, PricePoint};
 use jiff::ToSpan;
 use jiff::civil::Date;
 
@@ -35,13 +35,13 @@ impl MarketCommand {
         };
         let from = look.now.timestamp();
         let to = from.checked_add((i64::from(self.days) * 24).hours())?;
-        let period = Period { from: Some(from), to: Some(to), step_s: Some(3600) };
+        let period = TimeRange { from: Some(from), to: Some(to), step_s: Some(3600) };
         let fares = client.fares(pool, &period)?;
         look::print(self.common.output, &fares, |fares| heat_map(fares, &look))
     }
 }
 
-fn render(market: &Market, look: &Look) -> String {
+fn render(market: &MarketView, look: &Look) -> String {
     let headings =
         ["POOL", "GPU-HOUR", "CORE-HOUR", "GIB-HOUR", "PROMISED", "QUEUE WORK", "CHEAPEST", "WHEN"];
     let mut table = look.table(&headings);
@@ -131,7 +131,7 @@ fn level(price: i64, low: i64, high: i64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use era_api::market::{Mechanism, PoolPrice};
+    use era_api::market::{MechanismView, PoolPrice};
 
     use super::*;
 
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn prices_fit_in_a_table() {
-        let market = Market {
-            mechanism: Mechanism {
+        let market = MarketView {
+            mechanism: MechanismView {
                 name: "basic-econ".to_owned(),
                 density: None,
                 low: None,

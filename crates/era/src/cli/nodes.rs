@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use era_api::client::Period;
-use era_api::cluster::{Booking, Node, NodeFilter};
+use era_api::client::TimeRange;
+use era_api::cluster::{BookingView, NodeFilter, NodeView};
 use jiff::ToSpan;
 use serde::Serialize;
 
@@ -52,8 +52,8 @@ struct Which {
 #[derive(Serialize)]
 struct Whole {
     #[serde(flatten)]
-    node: Node,
-    bookings: Vec<Booking>,
+    node: NodeView,
+    bookings: Vec<BookingView>,
 }
 
 impl Nodes {
@@ -80,7 +80,7 @@ impl Nodes {
         let node = client.node(name)?;
         let from = look.now.timestamp();
         let to = from.checked_add(168.hours())?;
-        let period = Period { from: Some(from), to: Some(to), step_s: None };
+        let period = TimeRange { from: Some(from), to: Some(to), step_s: None };
         let bookings = client.bookings(name, &period)?;
         look::print(self.common.output, &Whole { node, bookings }, |whole| {
             render_one(&whole.node, &whole.bookings, &look)
@@ -89,7 +89,7 @@ impl Nodes {
 }
 
 /// What is given out of what there is.
-fn share(node: &Node, name: &str) -> String {
+fn share(node: &NodeView, name: &str) -> String {
     let part = |amounts: &BTreeMap<String, String>| amounts.get(name).cloned();
     match (part(&node.allocated), part(&node.capacity)) {
         (_, None) => "–".to_owned(),
@@ -99,7 +99,7 @@ fn share(node: &Node, name: &str) -> String {
 }
 
 /// A cell for each GPU: how much of it is given out.
-pub(crate) fn gpu_cells(node: &Node) -> String {
+pub(crate) fn gpu_cells(node: &NodeView) -> String {
     let cell = |allocated: f64| match allocated {
         share if share <= 0.0 => '□',
         share if share < 0.999 => '◧',
@@ -109,13 +109,13 @@ pub(crate) fn gpu_cells(node: &Node) -> String {
 }
 
 /// The models of a node's GPUs.
-fn models(node: &Node) -> String {
+fn models(node: &NodeView) -> String {
     let mut models: Vec<&str> = node.gpus.iter().filter_map(|gpu| gpu.model.as_deref()).collect();
     models.dedup();
     models.join(",")
 }
 
-fn render(nodes: &[Node], look: &Look) -> String {
+fn render(nodes: &[NodeView], look: &Look) -> String {
     if nodes.is_empty() {
         return "There are no nodes.\n".to_owned();
     }
@@ -152,7 +152,7 @@ fn render(nodes: &[Node], look: &Look) -> String {
     look::finish(&table)
 }
 
-fn render_one(node: &Node, bookings: &[Booking], look: &Look) -> String {
+fn render_one(node: &NodeView, bookings: &[BookingView], look: &Look) -> String {
     let mut text = render(std::slice::from_ref(node), look);
     if !node.gpus.is_empty() {
         let mut table = look.table(&["GPU", "MODEL", "MEMORY", "GIVEN OUT", "JOBS"]);
@@ -199,7 +199,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A node with two GPUs, one of them shared.
-    pub(crate) fn example() -> Node {
+    pub(crate) fn example() -> NodeView {
         let text = r#"{
             "id": 1, "name": "node-1", "pool": "a", "domain": null, "rack": "r1",
             "labels": {"zone": "b"}, "health": "up",
@@ -226,7 +226,7 @@ pub(crate) mod tests {
 
     #[test]
     fn one_node_is_shown_with_gpus_and_promises() {
-        let booking = Booking {
+        let booking = BookingView {
             job: Some(7),
             from: "2026-11-15T14:00:00Z".parse().unwrap(),
             to: "2026-11-15T16:00:00Z".parse().unwrap(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use comfy_table::Cell;
 use era_api::client::Client;
-use era_api::data::{Kept, OutputFile};
+use era_api::data::{JobFolder, OutputFile};
 use era_api::job::{JobFilter, JobSummary};
 use era_api::page::PAGE_MAX;
 use serde::Serialize;
@@ -60,7 +60,7 @@ impl Outputs {
             }
             false => self.ids,
         };
-        let kept = if self.checkpoints { Kept::Checkpoints } else { Kept::Outputs };
+        let kept = if self.checkpoints { JobFolder::Checkpoints } else { JobFolder::Outputs };
         if self.list {
             let mut left = Vec::new();
             for job in ids {

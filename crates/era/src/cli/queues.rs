@@ -1,6 +1,6 @@
 //! `era queues`: where jobs without a promise wait.
 
-use era_api::queue::Queue;
+use era_api::queue::QueueView;
 
 use super::connection::Common;
 use super::look::{self, Look, right};
@@ -20,7 +20,7 @@ impl Queues {
     }
 }
 
-fn render(queues: &[Queue], look: &Look) -> String {
+fn render(queues: &[QueueView], look: &Look) -> String {
     let mut headings = vec!["QUEUE", "LEVEL", "POLICY", "SHARE", "WAITING", "RUNNING"];
     if look.wide {
         headings.extend([
@@ -66,7 +66,7 @@ mod tests {
     fn queues_are_listed_with_who_waits() {
         let text = r#"[{"name": "default", "level": 1, "policy": "fair", "share": 0.5,
             "waiting": 12, "running": 3}]"#;
-        let queues: Vec<Queue> = serde_json::from_str(text).unwrap();
+        let queues: Vec<QueueView> = serde_json::from_str(text).unwrap();
         let wide = Look { wide: true, width: None, ..look::plain() };
         let both = render(&queues, &look::plain()) + &render(&queues, &wide);
         insta::assert_snapshot!(both);

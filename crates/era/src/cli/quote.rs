@@ -1,9 +1,11 @@
 //! `era quote`: what a job would cost and when it would run, the flexibility menu as bars, and
 //! the fare calendar as a heat map.
 
-use era_api::client::{Client, Period};
+use era_api::client::{Client, TimeRange};
 use era_api::market::FareCalendar;
-use era_api::quote::{CounterOffers, MenuLine, Offer, Quote, QuoteAsk, Quoted, Value};
+use era_api::quote::{
+    CounterOffersView, MenuLineView, OfferView, QuoteAsk, QuoteView, Quoted, ValueSpec,
+};
 use era_spec::JobSpec;
 use jiff::ToSpan;
 
@@ -62,11 +64,11 @@ impl QuoteCommand {
 }
 
 /// A week of fares of the pool that was quoted. A quote is worth telling without them.
-fn fares(client: &Client, quote: &Quote, look: &Look) -> Option<FareCalendar> {
+fn fares(client: &Client, quote: &QuoteView, look: &Look) -> Option<FareCalendar> {
     let pool = &quote.parts.first()?.pool;
     let from = look.now.timestamp();
     let to = from.checked_add(168.hours()).ok()?;
-    let period = Period { from: Some(from), to: Some(to), step_s: Some(3600) };
+    let period = TimeRange { from: Some(from), to: Some(to), step_s: Some(3600) };
     match client.fares(pool, &period) {
         Ok(fares) => Some(fares),
         Err(error) => {
@@ -107,7 +109,7 @@ pub(crate) fn understood(spec: &JobSpec, look: &Look) -> String {
     if let Some(by) = ask.deadline {
         text += &format!(", by {}", look.time(by));
     }
-    if let Some(Value::Flat(value)) = &spec.value {
+    if let Some(ValueSpec::Flat(value)) = &spec.value {
         text += &format!(", worth {value}");
     }
     if let Some(array) = &spec.array {
@@ -153,7 +155,7 @@ pub(crate) fn paid(quoted: &Quoted) -> Option<String> {
 }
 
 /// Price and slot in a line.
-pub(crate) fn line(quote: &Quote, look: &Look) -> String {
+pub(crate) fn line(quote: &QuoteView, look: &Look) -> String {
     let price = look.paint.tone(Tone::Title, &format!("{} credits", quote.price));
     let pools: Vec<&str> = quote.parts.iter().map(|part| part.pool.as_str()).collect();
     let place = if pools.is_empty() { String::new() } else { format!(" in {}", pools.join(", ")) };
@@ -165,7 +167,7 @@ const MENU_LINES_MAX: usize = 10;
 
 /// The lines that are worth telling: each is cheaper than the one before by a tenth of all that
 /// waiting saves, and the last is the least that it can cost.
-fn telling(lines: &[MenuLine]) -> Vec<&MenuLine> {
+fn telling(lines: &[MenuLineView]) -> Vec<&MenuLineView> {
     let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Vec::new() };
     let saves = first.price.0.saturating_sub(last.price.0) / (MENU_LINES_MAX as i64 - 1);
     let mut told = vec![first];
@@ -180,7 +182,7 @@ fn telling(lines: &[MenuLine]) -> Vec<&MenuLine> {
 }
 
 /// The flexibility menu: later is cheaper, and the bars show by how much.
-fn menu(lines: &[MenuLine], look: &Look) -> String {
+fn menu(lines: &[MenuLineView], look: &Look) -> String {
     let all = lines.len();
     let lines = match look.wide || all <= MENU_LINES_MAX {
         true => lines.iter().collect(),
@@ -211,8 +213,8 @@ fn menu(lines: &[MenuLine], look: &Look) -> String {
 }
 
 /// What would be possible instead, a line each.
-pub(crate) fn counter_offers(offers: &CounterOffers, look: &Look) -> Vec<String> {
-    let at = |offer: &Offer| {
+pub(crate) fn counter_offers(offers: &CounterOffersView, look: &Look) -> Vec<String> {
+    let at = |offer: &OfferView| {
         format!("{} to {} for {}", look.time(offer.start), look.time(offer.finish), offer.price)
     };
     let mut lines = Vec::new();

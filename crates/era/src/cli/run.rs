@@ -7,8 +7,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use era_api::client::{Client, ClientError};
-use era_api::data::Kept;
-use era_api::job::{Job, JobFilter, JobSpec, JobState, JobSummary, LogFilter, LogLine, Submitted};
+use era_api::data::JobFolder;
+use era_api::job::{
+    JobFilter, JobSpec, JobState, JobSummary, JobView, LogFilter, LogLine, Submitted,
+};
 use era_api::quote::QuoteAsk;
 use era_api::terminal::TerminalEnd;
 
@@ -55,7 +57,7 @@ pub(crate) struct Run {
 }
 
 /// What can happen while a job is watched.
-enum Heard {
+enum WatchEvent {
     Line(LogLine),
     End(anyhow::Result<()>),
     Interrupt,
@@ -138,8 +140,12 @@ impl Run {
             let folder = self.outputs.clone().unwrap_or_else(|| PathBuf::from("outputs"));
             let mut files = 0;
             for job in &jobs {
-                files +=
-                    code::bring(client, job.id, Kept::Outputs, &folder.join(job.id.to_string()))?;
+                files += code::bring(
+                    client,
+                    job.id,
+                    JobFolder::Outputs,
+                    &folder.join(job.id.to_string()),
+                )?;
             }
             if files > 0 {
                 note(&format!("{files} files in {}", folder.display()));
@@ -207,7 +213,7 @@ impl Run {
         if !self.no_outputs {
             let into = self.outputs.clone();
             let into = into.unwrap_or_else(|| PathBuf::from("outputs").join(id.to_string()));
-            let files = code::bring(client, id, Kept::Outputs, &into)?;
+            let files = code::bring(client, id, JobFolder::Outputs, &into)?;
             if files > 0 {
                 note(&format!("{files} files in {}", into.display()));
             }
@@ -225,7 +231,7 @@ impl Run {
         id: u64,
         waits: &mut Waits,
         look: &Look,
-        heard: &Receiver<Heard>,
+        heard: &Receiver<WatchEvent>,
     ) -> anyhow::Result<Attended> {
         let (mut pause, mut attended) = (Duration::from_millis(10), Attended::Not);
         loop {
@@ -262,17 +268,17 @@ impl Run {
         client: &Client,
         id: u64,
         (waits, look): (Waits, &Look),
-        sender: Sender<Heard>,
-        heard: &Receiver<Heard>,
+        sender: Sender<WatchEvent>,
+        heard: &Receiver<WatchEvent>,
     ) -> anyhow::Result<()> {
         let reader = Client::new(client.url(), client.token())?;
         let reader = self.common.client().unwrap_or(reader);
         std::thread::spawn(move || {
             let lines = sender.clone();
-            let taken = |line| Ok(lines.send(Heard::Line(line)).is_ok());
+            let taken = |line| Ok(lines.send(WatchEvent::Line(line)).is_ok());
             let end = follow::lines(&reader, id, LogFilter::default(), taken);
             // Nobody listens any more once the command is over.
-            let _ = sender.send(Heard::End(end));
+            let _ = sender.send(WatchEvent::End(end));
         });
         if self.stream(client, id, (waits, look), heard)? {
             return Ok(());
@@ -290,7 +296,7 @@ impl Run {
         client: &Client,
         id: u64,
         (mut waits, look): (Waits, &Look),
-        heard: &Receiver<Heard>,
+        heard: &Receiver<WatchEvent>,
     ) -> anyhow::Result<bool> {
         let mut cancelled = false;
         loop {
@@ -305,10 +311,10 @@ impl Run {
                 Err(RecvTimeoutError::Disconnected) => return Ok(true),
             };
             match event {
-                Heard::Line(line) => print_line(&line)?,
-                Heard::End(end) => return end.map(|()| true),
-                Heard::Interrupt if cancelled => return Ok(false),
-                Heard::Interrupt => {
+                WatchEvent::Line(line) => print_line(&line)?,
+                WatchEvent::End(end) => return end.map(|()| true),
+                WatchEvent::Interrupt if cancelled => return Ok(false),
+                WatchEvent::Interrupt => {
                     if !prompt::somebody_there() || wants_cancel()? {
                         client.cancel(id)?;
                         note("Cancelled; waiting for it to stop. Ctrl-C again leaves it alone.");
@@ -351,12 +357,12 @@ fn wants_cancel() -> anyhow::Result<bool> {
 }
 
 /// Ctrl-C as an event, for as long as the command runs.
-fn listen_for_interrupts(sender: Sender<Heard>) -> anyhow::Result<()> {
+fn listen_for_interrupts(sender: Sender<WatchEvent>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::spawn(move || {
         runtime.block_on(async {
             while tokio::signal::ctrl_c().await.is_ok() {
-                if sender.send(Heard::Interrupt).is_err() {
+                if sender.send(WatchEvent::Interrupt).is_err() {
                     break;
                 }
             }
@@ -376,7 +382,7 @@ fn print_line(line: &LogLine) -> anyhow::Result<()> {
 }
 
 /// The job once it is over: its log may end a moment before the books are closed.
-fn settled(client: &Client, id: u64) -> anyhow::Result<Job> {
+fn settled(client: &Client, id: u64) -> anyhow::Result<JobView> {
     let mut pause = Duration::from_millis(2);
     loop {
         let job = follow::patiently(|| client.job(id))?;
@@ -421,7 +427,7 @@ fn told_of_array(all: usize, failed: &[&JobSummary]) -> String {
 }
 
 /// How it ended, in a sentence.
-fn ending(job: &Job, look: &Look) -> String {
+fn ending(job: &JobView, look: &Look) -> String {
     let summary = &job.summary;
     let mut text = format!("Job {} {}", summary.id, summary.state.as_str().replace('_', " "));
     if let (Some(started), Some(ended)) = (summary.started, summary.ended) {

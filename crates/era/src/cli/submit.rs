@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use era_api::client::Client;
-use era_api::job::{Explanation, JobChecked, JobSpec, Submitted};
+use era_api::job::{ExplanationView, JobChecked, JobSpec, Submitted};
 use era_spec::secret::looks_like_one;
 use serde::{Deserialize, Serialize};
 
@@ -169,7 +169,7 @@ pub(crate) fn names_a_file(command: &[String], folder: &Path) -> bool {
 }
 
 /// Where a job for a queue stands, and the first one of an array; `None` where nobody says.
-pub(crate) fn standing(client: &Client, submitted: &Submitted) -> Option<Explanation> {
+pub(crate) fn standing(client: &Client, submitted: &Submitted) -> Option<ExplanationView> {
     match submitted.quote {
         Some(_) => None,
         None => client.explain(submitted.job).ok(),
@@ -177,7 +177,7 @@ pub(crate) fn standing(client: &Client, submitted: &Submitted) -> Option<Explana
 }
 
 /// How a job that waits for credits gets them.
-pub(crate) fn granting(told: &Explanation) -> String {
+pub(crate) fn granting(told: &ExplanationView) -> String {
     match told.why.as_deref() {
         Some("funds") => format!("hint: {GRANTING}\n"),
         _ => String::new(),
@@ -185,7 +185,11 @@ pub(crate) fn granting(told: &Explanation) -> String {
 }
 
 /// What became of a submission.
-pub(crate) fn render(submitted: &Submitted, standing: Option<&Explanation>, look: &Look) -> String {
+pub(crate) fn render(
+    submitted: &Submitted,
+    standing: Option<&ExplanationView>,
+    look: &Look,
+) -> String {
     let first = submitted.job;
     let mut text = match submitted.count {
         0 | 1 => format!("job {first}\n"),
@@ -212,7 +216,7 @@ pub(crate) fn render(submitted: &Submitted, standing: Option<&Explanation>, look
 #[cfg(test)]
 mod tests {
     use era_api::Credits;
-    use era_api::quote::Quote;
+    use era_api::quote::QuoteView;
 
     use super::*;
 
@@ -248,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_submission_is_told_with_its_slot_or_its_queue() {
-        let quote = Quote {
+        let quote = QuoteView {
             price: Credits(12_000_000),
             start: "2026-11-15T15:00:00Z".parse().unwrap(),
             finish: "2026-11-15T17:00:00Z".parse().unwrap(),
@@ -267,7 +271,7 @@ mod tests {
         let told = |count: u32, state: &str, why: Option<&str>| {
             let sentence = "It waits at position 1 of its queue: the wallet holds 0.00 credits.";
             let told = serde_json::json!({ "state": state, "why": why, "sentence": sentence });
-            let told: Explanation = serde_json::from_value(told).unwrap();
+            let told: ExplanationView = serde_json::from_value(told).unwrap();
             let submitted = Submitted { job: 8, count, quote: None, checkpoints_of: None };
             render(&submitted, Some(&told), &look::plain())
         };

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use era_api::client::{Client, ClientError};
-use era_api::job::{Explanation, JobFilter};
+use era_api::job::{ExplanationView, JobFilter};
 
 use super::follow;
 use super::look::{Look, note};
@@ -26,7 +26,7 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// Whoever watches was told this.
-    pub(crate) fn told(standing: Option<Explanation>) -> Waits {
+    pub(crate) fn told(standing: Option<ExplanationView>) -> Waits {
         let (told, waits) = match standing {
             Some(told) => (told.why.clone(), waits(&told)),
             None => (None, true),
@@ -102,6 +102,6 @@ impl Waits {
     }
 }
 
-fn waits(standing: &Explanation) -> bool {
+fn waits(standing: &ExplanationView) -> bool {
     standing.state == "waiting"
 }

@@ -1,6 +1,6 @@
 //! `era wallet`: credits, and where they went.
 
-use era_api::account::{BudgetOf, StatementFilter, StatementLine, Wallet};
+use era_api::account::{BudgetOf, StatementFilter, StatementLineView, Wallet};
 use serde::Serialize;
 
 use super::connection::Common;
@@ -39,7 +39,7 @@ pub(crate) struct WalletCommand {
 struct Whole {
     #[serde(flatten)]
     wallet: Wallet,
-    statement: Vec<StatementLine>,
+    statement: Vec<StatementLineView>,
 }
 
 impl WalletCommand {
@@ -67,7 +67,7 @@ impl WalletCommand {
     }
 }
 
-fn render(wallet: &Wallet, statement: &[StatementLine], look: &Look) -> String {
+fn render(wallet: &Wallet, statement: &[StatementLineView], look: &Look) -> String {
     let mut text = format!(
         "{} has {} credits, {} set aside, {} spent in this period\n",
         wallet.user,
@@ -131,7 +131,7 @@ mod tests {
                 left: Credits(7_500_000),
             }],
         };
-        let line = StatementLine {
+        let line = StatementLineView {
             seq: 4,
             at: "2026-11-15T08:00:00Z".parse().unwrap(),
             job: Some(7),
@@ -140,7 +140,7 @@ mod tests {
             balance: Credits(87_500_000),
             simulated: false,
         };
-        let other = StatementLine { job: Some(8), simulated: true, ..line.clone() };
+        let other = StatementLineView { job: Some(8), simulated: true, ..line.clone() };
         insta::assert_snapshot!(render(&wallet, &[line, other], &look::plain()));
     }
 }

@@ -1,7 +1,7 @@
 //! What is left of the day: the picture, a statement, and whether all was as it should be.
 
 use era_core::job::{Job, Outcome};
-use era_core::ledger::{Account, Reason};
+use era_core::ledger::{Account, PostingReason};
 use era_core::resources::Resource;
 use era_core::units::{Money, Time, UserId};
 use era_core::{check, outstanding};
@@ -89,17 +89,17 @@ fn statement(page: &mut Page, world: &World, user: UserId) {
     }
 }
 
-fn why(reason: Reason) -> &'static str {
+fn why(reason: PostingReason) -> &'static str {
     match reason {
-        Reason::Grant => "granted",
-        Reason::Withdraw => "withdrawn",
-        Reason::Charge => "a promise is paid",
-        Reason::Extension => "more time is paid",
-        Reason::QueueEscrow => "the most that it may use",
-        Reason::Earned => "used",
-        Reason::RefundUnused => "80 % of the unused time",
-        Reason::RefundBroken => "a broken promise, in full",
-        Reason::Returned => "what it did not use",
+        PostingReason::Grant => "granted",
+        PostingReason::Withdraw => "withdrawn",
+        PostingReason::Charge => "a promise is paid",
+        PostingReason::Extension => "more time is paid",
+        PostingReason::QueueEscrow => "the most that it may use",
+        PostingReason::Earned => "used",
+        PostingReason::RefundUnused => "80 % of the unused time",
+        PostingReason::RefundBroken => "a broken promise, in full",
+        PostingReason::Returned => "what it did not use",
     }
 }
 

@@ -7,7 +7,7 @@ use era_core::input::{NewJob, Terms};
 use era_core::job::{Overrun, QueueTerms};
 use era_core::offer::CounterOffers;
 use era_core::quote::{base_cost, menu, price_calendar};
-use era_core::reason::Reason;
+use era_core::reason::WaitReason;
 use era_core::resources::{Resource, Resources};
 use era_core::units::{JobId, Money, Span, UserId};
 use era_core::{Command, Reply, explain, quote};
@@ -233,7 +233,7 @@ impl Story {
         let text = format!("waits as number {position}{likely}:");
         self.page.entry(self.world.now, user_name(job.user), &job_name(&job), Mark::Asks, &text);
         self.page.more(&match reason {
-            Reason::Short { resource: Resource::Gpu, free, needed } => {
+            WaitReason::Short { resource: Resource::Gpu, free, needed } => {
                 format!("{} of the {} that it needs are free", free / 1000, gpus(needed))
             }
             other => other.to_string(),

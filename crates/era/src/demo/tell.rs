@@ -2,11 +2,11 @@
 
 use era_core::Event;
 use era_core::job::{Job, Outcome, Plan, StopReason};
-use era_core::ledger::Reason;
+use era_core::ledger::PostingReason;
 use era_core::units::{JobId, Money, Span, UserId};
 
 use super::text::{Mark, Page, about, clock, credits, stretch};
-use super::world::{News, World};
+use super::world::{StepNews, World};
 
 /// The users of the scenario, by number from 1.
 pub(super) const USERS: [&str; 3] = ["ada", "bob", "chen"];
@@ -36,7 +36,7 @@ pub(super) fn tell(page: &mut Page, world: &mut World) {
     }
 }
 
-fn entry(world: &World, news: &News, event: &Event) -> Option<(JobId, Mark, String)> {
+fn entry(world: &World, news: &StepNews, event: &Event) -> Option<(JobId, Mark, String)> {
     Some(match event {
         Event::Launched { job, part, attempt, plan } => {
             let parts = world.state().job(*job).map_or(1, |j| j.parts.len());
@@ -81,13 +81,13 @@ fn entry(world: &World, news: &News, event: &Event) -> Option<(JobId, Mark, Stri
     })
 }
 
-fn ended(world: &World, news: &News, job: JobId, outcome: &Outcome) -> (JobId, Mark, String) {
+fn ended(world: &World, news: &StepNews, job: JobId, outcome: &Outcome) -> (JobId, Mark, String) {
     let promised = is_promise(world, job);
-    let unused = posted(news, job, Reason::RefundUnused);
-    let earned = posted(news, job, Reason::Earned);
+    let unused = posted(news, job, PostingReason::RefundUnused);
+    let earned = posted(news, job, PostingReason::Earned);
     match outcome {
         Outcome::Broken { reason } => {
-            let refund = credits(posted(news, job, Reason::RefundBroken));
+            let refund = credits(posted(news, job, PostingReason::RefundBroken));
             (job, Mark::Bad, format!("broken: {reason}\n{refund} come back, all that was paid"))
         }
         Outcome::Succeeded if promised && unused > Money::ZERO => {
@@ -106,7 +106,7 @@ fn is_promise(world: &World, job: JobId) -> bool {
 }
 
 /// What was posted for a job, for this reason.
-fn posted(news: &News, job: JobId, reason: Reason) -> Money {
+fn posted(news: &StepNews, job: JobId, reason: PostingReason) -> Money {
     let amounts = news.events.iter().filter_map(|event| match event {
         Event::Posted { job: Some(j), posting } if *j == job && posting.reason == reason => {
             Some(posting.amount.0)

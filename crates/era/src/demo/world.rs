@@ -17,7 +17,7 @@ const PACE: Pace = Pace { launch: Span::from_s(2), stop: Span::from_s(5), ..Pace
 const SPARE: Span = Span::from_min(1);
 
 /// A line of the journal: an input and the events that it caused, both as they are stored.
-struct Line {
+struct JournalText {
     input: String,
     events: String,
 }
@@ -40,7 +40,7 @@ pub(super) struct Outage {
 }
 
 /// What a step had to tell.
-pub(super) struct News {
+pub(super) struct StepNews {
     pub(super) at: Time,
     pub(super) events: Vec<Event>,
     /// How much work those who went back to their queue had saved.
@@ -58,8 +58,8 @@ pub(super) struct Chronicle {
     pub(super) outages: Vec<Outage>,
     /// Promises that were given another start because hardware was lost.
     pub(super) replanned: BTreeSet<JobId>,
-    journal: Vec<Line>,
-    news: Vec<News>,
+    journal: Vec<JournalText>,
+    news: Vec<StepNews>,
     /// The first thing that was not as it must be.
     problem: Option<String>,
 }
@@ -100,7 +100,7 @@ impl Chronicle {
         check(state).map_err(|problem| anyhow!("after input {seq}: {problem}"))?;
         let (input_text, events) =
             (serde_json::to_string(input)?, serde_json::to_string(&output.events)?);
-        self.journal.push(Line { input: input_text, events });
+        self.journal.push(JournalText { input: input_text, events });
         match &input.command {
             Command::Exited { task, .. } => {
                 let over = self.running.remove(task);
@@ -135,7 +135,7 @@ impl Chronicle {
             _ => None,
         });
         let saved = saved.collect();
-        self.news.push(News { at: input.at, events: output.events.clone(), saved });
+        self.news.push(StepNews { at: input.at, events: output.events.clone(), saved });
         Ok(())
     }
 
@@ -230,7 +230,7 @@ impl World {
     }
 
     /// What happened since this was last asked.
-    pub(super) fn take_news(&mut self) -> Vec<News> {
+    pub(super) fn take_news(&mut self) -> Vec<StepNews> {
         std::mem::take(&mut self.world.scenario_mut().news)
     }
 

@@ -14,8 +14,8 @@ use era_spec::credits::BadCredits;
 use era_spec::plain;
 use era_spec::when::{self, BadTime};
 use era_spec::{
-    Array, Ask, BadReplicas, Credits, JobSpec, Overlay, Replicas, Resources, Span, Value,
-    ValueStep, Work, WorkInput, after,
+    ArraySpec, Ask, BadReplicas, Credits, JobSpec, Overlay, Replicas, ResourcesSpec, SpanSpec,
+    ValueSpec, ValueStepSpec, Work, WorkInput, after,
 };
 use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
@@ -181,24 +181,24 @@ fn draft(file: JobFile, path: &str, now: &Zoned) -> Result<Draft, JobError> {
         text.map(read).transpose()
     };
     let span = |text: Spanned<String>| {
-        Span::from_str(&text.value).map_err(|e| at(text.referenced, e.to_string()))
+        SpanSpec::from_str(&text.value).map_err(|e| at(text.referenced, e.to_string()))
     };
     let array = |text: Spanned<String>| {
-        Array::from_str(&text.value).map_err(|e| at(text.referenced, e.to_string()))
+        ArraySpec::from_str(&text.value).map_err(|e| at(text.referenced, e.to_string()))
     };
     let replicas = |text: Spanned<ReplicasText>| text.value.0.map_err(|e| at(text.referenced, e));
     let worth = |worth: Spanned<Worth>| match worth.value {
-        Worth::Flat(Ok(credits)) => Ok(Value::Flat(credits)),
+        Worth::Flat(Ok(credits)) => Ok(ValueSpec::Flat(credits)),
         Worth::Flat(Err(what)) => Err(at(worth.referenced, what)),
         Worth::Steps(steps) => {
             let steps: Result<Vec<_>, _> = steps
                 .into_iter()
                 .map(|step| match when::read_deadline(&step.by.value, now) {
-                    Ok(by) => Ok(ValueStep { by, worth: step.worth }),
+                    Ok(by) => Ok(ValueStepSpec { by, worth: step.worth }),
                     Err(error) => Err(at(step.by.referenced, error.to_string())),
                 })
                 .collect();
-            Ok(Value::Steps(steps?))
+            Ok(ValueSpec::Steps(steps?))
         }
     };
     let mut spec = file.spec;
@@ -258,7 +258,7 @@ impl Texts {
 }
 
 /// Amounts by resource, as they are written.
-struct Amounts(Resources);
+struct Amounts(ResourcesSpec);
 
 impl<'de> Deserialize<'de> for Amounts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Amounts, D::Error> {

@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use clap::{Args, FromArgMatches, ValueEnum};
 use era_spec::{
-    Array, Ask, Attributes, Constraints, Credits, JobSpec, Overrun, Replicas, Resources, Span,
-    Topology, Value, Work, after, when,
+    ArraySpec, Ask, AttributesSpec, ConstraintsSpec, Credits, JobSpec, OverrunSpec, Replicas,
+    ResourcesSpec, SpanSpec, TopologySpec, ValueSpec, Work, after, when,
 };
 use jiff::Zoned;
 
@@ -239,9 +239,9 @@ impl JobFlags {
         for text in &self.after {
             afters.extend(after::read(text).map_err(|e| wrong("--after", e))?);
         }
-        let array = self.array.as_deref().map(Array::from_str).transpose();
+        let array = self.array.as_deref().map(ArraySpec::from_str).transpose();
         let replicas = self.replicas.as_deref().map(Replicas::from_str).transpose();
-        let span = self.time.as_deref().map(Span::from_str).transpose();
+        let span = self.time.as_deref().map(SpanSpec::from_str).transpose();
         let code = match (&self.code, self.no_code) {
             (_, true) => Some(Code::None),
             (Some(folder), _) => Some(Code::Folder(folder.clone())),
@@ -268,13 +268,13 @@ impl JobFlags {
                 deadline: by.map_err(|e| wrong("--by", e))?,
                 constraints: self.place.constraints()?,
             },
-            value: self.value.map(Value::Flat),
+            value: self.value.map(ValueSpec::Flat),
             most: self.most,
             accept_price: self.accept_price,
             hold: None,
             overrun: self.overrun.map(|name| match name {
-                OverrunName::Extend => Overrun::Extend,
-                OverrunName::Stop => Overrun::Stop,
+                OverrunName::Extend => OverrunSpec::Extend,
+                OverrunName::Stop => OverrunSpec::Stop,
             }),
             queue: self.queue.clone(),
             preemptible: self.preemptible,
@@ -287,9 +287,9 @@ impl JobFlags {
         Ok(Draft { spec, code, script: None })
     }
 
-    fn resources(&self) -> Result<Resources, JobError> {
+    fn resources(&self) -> Result<ResourcesSpec, JobError> {
         let devices = pairs("--device", &self.device)?;
-        let mut resources: Resources =
+        let mut resources: ResourcesSpec =
             devices.into_iter().map(|(name, count)| (name, count.into())).collect();
         let named = [
             ("gpu", &self.gpu),
@@ -315,33 +315,33 @@ impl JobFlags {
 }
 
 impl PlaceFlags {
-    fn constraints(&self) -> Result<Option<Constraints>, JobError> {
-        let said = Constraints {
+    fn constraints(&self) -> Result<Option<ConstraintsSpec>, JobError> {
+        let said = ConstraintsSpec {
             pool: self.pool.clone(),
             domain: self.domain.clone(),
             labels: pairs("--label", &self.label)?,
             same: self.same.map(|name| match name {
-                TopologyName::Node => Topology::Node,
-                TopologyName::Rack => Topology::Rack,
-                TopologyName::Domain => Topology::Domain,
+                TopologyName::Node => TopologySpec::Node,
+                TopologyName::Rack => TopologySpec::Rack,
+                TopologyName::Domain => TopologySpec::Domain,
             }),
             per_node_max: self.per_node_max,
             spread: self.spread,
         };
-        Ok((said != Constraints::default()).then_some(said))
+        Ok((said != ConstraintsSpec::default()).then_some(said))
     }
 }
 
 impl FactFlags {
-    fn attributes(&self) -> Option<Attributes> {
-        let said = Attributes {
+    fn attributes(&self) -> Option<AttributesSpec> {
+        let said = AttributesSpec {
             field: self.field.clone(),
             framework: self.framework.clone(),
             network: self.network.clone(),
             parameters_k: self.parameters_k,
             data_mib: self.data_mib,
         };
-        (said != Attributes::default()).then_some(said)
+        (said != AttributesSpec::default()).then_some(said)
     }
 }
 

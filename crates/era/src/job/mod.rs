@@ -11,7 +11,7 @@ pub(crate) mod past;
 pub(crate) mod script;
 
 pub(crate) use draft::{Code, Draft, Script};
-pub(crate) use era_spec::Span;
+pub(crate) use era_spec::SpanSpec;
 pub(crate) use flags::JobFlags;
 
 /// What is wrong with a job as it was written.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use era_spec::{
-    Array, Ask, Constraints, JobSpec, Replicas, Resources, Span, Topology, Work, after, when,
+    ArraySpec, Ask, ConstraintsSpec, JobSpec, Replicas, ResourcesSpec, SpanSpec, TopologySpec,
+    Work, after, when,
 };
 use jiff::Zoned;
 
@@ -273,12 +274,12 @@ impl Reading<'_> {
             queue: self.text("partition"),
             work: Work { env: self.exported(), ..Work::default() },
             ask: Ask {
-                duration_s: self.read("time", str::parse::<Span>)?.map(|span| span.seconds),
+                duration_s: self.read("time", str::parse::<SpanSpec>)?.map(|span| span.seconds),
                 earliest: self.read("begin", time)?,
                 deadline: self.read("deadline", time)?,
                 ..Ask::default()
             },
-            array: self.read("array", str::parse::<Array>)?,
+            array: self.read("array", str::parse::<ArraySpec>)?,
             after: self.read("dependency", after::read)?.unwrap_or_default(),
             preemptible: self.take("requeue").is_some(),
             ..JobSpec::default()
@@ -337,8 +338,12 @@ impl Reading<'_> {
         if replicas > 1 {
             ask.replicas = Some(Replicas::Fixed(replicas));
             ask.constraints = Some(match per_node == replicas {
-                true => Constraints { same: Some(Topology::Node), ..Constraints::default() },
-                false => Constraints { per_node_max: Some(per_node), ..Constraints::default() },
+                true => {
+                    ConstraintsSpec { same: Some(TopologySpec::Node), ..ConstraintsSpec::default() }
+                }
+                false => {
+                    ConstraintsSpec { per_node_max: Some(per_node), ..ConstraintsSpec::default() }
+                }
             });
         }
         self.gpus(ask, per_node)?;
@@ -355,7 +360,7 @@ impl Reading<'_> {
 
     fn memory(
         &mut self,
-        resources: &mut Resources,
+        resources: &mut ResourcesSpec,
         per_node: u32,
         cores: u32,
         gpus: u32,
@@ -548,7 +553,7 @@ mod tests {
     fn tasks_without_nodes_stay_together() {
         let (draft, _) = read_text("#!/bin/sh\n#SBATCH -n4\n#SBATCH --mem-per-cpu=500\n").unwrap();
         assert_eq!(draft.spec.ask.replicas, Some(Replicas::Fixed(4)));
-        assert_eq!(draft.spec.ask.constraints.as_ref().unwrap().same, Some(Topology::Node));
+        assert_eq!(draft.spec.ask.constraints.as_ref().unwrap().same, Some(TopologySpec::Node));
         assert_eq!(amount(&draft, "memory"), "500Mi");
     }
 

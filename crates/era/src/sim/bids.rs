@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use era_core::units::{Span, Time};
 use era_sim::BadInput;
-use era_sim::market::Contest;
+use era_sim::market::MarketExperiment;
 use era_sim::market::experiment;
-use era_sim::market::stream::{Asked, Assume, NeverFits, Site, of_trace};
+use era_sim::market::stream::{Assume, MarketCluster, NeverFits, TraceBid, of_trace};
 use era_sim::trace::{self, Trace};
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ pub(super) struct Bids {
 /// A contest, and what to call it. Contests of the same name are repetitions.
 pub(super) struct Named {
     pub(super) name: &'static str,
-    pub(super) contest: Contest,
+    pub(super) contest: MarketExperiment,
 }
 
 impl Bids {
@@ -84,9 +84,9 @@ impl Bids {
         })
     }
 
-    fn contest(&self) -> anyhow::Result<Contest> {
-        let gpus = Site::Gpus { total: self.gpus, per_node: self.gpus_per_node };
-        let site = self.units.map_or(gpus, Site::Units);
+    fn contest(&self) -> anyhow::Result<MarketExperiment> {
+        let gpus = MarketCluster::Gpus { total: self.gpus, per_node: self.gpus_per_node };
+        let site = self.units.map_or(gpus, MarketCluster::Units);
         site.check()?;
         if !(1.0..=1000.0).contains(&self.slack) {
             return Err(BadInput::new("give 1 to 1000").field("--slack").into());
@@ -137,7 +137,7 @@ fn word(value: &Value) -> &str {
 }
 
 /// The whole days that bids take.
-fn after(bids: &[Asked]) -> Span {
+fn after(bids: &[TraceBid]) -> Span {
     let last = bids.last().map_or(Time(0), |asked| asked.submitted);
     (last + Span(1)).ceil_to(Span::from_days(1)).since(Time(0))
 }

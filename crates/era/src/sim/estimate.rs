@@ -8,11 +8,11 @@ use std::time::Instant;
 use anyhow::Context;
 use era_core::Command;
 use era_sim::BadInput;
-use era_sim::accuracy::{Accuracy, Report, judge};
+use era_sim::accuracy::{Accuracy, AccuracyReport, judge};
 use era_sim::journal::Reader;
 use era_sim::replay::NotReplayed;
 use era_sim::trace::{Trace, TraceJob, read};
-use era_sim::training::{Recorded, Uses, learn, read_uses};
+use era_sim::training::{Recorded, UseByJob, learn, read_uses};
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -75,7 +75,7 @@ impl Estimate {
     }
 
     fn of_journal(&self, path: &Path) -> anyhow::Result<Option<Learned>> {
-        let uses = self.used.as_deref().map_or(Ok(Uses::new()), read_uses)?;
+        let uses = self.used.as_deref().map_or(Ok(UseByJob::new()), read_uses)?;
         // How many inputs it has is known when they are through.
         let bar = crate::progress::told(ProgressBar::new_spinner());
         let found = learn(Reader::open(path)?, &uses, &|inputs| bar.set_position(inputs));
@@ -104,18 +104,18 @@ struct Learned {
     /// Those of them whose use was measured.
     with_use: usize,
     /// How predictions went, if any job came after the first could be made.
-    report: Option<Report>,
+    report: Option<AccuracyReport>,
 }
 
 impl Learned {
-    fn of_trace((trace, report): (Trace, Report)) -> Learned {
+    fn of_trace((trace, report): (Trace, AccuracyReport)) -> Learned {
         let measured = |job: &&TraceJob| job.shares_used().iter().any(Option::is_some);
         let with_use = trace.jobs.iter().filter(measured).count();
         Learned { jobs: trace.jobs.len(), with_use, report: Some(report) }
     }
 }
 
-fn of_trace(path: &Path) -> Result<Option<(Trace, Report)>, BadInput> {
+fn of_trace(path: &Path) -> Result<Option<(Trace, AccuracyReport)>, BadInput> {
     let trace = read(path, None)?;
     let bar = bar(trace.jobs.len() as u64);
     let report = judge(&trace, &|ended| {
@@ -127,7 +127,7 @@ fn of_trace(path: &Path) -> Result<Option<(Trace, Report)>, BadInput> {
     Ok(report?.map(|report| (trace, report)))
 }
 
-fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
+fn print(out: &mut impl Write, report: &AccuracyReport) -> io::Result<()> {
     let share = 100.0 * report.between_low_and_high;
     writeln!(out, "jobs        {}, of which {} judged", report.jobs, report.judged)?;
     writeln!(out, "            median error  mean error  within a factor of 2")?;

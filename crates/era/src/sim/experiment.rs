@@ -11,8 +11,10 @@ use era_core::settings::Backfill;
 use era_sim::BadInput;
 use era_sim::faults::{Faults, span_s};
 use era_sim::report::{count_words, span_words};
-use era_sim::run::{Like, Machines, Options, Ratios, Setup, policy_named, read_cluster};
-use era_sim::trace::{self, Format, Trace};
+use era_sim::run::{
+    Like, Machines, Options, Setup, UtilisationWeights, policy_named, read_cluster,
+};
+use era_sim::trace::{self, Trace, TraceFormat};
 use serde_json::{Value, json};
 
 use crate::names::{BackfillName, EstimatesName};
@@ -23,8 +25,8 @@ pub(super) struct Experiment {
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
     /// Its format: era, swf, philly, helios, alibaba or chronus [default: recognised]
-    #[arg(long, value_name = "FORMAT", value_parser = Format::from_str)]
-    format: Option<Format>,
+    #[arg(long, value_name = "FORMAT", value_parser = TraceFormat::from_str)]
+    format: Option<TraceFormat>,
     /// The cluster as a table: name,gpus,cpus,mem_gb,model or sn,cpu_milli,memory_mib,gpu,model or
     /// vc,node num (of 8 GPUs)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["gpus", "gpus_per_node"])]
@@ -134,7 +136,7 @@ impl Experiment {
         });
         let cluster = self.cluster(&trace, ratios)?;
         let machines = match placement {
-            Placement::Pool if ratios != Ratios::default() => {
+            Placement::Pool if ratios != UtilisationWeights::default() => {
                 let problem = "a pool has GPUs alone: leave it at gpu=1";
                 return Err(BadInput::new(problem).field("--ratios"));
             }
@@ -187,7 +189,7 @@ impl Experiment {
         })
     }
 
-    fn cluster(&self, trace: &Trace, ratios: Ratios) -> Result<Cluster, BadInput> {
+    fn cluster(&self, trace: &Trace, ratios: UtilisationWeights) -> Result<Cluster, BadInput> {
         let unweighed = ratios.cpu == 0.0 && ratios.memory == 0.0;
         let needs = |problem: &str| Err(BadInput::new(problem).field("--ratios"));
         if let Some(path) = &self.cluster {
@@ -273,7 +275,7 @@ impl Prepared {
 
     /// What was run, for programs.
     pub(super) fn about(&self) -> Value {
-        let Ratios { cpu, gpu, memory } = self.setup.ratios;
+        let UtilisationWeights { cpu, gpu, memory } = self.setup.ratios;
         json!({
             "trace": self.trace_name,
             "trace_jobs": self.trace.jobs.len(),
@@ -315,7 +317,7 @@ impl Prepared {
     }
 
     /// Refuses to speak of a run in which nothing could run.
-    pub(super) fn refuse_empty(&self, run: &era_sim::run::Run) -> Result<(), BadInput> {
+    pub(super) fn refuse_empty(&self, run: &era_sim::run::TraceRun) -> Result<(), BadInput> {
         match run.never_fit.first() {
             Some((index, why)) if run.never_fit.len() == self.trace.jobs.len() => {
                 let job = &self.trace.jobs[*index];
@@ -335,9 +337,9 @@ impl Prepared {
 }
 
 /// Reads `cpu=0.2,gpu=0.7,memory=0.1`; what is not named weighs nothing.
-fn ratios(text: &str) -> Result<Ratios, BadInput> {
+fn ratios(text: &str) -> Result<UtilisationWeights, BadInput> {
     let bad = |problem: String| BadInput::new(problem).field("--ratios");
-    let mut ratios = Ratios { cpu: 0.0, gpu: 0.0, memory: 0.0 };
+    let mut ratios = UtilisationWeights { cpu: 0.0, gpu: 0.0, memory: 0.0 };
     for pair in text.split(',') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let ratio: Option<f64> = value.trim().parse().ok().filter(|r| (0.0..=1.0).contains(r));
@@ -367,7 +369,7 @@ mod tests {
     #[test]
     fn ratios_sum_to_one() {
         let parsed = ratios("cpu=0.2,gpu=0.7,memory=0.1").expect("ratios");
-        assert_eq!(parsed, Ratios { cpu: 0.2, gpu: 0.7, memory: 0.1 });
+        assert_eq!(parsed, UtilisationWeights { cpu: 0.2, gpu: 0.7, memory: 0.1 });
         for wrong in ["gpu=0.5", "gpu=2", "gpu", "disk=1", "", "gpu=nan"] {
             assert!(ratios(wrong).is_err(), "{wrong}");
         }

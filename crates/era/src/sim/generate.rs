@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 use era_sim::BadInput;
-use era_sim::trace::{Names, TraceJob, write, write_with_use};
-use era_sim::workload::usage::Uses;
+use era_sim::trace::{NameTable, TraceJob, write, write_with_use};
+use era_sim::workload::usage::UsageModel;
 use era_sim::workload::{PhillySpec, paper, philly, philly_names};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -68,7 +68,7 @@ impl Generate {
                     gpus: self.gpus(),
                     load_milli: self.load.unwrap_or(900),
                 })?;
-                let uses = self.with_use.then(|| Uses::new(self.seed));
+                let uses = self.with_use.then(|| UsageModel::new(self.seed));
                 let jobs = jobs.map(|job| uses.map_or(job.clone(), |uses| uses.of(job)));
                 self.put(jobs, &users, &groups)
             }
@@ -99,8 +99,8 @@ impl Generate {
     fn put(
         &self,
         jobs: impl ExactSizeIterator<Item = TraceJob>,
-        users: &Names,
-        groups: &Names,
+        users: &NameTable,
+        groups: &NameTable,
     ) -> anyhow::Result<()> {
         let mut tally = Tally::default();
         let bar = bar(jobs.len() as u64);
@@ -128,8 +128,8 @@ impl Generate {
         &self,
         out: &mut (impl Write + ?Sized),
         jobs: impl Iterator<Item = TraceJob>,
-        users: &Names,
-        groups: &Names,
+        users: &NameTable,
+        groups: &NameTable,
     ) -> io::Result<()> {
         match self.with_use {
             true => write_with_use(out, jobs, users, groups),

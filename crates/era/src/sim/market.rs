@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::units::{Milli, Name, Span};
 use era_sim::BadInput;
-use era_sim::market::{Learner, Lessons, Outcome, Plan, TrueAt};
+use era_sim::market::{ForecastLearner, LearningSchedule, MarketOutcome, MarketSetup, TrueAt};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -106,13 +106,13 @@ impl Market {
         Ok(())
     }
 
-    fn plan(&self, horizon: Span, mechanism: &MechanismChoice) -> Plan {
+    fn plan(&self, horizon: Span, mechanism: &MechanismChoice) -> MarketSetup {
         let learner = match (mechanism, self.learner) {
-            (MechanismChoice::BasicEcon, LearnerName::Spread) => Learner::Spread,
-            (MechanismChoice::BasicEcon, LearnerName::Placed) => Learner::Placed,
-            (MechanismChoice::BasicEcon, LearnerName::Relaxation) => Learner::Relaxation,
+            (MechanismChoice::BasicEcon, LearnerName::Spread) => ForecastLearner::Spread,
+            (MechanismChoice::BasicEcon, LearnerName::Placed) => ForecastLearner::Placed,
+            (MechanismChoice::BasicEcon, LearnerName::Relaxation) => ForecastLearner::Relaxation,
             // The others do not look at a forecast.
-            _ => Learner::Nothing,
+            _ => ForecastLearner::Nothing,
         };
         let long = horizon > Span::from_days(2);
         let slot = self.learn_slot.unwrap_or(Span::from_min(if long { 30 } else { 1 }));
@@ -123,10 +123,10 @@ impl Market {
         };
         let (every, cycle) = (self.every, self.cycle);
         let grows = !self.frozen;
-        let lessons = Lessons { learner, every, true_at, slot, cycle, memory, grows };
+        let lessons = LearningSchedule { learner, every, true_at, slot, cycle, memory, grows };
         let (floor, ceiling) = (Milli(0), era_core::market::DENSITY_MAX);
         let rules = MarketRules { mechanism: mechanism.clone(), floor, ceiling };
-        Plan { rules, lessons, fill: self.fill }
+        MarketSetup { rules, lessons, fill: self.fill }
     }
 }
 
@@ -158,8 +158,8 @@ fn mechanism(spec: &str) -> Result<MechanismChoice, BadInput> {
 }
 
 /// The mean of all runs.
-fn line(name: &str, outcomes: &[Outcome]) -> Value {
-    let mean = |of: fn(&Outcome) -> f64| {
+fn line(name: &str, outcomes: &[MarketOutcome]) -> Value {
+    let mean = |of: fn(&MarketOutcome) -> f64| {
         outcomes.iter().map(of).sum::<f64>() / outcomes.len().max(1) as f64
     };
     json!({

@@ -8,7 +8,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use era_core::placement::Scorer;
 use era_sim::place::{
-    DEMANDS, Experiment, Learned, Outcome, Policy, Summary, read_nodes, read_pods, run_seeds,
+    DEMANDS, Learned, PlacementExperiment, PlacementOutcome, PlacementPolicy, Summary, read_nodes,
+    read_pods, run_seeds,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
@@ -23,7 +24,7 @@ pub(crate) struct Place {
     #[arg(long, value_name = "FILE")]
     pods: PathBuf,
     /// The rule that chooses a node
-    #[arg(long, default_value = "fgd", value_parser = PossibleValuesParser::new(Policy::ALL.map(|(name, _)| name)))]
+    #[arg(long, default_value = "fgd", value_parser = PossibleValuesParser::new(PlacementPolicy::ALL.map(|(name, _)| name)))]
     policy: String,
     /// What fgd and least-stranded know of typical work: the whole list beforehand, or only what
     /// has arrived so far [default: list for fgd, as published; arrivals for least-stranded]
@@ -60,7 +61,7 @@ impl Place {
         )?);
         let outcomes = run_seeds(&experiment, &seeds, &|| bar.inc(1))?;
         bar.finish_and_clear();
-        let report = Report::of(&outcomes);
+        let report = PlaceReport::of(&outcomes);
         let text = if self.json {
             self.object(&experiment, &report, start.elapsed().as_secs_f64()).to_string()
         } else {
@@ -73,21 +74,21 @@ impl Place {
         Ok(())
     }
 
-    fn experiment(&self) -> Result<Experiment> {
+    fn experiment(&self) -> Result<PlacementExperiment> {
         let unknown = || era_sim::BadInput::new("no such policy").field("policy");
-        let policy = Policy::named(&self.policy).ok_or_else(unknown)?;
+        let policy = PlacementPolicy::named(&self.policy).ok_or_else(unknown)?;
         let learned = match (self.typical, policy) {
             (Some(Source::List), _) => Learned::FromList,
-            (Some(Source::Arrivals), _) | (None, Policy::Core(Scorer::LeastStranded)) => {
+            (Some(Source::Arrivals), _) | (None, PlacementPolicy::Core(Scorer::LeastStranded)) => {
                 Learned::FromArrivals
             }
             (None, _) => Learned::FromList,
         };
         let (nodes, pods) = (read_nodes(&self.nodes)?, read_pods(&self.pods)?);
-        Ok(Experiment { nodes, pods, policy, learned })
+        Ok(PlacementExperiment { nodes, pods, policy, learned })
     }
 
-    fn object(&self, experiment: &Experiment, report: &Report, wall_s: f64) -> Value {
+    fn object(&self, experiment: &PlacementExperiment, report: &PlaceReport, wall_s: f64) -> Value {
         let mut object = Map::new();
         let mut put = |key: String, value: Value| object.insert(key, value);
         put("policy".into(), json!(self.policy));
@@ -109,7 +110,7 @@ impl Place {
         Value::Object(object)
     }
 
-    fn table(&self, experiment: &Experiment, report: &Report, wall_s: f64) -> String {
+    fn table(&self, experiment: &PlacementExperiment, report: &PlaceReport, wall_s: f64) -> String {
         let mut text = format!(
             "{} on {} nodes, {} pods to draw from, {} seeds from {}\n\n",
             self.policy,
@@ -133,8 +134,10 @@ impl Place {
 }
 
 /// What is known of typical work, where the rule asks.
-fn source(experiment: &Experiment) -> Option<&'static str> {
-    let Policy::Core(Scorer::Fgd | Scorer::LeastStranded) = experiment.policy else { return None };
+fn source(experiment: &PlacementExperiment) -> Option<&'static str> {
+    let PlacementPolicy::Core(Scorer::Fgd | Scorer::LeastStranded) = experiment.policy else {
+        return None;
+    };
     Some(match experiment.learned {
         Learned::FromList => "list",
         Learned::FromArrivals => "arrivals",
@@ -142,19 +145,19 @@ fn source(experiment: &Experiment) -> Option<&'static str> {
 }
 
 /// Means over the seeds.
-struct Report {
+struct PlaceReport {
     allocated: [Summary; DEMANDS.len()],
     arrivals: f64,
     dropped: f64,
     decision_us: f64,
 }
 
-impl Report {
-    fn of(outcomes: &[Outcome]) -> Report {
-        let summary = |figure: &dyn Fn(&Outcome) -> f64| {
+impl PlaceReport {
+    fn of(outcomes: &[PlacementOutcome]) -> PlaceReport {
+        let summary = |figure: &dyn Fn(&PlacementOutcome) -> f64| {
             Summary::of(&outcomes.iter().map(figure).collect::<Vec<f64>>())
         };
-        Report {
+        PlaceReport {
             allocated: std::array::from_fn(|index| summary(&|o| o.allocated[index])),
             arrivals: summary(&|o| o.arrivals as f64).mean,
             dropped: summary(&|o| o.dropped as f64).mean,

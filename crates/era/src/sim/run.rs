@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use anyhow::Context;
 use era_sim::BadInput;
-use era_sim::measure::{Measures, Parties, measure};
+use era_sim::measure::{Parties, RunFigures, measure};
 use era_sim::report::{count_words, percent_words, span_words, write_starts};
-use era_sim::run::{Run as Ran, Setup, run_with};
+use era_sim::run::{Setup, TraceRun, run_with};
 use serde_json::{Value, json};
 
 use super::experiment::{Experiment, Prepared};
@@ -93,7 +93,7 @@ impl About<'_> {
         self.prepared.jobs() as f64 / self.wall_s.max(1e-9)
     }
 
-    fn json(&self, measures: &Measures, ran: &Ran, starts: Option<&Path>) -> Value {
+    fn json(&self, measures: &RunFigures, ran: &TraceRun, starts: Option<&Path>) -> Value {
         let never =
             ran.never_fit.iter().take(NAMED_IN_JSON).map(
                 |(index, why)| json!({ "job": self.prepared.trace.jobs[*index].id, "why": why }),
@@ -119,8 +119,8 @@ impl About<'_> {
     fn table(
         &self,
         out: &mut dyn Write,
-        measures: &Measures,
-        ran: &Ran,
+        measures: &RunFigures,
+        ran: &TraceRun,
         starts: Option<&Path>,
     ) -> io::Result<()> {
         let mut row = |name: &str, value: String| writeln!(out, "{name:<14}{value}");
@@ -171,7 +171,7 @@ impl About<'_> {
     }
 
     /// How many jobs fit nowhere, and a few of them.
-    fn never_fit(&self, ran: &Ran) -> Option<String> {
+    fn never_fit(&self, ran: &TraceRun) -> Option<String> {
         let some = ran.never_fit.iter().take(NAMED_IN_TABLE);
         let some: Vec<String> = some
             .map(|(index, why)| format!("{} ({why})", self.prepared.trace.jobs[*index].id))

@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use era_app::image_engine::ImageEngine;
-use era_cloud::docker::Address;
-use era_server::boot::app::{Role, Settings, start};
+use era_cloud::docker::EngineAddress;
+use era_server::boot::app::{AppOptions, AppRole, start};
 
-use super::options::{Doors, Encryption, Kept, Retaining, Search, Webhooks, program, run};
+use super::options::{
+    ListenOptions, RetentionOptions, StorageOptions, TlsOptions, TuningOptions, WebhookOptions,
+    program, run,
+};
 use super::{local, told_to_stop};
 use crate::logging::Logging;
 
@@ -17,19 +20,19 @@ use crate::logging::Logging;
 #[derive(Args)]
 pub(crate) struct Application {
     #[command(flatten)]
-    kept: Kept,
+    kept: StorageOptions,
     #[command(flatten)]
-    doors: Doors,
+    doors: ListenOptions,
     #[command(flatten)]
-    encryption: Encryption,
+    encryption: TlsOptions,
     #[command(flatten)]
-    webhooks: Webhooks,
+    webhooks: WebhookOptions,
     /// Build and push images through this engine: `docker://` with a socket or HOST:PORT, and
     /// `?registry=`, `registry-auth=` and `tls=` behind it
     #[arg(long, value_name = "URL", env = "ERA_IMAGES", hide_env_values = true)]
     images: Option<String>,
     #[command(flatten)]
-    search: Search,
+    search: TuningOptions,
     #[command(flatten)]
     logging: Logging,
 }
@@ -38,27 +41,27 @@ pub(crate) struct Application {
 #[derive(Args)]
 pub(crate) struct FileService {
     #[command(flatten)]
-    kept: Kept,
+    kept: StorageOptions,
     /// Where HTTP listens
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7636")]
     listen: SocketAddr,
     #[command(flatten)]
-    encryption: Encryption,
+    encryption: TlsOptions,
     #[command(flatten)]
-    retaining: Retaining,
+    retaining: RetentionOptions,
     #[command(flatten)]
     logging: Logging,
 }
 
 impl Application {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let role = Role::Requests { tcp: self.doors.tcp, tuning: self.search.tuning() };
+        let role = AppRole::Requests { tcp: self.doors.tcp, tuning: self.search.tuning() };
         let folder = self.kept.folder()?;
         let images = match &self.images {
-            Some(url) => ImageEngine::at(Address::parse(url)?, folder.clone()),
+            Some(url) => ImageEngine::at(EngineAddress::parse(url)?, folder.clone()),
             None => ImageEngine::default(),
         };
-        let settings = Settings {
+        let settings = AppOptions {
             role,
             database: self.kept.place(&folder),
             folder,
@@ -77,14 +80,14 @@ impl Application {
 impl FileService {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let folder = self.kept.folder()?;
-        let settings = Settings {
-            role: Role::Files { retention: self.retaining.retention() },
+        let settings = AppOptions {
+            role: AppRole::Files { retention: self.retaining.retention() },
             database: self.kept.place(&folder),
             folder,
             replica: None,
             listen: self.listen,
             serving: self.encryption.serving(),
-            reach: era_app::reach::Reach::Public,
+            reach: era_app::reach::EgressPolicy::Public,
             laboratory: None,
             program: program()?,
             images: ImageEngine::default(),
@@ -94,8 +97,8 @@ impl FileService {
 }
 
 async fn serve(
-    settings: Settings,
-    encryption: Encryption,
+    settings: AppOptions,
+    encryption: TlsOptions,
     greeting: &str,
     introduces: bool,
 ) -> anyhow::Result<()> {

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use clap::Args;
-use era_server::boot::cloud::{Settings, start};
+use era_server::boot::cloud::{CloudOptions, start};
 
-use super::options::{Encryption, Kept, Tasks, run};
+use super::options::{StorageOptions, TaskOptions, TlsOptions, run};
 use super::told_to_stop;
 use crate::logging::Logging;
 
@@ -14,9 +14,9 @@ use crate::logging::Logging;
 #[derive(Args)]
 pub(crate) struct Cloud {
     #[command(flatten)]
-    kept: Kept,
+    kept: StorageOptions,
     #[command(flatten)]
-    tasks: Tasks,
+    tasks: TaskOptions,
     /// Where it says how it stands: /healthz, /readyz
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7635")]
     listen: SocketAddr,
@@ -24,7 +24,7 @@ pub(crate) struct Cloud {
     #[arg(long, value_name = "ID")]
     abandon: Option<String>,
     #[command(flatten)]
-    encryption: Encryption,
+    encryption: TlsOptions,
     #[command(flatten)]
     logging: Logging,
 }
@@ -45,7 +45,7 @@ impl Cloud {
         let simulated = self.tasks.simulated()?;
         let folder = self.kept.folder()?;
         let engines = self.tasks.engines(&folder, simulated)?;
-        let settings = Settings {
+        let settings = CloudOptions {
             database: self.kept.place(&folder),
             folder,
             listen: self.listen,

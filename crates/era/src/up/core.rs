@@ -4,11 +4,11 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use clap::Args;
-use era_app::driver::Rules;
-use era_cloud::celery::names::Address;
-use era_server::boot::core::{Scheduler, Settings};
+use era_app::driver::SegmentRules;
+use era_cloud::celery::names::RedisAddress;
+use era_server::boot::core::{CoreOptions, Scheduler};
 
-use super::options::{Encryption, Kept, Webhooks, lesson_span, program, run};
+use super::options::{StorageOptions, TlsOptions, WebhookOptions, lesson_span, program, run};
 use super::told_to_stop;
 use crate::logging::Logging;
 
@@ -16,7 +16,7 @@ use crate::logging::Logging;
 #[derive(Args)]
 pub(crate) struct Core {
     #[command(flatten)]
-    kept: Kept,
+    kept: StorageOptions,
     /// Where it says how it stands: /healthz, /readyz, /metrics
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7634")]
     listen: SocketAddr,
@@ -27,9 +27,9 @@ pub(crate) struct Core {
     #[arg(long, value_name = "HOST:PORT")]
     advertise: Option<String>,
     #[command(flatten)]
-    encryption: Encryption,
+    encryption: TlsOptions,
     #[command(flatten)]
-    webhooks: Webhooks,
+    webhooks: WebhookOptions,
     /// Redis to share settings and accepted jobs through: redis://HOST:PORT/DATABASE
     #[arg(long, value_name = "URL", env = "ERA_REDIS", hide_env_values = true)]
     redis: Option<String>,
@@ -47,16 +47,16 @@ impl Core {
 
     async fn serve(self) -> anyhow::Result<()> {
         let folder = self.kept.folder()?;
-        let settings = Settings {
+        let settings = CoreOptions {
             database: self.kept.place(&folder),
             folder,
             listen: self.listen,
             serving: self.encryption.serving(),
             inbox: self.inbox,
             advertise: self.advertise,
-            rules: Rules::default(),
+            rules: SegmentRules::default(),
             reach: self.webhooks.reach(),
-            redis: self.redis.as_deref().map(Address::read).transpose()?,
+            redis: self.redis.as_deref().map(RedisAddress::read).transpose()?,
             program: program()?,
             learn_every: self.learn_every,
         };

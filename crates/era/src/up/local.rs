@@ -8,7 +8,7 @@ use anyhow::Context;
 use era_api::account::{Role, Scope};
 use era_app::Services;
 use era_app::auth::sessions::{NewSession, OWN_MACHINE, scopes_of};
-use era_app::auth::token::Live;
+use era_app::auth::token::LiveToken;
 use era_app::auth::{Auth, now_ms};
 use era_core::units::UserId;
 
@@ -49,7 +49,7 @@ pub(super) async fn introduce(app: &Services, data: &Path, url: &str) -> anyhow:
     };
     let before = now_ms() - SETTLING_MS;
     let is_old =
-        |live: &Live| live.label == OWN_MACHINE && live.id != good && live.created < before;
+        |live: &LiveToken| live.label == OWN_MACHINE && live.id != good && live.created < before;
     for old in auth.tokens_of(account.id).iter().filter(|live| is_old(live)) {
         auth.end(old).await?;
     }
@@ -62,13 +62,13 @@ async fn kept(
     account: UserId,
     scopes: &[Scope],
     file: &Path,
-) -> anyhow::Result<Option<Arc<Live>>> {
+) -> anyhow::Result<Option<Arc<LiveToken>>> {
     let Ok(secret) = std::fs::read_to_string(file) else { return Ok(None) };
     let found = auth.session_looked_up(secret.trim()).await?;
-    let lasts = |live: &Live| live.expires - now_ms() > VALID_MS / 2;
+    let lasts = |live: &LiveToken| live.expires - now_ms() > VALID_MS / 2;
     // A newer version may know more scopes than the one that made it.
-    let suffices = |live: &Live| scopes.iter().all(|scope| live.scopes.contains(scope));
-    let is_ours = |live: &Live| live.user == account && live.label == OWN_MACHINE;
-    let is_good = |live: &Arc<Live>| is_ours(live) && suffices(live) && lasts(live);
+    let suffices = |live: &LiveToken| scopes.iter().all(|scope| live.scopes.contains(scope));
+    let is_ours = |live: &LiveToken| live.user == account && live.label == OWN_MACHINE;
+    let is_good = |live: &Arc<LiveToken>| is_ours(live) && suffices(live) && lasts(live);
     Ok(found.map(|(_, live)| live).filter(is_good))
 }

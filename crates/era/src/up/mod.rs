@@ -14,13 +14,14 @@ use std::sync::Arc;
 
 use clap::Args;
 use era_app::auth::first_start::FirstAccount;
-use era_app::driver::Rules;
-use era_cloud::celery::names::Address;
-use era_server::boot::{self, Running, Settings};
+use era_app::driver::SegmentRules;
+use era_cloud::celery::names::RedisAddress;
+use era_server::boot::{self, Running, ServerOptions};
 use era_store::StoreError;
 
 use self::options::{
-    Doors, Encryption, Kept, Retaining, Search, Tasks, Webhooks, lesson_span, program,
+    ListenOptions, RetentionOptions, StorageOptions, TaskOptions, TlsOptions, TuningOptions,
+    WebhookOptions, lesson_span, program,
 };
 
 use crate::logging::Logging;
@@ -29,25 +30,25 @@ use crate::logging::Logging;
 #[derive(Args)]
 pub(crate) struct Up {
     #[command(flatten)]
-    kept: Kept,
+    kept: StorageOptions,
     #[command(flatten)]
-    doors: Doors,
+    doors: ListenOptions,
     #[command(flatten)]
-    tasks: Tasks,
+    tasks: TaskOptions,
     /// Redis to share settings and accepted jobs through: redis://HOST:PORT/DATABASE
     #[arg(long, value_name = "URL", env = "ERA_REDIS", hide_env_values = true)]
     redis: Option<String>,
     #[command(flatten)]
-    encryption: Encryption,
+    encryption: TlsOptions,
     #[command(flatten)]
-    webhooks: Webhooks,
+    webhooks: WebhookOptions,
     #[command(flatten)]
-    search: Search,
+    search: TuningOptions,
     /// Learn so often how long jobs take and what they use
     #[arg(long, value_name = "SPAN", default_value = "1d", value_parser = lesson_span)]
     learn_every: std::time::Duration,
     #[command(flatten)]
-    retaining: Retaining,
+    retaining: RetentionOptions,
     /// Quote, submit and run a small training job, and tell what happened
     #[arg(long = "try")]
     trial: bool,
@@ -100,15 +101,15 @@ impl Up {
         Ok(())
     }
 
-    fn settings(&self, folder: PathBuf) -> anyhow::Result<Settings> {
-        Ok(Settings {
+    fn settings(&self, folder: PathBuf) -> anyhow::Result<ServerOptions> {
+        Ok(ServerOptions {
             folder,
             database: self.kept.rows.database.clone(),
             replica: self.doors.database_replica.clone(),
             listen: self.doors.listen,
             tcp: self.doors.tcp,
             serving: self.encryption.serving(),
-            rules: Rules::default(),
+            rules: SegmentRules::default(),
             reach: self.webhooks.reach(),
             laboratory: Some(Arc::new(crate::laboratory::Simulator)),
             redis: self.shared()?,
@@ -124,8 +125,8 @@ impl Up {
     }
 
     /// Where Redis is, if this site has one.
-    fn shared(&self) -> anyhow::Result<Option<Address>> {
-        Ok(self.redis.as_deref().or(self.tasks.redis()).map(Address::read).transpose()?)
+    fn shared(&self) -> anyhow::Result<Option<RedisAddress>> {
+        Ok(self.redis.as_deref().or(self.tasks.redis()).map(RedisAddress::read).transpose()?)
     }
 
     fn greet(&self, running: &Running, data: &Path, url: &str) -> anyhow::Result<()> {
@@ -220,7 +221,7 @@ mod tests {
         up: Up,
     }
 
-    fn settings(words: &[&str]) -> Settings {
+    fn settings(words: &[&str]) -> ServerOptions {
         let line = Line::try_parse_from([&["up"], words].concat()).unwrap();
         line.up.settings("data".into()).unwrap()
     }

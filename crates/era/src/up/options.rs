@@ -7,10 +7,10 @@ use anyhow::Context;
 use clap::Args;
 use era_app::image_engine::ImageEngine;
 use era_app::influx;
-use era_app::reach::Reach;
+use era_app::reach::EgressPolicy;
 use era_app::tend::{Retention, Tuning};
-use era_cloud::Limits;
-use era_cloud::celery::names::Address;
+use era_cloud::TaskLimits;
+use era_cloud::celery::names::RedisAddress;
 use era_cloud::simulated::{EXAMPLE, SimulatedNodes};
 use era_core::resources::{Round, parse_mib};
 use era_server::boot::{self, StartEngines};
@@ -24,7 +24,7 @@ use crate::upkeep::Rows;
 
 /// Where things are kept.
 #[derive(Args)]
-pub(super) struct Kept {
+pub(super) struct StorageOptions {
     /// Where everything is kept
     #[arg(long, value_name = "DIR", default_value = "era-data", env = "ERA_DATA")]
     data: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct Kept {
     pub(super) rows: Rows,
 }
 
-impl Kept {
+impl StorageOptions {
     /// The folder, which is made where it is missing.
     pub(super) fn folder(&self) -> anyhow::Result<PathBuf> {
         std::fs::create_dir_all(&self.data)
@@ -54,7 +54,7 @@ impl Kept {
 
 /// Where requests come in, and a second place to read from.
 #[derive(Args)]
-pub(super) struct Doors {
+pub(super) struct ListenOptions {
     /// A replica of that database, for lists and reports, which may be a little behind
     #[arg(long, value_name = "URL", env = "ERA_DATABASE_REPLICA", hide_env_values = true)]
     pub(super) database_replica: Option<Place>,
@@ -69,7 +69,7 @@ pub(super) struct Doors {
 
 /// How often a better policy is searched.
 #[derive(Args)]
-pub(super) struct Search {
+pub(super) struct TuningOptions {
     /// Search a better policy so often, such as 1d, and propose it to administrators
     #[arg(long, value_name = "SPAN", value_parser = span)]
     tune_every: Option<std::time::Duration>,
@@ -78,7 +78,7 @@ pub(super) struct Search {
     tune_objective: String,
 }
 
-impl Search {
+impl TuningOptions {
     pub(super) fn tuning(&self) -> Option<Tuning> {
         let objective = self.tune_objective.clone();
         self.tune_every.map(|every| Tuning { every, objective })
@@ -87,7 +87,7 @@ impl Search {
 
 /// How long what jobs leave is kept.
 #[derive(Args)]
-pub(super) struct Retaining {
+pub(super) struct RetentionOptions {
     /// Remove what a job left (outputs, checkpoints, log) so long after its end, such as 90d;
     /// without this it is kept for ever
     #[arg(long, value_name = "SPAN", env = "ERA_KEEP_OUTPUTS", value_parser = kept_span)]
@@ -98,7 +98,7 @@ pub(super) struct Retaining {
     keep_samples: Option<std::time::Duration>,
 }
 
-impl Retaining {
+impl RetentionOptions {
     pub(super) fn retention(&self) -> Retention {
         Retention { outputs: self.keep_outputs, samples: self.keep_samples }
     }
@@ -106,7 +106,7 @@ impl Retaining {
 
 /// How connections are taken.
 #[derive(Args)]
-pub(super) struct Encryption {
+pub(super) struct TlsOptions {
     /// Certificate, as a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -121,7 +121,7 @@ pub(super) struct Encryption {
     behind_proxy: bool,
 }
 
-impl Encryption {
+impl TlsOptions {
     pub(super) fn serving(&self) -> Serving {
         let tls = self.tls_cert.clone().zip(self.tls_key.clone());
         Serving {
@@ -141,21 +141,21 @@ impl Encryption {
 
 /// Where webhooks may go.
 #[derive(Args)]
-pub(super) struct Webhooks {
+pub(super) struct WebhookOptions {
     /// Let webhooks go to private addresses: members can make the server call what only it reaches
     #[arg(long)]
     insecure_webhooks: bool,
 }
 
-impl Webhooks {
-    pub(super) fn reach(&self) -> Reach {
-        if self.insecure_webhooks { Reach::Anywhere } else { Reach::Public }
+impl WebhookOptions {
+    pub(super) fn reach(&self) -> EgressPolicy {
+        if self.insecure_webhooks { EgressPolicy::Anywhere } else { EgressPolicy::Public }
     }
 }
 
 /// What runs tasks.
 #[derive(Args)]
-pub(super) struct Tasks {
+pub(super) struct TaskOptions {
     /// What runs tasks: `local`, workers behind `celery://HOST:PORT/DATABASE`, or `docker://` with a
     /// socket or HOST:PORT of an engine or a Swarm manager (`?image=`, `volumes=`, `registry=`,
     /// `registry-auth=`, `tls=`, `insecure-plain=yes` behind it)
@@ -173,7 +173,7 @@ pub(super) struct Tasks {
     /// InfluxDB for what jobs tell and use: http://USER:PASSWORD@HOST:8086/DATABASE (version 1) or
     /// http://HOST:8086?org=ORG&bucket=BUCKET&token=TOKEN (version 2)
     #[arg(long, value_name = "URL", env = "ERA_INFLUX", hide_env_values = true)]
-    pub(super) influx: Option<influx::Address>,
+    pub(super) influx: Option<influx::InfluxAddress>,
     /// Without root every job runs as this user: allow further accounts all the same, each of which
     /// can then read and change what the others have
     #[arg(long)]
@@ -200,7 +200,7 @@ pub(super) struct Tasks {
     #[arg(
         long,
         value_name = "N",
-        default_value_t = Limits::default().processes,
+        default_value_t = TaskLimits::default().processes,
         env = "ERA_TASK_PROCESSES",
         value_parser = clap::value_parser!(u32).range(16..=4_194_304)
     )]
@@ -209,7 +209,7 @@ pub(super) struct Tasks {
     pub(super) images: ImageEngine,
 }
 
-impl Tasks {
+impl TaskOptions {
     /// What starts the executor that was named.
     pub(super) fn engines(
         &self,
@@ -220,10 +220,10 @@ impl Tasks {
         match self.executor.as_str() {
             "local" => Ok(boot::executors::here(here, simulated)),
             url if url.starts_with("celery://") => {
-                Ok(boot::celery::at(Address::read(url)?, here, simulated))
+                Ok(boot::celery::at(RedisAddress::read(url)?, here, simulated))
             }
             url if url.starts_with("docker:") => {
-                let address = era_cloud::docker::Address::parse(url)?;
+                let address = era_cloud::docker::EngineAddress::parse(url)?;
                 Ok(boot::executors::docker(here, address, simulated, self.images.clone()))
             }
             // Of an address only its kind is repeated: there may be a password in the rest.
@@ -236,9 +236,9 @@ impl Tasks {
     }
 
     /// What each task may have beside what it asks for.
-    pub(super) fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> TaskLimits {
         let (processes, log_bytes) = (self.task_processes, self.task_log);
-        Limits { processes, log_bytes, disk_bytes: self.task_disk }
+        TaskLimits { processes, log_bytes, disk_bytes: self.task_disk }
     }
 
     /// Whether nothing keeps the jobs of accounts apart.
@@ -323,7 +323,8 @@ fn kept_span(text: &str) -> Result<std::time::Duration, String> {
 }
 
 fn at_least(seconds: u64, problem: &str, text: &str) -> Result<std::time::Duration, String> {
-    let span: era_spec::Span = text.parse().map_err(|e: era_spec::span::BadSpan| e.to_string())?;
+    let span: era_spec::SpanSpec =
+        text.parse().map_err(|e: era_spec::span::BadSpan| e.to_string())?;
     if span.seconds < seconds {
         return Err(problem.to_owned());
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use era_api::job::{Ask, JobSpec, Work};
-use era_api::quote::{QuoteAsk, Value};
+use era_api::quote::{QuoteAsk, ValueSpec};
 use era_app::clock::{Clock, SystemClock};
 use era_app::submit::{Owner, submit};
 use era_app::wire;
@@ -59,7 +59,7 @@ pub(super) async fn run(running: &Running, data: &Path) -> anyhow::Result<()> {
             command: ["python3", "-c", SCRIPT].map(str::to_owned).to_vec(),
             ..Work::default()
         },
-        value: Some(Value::Flat(era_api::Credits(price.0.saturating_mul(2).max(1_000_000)))),
+        value: Some(ValueSpec::Flat(era_api::Credits(price.0.saturating_mul(2).max(1_000_000)))),
         ask,
         ..JobSpec::default()
     };

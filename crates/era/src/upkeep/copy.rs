@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use anyhow::Result;
 use clap::Args;
-use era_app::upkeep::Progress;
+use era_app::upkeep::CopyProgress;
 use era_store::Place;
 use indicatif::ProgressBar;
 
@@ -31,11 +31,11 @@ impl CopyCommand {
             true => ProgressBar::new_spinner(),
             false => ProgressBar::hidden(),
         };
-        let mut tell = |progress: Progress| {
+        let mut tell = |progress: CopyProgress| {
             bar.set_message(match progress {
-                Progress::Copied(table, rows) => format!("{table}: {rows} rows"),
-                Progress::Verified(table) => format!("{table}: the same"),
-                Progress::Replaying => "carrying the journal out again".to_owned(),
+                CopyProgress::Copied(table, rows) => format!("{table}: {rows} rows"),
+                CopyProgress::Verified(table) => format!("{table}: the same"),
+                CopyProgress::Replaying => "carrying the journal out again".to_owned(),
             });
             bar.tick();
         };

@@ -8,7 +8,7 @@ use clap::Args;
 use era_cloud::celery::bus::{Bus, BusError};
 use era_cloud::celery::envelope::Envelope;
 use era_cloud::celery::message::TaskMessage;
-use era_cloud::celery::result::State;
+use era_cloud::celery::result::TaskState;
 use era_cloud::celery::{names, result};
 
 /// Most that are shown at once.
@@ -80,6 +80,7 @@ async fn failed(bus: &Bus, message: &[u8]) -> Result<Vec<String>, BusError> {
     let mut ids: Vec<String> = message.embed.behind().map(str::to_owned).collect();
     ids.push(message.headers.id);
     let kept = bus.results(&ids).await?;
-    let is_failed = kept.into_iter().map(|kept| kept.is_some_and(|m| m.status == State::Failure));
+    let is_failed =
+        kept.into_iter().map(|kept| kept.is_some_and(|m| m.status == TaskState::Failure));
     Ok(ids.into_iter().zip(is_failed).filter_map(|(id, failed)| failed.then_some(id)).collect())
 }

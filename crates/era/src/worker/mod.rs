@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use era_cloud::celery::bus::Bus;
-use era_cloud::celery::names::Address;
-use era_cloud::celery::node::{Node, NodeOptions, Runs};
+use era_cloud::celery::names::RedisAddress;
+use era_cloud::celery::node::{CeleryNode, NodeOptions, Runs};
 use era_cloud::celery::worker::Worker as Taking;
 use era_cloud::discover;
 use era_cloud::local::LocalOptions;
-use era_cloud::task::Settings;
+use era_cloud::task::SupervisorSettings;
 
 /// Serve as a node: run ERA's tasks, which come through Redis as Celery's messages
 #[derive(Args)]
@@ -88,13 +88,13 @@ impl Worker {
     async fn serve(self) -> anyhow::Result<()> {
         let broker = self.broker.as_deref();
         let broker = broker.context("give --broker redis://HOST:PORT/DATABASE, or ERA_BROKER")?;
-        let bus = Bus::connect(&Address::read(broker)?).await?;
+        let bus = Bus::connect(&RedisAddress::read(broker)?).await?;
         match &self.about {
             Some(About::Dead(dead)) => return dead.run(&bus).await,
             None => {}
         }
         let address = self.reached_at(bus.address())?;
-        let node = Node::start(self.options(address.clone())?, bus).await?;
+        let node = CeleryNode::start(self.options(address.clone())?, bus).await?;
         let settings = tokio::spawn(lease::follow(node.clone()));
         let mut out = std::io::stdout();
         writeln!(out, "node {} serves at {address}", node.name())?;
@@ -117,7 +117,7 @@ impl Worker {
     }
 
     /// Where other nodes reach what runs on this one.
-    fn reached_at(&self, broker: &Address) -> anyhow::Result<String> {
+    fn reached_at(&self, broker: &RedisAddress) -> anyhow::Result<String> {
         let Some(address) = &self.address else {
             let broker = broker.host();
             let broker = broker.as_ref().map(|(host, port)| (host.as_str(), *port));
@@ -154,15 +154,15 @@ impl Worker {
         match self.executor.as_str() {
             "local" => {}
             url if url.starts_with("docker:") => {
-                return Ok(Runs::Containers(era_cloud::docker::Address::parse(url)?));
+                return Ok(Runs::Containers(era_cloud::docker::EngineAddress::parse(url)?));
             }
             other => anyhow::bail!(
                 "`{other}` is no executor of a worker: give local, or docker:// with the socket of \
                  this machine's engine"
             ),
         }
-        let usual = Settings::default();
-        let settings = Settings {
+        let usual = SupervisorSettings::default();
+        let settings = SupervisorSettings {
             hidden: [vec![folder.to_owned()], self.hide.clone()].concat(),
             gpu_uuids,
             spare_keepers: self.concurrency.map_or(usual.spare_keepers, usize::from),

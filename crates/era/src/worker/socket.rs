@@ -13,9 +13,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use era_cloud::celery::node::{Exec, Heard, Limits, Node, Ran, Run};
-use era_cloud::celery::outcome::Ended;
-use era_cloud::celery::result::State;
+use era_cloud::celery::node::{
+    CeleryNode, CommandAck, CommandOutcome, Exec, ExecLimits, LaunchOutcome,
+};
+use era_cloud::celery::outcome::TaskEnd;
+use era_cloud::celery::result::TaskState;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
@@ -33,7 +35,7 @@ enum Question {
     Run {
         run: String,
     },
-    Exec(Asked),
+    Exec(ExecRequest),
     Stop {
         stop: String,
     },
@@ -46,7 +48,7 @@ enum Question {
 
 /// A command, and what its message says beside it.
 #[derive(Deserialize)]
-struct Asked {
+struct ExecRequest {
     id: String,
     exec: Exec,
     #[serde(default)]
@@ -59,7 +61,7 @@ struct Asked {
 }
 
 /// Answers until standard input ends.
-pub(super) async fn serve(node: Node, path: &Path) -> anyhow::Result<()> {
+pub(super) async fn serve(node: CeleryNode, path: &Path) -> anyhow::Result<()> {
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path)
         .with_context(|| format!("{} cannot be listened on", path.display()))?;
@@ -97,7 +99,7 @@ impl Talk {
     }
 
     /// Answers until the other side is gone.
-    async fn go_on(mut self, node: Node) {
+    async fn go_on(mut self, node: CeleryNode) {
         while let Some(question) = self.next().await {
             let said = match question {
                 Ok(Question::Run { run }) => run_answer(node.run(&run).await),
@@ -136,47 +138,51 @@ impl Talk {
 
     /// Runs a command, and keeps it from others until its end was heard. Says whether the other
     /// side is still there.
-    async fn exec(&mut self, node: &Node, asked: Asked) -> bool {
-        let Asked { id, exec, soft_s, limit_s, ignored } = asked;
+    async fn exec(&mut self, node: &CeleryNode, asked: ExecRequest) -> bool {
+        let ExecRequest { id, exec, soft_s, limit_s, ignored } = asked;
         let time = |s: Option<f64>| s.and_then(|s| Duration::try_from_secs_f64(s).ok());
-        let limits = Limits { soft: time(soft_s), hard: time(limit_s), tracked: !ignored };
+        let limits = ExecLimits { soft: time(soft_s), hard: time(limit_s), tracked: !ignored };
         let ran = node.exec(&id, &exec, limits).await;
         let told = self.say(&exec_answer(&ran)).await;
         let answered = if told { self.next().await } else { None };
         let (here, heard) = match (answered, ran) {
             (Some(Ok(Question::Done { done: true, follows })), _) => {
-                (true, Heard::Kept { follows, ignored })
+                (true, CommandAck::Kept { follows, ignored })
             }
-            (_, Ran::Now(ended)) => (false, Heard::Gone { ended: Some(ended), ignored }),
-            (_, Ran::Before { .. } | Ran::Over) => (false, Heard::Gone { ended: None, ignored }),
+            (_, CommandOutcome::Now(ended)) => {
+                (false, CommandAck::Gone { ended: Some(ended), ignored })
+            }
+            (_, CommandOutcome::Before { .. } | CommandOutcome::Over) => {
+                (false, CommandAck::Gone { ended: None, ignored })
+            }
         };
         node.let_go(&id, heard).await;
         here
     }
 }
 
-fn run_answer(run: Run) -> Value {
+fn run_answer(run: LaunchOutcome) -> Value {
     match run {
-        Run::Ended(ended) => ended_answer(&ended),
-        Run::Over => json!({ "over": true }),
+        LaunchOutcome::Ended(ended) => ended_answer(&ended),
+        LaunchOutcome::Over => json!({ "over": true }),
     }
 }
 
 /// What a command came to. One that is over, but whose followers may not have been sent, is told
 /// once more, so that whoever asks sends them.
-fn exec_answer(ran: &Ran) -> Value {
+fn exec_answer(ran: &CommandOutcome) -> Value {
     match ran {
-        Ran::Now(ended) => ended_answer(ended),
-        Ran::Before { end, followed: false } if end.status == State::Success => {
+        CommandOutcome::Now(ended) => ended_answer(ended),
+        CommandOutcome::Before { end, followed: false } if end.status == TaskState::Success => {
             json!({ "ended": end.result })
         }
-        Ran::Before { .. } | Ran::Over => json!({ "over": true }),
+        CommandOutcome::Before { .. } | CommandOutcome::Over => json!({ "over": true }),
     }
 }
 
-fn ended_answer(ended: &Ended) -> Value {
+fn ended_answer(ended: &TaskEnd) -> Value {
     match ended {
-        Ended::Outcome(outcome) => json!({ "ended": outcome }),
-        Ended::Lost(reason) => json!({ "lost": reason }),
+        TaskEnd::Outcome(outcome) => json!({ "ended": outcome }),
+        TaskEnd::Lost(reason) => json!({ "lost": reason }),
     }
 }

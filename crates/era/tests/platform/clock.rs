@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use era_app::clock::{Clock, SystemClock};
-use era_app::driver::{Driver, Rules};
+use era_app::driver::{Driver, SegmentRules};
 use era_core::units::{Span, Time};
 use era_core::{Command, State};
 use era_store::Store;
@@ -32,7 +32,7 @@ fn was_ahead(data: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = Store::open(data).await.unwrap();
-        let (journal, rules) = (store.journal(), Rules::default());
+        let (journal, rules) = (store.journal(), SegmentRules::default());
         let (driver, _releases) =
             Driver::start(journal, Arc::new(Ahead), rules, State::default()).await.unwrap();
         driver.handle().ask(Command::Tick, None).await.unwrap();

@@ -69,7 +69,7 @@ fn a_creation_that_was_cut_is_repeated_with_the_same_key() {
 
 #[test]
 fn a_report_beside_another_asks_for_both_once() {
-    let period = crate::client::Period {
+    let period = crate::client::TimeRange {
         to: Some("2026-11-16T00:00:00Z".parse().unwrap()),
         ..Default::default()
     };

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use era_core::job::TaskId;
 use era_core::units::{JobId, Time};
 
-use crate::executor::{Launch, Report};
+use crate::executor::{ExecutorReport, Launch};
 
 /// The launches that are out.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    tasks: BTreeMap<TaskId, Out>,
+pub(super) struct LaunchesOut {
+    tasks: BTreeMap<TaskId, LaunchOut>,
 }
 
 /// A launch whose start nobody has told.
@@ -27,7 +27,7 @@ pub(super) struct Waiting {
 }
 
 #[derive(Debug)]
-struct Out {
+struct LaunchOut {
     launch: Launch,
     /// Since when it could have been taken.
     since: Instant,
@@ -43,7 +43,7 @@ struct Out {
     ended: bool,
 }
 
-impl Known {
+impl LaunchesOut {
     /// A launch is out. Says whether it was not before.
     pub(super) fn insert(&mut self, launch: Launch, now: Instant) -> bool {
         let task = launch.task;
@@ -54,7 +54,7 @@ impl Known {
         }
         let (since, sent) = (now, now);
         let (stop, noted, started, ended) = (false, false, false, false);
-        self.tasks.insert(task, Out { launch, since, sent, stop, noted, started, ended });
+        self.tasks.insert(task, LaunchOut { launch, since, sent, stop, noted, started, ended });
         true
     }
 
@@ -126,9 +126,9 @@ impl Known {
         self.waiting_if(now, |out| now.saturating_duration_since(out.sent) >= after)
     }
 
-    fn waiting_if(&self, now: Instant, which: impl Fn(&Out) -> bool) -> Vec<Waiting> {
+    fn waiting_if(&self, now: Instant, which: impl Fn(&LaunchOut) -> bool) -> Vec<Waiting> {
         let waits = self.tasks.values().filter(|out| !out.started && !out.ended && which(out));
-        let waiting = |out: &Out| Waiting {
+        let waiting = |out: &LaunchOut| Waiting {
             launch: out.launch.clone(),
             waited: now.saturating_duration_since(out.since),
             stop: out.stop,
@@ -157,12 +157,14 @@ impl Known {
     }
 
     /// What of these reports is news: each start and each end is told once.
-    pub(super) fn news(&mut self, reports: Vec<Report>) -> Vec<Report> {
+    pub(super) fn news(&mut self, reports: Vec<ExecutorReport>) -> Vec<ExecutorReport> {
         let mut news = Vec::new();
         for report in reports {
             let (task, end) = match &report {
-                Report::Started { task, .. } => (*task, false),
-                Report::Exited { task, .. } | Report::Lost { task, .. } => (*task, true),
+                ExecutorReport::Started { task, .. } => (*task, false),
+                ExecutorReport::Exited { task, .. } | ExecutorReport::Lost { task, .. } => {
+                    (*task, true)
+                }
                 _ => continue,
             };
             let Some(out) = self.tasks.get_mut(&task).filter(|out| !out.ended) else { continue };
@@ -181,17 +183,17 @@ mod tests {
     use crate::shim::tests::launch;
     use era_core::units::Span;
 
-    fn started(task: TaskId) -> Report {
-        Report::Started { task, at: Time(1), prepared: Span(0) }
+    fn started(task: TaskId) -> ExecutorReport {
+        ExecutorReport::Started { task, at: Time(1), prepared: Span(0) }
     }
 
-    fn lost(task: TaskId) -> Report {
-        Report::Lost { task, reason: "x".into() }
+    fn lost(task: TaskId) -> ExecutorReport {
+        ExecutorReport::Lost { task, reason: "x".into() }
     }
 
     #[test]
     fn each_start_and_each_end_is_told_once() {
-        let (mut known, now) = (Known::default(), Instant::now());
+        let (mut known, now) = (LaunchesOut::default(), Instant::now());
         let task = launch(1, &["true"]).task;
         assert_eq!(known.news(vec![started(task)]), []);
         assert!(known.insert(launch(1, &["true"]), now));
@@ -203,7 +205,7 @@ mod tests {
 
     #[test]
     fn an_order_that_comes_again_has_everything_told_again() {
-        let (mut known, now) = (Known::default(), Instant::now());
+        let (mut known, now) = (LaunchesOut::default(), Instant::now());
         let task = launch(1, &["true"]).task;
         known.insert(launch(1, &["true"]), now);
         known.news(vec![started(task), lost(task)]);
@@ -213,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_launch_that_nobody_heard_of_is_found_after_a_while() {
-        let (mut known, now) = (Known::default(), Instant::now());
+        let (mut known, now) = (LaunchesOut::default(), Instant::now());
         let task = launch(1, &["true"]).task;
         known.insert(launch(1, &["true"]), now);
         let later = now + Duration::from_secs(30);
@@ -228,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_what_neither_started_nor_ended() {
-        let (mut known, now) = (Known::default(), Instant::now());
+        let (mut known, now) = (LaunchesOut::default(), Instant::now());
         for job in 1..=3 {
             known.insert(launch(job, &["true"]), now);
         }

@@ -18,7 +18,7 @@ use super::waiting::AWAY_PATIENCE;
 use crate::celery::bus::{self, BusError};
 use crate::celery::names::{self, CeleryId};
 use crate::celery::queue;
-use crate::executor::{FoundNode, Report};
+use crate::executor::{ExecutorReport, FoundNode};
 
 /// How often nodes are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ const NODES_MAX: usize = 20_000;
 
 /// A node as it was last seen.
 #[derive(Debug)]
-struct Seen {
+struct SeenNode {
     found: FoundNode,
     beat: String,
     /// When this beat was first seen.
@@ -49,7 +49,7 @@ pub(super) struct Shown {
 /// The nodes as they were last seen.
 #[derive(Debug, Default)]
 struct Nodes {
-    all: BTreeMap<String, Seen>,
+    all: BTreeMap<String, SeenNode>,
     /// Which run of Redis this was.
     redis: String,
 }
@@ -58,7 +58,7 @@ impl Nodes {
     /// What is seen now; gives the nodes that are news.
     fn see(&mut self, name: String, shown: Shown, now: Instant) -> Option<FoundNode> {
         let Shown { found, beat, lease } = shown;
-        let new = Seen { found, beat, since: now, leases: (lease, lease), told: true };
+        let new = SeenNode { found, beat, since: now, leases: (lease, lease), told: true };
         let Some(seen) = self.all.get_mut(&name) else {
             let found = new.found.clone();
             self.all.insert(name, new);
@@ -66,7 +66,7 @@ impl Nodes {
         };
         let news = !seen.told || seen.found != new.found;
         if seen.beat != new.beat {
-            *seen = Seen { leases: (lease, seen.leases.0), ..new };
+            *seen = SeenNode { leases: (lease, seen.leases.0), ..new };
         }
         seen.told = true;
         news.then(|| seen.found.clone())
@@ -74,8 +74,9 @@ impl Nodes {
 
     /// Those that were not seen to renew for longer than their lease, with their last beat.
     fn lapsed(&self, now: Instant) -> Vec<(String, String)> {
-        let lease = |seen: &Seen| seen.leases.0.max(seen.leases.1);
-        let gone = |seen: &Seen| now.saturating_duration_since(seen.since) > lease(seen) + MARGIN;
+        let lease = |seen: &SeenNode| seen.leases.0.max(seen.leases.1);
+        let gone =
+            |seen: &SeenNode| now.saturating_duration_since(seen.since) > lease(seen) + MARGIN;
         let gone = self.all.iter().filter(|(_, seen)| gone(seen));
         gone.map(|(name, seen)| (name.clone(), seen.beat.clone())).collect()
     }
@@ -113,10 +114,10 @@ async fn without_redis(shared: &Shared, nodes: &mut Nodes, why: &str) {
         let empty = shared.known().on_node(name).len() == given_up.len();
         if empty && seen.told {
             tracing::warn!(node = name, "a node cannot be reached without Redis");
-            shared.report([Report::NodeLost { name: name.clone() }]).await;
+            shared.report([ExecutorReport::NodeLost { name: name.clone() }]).await;
             seen.told = false;
         }
-        let lost = |task| Report::Lost { task, reason: "its-redis-went-away".to_owned() };
+        let lost = |task| ExecutorReport::Lost { task, reason: "its-redis-went-away".to_owned() };
         shared.tell(given_up.into_iter().map(lost).collect()).await;
     }
 }
@@ -126,7 +127,7 @@ async fn look(shared: &Shared, nodes: &mut Nodes) -> Result<(), BusError> {
     let now = Instant::now();
     for (name, shown) in show(shared).await? {
         if let Some(found) = nodes.see(name, shown, now) {
-            shared.report([Report::Node(found)]).await;
+            shared.report([ExecutorReport::Node(found)]).await;
         }
     }
     resume(shared).await?;
@@ -149,7 +150,7 @@ async fn resume(shared: &Shared) -> Result<(), BusError> {
         if shared.bus.run::<u64>("count messages", &length).await? > 0 {
             continue;
         }
-        shared.report([Report::NodeResumed { name: name.clone() }]).await;
+        shared.report([ExecutorReport::NodeResumed { name: name.clone() }]).await;
         let mut forget = redis::pipe();
         forget.cmd("SREM").arg(names::UNTAKEN).arg(&name);
         shared.fence.write("forget a node that took nothing", &forget).await?;
@@ -224,13 +225,13 @@ async fn give_up(shared: &Shared, name: &str, beat: &str) -> Result<bool, BusErr
         return Ok(false);
     }
     tracing::warn!(node = name, tasks = tasks.len(), "a node's lease has lapsed");
-    shared.report([Report::NodeLost { name: name.to_owned() }]).await;
+    shared.report([ExecutorReport::NodeLost { name: name.to_owned() }]).await;
     let waiting = shared.known().waiting(Instant::now());
     let silent = Some("its worker was not heard of for longer than its lease");
     let here = waiting.iter().filter(|waits| waits.launch.node_name == name);
     // Its worker may have claimed it, and wait for the job's folder.
     join_all(here.map(|waits| shared.never_starts(&waits.launch, silent))).await;
-    let lost = |task| Report::Lost { task, reason: "lease-lapsed".to_owned() };
+    let lost = |task| ExecutorReport::Lost { task, reason: "lease-lapsed".to_owned() };
     shared.tell(tasks.into_iter().map(lost).collect()).await;
     Ok(true)
 }

@@ -11,14 +11,14 @@ use tokio::sync::mpsc;
 
 use super::known::Waiting;
 use super::waiting::Decided;
-use super::{AGAIN, Known, Say, Shared};
-use crate::celery::body::Format;
+use super::{AGAIN, ExecutorCommand, LaunchesOut, Shared};
+use crate::celery::body::BodyFormat;
 use crate::celery::bus::{self, Bus, BusError, add_publish};
 use crate::celery::handed;
 use crate::celery::message::{BadMessage, TaskMessage};
 use crate::celery::names::{self, CeleryId};
 use crate::celery::{RUN, queue, result};
-use crate::executor::{Ending, Launch, Order, Report};
+use crate::executor::{Ending, ExecutorReport, Launch, Order};
 
 /// Most orders in one turn.
 pub(super) const BATCH_MAX: usize = 256;
@@ -28,10 +28,10 @@ const ORDERS_MAX: usize = 10_000;
 const TERMINATED: i32 = 128 + 15;
 
 /// The launches that are out, as Redis has them.
-pub(super) async fn out(bus: &Bus, site: &str) -> Result<Known, BusError> {
+pub(super) async fn out(bus: &Bus, site: &str) -> Result<LaunchesOut, BusError> {
     let all: BTreeMap<String, Vec<u8>> =
         bus.run("show what is out", redis::cmd("HGETALL").arg(names::LAUNCHES)).await?;
-    let (mut known, now) = (Known::default(), Instant::now());
+    let (mut known, now) = (LaunchesOut::default(), Instant::now());
     for (id, launch) in all {
         let ours = CeleryId::read(&id).is_some_and(|id| id.site == site);
         match serde_json::from_slice::<Launch>(&launch) {
@@ -43,7 +43,10 @@ pub(super) async fn out(bus: &Bus, site: &str) -> Result<Known, BusError> {
 }
 
 /// Carries orders out until the executor is gone.
-pub(super) async fn carry_out(shared: Arc<Shared>, mut says: mpsc::UnboundedReceiver<Say>) {
+pub(super) async fn carry_out(
+    shared: Arc<Shared>,
+    mut says: mpsc::UnboundedReceiver<ExecutorCommand>,
+) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while says.recv_many(&mut batch, BATCH_MAX).await > 0 {
         // Launches and acknowledgements in a row share one trip; whatever else comes in between
@@ -52,14 +55,14 @@ pub(super) async fn carry_out(shared: Arc<Shared>, mut says: mpsc::UnboundedRece
         let mut some = false;
         for say in batch.drain(..) {
             match say {
-                Say::Order(order) => match *order {
+                ExecutorCommand::Order(order) => match *order {
                     Order::Launch(launch) => some |= shared.add_launch(&mut together, launch).await,
                     other => {
                         flush(&shared, &mut together, &mut some).await;
                         patiently(|| shared.order(&other)).await;
                     }
                 },
-                Say::Acknowledge(task) => {
+                ExecutorCommand::Acknowledge(task) => {
                     shared.add_acknowledge(&mut together, task);
                     some = true;
                 }
@@ -88,7 +91,7 @@ async fn patiently<F: Future<Output = Result<(), BusError>>>(mut attempt: impl F
 /// folder hangs nothing else waits for it.
 pub(super) async fn hand_over(
     shared: Arc<Shared>,
-    says: mpsc::UnboundedSender<Say>,
+    says: mpsc::UnboundedSender<ExecutorCommand>,
     launch: Launch,
     bare: Launch,
 ) {
@@ -96,7 +99,7 @@ pub(super) async fn hand_over(
     match shared.folders.ask(task, move || handed::put(&launch)).await {
         Some(Ok(())) => {
             // Whoever listens goes with the executor.
-            let _ = says.send(Say::Order(Box::new(Order::Launch(bare))));
+            let _ = says.send(ExecutorCommand::Order(Box::new(Order::Launch(bare))));
         }
         failed => {
             let error = match failed {
@@ -105,7 +108,7 @@ pub(super) async fn hand_over(
             };
             tracing::error!(%task, error, "secrets cannot be put into the folder of their job");
             let reason = "secrets-not-handed-over".to_owned();
-            shared.tell(vec![Report::Lost { task, reason }]).await;
+            shared.tell(vec![ExecutorReport::Lost { task, reason }]).await;
         }
     }
 }
@@ -133,12 +136,12 @@ impl Shared {
     async fn cannot(&self, task: TaskId, problem: &str) -> bool {
         tracing::error!(%task, problem, "a launch cannot be written");
         let (code, ending) = (126, Ending::NotStarted);
-        self.tell(vec![Report::Exited { task, at: bus::now(), code, ending }]).await;
+        self.tell(vec![ExecutorReport::Exited { task, at: bus::now(), code, ending }]).await;
         false
     }
 
     /// Tells what is news of it.
-    pub(super) async fn tell(&self, reports: Vec<Report>) -> bool {
+    pub(super) async fn tell(&self, reports: Vec<ExecutorReport>) -> bool {
         let news = self.known().news(reports);
         self.report(news).await
     }
@@ -179,7 +182,7 @@ impl Shared {
     async fn stop(&self, task: TaskId, order: &Order) -> Result<(), BusError> {
         let Some((launch, started)) = self.known().launch(task) else {
             let reason = "unknown-to-its-node".to_owned();
-            self.report([Report::Lost { task, reason }]).await;
+            self.report([ExecutorReport::Lost { task, reason }]).await;
             return Ok(());
         };
         let called_off = !started
@@ -220,7 +223,7 @@ impl Shared {
     /// It was told to stop before it began.
     pub(super) async fn tell_stopped(&self, task: TaskId) {
         let (code, ending) = (TERMINATED, Ending::Stopped);
-        self.tell(vec![Report::Exited { task, at: bus::now(), code, ending }]).await;
+        self.tell(vec![ExecutorReport::Exited { task, at: bus::now(), code, ending }]).await;
     }
 
     async fn prolong(&self, task: TaskId, until: Time, order: &Order) -> Result<(), BusError> {
@@ -275,7 +278,7 @@ fn message(
 ) -> Result<crate::celery::envelope::Envelope, BadMessage> {
     let mut message = TaskMessage::new(RUN, id, vec![id.into()], Map::new());
     message.headers.shadow = Some(format!("{RUN} {}", launch.task));
-    message.wrap(&queue::of_node(&launch.node_name), Format::Json, Some(0), tag)
+    message.wrap(&queue::of_node(&launch.node_name), BodyFormat::Json, Some(0), tag)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::celery::bus::{self, BLOCK_TIME, BusError};
 use crate::celery::names::{self, CeleryId};
 use crate::celery::outcome;
 use crate::celery::result::{self, Meta};
-use crate::executor::Report;
+use crate::executor::ExecutorReport;
 
 /// How often results are looked up.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -99,12 +99,12 @@ async fn read_reports(shared: &Shared) -> Result<(), BusError> {
         let Some(reply) = reply else { continue };
         for entry in reply.keys.into_iter().flat_map(|key| key.ids) {
             let report: Option<Vec<u8>> = entry.get("report");
-            match report.and_then(|bytes| serde_json::from_slice::<Report>(&bytes).ok()) {
+            match report.and_then(|bytes| serde_json::from_slice::<ExecutorReport>(&bytes).ok()) {
                 // Starts and ends are results; nothing else may come by this road.
                 Some(
-                    report @ (Report::Checkpointed { .. }
-                    | Report::GpusIdle { .. }
-                    | Report::Samples { .. }),
+                    report @ (ExecutorReport::Checkpointed { .. }
+                    | ExecutorReport::GpusIdle { .. }
+                    | ExecutorReport::Samples { .. }),
                 ) => drop(shared.report([report]).await),
                 _ => tracing::warn!(id = entry.id, "a report cannot be read"),
             }

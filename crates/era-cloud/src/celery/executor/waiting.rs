@@ -15,7 +15,7 @@ use super::Shared;
 use super::known::Waiting;
 use crate::celery::bus::BusError;
 use crate::celery::{names, queue, verdict};
-use crate::executor::{Launch, Report};
+use crate::executor::{ExecutorReport, Launch};
 use crate::log;
 
 /// How long Redis may be away before what waits for it is given up.
@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A Redis that does not answer.
 #[derive(Clone, Debug)]
-pub(super) struct Away {
+pub(super) struct RedisAway {
     since: Instant,
     /// What became of the last question.
     why: String,
@@ -61,7 +61,7 @@ pub(super) async fn watch(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    fn away(&self) -> std::sync::MutexGuard<'_, Option<Away>> {
+    fn away(&self) -> std::sync::MutexGuard<'_, Option<RedisAway>> {
         // One value, replaced as a whole.
         self.away.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,7 +73,7 @@ impl Shared {
         if away.is_none() {
             tracing::warn!(%error, "nothing can be started while Redis is away");
         }
-        *away = Some(Away { since, why: error.to_string() });
+        *away = Some(RedisAway { since, why: error.to_string() });
         now.saturating_duration_since(since)
     }
 
@@ -85,7 +85,7 @@ impl Shared {
         }
     }
 
-    async fn wait_without_redis(&self, waits: Waiting, away: &Away) {
+    async fn wait_without_redis(&self, waits: Waiting, away: &RedisAway) {
         let waited = waits.waited.min(away.since.elapsed());
         let task = waits.launch.task;
         if waits.stop {
@@ -170,9 +170,9 @@ impl Shared {
         let mut remember = redis::pipe();
         remember.cmd("SADD").arg(names::UNTAKEN).arg(node);
         self.fence.write("remember a node that takes nothing", &remember).await?;
-        self.report([Report::NodeDrained { name: node.clone() }]).await;
+        self.report([ExecutorReport::NodeDrained { name: node.clone() }]).await;
         let reason = "its-worker-did-not-take-it".to_owned();
-        self.tell(vec![Report::Lost { task, reason }]).await;
+        self.tell(vec![ExecutorReport::Lost { task, reason }]).await;
         Ok(false)
     }
 

@@ -10,7 +10,7 @@ use era_core::units::Time;
 use rustix::fs::FlockOperation;
 
 use super::exec::EXEC_BIT;
-use super::{Node, NodeError};
+use super::{CeleryNode, NodeError};
 use crate::celery::bus::{self, BusError};
 use crate::celery::names::{self, CeleryId};
 use crate::executor::{Launch, Order};
@@ -58,7 +58,7 @@ pub(super) fn new_generation(folder: &Path) -> io::Result<String> {
     Ok(generation)
 }
 
-impl Node {
+impl CeleryNode {
     /// Takes over what the supervisor runs already. What no launch describes any more is a stray of
     /// an older attempt, and is ended.
     pub(super) async fn adopt(&self) -> Result<(), BusError> {

@@ -13,9 +13,11 @@ use era_core::job::TaskId;
 use era_core::units::{JOBS_FOLDER, JobId, Span};
 
 use super::NodeError;
-use crate::docker::{Address, Docker, DockerOptions, Endpoint, Engine, LeaseTimes, Volumes};
+use crate::docker::{
+    DockerEngine, DockerExecutor, DockerOptions, Endpoint, EngineAddress, LeaseTimes, Volumes,
+};
 use crate::executor::{Executor, Launch, Order, Reports};
-use crate::local::{Local, LocalOptions};
+use crate::local::{LocalExecutor, LocalOptions};
 
 /// How late a guard in a container may look at what it was told, beside its kill: it looks every
 /// second, counts in whole ones, and is given one more.
@@ -29,7 +31,7 @@ pub enum Runs {
     /// Processes, under a supervisor.
     Processes(LocalOptions),
     /// Containers of the engine of this machine.
-    Containers(Address),
+    Containers(EngineAddress),
 }
 
 /// What runs them.
@@ -47,7 +49,7 @@ impl Behind {
     ) -> Result<Behind, NodeError> {
         match runs {
             Runs::Processes(options) => {
-                let local = Local::start(options, reports).await?;
+                let local = LocalExecutor::start(options, reports).await?;
                 for note in local.notes() {
                     tracing::warn!("{note}");
                 }
@@ -91,7 +93,7 @@ impl Behind {
 }
 
 async fn containers(
-    address: Address,
+    address: EngineAddress,
     folder: &Path,
     reports: Reports,
 ) -> Result<Behind, NodeError> {
@@ -100,12 +102,13 @@ async fn containers(
         return Err(NodeError::Elsewhere(address.endpoint.to_string()));
     }
     let data = folder.join("containers");
-    let engine = Engine::connect_for(&address, &data).await?;
+    let engine = DockerEngine::connect_for(&address, &data).await?;
     if engine.is_swarm() {
         return Err(NodeError::Swarm(address.endpoint.to_string()));
     }
     let jobs = Jobs::below(&data)?;
-    let docker = Docker::start(DockerOptions { address, data, fence: FENCE }, reports).await?;
+    let docker =
+        DockerExecutor::start(DockerOptions { address, data, fence: FENCE }, reports).await?;
     let late = LeaseTimes::none().kill + LOOKS_LATE;
     Ok(Behind { executor: Box::new(docker), jobs: Some(jobs), late })
 }
@@ -180,7 +183,7 @@ mod tests {
     async fn an_engine_of_another_machine_is_refused_with_what_would_be_right() {
         let folder = tempfile::tempdir().expect("a folder");
         for text in ["docker://manager:2376?tls=/c", "docker:///s?volumes=nfs:10.0.0.1:/srv"] {
-            let address = Address::parse(text).expect("an address");
+            let address = EngineAddress::parse(text).expect("an address");
             let (tell, _told) = tokio::sync::mpsc::channel(1);
             let refused = Behind::start(Runs::Containers(address), folder.path(), tell).await;
             let said = refused.err().map(|error| error.to_string()).unwrap_or_default();

@@ -11,11 +11,11 @@ use std::time::Duration;
 use era_core::units::Span;
 
 use super::exec::task_of;
-use super::{AGAIN, Exec, Limits, Node};
+use super::{AGAIN, CeleryNode, Exec, ExecLimits};
 use crate::celery::bus::{self, BusError, Claimed};
 use crate::celery::names;
-use crate::celery::outcome::{Ended, started_meta};
-use crate::celery::result::{self, Meta, State};
+use crate::celery::outcome::{TaskEnd, started_meta};
+use crate::celery::result::{self, Meta, TaskState};
 
 /// How often a task that another worker runs is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -26,9 +26,9 @@ const LOST_MAX: usize = 3;
 
 /// What became of a command that a node was asked to run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ran {
+pub enum CommandOutcome {
     /// It ran here.
-    Now(Ended),
+    Now(TaskEnd),
     /// It was over before.
     Before {
         /// How it ended.
@@ -42,7 +42,7 @@ pub enum Ran {
 
 /// What whoever asked for a command did with its end.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
+pub enum CommandAck {
     /// It kept the result, and sent what follows where something does.
     Kept {
         /// Whether something does.
@@ -53,7 +53,7 @@ pub enum Heard {
     /// It is gone: the end waits for the message to come again.
     Gone {
         /// The end, if the command ran here.
-        ended: Option<Ended>,
+        ended: Option<TaskEnd>,
         /// Whether nobody wants a result.
         ignored: bool,
     },
@@ -69,16 +69,16 @@ enum Claim {
     Done,
 }
 
-impl Node {
+impl CeleryNode {
     /// Runs a command, unless it is over; waits while another worker, or another message here, has
     /// it.
-    pub async fn exec(&self, id: &str, exec: &Exec, limits: Limits) -> Ran {
+    pub async fn exec(&self, id: &str, exec: &Exec, limits: ExecLimits) -> CommandOutcome {
         match self.claim_patiently(id).await {
             Claim::Over(end) => {
                 let followed = self.followed_patiently(&end).await;
-                return Ran::Before { end, followed };
+                return CommandOutcome::Before { end, followed };
             }
-            Claim::Done => return Ran::Over,
+            Claim::Done => return CommandOutcome::Over,
             Claim::Mine | Claim::Others => {}
         }
         if limits.tracked {
@@ -92,14 +92,14 @@ impl Node {
         let mut ended = self.execute(task, exec, limits).await;
         for _ in 0..LOST_MAX {
             // What was lost with its lease certainly runs no more, and is begun again.
-            if !matches!(ended, Some(Ended::Lost(_))) {
+            if !matches!(ended, Some(TaskEnd::Lost(_))) {
                 break;
             }
             // No attempt is started twice.
             task.attempt += 1;
             ended = self.execute(task, exec, limits).await;
         }
-        ended.map_or(Ran::Over, Ran::Now)
+        ended.map_or(CommandOutcome::Over, CommandOutcome::Now)
     }
 
     /// How long a command is kept from other workers without renewal: its tasks may run for one
@@ -184,10 +184,10 @@ impl Node {
     }
 
     /// Lets a task go whose end somebody was told, and makes sure that the end is not lost.
-    pub async fn let_go(&self, id: &str, heard: Heard) {
-        let ignored = matches!(heard, Heard::Kept { ignored: true, .. });
+    pub async fn let_go(&self, id: &str, heard: CommandAck) {
+        let ignored = matches!(heard, CommandAck::Kept { ignored: true, .. });
         let Some(claimed) = self.claimed(id, ignored) else { return };
-        if let Heard::Gone { ended: Some(ended), ignored: true } = &heard {
+        if let CommandAck::Gone { ended: Some(ended), ignored: true } = &heard {
             self.running().keep(task_of(id), ended.clone());
         }
         while let Err(error) = self.tell_end(&claimed, &heard).await {
@@ -197,23 +197,23 @@ impl Node {
         self.dropped(id);
     }
 
-    async fn tell_end(&self, claimed: &Claimed, heard: &Heard) -> Result<(), BusError> {
+    async fn tell_end(&self, claimed: &Claimed, heard: &CommandAck) -> Result<(), BusError> {
         let id = &claimed.id;
         let kept = self.bus().results(std::slice::from_ref(id)).await?.pop().flatten();
         let status = kept.as_ref().map(|meta| meta.status).filter(|status| status.is_final());
         let mut all = redis::pipe();
         all.atomic();
         match heard {
-            Heard::Kept { follows: true, .. } => {
-                let key = names::followed(id, status.unwrap_or(State::Success));
+            CommandAck::Kept { follows: true, .. } => {
+                let key = names::followed(id, status.unwrap_or(TaskState::Success));
                 let time = REMEMBERED_TIME.as_secs();
                 all.cmd("SETEX").arg(key).arg(time).arg(1).ignore();
             }
             // Whoever has the message next finds the result, and sends what follows.
-            Heard::Gone { ended: Some(ended), ignored: false } if status.is_none() => {
+            CommandAck::Gone { ended: Some(ended), ignored: false } if status.is_none() => {
                 bus::add_result(&mut all, &ended.meta(id, bus::now()));
             }
-            Heard::Kept { .. } | Heard::Gone { .. } => {}
+            CommandAck::Kept { .. } | CommandAck::Gone { .. } => {}
         }
         claimed.add_let_go(&mut all);
         self.bus().run_all("let a task go", &all).await

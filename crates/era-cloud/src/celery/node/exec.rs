@@ -10,12 +10,12 @@ use era_core::resources::Resources;
 use era_core::units::{JobId, NodeId, Time, UserId};
 use serde::Deserialize;
 
-use super::Node;
+use super::CeleryNode;
 use crate::celery::bus;
-use crate::celery::outcome::Ended;
+use crate::celery::outcome::TaskEnd;
 use crate::executor::{self, Launch, TaskSpec};
 use crate::log::{LogReader, Only};
-use crate::secrets::Secrets;
+use crate::secrets::TaskSecrets;
 
 /// Marks the numbers of tasks that no scheduler knows.
 pub(super) const EXEC_BIT: u64 = 1 << 63;
@@ -71,7 +71,7 @@ impl Exec {
 
 /// What a message says of a command beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limits {
+pub struct ExecLimits {
     /// After how long it is told to end.
     pub soft: Option<Duration>,
     /// How long it may take.
@@ -90,11 +90,16 @@ pub(super) fn task_of(id: &str) -> TaskId {
     TaskId { job, part: 0, attempt: 1, rank: 0 }
 }
 
-impl Node {
+impl CeleryNode {
     /// Runs an attempt of a command once; asked again while it runs, it waits for the same run. That
     /// nobody else runs it is its claim's to see to.
-    pub(super) async fn execute(&self, task: TaskId, exec: &Exec, limits: Limits) -> Option<Ended> {
-        let Limits { soft, hard: limit, .. } = limits;
+    pub(super) async fn execute(
+        &self,
+        task: TaskId,
+        exec: &Exec,
+        limits: ExecLimits,
+    ) -> Option<TaskEnd> {
+        let ExecLimits { soft, hard: limit, .. } = limits;
         let (first, mut ended) = self.running().wait(task, None);
         let folder = self.inner.folder.join("exec").join(format!("{:016x}", task.job.0));
         if first {
@@ -133,7 +138,7 @@ fn after(time: Duration) -> Time {
     Time(bus::now().0.saturating_add(ms))
 }
 
-async fn stop_later(node: Node, task: TaskId, soft: Duration, limit: Option<Duration>) {
+async fn stop_later(node: CeleryNode, task: TaskId, soft: Duration, limit: Option<Duration>) {
     tokio::time::sleep(soft).await;
     let grace = limit.unwrap_or(soft + Duration::from_secs(10)).saturating_sub(soft);
     node.stop(task, after(grace));
@@ -157,7 +162,7 @@ fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder
             job_name: None,
             command: exec.command.clone(),
             env: exec.env.clone(),
-            secrets: Secrets::default(),
+            secrets: TaskSecrets::default(),
             code: Vec::new(),
             inputs: Vec::new(),
             image: None,
@@ -167,22 +172,22 @@ fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder
             alone: true,
             terminal: false,
             array: None,
-            limits: executor::Limits::default(),
+            limits: executor::TaskLimits::default(),
         }),
     }
 }
 
 /// The end with the last of what was printed. The folder goes, if it is still there: nobody else
 /// reads it.
-fn with_output(ended: Ended, folder: &Path) -> Ended {
-    let Ended::Outcome(mut outcome) = ended else { return ended };
+fn with_output(ended: TaskEnd, folder: &Path) -> TaskEnd {
+    let TaskEnd::Outcome(mut outcome) = ended else { return ended };
     outcome.output = output(folder);
     if let Err(error) = std::fs::remove_dir_all(folder)
         && error.kind() != std::io::ErrorKind::NotFound
     {
         tracing::warn!(path = %folder.display(), %error, "a folder stays");
     }
-    Ended::Outcome(outcome)
+    TaskEnd::Outcome(outcome)
 }
 
 fn output(folder: &Path) -> Option<String> {

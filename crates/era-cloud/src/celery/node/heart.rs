@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{AGAIN, Node, NodeError};
+use super::{AGAIN, CeleryNode, NodeError};
 use crate::celery::bus::{self, BusError};
 use crate::celery::names;
 use crate::executor::Order;
@@ -25,7 +25,7 @@ enum Beat {
     Lost,
 }
 
-impl Node {
+impl CeleryNode {
     /// Announces the node. A worker that was here a moment ago may still hold it for one lease.
     pub(super) async fn join_patiently(&self) -> Result<(), NodeError> {
         let begun = tokio::time::Instant::now();
@@ -119,7 +119,7 @@ impl Node {
 }
 
 /// Renews the lease until the node is gone.
-pub(super) async fn beat(again: impl Fn() -> Option<Node>) {
+pub(super) async fn beat(again: impl Fn() -> Option<CeleryNode>) {
     loop {
         let Some(node) = again() else { return };
         let wait = node.lease() / 3;
@@ -150,7 +150,7 @@ pub(super) async fn beat(again: impl Fn() -> Option<Node>) {
 
 /// Says of held messages that somebody still works on them, so that Celery does not take them for
 /// abandoned.
-pub(crate) async fn renew_messages(node: &Node, tags: &[String]) -> Result<(), BusError> {
+pub(crate) async fn renew_messages(node: &CeleryNode, tags: &[String]) -> Result<(), BusError> {
     let now = bus::seconds(bus::now());
     for tags in tags.chunks(RENEW_MAX) {
         let mut add = redis::cmd("ZADD");

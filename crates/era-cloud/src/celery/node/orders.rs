@@ -5,10 +5,10 @@ use std::time::Duration;
 use redis::streams::{StreamReadOptions, StreamReadReply};
 use redis::{AsyncCommands as _, RedisError};
 
-use super::{AGAIN, Node};
+use super::{AGAIN, CeleryNode};
 use crate::celery::bus::BLOCK_TIME;
 use crate::celery::names;
-use crate::executor::{Order, Report};
+use crate::executor::{ExecutorReport, Order};
 
 /// Most orders in one turn.
 const ORDERS_MAX: usize = 256;
@@ -19,7 +19,7 @@ const REPORT_TIME: Duration = Duration::from_secs(2);
 
 /// Obeys the node's orders until it is gone. After a start all that are kept are read again: each
 /// is harmless twice.
-pub(super) async fn follow(again: impl Fn() -> Option<Node>) {
+pub(super) async fn follow(again: impl Fn() -> Option<CeleryNode>) {
     let mut last = "0".to_owned();
     loop {
         let Some(node) = again() else { return };
@@ -32,8 +32,8 @@ pub(super) async fn follow(again: impl Fn() -> Option<Node>) {
 }
 
 async fn read(
-    node: &Node,
-    again: &impl Fn() -> Option<Node>,
+    node: &CeleryNode,
+    again: &impl Fn() -> Option<CeleryNode>,
     last: &mut String,
 ) -> Result<(), crate::celery::bus::BusError> {
     let broken = |error: RedisError| node.bus().broken("give orders", error);
@@ -60,7 +60,7 @@ async fn read(
     Ok(())
 }
 
-impl Node {
+impl CeleryNode {
     fn obey(&self, order: Order) {
         match order {
             Order::Stop { task, until } => self.stop(task, until),
@@ -78,7 +78,7 @@ impl Node {
 }
 
 /// Passes a report on. None of these is precious: one that cannot be told in time is dropped.
-pub(super) async fn tell(node: &Node, report: &Report) {
+pub(super) async fn tell(node: &CeleryNode, report: &ExecutorReport) {
     let Ok(text) = serde_json::to_string(report) else { return };
     let mut add = redis::cmd("XADD");
     add.arg(names::REPORTS).arg("MAXLEN").arg("~").arg(REPORTS_MAX).arg("*");

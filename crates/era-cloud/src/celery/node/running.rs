@@ -7,7 +7,7 @@ use era_core::job::TaskId;
 use era_core::units::{Span, Time};
 use tokio::sync::watch;
 
-use crate::celery::outcome::{Ended, Outcome};
+use crate::celery::outcome::{TaskEnd, TaskOutcome};
 use crate::executor::Ending;
 
 /// Most orders that are remembered for tasks that are not here yet.
@@ -23,7 +23,7 @@ pub(super) struct Running {
     /// Tasks that were told to stop, perhaps before they came.
     stops: BTreeMap<TaskId, Time>,
     /// Ends that nobody waited for: the message that asks is on its way again.
-    unheard: BTreeMap<TaskId, Ended>,
+    unheard: BTreeMap<TaskId, TaskEnd>,
 }
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct About {
     /// Whether the supervisor has it.
     begun: bool,
     started: Option<(Time, Span)>,
-    ended: watch::Sender<Option<Ended>>,
+    ended: watch::Sender<Option<TaskEnd>>,
 }
 
 impl Running {
@@ -44,7 +44,7 @@ impl Running {
         &mut self,
         task: TaskId,
         id: Option<&str>,
-    ) -> (bool, watch::Receiver<Option<Ended>>) {
+    ) -> (bool, watch::Receiver<Option<TaskEnd>>) {
         if let Some(about) = self.tasks.get_mut(&task) {
             // One that was found while Redis knew nothing is known by its message.
             about.id = about.id.take().or_else(|| id.map(str::to_owned));
@@ -126,7 +126,7 @@ impl Running {
 
     /// How a task ended. One whose time was over before its limit, or that was stopped without an
     /// order, was ended by its lease: it is lost through no fault of its own.
-    pub(super) fn outcome(&self, task: TaskId, at: Time, code: i32, ending: Ending) -> Ended {
+    pub(super) fn outcome(&self, task: TaskId, at: Time, code: i32, ending: Ending) -> TaskEnd {
         let about = self.tasks.get(&task);
         let by_lease = match ending {
             Ending::Limit => true,
@@ -134,10 +134,10 @@ impl Running {
             _ => false,
         };
         if by_lease && about.is_some_and(|about| at < about.until) {
-            return Ended::Lost("lease-lapsed".to_owned());
+            return TaskEnd::Lost("lease-lapsed".to_owned());
         }
         let started = about.and_then(|about| about.started);
-        Ended::Outcome(Outcome {
+        TaskEnd::Outcome(TaskOutcome {
             code,
             ending,
             started_ms: started.map(|(at, _)| at.0),
@@ -148,7 +148,7 @@ impl Running {
     }
 
     /// It is over: those who wait are told.
-    pub(super) fn end(&mut self, task: TaskId, ended: Ended) {
+    pub(super) fn end(&mut self, task: TaskId, ended: TaskEnd) {
         self.stops.remove(&task);
         let Some(about) = self.tasks.remove(&task) else { return };
         if about.id.is_none() && about.ended.receiver_count() == 0 {
@@ -158,7 +158,7 @@ impl Running {
     }
 
     /// Keeps an end that was not delivered, for the next request.
-    pub(super) fn keep(&mut self, task: TaskId, ended: Ended) {
+    pub(super) fn keep(&mut self, task: TaskId, ended: TaskEnd) {
         if self.unheard.len() >= UNHEARD_MAX {
             self.unheard.pop_first();
         }
@@ -195,7 +195,7 @@ mod tests {
 
     const TASK: TaskId = TaskId { job: JobId(1), part: 0, attempt: 1, rank: 0 };
 
-    fn ends(running: &Running, at: i64, ending: Ending) -> Ended {
+    fn ends(running: &Running, at: i64, ending: Ending) -> TaskEnd {
         running.outcome(TASK, Time(at), 137, ending)
     }
 
@@ -205,9 +205,9 @@ mod tests {
         let (first, one) = running.wait(TASK, Some("id"));
         let (second, other) = running.wait(TASK, Some("id"));
         assert!(first && !second);
-        running.end(TASK, Ended::Lost("x".into()));
-        assert_eq!(*one.borrow(), Some(Ended::Lost("x".into())));
-        assert_eq!(*other.borrow(), Some(Ended::Lost("x".into())));
+        running.end(TASK, TaskEnd::Lost("x".into()));
+        assert_eq!(*one.borrow(), Some(TaskEnd::Lost("x".into())));
+        assert_eq!(*other.borrow(), Some(TaskEnd::Lost("x".into())));
         assert_eq!(running.len(), 0);
     }
 
@@ -237,7 +237,7 @@ mod tests {
         running.adopt(TASK, Some("id".into()), Time(300));
         assert_eq!(running.prolong(TASK, Time(200)), Some(Time(300)));
         assert_eq!(running.prolong(TASK, Time(300)), Some(Time(300)));
-        assert!(matches!(ends(&running, 250, Ending::Limit), Ended::Lost(_)));
+        assert!(matches!(ends(&running, 250, Ending::Limit), TaskEnd::Lost(_)));
     }
 
     #[test]
@@ -245,25 +245,25 @@ mod tests {
         let mut running = Running::default();
         running.wait(TASK, Some("id"));
         running.begin(TASK, Time(100));
-        assert_eq!(ends(&running, 40, Ending::Limit), Ended::Lost("lease-lapsed".into()));
-        assert!(matches!(ends(&running, 100, Ending::Limit), Ended::Outcome(_)));
-        assert!(matches!(ends(&running, 40, Ending::Itself), Ended::Outcome(_)));
+        assert_eq!(ends(&running, 40, Ending::Limit), TaskEnd::Lost("lease-lapsed".into()));
+        assert!(matches!(ends(&running, 100, Ending::Limit), TaskEnd::Outcome(_)));
+        assert!(matches!(ends(&running, 40, Ending::Itself), TaskEnd::Outcome(_)));
         assert_eq!(running.prolong(TASK, Time(200)), Some(Time(200)));
-        assert_eq!(ends(&running, 150, Ending::Limit), Ended::Lost("lease-lapsed".into()));
+        assert_eq!(ends(&running, 150, Ending::Limit), TaskEnd::Lost("lease-lapsed".into()));
         // A guard says of both that it stopped its task.
-        assert_eq!(ends(&running, 150, Ending::Stopped), Ended::Lost("lease-lapsed".into()));
+        assert_eq!(ends(&running, 150, Ending::Stopped), TaskEnd::Lost("lease-lapsed".into()));
         running.stop(TASK, Time(160));
-        assert!(matches!(ends(&running, 150, Ending::Stopped), Ended::Outcome(_)));
+        assert!(matches!(ends(&running, 150, Ending::Stopped), TaskEnd::Outcome(_)));
     }
 
     #[test]
     fn an_end_that_nobody_heard_waits_for_the_message_to_come_again() {
         let mut running = Running::default();
         running.adopt(TASK, None, Time::MAX);
-        running.end(TASK, Ended::Lost("x".into()));
+        running.end(TASK, TaskEnd::Lost("x".into()));
         let (first, ended) = running.wait(TASK, None);
         assert!(!first);
-        assert_eq!(*ended.borrow(), Some(Ended::Lost("x".into())));
+        assert_eq!(*ended.borrow(), Some(TaskEnd::Lost("x".into())));
         assert!(running.wait(TASK, None).0);
     }
 
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(running.newest(TASK), TASK);
         running.adopt(second, None, Time::MAX);
         assert_eq!(running.newest(TASK), second);
-        running.end(second, Ended::Lost("x".into()));
+        running.end(second, TaskEnd::Lost("x".into()));
         assert_eq!(running.newest(TASK), second, "nobody has heard its end");
         running.wait(second, None);
         running.forget(second);

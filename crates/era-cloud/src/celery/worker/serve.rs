@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Inner;
-use crate::celery::bus::{self, BusError, Claimed, Taken};
+use crate::celery::bus::{self, BusError, Claimed, Delivery};
 use crate::celery::envelope::Envelope;
 use crate::celery::message::{BadMessage, Headers, TaskMessage};
-use crate::celery::node::{AGAIN, Exec, Limits, Ran, Run};
+use crate::celery::node::{AGAIN, CommandOutcome, Exec, ExecLimits, LaunchOutcome};
 use crate::celery::result::Meta;
 use crate::celery::{EXEC, RUN};
 
@@ -38,7 +38,7 @@ impl Served {
 }
 
 /// Serves a message to its end.
-pub(super) async fn serve(worker: &Inner, taken: &Taken, place: Option<OwnedSemaphorePermit>) {
+pub(super) async fn serve(worker: &Inner, taken: &Delivery, place: Option<OwnedSemaphorePermit>) {
     let served = judge(worker, taken, place).await;
     while let Err(error) = conclude(worker, taken, &served).await {
         tracing::warn!(%error, "what became of a message waits for Redis");
@@ -54,7 +54,7 @@ pub(super) async fn serve(worker: &Inner, taken: &Taken, place: Option<OwnedSema
 }
 
 /// Says what became of a message. What was said may be said again.
-async fn conclude(worker: &Inner, taken: &Taken, served: &Served) -> Result<(), BusError> {
+async fn conclude(worker: &Inner, taken: &Delivery, served: &Served) -> Result<(), BusError> {
     match served {
         Served::Over { result, claimed } => {
             worker.bus().acknowledge(&taken.tag, result.as_deref(), claimed.as_ref()).await
@@ -63,7 +63,7 @@ async fn conclude(worker: &Inner, taken: &Taken, served: &Served) -> Result<(), 
     }
 }
 
-async fn judge(worker: &Inner, taken: &Taken, place: Option<OwnedSemaphorePermit>) -> Served {
+async fn judge(worker: &Inner, taken: &Delivery, place: Option<OwnedSemaphorePermit>) -> Served {
     let envelope = match Envelope::read(&taken.raw) {
         Ok(envelope) => envelope,
         Err(error) => return Served::Dead { why: error.to_string(), failures: Vec::new() },
@@ -181,12 +181,14 @@ async fn run(worker: &Inner, message: &TaskMessage) -> Served {
     };
     let other = launch != headers.id;
     let end = match worker.node.run(launch).await {
-        Run::Ended(ended) if other && !headers.ignore_result => ended.meta(&headers.id, bus::now()),
-        Run::Over if other => {
+        LaunchOutcome::Ended(ended) if other && !headers.ignore_result => {
+            ended.meta(&headers.id, bus::now())
+        }
+        LaunchOutcome::Over if other => {
             let why = format!("there is no launch {launch}: it is over, or was called off");
             Meta::failure(&headers.id, ("builtins", "LookupError"), &why, bus::now())
         }
-        Run::Ended(_) | Run::Over => return Served::over(None),
+        LaunchOutcome::Ended(_) | LaunchOutcome::Over => return Served::over(None),
     };
     Served::over(Some(as_celery_tells(headers, end)))
 }
@@ -203,12 +205,12 @@ async fn exec(worker: &Inner, message: &TaskMessage) -> Served {
         Duration::try_from_secs_f64(seconds).ok()
     };
     let (hard, soft) = (limit(headers.timelimit.0), limit(headers.timelimit.1));
-    let limits = Limits { soft, hard, tracked: false };
+    let limits = ExecLimits { soft, hard, tracked: false };
     let result = match worker.node.exec(&headers.id, &exec, limits).await {
-        Ran::Now(ended) if !headers.ignore_result => {
+        CommandOutcome::Now(ended) if !headers.ignore_result => {
             Some(Box::new(as_celery_tells(headers, ended.meta(&headers.id, bus::now()))))
         }
-        Ran::Now(_) | Ran::Before { .. } | Ran::Over => None,
+        CommandOutcome::Now(_) | CommandOutcome::Before { .. } | CommandOutcome::Over => None,
     };
     let claimed = worker.node.claimed(&headers.id, headers.ignore_result);
     Served::Over { result, claimed }

@@ -10,16 +10,16 @@ use era_core::units::Time;
 use tokio::sync::oneshot;
 
 use super::super::held::{Act, Phase};
-use super::super::lease::{Shared, Word};
-use super::{Tender, WRITE_PATIENCE, Write};
-use crate::executor::{Ending, Report};
+use super::super::lease::{LeaseOrder, Shared};
+use super::{TaskLoop, WRITE_PATIENCE, Write};
+use crate::executor::{Ending, ExecutorReport};
 use crate::task::now;
 
-impl Tender {
+impl TaskLoop {
     pub(super) async fn stop(&mut self, task: TaskId, until: Time) {
         let Some(held) = self.tasks.get_mut(&task) else {
             let reason = "unknown-to-its-node".into();
-            return self.report(Report::Lost { task, reason }).await;
+            return self.report(ExecutorReport::Lost { task, reason }).await;
         };
         match &held.phase {
             Phase::Ended(report) => {
@@ -35,7 +35,8 @@ impl Tender {
                     self.delete(task);
                 }
                 let at = now();
-                let report = Report::Exited { task, at, code: 128 + 15, ending: Ending::Stopped };
+                let report =
+                    ExecutorReport::Exited { task, at, code: 128 + 15, ending: Ending::Stopped };
                 return self.end(task, report).await;
             }
             _ => {}
@@ -47,7 +48,7 @@ impl Tender {
         let left = u64::try_from(until.since(now()).ms() / 1000).unwrap_or(0);
         // A guard that has begun to count does not hear of a shorter grace.
         held.stop_by = held.stop_by.max(Instant::now().checked_add(Duration::from_secs(left)));
-        self.say(task, Word::Stop(left));
+        self.say(task, LeaseOrder::Stop(left));
         if !self.engine.is_swarm() {
             let engine = self.engine.clone();
             tokio::spawn(async move {
@@ -72,7 +73,7 @@ impl Tender {
         let Some(held) = self.tasks.get_mut(&task) else { return };
         held.doom.get_or_insert(Ending::Limit);
         held.killed.get_or_insert((Instant::now(), false));
-        self.say(task, Word::Over);
+        self.say(task, LeaseOrder::Over);
         if !self.engine.is_swarm() {
             let engine = self.engine.clone();
             tokio::spawn(async move {
@@ -114,7 +115,7 @@ impl Tender {
         if self.tasks.get(&task).is_some_and(|held| held.stray) {
             return self.stray_gone(task).await;
         }
-        self.end(task, Report::Lost { task, reason: reason.to_owned() }).await;
+        self.end(task, ExecutorReport::Lost { task, reason: reason.to_owned() }).await;
     }
 
     pub(super) fn acknowledged(&mut self, task: TaskId) {
@@ -148,29 +149,34 @@ impl Tender {
         });
     }
 
-    pub(super) fn say(&mut self, task: TaskId, word: Word) {
+    pub(super) fn say(&mut self, task: TaskId, word: LeaseOrder) {
         self.write(task, word, None);
     }
 
     /// Says that a lease is over, and waits until that is written: what comes next relies on it.
     pub(super) async fn revoke(&mut self, task: TaskId) {
         let (done, written) = oneshot::channel();
-        self.write(task, Word::Over, Some(done));
+        self.write(task, LeaseOrder::Over, Some(done));
         if tokio::time::timeout(WRITE_PATIENCE, written).await.is_err() {
             tracing::warn!(%task, "the shared folder hangs: a lease lapses unrevoked");
         }
     }
 
-    pub(super) fn write(&mut self, task: TaskId, word: Word, done: Option<oneshot::Sender<()>>) {
+    pub(super) fn write(
+        &mut self,
+        task: TaskId,
+        word: LeaseOrder,
+        done: Option<oneshot::Sender<()>>,
+    ) {
         let Some(held) = self.tasks.get_mut(&task) else { return };
         // Nothing is said after the last word: it is what a restarted server finds.
-        let last = word == Word::Over;
+        let last = word == LeaseOrder::Over;
         if held.said_over && !last {
             return;
         }
         held.said_over |= last;
         held.generation += 1;
-        if matches!(word, Word::Run(_)) {
+        if matches!(word, LeaseOrder::Run(_)) {
             held.renewed = Some(Instant::now());
         }
         let shared = Shared::of(&held.launch.spec.folder, task);

@@ -12,14 +12,16 @@ use tokio::task::AbortHandle;
 use super::super::failure::DockerError;
 use super::super::follow::{self, LogTail};
 use super::super::held::{ENGINE_AWAY, Held, Phase, SUPERSEDED};
-use super::super::instance::{EngineNode, Seen, Sighting};
+use super::super::instance::{EngineNode, InstanceState, InstanceStatus};
 use super::super::lease::Shared;
 use super::super::nodes::{Nodes, Remembered};
-use super::{LOOK_IDLE, LOOK_MAX, LOOK_MIN, LOOK_SHARE, NODES_FILE, News, Tender, WRITE_PATIENCE};
-use crate::executor::Report;
+use super::{
+    LOOK_IDLE, LOOK_MAX, LOOK_MIN, LOOK_SHARE, LoopEvent, NODES_FILE, TaskLoop, WRITE_PATIENCE,
+};
+use crate::executor::ExecutorReport;
 use crate::task::{Places, now};
 
-impl Tender {
+impl TaskLoop {
     pub(super) fn look(&mut self) {
         self.looking = true;
         let (engine, tell, begun) = (self.engine.clone(), self.news.0.clone(), Instant::now());
@@ -28,7 +30,7 @@ impl Tender {
                 Ok(nodes) => engine.list().await.map(|sightings| (nodes, sightings)),
                 Err(error) => Err(error),
             };
-            let _ = tell.send(News::Looked(looked, begun));
+            let _ = tell.send(LoopEvent::Looked(looked, begun));
         });
     }
 
@@ -51,9 +53,9 @@ impl Tender {
         }
         for report in news {
             match &report {
-                Report::NodeLost { name } => self.cut_off(name).await,
+                ExecutorReport::NodeLost { name } => self.cut_off(name).await,
                 // On a plain engine what was found is there, whatever its machine is called now.
-                Report::NodesAre { names } if self.engine.is_swarm() => {
+                ExecutorReport::NodesAre { names } if self.engine.is_swarm() => {
                     for node in self.nodes_but(names) {
                         self.cut_off(&node).await;
                     }
@@ -95,7 +97,7 @@ impl Tender {
         }
     }
 
-    pub(super) async fn see(&mut self, sightings: Vec<Sighting>, begun: Instant) {
+    pub(super) async fn see(&mut self, sightings: Vec<InstanceStatus>, begun: Instant) {
         let mut absent: Vec<TaskId> = Vec::new();
         {
             let seen: BTreeSet<TaskId> = sightings.iter().map(|sighting| sighting.task).collect();
@@ -105,7 +107,7 @@ impl Tender {
                 }
             }
         }
-        for Sighting { task, state, .. } in sightings {
+        for InstanceStatus { task, state, .. } in sightings {
             self.saw(task, state).await;
         }
         for task in absent {
@@ -113,7 +115,7 @@ impl Tender {
         }
     }
 
-    pub(super) async fn saw(&mut self, task: TaskId, state: Seen) {
+    pub(super) async fn saw(&mut self, task: TaskId, state: InstanceState) {
         let Some(held) = self.tasks.get(&task) else {
             // It could not be removed while the engine was away.
             if state.is_over() {
@@ -130,19 +132,19 @@ impl Tender {
             }
             return;
         }
-        if state == Seen::Runs
+        if state == InstanceState::Runs
             && let Some(held) = self.tasks.get_mut(&task)
         {
             held.engine_away = false;
         }
         let Some(held) = self.tasks.get(&task) else { return };
         match state {
-            Seen::Waits(says) if held.waits_in_vain(&says, Instant::now()) => {
+            InstanceState::Waits(says) if held.waits_in_vain(&says, Instant::now()) => {
                 self.delete(task);
                 self.not_started(task, &format!("its node has no room for it: {says}")).await;
             }
-            Seen::Waits(_) => {}
-            Seen::Runs => self.runs(task).await,
+            InstanceState::Waits(_) => {}
+            InstanceState::Runs => self.runs(task).await,
             over => self.over(task, over).await,
         }
     }
@@ -152,7 +154,7 @@ impl Tender {
         self.drop_tail(task);
         self.delete(task);
         if asked_again {
-            self.report(Report::Lost { task, reason: SUPERSEDED.into() }).await;
+            self.report(ExecutorReport::Lost { task, reason: SUPERSEDED.into() }).await;
         }
         let blocked: Vec<TaskId> = self
             .tasks
@@ -174,7 +176,7 @@ impl Tender {
             return self.stray_gone(task).await;
         }
         if held.killed.is_some() && gone {
-            return self.over(task, Seen::Removed).await;
+            return self.over(task, InstanceState::Removed).await;
         }
         if let Some(held) = self.tasks.get_mut(&task)
             && held.cut_off.is_none()
@@ -192,7 +194,7 @@ impl Tender {
             held.phase = Phase::Runs(at);
             let prepared = Span(i64::try_from(held.ordered.elapsed().as_millis()).unwrap_or(0));
             let owner = self.house.isolation.uid(launch.spec.user).ok().flatten();
-            self.report(Report::Started { task, at, prepared }).await;
+            self.report(ExecutorReport::Started { task, at, prepared }).await;
             let tail = LogTail::new(self.engine.clone(), &launch);
             let follow = tokio::spawn(tail.clone().follow(self.reports.clone()));
             let (engine, reports) = (self.engine.clone(), self.reports.clone());
@@ -204,11 +206,11 @@ impl Tender {
     }
 
     /// Its instance is over: the rest of its log is read, then its end is told.
-    pub(super) async fn over(&mut self, task: TaskId, seen: Seen) {
+    pub(super) async fn over(&mut self, task: TaskId, seen: InstanceState) {
         let Some(held) = self.tasks.get_mut(&task) else { return };
         let launch = held.launch.clone();
         let shared = Shared::of(&launch.spec.folder, task);
-        if let Seen::Failed(why) = &seen
+        if let InstanceState::Failed(why) = &seen
             && held.doom.is_none()
             && shared.started().is_none()
         {
@@ -219,10 +221,11 @@ impl Tender {
         if let (Phase::Waits, Some(at)) = (&held.phase, began) {
             // So short that it was never seen to run.
             let prepared = Span(i64::try_from(held.ordered.elapsed().as_millis()).unwrap_or(0));
-            let _ = self.reports.send(Report::Started { task, at, prepared }).await;
+            let _ = self.reports.send(ExecutorReport::Started { task, at, prepared }).await;
         }
         let report = held.end(&seen, told, now());
-        let went_away = matches!(&report, Report::Lost { reason, .. } if reason == ENGINE_AWAY);
+        let went_away =
+            matches!(&report, ExecutorReport::Lost { reason, .. } if reason == ENGINE_AWAY);
         held.phase = Phase::Ending;
         let tail = match self.tails.remove(&task) {
             Some((tail, handles)) => {
@@ -236,11 +239,11 @@ impl Tender {
         let image = launch.spec.image.clone().or_else(|| self.image.clone()).unwrap_or_default();
         tokio::spawn(async move {
             match &seen {
-                Seen::Failed(why) => {
+                InstanceState::Failed(why) => {
                     let why = DockerError::of_start(&place, &image, why);
                     tail.note(&format!("the task was not started: {why}"));
                 }
-                Seen::Removed => {}
+                InstanceState::Removed => {}
                 _ => {
                     tail.rest(&reports).await;
                     if went_away {
@@ -249,11 +252,11 @@ impl Tender {
                     }
                 }
             }
-            let _ = tell.send(News::Drained(task, Box::new(report)));
+            let _ = tell.send(LoopEvent::Drained(task, Box::new(report)));
         });
     }
 
-    pub(super) async fn end(&mut self, task: TaskId, report: Report) {
+    pub(super) async fn end(&mut self, task: TaskId, report: ExecutorReport) {
         self.drop_tail(task);
         let Some(held) = self.tasks.get_mut(&task) else { return };
         held.phase = Phase::Ended(report.clone());

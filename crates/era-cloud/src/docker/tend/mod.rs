@@ -19,17 +19,17 @@ use era_core::units::{JobId, Span, Time};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-use super::begin::{Hand, Laying, Problem};
-use super::engine::Engine;
+use super::begin::{LaunchContext, Laying, Problem};
+use super::engine::DockerEngine;
 use super::failure::DockerError;
 use super::follow::LogTail;
 use super::held::{AWAY_PATIENCE, FORGOTTEN, Held, NODE_UNKNOWN, Phase, SUPERSEDED};
-use super::instance::{EngineNode, Seen, Sighting};
-use super::lease::{Shared, Word};
+use super::instance::{EngineNode, InstanceState, InstanceStatus};
+use super::lease::{LeaseOrder, Shared};
 use super::nodes::{Nodes, Remembered};
-use super::task::House;
+use super::task::TaskDefaults;
 use super::{Known, lock};
-use crate::executor::{Launch, Order, Report, Reports};
+use crate::executor::{ExecutorReport, Launch, Order, Reports};
 use crate::task::{Places, now};
 
 /// How often due things are looked for.
@@ -49,19 +49,19 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(2);
 const NODES_FILE: &str = "docker-nodes";
 
 /// What is said to the loop.
-pub(super) enum Say {
+pub(super) enum LoopCommand {
     Order(Box<Order>),
     Acknowledge(TaskId),
 }
 
 /// What comes back to it.
-enum News {
+enum LoopEvent {
     /// A launch was carried out, or not.
     Begun(TaskId, Result<(), Problem>),
     /// The engine was looked at.
-    Looked(Result<(Vec<EngineNode>, Vec<Sighting>), DockerError>, Instant),
+    Looked(Result<(Vec<EngineNode>, Vec<InstanceStatus>), DockerError>, Instant),
     /// All of an ended task's log is there.
-    Drained(TaskId, Box<Report>),
+    Drained(TaskId, Box<ExecutorReport>),
 }
 
 /// Something to be written: a lease, or what a server that starts anew must know.
@@ -71,9 +71,9 @@ struct Write {
     done: Option<oneshot::Sender<()>>,
 }
 
-pub(super) struct Tender {
-    engine: Engine,
-    house: House,
+pub(super) struct TaskLoop {
+    engine: DockerEngine,
+    house: TaskDefaults,
     image: Option<String>,
     reports: Reports,
     known: Known,
@@ -86,7 +86,7 @@ pub(super) struct Tender {
     nodes_told: bool,
     /// What a server that starts anew must know of them.
     remembered: Remembered,
-    news: (mpsc::UnboundedSender<News>, Option<mpsc::UnboundedReceiver<News>>),
+    news: (mpsc::UnboundedSender<LoopEvent>, Option<mpsc::UnboundedReceiver<LoopEvent>>),
     full: (mpsc::UnboundedSender<TaskId>, Option<mpsc::UnboundedReceiver<TaskId>>),
     writes: mpsc::UnboundedSender<Write>,
     laying: Laying,
@@ -96,14 +96,14 @@ pub(super) struct Tender {
     away: Option<Instant>,
 }
 
-impl Tender {
+impl TaskLoop {
     pub(super) fn new(
-        engine: Engine,
-        house: House,
+        engine: DockerEngine,
+        house: TaskDefaults,
         image: Option<String>,
         reports: Reports,
         known: Known,
-    ) -> Tender {
+    ) -> TaskLoop {
         let (news, heard) = mpsc::unbounded_channel();
         let (full, filled) = mpsc::unbounded_channel();
         let (writes, mut to_write) = mpsc::unbounded_channel::<Write>();
@@ -117,7 +117,7 @@ impl Tender {
                 done.map(|done| done.send(()));
             }
         });
-        Tender {
+        TaskLoop {
             engine,
             house,
             image,
@@ -150,11 +150,11 @@ impl Tender {
         self.nodes = Nodes::of(&self.engine.nodes().await?, &self.remembered);
         let found = self.engine.list().await?;
         let mut newest: BTreeMap<(JobId, u16), u32> = BTreeMap::new();
-        for Sighting { task, .. } in &found {
+        for InstanceStatus { task, .. } in &found {
             let attempt = newest.entry((task.job, task.part)).or_default();
             *attempt = task.attempt.max(*attempt);
         }
-        for Sighting { task, .. } in &found {
+        for InstanceStatus { task, .. } in &found {
             let shared = Shared::of(&self.job_folder(*task), *task);
             let old = newest.get(&(task.job, task.part)).is_some_and(|new| task.attempt < *new);
             match shared.launch() {
@@ -190,7 +190,7 @@ impl Tender {
     }
 
     /// Goes on until nobody gives orders any more. What runs goes on without us.
-    pub(super) async fn go_on(mut self, mut says: mpsc::UnboundedReceiver<Say>) {
+    pub(super) async fn go_on(mut self, mut says: mpsc::UnboundedReceiver<LoopCommand>) {
         let (Some(mut news), Some(mut full)) = (self.news.1.take(), self.full.1.take()) else {
             return;
         };
@@ -199,8 +199,8 @@ impl Tender {
         loop {
             tokio::select! {
                 said = says.recv() => match said {
-                    Some(Say::Order(order)) => self.obey(*order).await,
-                    Some(Say::Acknowledge(task)) => self.acknowledged(task),
+                    Some(LoopCommand::Order(order)) => self.obey(*order).await,
+                    Some(LoopCommand::Acknowledge(task)) => self.acknowledged(task),
                     None => break,
                 },
                 Some(news) = news.recv() => self.hear(news).await,
@@ -217,7 +217,7 @@ impl Tender {
         }
     }
 
-    async fn report(&self, report: Report) {
+    async fn report(&self, report: ExecutorReport) {
         // The other end is gone only when nobody takes reports any more.
         let _ = self.reports.send(report).await;
     }
@@ -278,7 +278,7 @@ impl Tender {
                 _ if held.stray => held.asked_again = true,
                 Phase::Runs(at) => {
                     let (at, prepared) = (*at, Span::ZERO);
-                    self.report(Report::Started { task, at, prepared }).await;
+                    self.report(ExecutorReport::Started { task, at, prepared }).await;
                 }
                 Phase::Ended(report) => {
                     let report = report.clone();
@@ -291,7 +291,7 @@ impl Tender {
         // Of several attempts of one gang only the newest is wanted.
         if self.has_newer(task) {
             let reason = SUPERSEDED.into();
-            return self.report(Report::Lost { task, reason }).await;
+            return self.report(ExecutorReport::Lost { task, reason }).await;
         }
         let older: Vec<TaskId> = self.older(task).collect();
         for old in older {
@@ -350,14 +350,14 @@ impl Tender {
                 None => Err(Problem::NoNode(launch.node_name.clone())),
             };
             // The loop may be gone, and the next one finds the launch outstanding.
-            let _ = tell.send(News::Begun(task, begun));
+            let _ = tell.send(LoopEvent::Begun(task, begun));
         });
         self.starts.insert(task, start.abort_handle());
     }
 
     /// A start begins: the generation and the word of the lease that it writes.
-    fn beginning(&mut self, task: TaskId) -> (u64, Word) {
-        let Some(held) = self.tasks.get_mut(&task) else { return (0, Word::Over) };
+    fn beginning(&mut self, task: TaskId) -> (u64, LeaseOrder) {
+        let Some(held) = self.tasks.get_mut(&task) else { return (0, LeaseOrder::Over) };
         held.phase = Phase::Beginning;
         held.generation += 1;
         held.renewed = Some(Instant::now());
@@ -389,20 +389,20 @@ impl Tender {
                 }
                 None => Err(Problem::NoNode(launch.node_name.clone())),
             };
-            let _ = tell.send(News::Begun(task, begun));
+            let _ = tell.send(LoopEvent::Begun(task, begun));
         });
         self.starts.insert(task, start.abort_handle());
     }
 
     /// What a launch is carried out with; `None` where the engine knows no such node, or not the
     /// GPUs that were chosen there.
-    fn hand(&self, launch: &Launch) -> Option<Hand> {
+    fn hand(&self, launch: &Launch) -> Option<LaunchContext> {
         let name = &launch.node_name;
         let node = match self.engine.is_swarm() {
             true => Some(self.nodes.id(name)?.to_owned()),
             false => None,
         };
-        Some(Hand {
+        Some(LaunchContext {
             engine: self.engine.clone(),
             house: self.house.clone(),
             image: self.image.clone(),
@@ -412,9 +412,9 @@ impl Tender {
         })
     }
 
-    async fn hear(&mut self, news: News) {
+    async fn hear(&mut self, news: LoopEvent) {
         match news {
-            News::Begun(task, begun) => {
+            LoopEvent::Begun(task, begun) => {
                 self.starts.remove(&task);
                 match begun {
                     Ok(()) => self.begun(task).await,
@@ -431,13 +431,13 @@ impl Tender {
                     Err(problem) => self.not_started(task, &problem.to_string()).await,
                 }
             }
-            News::Looked(Ok((nodes, sightings)), begun) => {
+            LoopEvent::Looked(Ok((nodes, sightings)), begun) => {
                 self.away = None;
                 self.looked(begun);
                 self.see_nodes(&nodes).await;
                 self.see(sightings, begun).await;
             }
-            News::Looked(Err(error), begun) => {
+            LoopEvent::Looked(Err(error), begun) => {
                 if self.away.is_none() {
                     tracing::warn!(%error, "the engine does not say how its tasks are");
                 }
@@ -451,7 +451,7 @@ impl Tender {
                     self.see_nodes(&[]).await;
                 }
             }
-            News::Drained(task, report) => self.end(task, *report).await,
+            LoopEvent::Drained(task, report) => self.end(task, *report).await,
         }
     }
 
@@ -493,17 +493,17 @@ impl Tender {
         let Some(held) = self.tasks.get(&task) else { return };
         let tail = LogTail::new(self.engine.clone(), &held.launch);
         tail.note(&format!("the task was not started: {why}"));
-        let report = held.end(&Seen::Failed(why.to_owned()), None, now());
+        let report = held.end(&InstanceState::Failed(why.to_owned()), None, now());
         self.end(task, report).await;
     }
 }
 
 /// Makes an instance again that could not be started. That it waits is in the task's log.
 async fn again(
-    hand: Hand,
+    hand: LaunchContext,
     launch: Launch,
     generation: u64,
-    word: Word,
+    word: LeaseOrder,
     why: DockerError,
     first: bool,
 ) -> Result<(), Problem> {
@@ -517,7 +517,12 @@ async fn again(
     begin(hand, launch, generation, word).await
 }
 
-async fn begin(hand: Hand, launch: Launch, generation: u64, word: Word) -> Result<(), Problem> {
+async fn begin(
+    hand: LaunchContext,
+    launch: Launch,
+    generation: u64,
+    word: LeaseOrder,
+) -> Result<(), Problem> {
     let shared = Shared::of(&launch.spec.folder, launch.task);
     hand.lay_out(&launch).await?;
     // Its folders may have been made for another node, or another end.

@@ -8,15 +8,15 @@ use era_core::job::TaskId;
 use era_core::units::Time;
 
 use super::{KEEPER_PATIENCE, KEEPERS_MAX, Supervisor};
-use crate::executor::{Ending, Report};
+use crate::executor::{Ending, ExecutorReport};
 use crate::limits::{Amounts, tree};
-use crate::log::{LogWriter, Stream, Told};
+use crate::log::{LogDirective, LogWriter, Stream};
 use crate::scalars::Scalars;
 use crate::shim::ended::End;
 use crate::shim::faults::Next;
 use crate::shim::keeper::{FromKeeper, NotStarted, ToKeeper};
-use crate::shim::slot::Kept;
-use crate::shim::task::Task;
+use crate::shim::slot::KeeperSlot;
+use crate::shim::task::KeptTask;
 use crate::shim::terminal;
 use crate::shim::trail::Trail;
 use crate::shim::watch::DISK_FIRST;
@@ -58,7 +58,7 @@ impl Supervisor {
         self.next_keeper += 1;
         let slot = self.cgroups.slot(id)?;
         let groups = slot.paths();
-        match Kept::start(&self.keeper_arguments, &self.node, id, slot) {
+        match KeeperSlot::start(&self.keeper_arguments, &self.node, id, slot) {
             Ok(kept) => {
                 self.roster.add(id, kept.child.id());
                 self.keepers.insert(id, kept);
@@ -151,7 +151,7 @@ impl Supervisor {
                     self.faults.began(task);
                     if let Some(about) = self.tasks.get_mut(&task) {
                         about.started = Some((at, prepared));
-                        self.report(Report::Started { task, at, prepared });
+                        self.report(ExecutorReport::Started { task, at, prepared });
                     }
                 }
                 (FromKeeper::NotStarted(NotStarted { code, why, fault }), Some(task)) => {
@@ -197,7 +197,7 @@ impl Supervisor {
         {
             let samples = scalars.look(at);
             if !samples.is_empty() {
-                self.report(Report::Samples { task, samples });
+                self.report(ExecutorReport::Samples { task, samples });
             }
         }
         let before = self.tasks.get(&task).map_or(0, |about| about.oom_kills_before);
@@ -241,7 +241,7 @@ impl Supervisor {
     }
 
     /// Keeps how a task ended until that is acknowledged, and tells it.
-    fn keep(&mut self, about: &Task, report: Report) {
+    fn keep(&mut self, about: &KeptTask, report: ExecutorReport) {
         let end = End { report: report.clone(), before: about.so_far() };
         self.ended.keep(about.launch.task, end);
         self.report(report);
@@ -275,7 +275,7 @@ impl Supervisor {
                 self.note(task, &format!("the task was not started here: {why}"));
                 let Some(about) = self.tasks.remove(&task) else { return };
                 self.deadlines.remove(&(about.until, task));
-                self.keep(&about, Report::Lost { task, reason: "not-started-here".into() });
+                self.keep(&about, ExecutorReport::Lost { task, reason: "not-started-here".into() });
             }
             Next::Failed => self.not_started(task, 126, why),
         }
@@ -326,14 +326,16 @@ impl Supervisor {
     }
 
     /// What a line of a task's log told.
-    fn told(&mut self, task: TaskId, told: Told) {
+    fn told(&mut self, task: TaskId, told: LogDirective) {
         match told {
-            Told::Samples(samples) => self.report(Report::Samples { task, samples }),
-            Told::Checkpoint(done) => {
+            LogDirective::Samples(samples) => {
+                self.report(ExecutorReport::Samples { task, samples })
+            }
+            LogDirective::Checkpoint(done) => {
                 if let Some(about) = self.tasks.get_mut(&task) {
                     about.checkpoint = Some(done);
                 }
-                self.report(Report::Checkpointed { task, done });
+                self.report(ExecutorReport::Checkpointed { task, done });
             }
         }
     }
@@ -354,14 +356,14 @@ impl Supervisor {
         let report = match about.doom {
             // It was killed so thoroughly that its keeper went too.
             Some(_) => about.end(crate::task::now(), 128 + 9, false),
-            None => Report::Lost { task, reason: "keeper-gone".into() },
+            None => ExecutorReport::Lost { task, reason: "keeper-gone".into() },
         };
         self.keep(&about, report);
     }
 
     /// Ends what a keeper left: what is in its slot, and what has become our own child without
     /// being a keeper.
-    fn end_strays(&mut self, kept: &mut Kept) {
+    fn end_strays(&mut self, kept: &mut KeeperSlot) {
         if self.node.settings.portable {
             if let Some(trail) = &mut kept.trail
                 && let Err(error) = trail.end_all(KEEPER_PATIENCE)

@@ -7,7 +7,7 @@ use era_core::accounts::{Actor, Group};
 use era_core::cluster::Health;
 use era_core::input::{NodeChange, Threshold};
 use era_core::job::TaskId;
-use era_core::refusal::Scope;
+use era_core::refusal::QuotaScope;
 use era_core::units::{GroupId, HoldId, JobId, Money, NodeId, Span, UserId};
 
 use super::bids::{bid, job, some_user};
@@ -225,8 +225,8 @@ fn house(dice: &mut Dice, rig: &Rig) -> Command {
         6 => Command::Withdraw { user, amount: Money(dice.within(-1, 60_000) * 1_000_000) },
         7 => {
             let scope = match dice.once_in(2) {
-                true => Scope::Group(GroupId(dice.within(1, 3) as u32)),
-                false => Scope::User(user),
+                true => QuotaScope::Group(GroupId(dice.within(1, 3) as u32)),
+                false => QuotaScope::User(user),
             };
             let quota = world::quota(dice);
             Command::SetQuota { by: actor(dice, None), scope, quota, reason: None }

@@ -6,7 +6,7 @@ use era_core::accounts::Actor;
 use era_core::bid::{Alternative, Bid, Constraints, Request, Shape, Value, ValueStep, Window};
 use era_core::input::{Array, NewJob, Terms};
 use era_core::job::{After, Overrun, QueueTerms, TaskId, When};
-use era_core::refusal::Scope;
+use era_core::refusal::QuotaScope;
 use era_core::resources::{Capacity, Gpu, Resources};
 use era_core::units::{HoldId, JobId, Milli, Money, NodeId, Span, Time, UserId};
 use era_core::{Command, Input, Reply, step};
@@ -128,7 +128,7 @@ fn hostile(dice: &mut Dice) -> Command {
             quota.concurrent = [Some(u64::MAX), Some(0), None];
             quota.hours = [Some(u64::MAX); 3];
             quota.credits = Some(Money(edge(dice)));
-            Command::SetQuota { by, scope: Scope::User(user), quota, reason: None }
+            Command::SetQuota { by, scope: QuotaScope::User(user), quota, reason: None }
         }
         14 => {
             let mut pool = world::pool(dice, "main");

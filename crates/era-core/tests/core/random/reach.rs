@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use era_core::explain::Explanation;
 use era_core::job::{Outcome, StopReason};
-use era_core::reason::Reason;
+use era_core::reason::WaitReason;
 use era_core::{Event, Output, State, explain};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -77,13 +77,13 @@ fn waits(state: &State, reached: &mut BTreeSet<&'static str>) {
     for job in state.jobs().filter(|job| job.is_waiting()) {
         let Ok(Explanation::Waiting { reason, .. }) = explain(state, job.id) else { continue };
         let place = match reason {
-            Reason::ArrayFull { .. } => "waiting for a turn of its array",
-            Reason::Quota { .. } => "waiting for a quota",
-            Reason::Funds { .. } => "waiting for funds",
-            Reason::QueueFull { .. } | Reason::QueueGpus { .. } => "waiting for its queue",
-            Reason::ShareUsed { .. } => "waiting for a share",
-            Reason::NeverFits { .. } => "waiting for larger nodes",
-            Reason::Behind { .. } => "waiting behind others",
+            WaitReason::ArrayFull { .. } => "waiting for a turn of its array",
+            WaitReason::Quota { .. } => "waiting for a quota",
+            WaitReason::Funds { .. } => "waiting for funds",
+            WaitReason::QueueFull { .. } | WaitReason::QueueGpus { .. } => "waiting for its queue",
+            WaitReason::ShareUsed { .. } => "waiting for a share",
+            WaitReason::NeverFits { .. } => "waiting for larger nodes",
+            WaitReason::Behind { .. } => "waiting behind others",
             _ => continue,
         };
         reached.insert(place);

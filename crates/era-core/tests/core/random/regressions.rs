@@ -1,11 +1,11 @@
 //! Stories that random inputs have told once, kept in words.
 
 use era_core::accounts::User;
-use era_core::cluster::{Domain, DomainKeep, Keep, Pool};
+use era_core::cluster::{Domain, DomainKeep, NodeReservation, Pool};
 use era_core::estimate::{Estimates, Ratio};
 use era_core::job::{Outcome, StopReason};
 use era_core::market::MarketRules;
-use era_core::reason::Reason;
+use era_core::reason::WaitReason;
 use era_core::resources::Capacity;
 use era_core::settings::{Backfill, Settings};
 use era_core::units::{JobId, Milli, NodeId, Span, Time};
@@ -383,7 +383,8 @@ fn a_place_on_gpus_that_are_gone_is_no_longer_kept() {
 #[test]
 fn a_place_that_its_job_may_no_longer_have_is_no_longer_kept() {
     let mut bed = conservative(1);
-    let keep = DomainKeep { share: Milli(1000), keep: Keep { gpus_min: 9000, level_min: 1 } };
+    let keep =
+        DomainKeep { share: Milli(1000), keep: NodeReservation { gpus_min: 9000, level_min: 1 } };
     let domain = Domain { name: name("east"), keep: Some(keep) };
     bed.done(Command::PutDomain { domain });
     bed.done(Command::SetDomain { node: NodeId(0), domain: Some(name("east")) });
@@ -479,7 +480,7 @@ fn a_rank_that_is_done_needs_no_seat_on_paper() {
     let estimates = std::sync::Arc::new(Estimates { users, ..Default::default() });
     bed.done(Command::PublishEstimates { estimates });
     let waits = bed.enqueue(BOB, gang(1, "gpu=8", 60, (0, 1)), true);
-    assert!(matches!(bed.reason(waits), Reason::Short { .. }), "{}", bed.reason(waits));
+    assert!(matches!(bed.reason(waits), WaitReason::Short { .. }), "{}", bed.reason(waits));
     assert_eq!(bed.is(job), "running");
 }
 

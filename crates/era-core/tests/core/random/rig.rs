@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use era_core::explain::Explanation;
 use era_core::job::{StopReason, TaskId};
 use era_core::ledger::Account;
-use era_core::reason::Reason;
+use era_core::reason::WaitReason;
 use era_core::units::{JobId, Money, NodeId, Span, Time};
 use era_core::{
     Command, Event, Input, Output, Reply, State, check, explain, next_pass, next_wakeup, step,
@@ -219,7 +219,7 @@ impl Rig {
             }
             if job.ended.is_none() {
                 match explain(state, job.id) {
-                    Ok(Explanation::Waiting { reason, .. }) if reason != Reason::NextPass => {}
+                    Ok(Explanation::Waiting { reason, .. }) if reason != WaitReason::NextPass => {}
                     told => {
                         self.fail(&format!("{} neither ends nor waits: {told:?}", to_json(job)))
                     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use era_core::Command;
 use era_core::accounts::{Group, User};
-use era_core::cluster::{Domain, DomainKeep, Keep, Pool, Rates};
+use era_core::cluster::{Domain, DomainKeep, NodeReservation, Pool, Rates};
 use era_core::estimate::feature::Feature;
 use era_core::estimate::service::ServiceClass;
 use era_core::estimate::{DurationForests, Estimates, Ratio};
@@ -113,7 +113,10 @@ pub fn pool(dice: &mut Dice, of: &str) -> Pool {
 pub fn domain(dice: &mut Dice, of: &str) -> Domain {
     let keep = dice.once_in(2).then(|| DomainKeep {
         share: dice.one_of(&[Milli(500), Milli(1000)]),
-        keep: Keep { gpus_min: dice.one_of(&[2000, 0, 4000]), level_min: dice.one_of(&[2, 0, 9]) },
+        keep: NodeReservation {
+            gpus_min: dice.one_of(&[2000, 0, 4000]),
+            level_min: dice.one_of(&[2, 0, 9]),
+        },
     });
     Domain { name: name(of), keep }
 }

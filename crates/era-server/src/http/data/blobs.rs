@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use era_api::data::{BlobList, BlobState};
 use era_app::files::Service;
-use era_app::files::contents::{self, There};
-use era_store::files::Hash;
+use era_app::files::contents::{self, ContentState};
+use era_store::files::ContentHash;
 use serde::Deserialize;
 
 use super::take::{Large, receive};
@@ -36,12 +36,12 @@ pub(super) async fn state(
     Path(hash): Path<String>,
 ) -> Result<Response<Body>, Failure> {
     Ok(match contents::there(&service, &caller, &hash).await? {
-        There::All(bytes) => {
+        ContentState::All(bytes) => {
             let headers =
                 [("upload-complete", "?1".to_owned()), ("content-length", bytes.to_string())];
             (headers, Body::empty()).into_response()
         }
-        There::UpTo(offset) => {
+        ContentState::UpTo(offset) => {
             let headers =
                 [("upload-complete", "?0".to_owned()), ("upload-offset", offset.to_string())];
             (StatusCode::NO_CONTENT, headers).into_response()
@@ -73,7 +73,7 @@ pub(super) async fn put(
     body: Body,
 ) -> Result<(StatusCode, Json<BlobState>), Failure> {
     service.changer(&caller)?;
-    let parsed: Hash = hash.parse()?;
+    let parsed: ContentHash = hash.parse()?;
     let range = match headers.get(header::CONTENT_RANGE) {
         Some(range) => Some(range.to_str().ok().and_then(content_range).ok_or_else(bad_range)?),
         None => None,
@@ -118,7 +118,7 @@ pub(super) async fn get(
     Path(hash): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Failure> {
-    let parsed: Hash = hash.parse()?;
+    let parsed: ContentHash = hash.parse()?;
     let file = contents::open(&service, &caller, parsed).await?;
     super::ranges::answer(file, &hash, &headers)
 }

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::response::IntoResponse;
-use era_api::data::{Kept, OutputFile};
+use era_api::data::{JobFolder, OutputFile};
 use era_api::page::Page;
 use era_app::files::{Service, archive, kept, outputs};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use crate::http::{Caller, Failure, Path, Query};
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct OutputsQuery {
     /// `tar`: all of them as one stream.
     archive: Option<String>,
     /// Whose path begins so.
@@ -28,29 +28,29 @@ pub(super) struct Asked {
 }
 
 /// The files that a job has left in its outputs so far, by path; or all of them as an archive.
-#[utoipa::path(get, path = "/jobs/{id}/outputs", tag = "data", params(("id" = u64, Path), Asked),
+#[utoipa::path(get, path = "/jobs/{id}/outputs", tag = "data", params(("id" = u64, Path), OutputsQuery),
     responses((status = 200, content((Page<OutputFile> = "application/json"),
         (Vec<u8> = "application/x-tar")))))]
 pub(super) async fn list(
     State(service): State<Service>,
     caller: Caller,
     Path(job): Path<u64>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<OutputsQuery>,
 ) -> Result<Response<Body>, Failure> {
-    listed(&service, &caller, job, Kept::Outputs, asked).await
+    listed(&service, &caller, job, JobFolder::Outputs, asked).await
 }
 
 /// The files that a job has in its checkpoints now, by path; or all of them as an archive.
-#[utoipa::path(get, path = "/jobs/{id}/checkpoints", tag = "data", params(("id" = u64, Path), Asked),
+#[utoipa::path(get, path = "/jobs/{id}/checkpoints", tag = "data", params(("id" = u64, Path), OutputsQuery),
     responses((status = 200, content((Page<OutputFile> = "application/json"),
         (Vec<u8> = "application/x-tar")))))]
 pub(super) async fn list_checkpoints(
     State(service): State<Service>,
     caller: Caller,
     Path(job): Path<u64>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<OutputsQuery>,
 ) -> Result<Response<Body>, Failure> {
-    listed(&service, &caller, job, Kept::Checkpoints, asked).await
+    listed(&service, &caller, job, JobFolder::Checkpoints, asked).await
 }
 
 /// One output of a job. Ranges are understood.
@@ -65,7 +65,7 @@ pub(super) async fn get(
     Path((job, path)): Path<(u64, String)>,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Failure> {
-    read(&service, &caller, job, Kept::Outputs, path, &headers).await
+    read(&service, &caller, job, JobFolder::Outputs, path, &headers).await
 }
 
 /// One file of a job's checkpoints. Ranges are understood.
@@ -80,23 +80,23 @@ pub(super) async fn get_checkpoint(
     Path((job, path)): Path<(u64, String)>,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Failure> {
-    read(&service, &caller, job, Kept::Checkpoints, path, &headers).await
+    read(&service, &caller, job, JobFolder::Checkpoints, path, &headers).await
 }
 
 async fn listed(
     service: &Service,
     caller: &Caller,
     job: u64,
-    of: Kept,
-    asked: Asked,
+    of: JobFolder,
+    asked: OutputsQuery,
 ) -> Result<Response<Body>, Failure> {
     let (prefix, cursor) = (asked.prefix.unwrap_or_default(), asked.cursor.unwrap_or_default());
     let found = kept::list(service, caller, job, of, &prefix, &cursor).await?;
     match asked.archive.as_deref() {
         Some("tar") => {
             let name = match of {
-                Kept::Outputs => "job",
-                Kept::Checkpoints => "checkpoints",
+                JobFolder::Outputs => "job",
+                JobFolder::Checkpoints => "checkpoints",
             };
             let name = format!("attachment; filename=\"{name}-{job}.tar\"");
             let headers = [
@@ -119,7 +119,7 @@ async fn read(
     service: &Service,
     caller: &Caller,
     job: u64,
-    of: Kept,
+    of: JobFolder,
     path: String,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Failure> {

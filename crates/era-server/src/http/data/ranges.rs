@@ -19,14 +19,14 @@ const PIECE_BYTES: usize = 256 << 10;
 
 /// A part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Part {
+struct ByteRange {
     from: u64,
     count: u64,
 }
 
 /// What of a file of so many bytes a `range` header asks for. `None` is the whole: also for what
 /// is not understood, as RFC 9110 has it.
-fn part(range: &str, bytes: u64) -> Option<Result<Part, ()>> {
+fn part(range: &str, bytes: u64) -> Option<Result<ByteRange, ()>> {
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
     let number = |text: &str| -> Option<Option<u64>> {
         if text.is_empty() { Some(None) } else { text.parse().ok().map(Some) }
@@ -39,7 +39,7 @@ fn part(range: &str, bytes: u64) -> Option<Result<Part, ()>> {
         (Some(from), Some(to)) if to < from => return None,
         (Some(from), Some(to)) => (from, to.saturating_add(1).min(bytes)),
     };
-    Some(if from < to { Ok(Part { from, count: to - from }) } else { Err(()) })
+    Some(if from < to { Ok(ByteRange { from, count: to - from }) } else { Err(()) })
 }
 
 /// A file as an answer to a request with these headers. `tag` is the same only for the same bytes.
@@ -58,7 +58,7 @@ pub(super) fn answer(
         .header(header::ETAG, &tag)
         .header(header::ACCEPT_RANGES, "bytes")
         .header(header::CACHE_CONTROL, "private, no-cache");
-    let whole = Part { from: 0, count: bytes };
+    let whole = ByteRange { from: 0, count: bytes };
     let same = asked(header::IF_RANGE).is_none_or(|known| known == tag);
     let wanted = asked(header::RANGE).filter(|_| same).and_then(|range| part(range, bytes));
     let (builder, part) = match wanted {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn ranges_are_read_as_the_standard_says() {
-        let some = |from, count| Some(Ok(Part { from, count }));
+        let some = |from, count| Some(Ok(ByteRange { from, count }));
         let cases = [
             ("bytes=0-0", some(0, 1)),
             ("bytes=2-", some(2, 8)),

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use era_api::account::{Role, Scope};
-use era_api::client::transfer::{self, Local, Remote};
+use era_api::client::transfer::{self, LocalFile, RemoteFile};
 use era_api::client::{Client, ClientError};
-use era_api::data::{DataSetEdit, FileFilter, FilesEdit, Kept, NewDataSet, Tree, Visibility};
-use era_api::file_service::{Answer as Said, Piece, Say, Source};
+use era_api::data::{
+    DataSetEdit, FileFilter, FilesEdit, JobFolder, NewDataSet, NewTree, Visibility,
+};
+use era_api::file_service::{ClientMessage, FileChunk, ServerMessage, Source};
 use era_api::page::PageAsk;
-use era_app::files::directory::Answer;
-use era_app::files::{Directory, Service};
+use era_app::files::directory::DirectoryAnswer;
+use era_app::files::{FileOwners, Service};
 use era_core::units::{GroupId, JobId, UserId};
 use era_store::Store;
-use era_store::files::{Files, Keep};
+use era_store::files::{Files, KeepFor};
 
 use crate::http::{Caller, Failure};
 
@@ -25,20 +27,20 @@ struct TestState(Service);
 
 struct Everybody;
 
-impl Directory for Everybody {
+impl FileOwners for Everybody {
     fn group_of(&self, user: UserId) -> Option<GroupId> {
         Some(GroupId(user.0.max(2)))
     }
 
-    fn account_exists<'a>(&'a self, name: &'a str) -> Answer<'a, bool> {
+    fn account_exists<'a>(&'a self, name: &'a str) -> DirectoryAnswer<'a, bool> {
         Box::pin(async move { Ok(name.starts_with("user")) })
     }
 
-    fn storage_quota(&self, user: UserId) -> Answer<'_, Option<u64>> {
+    fn storage_quota(&self, user: UserId) -> DirectoryAnswer<'_, Option<u64>> {
         Box::pin(async move { Ok((user.0 == 3).then_some(1000)) })
     }
 
-    fn job_owner(&self, job: JobId) -> Answer<'_, Option<UserId>> {
+    fn job_owner(&self, job: JobId) -> DirectoryAnswer<'_, Option<UserId>> {
         Box::pin(async move { Ok((job.0 == 7).then_some(UserId(1))) })
     }
 }
@@ -77,7 +79,7 @@ impl Server {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let url = runtime.block_on(async {
             let store = Store::open(folder.path()).await.unwrap();
-            let files = Files::open(&store, Keep::default()).unwrap();
+            let files = Files::open(&store, KeepFor::default()).unwrap();
             let state = TestState(Service::new(files, Arc::new(Everybody)));
             let (routes, _) = utoipa_axum::router::OpenApiRouter::new()
                 .nest(era_api::PREFIX, super::routes::<TestState>())
@@ -104,23 +106,23 @@ fn code(outcome: Result<impl Sized, ClientError>) -> String {
 }
 
 /// Files in a folder, as they are sent.
-fn locals(folder: &std::path::Path, files: &[(&str, Vec<u8>)]) -> Vec<Local> {
+fn locals(folder: &std::path::Path, files: &[(&str, Vec<u8>)]) -> Vec<LocalFile> {
     let make = |(path, content): &(&str, Vec<u8>)| {
         let file = folder.join(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, content).unwrap();
         let bytes = content.len() as u64;
-        Local { file, path: (*path).to_owned(), bytes, executable: path.ends_with(".sh") }
+        LocalFile { file, path: (*path).to_owned(), bytes, executable: path.ends_with(".sh") }
     };
     files.iter().map(make).collect()
 }
 
-fn send(client: &Client, locals: &[Local]) -> Result<Tree, transfer::TransferError> {
+fn send(client: &Client, locals: &[LocalFile]) -> Result<NewTree, transfer::TransferError> {
     let entries = transfer::hash(locals, &|_| ())?;
     let lacking = client.lacking(&entries)?;
     let files: Vec<_> = lacking.iter().map(|&at| (&locals[at], &entries[at])).collect();
     client.send_files(&files, &|_| ())?;
-    Ok(Tree { files: entries })
+    Ok(NewTree { files: entries })
 }
 
 #[test]
@@ -158,7 +160,7 @@ fn a_folder_goes_there_and_comes_back_the_same() {
     .unwrap();
     let listed = client.data_files("user1", "d", &FileFilter::default()).unwrap();
     let remotes: Vec<_> =
-        listed.items.iter().map(|file| Remote::of_data("user1", "d", file)).collect();
+        listed.items.iter().map(|file| RemoteFile::of_data("user1", "d", file)).collect();
     client.bring_files(&remotes, there.path(), &|_| ()).unwrap();
     for local in &files {
         let back = there.path().join(&local.path);
@@ -192,7 +194,7 @@ fn a_cut_upload_goes_on_and_a_wrong_one_is_refused() {
     let whole = content.len() as u64;
     client.put_blob(&hash, 0, whole, &mut &content[..half]).unwrap_err();
     let part = || match client.blob_state(&hash).unwrap() {
-        era_api::client::files::Have::Part(have) => have,
+        era_api::client::files::UploadState::Part(have) => have,
         _ => 0,
     };
     let pause = || std::thread::sleep(std::time::Duration::from_millis(20));
@@ -226,12 +228,12 @@ fn a_cut_upload_goes_on_and_a_wrong_one_is_refused() {
 
 #[test]
 fn outputs_and_checkpoints_are_listed_read_and_packed_for_those_who_may() {
-    for kept in [Kept::Outputs, Kept::Checkpoints] {
+    for kept in [JobFolder::Outputs, JobFolder::Checkpoints] {
         are_listed_read_and_packed(kept);
     }
 }
 
-fn are_listed_read_and_packed(kept: Kept) {
+fn are_listed_read_and_packed(kept: JobFolder) {
     let server = Server::start();
     let folder = server.folder.path().join("jobs/7").join(kept.as_str());
     std::fs::create_dir_all(folder.join("logs")).unwrap();
@@ -275,21 +277,21 @@ fn connect(server: &Server, user: u32) -> Socket {
     tungstenite::connect(request).unwrap().0
 }
 
-fn say(socket: &mut Socket, say: &Say) {
+fn say(socket: &mut Socket, say: &ClientMessage) {
     socket.send(tungstenite::Message::text(serde_json::to_string(say).unwrap())).unwrap();
 }
 
 /// The next answer that is about a transfer, with the pieces that came before it.
-fn hear(socket: &mut Socket) -> (Said, Vec<u8>) {
+fn hear(socket: &mut Socket) -> (ServerMessage, Vec<u8>) {
     let mut content = Vec::new();
     loop {
         match socket.read().unwrap() {
             tungstenite::Message::Text(text) => match serde_json::from_str(&text).unwrap() {
-                Said::Written { .. } => {}
+                ServerMessage::Written { .. } => {}
                 said => return (said, content),
             },
             tungstenite::Message::Binary(frame) => {
-                content.extend_from_slice(Piece::read(&frame).unwrap().bytes);
+                content.extend_from_slice(FileChunk::read(&frame).unwrap().bytes);
             }
             _ => {}
         }
@@ -302,18 +304,21 @@ fn a_conversation_sends_goes_on_brings_back_and_lists() {
     let content: Vec<u8> = (0..2_500_000_u32).map(|n| (n % 239) as u8).collect();
     let hash = blake3::hash(&content).to_hex().to_string();
     let bytes = content.len() as u64;
-    let upload = Say::Upload { id: 1, hash: hash.clone(), bytes };
+    let upload = ClientMessage::Upload { id: 1, hash: hash.clone(), bytes };
     let piece = |at: u64, count: usize| {
         let part = &content[at as usize..][..count.min(content.len() - at as usize)];
-        tungstenite::Message::binary(Piece { id: 1, offset: at, bytes: part }.frame())
+        tungstenite::Message::binary(FileChunk { id: 1, offset: at, bytes: part }.frame())
     };
     let mut socket = connect(&server, 1);
     say(&mut socket, &upload);
-    assert_eq!(hear(&mut socket).0, Said::Ready { id: 1, offset: 0 });
+    assert_eq!(hear(&mut socket).0, ServerMessage::Ready { id: 1, offset: 0 });
     socket.send(piece(0, 700_000)).unwrap();
     // Another transfer beside it, which is refused.
-    say(&mut socket, &Say::Download { id: 2, from: Source::Blob(hash.clone()), offset: 0 });
-    let Said::Failed { id: Some(2), problem } = hear(&mut socket).0 else { panic!() };
+    say(
+        &mut socket,
+        &ClientMessage::Download { id: 2, from: Source::Blob(hash.clone()), offset: 0 },
+    );
+    let ServerMessage::Failed { id: Some(2), problem } = hear(&mut socket).0 else { panic!() };
     assert_eq!(problem.code, "unknown_blob");
     socket.close(None).unwrap();
     drop(socket);
@@ -321,9 +326,9 @@ fn a_conversation_sends_goes_on_brings_back_and_lists() {
     let mut offset = loop {
         say(&mut socket, &upload);
         match hear(&mut socket).0 {
-            Said::Ready { offset, .. } => break offset,
+            ServerMessage::Ready { offset, .. } => break offset,
             // The server has not noticed yet that the first connection is gone.
-            Said::Failed { problem, .. } => assert_eq!(problem.code, "upload_busy"),
+            ServerMessage::Failed { problem, .. } => assert_eq!(problem.code, "upload_busy"),
             other => panic!("{other:?}"),
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -333,11 +338,14 @@ fn a_conversation_sends_goes_on_brings_back_and_lists() {
         socket.send(piece(offset, 1 << 20)).unwrap();
         offset += 1 << 20;
     }
-    assert_eq!(hear(&mut socket).0, Said::Done { id: 1 });
-    say(&mut socket, &Say::Download { id: 3, from: Source::Blob(hash.clone()), offset: 9 });
-    assert_eq!(hear(&mut socket).0, Said::Size { id: 3, bytes, hash: Some(hash.clone()) });
+    assert_eq!(hear(&mut socket).0, ServerMessage::Done { id: 1 });
+    say(
+        &mut socket,
+        &ClientMessage::Download { id: 3, from: Source::Blob(hash.clone()), offset: 9 },
+    );
+    assert_eq!(hear(&mut socket).0, ServerMessage::Size { id: 3, bytes, hash: Some(hash.clone()) });
     let (done, back) = hear(&mut socket);
-    assert_eq!((done, back == content[9..]), (Said::Done { id: 3 }, true));
+    assert_eq!((done, back == content[9..]), (ServerMessage::Done { id: 3 }, true));
     let client = server.client(1);
     client
         .make_data_set(&NewDataSet { name: "d".to_owned(), visibility: Visibility::Private })
@@ -351,18 +359,19 @@ fn a_conversation_sends_goes_on_brings_back_and_lists() {
     let put = vec![entry("a/1"), entry("b")];
     client.edit_data_set("user1", "d", &FilesEdit { put, ..FilesEdit::default() }).unwrap();
     let data = "user1/d".to_owned();
-    let browse = Say::Browse { id: 4, data: data.clone(), folder: String::new(), after: None };
+    let browse =
+        ClientMessage::Browse { id: 4, data: data.clone(), folder: String::new(), after: None };
     say(&mut socket, &browse);
-    let listing = |id, folders: &[&str], files| Said::Listing {
+    let listing = |id, folders: &[&str], files| ServerMessage::Listing {
         id,
         folders: folders.iter().map(|&folder| folder.to_owned()).collect(),
         files,
         next: None,
     };
     assert_eq!(hear(&mut socket).0, listing(4, &["a"], vec![entry("b")]));
-    say(&mut socket, &Say::Search { id: 5, data, text: "A/".to_owned(), after: None });
+    say(&mut socket, &ClientMessage::Search { id: 5, data, text: "A/".to_owned(), after: None });
     assert_eq!(hear(&mut socket).0, listing(5, &[], vec![entry("a/1")]));
     socket.send(tungstenite::Message::text("{\"op\":\"dance\"}")).unwrap();
-    let Said::Failed { id: None, problem } = hear(&mut socket).0 else { panic!() };
+    let ServerMessage::Failed { id: None, problem } = hear(&mut socket).0 else { panic!() };
     assert_eq!(problem.code, "bad_message");
 }

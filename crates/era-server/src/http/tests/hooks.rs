@@ -24,7 +24,7 @@ impl Taker {
         let sent = tokio::spawn({
             let app = house.app.clone();
             async move {
-                let mut deliveries = Deliveries::new(Reach::Anywhere);
+                let mut deliveries = Deliveries::new(EgressPolicy::Anywhere);
                 loop {
                     deliveries.send_due(&app).await.unwrap();
                     if deliveries.is_idle() {
@@ -164,7 +164,7 @@ async fn a_receiver_that_never_answers_holds_up_no_other_and_no_stop() {
     let stop = tokio_util::sync::CancellationToken::new();
     let journal = house.app.store.journal();
     let running =
-        era_app::webhook::run(house.app.0.clone(), journal, Reach::Anywhere, stop.clone());
+        era_app::webhook::run(house.app.0.clone(), journal, EgressPolicy::Anywhere, stop.clone());
     let running = tokio::spawn(running);
     let told = async {
         let mut told = Vec::new();

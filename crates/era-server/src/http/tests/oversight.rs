@@ -6,7 +6,7 @@ use std::time::Duration;
 use era_api::account::UserEdit;
 use era_app::feed;
 use era_app::launch::nodes;
-use era_store::tables::Seen;
+use era_store::tables::VisibleJobs;
 
 use super::*;
 
@@ -289,12 +289,12 @@ async fn changes_that_the_journal_does_not_have_are_told_to_those_they_concern()
     assert_eq!(house.ask(&admin, "POST", "/users/ada/grants", Some(grant)).await.status, 201);
     let (told, _) = tokio::time::timeout(PATIENCE, news.recv()).await.unwrap().unwrap();
     let caller = house.app.auth.directory().user_named("ada").cloned().unwrap();
-    assert!(told.is_for(Seen::Own(caller.id)) && told.is_for(Seen::All), "{told:?}");
-    assert!(!told.is_for(Seen::Own(era_core::units::UserId(999))));
+    assert!(told.is_for(VisibleJobs::Own(caller.id)) && told.is_for(VisibleJobs::All), "{told:?}");
+    assert!(!told.is_for(VisibleJobs::Own(era_core::units::UserId(999))));
     let set = json!({ "name": "mnist" });
     assert_eq!(house.ask(&ada, "POST", "/data", Some(set)).await.status, 201);
     let (told, message) = tokio::time::timeout(PATIENCE, news.recv()).await.unwrap().unwrap();
-    assert_eq!(told, feed::House::Data);
+    assert_eq!(told, feed::ClusterChange::Data);
     assert_eq!(message.event.event, "data_changed");
     assert_eq!(house.ask(&ada, "GET", "/data", None).await.status, 200);
     assert!(news.try_recv().is_err(), "looking changes nothing");

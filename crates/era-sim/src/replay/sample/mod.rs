@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use era_core::units::{JobId, Span, Time};
 use era_core::{Input, Output, State};
-use era_drive::{Conduct, Pace, Report, Scenario, World};
+use era_drive::{Conduct, JobReport, Pace, Scenario, World};
 
 use crate::journal::Writer;
 use crate::seeded::Seeded;
@@ -109,11 +109,11 @@ fn conduct(seed: u64, state: &State, job: JobId, part: u16) -> Conduct {
     if seeded.range(0, 3) == 0 {
         reports.extend((1..4).map(|n| {
             let at = Span(work.0 * n / 4);
-            (at, Report::Saved(at))
+            (at, JobReport::Saved(at))
         }));
     }
     if seeded.range(0, 25) == 0 {
-        reports.push((Span(work.0 / 2 + 1), Report::Idle));
+        reports.push((Span(work.0 / 2 + 1), JobReport::Idle));
     }
     let saves_on_stop = seeded.range(0, 2) == 0;
     Conduct { work, code, reports, saves_on_stop, ..Conduct::default() }

@@ -2,7 +2,7 @@
 
 use super::super::{Status, Trace, TraceJob};
 use super::{Folder, good, gzip, read};
-use crate::trace::Format;
+use crate::trace::TraceFormat;
 
 const OURS: &str = "\
 job_id,submit_s,duration_s,gpus,cpus,mem_gb,user,group,status
@@ -248,10 +248,10 @@ fn chronus_counts_minutes_and_best_effort_has_no_deadline() {
 fn a_given_format_is_taken_at_its_word() {
     let folder = Folder::new();
     let path = folder.put("log.txt", SWF);
-    assert_eq!(read(&path, Some(Format::Swf)).expect("it is SWF").jobs.len(), 2);
-    assert!(read(&path, Some(Format::Era)).is_err());
-    for format in Format::ALL {
+    assert_eq!(read(&path, Some(TraceFormat::Swf)).expect("it is SWF").jobs.len(), 2);
+    assert!(read(&path, Some(TraceFormat::Era)).is_err());
+    for format in TraceFormat::ALL {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
-    assert!("parquet".parse::<Format>().is_err());
+    assert!("parquet".parse::<TraceFormat>().is_err());
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::{collection, option};
 
-use super::super::{Names, Status, Trace, TraceJob, Used, write, write_with_use};
+use super::super::{MeasuredUse, NameTable, Status, Trace, TraceJob, write, write_with_use};
 use super::{Folder, gzip, read};
 
 /// Names that tempt a table: commas, quotes, line ends, spaces, other scripts.
@@ -44,7 +44,7 @@ fn job() -> impl Strategy<Value = TraceJob> {
                     status,
                     deadline_s: worth.0.map(|slack| submit_s + slack),
                     value: worth.1,
-                    used: Used { cpu_milli: used.0, memory_mib: used.1, gpu_milli: used.2 },
+                    used: MeasuredUse { cpu_milli: used.0, memory_mib: used.1, gpu_milli: used.2 },
                 }
             },
         )
@@ -88,6 +88,6 @@ proptest! {
 #[test]
 fn a_number_without_a_name_is_not_written() {
     let job = TraceJob { id: "a".into(), user: Some(3), ..TraceJob::default() };
-    let written = write(&mut Vec::new(), [job], &Names::default(), &Names::default());
+    let written = write(&mut Vec::new(), [job], &NameTable::default(), &NameTable::default());
     assert!(written.is_err_and(|error| error.to_string().contains("number 3")));
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::memory::Memory;
 use crate::tables::rows::{EventRow, JobRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
-use crate::tables::spending::Spent;
+use crate::tables::spending::SpendingRow;
 
 /// An hour, in milliseconds.
 pub const HOUR_MS: i64 = 3_600_000;
@@ -35,7 +35,7 @@ pub(in crate::tables) struct Changes {
     /// To be added, by hour and name.
     pub tallies: BTreeMap<(i64, String), i64>,
     /// To be added, by account, group, project and hour.
-    pub spending: BTreeMap<(UserId, GroupId, String, i64), Spent>,
+    pub spending: BTreeMap<(UserId, GroupId, String, i64), SpendingRow>,
 }
 
 impl Changes {
@@ -57,7 +57,7 @@ impl Changes {
     }
 
     /// Adds to what was spent on a job's project in an hour.
-    pub(super) fn spent(&mut self, job: &JobRow, hour: i64, how: impl FnOnce(&mut Spent)) {
+    pub(super) fn spent(&mut self, job: &JobRow, hour: i64, how: impl FnOnce(&mut SpendingRow)) {
         let project = job.project.clone().unwrap_or_default();
         how(self.spending.entry((job.account, job.team, project, hour)).or_default());
     }

@@ -8,10 +8,10 @@ use era_core::input::{NewJob, Terms};
 use era_core::job::{Outcome, Plan, StopReason};
 use era_core::refusal::Refusal;
 use era_core::units::{HoldId, JobId, Money, Name, Span, Time, Title, UserId};
-use era_spec::{Array, JobState};
+use era_spec::{ArraySpec, JobState};
 
 use super::Projection;
-use super::memory::{Live, LivePart, Untouched};
+use super::memory::{LiveJob, LivePart, Untouched};
 use crate::tables::rows::{JobRow, RefusalRow};
 
 /// Who handed something in that can be refused as demand.
@@ -59,7 +59,7 @@ impl Projection<'_> {
         }
         self.keep_spec(id);
         self.changes.tally(entry.input.at, "jobs", i64::from(count));
-        let indices = array.unwrap_or(Array { from: 0, to: count - 1, step: 1, limit: None });
+        let indices = array.unwrap_or(ArraySpec { from: 0, to: count - 1, step: 1, limit: None });
         live.row.array = Some((id, indices.nth(0)));
         self.changes.untouched.insert(id);
         self.memory.arrays.insert(id, Untouched { first: live, count, indices });
@@ -71,7 +71,7 @@ impl Projection<'_> {
         self.changes.specs.extend(spec.map(|spec| (id, spec)));
     }
 
-    fn add(&mut self, live: Live) {
+    fn add(&mut self, live: LiveJob) {
         let (id, at) = (live.row.id, self.at());
         self.keep_spec(id);
         self.changes.tally(at, "jobs", 1);
@@ -79,7 +79,7 @@ impl Projection<'_> {
         self.memory.jobs.insert(id, live);
     }
 
-    fn new_job(&self, id: JobId, user: UserId, job: &NewJob, parts: Vec<LivePart>) -> Live {
+    fn new_job(&self, id: JobId, user: UserId, job: &NewJob, parts: Vec<LivePart>) -> LiveJob {
         let note = &self.entry.note;
         let team = self.memory.team_of(user);
         let first = parts.first().map(|part| &part.request);
@@ -114,7 +114,7 @@ impl Projection<'_> {
             changed: self.seq(),
             project: project.map(|told| told.trim().to_owned()),
         };
-        Live {
+        LiveJob {
             row,
             parts,
             accept_ms: note.received_ms.map(|received| (at.0 - received).max(0)),
@@ -297,7 +297,7 @@ fn resources(request: &Request) -> String {
 }
 
 /// Where a job stands by what its parts do.
-pub(super) fn state_of(live: &Live) -> JobState {
+pub(super) fn state_of(live: &LiveJob) -> JobState {
     let open = |part: &&LivePart| part.active;
     let parts = || live.parts.iter().filter(open);
     if parts().any(|part| part.stop.is_some()) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use era_core::bid::{Bid, Request};
 use era_core::job::StopReason;
 use era_core::units::{GroupId, HoldId, JobId, NodeId, Time, UserId};
-use era_spec::Array;
+use era_spec::ArraySpec;
 use serde::{Deserialize, Serialize};
 
 use crate::tables::rows::{JobRow, NodeRow, NodeSpan, TaskRow};
@@ -15,7 +15,7 @@ use crate::tables::rows::{JobRow, NodeRow, NodeSpan, TaskRow};
 #[derive(Clone, Debug, Default)]
 pub(in crate::tables) struct Memory {
     /// Jobs that are not over, as far as they were mentioned lately.
-    pub jobs: BTreeMap<JobId, Live>,
+    pub jobs: BTreeMap<JobId, LiveJob>,
     /// Arrays that were submitted in this batch, by their first job.
     pub arrays: BTreeMap<JobId, Untouched>,
     /// Holds that bind.
@@ -39,7 +39,7 @@ pub(in crate::tables) struct Account {
 
 /// A job that is not over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::tables) struct Live {
+pub(in crate::tables) struct LiveJob {
     pub row: JobRow,
     /// One for each request.
     pub parts: Vec<LivePart>,
@@ -69,15 +69,15 @@ pub(in crate::tables) struct Live {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::tables) struct Untouched {
     /// The first of them, as it was at the submission.
-    pub first: Live,
+    pub first: LiveJob,
     /// How many there are.
     pub count: u32,
-    pub indices: Array,
+    pub indices: ArraySpec,
 }
 
 impl Untouched {
     /// The n-th, from 0.
-    pub(super) fn nth(&self, n: u32) -> Live {
+    pub(super) fn nth(&self, n: u32) -> LiveJob {
         let mut live = self.first.clone();
         let first = live.row.id;
         live.row.id = JobId(first.0 + u64::from(n));
@@ -86,7 +86,7 @@ impl Untouched {
     }
 
     /// The job with this number, if it is one of them.
-    pub(in crate::tables) fn job(&self, id: JobId) -> Option<Live> {
+    pub(in crate::tables) fn job(&self, id: JobId) -> Option<LiveJob> {
         let n = u32::try_from(id.0.checked_sub(self.first.row.id.0)?).ok()?;
         (n < self.count).then(|| self.nth(n))
     }
@@ -130,7 +130,7 @@ impl LivePart {
 
 impl Memory {
     /// A job that is not over, if it is remembered.
-    pub(super) fn job(&mut self, id: JobId) -> Option<&mut Live> {
+    pub(super) fn job(&mut self, id: JobId) -> Option<&mut LiveJob> {
         if !self.jobs.contains_key(&id) {
             let (_, array) = self.arrays.range(..=id).next_back()?;
             let live = array.job(id)?;

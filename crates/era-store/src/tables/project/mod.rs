@@ -22,7 +22,7 @@ use crate::Note;
 
 pub(super) use changes::Changes;
 pub use changes::{HOUR_MS, hour_of, hours};
-pub(super) use memory::{Account, Live, Memory, Untouched};
+pub(super) use memory::{Account, LiveJob, Memory, Untouched};
 
 /// An entry of the journal, read.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Projection<'_> {
     }
 
     /// Changes a job that is not over.
-    fn change(&mut self, id: JobId, how: impl FnOnce(&mut Live, &mut Changes)) {
+    fn change(&mut self, id: JobId, how: impl FnOnce(&mut LiveJob, &mut Changes)) {
         let seq = self.seq();
         if let Some(live) = self.memory.job(id) {
             how(live, self.changes);

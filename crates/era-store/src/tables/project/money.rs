@@ -1,6 +1,6 @@
 //! Wallets' statements, and what jobs paid.
 
-use era_core::ledger::{Account as Place, Posting, Reason};
+use era_core::ledger::{Account as Place, Posting, PostingReason};
 use era_core::units::{JobId, UserId};
 
 use super::Projection;
@@ -33,13 +33,13 @@ impl Projection<'_> {
             }
             if live.row.queue.is_some() {
                 live.row.price = live.row.cost();
-            } else if reason == Reason::Extension {
+            } else if reason == PostingReason::Extension {
                 live.row.price += amount;
             }
         });
     }
 
-    fn moved(&mut self, account: UserId, job: Option<JobId>, reason: Reason, amount: i64) {
+    fn moved(&mut self, account: UserId, job: Option<JobId>, reason: PostingReason, amount: i64) {
         let (seq, place, at) = (self.seq(), self.place, self.at());
         let wallet = self.account(account);
         wallet.balance = wallet.balance.saturating_add(amount);
@@ -54,16 +54,16 @@ impl Projection<'_> {
 }
 
 /// As the ledger writes it.
-fn word(reason: Reason) -> &'static str {
+fn word(reason: PostingReason) -> &'static str {
     match reason {
-        Reason::Grant => "grant",
-        Reason::Withdraw => "withdraw",
-        Reason::Charge => "charge",
-        Reason::Extension => "extension",
-        Reason::QueueEscrow => "queue_escrow",
-        Reason::Earned => "earned",
-        Reason::RefundUnused => "refund_unused",
-        Reason::RefundBroken => "refund_broken",
-        Reason::Returned => "returned",
+        PostingReason::Grant => "grant",
+        PostingReason::Withdraw => "withdraw",
+        PostingReason::Charge => "charge",
+        PostingReason::Extension => "extension",
+        PostingReason::QueueEscrow => "queue_escrow",
+        PostingReason::Earned => "earned",
+        PostingReason::RefundUnused => "refund_unused",
+        PostingReason::RefundBroken => "refund_broken",
+        PostingReason::Returned => "returned",
     }
 }

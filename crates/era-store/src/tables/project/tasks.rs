@@ -8,8 +8,8 @@ use era_core::{Command, Event};
 use super::Projection;
 use super::changes::{Changes, hours, times};
 use super::jobs::state_of;
-use super::memory::{Live, LivePart};
-use crate::note::Seen;
+use super::memory::{LiveJob, LivePart};
+use crate::note::Observation;
 use crate::tables::rows::TaskRow;
 
 impl Projection<'_> {
@@ -187,7 +187,7 @@ fn grown(of: &LivePart, task: TaskId, at: Time, seat: Option<Seat>) -> TaskRow {
 }
 
 /// When an executor saw it, if it says; its clock is trusted only as far as order goes.
-fn moment(seen: Option<&Seen>, launched: Time, at: Time) -> Time {
+fn moment(seen: Option<&Observation>, launched: Time, at: Time) -> Time {
     let seen = seen.map(|seen| Time(seen.at_ms)).filter(|seen| *seen != Time(0));
     seen.unwrap_or(at).clamp(launched.min(at), at)
 }
@@ -202,7 +202,7 @@ fn cause(why: Option<StopReason>) -> &'static str {
 }
 
 /// A task is over: what it had is added up.
-fn over(live: &mut Live, changes: &mut Changes, row: TaskRow) {
+fn over(live: &mut LiveJob, changes: &mut Changes, row: TaskRow) {
     let ended = row.ended.unwrap_or(row.launched);
     if let Some(node) = row.node {
         changes.used(node, row.units, row.launched, ended);
@@ -220,7 +220,7 @@ fn over(live: &mut Live, changes: &mut Changes, row: TaskRow) {
 }
 
 /// A promise was due: it was kept if it was sent out for the start that was told.
-fn due(live: &mut Live, changes: &mut Changes, kept: bool, told: Time) {
+fn due(live: &mut LiveJob, changes: &mut Changes, kept: bool, told: Time) {
     let when = live.row.promised_start.unwrap_or(told);
     match live.kept {
         None => {
@@ -237,7 +237,7 @@ fn due(live: &mut Live, changes: &mut Changes, kept: bool, told: Time) {
 }
 
 /// The stages from submission to the first instruction, of a job's first run.
-fn first_start(live: &Live, changes: &mut Changes, at: Time, began: Time, attempt: u32) {
+fn first_start(live: &LiveJob, changes: &mut Changes, at: Time, began: Time, attempt: u32) {
     changes.tally(at, "starts", 1);
     changes.tally(at, "starts_first", i64::from(attempt == 1));
     changes.tally(at, "starts_second", i64::from(attempt <= 2));

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use era_cloud::celery::EXEC;
-use era_cloud::celery::body::Format;
+use era_cloud::celery::body::BodyFormat;
 use era_cloud::celery::bus::Bus;
 use era_cloud::celery::envelope::Envelope;
 use era_cloud::celery::message::TaskMessage;
-use era_cloud::celery::names::Address;
+use era_cloud::celery::names::RedisAddress;
 use era_cloud::celery::queue;
 use serde_json::{Map, Value, json};
 
@@ -86,7 +86,7 @@ fn python() -> Option<PathBuf> {
 /// A Redis, and a folder for what talks to it.
 struct Place {
     folder: PathBuf,
-    address: Address,
+    address: RedisAddress,
     _redis: Running,
 }
 
@@ -101,7 +101,7 @@ impl Place {
             .stdout(Stdio::null())
             .spawn()
             .context("redis-server is needed: apt-get install redis-server")?;
-        let address = Address::read(&format!("redis://127.0.0.1:{port}/0"))?;
+        let address = RedisAddress::read(&format!("redis://127.0.0.1:{port}/0"))?;
         let redis = Running(child);
         let until = Instant::now() + Duration::from_secs(10);
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -203,5 +203,5 @@ impl Place {
 fn message(bus: &Bus, task: &str, n: usize, queue: &str) -> Result<Envelope> {
     let id = format!("{task}-{n}-{}", bus.tag());
     let message = TaskMessage::new(task, &id, vec![json!(["true"])], Map::new());
-    Ok(message.wrap(queue, Format::Json, None, bus.tag())?)
+    Ok(message.wrap(queue, BodyFormat::Json, None, bus.tag())?)
 }

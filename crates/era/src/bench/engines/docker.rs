@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use era_cloud::docker::{Address, Docker, DockerOptions};
-use era_cloud::{Executor, Launch, Limits, Order, Report, TaskSpec};
+use era_cloud::docker::{DockerExecutor, DockerOptions, EngineAddress};
+use era_cloud::{Executor, ExecutorReport, Launch, Order, TaskLimits, TaskSpec};
 use era_core::job::TaskId;
 use era_core::resources::Resources;
 use era_core::units::{JobId, NodeId, Span, Time, UserId};
@@ -38,7 +38,7 @@ pub(super) fn measure() -> Result<Map<String, Value>> {
         "swarm_start_uncached_p50_ms",
         "swarm_start_staged_p50_ms",
     ];
-    let measured = match Engine::start() {
+    let measured = match BenchEngine::start() {
         Ok(engine) => tokio::runtime::Runtime::new()?.block_on(all(&engine))?,
         Err(why) => {
             use std::io::Write as _;
@@ -49,8 +49,8 @@ pub(super) fn measure() -> Result<Map<String, Value>> {
     Ok(keys.map(str::to_owned).into_iter().zip(measured).collect())
 }
 
-async fn all(engine: &Engine) -> Result<[Value; 5]> {
-    let mut site = Site::start(engine).await?;
+async fn all(engine: &BenchEngine) -> Result<[Value; 5]> {
+    let mut site = BenchExecutor::start(engine).await?;
     let begun = Instant::now();
     for job in 1..=TASKS {
         site.executor.carry_out(Order::Launch(site.launch(job, IMAGE, &["true"])));
@@ -78,7 +78,7 @@ fn median_ms(mut times: Vec<Duration>) -> Value {
 }
 
 /// The same work by the engine's own command, one service after the other.
-fn by_hand(engine: &Engine) -> Result<f64> {
+fn by_hand(engine: &BenchEngine) -> Result<f64> {
     let begun = Instant::now();
     for number in 0..TASKS {
         let name = format!("by-hand-{number}");
@@ -116,30 +116,30 @@ fn by_hand(engine: &Engine) -> Result<f64> {
 }
 
 /// The executor under measurement.
-struct Site {
-    executor: Docker,
-    reports: mpsc::Receiver<Report>,
+struct BenchExecutor {
+    executor: DockerExecutor,
+    reports: mpsc::Receiver<ExecutorReport>,
     folder: tempfile::TempDir,
     node: String,
 }
 
-impl Site {
-    async fn start(engine: &Engine) -> Result<Site> {
+impl BenchExecutor {
+    async fn start(engine: &BenchEngine) -> Result<BenchExecutor> {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir()?;
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
         let (tell, mut reports) = mpsc::channel(4096);
-        let address = Address::parse(&format!("docker://{}", engine.socket().display()))?;
+        let address = EngineAddress::parse(&format!("docker://{}", engine.socket().display()))?;
         let options =
             DockerOptions { address, data: folder.path().into(), fence: Span::from_s(30) };
-        let executor = Docker::start(options, tell).await?;
+        let executor = DockerExecutor::start(options, tell).await?;
         let node = loop {
             match reports.recv().await.context("the executor has stopped")? {
-                Report::Node(node) => break node.name,
+                ExecutorReport::Node(node) => break node.name,
                 _ => continue,
             }
         };
-        Ok(Site { executor, reports, folder, node })
+        Ok(BenchExecutor { executor, reports, folder, node })
     }
 
     fn launch(&self, job: u64, image: &str, command: &[&str]) -> Launch {
@@ -168,7 +168,7 @@ impl Site {
                 alone: true,
                 terminal: false,
                 array: None,
-                limits: Limits::default(),
+                limits: TaskLimits::default(),
             }),
         }
     }
@@ -179,11 +179,13 @@ impl Site {
         while done < count {
             let next = tokio::time::timeout(PATIENCE, self.reports.recv()).await;
             match next.context("tasks take too long")?.context("the executor has stopped")? {
-                Report::Exited { task, code: 0, .. } => {
+                ExecutorReport::Exited { task, code: 0, .. } => {
                     self.executor.acknowledge(task);
                     done += 1;
                 }
-                failed @ (Report::Exited { .. } | Report::Lost { .. }) => bail!("{failed:?}"),
+                failed @ (ExecutorReport::Exited { .. } | ExecutorReport::Lost { .. }) => {
+                    bail!("{failed:?}")
+                }
                 _ => {}
             }
         }
@@ -191,7 +193,7 @@ impl Site {
     }
 
     /// Brings a launch ahead of its start, as the server does, and waits until all of it is there.
-    async fn stage(&self, engine: &Engine, job: u64, image: &str) -> Result<()> {
+    async fn stage(&self, engine: &BenchEngine, job: u64, image: &str) -> Result<()> {
         self.executor.carry_out(Order::Stage(self.launch(job, image, &["true"])));
         let begun = Instant::now();
         let there = || engine.docker(&["image", "inspect", image]).is_ok();
@@ -213,14 +215,16 @@ impl Site {
         loop {
             let next = tokio::time::timeout(PATIENCE, self.reports.recv()).await;
             match next.context("a start takes too long")?.context("the executor has stopped")? {
-                Report::Started { at, .. } => started = u64::try_from(at.0).ok(),
-                Report::Exited { task, code: 0, .. } => {
+                ExecutorReport::Started { at, .. } => started = u64::try_from(at.0).ok(),
+                ExecutorReport::Exited { task, code: 0, .. } => {
                     self.executor.acknowledge(task);
                     let at = started.context("its start was not told")?;
                     let at = std::time::UNIX_EPOCH + Duration::from_millis(at);
                     return Ok(at.duration_since(begun).unwrap_or_default());
                 }
-                failed @ (Report::Exited { .. } | Report::Lost { .. }) => bail!("{failed:?}"),
+                failed @ (ExecutorReport::Exited { .. } | ExecutorReport::Lost { .. }) => {
+                    bail!("{failed:?}")
+                }
                 _ => {}
             }
         }
@@ -228,19 +232,19 @@ impl Site {
 }
 
 /// A daemon and a registry in a network namespace of their own, ended with this.
-struct Engine {
+struct BenchEngine {
     namespace: String,
     folder: PathBuf,
     children: Vec<Child>,
 }
 
-impl Engine {
-    fn start() -> Result<Engine> {
+impl BenchEngine {
+    fn start() -> Result<BenchEngine> {
         let namespace = format!("era-bench-{}", std::process::id());
         run("ip", &["netns", "add", &namespace])?;
         let folder = std::env::temp_dir().join(&namespace);
         std::fs::create_dir_all(&folder)?;
-        let mut engine = Engine { namespace, folder, children: Vec::new() };
+        let mut engine = BenchEngine { namespace, folder, children: Vec::new() };
         engine.inside(&["ip", "link", "set", "lo", "up"])?.wait()?;
         let at = |name: &str| engine.folder.join(name).display().to_string();
         let (socket, data, exec, pid) =
@@ -317,7 +321,7 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for BenchEngine {
     fn drop(&mut self) {
         for child in &mut self.children {
             // It ends its containers first, which takes it a moment.

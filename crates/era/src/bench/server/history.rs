@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use era_app::clock::{Clock, SystemClock};
-use era_app::driver::{Driver, Handle, Releases, Rules};
+use era_app::driver::{Driver, Handle, Releases, SegmentRules};
 use era_core::accounts::Actor;
 use era_core::bid::{Request, Shape, Window};
 use era_core::cluster::Pool;
@@ -20,7 +20,7 @@ use era_core::resources::{Capacity, Resources};
 use era_core::units::{GroupId, JobId, Milli, Money, Name, Span, Time, UserId};
 use era_core::{Command, Effect, Reply, State};
 use era_drive::{SiteBuilder, name};
-use era_store::note::{Note, Seen};
+use era_store::note::{Note, Observation};
 use era_store::tables::Projector;
 use era_store::{Store, StoreError};
 use serde_json::value::RawValue;
@@ -48,7 +48,7 @@ const USERS: u32 = 20;
 const FIRST_USER: u32 = 50_000;
 
 /// What was written.
-pub(super) struct History {
+pub(super) struct BenchHistory {
     pub(super) jobs: u64,
     /// Events in the journal.
     pub(super) events: u64,
@@ -81,11 +81,11 @@ impl SetClock {
 }
 
 /// Writes a past into the data folder of a server that is yet to be started.
-pub(super) async fn write(data: &Path) -> Result<History> {
+pub(super) async fn write(data: &Path) -> Result<BenchHistory> {
     let store = Store::open(data).await?;
     let clock = Arc::new(SetClock(AtomicI64::new((SystemClock.now() - AGO).0)));
     // As after a crash: the newest segment is some way back, and what came after it is replayed.
-    let rules = Rules { segment_at_stop: u64::MAX, ..Rules::default() };
+    let rules = SegmentRules { segment_at_stop: u64::MAX, ..SegmentRules::default() };
     let (driver, releases) =
         Driver::start(store.journal(), clock.clone(), rules, State::default()).await?;
     let mut past = Past { driver: driver.handle(), releases, clock };
@@ -111,7 +111,7 @@ pub(super) async fn write(data: &Path) -> Result<History> {
     let (events, inputs) = (events(&store).await?, projector.cursor());
     store.close().await;
     ensure!(events >= EVENTS_MIN, "the past has {events} events only");
-    Ok(History { jobs: u64::from(jobs), events, inputs })
+    Ok(BenchHistory { jobs: u64::from(jobs), events, inputs })
 }
 
 async fn events(store: &Store) -> Result<u64, StoreError> {
@@ -228,7 +228,7 @@ impl Past {
 
     /// What an executor would say of it.
     fn seen(&self, prepared_ms: Option<i64>) -> Option<Box<RawValue>> {
-        let seen = Seen { at_ms: self.clock.now().0, prepared_ms, ..Seen::default() };
+        let seen = Observation { at_ms: self.clock.now().0, prepared_ms, ..Observation::default() };
         Note { task: Some(seen), ..Note::default() }.write()
     }
 }

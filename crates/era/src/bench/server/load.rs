@@ -9,14 +9,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// What a load came to.
-pub(super) struct Outcome {
+pub(super) struct LoadOutcome {
     /// Answers in a second.
     pub(super) per_second: f64,
     /// How long each took, in order of length.
     latencies: Vec<Duration>,
 }
 
-impl Outcome {
+impl LoadOutcome {
     /// Milliseconds within which this share of them was answered.
     pub(super) fn percentile_ms(&self, share: f64) -> f64 {
         let last = self.latencies.len().saturating_sub(1);
@@ -83,7 +83,7 @@ pub(super) async fn closed(
     span: Duration,
     request: &[u8],
     expected: u16,
-) -> Result<Outcome> {
+) -> Result<LoadOutcome> {
     let begun = Instant::now();
     let one = async || -> Result<Vec<Duration>> {
         let mut connection = Connection::open(address).await?;
@@ -106,7 +106,7 @@ pub(super) async fn paced(
     span: Duration,
     rate: f64,
     request: &[u8],
-) -> Result<Outcome> {
+) -> Result<LoadOutcome> {
     let begun = Instant::now();
     let gap = Duration::from_secs_f64(connections as f64 / rate);
     let one = async |nth: usize| -> Result<Vec<Duration>> {
@@ -128,14 +128,14 @@ pub(super) async fn paced(
 async fn gather(
     begun: Instant,
     all: impl Iterator<Item = impl Future<Output = Result<Vec<Duration>>>>,
-) -> Result<Outcome> {
+) -> Result<LoadOutcome> {
     let mut latencies = Vec::new();
     for each in futures_util::future::join_all(all).await {
         latencies.extend(each?);
     }
     let per_second = latencies.len() as f64 / begun.elapsed().as_secs_f64();
     latencies.sort_unstable();
-    Ok(Outcome { per_second, latencies })
+    Ok(LoadOutcome { per_second, latencies })
 }
 
 /// Lines over TCP, many under way at a time: answers in a second.

@@ -12,7 +12,7 @@ use era_api::Timestamp;
 use serde_json::{Value, json};
 
 use self::load::{Connection, request};
-use self::site::Site;
+use self::site::BenchServer;
 use super::{cores, print};
 
 /// How long a rate is measured.
@@ -54,7 +54,7 @@ fn merge(report: &mut Value, more: Value) {
 
 async fn measure() -> Result<Value> {
     let folder = tempfile::tempdir()?;
-    let site = Site::start(folder.path(), None)?;
+    let site = BenchServer::start(folder.path(), None)?;
     let idle = site.at_rest()?;
     let quotes = quotes(&site).await?;
     tokio::time::sleep(REST).await;
@@ -70,11 +70,11 @@ async fn measure() -> Result<Value> {
     let ratios = all(|turn| turn.array_per_second / turn.forks_per_second);
     drop(site);
     let fresh = tempfile::tempdir()?;
-    let site = Site::start(fresh.path(), None)?;
+    let site = BenchServer::start(fresh.path(), None)?;
     let (submits_per_second, submit_p99_ms) = submissions(&site).await?;
     drop(site);
     let large = tempfile::tempdir()?;
-    let site = Site::start(large.path(), Some(THOUSAND))?;
+    let site = BenchServer::start(large.path(), Some(THOUSAND))?;
     let on_thousand = self::quotes(&site).await?;
     drop(site);
     Ok(json!({
@@ -121,7 +121,7 @@ struct Quotes {
 
 /// Quotes over HTTP as fast as they go, at half that rate, and as lines over TCP: finished within a
 /// day. Beside them quotes without a deadline, whose window is the whole horizon.
-async fn quotes(site: &Site) -> Result<Quotes> {
+async fn quotes(site: &BenchServer) -> Result<Quotes> {
     let by = Timestamp::now() + jiff::SignedDuration::from_hours(24);
     let body = |deadline: &str| {
         format!(
@@ -148,14 +148,14 @@ async fn quotes(site: &Site) -> Result<Quotes> {
 /// Durable submissions of 64 clients in a second, to a server with its rows in this database.
 pub(super) async fn submissions_on(database: &str) -> Result<f64> {
     let folder = tempfile::tempdir()?;
-    let site = Site::start_on(folder.path(), None, Some(database))?;
+    let site = BenchServer::start_on(folder.path(), None, Some(database))?;
     // The first ones also make the database and us warm.
     submissions(&site).await?;
     Ok(submissions(&site).await?.0)
 }
 
 /// Durable submissions of 64 clients: work that may start in half a day.
-async fn submissions(site: &Site) -> Result<(f64, f64)> {
+async fn submissions(site: &BenchServer) -> Result<(f64, f64)> {
     let later = Timestamp::now() + jiff::SignedDuration::from_hours(12);
     let body = format!(
         r#"{{"work":{{"command":["true"]}},"ask":{{"resources":{{"cpu":"1"}},"duration_s":60,"earliest":"{later}"}}}}"#
@@ -173,7 +173,7 @@ struct Turn {
 }
 
 /// The command and the array, with the bare program before and after.
-async fn turn(site: &Site) -> Result<Turn> {
+async fn turn(site: &BenchServer) -> Result<Turn> {
     tokio::time::sleep(REST).await;
     let command_ms = commands(site)?;
     let before = forks()?;
@@ -183,7 +183,7 @@ async fn turn(site: &Site) -> Result<Turn> {
 }
 
 /// Milliseconds of `era submit` as a process, start to exit: the median.
-fn commands(site: &Site) -> Result<f64> {
+fn commands(site: &BenchServer) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..SINGLES {
         let begun = Instant::now();
@@ -204,7 +204,7 @@ fn job(array: Option<u32>) -> String {
 }
 
 /// One job at a time: from its submission to its end, and to its first instruction.
-async fn singles(site: &Site) -> Result<(f64, f64)> {
+async fn singles(site: &BenchServer) -> Result<(f64, f64)> {
     let mut connection = Connection::open(site.http).await?;
     let submit = request("POST", "/jobs", &site.token, &job(None));
     let (mut done, mut started) = (Vec::new(), Vec::new());
@@ -239,7 +239,7 @@ async fn submitted(connection: &mut Connection, submit: &[u8]) -> Result<u64> {
 }
 
 /// A thousand separate jobs, from the first submission to the last end.
-async fn separate(site: &Site) -> Result<f64> {
+async fn separate(site: &BenchServer) -> Result<f64> {
     let submit = request("POST", "/jobs", &site.token, &job(None));
     let begun = Instant::now();
     let hand_in = async || -> Result<()> {
@@ -257,7 +257,7 @@ async fn separate(site: &Site) -> Result<f64> {
 }
 
 /// An array of ten thousand, from its submission to the last end.
-async fn array(site: &Site) -> Result<f64> {
+async fn array(site: &BenchServer) -> Result<f64> {
     let mut connection = Connection::open(site.http).await?;
     let submit = request("POST", "/jobs", &site.token, &job(Some(ARRAY)));
     let begun = Instant::now();
@@ -266,7 +266,7 @@ async fn array(site: &Site) -> Result<f64> {
     Ok(f64::from(ARRAY) / begun.elapsed().as_secs_f64())
 }
 
-async fn wait_until_idle(site: &Site, narrowed: &str) -> Result<()> {
+async fn wait_until_idle(site: &BenchServer, narrowed: &str) -> Result<()> {
     let mut connection = Connection::open(site.http).await?;
     let path = format!("/jobs?state=active&limit=1{narrowed}");
     let look = request("GET", &path, &site.token, "");
@@ -288,11 +288,11 @@ async fn with_a_past() -> Result<Value> {
     let folder = tempfile::tempdir()?;
     // A runtime of its own, as a server has: the load's has one thread.
     let data = folder.path().join("data");
-    let written = tokio::task::spawn_blocking(move || -> Result<history::History> {
+    let written = tokio::task::spawn_blocking(move || -> Result<history::BenchHistory> {
         tokio::runtime::Runtime::new()?.block_on(history::write(&data))
     });
     let history = written.await??;
-    let site = Site::start(folder.path(), None)?;
+    let site = BenchServer::start(folder.path(), None)?;
     let startup_s = site.started_in.as_secs_f64();
     let list_p99_ms = lists(&site).await?;
     Ok(json!({
@@ -306,7 +306,7 @@ async fn with_a_past() -> Result<Value> {
 
 /// Milliseconds within which 99 of 100 lists of fifty jobs were answered, for the filter that
 /// takes longest.
-async fn lists(site: &Site) -> Result<f64> {
+async fn lists(site: &BenchServer) -> Result<f64> {
     let user = history::user_name(7);
     let mut slowest: f64 = 0.0;
     for filter in [

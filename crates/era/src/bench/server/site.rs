@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 const READY_MAX: Duration = Duration::from_secs(120);
 
 /// A running server.
-pub(super) struct Site {
+pub(super) struct BenchServer {
     server: Child,
     folder: PathBuf,
     /// Where HTTP listens.
@@ -24,10 +24,10 @@ pub(super) struct Site {
     pub(super) started_in: Duration,
 }
 
-impl Site {
+impl BenchServer {
     /// Starts one on this folder, with these simulated nodes beside this machine.
-    pub(super) fn start(folder: &Path, nodes: Option<&str>) -> Result<Site> {
-        Site::start_on(folder, nodes, None)
+    pub(super) fn start(folder: &Path, nodes: Option<&str>) -> Result<BenchServer> {
+        BenchServer::start_on(folder, nodes, None)
     }
 
     /// The same with its rows in this database.
@@ -35,7 +35,7 @@ impl Site {
         folder: &Path,
         nodes: Option<&str>,
         database: Option<&str>,
-    ) -> Result<Site> {
+    ) -> Result<BenchServer> {
         let (http, tcp) = (free_address()?, free_address()?);
         let begun = Instant::now();
         let mut command = Command::new(std::env::current_exe()?);
@@ -59,7 +59,7 @@ impl Site {
             command.arg("--nodes").arg(file);
         }
         let server = command.spawn().context("the server cannot be started")?;
-        let mut site = Site {
+        let mut site = BenchServer {
             server,
             folder: folder.to_owned(),
             http,
@@ -87,7 +87,7 @@ impl Site {
         listed.map_or(0, |nodes: Vec<serde_json::Value>| nodes.len())
     }
 
-    fn wait_until(&mut self, ready: impl Fn(&Site) -> bool) -> Result<()> {
+    fn wait_until(&mut self, ready: impl Fn(&BenchServer) -> bool) -> Result<()> {
         let begun = Instant::now();
         while !ready(self) {
             ensure!(self.server.try_wait()?.is_none(), "the server ended before it was ready");
@@ -155,7 +155,7 @@ pub(super) struct AtRest {
     pub(super) cores: f64,
 }
 
-impl Drop for Site {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         // Asked first, so that its supervisor goes with it; by force if it does not.
         let _ = Command::new("kill").arg(self.server.id().to_string()).status();

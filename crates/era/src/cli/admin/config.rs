@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
-use era_api::settings::Settings;
+use era_api::settings::SettingsView;
 use serde_json::Value;
 
 use crate::cli::connection::Common;
@@ -58,7 +58,7 @@ impl ConfigCommand {
                 look::print(common.output, &value, |value| format!("{value}\n"))
             }
             ConfigCommand::Set { changes, common } => {
-                let changes = Settings(changes.into_iter().collect());
+                let changes = SettingsView(changes.into_iter().collect());
                 common.client()?.change_settings(&changes)?;
                 look::print(common.output, &changes, |changes| lines(&changes.0))
             }
@@ -97,7 +97,7 @@ fn change(text: &str) -> Result<(String, Value), String> {
     let (name, value) = pair.ok_or("write NAME=VALUE")?;
     let value = value.trim();
     let read = serde_json::from_str(value).ok();
-    let span = || value.parse::<crate::job::Span>().ok().map(|span| Value::from(span.seconds));
+    let span = || value.parse::<crate::job::SpanSpec>().ok().map(|span| Value::from(span.seconds));
     let value = read.or_else(span).unwrap_or_else(|| Value::from(value));
     Ok((name.trim().to_owned(), value))
 }

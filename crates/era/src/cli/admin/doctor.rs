@@ -5,10 +5,10 @@
 mod folder;
 
 use era_api::account::{Me, Role};
-use era_api::client::{Client, ClientError, Health};
-use era_api::cluster::{Node, NodeFilter};
-use era_api::market::Market;
-use era_api::queue::Queue;
+use era_api::client::{Client, ClientError, ServerHealth};
+use era_api::cluster::{NodeFilter, NodeView};
+use era_api::market::MarketView;
+use era_api::queue::QueueView;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -54,14 +54,14 @@ struct Finding {
 
 /// What the doctor saw.
 #[derive(Debug, Default)]
-struct Seen {
+struct Inspection {
     url: String,
     now: Timestamp,
-    health: Option<Result<Health, String>>,
+    health: Option<Result<ServerHealth, String>>,
     me: Option<Result<Me, String>>,
-    nodes: Option<Result<Vec<Node>, String>>,
-    queues: Option<Result<Vec<Queue>, String>>,
-    market: Option<Result<Market, String>>,
+    nodes: Option<Result<Vec<NodeView>, String>>,
+    queues: Option<Result<Vec<QueueView>, String>>,
+    market: Option<Result<MarketView, String>>,
 }
 
 impl Doctor {
@@ -86,11 +86,11 @@ impl Doctor {
     }
 }
 
-fn examine(client: &Client, now: Timestamp) -> Seen {
+fn examine(client: &Client, now: Timestamp) -> Inspection {
     fn said<T>(result: Result<T, ClientError>) -> Option<Result<T, String>> {
         Some(result.map_err(|error| error.to_string()))
     }
-    let mut seen = Seen { url: client.url().to_owned(), now, ..Seen::default() };
+    let mut seen = Inspection { url: client.url().to_owned(), now, ..Inspection::default() };
     seen.health = said(client.health());
     if matches!(seen.health, Some(Err(_))) {
         return seen;
@@ -106,7 +106,7 @@ fn examine(client: &Client, now: Timestamp) -> Seen {
 }
 
 /// The findings, from what was seen.
-fn judge(seen: &Seen) -> Vec<Finding> {
+fn judge(seen: &Inspection) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     findings.server(seen);
     findings.account(seen);
@@ -161,7 +161,7 @@ impl Findings {
         }
     }
 
-    fn server(&mut self, seen: &Seen) {
+    fn server(&mut self, seen: &Inspection) {
         let Some(health) = self.read("server", &seen.health) else { return };
         if health.ready {
             self.good("server", format!("{} answers and is ready", seen.url));
@@ -190,7 +190,7 @@ impl Findings {
         }
     }
 
-    fn account(&mut self, seen: &Seen) {
+    fn account(&mut self, seen: &Inspection) {
         let Some(me) = self.read("account", &seen.me) else { return };
         if me.must_change_password {
             let name = &me.name;
@@ -203,7 +203,7 @@ impl Findings {
         }
     }
 
-    fn nodes(&mut self, nodes: &[Node]) {
+    fn nodes(&mut self, nodes: &[NodeView]) {
         let named = |health: &str| -> Vec<&str> {
             let of = nodes.iter().filter(|node| node.health == health);
             of.map(|node| node.name.as_str()).collect()
@@ -230,7 +230,7 @@ impl Findings {
         }
     }
 
-    fn market(&mut self, market: &Market) {
+    fn market(&mut self, market: &MarketView) {
         let (kept, due) = (market.promises_kept, market.promises_due);
         if kept < due {
             let broken = due - kept;
@@ -273,10 +273,10 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_answer_is_all_there_is_to_say() {
-        let seen = Seen {
+        let seen = Inspection {
             url: "http://gpu.example.org".to_owned(),
             health: Some(Err("no server answers".to_owned())),
-            ..Seen::default()
+            ..Inspection::default()
         };
         let findings = judge(&seen);
         assert_eq!(findings.len(), 1);
@@ -288,8 +288,11 @@ mod tests {
         let mut lost = crate::cli::nodes::tests::example();
         lost.name = "node-2".to_owned();
         lost.health = "lost".to_owned();
-        let health =
-            Health { ready: true, text: String::new(), clock: Some(at("2026-11-15T12:00:30Z")) };
+        let health = ServerHealth {
+            ready: true,
+            text: String::new(),
+            clock: Some(at("2026-11-15T12:00:30Z")),
+        };
         let me = Me {
             id: 1,
             name: "admin".to_owned(),
@@ -301,7 +304,7 @@ mod tests {
         };
         let market = r#"{"mechanism": {"name": "surge", "floor": 0.1, "ceiling": 10}, "pools": [],
             "promises_due": 10, "promises_kept": 9}"#;
-        let seen = Seen {
+        let seen = Inspection {
             url: "http://gpu.example.org".to_owned(),
             now: at("2026-11-15T12:00:00Z"),
             health: Some(Ok(health)),

@@ -1,6 +1,6 @@
 //! `era admin domain`: named parts of the cluster.
 
-use era_api::cluster::Domain;
+use era_api::cluster::DomainView;
 use serde_json::json;
 
 use crate::cli::connection::Common;
@@ -55,7 +55,7 @@ impl DomainCommand {
                 look::print(common.output, &domains, |domains| render(domains, &common.look()))
             }
             DomainCommand::Put(put) => {
-                let domain = Domain {
+                let domain = DomainView {
                     name: put.name,
                     keep_share: put.keep_share,
                     keep_gpus_min: put.keep_gpus_min,
@@ -77,7 +77,7 @@ impl DomainCommand {
     }
 }
 
-fn render(domains: &[Domain], look: &Look) -> String {
+fn render(domains: &[DomainView], look: &Look) -> String {
     let mut table = look.table(&["DOMAIN", "KEPT", "FOR GPUS", "OR LEVEL", "NODES"]);
     for domain in domains {
         table.add_row(vec![

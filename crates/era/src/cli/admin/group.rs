@@ -1,6 +1,6 @@
 //! `era admin group`: groups.
 
-use era_api::account::{Group, NewGroup, Quota};
+use era_api::account::{GroupView, NewGroup, QuotaView};
 use era_api::page::{NameFilter, PageAsk, every};
 
 use crate::cli::connection::Common;
@@ -46,7 +46,7 @@ impl GroupCommand {
                 look::print(common.output, &groups, |groups| render(groups, &common.look()))
             }
             GroupCommand::Add(Add { name, level, common }) => {
-                let group = NewGroup { name, level, quota: Quota::default() };
+                let group = NewGroup { name, level, quota: QuotaView::default() };
                 let group = common.client()?.make_group(&group)?;
                 look::print(common.output, &[group], |groups| render(groups, &common.look()))
             }
@@ -54,7 +54,7 @@ impl GroupCommand {
     }
 }
 
-fn render(groups: &[Group], look: &Look) -> String {
+fn render(groups: &[GroupView], look: &Look) -> String {
     let mut table = look.table(&["GROUP", "LEVEL", "USERS", "GPUS", "GPU-HOURS", "CREDITS"]);
     for group in groups {
         let (quota, used) = (&group.quota, &group.used);
@@ -82,7 +82,7 @@ mod tests {
     fn groups_are_listed_with_what_they_use() {
         let text = r#"[{"id": 1, "name": "vision", "level": 1, "users": 4,
             "quota": {"gpu": "16"}, "used": {"gpu": "3.5", "gpu_hours": 40.25}}]"#;
-        let groups: Vec<Group> = serde_json::from_str(text).unwrap();
+        let groups: Vec<GroupView> = serde_json::from_str(text).unwrap();
         insta::assert_snapshot!(render(&groups, &look::plain()));
     }
 }

@@ -1,6 +1,6 @@
 //! `era admin mechanism`: how prices are made.
 
-use era_api::market::Mechanism;
+use era_api::market::MechanismView;
 
 use crate::cli::connection::Common;
 use crate::cli::look;
@@ -40,9 +40,9 @@ impl MechanismCommand {
                 let now = if now.name == name {
                     now
                 } else {
-                    Mechanism { density: None, low: None, high: None, ..now }
+                    MechanismView { density: None, low: None, high: None, ..now }
                 };
-                let mechanism = Mechanism {
+                let mechanism = MechanismView {
                     name,
                     density: self.density.or(now.density),
                     low: self.low.or(now.low),

@@ -20,7 +20,7 @@ pub(crate) enum NodeCommand {
     /// Let the node go for good
     Leave(Named),
     Move(Move),
-    Away(Away),
+    Away(AnnounceAbsence),
 }
 
 /// A node.
@@ -58,7 +58,7 @@ pub(crate) struct Move {
 
 /// Announce when a node will be away; this replaces what was announced before
 #[derive(Debug, clap::Args)]
-pub(crate) struct Away {
+pub(crate) struct AnnounceAbsence {
     /// The node
     name: String,
     /// From when, such as 'friday 18:00'
@@ -112,7 +112,7 @@ fn read(common: &Common, flag: &'static str, text: &str) -> Result<Timestamp, Jo
     when::read(text, &now).map_err(|e| JobError::Flag { flag, what: e.to_string() })
 }
 
-impl Away {
+impl AnnounceAbsence {
     fn edit(&self) -> anyhow::Result<NodeEdit> {
         let read = |flag, text| read(&self.common, flag, text);
         let maintenance = match (&self.from, &self.to) {

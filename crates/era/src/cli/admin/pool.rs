@@ -1,7 +1,7 @@
 //! `era admin pool`: what machines alike cost.
 
 use era_api::Credits;
-use era_api::cluster::Pool;
+use era_api::cluster::PoolView;
 
 use crate::cli::connection::Common;
 use crate::cli::look::{self, Look, right};
@@ -51,7 +51,7 @@ impl PoolCommand {
                 let client = put.common.client()?;
                 // What this command does not say stays as it is.
                 let known = client.pools()?.into_iter().find(|pool| pool.name == put.name);
-                let pool = Pool {
+                let pool = PoolView {
                     name: put.name,
                     cpu_rate: put.cpu_rate,
                     memory_rate: put.memory_rate,
@@ -69,7 +69,7 @@ impl PoolCommand {
     }
 }
 
-fn render(pools: &[Pool], look: &Look) -> String {
+fn render(pools: &[PoolView], look: &Look) -> String {
     let mut table =
         look.table(&["POOL", "NODES", "GPU-HOUR", "CORE-HOUR", "GIB-HOUR", "CLOSED TO PROMISES"]);
     for pool in pools {

@@ -1,6 +1,6 @@
 //! `era admin queue`: makes, changes and removes queues.
 
-use era_api::queue::Queue;
+use era_api::queue::QueueView;
 use serde_json::json;
 
 use crate::cli::connection::Common;
@@ -61,7 +61,7 @@ impl QueueCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             QueueCommand::Put(put) => {
-                let queue = Queue {
+                let queue = QueueView {
                     name: put.name,
                     level: put.level,
                     policy: put.policy,

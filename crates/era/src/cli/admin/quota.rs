@@ -1,7 +1,7 @@
 //! `era admin quota`: limits of an account or a group.
 
 use era_api::Credits;
-use era_api::account::{Quota, QuotaUse};
+use era_api::account::{QuotaUse, QuotaView};
 use era_core::resources::parse_bytes;
 
 use crate::cli::connection::Common;
@@ -69,7 +69,7 @@ impl QuotaCommand {
         look::print(self.common.output, &quota, |q| render(q, &used, &self.common.look()))
     }
 
-    fn changed(&self, mut quota: Quota) -> anyhow::Result<Quota> {
+    fn changed(&self, mut quota: QuotaView) -> anyhow::Result<QuotaView> {
         set("--cpu", &self.cpu, &mut quota.cpu)?;
         set("--memory", &self.memory, &mut quota.memory)?;
         set("--gpu", &self.gpu, &mut quota.gpu)?;
@@ -115,7 +115,7 @@ fn set<T: std::str::FromStr>(
     Ok(())
 }
 
-pub(super) fn render(quota: &Quota, used: &QuotaUse, look: &Look) -> String {
+pub(super) fn render(quota: &QuotaView, used: &QuotaUse, look: &Look) -> String {
     let text = |limit: &Option<String>| limit.clone();
     let number = |limit: Option<u64>| limit.map(|n| n.to_string());
     let hours = |hours: f64| format!("{hours:.1}");

@@ -1,6 +1,6 @@
 //! `era admin report`: the five measures, with and without ERA.
 
-use era_api::client::Period;
+use era_api::client::TimeRange;
 use era_api::report::{Measure, Measures, REPRODUCED_WITHIN, Report, Simulated, is_reproduced};
 
 use crate::cli::connection::Common;
@@ -34,7 +34,7 @@ pub(crate) struct ReportCommand {
 impl ReportCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let look = self.common.look();
-        let period = Period {
+        let period = TimeRange {
             from: past::flag_past("--from", self.from.as_deref(), &look.now)?,
             to: past::flag_past("--to", self.to.as_deref(), &look.now)?,
             step_s: None,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::connection::Common;
 use crate::cli::look::{self, Look};
-use crate::job::Span;
+use crate::job::SpanSpec;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum TokenCommand {
@@ -31,8 +31,8 @@ pub(crate) struct Make {
     #[arg(short, long, value_enum, default_values = ["read", "write"])]
     scope: Vec<ScopeName>,
     /// How long it is good; at most a year
-    #[arg(short, long, default_value = "30d", value_parser = |text: &str| text.parse::<Span>())]
-    valid: Span,
+    #[arg(short, long, default_value = "30d", value_parser = |text: &str| text.parse::<SpanSpec>())]
+    valid: SpanSpec,
     #[command(flatten)]
     common: Common,
 }

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use era_api::Credits;
-use era_api::account::{NewUser, Role, User, UserEdit, UserFilter, UserMade};
+use era_api::account::{NewUser, Role, UserEdit, UserFilter, UserMade, UserView};
 use era_api::page::{PageAsk, every};
 
 use crate::cli::connection::Common;
@@ -170,7 +170,7 @@ fn told(made: &UserMade, look: &Look) -> String {
     text
 }
 
-fn render(users: &[User], look: &Look) -> String {
+fn render(users: &[UserView], look: &Look) -> String {
     let mut table = look.table(&["USER", "GROUP", "ROLE", "LEVEL", "CREDITS", "GPUS", "ENABLED"]);
     for user in users {
         let most = user.quota.gpu.as_deref().unwrap_or("∞");
@@ -191,7 +191,7 @@ fn or_zero(text: &str) -> &str {
     if text.is_empty() { "0" } else { text }
 }
 
-fn render_one(user: &User, look: &Look) -> String {
+fn render_one(user: &UserView, look: &Look) -> String {
     let table = render(std::slice::from_ref(user), look);
     format!("{table}\n{}", super::quota::render(&user.quota, &user.used, look))
 }

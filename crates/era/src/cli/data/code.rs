@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::bail;
 use era_api::client::Client;
-use era_api::client::transfer::{Local, Remote};
-use era_api::data::{Kept, OutputFile, Tree};
+use era_api::client::transfer::{LocalFile, RemoteFile};
+use era_api::data::{JobFolder, NewTree, OutputFile};
 use era_api::page::{PAGE_MAX, PageAsk};
 
 use super::{local, pull, push};
@@ -58,10 +58,10 @@ pub(crate) fn upload_context(
     send(client, &local::files(folder, local::Kind::Image(dockerfile))?)
 }
 
-fn send(client: &Client, files: &[Local]) -> anyhow::Result<String> {
+fn send(client: &Client, files: &[LocalFile]) -> anyhow::Result<String> {
     check_size(files)?;
     let files = push::send(client, files)?;
-    Ok(client.put_tree(&Tree { files })?.hash)
+    Ok(client.put_tree(&NewTree { files })?.hash)
 }
 
 /// Whether a file would lie where a job keeps what it makes itself; also what `era run` brought
@@ -70,7 +70,7 @@ fn is_the_jobs_own(path: &str) -> bool {
     ["outputs/", "checkpoints/"].iter().any(|own| path.starts_with(own))
 }
 
-fn check_size(files: &[Local]) -> anyhow::Result<()> {
+fn check_size(files: &[LocalFile]) -> anyhow::Result<()> {
     let bytes: u64 = files.iter().map(|file| file.bytes).sum();
     if bytes <= CODE_BYTES_MAX && files.len() <= CODE_FILES_MAX {
         return Ok(());
@@ -90,7 +90,7 @@ fn check_size(files: &[Local]) -> anyhow::Result<()> {
 }
 
 /// The files that are kept of a job.
-pub(crate) fn kept(client: &Client, job: u64, kept: Kept) -> anyhow::Result<Vec<OutputFile>> {
+pub(crate) fn kept(client: &Client, job: u64, kept: JobFolder) -> anyhow::Result<Vec<OutputFile>> {
     let mut page = PageAsk { cursor: None, limit: Some(PAGE_MAX) };
     let mut files = Vec::new();
     loop {
@@ -104,9 +104,10 @@ pub(crate) fn kept(client: &Client, job: u64, kept: Kept) -> anyhow::Result<Vec<
 }
 
 /// Brings what is kept of a job into a folder; how many files.
-pub(crate) fn bring(client: &Client, job: u64, of: Kept, into: &Path) -> anyhow::Result<u64> {
+pub(crate) fn bring(client: &Client, job: u64, of: JobFolder, into: &Path) -> anyhow::Result<u64> {
     let files = kept(client, job, of)?;
-    let files: Vec<Remote> = files.iter().map(|file| Remote::of_job(job, of, file)).collect();
+    let files: Vec<RemoteFile> =
+        files.iter().map(|file| RemoteFile::of_job(job, of, file)).collect();
     if !files.is_empty() {
         pull::bring(client, &files, into)?;
     }
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn code_that_is_too_large_is_refused_with_its_largest_files() {
-        let file = |path: &str, bytes| Local {
+        let file = |path: &str, bytes| LocalFile {
             file: path.into(),
             path: path.to_owned(),
             bytes,

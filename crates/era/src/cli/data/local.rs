@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
-use era_api::client::transfer::Local;
+use era_api::client::transfer::LocalFile;
 use ignore::WalkBuilder;
 
 use super::dockerignore::DockerIgnore;
@@ -46,7 +46,7 @@ impl fmt::Display for LeftOut {
 }
 
 /// The files of a folder, or the one file that is named, by path. What is left out is told.
-pub(crate) fn files(root: &Path, kind: Kind<'_>) -> anyhow::Result<Vec<Local>> {
+pub(crate) fn files(root: &Path, kind: Kind<'_>) -> anyhow::Result<Vec<LocalFile>> {
     let (files, left_out) = gathered(root, kind)?;
     if !left_out.is_empty() {
         note(&told(&left_out));
@@ -62,7 +62,7 @@ fn told(left_out: &[LeftOut]) -> String {
     format!("Left out: {}{more}.", named.join(", "))
 }
 
-fn gathered(root: &Path, kind: Kind<'_>) -> anyhow::Result<(Vec<Local>, Vec<LeftOut>)> {
+fn gathered(root: &Path, kind: Kind<'_>) -> anyhow::Result<(Vec<LocalFile>, Vec<LeftOut>)> {
     let whole = root.canonicalize().with_context(|| root.display().to_string())?;
     if whole.is_file() {
         let name = root.file_name().or_else(|| whole.file_name()).unwrap_or_default();
@@ -188,11 +188,11 @@ fn stays_inside(link: &Path, whole: &Path) -> anyhow::Result<()> {
 }
 
 /// One file, and where it is to lie.
-pub(crate) fn one(file: &Path, relative: &Path) -> anyhow::Result<Local> {
+pub(crate) fn one(file: &Path, relative: &Path) -> anyhow::Result<LocalFile> {
     let about = std::fs::metadata(file).with_context(|| file.display().to_string())?;
     let parts: Option<Vec<&str>> = relative.iter().map(|part| part.to_str()).collect();
     let Some(parts) = parts else { bail!("{} is not UTF-8: rename it", file.display()) };
-    Ok(Local {
+    Ok(LocalFile {
         file: PathBuf::from(file),
         path: parts.join("/"),
         bytes: about.len(),

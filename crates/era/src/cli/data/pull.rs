@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use era_api::client::Client;
-use era_api::client::transfer::Remote;
+use era_api::client::transfer::RemoteFile;
 use era_api::data::FileFilter;
 use era_api::page::PAGE_MAX;
 
@@ -36,7 +36,7 @@ impl Pull {
         let mut files = Vec::new();
         loop {
             let page = client.data_files(&owner, &name, &filter)?;
-            files.extend(page.items.iter().map(|file| Remote::of_data(&owner, &name, file)));
+            files.extend(page.items.iter().map(|file| RemoteFile::of_data(&owner, &name, file)));
             match page.next {
                 Some(next) => filter.cursor = Some(next),
                 None => break,
@@ -49,7 +49,7 @@ impl Pull {
 }
 
 /// Brings files into a folder, with a bar.
-pub(crate) fn bring(client: &Client, files: &[Remote], to: &Path) -> anyhow::Result<()> {
+pub(crate) fn bring(client: &Client, files: &[RemoteFile], to: &Path) -> anyhow::Result<()> {
     let bar = progress::bar("bringing", files.iter().map(|file| file.bytes).sum())?;
     client.bring_files(files, to, &|bytes| bar.inc(bytes))?;
     bar.finish_and_clear();

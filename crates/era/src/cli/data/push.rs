@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
-use era_api::client::transfer::{self, Local};
+use era_api::client::transfer::{self, LocalFile};
 use era_api::client::{Client, ClientError};
 use era_api::data::{FileEntry, FilesEdit, NewDataSet, Visibility};
 
@@ -66,7 +66,7 @@ fn make_if_missing(client: &Client, owner: &str, name: &str) -> anyhow::Result<(
 }
 
 /// Hashes files and sends those that the server lacks.
-pub(crate) fn send(client: &Client, files: &[Local]) -> anyhow::Result<Vec<FileEntry>> {
+pub(crate) fn send(client: &Client, files: &[LocalFile]) -> anyhow::Result<Vec<FileEntry>> {
     let total = |files: &mut dyn Iterator<Item = u64>| files.sum::<u64>();
     let bar = progress::bar("hashing", total(&mut files.iter().map(|file| file.bytes)))?;
     let entries = transfer::hash(files, &|bytes| bar.inc(bytes))?;
@@ -80,7 +80,7 @@ pub(crate) fn send(client: &Client, files: &[Local]) -> anyhow::Result<Vec<FileE
 }
 
 /// The largest files first, for those who are told that a folder is too large.
-pub(crate) fn largest(files: &[Local], count: usize) -> Vec<(&Path, u64)> {
+pub(crate) fn largest(files: &[LocalFile], count: usize) -> Vec<(&Path, u64)> {
     let mut by_size: Vec<(&Path, u64)> =
         files.iter().map(|file| (Path::new(&file.path), file.bytes)).collect();
     by_size.sort_unstable_by_key(|&(path, bytes)| (std::cmp::Reverse(bytes), path));

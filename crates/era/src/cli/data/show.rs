@@ -2,7 +2,7 @@
 
 use clap::Args;
 use comfy_table::Cell;
-use era_api::data::{DataSet, DataSetFilter, FileEntry, FileFilter, Visibility};
+use era_api::data::{DataSetFilter, DataSetView, FileEntry, FileFilter, Visibility};
 use era_api::page::PAGE_MAX;
 
 use super::owner_and_name;
@@ -95,11 +95,11 @@ fn visibility(visibility: Visibility) -> &'static str {
 }
 
 /// A data set in a line.
-pub(crate) fn one(set: &DataSet, look: &Look) -> String {
+pub(crate) fn one(set: &DataSetView, look: &Look) -> String {
     table_of_sets(std::slice::from_ref(set), look)
 }
 
-fn table_of_sets(sets: &[DataSet], look: &Look) -> String {
+fn table_of_sets(sets: &[DataSetView], look: &Look) -> String {
     let mut table = look.table(&["DATA SET", "FILES", "SIZE", "SEEN BY", "SHARED WITH", "CHANGED"]);
     for set in sets {
         table.add_row(vec![
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_data_set_is_shown_in_a_line() {
         let time: era_api::Timestamp = "2026-11-15T14:30:00Z".parse().unwrap();
-        let set = DataSet {
+        let set = DataSetView {
             name: "mnist".to_owned(),
             owner: "ada".to_owned(),
             visibility: Visibility::Group,

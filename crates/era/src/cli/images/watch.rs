@@ -28,7 +28,7 @@ pub(super) fn watch(source: &Source, about: &About, common: &Common) -> anyhow::
     let name = source.name()?;
     let name = name.split(':').next().unwrap_or_default().to_owned();
     glance(&source.folder, &source.dockerfile)?;
-    let (mut course, mut seen) = (Course::default(), Seen::default());
+    let (mut course, mut seen) = (Course::default(), FolderStamp::default());
     loop {
         // A file that went away under our eyes is a change like any other: the next look sees it.
         let tree = seen.look(&source.folder, &source.dockerfile);
@@ -92,17 +92,17 @@ impl Course {
 
 /// A folder as it was seen last: a glance at every look, and its contents once it is still.
 #[derive(Debug, Default)]
-struct Seen {
+struct FolderStamp {
     glance: Option<Hash>,
     tree: Option<Hash>,
 }
 
-impl Seen {
+impl FolderStamp {
     /// The hash of all that is in a folder; `None` while it changes.
     fn look(&mut self, folder: &Path, dockerfile: &str) -> Option<Hash> {
         let now = glance(folder, dockerfile).ok();
         if now.is_none() || now != self.glance {
-            *self = Seen { glance: now, tree: None };
+            *self = FolderStamp { glance: now, tree: None };
             return None;
         }
         if self.tree.is_none() {
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     /// Two looks: one that sees a change, and one that finds it still.
-    fn seen(seen: &mut Seen, folder: &Path) -> Option<Hash> {
+    fn seen(seen: &mut FolderStamp, folder: &Path) -> Option<Hash> {
         let mut look = || seen.look(folder, "Dockerfile");
         look().or_else(look)
     }
@@ -168,7 +168,7 @@ mod tests {
         };
         std::fs::write(&file, "FROM a").unwrap();
         set(&file, 2_000);
-        let mut looked = Seen::default();
+        let mut looked = FolderStamp::default();
         assert_eq!(looked.look(folder.path(), "Dockerfile"), None, "it may still change");
         let first = seen(&mut looked, folder.path()).unwrap();
         // What `cp -p` does: as long, and older.

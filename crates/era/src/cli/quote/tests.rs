@@ -1,7 +1,7 @@
 //! Given answers, the text that people see.
 
 use era_api::Credits;
-use era_api::quote::{DurationOffer, Hold, PartQuote, SizeOffer};
+use era_api::quote::{DurationOffer, HoldView, PartQuoteView, SizeOffer};
 
 use super::*;
 
@@ -16,15 +16,15 @@ fn at(text: &str) -> era_api::Timestamp {
 fn quoted() -> Quoted {
     let (start, finish) = (at("2026-11-15T15:00:00Z"), at("2026-11-15T17:00:00Z"));
     let price = credits("40");
-    let part = PartQuote { pool: "a".to_owned(), start, finish, price };
-    let line = |by: &str, price: &str, start: &str| MenuLine {
+    let part = PartQuoteView { pool: "a".to_owned(), start, finish, price };
+    let line = |by: &str, price: &str, start: &str| MenuLineView {
         by: at(by),
         price: credits(price),
         start: at(start),
     };
     Quoted {
-        quote: Quote { price, start, finish, alternative: 0, parts: vec![part] },
-        hold: Some(Hold { id: 17, expires: at("2026-11-15T13:31:00Z") }),
+        quote: QuoteView { price, start, finish, alternative: 0, parts: vec![part] },
+        hold: Some(HoldView { id: 17, expires: at("2026-11-15T13:31:00Z") }),
         menu: vec![
             line("2026-11-15T17:00:00Z", "40", "2026-11-15T15:00:00Z"),
             line("2026-11-15T22:00:00Z", "31.5", "2026-11-15T20:00:00Z"),
@@ -54,12 +54,12 @@ fn whoever_cannot_pay_a_price_or_a_value_is_told_at_once() {
 
 #[test]
 fn every_counter_offer_says_what_to_change() {
-    let offer = Offer {
+    let offer = OfferView {
         start: at("2026-11-16T03:00:00Z"),
         finish: at("2026-11-16T05:00:00Z"),
         price: credits("12"),
     };
-    let offers = CounterOffers {
+    let offers = CounterOffersView {
         value: Some(credits("13.5")),
         window: Some(offer),
         size: Some(SizeOffer { replicas: 2, offer }),

@@ -75,7 +75,7 @@ fn ask(client: &Client) -> anyhow::Result<Picture> {
         running: jobs("running,starting,stopping")?,
         waiting: jobs("waiting,promised")?,
         market: client.market()?,
-        utilisation: client.utilisation(&era_api::client::Period::default())?,
+        utilisation: client.utilisation(&era_api::client::TimeRange::default())?,
     })
 }
 

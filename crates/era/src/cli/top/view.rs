@@ -1,8 +1,8 @@
 //! What `era top` shows: the newest picture of the cluster, and where its reader looks.
 
-use era_api::cluster::{Node, Utilisation};
+use era_api::cluster::{NodeView, Utilisation};
 use era_api::job::JobSummary;
-use era_api::market::Market;
+use era_api::market::MarketView;
 use era_api::page::Page;
 
 use crate::cli::look::Look;
@@ -10,10 +10,10 @@ use crate::cli::look::Look;
 /// The cluster at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Picture {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<NodeView>,
     pub(super) running: Page<JobSummary>,
     pub(super) waiting: Page<JobSummary>,
-    pub(super) market: Market,
+    pub(super) market: MarketView,
     pub(super) utilisation: Utilisation,
 }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use era_store::trial::cut_connections;
-use era_store::{Dialect, Seat, Store};
+use era_store::{Dialect, LeaseRole, Store};
 use serde_json::{Value, json};
 
 use bed::{Bed, Layer, wait};
@@ -161,7 +161,7 @@ fn tasks_of_another_machine_are_not_taken_for_lost() {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let (folder, place) = (bed.folder.path().join("other"), bed.database.parse().unwrap());
         let store = Store::open_at(&folder, &place, None).await.unwrap();
-        let seat = store.seat(Seat::Cloud);
+        let seat = store.seat(LeaseRole::Cloud);
         while seat.acquire_with("another", None, MINUTE).await.unwrap().is_some() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use era_store::files::Hash;
+use era_store::files::ContentHash;
 use serde_json::json;
 
 use super::bed::{Layer, wait};
@@ -24,7 +24,7 @@ pub(crate) struct Uploads {
 }
 
 /// Hashes of what was acknowledged, by path.
-pub(crate) type Kept = BTreeMap<String, Hash>;
+pub(crate) type Kept = BTreeMap<String, ContentHash>;
 
 fn content(nth: usize) -> String {
     let line = format!("{nth} of many lines that are not alike\n");
@@ -50,7 +50,7 @@ impl Uploads {
             }
             let (path, text) = (format!("folder/{nth}.txt"), content(nth));
             self.ask("PUT", &path, &text);
-            kept.insert(path, Hash::of(text.as_bytes()));
+            kept.insert(path, ContentHash::of(text.as_bytes()));
             let again = format!("folder/{}.txt", nth / 2);
             self.check(&again, kept[&again]);
             std::thread::sleep(Duration::from_millis(100));
@@ -59,9 +59,9 @@ impl Uploads {
     }
 
     /// What is read is what was sent.
-    pub(crate) fn check(&self, path: &str, hash: Hash) {
+    pub(crate) fn check(&self, path: &str, hash: ContentHash) {
         let read = self.ask("GET", path, "");
-        assert_eq!(Hash::of(read.as_bytes()), hash, "{path} has {} bytes", read.len());
+        assert_eq!(ContentHash::of(read.as_bytes()), hash, "{path} has {} bytes", read.len());
     }
 
     /// Asks until there is an answer of one that is at work.

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::SeekFrom;
 
 use axum::extract::ws::Message;
-use era_api::data::Kept;
-use era_api::file_service::{Answer, Piece, Source};
+use era_api::data::JobFolder;
+use era_api::file_service::{FileChunk, ServerMessage, Source};
 use era_app::files::{Service, contents, kept, sets, wire};
-use era_store::files::Hash;
+use era_store::files::ContentHash;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use super::session::{Outbox, key, tell};
@@ -28,7 +28,7 @@ pub(super) async fn send(
     let (file, hash) = open(service, caller, from).await?;
     let bytes = file.metadata().map_err(wire::unreadable)?.len();
     let hash = hash.map(|hash| hash.to_string());
-    if tell(outbox, &Answer::Size { id, bytes, hash }).await.is_err() {
+    if tell(outbox, &ServerMessage::Size { id, bytes, hash }).await.is_err() {
         return Ok(());
     }
     let mut file = tokio::fs::File::from_std(file);
@@ -42,14 +42,14 @@ pub(super) async fn send(
         if count == 0 {
             break;
         }
-        let frame = Piece { id, offset, bytes: &piece[..count] }.frame();
+        let frame = FileChunk { id, offset, bytes: &piece[..count] }.frame();
         if outbox.send(Message::Binary(frame.into())).await.is_err() {
             return Ok(());
         }
         offset += count as u64;
     }
     // Who is gone does not hear it.
-    let _ = tell(outbox, &Answer::Done { id }).await;
+    let _ = tell(outbox, &ServerMessage::Done { id }).await;
     Ok(())
 }
 
@@ -57,10 +57,10 @@ async fn open(
     service: &Service,
     caller: &Caller,
     from: Source,
-) -> Result<(File, Option<Hash>), Failure> {
+) -> Result<(File, Option<ContentHash>), Failure> {
     match from {
         Source::Blob(hash) => {
-            let hash: Hash = hash.parse()?;
+            let hash: ContentHash = hash.parse()?;
             Ok((contents::open(service, caller, hash).await?, Some(hash)))
         }
         Source::Data { data, path } => {
@@ -68,7 +68,7 @@ async fn open(
             Ok((file, Some(hash)))
         }
         Source::Output { job, path } => {
-            Ok((kept::open(service, caller, job, Kept::Outputs, path).await?, None))
+            Ok((kept::open(service, caller, job, JobFolder::Outputs, path).await?, None))
         }
     }
 }

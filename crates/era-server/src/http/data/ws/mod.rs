@@ -15,9 +15,9 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::StatusCode;
 use axum::response::Response;
 use era_api::Problem;
-use era_api::file_service::{PIECE_BYTES_MAX, Piece};
+use era_api::file_service::{FileChunk, PIECE_BYTES_MAX};
 
-use crate::http::lasting::Lasting;
+use crate::http::lasting::OpenSession;
 use crate::http::{Caller, Failure};
 use era_app::files::Service;
 
@@ -28,14 +28,14 @@ use era_app::files::Service;
 pub(crate) async fn serve(
     State(service): State<Service>,
     caller: Caller,
-    lasting: Option<Extension<Lasting>>,
+    lasting: Option<Extension<OpenSession>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let upgrade = upgrade.map_err(|rejection| {
         let detail = format!("this is a WebSocket: {rejection}");
         Failure::new(StatusCode::BAD_REQUEST, "no_websocket", detail)
     })?;
-    let frame_max = Piece::HEADER_BYTES + PIECE_BYTES_MAX;
+    let frame_max = FileChunk::HEADER_BYTES + PIECE_BYTES_MAX;
     let upgrade = upgrade.max_message_size(frame_max).max_frame_size(frame_max);
     let lasting = lasting.map(|Extension(lasting)| lasting);
     Ok(upgrade.on_upgrade(move |socket| session::converse(socket, service, caller, lasting)))

@@ -6,7 +6,9 @@ use std::time::Duration;
 use axum::extract::ws::{Message, WebSocket};
 use axum::http::StatusCode;
 use era_api::data::FileFilter;
-use era_api::file_service::{Answer, MESSAGE_BYTES_MAX, Piece, Say, TRANSFERS_MAX};
+use era_api::file_service::{
+    ClientMessage, FileChunk, MESSAGE_BYTES_MAX, ServerMessage, TRANSFERS_MAX,
+};
 use era_app::files::Service;
 use era_app::files::sets::{self, Listing};
 use era_spec::plain;
@@ -17,8 +19,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::download;
-use super::upload::{Progress, Receiving};
-use crate::http::lasting::{self, Lasting};
+use super::upload::{ChunkOutcome, Receiving};
+use crate::http::lasting::{self, OpenSession};
 use crate::http::{Caller, Failure};
 
 /// Frames that wait to be sent.
@@ -43,7 +45,7 @@ pub(super) async fn converse(
     socket: WebSocket,
     service: Service,
     caller: Caller,
-    lasting: Option<Lasting>,
+    lasting: Option<OpenSession>,
 ) {
     let (mut sink, mut stream) = socket.split();
     let (outbox, mut frames) = mpsc::channel::<Message>(OUTBOX);
@@ -130,7 +132,7 @@ impl Session {
         let parsed = if text.len() > MESSAGE_BYTES_MAX {
             Err(format!("a message has at most {MESSAGE_BYTES_MAX} bytes"))
         } else {
-            serde_json::from_str::<Say>(text).map_err(|error| {
+            serde_json::from_str::<ClientMessage>(text).map_err(|error| {
                 let told = error.to_string();
                 plain::said(told.split(" at line ").next().unwrap_or_default(), "field").sentence
             })
@@ -145,28 +147,28 @@ impl Session {
         }
     }
 
-    async fn act(&mut self, say: Say) -> Result<(), Gone> {
+    async fn act(&mut self, say: ClientMessage) -> Result<(), Gone> {
         let id = match &say {
-            Say::Upload { id, .. }
-            | Say::Download { id, .. }
-            | Say::Cancel { id }
-            | Say::Browse { id, .. }
-            | Say::Search { id, .. } => *id,
+            ClientMessage::Upload { id, .. }
+            | ClientMessage::Download { id, .. }
+            | ClientMessage::Cancel { id }
+            | ClientMessage::Browse { id, .. }
+            | ClientMessage::Search { id, .. } => *id,
         };
         let acted = match say {
-            Say::Upload { hash, bytes, .. } => self.upload(id, &hash, bytes).await,
-            Say::Download { from, offset, .. } => self.download(id, from, offset),
-            Say::Cancel { .. } => {
+            ClientMessage::Upload { hash, bytes, .. } => self.upload(id, &hash, bytes).await,
+            ClientMessage::Download { from, offset, .. } => self.download(id, from, offset),
+            ClientMessage::Cancel { .. } => {
                 if let Some(transfer) = self.transfers.remove(&id) {
                     stop(transfer).await;
                 }
                 Ok(())
             }
-            Say::Browse { data, folder, after, .. } => {
+            ClientMessage::Browse { data, folder, after, .. } => {
                 let listed = self.browse(id, &data, &folder, after.as_deref()).await;
                 return self.tell_listing(id, listed).await;
             }
-            Say::Search { data, text, after, .. } => {
+            ClientMessage::Search { data, text, after, .. } => {
                 let listed = self.search(id, &data, text, after).await;
                 return self.tell_listing(id, listed).await;
             }
@@ -177,7 +179,11 @@ impl Session {
         }
     }
 
-    async fn tell_listing(&self, id: u32, listed: Result<Answer, Failure>) -> Result<(), Gone> {
+    async fn tell_listing(
+        &self,
+        id: u32,
+        listed: Result<ServerMessage, Failure>,
+    ) -> Result<(), Gone> {
         match listed {
             Ok(answer) => self.tell(&answer).await,
             Err(failure) => self.fail(Some(id), failure).await,
@@ -205,7 +211,7 @@ impl Session {
         let whole = receiving.is_whole();
         self.transfers.insert(id, Transfer::Receiving(Box::new(receiving)));
         // If the client is gone, the next read says so.
-        let _ = self.tell(&Answer::Ready { id, offset }).await;
+        let _ = self.tell(&ServerMessage::Ready { id, offset }).await;
         if whole {
             self.finish(id);
         }
@@ -213,7 +219,7 @@ impl Session {
     }
 
     async fn hear_piece(&mut self, frame: &[u8]) -> Result<(), Gone> {
-        let Some(piece) = Piece::read(frame) else {
+        let Some(piece) = FileChunk::read(frame) else {
             let detail = "a binary frame is an id (4 bytes), an offset (8 bytes) and at most 1 MiB";
             let failure = Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_piece", detail);
             return self.fail(None, failure).await;
@@ -224,9 +230,11 @@ impl Session {
             return Ok(());
         };
         match receiving.take(piece).await {
-            Ok(Progress::More) => Ok(()),
-            Ok(Progress::Written(offset)) => self.tell(&Answer::Written { id, offset }).await,
-            Ok(Progress::Whole) => {
+            Ok(ChunkOutcome::More) => Ok(()),
+            Ok(ChunkOutcome::Written(offset)) => {
+                self.tell(&ServerMessage::Written { id, offset }).await
+            }
+            Ok(ChunkOutcome::Whole) => {
                 self.finish(id);
                 Ok(())
             }
@@ -245,7 +253,7 @@ impl Session {
         let outbox = self.outbox.clone();
         let task = tokio::spawn(async move {
             let answer = match receiving.finish().await {
-                Ok(()) => Answer::Done { id },
+                Ok(()) => ServerMessage::Done { id },
                 Err(failure) => failed(Some(id), failure),
             };
             // Who is gone will ask again.
@@ -280,11 +288,11 @@ impl Session {
         data: &str,
         folder: &str,
         after: Option<&str>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ServerMessage, Failure> {
         let (service, caller, key) = (&self.service, &self.caller, key(data)?);
         let listed = sets::browse(service, caller, &key, folder, after, LISTING_MAX).await?;
         let Listing { folders, files, next } = listed;
-        Ok(Answer::Listing { id, folders, files, next })
+        Ok(ServerMessage::Listing { id, folders, files, next })
     }
 
     async fn search(
@@ -293,12 +301,12 @@ impl Session {
         data: &str,
         text: String,
         after: Option<String>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ServerMessage, Failure> {
         let (search, limit) = (Some(text), Some(LISTING_MAX));
         let filter = FileFilter { search, cursor: after, limit, ..FileFilter::default() };
         let found = sets::files(&self.service, &self.caller, &key(data)?, filter).await?;
         let (folders, files) = (Vec::new(), found.items);
-        Ok(Answer::Listing { id, folders, files, next: found.next })
+        Ok(ServerMessage::Listing { id, folders, files, next: found.next })
     }
 
     fn is_sending(&self) -> bool {
@@ -310,7 +318,7 @@ impl Session {
         self.tell(&failed(id, failure)).await
     }
 
-    async fn tell(&self, answer: &Answer) -> Result<(), Gone> {
+    async fn tell(&self, answer: &ServerMessage) -> Result<(), Gone> {
         tell(&self.outbox, answer).await
     }
 
@@ -333,11 +341,11 @@ async fn stop(transfer: Transfer) {
     }
 }
 
-fn failed(id: Option<u32>, failure: Failure) -> Answer {
-    Answer::Failed { id, problem: failure.0 }
+fn failed(id: Option<u32>, failure: Failure) -> ServerMessage {
+    ServerMessage::Failed { id, problem: failure.0 }
 }
 
-pub(super) async fn tell(outbox: &Outbox, answer: &Answer) -> Result<(), Gone> {
+pub(super) async fn tell(outbox: &Outbox, answer: &ServerMessage) -> Result<(), Gone> {
     // These messages have no map with odd keys and no number out of range: they can be written.
     let text = serde_json::to_string(answer).map_err(|_| Gone)?;
     outbox.send(Message::Text(text.into())).await.map_err(|_| Gone)

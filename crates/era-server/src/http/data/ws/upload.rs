@@ -1,9 +1,9 @@
 //! One upload of a conversation.
 
 use axum::http::StatusCode;
-use era_api::file_service::Piece;
+use era_api::file_service::FileChunk;
 use era_app::files::{Service, contents};
-use era_store::files::{BLOB_BYTES_MAX, FilesError, Hash, Upload};
+use era_store::files::{BLOB_BYTES_MAX, ContentHash, FilesError, Upload};
 
 use crate::http::{Caller, Failure};
 
@@ -18,7 +18,7 @@ pub(super) struct Receiving {
 
 /// What became of a piece.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum ChunkOutcome {
     /// More is to come.
     More,
     /// So much has been written.
@@ -36,7 +36,7 @@ impl Receiving {
         bytes: u64,
     ) -> Result<Receiving, Failure> {
         service.changer(caller)?;
-        let hash: Hash = hash.parse()?;
+        let hash: ContentHash = hash.parse()?;
         if bytes > BLOB_BYTES_MAX {
             return Err(FilesError::TooLarge { bytes, limit: BLOB_BYTES_MAX }.into());
         }
@@ -55,7 +55,7 @@ impl Receiving {
         self.upload.offset() == self.bytes
     }
 
-    pub(super) async fn take(&mut self, piece: Piece<'_>) -> Result<Progress, Failure> {
+    pub(super) async fn take(&mut self, piece: FileChunk<'_>) -> Result<ChunkOutcome, Failure> {
         let have = self.upload.offset();
         if piece.offset != have {
             return Err(FilesError::Offset { have, asked: piece.offset }.into());
@@ -66,14 +66,14 @@ impl Receiving {
         }
         self.upload.write(piece.bytes).await?;
         if self.is_whole() {
-            return Ok(Progress::Whole);
+            return Ok(ChunkOutcome::Whole);
         }
         if self.upload.offset() - self.told < TOLD_EVERY {
-            return Ok(Progress::More);
+            return Ok(ChunkOutcome::More);
         }
         self.upload.flush().await?;
         self.told = self.upload.offset();
-        Ok(Progress::Written(self.told))
+        Ok(ChunkOutcome::Written(self.told))
     }
 
     pub(super) async fn finish(self) -> Result<(), Failure> {

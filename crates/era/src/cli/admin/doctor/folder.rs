@@ -22,7 +22,7 @@ const CLOCK_LEAST_S: i64 = 1_704_067_200;
 
 /// What the doctor saw.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct FolderInspection {
     folder: PathBuf,
     now: Timestamp,
     /// Whether files can be made; else why not.
@@ -30,12 +30,12 @@ pub(super) struct Seen {
     /// Bytes and files that can still be written.
     free: Option<(u64, u64)>,
     rows: Examined,
-    limits: Limits,
+    limits: LimitsKind,
 }
 
 /// How jobs are held to what they asked for.
 #[derive(Debug)]
-enum Limits {
+enum LimitsKind {
     /// By control groups, but for what is said of them here.
     Groups(Vec<String>),
     /// By kills: this system has no groups.
@@ -43,10 +43,14 @@ enum Limits {
 }
 
 /// Looks, and leaves all as it is.
-pub(super) fn examine(folder: &Path, rows: &Rows, now: Timestamp) -> anyhow::Result<Seen> {
+pub(super) fn examine(
+    folder: &Path,
+    rows: &Rows,
+    now: Timestamp,
+) -> anyhow::Result<FolderInspection> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let place = rows.place(folder);
-    Ok(Seen {
+    Ok(FolderInspection {
         folder: folder.to_owned(),
         now,
         writable: tempfile::tempfile_in(folder).map(drop).map_err(|error| error.to_string()),
@@ -58,18 +62,18 @@ pub(super) fn examine(folder: &Path, rows: &Rows, now: Timestamp) -> anyhow::Res
     })
 }
 
-fn limits() -> Limits {
+fn limits() -> LimitsKind {
     if cfg!(not(target_os = "linux")) {
-        return Limits::Kills;
+        return LimitsKind::Kills;
     }
     let name = format!("era-doctor-{}", std::process::id());
     let (groups, notes) = era_cloud::limits::cgroups::Cgroups::set_up(&name);
     groups.remove();
-    Limits::Groups(notes)
+    LimitsKind::Groups(notes)
 }
 
 /// The findings, from what was seen.
-pub(super) fn judge(seen: &Seen) -> Vec<Finding> {
+pub(super) fn judge(seen: &FolderInspection) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     folder(&mut findings, seen);
     for (name, whole) in &seen.rows.databases {
@@ -88,15 +92,15 @@ pub(super) fn judge(seen: &Seen) -> Vec<Finding> {
         Some(Err(error)) => findings.broken("journal", damaged(error)),
     }
     match &seen.limits {
-        Limits::Kills => {
+        LimitsKind::Kills => {
             let cure = "run jobs that must be held to theirs on Linux, or in containers with \
                         `era up --executor docker://…`";
             findings.warn("limits", format!("{}: {cure}", era_cloud::shim::LIMITS_WITHOUT_LINUX));
         }
-        Limits::Groups(notes) if notes.is_empty() => {
+        LimitsKind::Groups(notes) if notes.is_empty() => {
             findings.good("limits", "control groups hold jobs to what they asked for");
         }
-        Limits::Groups(notes) => {
+        LimitsKind::Groups(notes) => {
             let cure =
                 "start the server as root, or let its service have the groups (Delegate=yes)";
             findings.warn("limits", format!("{}: {cure}", notes.join("; ")));
@@ -105,7 +109,7 @@ pub(super) fn judge(seen: &Seen) -> Vec<Finding> {
     findings.0
 }
 
-fn folder(findings: &mut Findings, seen: &Seen) {
+fn folder(findings: &mut Findings, seen: &FolderInspection) {
     let name = seen.folder.display();
     match &seen.writable {
         Ok(()) => findings.good("folder", format!("{name} can be written")),
@@ -126,7 +130,7 @@ fn folder(findings: &mut Findings, seen: &Seen) {
     }
 }
 
-fn journal(findings: &mut Findings, seen: &Seen, found: &JournalFound) {
+fn journal(findings: &mut Findings, seen: &FolderInspection, found: &JournalFound) {
     let JournalFound { seq, replayed, last } = found;
     findings.good("journal", format!("{seq} entries, {replayed} of them since the last state"));
     let ahead_s = last.0.div_euclid(1000) - seen.now.as_second();
@@ -199,19 +203,19 @@ mod tests {
     use super::*;
     use crate::cli::look;
 
-    fn seen(databases: Vec<(String, Result<(), StoreError>)>) -> Seen {
+    fn seen(databases: Vec<(String, Result<(), StoreError>)>) -> FolderInspection {
         let found = JournalFound { seq: 1200, replayed: 20, last: Time::from_s(1_800_000_000) };
-        Seen {
+        FolderInspection {
             folder: "/srv/era".into(),
             now: Timestamp::from_second(1_800_000_001).unwrap(),
             writable: Ok(()),
             free: Some((50 << 30, 1_000_000)),
             rows: Examined { databases, journal: Some(Ok(Some(found))) },
-            limits: Limits::Groups(Vec::new()),
+            limits: LimitsKind::Groups(Vec::new()),
         }
     }
 
-    fn told(seen: &Seen) -> String {
+    fn told(seen: &FolderInspection) -> String {
         super::super::render(&judge(seen), &look::plain())
     }
 
@@ -223,7 +227,7 @@ mod tests {
 
     #[test]
     fn where_there_are_no_control_groups_nobody_is_told_to_switch_them_on() {
-        let told = told(&Seen { limits: Limits::Kills, ..seen(Vec::new()) });
+        let told = told(&FolderInspection { limits: LimitsKind::Kills, ..seen(Vec::new()) });
         assert!(told.contains("no control groups") && told.contains("docker://"), "{told}");
         assert!(!told.contains("Delegate"), "{told}");
     }
@@ -245,7 +249,7 @@ mod tests {
         ]);
         seen.writable = Err("Read-only file system (os error 30)".to_owned());
         seen.free = Some((10 << 20, 5));
-        seen.limits = Limits::Groups(vec!["control groups cannot be used in full".to_owned()]);
+        seen.limits = LimitsKind::Groups(vec!["control groups cannot be used in full".to_owned()]);
         seen.now = Timestamp::from_second(1_799_999_000).unwrap();
         insta::assert_snapshot!(told(&seen));
         let other = StoreError::OtherVersion { segment: 3, what: "core", found: 9, ours: 1 };
