@@ -12,14 +12,12 @@
 //! what `birth` holds, or the standard library (`spawn`). What a task may use up is not known here;
 //! see [`crate::limits`].
 
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), path = "no_birth.rs")]
 mod birth;
 pub(crate) mod devices;
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), path = "no_ipc.rs")]
 pub(crate) mod ipc;
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), path = "no_mounts.rs")]
 mod mounts;
 mod spawn;
 
@@ -30,11 +28,6 @@ use std::path::{Path, PathBuf};
 use era_core::units::UserId;
 use serde::{Deserialize, Serialize};
 
-#[cfg(not(target_os = "linux"))]
-pub use elsewhere::MountNamespace;
-#[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::ipc;
-#[cfg(target_os = "linux")]
 pub use mounts::MountNamespace;
 
 /// Where a task in a namespace of its own sees its job's folder, on every machine alike.

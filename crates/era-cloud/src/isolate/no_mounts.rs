@@ -4,9 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use rustix::process::Pid;
-
-use super::{Birth, Isolation, Unisolated, View};
+use super::{Isolation, Unisolated, View};
 
 impl Isolation {
     /// Finds out what is permitted here, and what is to be said about it.
@@ -34,27 +32,5 @@ impl MountNamespace {
     /// Never called.
     pub fn back(self) -> Result<(), Unisolated> {
         match self {}
-    }
-}
-
-impl Birth<'_> {
-    /// Starts it as every system can.
-    pub(crate) fn start(&self) -> io::Result<Pid> {
-        self.spawn()
-    }
-}
-
-/// Namespaces of System V's shared memory: there are none.
-pub(crate) mod ipc {
-    use std::io;
-
-    /// Refused.
-    pub(crate) fn anew() -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// What a task leaves there stays, as it does without root.
-    pub(crate) fn is_used() -> bool {
-        false
     }
 }
