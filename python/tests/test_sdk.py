@@ -65,12 +65,13 @@ def test_what_is_not_said_the_server_says(client):
 def test_a_job_is_checked_with_its_defaults_and_nothing_is_handed_in(client):
     before = [one.id for one in client.jobs(limit=1).items]
     checked = client.check(["true"], accept_price=True)
-    assert (checked.bid, checked.problems) == (True, [])
+    assert (checked.bid, checked.problems, checked.at_most) == (True, [], None)
     assert checked.job["ask"]["duration_s"] == 3600
     wrong = client.check(["true"], {"cpu": "lots"}, queue="no where", env={"9A": "1"})
     assert not wrong.bid
     assert {one.field for one in wrong.problems} == {"resources", "queue", "work.env"}
     assert all(one.code == "bad_field" and one.detail for one in wrong.problems)
+    assert client.check(["true"], SMALL).at_most > 0
     assert [one.id for one in client.jobs(limit=1).items] == before
 
 

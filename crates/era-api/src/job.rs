@@ -37,6 +37,10 @@ pub struct JobChecked {
     /// Whether it asks for a promise, which has a price: a quote tells it, and whether there is
     /// room. Else it waits in a queue.
     pub bid: bool,
+    /// What all of it costs at most where it waits in a queue; it pays for what it uses. Nothing
+    /// where no node could run it, or something is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Credits>,
     /// All that it would be refused for, whatever it costs and whoever else books. None where
     /// nothing is wrong.
     #[serde(default)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bid::Request;
 use crate::cluster::Purpose;
 use crate::job::{Job, JobTerms, Part, Task};
 use crate::ledger::Account;
@@ -17,7 +18,7 @@ use crate::scheduler::{
     Planned, admission, estimated_starts, funds, place_now, ranked, ranked_by, running_of,
 };
 use crate::state::State;
-use crate::units::{JobId, Money, Name, Span, Time};
+use crate::units::{JobId, Money, Name, Span, Time, UserId};
 
 /// How many jobs ahead are planned on paper one by one; beyond, work is divided by capacity.
 const DEPTH: usize = 64;
@@ -91,6 +92,18 @@ pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
     let paper = Paper::of(state, state.queue(&terms.queue)?, &plans);
     let place = paper.order.iter().position(|other| *other == id);
     paper.waiting(state, job, place.map_or(0, |n| n as u32 + 1))
+}
+
+/// What work for a queue costs at most: until its limit, with all replicas that it may grow to, in
+/// the dearest pool that could run it. `None` where none could.
+pub fn dearest_run(state: &State, user: UserId, request: &Request) -> Option<Money> {
+    let eligible = state.eligibility(request, user, Purpose::Queue);
+    let replicas = request.shape.promised().checked_add(request.shape.growth())?;
+    let units = request.each.units(replicas);
+    let usable = |name: &Name| state.cluster.nodes_of(name).any(|node| eligible.allows(node));
+    let pools = state.cluster.pools().filter(|pool| usable(&pool.name));
+    let density = state.settings.queue_density;
+    pools.filter_map(|p| fixed_price(&p.rates, &units, request.duration.0, density)).max()
 }
 
 /// Explains those that wait in a queue, in the order of service, without the first `skip` and at

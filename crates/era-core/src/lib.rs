@@ -46,7 +46,7 @@ pub mod wire;
 
 pub use check::check;
 pub use event::Event;
-pub use explain::{explain, explain_queue, likely_starts};
+pub use explain::{dearest_run, explain, explain_queue, likely_starts};
 pub use input::{Command, Input};
 pub use output::{Effect, Output, Reply};
 pub use quote::quote;

@@ -270,6 +270,8 @@ class JobChecked:
     bid: bool
     # All that it would be refused for, whatever it costs.
     problems: list[Problem]
+    # What all of it costs at most where it waits in a queue; it pays for what it uses.
+    at_most: Decimal | None = None
 
 
 @dataclass(frozen=True)

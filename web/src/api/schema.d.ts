@@ -2243,6 +2243,7 @@ export interface components {
         };
         /** @description A job that is being written, as the server understands it. */
         JobChecked: {
+            at_most?: components["schemas"]["Credits"] | null;
             /**
              * @description Whether it asks for a promise, which has a price: a quote tells it, and whether there is
              *     room. Else it waits in a queue.
@@ -2745,8 +2746,7 @@ export interface components {
             queue?: string | null;
             /** @description Whether idle GPUs may be taken back. */
             release_when_idle?: boolean;
-            /** @description What it is worth: makes it a bid. */
-            value?: unknown;
+            value?: components["schemas"]["Value"] | null;
             /** @description What is run. */
             work: components["schemas"]["Work"];
         };
@@ -3963,8 +3963,7 @@ export interface components {
             most?: components["schemas"]["Credits"] | null;
             /** @description Or several alternatives. */
             one_of?: components["schemas"]["AllOf"][];
-            /** @description What it is worth; where nothing is said the price is told whatever it is, up to `most`. */
-            value?: unknown;
+            value?: components["schemas"]["Value"] | null;
         };
         /** @description The answer to a question for a price. */
         Quoted: {
@@ -4462,6 +4461,14 @@ export interface components {
              * @description By the formula.
              */
             value: number;
+        };
+        /** @description What a bid is worth: one amount, or steps that fall with the time of finishing. */
+        Value: components["schemas"]["Credits"] | components["schemas"]["ValueStep"][];
+        /** @description One step of a falling value. */
+        ValueStep: {
+            /** Format: date-time */
+            by: string;
+            worth: components["schemas"]["Credits"];
         };
         /**
          * @description Who may see a data set.

@@ -5,10 +5,12 @@
 //! What is found is what a submission would be refused for, by the same functions. Prices and room
 //! are not known here: a quote tells them.
 
+use era_api::Credits;
 use era_api::account::Scope;
 use era_api::job::{Ask, JobSpec, Work};
-use era_core::Refusal;
 use era_core::input::{Array, NewJob, Terms};
+use era_core::units::Money;
+use era_core::{Refusal, dearest_run};
 use era_spec::Overlay;
 use era_spec::plain::{self, ParserMessage};
 use era_store::files::{ContentHash, FilesError};
@@ -27,26 +29,41 @@ use crate::wire::{self, Wrong};
 /// Most problems that are told of one draft: an answer is no many times larger than its question.
 const PROBLEMS_MAX: usize = 64;
 
-/// The job that a draft makes, with what its owner leaves open, and all that is wrong with it.
+/// What a draft comes to.
+#[derive(Debug)]
+pub struct CheckedDraft {
+    /// The job that it makes, with what its owner leaves open.
+    pub job: JobSpec,
+    /// What it costs at most in its queue.
+    pub at_most: Option<Credits>,
+    /// All that is wrong with it.
+    pub problems: Vec<AppError>,
+}
+
+/// Reads a draft, and finds out what would be said to it.
 pub async fn check(
     app: &Services,
     caller: &Caller,
     draft: Map<String, Value>,
-) -> Result<(JobSpec, Vec<AppError>), AppError> {
+) -> Result<CheckedDraft, AppError> {
     caller.may(Scope::Read)?;
     let mut wrong = Vec::new();
     let mut job = read(draft, &mut wrong);
     job.complete();
     wrong.extend(wire::problems(&job).into_iter().map(AppError::from));
     // What was misread is not there: whatever the core says of the rest would be of another job.
+    let mut at_most = None;
     if wrong.is_empty() {
-        wrong.extend(on_terms(app, caller, &job).err());
+        match on_terms(app, caller, &job) {
+            Ok(most) => at_most = most,
+            Err(error) => wrong.push(error),
+        }
     }
     let parts = work::problems(&job.work, app.runs_images, app.terminals.is_some());
     wrong.extend(parts.into_iter().map(AppError::from));
     wrong.extend(not_there(app, caller, &job.work).await?);
     wrong.truncate(PROBLEMS_MAX);
-    Ok((job, wrong))
+    Ok(CheckedDraft { job, at_most, problems: wrong })
 }
 
 /// What could be read of a draft.
@@ -91,8 +108,9 @@ fn misread(field: &str, error: &serde_json::Error) -> AppError {
     }
 }
 
-/// What the core says of a job's terms, as far as that depends on no price.
-fn on_terms(app: &Services, caller: &Caller, job: &JobSpec) -> Result<(), AppError> {
+/// What the core says of a job's terms, as far as that depends on no market: what it costs at most
+/// in a queue, or why it is refused.
+fn on_terms(app: &Services, caller: &Caller, job: &JobSpec) -> Result<Option<Credits>, AppError> {
     let asked = wire::new_job(caller.user, job)?;
     let snapshot = app.driver.snapshot();
     let Moment { snapshot, now } = Moment::now(&snapshot);
@@ -107,7 +125,11 @@ fn on_terms(app: &Services, caller: &Caller, job: &JobSpec) -> Result<(), AppErr
             }
         }
     };
-    Ok(judged()?)
+    judged()?;
+    let Terms::Queue { request, .. } = &asked.terms else { return Ok(None) };
+    let jobs = asked.array.map_or(1, |array| i64::from(array.count));
+    let each = dearest_run(snapshot, caller.user, request);
+    Ok(each.and_then(|each| each.0.checked_mul(jobs)).map(|all| wire::credits(Money(all))))
 }
 
 /// What a job names and its owner cannot use.

@@ -20,7 +20,7 @@ use era_store::tables::{JobRow, Tables};
 
 use self::anew::Predecessor;
 pub use self::anew::RenewedJob;
-pub use self::check::check;
+pub use self::check::{CheckedDraft, check};
 use crate::Services;
 use crate::answer::refused;
 use crate::auth::Caller;

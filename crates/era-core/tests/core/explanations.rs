@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use era_core::bid::{Request, Shape};
+use era_core::cluster::Rates;
 use era_core::estimate::{Estimates, Ratio};
 use era_core::explain::{Estimate, Explanation};
+use era_core::input::NewNode;
 use era_core::quota::Quota;
 use era_core::reason::WaitReason;
 use era_core::resources::Resource;
 use era_core::units::{JobId, Milli, Money, Span};
-use era_core::{Command, Refusal, explain, explain_queue, likely_starts};
+use era_core::{Command, Refusal, Reply, dearest_run, explain, explain_queue, likely_starts};
 
-use crate::bed::{ALICE, BOB, Bed, gang, min};
+use crate::bed::{ALICE, BOB, Bed, gang, min, name, node, pool};
 use crate::verbs::{credits, gpu_quota};
 
 fn wait(bed: &mut Bed, each: &str, minutes: i64) -> JobId {
@@ -257,4 +260,29 @@ fn likely_starts_are_those_that_the_jobs_are_told_one_by_one() {
         assert_eq!(estimate, start(&bed, job), "{job}");
     }
     assert_eq!(likely_starts(&bed.state, &[running, JobId(9_999)]), [], "neither waits");
+}
+
+#[test]
+fn the_dearest_pool_that_could_run_it_bounds_what_queue_work_costs() {
+    let mut bed = Bed::new(1);
+    let mut dear = pool("dear");
+    dear.rates = Rates { gpu: Money(4 * dear.rates.gpu.0), ..dear.rates };
+    bed.done(Command::PutPool { pool: dear.clone() });
+    let request = gang(1, "gpu=1", 60, (0, 100));
+    let most = |bed: &Bed, request: &Request| dearest_run(&bed.state, ALICE, request);
+    let cheap = most(&bed, &request).unwrap();
+    assert_eq!(bed.state.settings().queue_density, Milli(500));
+    assert_eq!(cheap, Money(pool("main").rates.gpu.0 / 2), "the other pool has no node");
+
+    let nodes = vec![NewNode { pool: name("dear"), ..node(1) }];
+    assert!(matches!(bed.send(Command::Join { nodes }), Reply::Joined { .. }));
+    assert_eq!(most(&bed, &request), Some(Money(4 * cheap.0)));
+    let mut elastic = request.clone();
+    elastic.shape = Shape::Replicas { min: 1, max: 3 };
+    assert_eq!(most(&bed, &elastic), Some(Money(12 * cheap.0)), "with all that it may grow to");
+    let mut bound = request.clone();
+    bound.constraints.pool = Some(name("main"));
+    assert_eq!(most(&bed, &bound), Some(cheap));
+    bound.constraints.pool = Some(name("elsewhere"));
+    assert_eq!(most(&bed, &bound), None);
 }

@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 use era_api::Credits;
 use era_api::job::{Extension, JobChecked, JobEdit, JobSpec, Refund, Resubmission, Submitted};
 use era_app::jobs::change;
-use era_app::submit;
+use era_app::submit::{self, CheckedDraft};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -61,9 +61,9 @@ async fn check(
     caller: Caller,
     Body(draft): Body<serde_json::Map<String, serde_json::Value>>,
 ) -> Result<Json<JobChecked>, Failure> {
-    let (job, wrong) = submit::check(&app, &caller, draft).await?;
-    let problems = wrong.into_iter().map(|error| *Failure::from(error).0).collect();
-    Ok(Json(JobChecked { bid: job.is_bid(), job, problems }))
+    let CheckedDraft { job, at_most, problems } = submit::check(&app, &caller, draft).await?;
+    let problems = problems.into_iter().map(|error| *Failure::from(error).0).collect();
+    Ok(Json(JobChecked { bid: job.is_bid(), at_most, job, problems }))
 }
 
 fn created(submitted: Submitted) -> impl IntoResponse {

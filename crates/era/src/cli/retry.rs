@@ -44,9 +44,7 @@ impl Retry {
     fn agree(&self, client: &Client, look: &Look) -> anyhow::Result<Option<Credits>> {
         let again = client.again(self.id)?;
         if !again.promise {
-            if let Some(most) = cost::at_most(client, &again.job) {
-                note(&cost::used(most));
-            }
+            cost::tell(client, &again.job);
             return Ok(None);
         }
         if !self.yes && !prompt::somebody_there() {

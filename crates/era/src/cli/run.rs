@@ -160,9 +160,7 @@ impl Run {
     /// Shows what it costs, and asks.
     fn agree(&self, client: &Client, job: &mut JobSpec, look: &Look) -> anyhow::Result<()> {
         if !job.is_bid() {
-            if let Some(most) = cost::at_most(client, job) {
-                note(&cost::used(most));
-            }
+            cost::tell(client, job);
             return Ok(());
         }
         let ask = !self.yes;

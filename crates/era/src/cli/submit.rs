@@ -8,6 +8,7 @@ use era_spec::secret::looks_like_one;
 use serde::{Deserialize, Serialize};
 
 use super::connection::Common;
+use super::cost;
 use super::failure::{BAD_INPUT, ExitWith, GRANTING};
 use super::look::{self, Look, note};
 use super::quote::{line, understood};
@@ -81,6 +82,9 @@ fn checked_text(checked: &JobChecked, look: &Look) -> String {
         (false, None) => "for the default queue".to_owned(),
     };
     let mut text = format!("{}, {how}\n", understood(&checked.job, look));
+    if let Some(most) = checked.at_most {
+        text += &format!("{}\n", cost::in_words(most));
+    }
     for problem in &checked.problems {
         let field = problem.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
         text += &format!("{field}{}\n", look.sentence(&problem.detail));

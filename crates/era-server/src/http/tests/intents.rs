@@ -112,6 +112,10 @@ async fn a_draft_is_told_its_defaults_and_whether_it_is_a_bid_and_nothing_is_han
     assert_eq!(bid["job"]["ask"]["replicas"], json!({ "min": 2, "max": 8 }));
     let queued = check(json!({ "work": { "command": ["true"] }, "array": "0-99:2%10" })).await;
     assert_eq!((&queued["bid"], &queued["problems"]), (&json!(false), &json!([])), "{queued}");
+    // 50 jobs of a core for an hour, of whose rate a queue pays half; a bid has a quote instead.
+    assert_eq!((&queued["at_most"], &bid["at_most"]), (&json!("25.00"), &Value::Null), "{queued}");
+    let elastic = check(json!({ "work": { "command": ["true"] }, "ask": { "replicas": "1..3" } }));
+    assert_eq!(elastic.await["at_most"], "1.50");
     assert_eq!(house.app.driver.snapshot().seq(), before, "the core was asked nothing");
 }
 
